@@ -1,0 +1,51 @@
+# Bootstraps from Python >= 3.11 with venv, make and git; `make help` lists the targets.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PATH_UV := $(shell command -v uv 2>/dev/null)
+UV     := $(if $(PATH_UV),$(PATH_UV),$(BIN)/uv)
+READY  := $(VENV)/.ready
+TEST_WORKERS ?= auto
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test lint format bench lock clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(READY) ## an environment in .venv with exactly what requirements.lock names
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Python 3.11 or newer is needed; name one: make PYTHON=python3.12 install"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@test -n "$(PATH_UV)" || test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet uv
+	$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock
+	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: $(READY) ## start the local service, load a simulated market, open the dashboard
+	$(BIN)/rail demo
+
+test: lint ## lint, types, doctests and tests
+	$(BIN)/python -m pytest -n $(TEST_WORKERS)
+
+lint: $(READY) ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY) ## let ruff rewrite what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY) ## ratios against peers, measured side by side in one run
+	$(BIN)/python -m benchmarks
+
+lock: $(READY) ## resolve the dependencies anew into requirements.lock
+	$(UV) pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate \
+		--python-version 3.11 --custom-compile-command "make lock" \
+		--group dev pyproject.toml -o requirements.lock
+
+clean: ## remove the environment and what tools left behind
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist

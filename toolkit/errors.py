@@ -1,0 +1,195 @@
+"""The one error tree of the toolkit.
+
+Every error is a `RailError`, keeps the facts it was made from as attributes, and reads as one
+line: what was wrong, what is allowed, what to do. ``except RailError`` catches all of them.
+
+The tree (a test holds this drawing against the classes)::
+
+    RailError
+        InputError                  what the caller gave
+            UnknownTrajectoryError  the service lists no such symbol or leg
+        ServiceError                what the service answered, or did not
+            UnreachableError        no answer came: connection, name, time-out
+            BadRequestError         400: the service could not read the request
+            KeyRefusedError         401: no key, or not a valid one
+            PlanRefusedError        402, 403: the key's plan does not include this
+            NotFoundError           404: no such route at this address
+            QuotaError              429: the owner's quota is spent
+            UnavailableError        5xx: the service failed or is shutting down
+            WireError               an answer that cannot be read
+                PagingError         pages that contradict one another
+        StoreError                  the DuckDB file
+            StoreLockedError        another process holds it
+            NotAStoreError          the file is something else
+            StoreSourceError        it holds another source's data
+            StoreVersionError       it was written by a newer toolkit
+        EmptyWindowError            nothing in the window that was asked for
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = [
+    "BadRequestError",
+    "EmptyWindowError",
+    "InputError",
+    "KeyRefusedError",
+    "NotAStoreError",
+    "NotFoundError",
+    "PagingError",
+    "PlanRefusedError",
+    "QuotaError",
+    "RailError",
+    "ServiceError",
+    "StoreError",
+    "StoreLockedError",
+    "StoreSourceError",
+    "StoreVersionError",
+    "UnavailableError",
+    "UnknownTrajectoryError",
+    "UnreachableError",
+    "WireError",
+]
+
+
+class RailError(Exception):
+    """The root: anything the toolkit refuses or could not do."""
+
+
+class InputError(RailError, ValueError):
+    """A value the caller gave is not one of those allowed.
+
+    Examples
+    --------
+    >>> str(InputError("limit", 0, "a whole number from 1 to 10000"))
+    'limit: 0 is not allowed; allowed: a whole number from 1 to 10000'
+    """
+
+    def __init__(self, parameter: str, value: object, allowed: str, *, advice: str = "") -> None:
+        self.parameter = parameter
+        self.value = value
+        self.allowed = allowed
+        self.advice = advice
+        message = f"{parameter}: {value!r} is not allowed; allowed: {allowed}"
+        super().__init__(f"{message}; {advice}" if advice else message)
+
+
+class UnknownTrajectoryError(InputError):
+    """The service lists no such symbol, or not on that exchange and market.
+
+    Examples
+    --------
+    >>> print(UnknownTrajectoryError("BTC_USX:KRAKEN.spot", ["BTC_USD:KRAKEN.spot"]))
+    BTC_USX:KRAKEN.spot is not listed by the service; nearest: BTC_USD:KRAKEN.spot
+    """
+
+    def __init__(self, trajectory: str, nearest: Sequence[str] = ()) -> None:
+        self.trajectory = trajectory
+        self.nearest = tuple(nearest)
+        super().__init__("trajectory", trajectory, "a trajectory that the service lists")
+        tail = "; nearest: " + ", ".join(nearest) if nearest else ""
+        self.args = (f"{trajectory} is not listed by the service{tail}",)
+
+
+class ServiceError(RailError):
+    """The service refused, failed, or could not be understood.
+
+    ``status`` is the HTTP status (None where no answer came), ``url`` the address without its
+    query, ``detail`` what the body said where it said anything readable.
+    """
+
+    def __init__(
+        self, message: str, *, status: int | None = None, url: str = "", detail: str = ""
+    ) -> None:
+        self.status = status
+        self.url = url
+        self.detail = detail
+        super().__init__(message)
+
+
+class UnreachableError(ServiceError):
+    """No answer came: the address is wrong, nothing listens there, or the time ran out."""
+
+
+class BadRequestError(ServiceError):
+    """400: the service could not read the request."""
+
+
+class KeyRefusedError(ServiceError):
+    """401: no API key was sent, or the service does not accept it."""
+
+
+class PlanRefusedError(ServiceError):
+    """402 or 403: the key is known, its plan does not include what was asked."""
+
+
+class NotFoundError(ServiceError):
+    """404: the address has no such route."""
+
+
+class QuotaError(ServiceError):
+    """429: the quota of the key's owner is spent, and waiting longer was not allowed.
+
+    ``retry_after_s`` is what the service asked to wait, in seconds, None where it said nothing.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        url: str = "",
+        detail: str = "",
+        retry_after_s: float | None = None,
+    ) -> None:
+        self.retry_after_s = retry_after_s
+        super().__init__(message, status=status, url=url, detail=detail)
+
+
+class UnavailableError(ServiceError):
+    """5xx: the service failed, is overloaded, or is shutting down."""
+
+
+class WireError(ServiceError):
+    """An answer with a good status whose body cannot be read as what was asked for."""
+
+
+class PagingError(WireError):
+    """Pages that contradict one another, so that completeness cannot be shown."""
+
+
+class StoreError(RailError):
+    """Something about the DuckDB file; ``path`` names it."""
+
+    def __init__(self, message: str, *, path: str = "") -> None:
+        self.path = path
+        super().__init__(message)
+
+
+class StoreLockedError(StoreError):
+    """Another process holds the file, and did not let go within the time allowed."""
+
+    def __init__(self, message: str, *, path: str = "", pid: int | None = None) -> None:
+        self.pid = pid
+        super().__init__(message, path=path)
+
+
+class NotAStoreError(StoreError):
+    """The file is there but is not a store of this toolkit."""
+
+
+class StoreSourceError(StoreError):
+    """The store belongs to one source and was offered another's data."""
+
+
+class StoreVersionError(StoreError):
+    """The store was written by a newer toolkit than this one."""
+
+
+class EmptyWindowError(RailError):
+    """Nothing lies in the window that was asked for; ``known`` says where something does."""
+
+    def __init__(self, message: str, *, known: tuple[int, int] | None = None) -> None:
+        self.known = known
+        super().__init__(message)

@@ -1,0 +1,143 @@
+"""Half-open intervals ``[start, end)`` of whole Unix seconds: the arithmetic of the ledger.
+
+Every function takes any order, overlapping or touching intervals included, and gives back
+sorted, disjoint, non-touching ones. Empty intervals vanish.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from toolkit.errors import InputError
+from toolkit.market import format_ts
+
+__all__ = ["Interval", "clip", "difference", "intersection", "total_s", "union"]
+
+
+class Interval(NamedTuple):
+    """``[start, end)`` in Unix seconds, UTC.
+
+    Examples
+    --------
+    >>> print(Interval(1677628800, 1677715200))
+    [2023-03-01 00:00 UTC, 2023-03-02 00:00 UTC)
+    """
+
+    start: int
+    end: int
+
+    @classmethod
+    def checked(cls, start: int, end: int) -> Interval:
+        """The interval, or an `InputError` where it would be empty.
+
+        Examples
+        --------
+        >>> Interval.checked(0, 60).length_s
+        60
+        """
+        if start >= end:
+            raise InputError(
+                "window",
+                f"{format_ts(start)} to {format_ts(end)}",
+                "a start before its end (the end itself is outside)",
+            )
+        return cls(start, end)
+
+    @property
+    def length_s(self) -> int:
+        """Seconds from start to end."""
+        return self.end - self.start
+
+    def __str__(self) -> str:
+        return f"[{format_ts(self.start)}, {format_ts(self.end)})"
+
+
+def union(intervals: Iterable[tuple[int, int]]) -> list[Interval]:
+    """All seconds that lie in any of the intervals.
+
+    Examples
+    --------
+    >>> [tuple(i) for i in union([(5, 9), (0, 2), (2, 3), (6, 7), (4, 4)])]
+    [(0, 3), (5, 9)]
+    """
+    merged: list[Interval] = []
+    for start, end in sorted(intervals):
+        if start >= end:
+            continue
+        if merged and start <= merged[-1].end:
+            merged[-1] = Interval(merged[-1].start, max(end, merged[-1].end))
+        else:
+            merged.append(Interval(start, end))
+    return merged
+
+
+def intersection(
+    left: Iterable[tuple[int, int]], right: Iterable[tuple[int, int]]
+) -> list[Interval]:
+    """All seconds that lie in both.
+
+    Examples
+    --------
+    >>> [tuple(i) for i in intersection([(0, 10)], [(2, 4), (8, 12)])]
+    [(2, 4), (8, 10)]
+    """
+    ours, theirs = union(left), union(right)
+    found: list[Interval] = []
+    i = j = 0
+    while i < len(ours) and j < len(theirs):
+        start, end = max(ours[i].start, theirs[j].start), min(ours[i].end, theirs[j].end)
+        if start < end:
+            found.append(Interval(start, end))
+        if ours[i].end < theirs[j].end:
+            i += 1
+        else:
+            j += 1
+    return found
+
+
+def difference(left: Iterable[tuple[int, int]], right: Iterable[tuple[int, int]]) -> list[Interval]:
+    """All seconds of ``left`` that are not in ``right``.
+
+    Examples
+    --------
+    >>> [tuple(i) for i in difference([(0, 10)], [(2, 4), (8, 12)])]
+    [(0, 2), (4, 8)]
+    """
+    minus = union(right)
+    found: list[Interval] = []
+    for start, end in union(left):
+        at = start
+        for gone in minus:
+            if gone.end <= at:
+                continue
+            if gone.start >= end:
+                break
+            if gone.start > at:
+                found.append(Interval(at, gone.start))
+            at = gone.end
+        if at < end:
+            found.append(Interval(at, end))
+    return found
+
+
+def clip(intervals: Iterable[tuple[int, int]], window: tuple[int, int]) -> list[Interval]:
+    """The parts of the intervals that lie in the window.
+
+    Examples
+    --------
+    >>> [tuple(i) for i in clip([(0, 5), (7, 12)], (3, 10))]
+    [(3, 5), (7, 10)]
+    """
+    return intersection(intervals, [window])
+
+
+def total_s(intervals: Iterable[tuple[int, int]]) -> int:
+    """Seconds covered by any of the intervals.
+
+    Examples
+    --------
+    >>> total_s([(0, 5), (3, 8)])
+    8
+    """
+    return sum(interval.length_s for interval in union(intervals))
