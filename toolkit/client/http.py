@@ -1,0 +1,199 @@
+"""The HTTP client: carries out the steps of `toolkit.wire` over one kept-alive connection pool.
+
+The one module that imports httpx, so that the choice of library stays cheap to change.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator
+from types import TracebackType
+from typing import Self, TypeVar
+
+import httpx
+import polars as pl
+
+from toolkit.errors import InputError
+from toolkit.intervals import Interval
+from toolkit.market import Trajectory
+from toolkit.wire.exchange import (
+    Answer,
+    Failure,
+    Outcome,
+    Request,
+    RetryPolicy,
+    Send,
+    Step,
+    Wait,
+    base_address,
+    http_date_ts,
+    with_retries,
+)
+from toolkit.wire.listing import Listing, list_symbols
+from toolkit.wire.paging import Page, trajectory_pages
+from toolkit.wire.profile import BUILT_IN, Profile, with_schemas
+from toolkit.wire.rows import column_schema
+
+__all__ = ["Client"]
+
+_Result = TypeVar("_Result")
+_Item = TypeVar("_Item")
+
+
+class Client:
+    """A machine-rail service, asked by key over HTTP. Safe to share between threads.
+
+    Parameters
+    ----------
+    base_url
+        Where the service is, e.g. ``http://127.0.0.1:8750``.
+    api_key
+        The subscription key; sent as ``Authorization: Bearer``, shown nowhere.
+    timeout_s
+        Seconds to wait for a connection, and for each part of an answer.
+    retries
+        When a GET is tried again; see `toolkit.wire.exchange.RetryPolicy`.
+    sleep
+        How waiting is done; a test may count instead.
+
+    Examples
+    --------
+    >>> from toolkit.service import Config, miniature, running
+    >>> with running(Config(miniature.source(), port=0)) as service:
+    ...     with Client(service.base_url, "demo-pro") as client:
+    ...         client.profile.source.kind
+    'simulated'
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str,
+        *,
+        timeout_s: float = 30.0,
+        retries: RetryPolicy | None = None,
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self.base_url = base_address(base_url)
+        self.retries = retries or RetryPolicy()
+        self._key = _checked_key(api_key)
+        self._sleep = sleep
+        self._profile: Profile | None = None
+        self._discovery = threading.Lock()
+        self._served_at: int | None = None
+        self._http = httpx.Client(
+            base_url=self.base_url,
+            headers={"Authorization": f"Bearer {self._key}", "Accept": "application/json"},
+            timeout=httpx.Timeout(timeout_s, connect=min(timeout_s, 10.0)),
+            limits=httpx.Limits(max_keepalive_connections=32, keepalive_expiry=30.0),
+        )
+
+    def __repr__(self) -> str:
+        return f"Client({self.base_url!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._http.close()
+
+    @property
+    def served_at(self) -> int:
+        """The service's clock (Unix seconds) at its last answer, the local one if it has none."""
+        return self._served_at if self._served_at is not None else int(time.time())
+
+    @property
+    def profile(self) -> Profile:
+        """How this service speaks; asks `/schemas` once, at first use."""
+        with self._discovery:
+            if self._profile is None:
+                request = Request.get(BUILT_IN.schemas_path, {})
+                answer = self._finish(with_retries(request, self.retries))
+                self._profile = with_schemas(BUILT_IN, answer.body)
+            return self._profile
+
+    def symbols(self, text: str = "") -> Listing:
+        """Symbols whose name has ``text`` in it, each with its legs; "" lists all."""
+        return self._finish(list_symbols(self.profile, text, self.retries))
+
+    def pages(self, trajectory: Trajectory, window: Interval) -> Iterator[Page]:
+        """The pages of a window, newest first, each with the stretch it answers for."""
+        route = self.profile.histories[trajectory.family]
+        return self._drive(trajectory_pages(route, trajectory, window, self.retries))
+
+    def history(self, trajectory: Trajectory, start: int, end: int) -> pl.DataFrame:
+        """A trajectory's rows with ``start <= ts < end``, sorted by ts; nothing is stored.
+
+        Columns: trajectory (its key), ts (s UTC), then for a price: price, mark_price, volume
+        (quote); for a spread: buy_price, sell_price (quote), spread_pct (percent, positive earns
+        when long the buy leg and short the sell leg); extra (JSON of fields no column takes).
+        A window without rows gives a frame without rows. Gaps stay gaps: nothing is filled.
+        Raises `ServiceError`, and `InputError` for an empty window.
+        """
+        window = Interval.checked(start, end)
+        frames = [page.frame for page in self.pages(trajectory, window)]
+        rows = pl.concat([column_schema(trajectory.family).to_frame(), *frames])
+        key = pl.lit(trajectory.key).alias("trajectory")
+        return rows.select(key, pl.all()).sort("ts", maintain_order=True)
+
+    def _finish(self, flow: Generator[Step, Outcome, _Result]) -> _Result:
+        """Carry a flow out and give its result."""
+        outcome: Outcome = None
+        while True:
+            try:
+                step = flow.send(outcome)
+            except StopIteration as stop:
+                result: _Result = stop.value
+                return result
+            outcome = self._carry_out(step)
+
+    def _drive(self, flow: Generator[Step | _Item, Outcome, None]) -> Iterator[_Item]:
+        """Carry a flow out and yield what it produces."""
+        outcome: Outcome = None
+        while True:
+            try:
+                step = flow.send(outcome)
+            except StopIteration:
+                return
+            outcome = None
+            if isinstance(step, Send | Wait):
+                outcome = self._carry_out(step)
+            else:
+                yield step
+
+    def _carry_out(self, step: Step) -> Outcome:
+        if isinstance(step, Wait):
+            self._sleep(step.seconds)
+            return None
+        return self._send(step.request)
+
+    def _send(self, request: Request) -> Answer | Failure:
+        url = self.base_url + request.path
+        try:
+            response = self._http.get(request.path, params=list(request.query))
+        except httpx.HTTPError as error:
+            return Failure(f"{type(error).__name__}: {error}".rstrip(": "), url)
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        self._served_at = http_date_ts(headers.get("date")) or self._served_at
+        body = response.content
+        if response.status_code != 200:
+            body = body.replace(self._key.encode(), b"***")
+        return Answer(response.status_code, headers, body, url)
+
+
+def _checked_key(text: str) -> str:
+    """The key without blanks; one that no header can carry is refused without being shown."""
+    key = text.strip()
+    if not key or not key.isascii() or not key.isprintable() or " " in key:
+        raise InputError("api_key", "***", "the key as issued: printable ASCII without blanks")
+    return key

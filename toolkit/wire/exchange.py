@@ -1,0 +1,287 @@
+"""Requests and answers as values, refusals as errors, and the retry rule as a generator.
+
+Source of the rules: contract.md "Errors"; RFC 9110 section 10.2.3 (Retry-After).
+"""
+
+from __future__ import annotations
+
+import email.utils
+import random
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+import msgspec
+
+from toolkit.errors import (
+    BadRequestError,
+    InputError,
+    KeyRefusedError,
+    NotFoundError,
+    PlanRefusedError,
+    QuotaError,
+    ServiceError,
+    UnavailableError,
+    UnreachableError,
+    WireError,
+)
+
+__all__ = [
+    "Answer",
+    "Attempts",
+    "Failure",
+    "Outcome",
+    "Request",
+    "RetryPolicy",
+    "Send",
+    "Step",
+    "Wait",
+    "base_address",
+    "http_date_ts",
+    "refusal",
+    "retry_after_s",
+    "with_retries",
+]
+
+_RETRIED_STATUSES = frozenset({429, 502, 503, 504})
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A GET of one path with its query, in the order it will be written."""
+
+    path: str
+    query: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def get(cls, path: str, query: Mapping[str, object]) -> Request:
+        """A request whose query leaves out what is None.
+
+        Examples
+        --------
+        >>> Request.get("/p", {"symbol": "BTC_USD", "limit": 5, "end_time": None})
+        Request(path='/p', query=(('symbol', 'BTC_USD'), ('limit', '5')))
+        """
+        return cls(path, tuple((k, str(v)) for k, v in query.items() if v is not None))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back: the status, the headers (names in lower case) and the body's bytes."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """No answer came; ``reason`` says why in a few words."""
+
+    reason: str
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """A flow's wish: send this request and hand back the `Answer` or `Failure`."""
+
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A flow's wish: let this many seconds pass."""
+
+    seconds: float
+    why: str
+
+
+Step = Send | Wait
+Outcome = Answer | Failure | None
+Attempts = Generator[Step, Outcome, Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """When to try a GET again: on transport failures, 429, 502, 503 and 504, never on the rest.
+
+    The n-th wait is ``Retry-After`` where the service gives one, else a random part (between a
+    half and the whole) of ``first_wait_s * 2**n``, at most ``longest_wait_s``. Trying ends after
+    ``attempts`` tries, or where the next wait would pass ``budget_s`` seconds of waiting in all.
+    """
+
+    attempts: int = 6
+    first_wait_s: float = 0.5
+    longest_wait_s: float = 30.0
+    budget_s: float = 120.0
+    fraction: Callable[[], float] = field(default=random.random, repr=False)
+
+    def wait_s(self, tries: int, asked_s: float | None) -> float:
+        """Seconds to wait after the try numbered ``tries`` (from 0) failed.
+
+        Examples
+        --------
+        >>> policy = RetryPolicy(fraction=lambda: 1.0)
+        >>> policy.wait_s(0, None), policy.wait_s(2, None), policy.wait_s(0, 7.0)
+        (0.5, 2.0, 7.0)
+        """
+        if asked_s is not None:
+            return asked_s
+        whole = min(self.longest_wait_s, self.first_wait_s * 2.0**tries)
+        return float(whole * (0.5 + 0.5 * self.fraction()))
+
+
+def base_address(text: str) -> str:
+    """The service's address without a trailing slash; anything but http(s)://host is refused.
+
+    An address that carries a user name, a password or a query is refused: they end up in logs.
+
+    Examples
+    --------
+    >>> base_address("http://127.0.0.1:8750/")
+    'http://127.0.0.1:8750'
+    >>> base_address("127.0.0.1:8750")
+    Traceback (most recent call last):
+    toolkit.errors.InputError: base_url: '127.0.0.1:8750' is not allowed; allowed: http://HOST...
+    """
+    allowed = "http://HOST[:PORT] or https://HOST[:PORT], with nothing secret in it"
+    parts = urlsplit(text)
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise InputError("base_url", f"{parts.scheme}://…", allowed)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InputError("base_url", text, allowed)
+    return text.rstrip("/")
+
+
+def http_date_ts(text: str | None) -> int | None:
+    """Unix seconds of an HTTP date, None where it is absent or cannot be read.
+
+    Examples
+    --------
+    >>> http_date_ts("Wed, 22 Mar 2023 00:00:00 GMT")
+    1679443200
+    >>> http_date_ts("soon") is None
+    True
+    """
+    if not text:
+        return None
+    try:
+        return int(email.utils.parsedate_to_datetime(text).timestamp())
+    except ValueError:
+        return None
+
+
+def retry_after_s(answer: Answer, now: int | None = None) -> float | None:
+    """Seconds that ``Retry-After`` asks to wait, from either of its forms; None where it says none.
+
+    A date is measured against ``now``, or else against the answer's own ``Date`` header.
+
+    Examples
+    --------
+    >>> retry_after_s(Answer(429, {"retry-after": "3"}, b""))
+    3.0
+    >>> dated = {"retry-after": "Wed, 22 Mar 2023 00:00:09 GMT",
+    ...          "date": "Wed, 22 Mar 2023 00:00:00 GMT"}
+    >>> retry_after_s(Answer(503, dated, b""))
+    9.0
+    """
+    text = answer.headers.get("retry-after", "").strip()
+    if text.isascii() and text.isdigit():
+        return float(text)
+    then = http_date_ts(text)
+    now = now if now is not None else http_date_ts(answer.headers.get("date"))
+    if then is None or now is None:
+        return None
+    return float(max(0, then - now))
+
+
+def with_retries(request: Request, policy: RetryPolicy) -> Attempts:
+    """Send a request until it is answered well; a refusal or a spent budget is raised.
+
+    Yields `Send` and `Wait`; returns the first answer with status 200. Raises the error of
+    `refusal` for any other, or `UnreachableError`.
+    """
+    waited_s = 0.0
+    for tries in range(policy.attempts):
+        outcome = yield Send(request)
+        if isinstance(outcome, Answer) and outcome.status == 200:
+            return outcome
+        if isinstance(outcome, Answer) and outcome.status not in _RETRIED_STATUSES:
+            break
+        asked_s = retry_after_s(outcome) if isinstance(outcome, Answer) else None
+        wait_s = policy.wait_s(tries, asked_s)
+        if tries + 1 == policy.attempts or waited_s + wait_s > policy.budget_s:
+            break
+        waited_s += wait_s
+        why = f"status {outcome.status}" if isinstance(outcome, Answer) else "no answer"
+        yield Wait(wait_s, why)
+    if isinstance(outcome, Answer):
+        raise refusal(outcome, tries=tries + 1)
+    reason = outcome.reason if outcome else "nothing was sent"
+    address = outcome.url if outcome else request.path
+    raise UnreachableError(
+        f"no answer from {address} after {tries + 1} tries ({reason}); "
+        "is the service running, and is the address right?",
+        url=address,
+    )
+
+
+def refusal(answer: Answer, *, tries: int = 1) -> ServiceError:
+    """The error for an answer that is not a 200, told by its status alone.
+
+    The body is quoted where it is a readable problem document, and survived where it is not.
+
+    Examples
+    --------
+    >>> print(refusal(Answer(401, {}, b"<html>", url="http://h/p")))
+    http://h/p refused the key (401): no key was sent, or it is not valid; set RAIL_API_KEY
+    """
+    detail = _detail(answer.body)
+    status, url = answer.status, answer.url
+    if status == 429:
+        asked_s = retry_after_s(answer)
+        when = "" if asked_s is None else f"; it asks to wait {asked_s:g} s"
+        return QuotaError(
+            f"{url}: the quota is spent (429, after {tries} tries){when}",
+            status=status,
+            url=url,
+            detail=detail,
+            retry_after_s=asked_s,
+        )
+    failed = UnavailableError, f"failed ({status}, after {tries} tries)"
+    odd = WireError, f"answered with an unexpected status {status}"
+    kind, words = _REFUSALS.get(status, failed if status >= 500 else odd)
+    told = f": {detail}" if detail and kind is not KeyRefusedError else ""
+    return kind(f"{url} {words}{told}", status=status, url=url, detail=detail)
+
+
+_REFUSALS: dict[int, tuple[type[ServiceError], str]] = {
+    400: (BadRequestError, "could not read the request (400)"),
+    401: (
+        KeyRefusedError,
+        "refused the key (401): no key was sent, or it is not valid; set RAIL_API_KEY",
+    ),
+    402: (PlanRefusedError, "is not in the key's plan (402)"),
+    403: (PlanRefusedError, "is not in the key's plan (403)"),
+    404: (NotFoundError, "is not there (404); is the address that of the service?"),
+}
+
+
+def _detail(body: bytes) -> str:
+    """What a problem document says, at most 300 characters on one line; "" for any other body."""
+    try:
+        problem = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ""
+    if not isinstance(problem, dict):
+        return ""
+    said = [str(problem.get("detail") or problem.get("title") or "")]
+    errors = problem.get("errors")
+    said.extend(
+        f"{error.get('parameter')}: {error.get('detail')}"
+        for error in (errors if isinstance(errors, list) else [])
+        if isinstance(error, dict)
+    )
+    return " ".join("; ".join(part for part in said if part).split())[:300]

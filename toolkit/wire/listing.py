@@ -1,0 +1,145 @@
+"""The symbol listing: which trajectories a service can be asked for.
+
+Source: machine-rail.md 4.1 (symbols/search), contract.md "REST" (its fields).
+"""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from toolkit.errors import InputError, WireError
+from toolkit.market import Family, Leg, Market, Symbol, Trajectory
+from toolkit.wire.exchange import Answer, Outcome, Request, RetryPolicy, Step, with_retries
+from toolkit.wire.profile import Finding, Profile
+
+__all__ = [
+    "Listing",
+    "list_symbols",
+    "nearest_keys",
+    "price_trajectories",
+    "spread_trajectories",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Symbols with their legs; ``truncated`` where the service holds more than it listed."""
+
+    legs: dict[Symbol, tuple[Leg, ...]]
+    truncated: bool
+    findings: tuple[Finding, ...] = ()
+
+    def lists(self, trajectory: Trajectory) -> bool:
+        """Whether the symbol and every leg of the trajectory are listed.
+
+        Examples
+        --------
+        >>> listing = Listing({Symbol("BTC", "USD"): (Leg("KRAKEN", Market.SPOT),)}, False)
+        >>> listing.lists(Trajectory.parse("BTC_USD:KRAKEN.spot"))
+        True
+        >>> listing.lists(Trajectory.parse("BTC_USD:KRAKEN.spot:COINBASE.spot"))
+        False
+        """
+        return set(trajectory.legs) <= set(self.legs.get(trajectory.symbol, ()))
+
+
+class _Venue(msgspec.Struct):
+    exchange: str
+    market: str
+
+
+class _Item(msgspec.Struct):
+    symbol: str
+    venues: list[_Venue] = []
+
+
+class _SymbolsPage(msgspec.Struct):
+    items: list[_Item]
+    truncated: bool = False
+
+
+def list_symbols(
+    profile: Profile, text: str, policy: RetryPolicy
+) -> Generator[Step, Outcome, Listing]:
+    """Ask for every symbol whose name has ``text`` in it ("" for all)."""
+    query = {"q": text, "limit": profile.symbols_limit}
+    answer = yield from with_retries(Request.get(profile.symbols_path, query), policy)
+    return _listing(profile, answer)
+
+
+def _listing(profile: Profile, answer: Answer) -> Listing:
+    try:
+        page = msgspec.json.decode(answer.body, type=_SymbolsPage)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise WireError(
+            f"{answer.url or profile.symbols_path} answered 200 with a body that is not a symbol "
+            f"listing ({error})",
+            status=answer.status,
+            url=answer.url,
+        ) from None
+    legs: dict[Symbol, tuple[Leg, ...]] = {}
+    findings: list[Finding] = []
+    for item in page.items:
+        try:
+            symbol = Symbol.parse(item.symbol)
+        except InputError as error:
+            findings.append(Finding("symbol_unreadable", profile.symbols_path, str(error)))
+            continue
+        legs[symbol] = tuple(_legs(item, profile, findings))
+    return Listing(legs, page.truncated, tuple(findings))
+
+
+def _legs(item: _Item, profile: Profile, findings: list[Finding]) -> Iterable[Leg]:
+    for venue in item.venues:
+        try:
+            yield Leg(venue.exchange, Market(venue.market))
+        except ValueError as error:
+            where = f"{profile.symbols_path} {item.symbol}"
+            findings.append(Finding("leg_unreadable", where, str(error)))
+
+
+def price_trajectories(listing: Listing) -> list[Trajectory]:
+    """Every price trajectory listed, in order of its key.
+
+    Examples
+    --------
+    >>> legs = (Leg("KRAKEN", Market.SPOT), Leg("COINBASE", Market.SPOT))
+    >>> listing = Listing({Symbol("BTC", "USD"): legs}, False)
+    >>> [t.key for t in price_trajectories(listing)]
+    ['BTC_USD:COINBASE.spot', 'BTC_USD:KRAKEN.spot']
+    >>> [t.key for t in spread_trajectories(listing)]
+    ['BTC_USD:COINBASE.spot:KRAKEN.spot']
+    """
+    found = (
+        Trajectory(Family.PRICE, s, (leg,)) for s, legs in listing.legs.items() for leg in legs
+    )
+    return sorted(found, key=lambda trajectory: trajectory.key)
+
+
+def spread_trajectories(listing: Listing) -> list[Trajectory]:
+    """Every pair of legs of one symbol, each pair once, the alphabetically first leg bought."""
+    found = (
+        Trajectory(Family.SPREAD, symbol, pair)
+        for symbol, legs in listing.legs.items()
+        for pair in itertools.combinations(sorted(legs), 2)
+    )
+    return sorted(found, key=lambda trajectory: trajectory.key)
+
+
+def nearest_keys(trajectory: Trajectory, listing: Listing) -> Sequence[str]:
+    """Up to three listed keys of the same family that look like the one given.
+
+    Examples
+    --------
+    >>> listing = Listing({Symbol("BTC", "USD"): (Leg("KRAKEN", Market.SPOT),)}, False)
+    >>> nearest_keys(Trajectory.parse("BTC_USD:KRAKEM.spot"), listing)
+    ['BTC_USD:KRAKEN.spot']
+    """
+    price = trajectory.family is Family.PRICE
+    known = price_trajectories(listing) if price else spread_trajectories(listing)
+    return difflib.get_close_matches(trajectory.key, [t.key for t in known], n=3, cutoff=0.5)

@@ -1,0 +1,255 @@
+"""The wire profile: what a service calls its routes, parameters, fields and units.
+
+The built-in profile is contract.md; what `/schemas` says at run time overrides it. Whatever
+differs is recorded as a `Finding`, never guessed away: a field in a unit that cannot be converted
+is not put into a column under a wrong name, it is kept in ``extra``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+
+from toolkit.errors import InputError, WireError
+from toolkit.market import Family, Source, Trajectory, unit_factor
+from toolkit.tables import SERIES
+
+__all__ = ["BUILT_IN", "FieldRule", "Finding", "HistoryRoute", "Profile", "with_schemas"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something the service does otherwise than assumed: recorded, counted, shown."""
+
+    kind: str
+    where: str
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRule:
+    """A field of a wire record: the column it fills, its name and its unit on the wire."""
+
+    column: str
+    wire: str
+    unit: str
+    wanted: str
+
+    @property
+    def factor(self) -> float:
+        """What a wire number is multiplied by to be in the column's unit.
+
+        Examples
+        --------
+        >>> FieldRule("spread_pct", "spread_bps", "bps", "percent").factor
+        0.01
+        """
+        return unit_factor(self.unit, self.wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRoute:
+    """One trajectory route: where it is, how it is asked and what its records carry.
+
+    ``retention_s`` is how far back the caller's plan reaches (None: everything), ``delay_s`` by how
+    much it is delayed. ``limit`` is the page size asked for.
+    """
+
+    family: Family
+    path: str
+    tool: str
+    parameters: Mapping[str, str]
+    fields: tuple[FieldRule, ...]
+    items: str = "items"
+    next: str = "next_end_time"
+    limit: int = 500
+    retention_s: int | None = None
+    delay_s: int = 0
+
+    def query(self, trajectory: Trajectory, end_time: int) -> dict[str, object]:
+        """The query that asks for the rows of a trajectory before ``end_time``.
+
+        Examples
+        --------
+        >>> BUILT_IN.histories[Family.PRICE].query(Trajectory.parse("BTC_USD:KRAKEN.spot"), 60)
+        {'symbol': 'BTC_USD', 'exchange': 'KRAKEN', 'market': 'spot', 'end_time': 60, 'limit': 500}
+        """
+        roles: dict[str, object] = {"symbol": str(trajectory.symbol)}
+        if trajectory.family is Family.PRICE:
+            roles |= {"exchange": trajectory.buy.exchange, "market": trajectory.buy.market.value}
+        else:
+            for side, leg in (("buy", trajectory.buy), ("sell", trajectory.sell)):
+                roles |= {f"{side}_exchange": leg.exchange, f"{side}_market": leg.market.value}
+        roles |= {"end_time": end_time, "limit": self.limit}
+        return {self.parameters.get(role, role): value for role, value in roles.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Everything the client needs to know about how a service speaks."""
+
+    histories: Mapping[Family, HistoryRoute]
+    symbols_path: str = "/api/v1/data/symbols/search"
+    symbols_limit: int = 1000
+    schemas_path: str = "/api/v1/data/schemas"
+    source: Source | None = None
+    schema_hash: str | None = None
+    findings: tuple[Finding, ...] = field(default=())
+
+
+def _rules(family: Family, units: Mapping[str, str]) -> tuple[FieldRule, ...]:
+    wanted = {c.name: c.unit for c in SERIES[family].columns}
+    return tuple(FieldRule(name, name, unit, wanted[name]) for name, unit in units.items())
+
+
+BUILT_IN = Profile(
+    histories={
+        Family.PRICE: HistoryRoute(
+            Family.PRICE,
+            "/api/v1/data/history/price",
+            "data.get_price_history",
+            {},
+            _rules(
+                Family.PRICE,
+                {"ts": "s", "price": "quote", "mark_price": "quote", "volume": "quote"},
+            ),
+        ),
+        Family.SPREAD: HistoryRoute(
+            Family.SPREAD,
+            "/api/v1/data/history/spread",
+            "data.get_spread_history",
+            {},
+            _rules(
+                Family.SPREAD,
+                {"ts": "s", "buy_price": "quote", "sell_price": "quote", "spread_pct": "percent"},
+            ),
+        ),
+    }
+)
+"""The profile of contract.md."""
+
+LARGEST_PAGE = 5000
+"""Rows asked for at most a page: larger ones cost memory and save nothing (research/loader.md)."""
+
+
+def with_schemas(profile: Profile, body: bytes) -> Profile:
+    """The profile, corrected by a `/schemas` document.
+
+    A document without the expected shape changes nothing and leaves a finding. Raises `WireError`
+    where the body is not JSON at all.
+
+    Examples
+    --------
+    >>> body = b'{"source": {"kind": "replay", "id": "x"}, "tools": {}}'
+    >>> found = with_schemas(BUILT_IN, body)
+    >>> found.source, [f.kind for f in found.findings]
+    (Source(kind='replay', id='x'), ['tool_missing', 'tool_missing'])
+    """
+    try:
+        document = msgspec.json.decode(body)
+    except msgspec.DecodeError as error:
+        raise WireError(f"the answer of {profile.schemas_path} is not JSON: {error}") from None
+    findings: list[Finding] = []
+    document = document if isinstance(document, dict) else {}
+    tools = document.get("tools")
+    tools = tools if isinstance(tools, dict) else {}
+    histories = {
+        family: _history_with_schemas(route, tools, findings)
+        for family, route in profile.histories.items()
+    }
+    return replace(
+        profile,
+        histories=histories,
+        source=_source(document.get("source"), findings),
+        symbols_limit=_limit(_tool(tools, profile.symbols_path, "data.search_symbols") or {})
+        or profile.symbols_limit,
+        schema_hash=hashlib.sha256(body).hexdigest(),
+        findings=(*profile.findings, *findings),
+    )
+
+
+def _source(said: object, findings: list[Finding]) -> Source | None:
+    if isinstance(said, dict) and isinstance(said.get("id"), str):
+        return Source(str(said.get("kind", "unknown")), said["id"])
+    findings.append(Finding("source_missing", "schemas", "the service does not name its source"))
+    return None
+
+
+def _tool(tools: dict[str, Any], path: str, name: str) -> dict[str, Any] | None:
+    for tool in tools.values():
+        if isinstance(tool, dict) and tool.get("route") == path:
+            return tool
+    tool = tools.get(name)
+    return tool if isinstance(tool, dict) else None
+
+
+def _limit(tool: dict[str, Any]) -> int | None:
+    """The largest page the caller's plan may ask for, as the tool's input schema says it."""
+    try:
+        maximum = tool["input_schema"]["properties"]["limit"]["maximum"]
+    except (KeyError, TypeError):
+        return None
+    return maximum if isinstance(maximum, int) and maximum > 0 else None
+
+
+def _seconds(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _history_with_schemas(
+    route: HistoryRoute, tools: dict[str, Any], findings: list[Finding]
+) -> HistoryRoute:
+    tool = _tool(tools, route.path, route.tool)
+    if tool is None:
+        findings.append(Finding("tool_missing", route.tool, "schemas does not describe this tool"))
+        return route
+    record = tool.get("record")
+    said = record.get("fields") if isinstance(record, dict) else None
+    paging = tool.get("pagination")
+    next_name = paging.get("next") if isinstance(paging, dict) else None
+    return replace(
+        route,
+        path=tool["route"] if isinstance(tool.get("route"), str) else route.path,
+        fields=_fields(route, said, findings) if isinstance(said, dict) else route.fields,
+        next=next_name if isinstance(next_name, str) else route.next,
+        limit=min(LARGEST_PAGE, _limit(tool) or route.limit),
+        retention_s=_seconds(tool.get("retention_s")),
+        delay_s=_seconds(tool.get("delay_s")) or 0,
+    )
+
+
+def _fields(
+    route: HistoryRoute, said: dict[str, Any], findings: list[Finding]
+) -> tuple[FieldRule, ...]:
+    kept: list[FieldRule] = []
+    for rule in route.fields:
+        described = said.get(rule.wire)
+        if not isinstance(described, dict):
+            findings.append(Finding("field_missing", f"{route.tool}.{rule.wire}", "not described"))
+            kept.append(rule)
+            continue
+        unit = described.get("unit")
+        changed = replace(rule, unit=unit) if isinstance(unit, str) else rule
+        try:
+            factor = changed.factor
+        except InputError as error:
+            where = f"{route.tool}.{rule.wire}"
+            findings.append(Finding("unit_unusable", where, f"{error}; kept in extra instead"))
+            continue
+        if factor != 1.0:
+            where = f"{route.tool}.{rule.wire}"
+            findings.append(Finding("unit_converted", where, f"{unit} instead of {rule.wanted}"))
+        kept.append(changed)
+    known = {rule.wire for rule in route.fields}
+    findings.extend(
+        Finding("field_unknown", f"{route.tool}.{name}", "kept in extra")
+        for name in said
+        if name not in known
+    )
+    if not any(rule.column == "ts" for rule in kept):
+        raise WireError(f"schemas gives {route.tool} no usable time: its ts has no known time unit")
+    return tuple(kept)
