@@ -6,7 +6,9 @@ sorted, disjoint, non-touching ones. Empty intervals vanish.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import NamedTuple
 
 from toolkit.errors import InputError
@@ -106,16 +108,17 @@ def difference(left: Iterable[tuple[int, int]], right: Iterable[tuple[int, int]]
     """
     minus = union(right)
     found: list[Interval] = []
+    first = 0
     for start, end in union(left):
         at = start
-        for gone in minus:
-            if gone.end <= at:
-                continue
-            if gone.start >= end:
-                break
-            if gone.start > at:
-                found.append(Interval(at, gone.start))
-            at = gone.end
+        while first < len(minus) and minus[first].end <= start:
+            first += 1
+        k = first
+        while k < len(minus) and minus[k].start < end:
+            if minus[k].start > at:
+                found.append(Interval(at, minus[k].start))
+            at = minus[k].end
+            k += 1
         if at < end:
             found.append(Interval(at, end))
     return found

@@ -20,6 +20,7 @@ __all__ = [
     "Leg",
     "Market",
     "Plan",
+    "Source",
     "Symbol",
     "Trajectory",
     "format_ts",
@@ -29,6 +30,8 @@ __all__ = [
 
 _SYMBOL = re.compile(r"(?P<base>[^\s:_/?#&%]+)_(?P<quote>[^\s:_/?#&%]+)")
 _EXCHANGE = re.compile(r"[A-Z0-9][A-Z0-9_-]*")
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_SECONDS = range(-62_135_596_800, 253_402_300_800)  # the years 1 to 9999
 
 
 class Market(StrEnum):
@@ -79,6 +82,10 @@ class Symbol:
 
     base: str
     quote: str
+
+    def __post_init__(self) -> None:
+        if _SYMBOL.fullmatch(str(self)) is None:
+            raise InputError("symbol", str(self), "BASE_QUOTE, e.g. BTC_USDT")
 
     @classmethod
     def parse(cls, text: str) -> Symbol:
@@ -177,7 +184,7 @@ class Trajectory:
         >>> Trajectory.price("BTC_USD", "KRAKEN", "spot").key
         'BTC_USD:KRAKEN.spot'
         """
-        return cls(Family.PRICE, Symbol.parse(symbol), (Leg(exchange, Market(market)),))
+        return cls(Family.PRICE, Symbol.parse(symbol), (Leg.parse(f"{exchange}.{market}"),))
 
     @classmethod
     def spread(cls, symbol: str, buy: str | Leg, sell: str | Leg) -> Trajectory:
@@ -192,8 +199,10 @@ class Trajectory:
         return cls(Family.SPREAD, Symbol.parse(symbol), legs)
 
     @classmethod
-    def parse(cls, key: str) -> Trajectory:
-        """Read a text key: one leg is a price, two legs (buy, sell) a spread.
+    def parse(cls, key: str, family: Family | None = None) -> Trajectory:
+        """Read a text key: one leg is a price, two legs (buy, sell) are a spread.
+
+        ``family`` is needed only where a key alone does not tell.
 
         Examples
         --------
@@ -209,7 +218,7 @@ class Trajectory:
                 "SYMBOL:EXCHANGE.market or SYMBOL:BUY.market:SELL.market, "
                 "e.g. BTC_USD:COINBASE.spot:KRAKEN.spot",
             )
-        family = Family.PRICE if len(parts) == 2 else Family.SPREAD
+        family = family or (Family.PRICE if len(parts) == 2 else Family.SPREAD)
         return cls(family, Symbol.parse(parts[0]), tuple(Leg.parse(part) for part in parts[1:]))
 
     @property
@@ -240,6 +249,39 @@ class Trajectory:
 
     def __str__(self) -> str:
         return self.key
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where data comes from, as `/schemas` says it: its kind and its identity.
+
+    Kind is ``live``, ``simulated`` or ``replay``; ``unknown`` where the service does not say.
+
+    Examples
+    --------
+    >>> Source("simulated", "miniature-1a2b").label
+    'SIMULATED market, miniature-1a2b'
+    >>> Source("replay", "iaqf-77aa").label
+    'Replay of recorded data, iaqf-77aa'
+    """
+
+    kind: str
+    id: str
+
+    @property
+    def label(self) -> str:
+        """The source in words, for titles, banners and the head of a table."""
+        words = {
+            "live": "Live service",
+            "simulated": "SIMULATED market",
+            "replay": "Replay of recorded data",
+        }
+        return f"{words.get(self.kind, 'Source not stated')}, {self.id}"
+
+    @property
+    def is_simulated(self) -> bool:
+        """True where no market ever showed these numbers."""
+        return self.kind == "simulated"
 
 
 UNIT_FACTORS: dict[str, tuple[str, float]] = {
@@ -282,7 +324,9 @@ def unit_factor(given: str, wanted: str) -> float:
 def parse_ts(text: str | int | dt.datetime | dt.date, *, parameter: str = "time") -> int:
     """Unix seconds (UTC) of an ISO 8601 text, a datetime, a date or Unix seconds.
 
-    A time without a zone is UTC. A part of a second is refused: nothing here is finer.
+    A time without a zone is UTC; what `format_ts` writes is read back. A part of a second is
+    refused, for nothing here is finer; so is a time outside the years 1 to 9999, as a count of
+    milliseconds is.
 
     Examples
     --------
@@ -292,28 +336,29 @@ def parse_ts(text: str | int | dt.datetime | dt.date, *, parameter: str = "time"
     Traceback (most recent call last):
     toolkit.errors.InputError: start: 'yesterday' is not allowed; allowed: ISO 8601 UTC, ...
     """
-    allowed = "ISO 8601 UTC, e.g. 2023-03-01 or 2023-03-01T12:00:00Z, or whole Unix seconds"
-    if isinstance(text, bool):
-        raise InputError(parameter, text, allowed)
-    if isinstance(text, int):
-        return text
-    if isinstance(text, str):
-        if re.fullmatch(r"\d{9,11}", text):
-            return int(text)
+    refusal = InputError(
+        parameter,
+        text,
+        "ISO 8601 UTC, e.g. 2023-03-01 or 2023-03-01T12:00:00Z, or whole Unix seconds",
+    )
+    if isinstance(text, str) and re.fullmatch(r"\d{9,11}", text):
+        text = int(text)
+    elif isinstance(text, str):
+        iso = text[: -len(" UTC")] + "Z" if text.endswith(" UTC") else text
         try:
-            moment = dt.datetime.fromisoformat(text)
+            text = dt.datetime.fromisoformat(iso)
         except ValueError:
-            raise InputError(parameter, text, allowed) from None
-    elif isinstance(text, dt.datetime):
-        moment = text
-    else:
-        moment = dt.datetime(text.year, text.month, text.day, tzinfo=dt.UTC)
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=dt.UTC)
-    seconds = moment.timestamp()
-    if seconds != int(seconds):
-        raise InputError(parameter, text, allowed)
-    return int(seconds)
+            raise refusal from None
+    if isinstance(text, dt.date):
+        midnight = dt.datetime(text.year, text.month, text.day, tzinfo=dt.UTC)
+        moment = text if isinstance(text, dt.datetime) else midnight
+        zoned = moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+        text, rest = divmod(zoned - _EPOCH, dt.timedelta(seconds=1))
+        if rest:
+            raise refusal
+    if isinstance(text, bool) or not isinstance(text, int) or text not in _SECONDS:
+        raise refusal
+    return text
 
 
 def format_ts(ts: int) -> str:
@@ -324,5 +369,7 @@ def format_ts(ts: int) -> str:
     >>> format_ts(1677628800), format_ts(1677628801)
     ('2023-03-01 00:00 UTC', '2023-03-01 00:00:01 UTC')
     """
-    moment = dt.datetime.fromtimestamp(ts, tz=dt.UTC)
-    return moment.strftime("%Y-%m-%d %H:%M UTC" if ts % 60 == 0 else "%Y-%m-%d %H:%M:%S UTC")
+    if ts not in _SECONDS:
+        raise InputError("time", ts, "Unix seconds in the years 1 to 9999")
+    moment = dt.datetime.fromtimestamp(ts, tz=dt.UTC).replace(tzinfo=None)
+    return moment.isoformat(" ", "minutes" if ts % 60 == 0 else "seconds") + " UTC"

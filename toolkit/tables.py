@@ -100,7 +100,13 @@ class Table:
 
 
 class LedgerState(StrEnum):
-    """What is known about a stretch of a trajectory."""
+    """What is known about a stretch of a trajectory.
+
+    ``held``: answered, and rows stand in it. ``empty``: answered, and the service has no row there.
+    ``not yet known``: younger than the service's delay, the time a row takes to settle and the
+    row's own interval. ``missing``: not asked yet. ``unrecoverable``: not asked, and older than
+    what the plan still reaches.
+    """
 
     HELD = "held"
     EMPTY = "empty"
@@ -153,10 +159,9 @@ COVERAGE = Table(
         Column("trajectory_id", "INTEGER", "", "whose"),
         Column("start_ts", "BIGINT", "s", "first second answered for"),
         Column("end_ts", "BIGINT", "s", "first second after"),
-        Column("state", "VARCHAR", "", "held (rows came) or empty (the answer had none)"),
         Column("load_id", "BIGINT", "", "the load that asked"),
     ),
-    key=("trajectory_id", "start_ts", "end_ts", "load_id"),
+    key=("trajectory_id", "start_ts", "load_id"),
 )
 
 EDGE = Table(

@@ -1,0 +1,6 @@
+"""What brings the service's rows into the store, completely and once."""
+
+from toolkit.loader.progress import LoadResult, Progress
+from toolkit.loader.sync import sync
+
+__all__ = ["LoadResult", "Progress", "sync"]

@@ -1,0 +1,114 @@
+"""The coverage ledger's arithmetic: from what was answered to what is known of every second.
+
+Pure functions over intervals; nothing here touches the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from toolkit.intervals import Interval, clip, difference, intersection, union
+from toolkit.tables import LedgerState
+
+__all__ = ["SETTLE_S", "UNKNOWN_STEP_S", "Edge", "final_part", "states", "to_ask"]
+
+SETTLE_S = 60
+"""Seconds after which a visible row is final (contract.md, "REST")."""
+
+UNKNOWN_STEP_S = 86_400
+"""Taken for the rows' spacing while none was observed: long, so that nothing is settled early."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """How far a service answers for a trajectory: its clock, the plan's depth and delay."""
+
+    served_at: int
+    delay_s: int = 0
+    retention_s: int | None = None
+    step_s: int | None = None
+
+    @property
+    def final_before(self) -> int:
+        """The second before which an answer is final: rows from here on may still appear.
+
+        A row of interval ``step_s`` stamped ts appears at ts + step_s + delay_s and is final
+        `SETTLE_S` later.
+
+        Examples
+        --------
+        >>> Edge(served_at=1000, step_s=60).final_before
+        880
+        """
+        step_s = UNKNOWN_STEP_S if self.step_s is None else self.step_s
+        return self.served_at - self.delay_s - SETTLE_S - step_s
+
+    @property
+    def reachable_from(self) -> int | None:
+        """The oldest second the plan still reaches, None where it reaches everything."""
+        return None if self.retention_s is None else self.served_at - self.retention_s
+
+
+def to_ask(window: Interval, answered: Iterable[tuple[int, int]], edge: Edge) -> list[Interval]:
+    """The parts of the window worth a request: reachable, begun, and not answered for yet.
+
+    Examples
+    --------
+    >>> edge = Edge(served_at=1000, retention_s=800, step_s=60)
+    >>> [tuple(i) for i in to_ask(Interval(0, 2000), [(300, 400)], edge)]
+    [(200, 300), (400, 1000)]
+    """
+    oldest = window.start if edge.reachable_from is None else edge.reachable_from
+    open_part = intersection([window], [(oldest, edge.served_at)])
+    return difference(open_part, answered)
+
+
+def states(
+    window: Interval,
+    answered: Sequence[tuple[int, int]],
+    held: Sequence[tuple[int, int]],
+    edge: Edge,
+) -> list[tuple[Interval, LedgerState]]:
+    """What is known of every second of the window, in order, without gaps or overlaps.
+
+    ``answered`` is the ledger, ``held`` the stretches in which rows stand. Rows that are not final
+    yet lie outside the ledger: their stretch is not yet known.
+
+    Examples
+    --------
+    >>> edge = Edge(served_at=1000, retention_s=800, step_s=60)
+    >>> for interval, state in states(Interval(100, 1000), [(300, 600)], [(300, 500)], edge):
+    ...     print(tuple(interval), state.value)
+    (100, 200) unrecoverable
+    (200, 300) missing
+    (300, 500) held
+    (500, 600) empty
+    (600, 880) missing
+    (880, 1000) not yet known
+    """
+    left = [window]
+    found: list[tuple[Interval, LedgerState]] = []
+    oldest = window.start if edge.reachable_from is None else edge.reachable_from
+    rules: list[tuple[Sequence[tuple[int, int]], LedgerState]] = [
+        (intersection(answered, held), LedgerState.HELD),
+        (answered, LedgerState.EMPTY),
+        ([(edge.final_before, window.end)], LedgerState.UNKNOWN),
+        ([(window.start, oldest)], LedgerState.UNRECOVERABLE),
+        ([window], LedgerState.MISSING),
+    ]
+    for intervals, state in rules:
+        found.extend((interval, state) for interval in intersection(left, union(intervals)))
+        left = difference(left, intervals)
+    return sorted(found)
+
+
+def final_part(answered: Interval, edge: Edge) -> list[Interval]:
+    """The part of a fresh answer that the ledger may record: what can no longer change.
+
+    Examples
+    --------
+    >>> [tuple(i) for i in final_part(Interval(0, 1000), Edge(served_at=1000, step_s=60))]
+    [(0, 880)]
+    """
+    return clip([answered], (min(answered.start, edge.final_before), edge.final_before))
