@@ -1,1 +1,65 @@
-"""Machine rail toolkit."""
+"""An analyst's toolkit over a machine-rail market-data service.
+
+The data's path, which is also the order of the folders::
+
+    service -> client -> loader -> store -> statistics -> charts -> app, notebooks
+
+``tk.open()`` gives a workspace (client, store, loader); ``tk.statistics`` and ``tk.charts`` turn
+its frames into figures. Everything raised on purpose is a ``tk.RailError``.
+"""
+
+from __future__ import annotations
+
+import importlib
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from toolkit.errors import RailError
+from toolkit.market import Leg, Source, Symbol, Trajectory, format_ts, parse_ts
+
+if TYPE_CHECKING:
+    from toolkit import charts, statistics
+    from toolkit.client import Client
+    from toolkit.store import Store
+    from toolkit.workspace import Workspace
+    from toolkit.workspace import open_workspace as open  # noqa: A004 - tk.open is the point
+
+__all__ = [
+    "Client",
+    "Leg",
+    "RailError",
+    "Source",
+    "Store",
+    "Symbol",
+    "Trajectory",
+    "Workspace",
+    "charts",
+    "format_ts",
+    "open",
+    "parse_ts",
+    "statistics",
+]
+
+__version__ = version("machine-rail-toolkit")
+
+_LATER = {
+    "Client": ("toolkit.client", "Client"),
+    "Store": ("toolkit.store", "Store"),
+    "Workspace": ("toolkit.workspace", "Workspace"),
+    "charts": ("toolkit.charts", None),
+    "open": ("toolkit.workspace", "open_workspace"),
+    "statistics": ("toolkit.statistics", None),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for: importing the toolkit itself stays cheap."""
+    if name not in _LATER:
+        raise AttributeError(f"module 'toolkit' has no attribute {name!r}")
+    module, attribute = _LATER[name]
+    found = importlib.import_module(module)
+    return getattr(found, attribute) if attribute else found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,36 @@
+"""The command line `rail`: one file for each command, errors as one line, never a traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from toolkit.cli.root import app
+from toolkit.errors import RailError
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run `rail`; exit 0 when it did what was asked, 1 when it refused or could not.
+
+    ``RAIL_DEBUG=1`` lets a traceback through, for reporting a fault of the toolkit's own.
+    """
+    try:
+        app()
+    except RailError as error:
+        if os.environ.get("RAIL_DEBUG"):
+            raise
+        _leave(str(error), 1)
+    except KeyboardInterrupt:
+        _leave("stopped; what was committed is kept, the same command goes on from there", 130)
+    except Exception as error:
+        if os.environ.get("RAIL_DEBUG"):
+            raise
+        kind = type(error).__name__
+        _leave(f"a fault of the toolkit ({kind}: {error}); RAIL_DEBUG=1 shows where", 70)
+
+
+def _leave(message: str, code: int) -> None:
+    sys.stderr.write(f"rail: {' '.join(message.split())}\n")
+    sys.exit(code)

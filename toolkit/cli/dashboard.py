@@ -1,0 +1,58 @@
+"""`rail app`: the dashboard over a store."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from typing import Annotated
+
+import typer
+
+from toolkit.cli.options import StorePath
+from toolkit.cli.show import console
+from toolkit.dashboard import command
+from toolkit.errors import InputError, RailError
+from toolkit.store import Store
+from toolkit.workspace import Settings
+
+__all__ = ["app_command", "run_dashboard"]
+
+
+def app_command(
+    store: StorePath = None,
+    port: Annotated[int, typer.Option("--port", help="Where the page listens.")] = 8501,
+    host: Annotated[str, typer.Option("--host", help="The address to listen at.")] = "127.0.0.1",
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open a browser window.")
+    ] = True,
+) -> None:
+    """Open the dashboard over a store; Ctrl-C ends it.
+
+    Example: rail app --store rail.duckdb --port 8600 --no-browser
+    """
+    settings = Settings.read(base_url="http://127.0.0.1", store=store)
+    run_dashboard(Store(settings.store), host=host, port=port, browser=browser)
+
+
+def run_dashboard(store: Store, *, host: str, port: int, browser: bool) -> None:
+    """Serve the dashboard until it is stopped; the store must be readable, the port free."""
+    source = store.source
+    try:
+        with socket.create_server((host, port)):
+            pass
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise InputError("--port", port, "a free port", advice=f"at {host}: {reason}") from None
+    console.print(
+        f"dashboard over {store.path} ({source.label}) at http://{host}:{port}, Ctrl-C ends"
+    )
+    argv = command(store.path, port=port, host=host, headless=not browser)
+    environment = os.environ | {"RAIL_STORE": str(store.path.resolve())}
+    environment.pop("RAIL_API_KEY", None)
+    try:
+        code = subprocess.call(argv, env=environment)  # noqa: S603 - our own command
+    except KeyboardInterrupt:
+        return
+    if code not in (0, -2, -15, 130):
+        raise RailError(f"the dashboard ended with exit code {code}")

@@ -1,0 +1,36 @@
+"""Options that several commands share, and how times are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from toolkit.intervals import Interval
+from toolkit.market import parse_ts
+
+__all__ = ["BaseUrl", "End", "Start", "StorePath", "window"]
+
+StorePath = Annotated[
+    Path | None,
+    typer.Option("--store", help="The DuckDB file. Default: RAIL_STORE, else rail.duckdb."),
+]
+BaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--base-url", help="The service. Default: RAIL_BASE_URL, else http://127.0.0.1:8700."
+    ),
+]
+Start = Annotated[
+    str | None,
+    typer.Option("--start", help="First second, UTC: 2023-03-01 or 2023-03-01T12:00:00Z."),
+]
+End = Annotated[str | None, typer.Option("--end", help="First second after the window, UTC.")]
+
+
+def window(start: str | None, end: str | None, *, default: Interval) -> Interval:
+    """The window ``[start, end)`` asked for, ``default`` standing in for what was not given."""
+    low = default.start if start is None else parse_ts(start, parameter="--start")
+    high = default.end if end is None else parse_ts(end, parameter="--end")
+    return Interval.checked(low, high)

@@ -1,0 +1,68 @@
+"""`rail serve`: the local service, over recorded or simulated data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from toolkit.cli.show import console
+from toolkit.market import format_ts, parse_ts
+from toolkit.service import Clock, Config, Replay, miniature, serve
+
+__all__ = ["serve_command"]
+
+
+def serve_command(
+    replay: Annotated[
+        Path | None,
+        typer.Option("--replay", help="A prices.parquet, or the folder that holds it."),
+    ] = None,
+    dataset: Annotated[
+        list[str] | None,
+        typer.Option("--dataset", help="Serve only this data set of the file; may be repeated."),
+    ] = None,
+    interval: Annotated[
+        int | None, typer.Option("--interval", help="Serve only bars of this many seconds.")
+    ] = None,
+    now: Annotated[
+        str | None, typer.Option("--now", help="Let the service's clock stand at this time, UTC.")
+    ] = None,
+    retention: Annotated[
+        int | None, typer.Option("--retention", help="Answer only for the last N days.")
+    ] = None,
+    port: Annotated[
+        int, typer.Option("--port", help="Where to listen; 0 takes a free one.")
+    ] = 8700,
+    host: Annotated[str, typer.Option("--host", help="The address to listen at.")] = "127.0.0.1",
+) -> None:
+    """Run the local service until Ctrl-C; without --replay over a small SIMULATED market.
+
+    Its demo keys are demo-free, demo-builder and demo-pro. A simulated market's clock stands at
+    its end unless --now says otherwise; a replay's is the wall clock.
+
+    Example: rail serve --replay data --dataset iaqf_dhruvk1432 --now 2023-03-22
+    """
+    if replay is None:
+        source, default_now = miniature.source(), miniature.END
+    else:
+        source = Replay.read(replay, datasets=dataset or (), interval_s=interval)
+        default_now = None
+    fixed_at = default_now if now is None else parse_ts(now, parameter="--now")
+    config = Config(
+        source,
+        host=host,
+        port=port,
+        clock=Clock(fixed_at=fixed_at),
+        retention_s=None if retention is None else retention * 86_400,
+    )
+    label = "SIMULATED market" if source.kind == "simulated" else "replay of recorded data"
+    clock = "wall clock" if fixed_at is None else f"clock standing at {format_ts(fixed_at)}"
+
+    def ready(base_url: str) -> None:
+        legs = sum(map(len, source.listing.values()))
+        console.print(f"{label} {source.id}: {len(source.listing)} symbols, {legs} legs; {clock}")
+        console.print(f"listening at {base_url}; keys: demo-free, demo-builder, demo-pro")
+
+    serve(config, ready=ready)

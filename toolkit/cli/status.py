@@ -1,0 +1,76 @@
+"""`rail status`: what the store holds, how complete it is, how old, and where it is from."""
+
+from __future__ import annotations
+
+import time
+
+import polars as pl
+
+from toolkit.cli.options import StorePath
+from toolkit.cli.show import console, duration, plain_table
+from toolkit.errors import EmptyWindowError
+from toolkit.intervals import Interval, clip, total_s
+from toolkit.market import Family, Trajectory, format_ts
+from toolkit.store import Ledger, Store
+from toolkit.workspace import Settings
+
+__all__ = ["status_command"]
+
+
+def status_command(store: StorePath = None) -> None:
+    """Show what the store holds: coverage, gaps, age and source of every trajectory.
+
+    answered: the share of the time from the first to the last second asked for that the service
+    has answered for. holes: where rows are further apart than 1.5 steps although it was asked.
+    behind: from the newest row to the service's clock at the last sync.
+
+    Example: rail status --store rail.duckdb
+    """
+    held = Store(Settings.read(base_url="http://127.0.0.1", store=store).store)
+    source = held.source
+    catalogue = held.catalogue().join(
+        held.continuity(), on=["trajectory", "family"], how="left", maintain_order="left"
+    )
+    if catalogue.is_empty():
+        raise EmptyWindowError(f"{held.path} holds no trajectory yet; `rail sync` loads some")
+    ledger = held.ledger()
+    table = plain_table(
+        f"{held.path} · {source.label}",
+        "trajectory", "rows", "first", "last", "answered", "missing", "holes", "absent rows",
+        "longest hole", "behind",
+    )  # fmt: skip
+    for row in catalogue.iter_rows(named=True):
+        trajectory = Trajectory.parse(row["trajectory"], Family(row["family"]))
+        table.add_row(*_cells(row, ledger[trajectory]))
+    console.print(table)
+    console.print(_age(catalogue))
+
+
+def _cells(row: dict[str, int | str | None], ledger: Ledger) -> list[str]:
+    answered = ledger.answered
+    asked = Interval(answered[0].start, answered[-1].end) if answered else Interval(0, 0)
+    share = total_s(clip(answered, asked)) / asked.length_s if answered else 0.0
+    missing_s = asked.length_s - total_s(answered)
+    first, last = row["first_ts"], row["last_ts"]
+    return [
+        str(row["trajectory"]),
+        f"{row['rows']:,}",
+        format_ts(int(first)) if first is not None else "–",
+        format_ts(int(last)) if last is not None else "–",
+        f"{share:.2%}",
+        duration(missing_s) if missing_s else "0",
+        f"{row['holes'] or 0:,}",
+        f"{row['absent_rows'] or 0:,}",
+        duration(float(row["longest_hole_s"])) if row["longest_hole_s"] else "–",
+        duration(ledger.edge.served_at - int(last)) if last is not None else "–",
+    ]
+
+
+def _age(catalogue: pl.DataFrame) -> str:
+    newest = catalogue.sort("asked_at").tail(1).to_dicts()[0]
+    ago_s = max(0, int(time.time()) - int(newest["asked_at"]))
+    total = int(catalogue["rows"].sum())
+    return (
+        f"{total:,} rows of {catalogue.height:,} trajectories; last sync {duration(ago_s)} ago, "
+        f"when the service's clock read {format_ts(int(newest['served_at']))}"
+    )

@@ -1,0 +1,214 @@
+"""A client, a store and the loader in one hand: what notebooks and the command line open.
+
+The one place that reads the environment: ``RAIL_BASE_URL``, ``RAIL_API_KEY``, ``RAIL_STORE``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
+
+import polars as pl
+
+from toolkit.client import Client
+from toolkit.errors import EmptyWindowError, InputError
+from toolkit.intervals import Interval
+from toolkit.loader import LoadResult, Progress, sync
+from toolkit.market import Trajectory, format_ts, parse_ts
+from toolkit.statistics import spread as spread_statistics
+from toolkit.store import Store
+
+__all__ = [
+    "DEFAULT_BASE_URL",
+    "DEFAULT_STORE",
+    "Settings",
+    "Workspace",
+    "open_workspace",
+    "simulated_service",
+]
+
+DEFAULT_BASE_URL = "http://127.0.0.1:8700"
+"""Where `rail serve` listens."""
+
+DEFAULT_STORE = "rail.duckdb"
+
+LOCAL_KEY = "demo-pro"
+"""The local service's own demo key: no secret, and used for loopback addresses alone."""
+
+When = str | int | dt.datetime | dt.date
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Which service, with which key, into which store.
+
+    Examples
+    --------
+    >>> Settings.read({"RAIL_API_KEY": "k", "RAIL_BASE_URL": "https://rail.example"})
+    Settings(base_url='https://rail.example', store=PosixPath('rail.duckdb'))
+    """
+
+    base_url: str
+    store: Path
+    api_key: str = field(repr=False)
+
+    @classmethod
+    def read(
+        cls,
+        environment: dict[str, str] | None = None,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        store: str | Path | None = None,
+    ) -> Settings:
+        """What was given, else the environment, else the local service.
+
+        A loopback address without a key gets the local service's demo key; any other address
+        without one is an `InputError`.
+        """
+        env = dict(os.environ) if environment is None else environment
+        url = base_url or env.get("RAIL_BASE_URL") or DEFAULT_BASE_URL
+        key = api_key or env.get("RAIL_API_KEY")
+        if not key:
+            if not _is_loopback(url):
+                raise InputError(
+                    "api_key",
+                    None,
+                    "the subscription key of the service",
+                    advice="set RAIL_API_KEY",
+                )
+            key = LOCAL_KEY
+        return cls(url, Path(store or env.get("RAIL_STORE") or DEFAULT_STORE), key)
+
+
+class Workspace:
+    """One service and one store: load from the one, read from the other.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import toolkit as tk
+    >>> with tempfile.TemporaryDirectory() as folder, tk.open(f"{folder}/s.duckdb") as rail:
+    ...     done = rail.sync(["BTC_USDT:AURORA.spot:BOREAS.spot"], "2026-11-03", "2026-11-04")
+    ...     rail.spread("BTC_USDT:AURORA.spot:BOREAS.spot").columns
+    ['trajectory', 'ts', 'buy_price', 'sell_price', 'spread_pct', 'spread_log_bps', 'spread_bps']
+    """
+
+    def __init__(
+        self, client: Client, store: Store, *, closing: contextlib.ExitStack | None = None
+    ) -> None:
+        self.client = client
+        self.store = store
+        self._closing = closing or contextlib.ExitStack()
+        self._closing.callback(client.close)
+
+    def __repr__(self) -> str:
+        return f"Workspace({self.client!r}, {self.store!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connections, and stop the local service if this workspace started it."""
+        self._closing.close()
+
+    def sync(
+        self,
+        trajectories: Iterable[Trajectory | str],
+        start: When,
+        end: When,
+        *,
+        workers: int = 4,
+        on_progress: Callable[[Progress], object] | None = None,
+    ) -> LoadResult:
+        """Bring every row of ``[start, end)`` into the store, once; see `toolkit.loader.sync`.
+
+        Raises `EmptyWindowError` where the store holds no row in the window afterwards.
+        """
+        wanted = [t if isinstance(t, Trajectory) else Trajectory.parse(t) for t in trajectories]
+        window = parse_ts(start, parameter="start"), parse_ts(end, parameter="end")
+        result = sync(
+            self.client, self.store, wanted, *window, workers=workers, on_progress=on_progress
+        )
+        if wanted and len(result.silent) == len(set(wanted)):
+            names = ", ".join(t.key for t in wanted[:3]) + (" …" if len(wanted) > 3 else "")
+            raise EmptyWindowError(
+                f"nothing in {Interval(*window)} for {names}: the service has no row there "
+                f"(its clock reads {format_ts(self.client.served_at)})"
+            )
+        return result
+
+    def spread(
+        self, trajectory: Trajectory | str, start: When | None = None, end: When | None = None
+    ) -> pl.DataFrame:
+        """A spread trajectory's rows from the store, with spread_log_bps and spread_bps.
+
+        Positive: long the buy leg and short the sell leg earns it. See `Store.series` for the
+        other columns and `toolkit.statistics.spread.with_spread` for the nulls.
+        """
+        return spread_statistics.with_spread(self.series(trajectory, start, end))
+
+    def series(
+        self, trajectory: Trajectory | str, start: When | None = None, end: When | None = None
+    ) -> pl.DataFrame:
+        """A trajectory's rows with ``start <= ts < end`` from the store; see `Store.series`."""
+        wanted = trajectory if isinstance(trajectory, Trajectory) else Trajectory.parse(trajectory)
+        low = None if start is None else parse_ts(start, parameter="start")
+        high = None if end is None else parse_ts(end, parameter="end")
+        return self.store.series(wanted, low, high)
+
+
+def open_workspace(
+    store: str | Path | None = None, *, base_url: str | None = None, api_key: str | None = None
+) -> Workspace:
+    """Open a workspace; without an address it starts a local service on a SIMULATED market.
+
+    ``base_url`` and ``api_key`` default to ``RAIL_BASE_URL`` and ``RAIL_API_KEY``, ``store`` to
+    ``RAIL_STORE`` or ``rail.duckdb``.
+    """
+    if base_url or os.environ.get("RAIL_BASE_URL"):
+        settings = Settings.read(base_url=base_url, api_key=api_key, store=store)
+        return Workspace(Client(settings.base_url, settings.api_key), Store(settings.store))
+    closing = contextlib.ExitStack()
+    base_url = closing.enter_context(simulated_service())
+    settings = Settings.read(base_url=base_url, store=store)
+    client = Client(settings.base_url, LOCAL_KEY)
+    return Workspace(client, Store(settings.store), closing=closing)
+
+
+@contextlib.contextmanager
+def simulated_service() -> Iterator[str]:
+    """The address of a local service on the miniature SIMULATED market, for the block's length.
+
+    Its clock stands at the market's end.
+
+    Examples
+    --------
+    >>> with simulated_service() as base_url:
+    ...     base_url.startswith("http://127.0.0.1:")
+    True
+    """
+    from toolkit.service import Clock, Config, miniature, running  # noqa: PLC0415 - loads a server
+
+    config = Config(miniature.source(), port=0, clock=Clock(fixed_at=miniature.END))
+    with running(config) as service:
+        yield service.base_url
+
+
+def _is_loopback(url: str) -> bool:
+    return urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")
