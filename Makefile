@@ -8,7 +8,7 @@ READY  := $(VENV)/.ready
 TEST_WORKERS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format bench lock clean
+.PHONY: help install demo test kill-loop lint format bench lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ demo: $(READY) ## start the local service, load a simulated market, open the das
 
 test: lint ## lint, types, doctests and tests
 	$(BIN)/python -m pytest -n $(TEST_WORKERS)
+
+kill-loop: $(READY) ## kill -9 a load at 50 random moments; the store must equal an undisturbed one
+	RAIL_KILLS=50 $(BIN)/python -m pytest tests/journeys/test_kill.py --timeout 3000
 
 lint: $(READY) ## ruff and mypy
 	$(BIN)/ruff check .

@@ -28,7 +28,7 @@ The tree (a test holds this drawing against the classes)::
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 __all__ = [
     "BadRequestError",
@@ -54,7 +54,24 @@ __all__ = [
 
 
 class RailError(Exception):
-    """The root: anything the toolkit refuses or could not do."""
+    """The root: anything the toolkit refuses or could not do.
+
+    Its facts survive the way to another process and back.
+
+    Examples
+    --------
+    >>> import pickle
+    >>> pickle.loads(pickle.dumps(InputError("limit", 0, "1 to 10000"))).value
+    0
+    """
+
+    def __reduce__(self) -> tuple[Callable[..., RailError], tuple[object, ...], dict[str, object]]:
+        return _restored, (type(self), self.args), self.__dict__
+
+
+def _restored(kind: type[RailError], args: tuple[object, ...]) -> RailError:
+    """The error without its constructor, which takes facts where pickle holds the message."""
+    return kind.__new__(kind, *args)
 
 
 class InputError(RailError, ValueError):

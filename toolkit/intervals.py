@@ -6,9 +6,7 @@ sorted, disjoint, non-touching ones. Empty intervals vanish.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable
-from operator import attrgetter
 from typing import NamedTuple
 
 from toolkit.errors import InputError

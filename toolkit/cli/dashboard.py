@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import sys
 from typing import Annotated
 
 import typer
 
 from toolkit.cli.options import StorePath
 from toolkit.cli.show import console
-from toolkit.dashboard import command
 from toolkit.errors import InputError, RailError
 from toolkit.store import Store
 from toolkit.workspace import Settings
@@ -47,9 +47,9 @@ def run_dashboard(store: Store, *, host: str, port: int, browser: bool) -> None:
     console.print(
         f"dashboard over {store.path} ({source.label}) at http://{host}:{port}, Ctrl-C ends"
     )
-    argv = command(store.path, port=port, host=host, headless=not browser)
-    environment = os.environ | {"RAIL_STORE": str(store.path.resolve())}
-    environment.pop("RAIL_API_KEY", None)
+    argv = [sys.executable, "-m", "toolkit.dashboard", "--store", str(store.path.resolve())]
+    argv += ["--host", host, "--port", str(port), *([] if browser else ["--headless"])]
+    environment = {k: v for k, v in os.environ.items() if k != "RAIL_API_KEY"}
     try:
         code = subprocess.call(argv, env=environment)  # noqa: S603 - our own command
     except KeyboardInterrupt:

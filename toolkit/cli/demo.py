@@ -10,13 +10,18 @@ import typer
 
 from toolkit.cli.dashboard import run_dashboard
 from toolkit.cli.options import StorePath
-from toolkit.cli.show import console, load_progress
+from toolkit.cli.show import console, duration, load_progress
 from toolkit.cli.stats import print_spreads
 from toolkit.client import Client
-from toolkit.service import miniature
 from toolkit.store import Store
 from toolkit.wire.listing import price_trajectories, spread_trajectories
-from toolkit.workspace import LOCAL_KEY, Workspace, simulated_service
+from toolkit.workspace import (
+    LOCAL_KEY,
+    Workspace,
+    simulated_half_lives_s,
+    simulated_service,
+    simulated_window,
+)
 
 __all__ = ["demo_command"]
 
@@ -42,8 +47,10 @@ def demo_command(
         held = Store(store or Path(folder) / "demo.duckdb")
         _load(held)
         console.print()
-        keys = [t for t in held.counts(miniature.START, miniature.END) if len(t.legs) == 2]
-        print_spreads(held, keys[:4], miniature.START, miniature.END)
+        truth = simulated_half_lives_s()
+        print_spreads(held, list(truth), *simulated_window())
+        told = ", ".join(f"{t.key} {duration(s)}" for t, s in truth.items())
+        console.print(f"The market was simulated with these half-lives: {told}")
         if not once:
             console.print()
             run_dashboard(held, host="127.0.0.1", port=port, browser=browser)
@@ -56,5 +63,5 @@ def _load(store: Store) -> None:
             listing = workspace.client.symbols()
             wanted = price_trajectories(listing) + spread_trajectories(listing)
             with load_progress(f"{len(wanted)} trajectories") as show:
-                result = workspace.sync(wanted, miniature.START, miniature.END, on_progress=show)
+                result = workspace.sync(wanted, *simulated_window(), on_progress=show)
     console.print(str(result))

@@ -15,8 +15,9 @@ app = typer.Typer(
     name="rail",
     help="Load, check, measure and chart trajectories of a machine-rail market-data service.",
     no_args_is_help=True,
+    add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 

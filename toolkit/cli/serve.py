@@ -9,7 +9,7 @@ import typer
 
 from toolkit.cli.show import console
 from toolkit.market import format_ts, parse_ts
-from toolkit.service import Clock, Config, Replay, miniature, serve
+from toolkit.workspace import Serving, serve_local
 
 __all__ = ["serve_command"]
 
@@ -44,25 +44,22 @@ def serve_command(
 
     Example: rail serve --replay data --dataset iaqf_dhruvk1432 --now 2023-03-22
     """
-    if replay is None:
-        source, default_now = miniature.source(), miniature.END
-    else:
-        source = Replay.read(replay, datasets=dataset or (), interval_s=interval)
-        default_now = None
-    fixed_at = default_now if now is None else parse_ts(now, parameter="--now")
-    config = Config(
-        source,
+    serve_local(
+        replay=replay,
+        datasets=dataset or (),
+        interval_s=interval,
+        now=None if now is None else parse_ts(now, parameter="--now"),
+        retention_s=None if retention is None else retention * 86_400,
         host=host,
         port=port,
-        clock=Clock(fixed_at=fixed_at),
-        retention_s=None if retention is None else retention * 86_400,
+        ready=_announce,
     )
-    label = "SIMULATED market" if source.kind == "simulated" else "replay of recorded data"
-    clock = "wall clock" if fixed_at is None else f"clock standing at {format_ts(fixed_at)}"
 
-    def ready(base_url: str) -> None:
-        legs = sum(map(len, source.listing.values()))
-        console.print(f"{label} {source.id}: {len(source.listing)} symbols, {legs} legs; {clock}")
-        console.print(f"listening at {base_url}; keys: demo-free, demo-builder, demo-pro")
 
-    serve(config, ready=ready)
+def _announce(serving: Serving) -> None:
+    at = serving.clock_at
+    clock = "wall clock" if at is None else f"clock standing at {format_ts(at)}"
+    console.print(
+        f"{serving.source.label}: {serving.symbols} symbols, {serving.legs} legs; {clock}"
+    )
+    console.print(f"listening at {serving.base_url}; keys: demo-free, demo-builder, demo-pro")

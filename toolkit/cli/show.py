@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator
 
 from rich.console import Console
@@ -13,15 +14,21 @@ from toolkit.loader import Progress as LoadProgress
 
 __all__ = ["console", "duration", "errors", "load_progress", "plain_table"]
 
-console = Console(highlight=False)
-errors = Console(stderr=True, highlight=False)
+_WIDTH_OF_A_PIPE = 160
+_SECONDS_A_LINE = 10
+
+console = Console(
+    highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else _WIDTH_OF_A_PIPE
+)
+errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
-def plain_table(title: str, *headings: str, left: int = 1) -> Table:
-    """A table without lines; the first ``left`` columns are text, the rest are numbers."""
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for place, heading in enumerate(headings):
-        table.add_column(heading, justify="left" if place < left else "right", no_wrap=place == 0)
+def plain_table(*headings: str) -> Table:
+    """A table without lines; the first column is text, the others are numbers."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(headings[0], overflow="fold", min_width=20)
+    for heading in headings[1:]:
+        table.add_column(heading, justify="right", no_wrap=True)
     return table
 
 
@@ -48,22 +55,37 @@ def duration(seconds: float | None) -> str:
 
 @contextlib.contextmanager
 def load_progress(title: str) -> Iterator[Callable[[LoadProgress], None]]:
-    """A progress line for a load: rows, pages, share done and time left."""
+    """A progress line for a load: a bar on a terminal, a line every ten seconds elsewhere."""
+    if not errors.is_terminal:
+        yield _lines(title)
+        return
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
-        TextColumn("{task.percentage:>3.0f} %  {task.fields[rows]}  {task.fields[left]}"),
+        TextColumn("{task.percentage:>3.0f} %  {task.fields[told]}"),
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=errors, transient=True) as bar:
-        task = bar.add_task(title, total=1.0, rows="", left="")
+        task = bar.add_task(title, total=1.0, told="")
 
         def show(progress: LoadProgress) -> None:
-            bar.update(
-                task,
-                completed=progress.fraction,
-                rows=f"{progress.rows:,} rows, {progress.pages:,} pages",
-                left=f"{duration(progress.eta_s)} left" if progress.eta_s is not None else "",
-            )
+            bar.update(task, completed=progress.fraction, told=_told(progress))
 
         yield show
+
+
+def _told(progress: LoadProgress) -> str:
+    left = "" if progress.eta_s is None else f", {duration(progress.eta_s)} left"
+    return f"{progress.rows:,} rows, {progress.pages:,} pages{left}"
+
+
+def _lines(title: str) -> Callable[[LoadProgress], None]:
+    told_at = 0.0
+
+    def show(progress: LoadProgress) -> None:
+        nonlocal told_at
+        if progress.elapsed_s - told_at >= _SECONDS_A_LINE:
+            told_at = progress.elapsed_s
+            errors.print(f"{title}: {progress.fraction:.0%}, {_told(progress)}")
+
+    return show

@@ -13,15 +13,18 @@ from toolkit.cli.options import End, Start, StorePath, window
 from toolkit.cli.show import console, duration, plain_table
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval
-from toolkit.market import Family, Source, Trajectory, format_ts
+from toolkit.market import Family, Trajectory
 from toolkit.statistics import spread as spread_statistics
 from toolkit.statistics.contract import Reason
 from toolkit.store import Store
 from toolkit.workspace import Settings
 
-__all__ = ["app", "print_spreads"]
+__all__ = ["app", "print_spreads", "spread_command"]
 
 app = typer.Typer(help="Statistics of what the store holds.", no_args_is_help=True)
+
+_LABEL_WIDTH, _COLUMN_WIDTH = 36, 22
+"""Characters a label and a number take, which decides how many spreads stand side by side."""
 
 _ROWS: tuple[tuple[str, str, str], ...] = (
     ("rows with both prices", "n", "count"),
@@ -118,18 +121,15 @@ def print_spreads(store: Store, trajectories: Sequence[Trajectory], start: int, 
     asked = Interval(start, end)
     found = {row["trajectory"]: row for row in _summary(store, trajectories, asked).to_dicts()}
     shown = [found[t.key] for t in trajectories if t.key in found]
-    table = plain_table(_title(store.source, asked), "", *(_heading(r) for r in shown))
-    for label, column, unit in _ROWS:
-        suffix = " [dim]bps[/dim]" if unit == "bps" else ""
-        table.add_row(label + suffix, *(_cell(row, column, unit) for row in shown))
-    console.print(table)
-
-
-def _title(source: Source, asked: Interval) -> str:
-    return (
-        f"Spread 1e4 ln(sell / buy), {format_ts(asked.start)} to {format_ts(asked.end)}"
-        f" · {source.label}"
-    )
+    console.print(f"Spread 1e4 ln(sell / buy) over {asked} · {store.source.label}")
+    fitting = max(1, (console.width - _LABEL_WIDTH) // _COLUMN_WIDTH)
+    for first in range(0, len(shown), fitting):
+        part = shown[first : first + fitting]
+        table = plain_table("", *(_heading(row) for row in part))
+        for label, column, unit in _ROWS:
+            suffix = " [dim]bps[/dim]" if unit == "bps" else ""
+            table.add_row(label + suffix, *(_cell(row, column, unit) for row in part))
+        console.print(table)
 
 
 def _heading(row: dict[str, Any]) -> str:

@@ -9,20 +9,23 @@ import polars as pl
 from toolkit.cli.options import StorePath
 from toolkit.cli.show import console, duration, plain_table
 from toolkit.errors import EmptyWindowError
-from toolkit.intervals import Interval, clip, total_s
+from toolkit.intervals import Interval, total_s
 from toolkit.market import Family, Trajectory, format_ts
 from toolkit.store import Ledger, Store
 from toolkit.workspace import Settings
 
 __all__ = ["status_command"]
 
+_WIDE = 118
+"""Columns of a terminal on which the table's every column has room."""
+
 
 def status_command(store: StorePath = None) -> None:
     """Show what the store holds: coverage, gaps, age and source of every trajectory.
 
     answered: the share of the time from the first to the last second asked for that the service
-    has answered for. holes: where rows are further apart than 1.5 steps although it was asked.
-    behind: from the newest row to the service's clock at the last sync.
+    has answered for. holes: where rows are further apart than 1.5 steps (and how far at most).
+    behind: from the newest row to the service's clock at the last sync. Times are UTC.
 
     Example: rail status --store rail.duckdb
     """
@@ -34,14 +37,14 @@ def status_command(store: StorePath = None) -> None:
     if catalogue.is_empty():
         raise EmptyWindowError(f"{held.path} holds no trajectory yet; `rail sync` loads some")
     ledger = held.ledger()
-    table = plain_table(
-        f"{held.path} · {source.label}",
-        "trajectory", "rows", "first", "last", "answered", "missing", "holes", "absent rows",
-        "longest hole", "behind",
-    )  # fmt: skip
+    console.print(f"{held.path} · {source.label}")
+    wide = console.width >= _WIDE
+    headings = ["trajectory", "rows", "first", "last", "answered", "holes", "behind"]
+    table = plain_table(*(h for h in headings if wide or h != "first"))
     for row in catalogue.iter_rows(named=True):
         trajectory = Trajectory.parse(row["trajectory"], Family(row["family"]))
-        table.add_row(*_cells(row, ledger[trajectory]))
+        cells = _cells(row, ledger[trajectory])
+        table.add_row(*(c for h, c in zip(headings, cells, strict=True) if wide or h != "first"))
     console.print(table)
     console.print(_age(catalogue))
 
@@ -49,21 +52,27 @@ def status_command(store: StorePath = None) -> None:
 def _cells(row: dict[str, int | str | None], ledger: Ledger) -> list[str]:
     answered = ledger.answered
     asked = Interval(answered[0].start, answered[-1].end) if answered else Interval(0, 0)
-    share = total_s(clip(answered, asked)) / asked.length_s if answered else 0.0
-    missing_s = asked.length_s - total_s(answered)
+    share = total_s(answered) / asked.length_s if answered else 0.0
     first, last = row["first_ts"], row["last_ts"]
     return [
         str(row["trajectory"]),
         f"{row['rows']:,}",
-        format_ts(int(first)) if first is not None else "–",
-        format_ts(int(last)) if last is not None else "–",
+        _short(first),
+        _short(last),
         f"{share:.2%}",
-        duration(missing_s) if missing_s else "0",
-        f"{row['holes'] or 0:,}",
-        f"{row['absent_rows'] or 0:,}",
-        duration(float(row["longest_hole_s"])) if row["longest_hole_s"] else "–",
-        duration(ledger.edge.served_at - int(last)) if last is not None else "–",
+        _holes(row),
+        duration(ledger.edge.served_at - last) if isinstance(last, int) else "–",
     ]
+
+
+def _short(ts: object) -> str:
+    return format_ts(ts).removesuffix(" UTC") if isinstance(ts, int) else "–"
+
+
+def _holes(row: dict[str, int | str | None]) -> str:
+    if not row["holes"]:
+        return "0"
+    return f"{row['holes']:,} (to {duration(float(row['longest_hole_s'] or 0))})"
 
 
 def _age(catalogue: pl.DataFrame) -> str:

@@ -19,7 +19,7 @@ from toolkit.workspace import Settings, Workspace
 
 __all__ = ["sync_command"]
 
-DEFAULT_DAYS = 7
+_DEFAULT_DAYS = 7
 
 
 def sync_command(
@@ -60,7 +60,7 @@ def sync_command(
     with Workspace(Client(settings.base_url, settings.api_key), Store(settings.store)) as workspace:
         wanted = _wanted(workspace.client, trajectories, all_prices, all_spreads, symbol)
         now = workspace.client.served_at
-        asked = window(start, end, default=Interval(now - DEFAULT_DAYS * 86_400, now))
+        asked = window(start, end, default=Interval(now - _DEFAULT_DAYS * 86_400, now))
         with load_progress(f"{len(wanted)} trajectories") as show:
             result = workspace.sync(wanted, *asked, workers=workers, on_progress=show)
     console.print(str(result))

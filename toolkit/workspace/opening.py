@@ -1,91 +1,31 @@
-"""A client, a store and the loader in one hand: what notebooks and the command line open.
-
-The one place that reads the environment: ``RAIL_BASE_URL``, ``RAIL_API_KEY``, ``RAIL_STORE``.
-"""
+"""A client, a store and the loader in one hand: what notebooks and the command line open."""
 
 from __future__ import annotations
 
 import contextlib
 import datetime as dt
 import os
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
-from urllib.parse import urlsplit
 
 import polars as pl
 
 from toolkit.client import Client
-from toolkit.errors import EmptyWindowError, InputError
+from toolkit.errors import EmptyWindowError
 from toolkit.intervals import Interval
 from toolkit.loader import LoadResult, Progress, sync
 from toolkit.market import Trajectory, format_ts, parse_ts
 from toolkit.statistics import spread as spread_statistics
 from toolkit.store import Store
+from toolkit.workspace.local import simulated_service
+from toolkit.workspace.settings import LOCAL_KEY, Settings
 
-__all__ = [
-    "DEFAULT_BASE_URL",
-    "DEFAULT_STORE",
-    "Settings",
-    "Workspace",
-    "open_workspace",
-    "simulated_service",
-]
-
-DEFAULT_BASE_URL = "http://127.0.0.1:8700"
-"""Where `rail serve` listens."""
-
-DEFAULT_STORE = "rail.duckdb"
-
-LOCAL_KEY = "demo-pro"
-"""The local service's own demo key: no secret, and used for loopback addresses alone."""
+__all__ = ["When", "Workspace", "open_workspace"]
 
 When = str | int | dt.datetime | dt.date
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """Which service, with which key, into which store.
-
-    Examples
-    --------
-    >>> Settings.read({"RAIL_API_KEY": "k", "RAIL_BASE_URL": "https://rail.example"})
-    Settings(base_url='https://rail.example', store=PosixPath('rail.duckdb'))
-    """
-
-    base_url: str
-    store: Path
-    api_key: str = field(repr=False)
-
-    @classmethod
-    def read(
-        cls,
-        environment: dict[str, str] | None = None,
-        *,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        store: str | Path | None = None,
-    ) -> Settings:
-        """What was given, else the environment, else the local service.
-
-        A loopback address without a key gets the local service's demo key; any other address
-        without one is an `InputError`.
-        """
-        env = dict(os.environ) if environment is None else environment
-        url = base_url or env.get("RAIL_BASE_URL") or DEFAULT_BASE_URL
-        key = api_key or env.get("RAIL_API_KEY")
-        if not key:
-            if not _is_loopback(url):
-                raise InputError(
-                    "api_key",
-                    None,
-                    "the subscription key of the service",
-                    advice="set RAIL_API_KEY",
-                )
-            key = LOCAL_KEY
-        return cls(url, Path(store or env.get("RAIL_STORE") or DEFAULT_STORE), key)
+"""A moment as `toolkit.market.parse_ts` reads it."""
 
 
 class Workspace:
@@ -189,26 +129,3 @@ def open_workspace(
     settings = Settings.read(base_url=base_url, store=store)
     client = Client(settings.base_url, LOCAL_KEY)
     return Workspace(client, Store(settings.store), closing=closing)
-
-
-@contextlib.contextmanager
-def simulated_service() -> Iterator[str]:
-    """The address of a local service on the miniature SIMULATED market, for the block's length.
-
-    Its clock stands at the market's end.
-
-    Examples
-    --------
-    >>> with simulated_service() as base_url:
-    ...     base_url.startswith("http://127.0.0.1:")
-    True
-    """
-    from toolkit.service import Clock, Config, miniature, running  # noqa: PLC0415 - loads a server
-
-    config = Config(miniature.source(), port=0, clock=Clock(fixed_at=miniature.END))
-    with running(config) as service:
-        yield service.base_url
-
-
-def _is_loopback(url: str) -> bool:
-    return urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")

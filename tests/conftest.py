@@ -1,0 +1,42 @@
+"""What every test gets: no settings from outside, UTC, and the real market data where it is."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+REAL_DATA = (ROOT / os.environ.get("RAIL_REAL_DATA", "../shared/data")).resolve()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "real_data" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.real_data)
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No RAIL_* variable reaches a test, and local time is UTC."""
+    for name in [name for name in os.environ if name.startswith("RAIL_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+
+
+@pytest.fixture
+def workdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty directory, which is also the working directory."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The directory of real market data."""
+    if not (REAL_DATA / "prices.parquet").is_file():
+        pytest.skip("no real market data here; name its directory in RAIL_REAL_DATA")
+    return REAL_DATA

@@ -1,0 +1,153 @@
+"""Public names: each is listed, sorted and documented. Read from syntax trees."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import toolkit
+
+ROOT = Path(__file__).parents[2]
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Documented = ast.Module | ast.ClassDef | Function
+
+
+def defined(tree: ast.Module) -> set[str]:
+    """Public names that a module binds itself, not those it imports."""
+    names = set()
+    for node in tree.body:
+        match node:
+            case (
+                ast.ClassDef(name=name)
+                | ast.FunctionDef(name=name)
+                | ast.AsyncFunctionDef(name=name)
+            ):
+                names.add(name)
+            case ast.Assign(value=ast.Call(func=ast.Name(id="TypeVar" | "ParamSpec"))):
+                pass
+            case ast.Assign(targets=targets):
+                names |= {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                names.add(name)
+    return {name for name in names if not name.startswith("_")}
+
+
+def handed_on(tree: ast.Module) -> set[str]:
+    """Names that a module imports from others of ours, and so may list as its own."""
+    blocks = [tree.body, *(node.body for node in tree.body if isinstance(node, ast.If))]
+    return {
+        alias.asname or alias.name
+        for node in itertools.chain(*blocks)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "toolkit"
+        for alias in node.names
+    }
+
+
+def listed(tree: ast.Module) -> list[str] | None:
+    """What ``__all__`` lists, None where there is none."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            names: list[str] = ast.literal_eval(node.value)
+            return names
+    return None
+
+
+def in_order(name: str) -> tuple[int, str]:
+    """Constants, then classes, then functions, each by name: as the linter sorts."""
+    return (0 if name.isupper() else 1 if name[0].isupper() else 2), name
+
+
+def name_faults(root: Path) -> list[str]:
+    """Modules whose ``__all__`` is absent, unsorted, or not what is public."""
+    found = []
+    for path in sorted((root / "toolkit").rglob("*.py")):
+        tree, name = ast.parse(path.read_text(encoding="utf-8")), path.relative_to(root)
+        names, own = listed(tree), defined(tree)
+        if names is None:
+            found += [f"{name}: no __all__ for {', '.join(sorted(own))}"] if own else []
+            continue
+        if names != sorted(set(names), key=in_order):
+            found.append(f"{name}: __all__ is not sorted")
+        for missing in sorted(own - set(names)):
+            found.append(f"{name}: {missing} is public but not in __all__")
+        for stray in sorted(set(names) - own - handed_on(tree)):
+            found.append(f"{name}: {stray} is not public here")
+    return found
+
+
+def public(tree: ast.Module) -> Iterator[Documented]:
+    """The module, its public classes and functions, and the public methods of those classes."""
+    yield tree
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef | Function) and not node.name.startswith("_"):
+            yield node
+            if isinstance(node, ast.ClassDef):
+                yield from (
+                    method
+                    for method in node.body
+                    if isinstance(method, Function)
+                    and not method.name.startswith("_")
+                    and not any("overload" in ast.unparse(d) for d in method.decorator_list)
+                )
+
+
+def docstring_faults(root: Path) -> list[str]:
+    """What is public and says nothing about itself."""
+    return [
+        f"{path.relative_to(root)}: {getattr(node, 'name', 'the module')} has no docstring"
+        for path in sorted([*(root / "toolkit").rglob("*.py"), *root.glob("app.py")])
+        for node in public(ast.parse(path.read_text(encoding="utf-8")))
+        if not ast.get_docstring(node)
+    ]
+
+
+def test_every_module_lists_exactly_its_public_names_sorted() -> None:
+    faults = name_faults(ROOT)
+    assert not faults, "\n".join(faults)
+
+
+def test_everything_public_has_a_docstring() -> None:
+    faults = docstring_faults(ROOT)
+    assert not faults, "\n".join(faults)
+
+
+def test_the_toolkit_offers_at_most_fifteen_names_and_each_is_there() -> None:
+    assert 0 < len(toolkit.__all__) <= 15
+    for name in toolkit.__all__:
+        assert getattr(toolkit, name) is not None
+
+
+def seeded(root: Path, source: str) -> Path:
+    (root / "toolkit").mkdir()
+    (root / "toolkit" / "rows.py").write_text(source)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("source", "fault"),
+    [
+        ("def f(): ...", "no __all__ for f"),
+        ("__all__ = []\nLIMIT: int = 3", "LIMIT is public but not in __all__"),
+        ("__all__ = ['g', 'f']\ndef f(): ...\ndef g(): ...", "__all__ is not sorted"),
+        ("__all__ = ['Row', 'STEP_S']\nclass Row: ...\nSTEP_S = 1", "__all__ is not sorted"),
+        ("from a import f\n__all__ = ['f']", "f is not public here"),
+    ],
+)
+def test_a_seeded_fault_in_the_public_names_is_found(
+    tmp_path: Path, source: str, fault: str
+) -> None:
+    assert name_faults(seeded(tmp_path, source)) == [f"toolkit/rows.py: {fault}"]
+
+
+def test_a_module_may_hand_on_what_it_imports_from_another_of_ours(tmp_path: Path) -> None:
+    source = "from toolkit.rows import Row, cut\nT = TypeVar('T')\n__all__ = ['Row']"
+    assert name_faults(seeded(tmp_path, source)) == []
+
+
+def test_a_seeded_missing_docstring_is_found(tmp_path: Path) -> None:
+    source = '"""Doc."""\nclass A:\n    """Doc."""\n    def f(self): ...\n    def _g(self): ...\n'
+    assert docstring_faults(seeded(tmp_path, source)) == ["toolkit/rows.py: f has no docstring"]

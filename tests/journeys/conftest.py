@@ -1,0 +1,67 @@
+"""The command line as a person runs it: real processes, a real service, a real file."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+RAIL = Path(sys.executable).with_name("rail")
+
+
+@contextmanager
+def serving(*arguments: str) -> Iterator[str]:
+    """A `rail serve` in a process of its own; gives its address."""
+    process = subprocess.Popen(
+        [RAIL, "serve", "--port", "0", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=os.environ | {"PYTHONUNBUFFERED": "1"},
+    )
+    assert process.stdout is not None
+    said = ""
+    try:
+        for line in process.stdout:
+            said += line
+            if found := re.search(r"listening at (http://\S+);", line):
+                yield found[1]
+                break
+        else:
+            pytest.fail(f"the service did not start: {said}")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.stdout.close()
+        assert process.wait(20) == 0
+
+
+@pytest.fixture
+def rail(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run `rail` in an empty folder; settings are given by keyword as RAIL_* variables."""
+
+    def run(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+        environment = os.environ | {f"RAIL_{k.upper()}": v for k, v in settings.items()}
+        return subprocess.run(
+            [RAIL, *arguments],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=environment,
+            check=False,
+            timeout=120,
+        )
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def simulated_service() -> Iterator[str]:
+    with serving() as base_url:
+        yield base_url

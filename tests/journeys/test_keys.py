@@ -1,0 +1,80 @@
+"""A key never shows: not in a log at DEBUG, not in output, not in the store, not in a traceback."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import traceback
+from pathlib import Path
+
+import pytest
+
+from toolkit.client import Client
+from toolkit.errors import RailError
+from toolkit.market import Plan
+from toolkit.service import Clock, Config, Owner, miniature, running
+from toolkit.store import Store
+from toolkit.workspace import Settings, Workspace
+
+KEY = "k9-very-secret-0042"
+LOUD = (
+    "import logging, sys; logging.basicConfig(level=logging.DEBUG);"
+    "from toolkit.cli import main; sys.argv = ['rail', *sys.argv[1:]]; main()"
+)
+
+
+@pytest.fixture
+def config() -> Config:
+    owners = (Owner("ann", Plan.PRO, (KEY,)),)
+    return Config(miniature.source(), port=0, clock=Clock(fixed_at=miniature.END), owners=owners)
+
+
+@pytest.mark.parametrize("debug", ["", "1"])
+@pytest.mark.parametrize("key", [KEY, KEY + "-wrong"])
+def test_a_sync_at_debug_level_never_shows_the_key(
+    tmp_path: Path, config: Config, key: str, debug: str
+) -> None:
+    with running(config) as service:
+        settings = {"RAIL_BASE_URL": service.base_url, "RAIL_API_KEY": key, "RAIL_DEBUG": debug}
+        done = subprocess.run(
+            [sys.executable, "-c", LOUD, "sync", "--all-prices", "--start", "2026-11-03"],
+            capture_output=True,
+            env=os.environ | settings,
+            cwd=tmp_path,
+            check=False,
+        )
+
+    assert (done.returncode == 0) == (key == KEY), done.stderr
+    assert b"DEBUG:" in done.stderr
+    assert key.encode() not in done.stdout + done.stderr
+    for file in tmp_path.iterdir():
+        assert key.encode() not in file.read_bytes()
+
+
+def test_the_service_never_logs_a_key(
+    config: Config, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    with running(config) as service:
+        with Client(service.base_url, KEY) as client:
+            client.symbols()
+        with (
+            Client(service.base_url, "another-secret-77") as client,
+            pytest.raises(RailError) as refused,
+        ):
+            client.symbols()
+
+    said = caplog.text + "".join(capfd.readouterr())
+    said += "".join(traceback.format_exception(refused.value))
+    assert KEY not in said
+    assert "another-secret-77" not in said
+    assert KEY not in repr(config)
+
+
+def test_no_repr_shows_the_key(tmp_path: Path) -> None:
+    settings = Settings.read({}, base_url="http://127.0.0.1:1", api_key=KEY)
+    with Workspace(Client(settings.base_url, KEY), Store(tmp_path / "s.duckdb")) as workspace:
+        shown = repr(settings) + repr(workspace) + repr(workspace.client)
+        assert KEY not in shown + str(vars(workspace.client)["_http"])

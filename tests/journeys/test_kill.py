@@ -1,0 +1,104 @@
+"""kill -9 at random moments of a load: afterwards the store equals one undisturbed run.
+
+RAIL_KILLS sets how often a load is killed; `make kill-loop` does it 50 times.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from toolkit.store import Store
+from toolkit.tables import SERIES
+
+from .conftest import RAIL, serving
+
+KILLS = int(os.environ.get("RAIL_KILLS", "4"))
+START, DAYS, LEGS = 1_767_225_600, 30, 5
+LOADING = ["sync", "--all-prices", "--all-spreads", "--start", "2026-01-01", "--end", "2026-01-31"]
+
+
+@pytest.fixture(scope="module")
+def market(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Thirty days of minutes on five legs: enough for a load to be killed in the middle of."""
+    random_walk = np.random.default_rng(1)
+    ts = START + 60 * np.arange(DAYS * 1440)
+    legs = [
+        pl.DataFrame(
+            {
+                "ts": ts,
+                "price": np.exp(random_walk.normal(0, 1e-4, len(ts)).cumsum()).round(6),
+                "exchange": f"LEG{number}",
+            }
+        )
+        for number in range(LEGS)
+    ]
+    names = {"symbol": "AAA_USDT", "market": "spot", "dataset": "kill"}
+    folder = tmp_path_factory.mktemp("market")
+    pl.concat(legs).with_columns(
+        *(pl.lit(value).alias(name) for name, value in names.items()), interval_s=pl.lit(60)
+    ).write_parquet(folder / "prices.parquet")
+    return folder
+
+
+def content(store: Store) -> dict[str, pl.DataFrame]:
+    """Everything a store knows of the market, but not by which load it came to know it."""
+    with store.reading() as connection:
+        found = {
+            table.name: connection.sql(
+                f"SELECT * EXCLUDE (load_id, trajectory_id) FROM {table.name} "
+                "JOIN trajectory USING (trajectory_id) ORDER BY key, ts, revision"
+            ).pl()
+            for table in SERIES.values()
+        }
+    ledger = {
+        trajectory.key: [tuple(stretch) for stretch in known.answered]
+        for trajectory, known in store.ledger().items()
+    }
+    return found | {"ledger": pl.DataFrame([[str(sorted(ledger.items()))]])}
+
+
+def test_a_load_killed_again_and_again_equals_an_undisturbed_one(
+    market: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    moments = random.Random(20_261_120)
+    with serving("--replay", str(market), "--now", "2026-01-31") as base_url:
+        environment = os.environ | {"RAIL_BASE_URL": base_url}
+
+        def load(store: Path) -> subprocess.Popen[bytes]:
+            return subprocess.Popen([RAIL, *LOADING, "--store", store], env=environment)
+
+        whole = tmp_path / "whole.duckdb"
+        began = time.monotonic()
+        assert load(whole).wait(120) == 0
+        usual_s = time.monotonic() - began
+        killed, in_the_middle, lives = 0, 0, 0
+        while killed < KILLS:
+            store = tmp_path / f"killed-{lives}.duckdb"
+            lives += 1
+            while killed < KILLS:
+                process = load(store)
+                time.sleep(moments.uniform(0.3, 1.1) * usual_s)
+                process.kill()
+                if process.wait() == 0:
+                    break
+                killed += 1
+                in_the_middle += store.exists() and Store(store).catalogue().height > 0
+            assert load(store).wait(120) == 0
+            wanted, got = content(Store(whole)), content(Store(store))
+            for name, frame in wanted.items():
+                assert got[name].equals(frame), name
+            assert load(store).wait(120) == 0
+            assert content(Store(store))["ledger"].equals(wanted["ledger"])
+            assert all(content(Store(store))[name].equals(wanted[name]) for name in wanted)
+    with capsys.disabled():
+        said = f"{killed} kills, {in_the_middle} of them after a first commit, {lives} stores"
+        sys.stdout.write(f"\n{said}\n")

@@ -1,0 +1,362 @@
+"""Who may import whom, what may be imported at all, and how large things may grow.
+
+Read from syntax trees: nothing is imported, so that an import inside a function counts as well.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+# High to low. A part may import the parts below it; parts of one layer may not import one another.
+# "toolkit" is the package's own __init__, which holds the public names.
+LAYERS = (
+    ("app", "__main__"),
+    ("cli", "dashboard"),
+    ("toolkit",),
+    ("workspace",),
+    ("report",),
+    ("charts", "loader", "service"),
+    ("statistics",),
+    ("client", "store"),
+    ("wire",),
+    ("tables", "intervals"),
+    ("market",),
+    ("errors",),
+)
+RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
+
+# Narrower than the layers: all of ours that a part may import, and all who may import it.
+IMPORTS_AT_MOST = {"service": {"market", "errors"}, "app": {"dashboard"}}
+IMPORTED_ONLY_BY = {"service": {"workspace"}}
+
+# Third parties, each with the modules that may import it; "toolkit" is anywhere.
+THIRD_PARTIES = {
+    "duckdb": ("toolkit.store",),
+    "httpx": ("toolkit.client.http",),
+    "msgspec": ("toolkit",),
+    "numpy": ("toolkit",),
+    "orjson": ("toolkit.charts", "toolkit.dashboard", "toolkit.report"),
+    "plotly": ("toolkit.charts", "toolkit.report"),
+    "polars": ("toolkit",),
+    "pyarrow": ("toolkit.service", "toolkit.store"),
+    "rich": ("toolkit.cli",),
+    "starlette": ("toolkit.service",),
+    "streamlit": ("toolkit.dashboard", "app"),
+    "typer": ("toolkit.cli",),
+    "uvicorn": ("toolkit.service",),
+}
+NEVER = {"plotly.express"}  # slow to import, and of no use where figures are built from traces
+PURE = {"statistics": {"numpy", "polars"}}
+SOCKETS = {"asyncio", "http.client", "http.server", "select", "selectors", "socket", "ssl"}
+SANS_IO = {"wire": SOCKETS | {"threading", "urllib.request"}}
+
+VAGUE_NAMES = {"common", "helpers", "misc", "utils"}
+MODULE_LINES, MODULE_LINES_AT_MOST, BODY_LINES = 400, 600, 50
+LONG_MODULES: dict[str, str] = {}  # modules over 400 lines, each with the reason it is one
+
+COSTLY = {
+    *("mcp", "pandas", "plotly.express", "scipy", "starlette", "statsmodels", "streamlit"),
+    *("typer", "uvicorn"),
+}
+
+
+def module_name(root: Path, path: Path) -> str:
+    """The dotted name of a file: ``toolkit.store.ledger``."""
+    parts = path.relative_to(root).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def part_of(module: str) -> str:
+    """The part of the contract that a module of ours lies in."""
+    inside = module.split(".")
+    return inside[1] if inside[0] == "toolkit" and len(inside) > 1 else inside[0]
+
+
+def within(module: str, packages: tuple[str, ...] | set[str]) -> bool:
+    """Whether a module is one of the packages or lies inside one."""
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
+
+
+def imports(root: Path, path: Path) -> Iterator[tuple[int, str]]:
+    """Every import of a file, wherever it stands: its line and the dotted name imported."""
+    package = module_name(root, path).split(".")
+    if path.name != "__init__.py":
+        package = package[:-1]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Import(names=names):
+                yield from ((node.lineno, alias.name) for alias in names)
+            case ast.ImportFrom(module=module, names=names, level=level):
+                base = package[: len(package) - level + 1] if level else []
+                stem = ".".join([*base, *([module] if module else [])])
+                yield from ((node.lineno, f"{stem}.{alias.name}") for alias in names)
+            case ast.Call(
+                func=ast.Name(id=("import_module" | "__import__"))
+                | ast.Attribute(attr="import_module"),
+                args=[ast.Constant(value=str(name)), *_],
+            ):
+                yield node.lineno, name
+
+
+def our_files(root: Path) -> list[Path]:
+    """The files under the contract."""
+    return sorted([*(root / "toolkit").rglob("*.py"), *root.glob("app.py")])
+
+
+def part_imported(root: Path, name: str) -> str:
+    """Which part an import of ours names; ``from toolkit import connect`` names the package."""
+    part = part_of(name)
+    inside = root / "toolkit"
+    known = part in RANK or (inside / part).is_dir() or (inside / f"{part}.py").is_file()
+    return part if known else "toolkit"
+
+
+def own_import_fault(here: str, there: str) -> str | None:
+    """Why the part ``here`` may not import the part ``there``, None where it may."""
+    if here == there or here not in RANK or there not in RANK:
+        return None
+    if there not in IMPORTS_AT_MOST.get(here, RANK):
+        return f"{here} imports {there}, but of ours only {sorted(IMPORTS_AT_MOST[here])}"
+    if here not in IMPORTED_ONLY_BY.get(there, RANK):
+        return f"{here} imports {there}, which only {sorted(IMPORTED_ONLY_BY[there])} may"
+    if RANK[here] >= RANK[there]:
+        return f"{here} imports {there}, which is not below it"
+    return None
+
+
+def foreign_import_fault(module: str, name: str) -> str | None:
+    """Why a module may not import something that is not ours, None where it may."""
+    top, part = name.partition(".")[0], part_of(module)
+    if within(name, NEVER):
+        return f"{name} is never imported"
+    if within(name, SANS_IO.get(part, set())):
+        return f"{part} imports {name}, but holds no socket and no thread"
+    if top in sys.stdlib_module_names:
+        return None
+    if top not in THIRD_PARTIES:
+        return f"{name} has no place in the contract"
+    if not within(module, THIRD_PARTIES[top]) or top not in PURE.get(part, THIRD_PARTIES):
+        return f"{module} imports {top}, which belongs elsewhere"
+    return None
+
+
+def import_faults(root: Path) -> list[str]:
+    """Every breach of the import contract below ``root``."""
+    found = []
+    for path in our_files(root):
+        module = module_name(root, path)
+        if part_of(module) not in RANK:
+            found.append(f"{module} has no place in the contract")
+        for line, name in imports(root, path):
+            if name.split(".")[0] in {"toolkit", "app"}:
+                fault = own_import_fault(part_of(module), part_imported(root, name))
+            else:
+                fault = foreign_import_fault(module, name)
+            if fault:
+                found.append(f"{path.relative_to(root)}:{line}: {fault}")
+    return list(dict.fromkeys(found))
+
+
+def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Every function of a file, methods and inner ones included."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines of a body, without signature and docstring."""
+    body = function.body[1:] if ast.get_docstring(function) else function.body
+    return body[-1].end_lineno - body[0].lineno + 1 if body else 0
+
+
+def size_faults(root: Path, folders: tuple[str, ...]) -> list[str]:
+    """Modules, bodies and names that outgrow or blur the rules."""
+    found = []
+    files = [path for folder in folders for path in (root / folder).rglob("*.py")]
+    for path in sorted([*files, *root.glob("app.py")]):
+        name = str(path.relative_to(root))
+        lines = path.read_text(encoding="utf-8").count("\n")
+        if lines > (MODULE_LINES_AT_MOST if name in LONG_MODULES else MODULE_LINES):
+            found.append(f"{name}: {lines} lines")
+        if VAGUE_NAMES & {path.stem, *path.relative_to(root).parts}:
+            found.append(f"{name}: says nothing about what it holds")
+        found += [
+            f"{name}:{function.lineno}: {function.name} has a body of {body_lines(function)} lines"
+            for function in functions(path)
+            if body_lines(function) > BODY_LINES
+        ]
+    return found
+
+
+def annotation_faults(root: Path) -> list[str]:
+    """Functions of the package with an argument or a result that has no type."""
+    found = []
+    for path in our_files(root):
+        for function in functions(path):
+            a = function.args
+            every = [*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg]
+            bare = [
+                argument.arg
+                for argument in every
+                if argument and argument.annotation is None and argument.arg not in {"self", "cls"}
+            ]
+            if bare or function.returns is None:
+                wanting = ", ".join(bare) or "its result"
+                found.append(f"{path.relative_to(root)}:{function.lineno}: no type for {wanting}")
+    return found
+
+
+def test_every_import_of_the_checkout_keeps_the_contract() -> None:
+    faults = import_faults(ROOT)
+    assert not faults, "\n".join(faults)
+
+
+def test_modules_and_bodies_of_the_checkout_are_small_and_named_for_what_they_hold() -> None:
+    faults = size_faults(ROOT, ("toolkit", "benchmarks", "tests"))
+    assert not faults, "\n".join(faults)
+
+
+def test_a_module_listed_as_long_is_long() -> None:
+    for name, reason in LONG_MODULES.items():
+        assert reason
+        assert (ROOT / name).read_text(encoding="utf-8").count("\n") > MODULE_LINES
+
+
+def test_every_function_of_the_checkout_is_annotated() -> None:
+    faults = annotation_faults(ROOT)
+    assert not faults, "\n".join(faults)
+
+
+def test_the_placed_third_parties_are_the_declared_dependencies() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = {line.split("[")[0].split(">")[0].strip() for line in project["dependencies"]}
+    assert set(THIRD_PARTIES) == declared
+
+
+def test_importing_the_toolkit_is_cheap_and_leaves_no_trace(workdir: Path) -> None:
+    program = """
+import json, sys, threading
+import toolkit
+print(json.dumps([sorted(sys.modules), threading.active_count()]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=True
+    )
+    loaded, threads = json.loads(done.stdout)
+    assert "toolkit" in loaded
+    assert COSTLY.intersection(loaded) == set()
+    assert threads == 1
+    assert done.stderr == ""
+    assert list(workdir.iterdir()) == []
+
+
+def seeded(root: Path, files: dict[str, str]) -> Path:
+    """A small package that holds the given files."""
+    for name, source in {"toolkit/__init__.py": "", **files}.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source, encoding="utf-8")
+    return root
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "fault"),
+    [
+        ("statistics/spread.py", "import duckdb", "toolkit.statistics.spread imports duckdb"),
+        ("statistics/spread.py", "import msgspec", "toolkit.statistics.spread imports msgspec"),
+        ("service/rest.py", "from toolkit.wire import rows", "service imports wire, but of ours"),
+        ("service/rest.py", "def f():\n    from ..tables import META", "service imports tables"),
+        ("store/ledger.py", "import toolkit.client.http", "store imports client"),
+        ("client/http.py", "from toolkit.loader import load", "client imports loader"),
+        ("loader/plan.py", "from toolkit import service", "loader imports service, which only"),
+        ("cli/serve.py", "from toolkit.service import serve", "cli imports service, which only"),
+        ("charts/price.py", "from toolkit import connect", "charts imports toolkit"),
+        ("cli/app.py", "import toolkit.dashboard.main", "cli imports dashboard, which is not"),
+        ("dashboard/page.py", "from .. import cli", "dashboard imports cli, which is not below"),
+        ("tables.py", "from toolkit.intervals import union", "tables imports intervals"),
+        ("client/stream.py", "import httpx", "toolkit.client.stream imports httpx"),
+        ("client/http2.py", "import httpx", "toolkit.client.http2 imports httpx"),
+        ("workspace.py", "import streamlit as st", "toolkit.workspace imports streamlit"),
+        ("charts/price.py", "import plotly.express as px", "plotly.express is never imported"),
+        ("charts/price.py", "from plotly import express", "plotly.express is never imported"),
+        ("wire/paging.py", "import asyncio", "wire imports asyncio, but holds no socket"),
+        ("wire/paging.py", "from http.client import OK", "wire imports http.client.OK"),
+        ("store/scan.py", "import pandas as pd", "pandas has no place in the contract"),
+        ("market.py", "import importlib\nimportlib.import_module('toolkit.wire')", "market import"),
+        ("errors.py", "if TYPE_CHECKING:\n    import toolkit.market", "errors imports market"),
+        ("strays.py", "", "toolkit.strays has no place in the contract"),
+    ],
+)
+def test_a_seeded_import_fault_is_found(tmp_path: Path, name: str, source: str, fault: str) -> None:
+    faults = import_faults(seeded(tmp_path, {f"toolkit/{name}": source}))
+    assert len(faults) == 1
+    assert fault in faults[0]
+
+
+def test_imports_within_the_contract_are_no_faults(tmp_path: Path) -> None:
+    root = seeded(
+        tmp_path,
+        {
+            "toolkit/__init__.py": "from toolkit.workspace import connect",
+            "toolkit/workspace.py": "import toolkit.service\nfrom toolkit import store, wire",
+            "toolkit/client/http.py": "import httpx\nfrom urllib.parse import urlsplit",
+            "toolkit/client/__init__.py": "from .http import Client",
+            "toolkit/statistics/spread.py": "import math, polars as pl\nfrom ..errors import E",
+            "toolkit/service/rest.py": "from starlette.routing import Route",
+            "toolkit/cli/__init__.py": "import toolkit as tk",
+            "app.py": "import streamlit\nfrom toolkit.dashboard import main",
+        },
+    )
+    assert import_faults(root) == []
+
+
+def test_the_entry_script_imports_nothing_but_the_dashboard(tmp_path: Path) -> None:
+    faults = import_faults(seeded(tmp_path, {"app.py": "from toolkit.store import Store"}))
+    assert faults == ["app.py:1: app imports store, but of ours only ['dashboard']"]
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "fault"),
+    [
+        ("rows.py", "x = 1\n" * 401, "toolkit/rows.py: 401 lines"),
+        ("store/utils.py", "", "toolkit/store/utils.py: says nothing"),
+        ("helpers/rows.py", "", "toolkit/helpers/rows.py: says nothing"),
+        ("rows.py", 'def f():\n    """Doc."""\n' + "    x = 1\n" * 51, "f has a body of 51 lines"),
+    ],
+)
+def test_a_seeded_size_or_name_fault_is_found(
+    tmp_path: Path, name: str, source: str, fault: str
+) -> None:
+    faults = size_faults(seeded(tmp_path, {f"toolkit/{name}": source}), ("toolkit",))
+    assert len(faults) == 1
+    assert fault in faults[0]
+
+
+def test_sizes_at_the_limit_are_no_faults(tmp_path: Path) -> None:
+    source = 'def f():\n    """Doc."""\n' + "    x = 1\n" * 50 + "\n" * 348
+    assert size_faults(seeded(tmp_path, {"toolkit/rows.py": source}), ("toolkit",)) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "fault"),
+    [
+        ("def f(a, b: int) -> None: ...", "no type for a"),
+        ("def f(a: int): ...", "no type for its result"),
+        ("class A:\n    async def f(self, *rows, **more) -> None: ...", "no type for rows, more"),
+    ],
+)
+def test_a_seeded_missing_annotation_is_found(tmp_path: Path, source: str, fault: str) -> None:
+    faults = annotation_faults(seeded(tmp_path, {"toolkit/rows.py": source}))
+    assert len(faults) == 1
+    assert fault in faults[0]

@@ -1,0 +1,306 @@
+"""The loader against a running service: what is missing, all of it, once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from toolkit.client import Client
+from toolkit.errors import (
+    InputError,
+    StoreSourceError,
+    UnknownTrajectoryError,
+    UnreachableError,
+)
+from toolkit.intervals import Interval
+from toolkit.loader import Progress, sync
+from toolkit.market import Family, Leg, Trajectory
+from toolkit.service import Bars, Clock, Config, Running, miniature, running
+from toolkit.store import Store
+from toolkit.wire.exchange import RetryPolicy
+
+START, END = miniature.START, miniature.END
+PRICE = Trajectory.parse("BTC_USDT:AURORA.spot")
+SPREAD = Trajectory.parse("BTC_USDT:AURORA.spot:CORONA.futures")
+IMPATIENT = RetryPolicy(attempts=1)
+
+
+class Line:
+    """A source with one leg and one bar every ``interval_s`` from 0; ``tail`` rewrites the end."""
+
+    kind = "simulated"
+    id = "line"
+
+    def __init__(self, bars: int, interval_s: int, tail: Mapping[int, float] | None = None) -> None:
+        self._bars = Bars(
+            ts=np.arange(bars) * interval_s,
+            price=np.array([(tail or {}).get(i, 1.0 + i) for i in range(bars)]),
+            interval_s=interval_s,
+        )
+
+    @property
+    def listing(self) -> Mapping[str, tuple[Leg, ...]]:
+        return {"BTC_USDT": (Leg.parse("AURORA.spot"),)}
+
+    def bars(self, symbol: str, leg: Leg) -> Bars:
+        assert (symbol, str(leg)) == ("BTC_USDT", "AURORA.spot")
+        return self._bars
+
+
+def config(**changes: object) -> Config:
+    given: dict[str, object] = {
+        "source": miniature.source(),
+        "port": 0,
+        "clock": Clock(fixed_at=END),
+    }
+    return Config(**(given | changes))  # type: ignore[arg-type]  # checked by the call
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Running]:
+    with running(config()) as found:
+        yield found
+
+
+@pytest.fixture
+def client(service: Running) -> Iterator[Client]:
+    with Client(service.base_url, "demo-free") as found:
+        yield found
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "rail.duckdb")
+
+
+def wanted_rows(start: int, end: int) -> pl.DataFrame:
+    frame = miniature.generate().filter(
+        (pl.col("symbol") == "BTC_USDT") & (pl.col("exchange") == "AURORA")
+    )
+    return frame.filter((pl.col("ts") >= start) & (pl.col("ts") < end)).select("ts", "price")
+
+
+def sync_line(source: Line, now: int, store: Store, start: int = 0, end: int = 10**6) -> int:
+    with (
+        running(config(source=source, clock=Clock(fixed_at=now))) as service,
+        Client(service.base_url, "demo-pro") as client,
+    ):
+        return sync(client, store, [PRICE], start, end).rows.new
+
+
+def test_every_row_of_the_window_is_held_once(client: Client, store: Store) -> None:
+    result = sync(client, store, [PRICE, SPREAD], START, END)
+
+    held = store.series(PRICE)
+    assert held.select("ts", "price").equals(wanted_rows(START, END))
+    assert result.rows.new == held.height + store.series(SPREAD).height
+    assert result.rows.revised == 0
+    assert result.silent == ()
+    assert result.unrecoverable == {}
+
+
+def test_the_end_of_the_window_is_outside(client: Client, store: Store) -> None:
+    sync(client, store, [PRICE], START + 600, START + 1200)
+
+    assert store.series(PRICE)["ts"].to_list() == list(range(START + 600, START + 1200, 60))
+
+
+def test_a_second_sync_asks_only_for_what_may_still_change(client: Client, store: Store) -> None:
+    sync(client, store, [PRICE], START, END)
+    before = store.series(PRICE), store.ledger()[PRICE].answered
+
+    again = sync(client, store, [PRICE], START, END)
+
+    assert (again.pages, again.rows.new, again.rows.revised) == (1, 0, 0)
+    assert store.series(PRICE).equals(before[0])
+    assert store.ledger()[PRICE].answered == before[1]
+
+
+def test_a_window_answered_for_costs_no_request(client: Client, store: Store) -> None:
+    sync(client, store, [PRICE], START, START + 86_400)
+
+    assert sync(client, store, [PRICE], START, START + 86_400).pages == 0
+
+
+def test_a_wider_window_asks_only_for_the_difference(client: Client, store: Store) -> None:
+    sync(client, store, [PRICE], START + 7200, START + 10_800)
+
+    wider = sync(client, store, [PRICE], START, START + 14_400)
+
+    assert wider.rows.new == 240 - 60
+    assert store.series(PRICE).select("ts", "price").equals(wanted_rows(START, START + 14_400))
+
+
+def test_a_trajectory_given_twice_is_loaded_once(client: Client, store: Store) -> None:
+    result = sync(client, store, [PRICE, PRICE], START, START + 3600)
+
+    assert (result.asked, result.rows.new, result.rows.repeated) == ((PRICE,), 60, 0)
+
+
+def test_what_the_plan_no_longer_reaches_is_named(store: Store) -> None:
+    with (
+        running(config(retention_s=86_400)) as service,
+        Client(service.base_url, "demo-pro") as client,
+    ):
+        result = sync(client, store, [PRICE], START, END)
+
+    assert result.unrecoverable == {PRICE: [Interval(START, END - 86_400)]}
+    assert store.coverage(PRICE, START, END)["state"].to_list() == [
+        "unrecoverable",
+        "held",
+        "not yet known",
+    ]
+
+
+def test_held_rows_stay_held_when_the_plan_reaches_less(store: Store) -> None:
+    for retention_s in (None, 86_400):
+        with (
+            running(config(retention_s=retention_s)) as service,
+            Client(service.base_url, "demo-pro") as client,
+        ):
+            result = sync(client, store, [PRICE], START, END)
+
+    assert result.unrecoverable == {}
+    assert store.series(PRICE).height == wanted_rows(START, END).height
+
+
+@pytest.mark.parametrize("interval_s", [60, 3600, 28_800])
+def test_a_bar_still_open_at_one_sync_is_loaded_by_the_next(store: Store, interval_s: int) -> None:
+    line = Line(bars=40, interval_s=interval_s)
+    middle = 20 * interval_s + interval_s // 2
+    sync_line(line, middle, store)
+    assert store.series(PRICE).height == 20
+
+    sync_line(line, 40 * interval_s, store, end=40 * interval_s)
+
+    assert store.series(PRICE)["ts"].to_list() == [i * interval_s for i in range(40)]
+
+
+def test_a_row_revised_before_it_was_final_is_kept_in_both_versions(store: Store) -> None:
+    sync_line(Line(bars=10, interval_s=60, tail={9: 99.0}), 600, store)
+
+    sync_line(Line(bars=20, interval_s=60), 1200, store)
+
+    assert store.series(PRICE)["price"].to_list() == [1.0 + i for i in range(20)]
+    catalogue = store.catalogue().row(0, named=True)
+    assert (catalogue["rows"], catalogue["revisions"]) == (20, 1)
+
+
+def test_a_service_that_dies_leaves_what_came_and_the_next_sync_completes_it(store: Store) -> None:
+    with running(config()) as dying:
+        client = Client(dying.base_url, "demo-free", retries=IMPATIENT)
+        pages: list[Progress] = []
+
+        def die_after_two(progress: Progress) -> None:
+            pages.append(progress)
+            if len(pages) == 2:
+                client.close()
+
+        with pytest.raises((UnreachableError, RuntimeError)):
+            sync(client, store, [PRICE], START, END, workers=1, on_progress=die_after_two)
+    kept = store.series(PRICE)
+    assert 0 < kept.height < wanted_rows(START, END).height
+
+    with running(config()) as service, Client(service.base_url, "demo-free") as fresh:
+        rest = sync(fresh, store, [PRICE], START, END)
+
+    assert rest.rows.new == wanted_rows(START, END).height - kept.height
+    assert store.series(PRICE).select("ts", "price").equals(wanted_rows(START, END))
+
+
+def test_an_interrupted_sync_keeps_whole_pages_with_their_ledger(
+    client: Client, store: Store
+) -> None:
+    def interrupt(progress: Progress) -> None:
+        if progress.pages == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sync(client, store, [PRICE], START, END, workers=1, on_progress=interrupt)
+
+    (answered,) = store.ledger()[PRICE].answered
+    held = store.series(PRICE)
+    assert (
+        held.filter(pl.col("ts") >= answered.start)
+        .select("ts", "price")
+        .equals(wanted_rows(answered.start, END))
+    )
+    assert store.loads()["finished_at"].to_list() == [None]
+
+
+def test_progress_tells_rows_pages_and_share_and_ends_at_one(client: Client, store: Store) -> None:
+    told: list[Progress] = []
+
+    result = sync(client, store, [PRICE, SPREAD], START, END, on_progress=told.append)
+
+    assert [p.pages for p in told] == list(range(1, result.pages + 1))
+    assert [p.fraction for p in told] == sorted(p.fraction for p in told)
+    assert told[-1].fraction == 1.0
+    assert told[-1].eta_s == 0.0
+    assert told[-1].rows == result.rows.new
+
+
+def test_a_trajectory_nobody_lists_is_refused_with_the_nearest_ones(
+    client: Client, store: Store
+) -> None:
+    with pytest.raises(UnknownTrajectoryError) as refused:
+        sync(client, store, [Trajectory.parse("BTC_USDT:AURORRA.spot")], START, END)
+
+    assert refused.value.nearest[0] == "BTC_USDT:AURORA.spot"
+    assert store.ledger() == {}
+
+
+def test_a_silent_trajectory_is_named(client: Client, store: Store) -> None:
+    outage = miniature.START + 2_000 * 60
+    corona = Trajectory.parse("BTC_USDT:CORONA.futures")
+
+    result = sync(client, store, [PRICE, corona], outage, outage + 3600)
+
+    assert result.silent == (corona,)
+    assert store.coverage(corona, outage, outage + 3600)["state"].to_list() == ["empty"]
+
+
+def test_a_store_of_another_source_is_left_alone(client: Client, store: Store) -> None:
+    sync_line(Line(bars=5, interval_s=60), 600, store)
+
+    with pytest.raises(StoreSourceError, match="never mixes sources"):
+        sync(client, store, [PRICE], START, END)
+
+    assert store.loads().height == 1
+
+
+def test_a_load_records_where_from_under_which_schemas_and_when(
+    client: Client, store: Store
+) -> None:
+    sync(client, store, [PRICE], START, START + 3600)
+
+    (load,) = store.loads().to_dicts()
+    assert load["base_url"] == client.base_url
+    assert load["served_at"] == END
+    assert load["schema_hash"] == client.profile.schema_hash
+    assert load["finished_at"] >= load["started_at"]
+    with store.reading() as connection:
+        ids = connection.execute("SELECT DISTINCT load_id FROM price").fetchall()
+    assert ids == [(load["load_id"],)]
+
+
+@pytest.mark.parametrize("workers", [0, 65])
+def test_workers_out_of_range_are_refused(client: Client, store: Store, workers: int) -> None:
+    with pytest.raises(InputError, match="1 to 64"):
+        sync(client, store, [PRICE], START, END, workers=workers)
+
+
+def test_an_empty_window_is_refused(client: Client, store: Store) -> None:
+    with pytest.raises(InputError, match="a start before its end"):
+        sync(client, store, [PRICE], END, START)
+
+
+def test_a_price_and_a_spread_of_one_symbol_do_not_meet(client: Client, store: Store) -> None:
+    sync(client, store, [PRICE, SPREAD], START, START + 3600)
+
+    assert {t.family for t in store.ledger()} == {Family.PRICE, Family.SPREAD}
+    assert store.counts(START, START + 3600) == {PRICE: 60, SPREAD: 60}

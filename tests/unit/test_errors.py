@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+from toolkit import errors
+
+MADE = [
+    errors.RailError("it broke"),
+    errors.InputError("limit", 0, "1 to 10000", advice="leave it out for 500"),
+    errors.UnknownTrajectoryError("BTC_USX:KRAKEN.spot", ["BTC_USD:KRAKEN.spot"]),
+    errors.QuotaError("spent", status=429, url="http://a/b", detail="later", retry_after_s=1.5),
+    *(
+        kind("it broke", status=500, url="http://a/b", detail="why")
+        for kind in (
+            errors.ServiceError,
+            errors.UnreachableError,
+            errors.BadRequestError,
+            errors.KeyRefusedError,
+            errors.PlanRefusedError,
+            errors.NotFoundError,
+            errors.UnavailableError,
+            errors.WireError,
+            errors.PagingError,
+        )
+    ),
+    *(
+        kind("it broke", path="rail.duckdb")
+        for kind in (
+            errors.StoreError,
+            errors.NotAStoreError,
+            errors.StoreSourceError,
+            errors.StoreVersionError,
+        )
+    ),
+    errors.StoreLockedError("held", path="rail.duckdb", pid=7),
+    errors.EmptyWindowError("nothing", known=(0, 60)),
+]
+
+
+def test_the_examples_here_cover_every_error() -> None:
+    assert {type(error).__name__ for error in MADE} == set(errors.__all__)
+
+
+@pytest.mark.parametrize("error", MADE, ids=lambda error: type(error).__name__)
+def test_every_error_is_a_rail_error_of_one_line(error: errors.RailError) -> None:
+    assert isinstance(error, errors.RailError)
+    assert str(error)
+    assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("error", MADE, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("copied", [copy.copy, lambda error: pickle.loads(pickle.dumps(error))])
+def test_an_error_keeps_message_and_facts_on_the_way_to_another_process(error, copied) -> None:
+    again = copied(error)
+    assert type(again) is type(error)
+    assert str(again) == str(error)
+    assert vars(again) == vars(error)
+
+
+def test_an_input_error_says_what_was_wrong_what_is_allowed_and_what_to_do() -> None:
+    error = errors.InputError("limit", "many", "1 to 10000", advice="leave it out for 500")
+    assert str(error) == "limit: 'many' is not allowed; allowed: 1 to 10000; leave it out for 500"
+    assert (error.parameter, error.value, error.allowed) == ("limit", "many", "1 to 10000")
+
+
+def test_an_input_error_is_caught_as_a_value_error_too() -> None:
+    with pytest.raises(ValueError, match="is not allowed"):
+        raise errors.InputError("limit", 0, "1 to 10000")
+
+
+def test_an_unknown_trajectory_names_the_nearest_ones_and_only_where_there_are_any() -> None:
+    near = errors.UnknownTrajectoryError("X_Y:A.spot", ["X_Z:A.spot", "X_Y:B.spot"])
+    assert str(near).endswith("; nearest: X_Z:A.spot, X_Y:B.spot")
+    assert near.nearest == ("X_Z:A.spot", "X_Y:B.spot")
+    assert "nearest" not in str(errors.UnknownTrajectoryError("X_Y:A.spot"))
+
+
+def test_a_service_error_keeps_what_the_service_said() -> None:
+    error = errors.QuotaError("spent", status=429, url="http://a/b", retry_after_s=2.0)
+    assert (error.status, error.url, error.detail, error.retry_after_s) == (
+        429,
+        "http://a/b",
+        "",
+        2.0,
+    )
+    assert errors.UnreachableError("no answer").status is None
