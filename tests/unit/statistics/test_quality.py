@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from toolkit.errors import InputError
+from toolkit.statistics.quality import coverage
+
+
+def times(*ts: int, trajectory: str = "a") -> pl.DataFrame:
+    return pl.DataFrame(
+        {"trajectory": [trajectory] * len(ts), "ts": list(ts)},
+        schema={"trajectory": pl.String, "ts": pl.Int64},
+    )
+
+
+def one(frame: pl.DataFrame | pl.LazyFrame, start: int, end: int, **options) -> dict:
+    result = coverage(frame, start, end, **options)
+    assert result.height == 1
+    return result.row(0, named=True)
+
+
+MINUTES = tuple(range(0, 600, 60))
+
+
+@pytest.mark.parametrize(
+    ("ts", "options", "covered", "segments", "gap"),
+    [
+        pytest.param(MINUTES, {}, 1.0, 1, 0, id="a full grid"),
+        pytest.param(MINUTES[:4], {}, 360 / 600, 1, 0, id="the last stands three steps"),
+        pytest.param(MINUTES[6:], {}, 240 / 600, 1, 0, id="nothing stands before the first"),
+        pytest.param((0, 60, 120, 480, 540), {}, (120 + 180 + 120) / 600, 2, 360, id="a gap"),
+        pytest.param((0, 60, 120, 480, 540), {"max_stale_s": 60}, 0.5, 2, 360, id="one step"),
+        pytest.param((0, 60, 120, 480, 540), {"max_stale_s": 360}, 1.0, 2, 360, id="long"),
+        pytest.param((0, 60, 120, 480, 540), {"step_s": 240}, 1.0, 1, 0, id="a coarser step"),
+        pytest.param((0, 60, 150, 210), {}, (60 + 90 + 60 + 180) / 600, 1, 0, id="1.5 steps"),
+        pytest.param((0, 60, 151, 211), {}, (60 + 91 + 60 + 180) / 600, 2, 91, id="just above"),
+        pytest.param((0, 540), {"step_s": 60}, (180 + 60) / 600, 2, 540, id="two alone"),
+    ],
+)
+def test_coverage_of_a_grid_made_by_hand(ts, options, covered, segments, gap):
+    row = one(times(*ts), 0, 600, **options)
+    assert row["coverage"] == pytest.approx(covered, rel=1e-15)
+    assert (row["n_segments"], row["longest_gap_s"]) == (segments, gap)
+    assert (row["t_first"], row["t_last"], row["n"]) == (ts[0], ts[-1], len(ts))
+    assert row["coverage_reason"] is None
+
+
+def test_coverage_equals_counting_every_second_that_an_observation_stands():
+    rng = np.random.default_rng(7)
+    for _ in range(40):
+        ts = np.sort(rng.choice(2000, size=rng.integers(2, 120), replace=False))
+        start, end = 100, 1900
+        inside = ts[(ts >= start) & (ts < end)]
+        differences, counts = np.unique(np.diff(inside), return_counts=True)
+        step = differences[counts.argmax()]  # sorted, so the smallest of the commonest
+        stands = np.zeros(end, dtype=bool)
+        for at in inside:
+            stands[at : at + 3 * step] = True
+        row = one(times(*ts.tolist()), start, end)
+        assert row["step_s"] == step
+        assert row["coverage"] == stands[start:].sum() / (end - start)
+        gaps = np.diff(inside)[np.diff(inside) > 1.5 * step]
+        assert row["n_segments"] == len(gaps) + 1
+        assert row["longest_gap_s"] == gaps.max(initial=0)
+
+
+def test_the_smallest_step_wins_a_tie():
+    assert one(times(0, 60, 120, 420, 720), 0, 900)["step_s"] == 60
+    assert one(times(0, 300, 600, 660, 720), 0, 900)["step_s"] == 60
+
+
+def test_the_window_holds_its_start_and_not_its_end():
+    row = one(times(0, 60, 120, 180, 240), 60, 180)
+    assert (row["n"], row["t_first"], row["t_last"]) == (2, 60, 120)
+    assert (row["window_start"], row["window_end"]) == (60, 180)
+
+
+def test_one_observation_has_no_coverage_until_its_step_is_told():
+    alone = one(times(0), 0, 600)
+    assert (alone["n"], alone["coverage"], alone["step_s"]) == (1, None, None)
+    assert (alone["n_segments"], alone["longest_gap_s"]) == (1, 0)
+    assert alone["coverage_reason"] == "too_few"
+    told = one(times(0), 0, 600, step_s=60)
+    assert (told["coverage"], told["coverage_reason"]) == (0.3, None)
+
+
+def test_a_trajectory_without_a_row_in_the_window_keeps_its_row():
+    both = pl.concat([times(0, 60, 120), times(9000, trajectory="b")])
+    result = coverage(both, 0, 180)
+    assert result["trajectory"].to_list() == ["a", "b"]
+    empty = result.row(1, named=True)
+    assert (empty["n"], empty["coverage"], empty["n_segments"]) == (0, 0.0, 0)
+    assert empty["t_first"] is empty["t_last"] is empty["longest_gap_s"] is None
+    assert empty["coverage_reason"] == "empty"
+
+
+def test_numbers_stay_with_their_trajectory_where_an_earlier_one_has_no_row_in_the_window():
+    parts = [times(9000, trajectory="a"), times(0, 60, trajectory="b"), times(9060, trajectory="c")]
+    result = coverage(pl.concat([*parts, times(0, 60, 120, trajectory="d")]), 0, 180)
+    assert result["trajectory"].to_list() == ["a", "b", "c", "d"]
+    assert result["n"].to_list() == [0, 2, 0, 3]
+
+
+def test_coverage_is_the_exact_quotient_for_every_trajectory_of_many():
+    parts = [times(*range(0, 60 * k, 60), trajectory=f"t{k:02}") for k in range(2, 40)]
+    result = coverage(pl.concat(parts), 0, 24000, max_stale_s=60)
+    assert result["coverage"].to_list() == [60 * k / 24000 for k in range(2, 40)]
+
+
+def test_rows_without_a_number_are_counted_and_leave_a_gap():
+    frame = times(0, 60, 120, 180, 240).with_columns(
+        price=pl.Series([1.0, 2.0, None, float("nan"), float("-inf")])
+    )
+    row = one(frame, 0, 300, column="price")
+    assert (row["n"], row["n_null"], row["coverage"]) == (2, 3, 240 / 300)
+    rows = one(frame, 0, 300)
+    assert (rows["n"], rows["n_null"], rows["coverage"]) == (5, 0, 1.0)
+
+
+def test_a_frame_without_rows_gives_no_rows_in_the_same_columns():
+    filled, empty = coverage(times(0, 60), 0, 120), coverage(times(), 0, 120)
+    assert empty.height == 0
+    assert empty.schema == filled.schema
+    assert coverage(times().lazy(), 0, 120).schema == filled.schema
+
+
+def test_integer_trajectories_keep_their_type():
+    frame = times(0, 60).with_columns(trajectory=pl.Series([7, 7], dtype=pl.Int32))
+    assert coverage(frame, 0, 120).schema["trajectory"] == pl.Int32
+
+
+def test_two_rows_of_one_time_are_refused_and_named():
+    frame = pl.concat([times(0, 60), times(0, 60, 60, 60, trajectory="b")])
+    with pytest.raises(InputError, match=r"2 rows .* the first b at 1970-01-01 00:01 UTC"):
+        coverage(frame, 0, 120)
+    with pytest.raises(InputError, match="one row per trajectory and ts"):
+        coverage(frame.lazy(), 0, 120)
+
+
+def test_two_rows_of_one_time_outside_the_window_do_not_matter():
+    frame = times(0, 60, 900, 900)
+    assert one(frame, 0, 120)["n"] == 2
+
+
+@pytest.mark.parametrize("column", ["trajectory", "ts"])
+def test_a_null_key_is_refused_even_outside_the_window(column):
+    frame = times(0, 60, 9000).with_columns(
+        pl.when(pl.col("ts") < 9000).then(pl.col(column)).alias(column)
+    )
+    with pytest.raises(InputError, match="rows that have both"):
+        coverage(frame, 0, 120)
+
+
+def test_a_missing_column_is_named():
+    with pytest.raises(InputError, match=r"no price.*price \(Float64\)"):
+        coverage(times(0), 0, 60, column="price")
+
+
+def test_many_trajectories_come_out_sorted_and_complete():
+    parts = [times(*range(0, 60 * (k + 2), 60), trajectory=f"t{k:03}") for k in range(123)]
+    frame = pl.concat(parts).sample(fraction=1, shuffle=True, seed=3)
+    result = coverage(frame, 0, 100_000)
+    assert result["trajectory"].to_list() == [f"t{k:03}" for k in range(123)]
+    assert result["n"].to_list() == [k + 2 for k in range(123)]
+    assert coverage(frame.lazy(), 0, 100_000).equals(result)

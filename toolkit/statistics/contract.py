@@ -1,0 +1,165 @@
+"""What every statistic asks for and hands back: the question, the reasons, the column names.
+
+A result row carries what it rests on (n, coverage, first and last time, segments, gaps), the window
+it was asked for, and ``method`` with ``params_hash``, which two rows share exactly when they were
+computed in the same way. A number that cannot be had is null, and the reason stands in the first
+``*_reason`` column to its right; that column is null where nothing is missing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+import polars as pl
+
+from toolkit.errors import InputError
+from toolkit.intervals import Interval
+
+__all__ = ["Frame", "Question", "Reason", "checked_columns", "column_for", "first_reason"]
+
+Frame = pl.DataFrame | pl.LazyFrame
+"""What a statistic reads."""
+
+_UNITS = ("_log_bps", "_bps", "_pct")
+_KEY_TYPES = {"trajectory": "String or integer", "ts": "Int64"}
+
+
+class Reason(StrEnum):
+    """Why a number is null.
+
+    Examples
+    --------
+    >>> Reason("too_few").words
+    'too few observations for this statistic'
+    """
+
+    EMPTY = "empty"
+    TOO_FEW = "too_few"
+    DEGENERATE = "degenerate"
+    NO_REVERSION = "no_reversion"
+    BELOW_STEP = "below_step"
+
+    @property
+    def words(self) -> str:
+        """The reason as a reader is told it."""
+        return _WORDS[self]
+
+
+_WORDS = {
+    Reason.EMPTY: "no observation in the window",
+    Reason.TOO_FEW: "too few observations for this statistic",
+    Reason.DEGENERATE: "the values do not vary",
+    Reason.NO_REVERSION: "no return to the mean within any finite time",
+    Reason.BELOW_STEP: "shorter than the spacing of the observations can show",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked: which method, over which window ``[start, end)``, of which column.
+
+    ``column`` None asks about the rows themselves, whatever they hold. ``step_s`` None takes each
+    trajectory's own step, ``max_stale_s`` None three steps.
+
+    Examples
+    --------
+    >>> Question("quality.coverage/1", 0, 3600, step_s=0)
+    Traceback (most recent call last):
+    toolkit.errors.InputError: step_s: 0 is not allowed; allowed: a whole number of seconds, ...
+    """
+
+    method: str
+    start: int
+    end: int
+    column: str | None = None
+    step_s: int | None = None
+    max_stale_s: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("start", "end", "step_s", "max_stale_s"):
+            value, length = getattr(self, name), name.endswith("_s")
+            if length and value is None:
+                continue
+            if not isinstance(value, int) or isinstance(value, bool) or (length and value < 1):
+                allowed = "seconds, at least 1, or None" if length else "Unix seconds"
+                raise InputError(name, value, f"a whole number of {allowed}")
+        Interval.checked(self.start, self.end)
+
+    @property
+    def params_hash(self) -> str:
+        """The first 16 hex digits of the SHA-256 over all that was asked except the window.
+
+        Examples
+        --------
+        >>> hour, day = (Question("quality.coverage/1", 0, end) for end in (3600, 86400))
+        >>> hour.params_hash == day.params_hash
+        True
+        """
+        asked = [self.method, self.column, self.step_s, self.max_stale_s]
+        return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:16]
+
+
+def column_for(column: str, statistic: str) -> str:
+    """The name of a statistic of a column: the unit stays at the end.
+
+    Examples
+    --------
+    >>> column_for("spread_log_bps", "mean"), column_for("buy_price", "mean")
+    ('spread_mean_log_bps', 'buy_price_mean')
+    """
+    for unit in _UNITS:
+        if column.endswith(unit):
+            return f"{column.removesuffix(unit)}_{statistic}{unit}"
+    return f"{column}_{statistic}"
+
+
+def first_reason(cases: Mapping[Reason, pl.Expr]) -> pl.Expr:
+    """The first reason whose condition holds, null where none does.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame({"n": [0, 1, 2]})
+    >>> n = pl.col("n")
+    >>> reason = first_reason({Reason.EMPTY: n == 0, Reason.TOO_FEW: n < 2})
+    >>> frame.select(reason).to_series().to_list()
+    ['empty', 'too_few', None]
+    """
+    return pl.coalesce(
+        pl.when(condition).then(pl.lit(reason.value)).otherwise(pl.lit(None, pl.String))
+        for reason, condition in cases.items()
+    )
+
+
+def checked_columns(frame: Frame, *values: str, keyed: bool = True) -> None:
+    """An `InputError` unless the frame has the key and the value columns, in their types.
+
+    ``values`` are Float64; the key (left out where ``keyed`` is False) is ``trajectory``, a String
+    or an integer, and ``ts``, Int64 Unix seconds UTC.
+
+    Examples
+    --------
+    >>> checked_columns(pl.DataFrame({"trajectory": ["a"], "ts": [0.5]}))
+    Traceback (most recent call last):
+    toolkit.errors.InputError: frame: 'ts is Float64' is not allowed; allowed: columns trajectory
+    (String or integer), ts (Int64)
+    """
+    schema = frame.collect_schema()
+    expected = (_KEY_TYPES if keyed else {}) | dict.fromkeys(values, "Float64")
+    wrong = []
+    for name, allowed in expected.items():
+        found = schema.get(name)
+        if found is None:
+            wrong.append(f"no {name}")
+        elif not (
+            found == pl.String or found.is_integer()
+            if name == "trajectory"
+            else str(found) == allowed
+        ):
+            wrong.append(f"{name} is {found}")
+    if wrong:
+        columns = ", ".join(f"{name} ({allowed})" for name, allowed in expected.items())
+        raise InputError("frame", ", ".join(wrong), f"columns {columns}")

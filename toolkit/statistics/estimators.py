@@ -1,0 +1,164 @@
+"""How each number is computed: aggregates over observations, then results with their reasons.
+
+Sums of squares and products are taken about the mean of what is summed: polars' own ``std`` and
+``cov`` lose six digits where the values vary by 1e-8 of their size.
+"""
+
+from __future__ import annotations
+
+import math
+
+import polars as pl
+
+from toolkit.statistics.contract import Reason, column_for, first_reason
+from toolkit.statistics.kernel import Statistic
+
+__all__ = ["HALF_LIFE", "MIN_PAIRS", "MOMENTS", "QUANTILES", "ROBUST", "deviation_scale"]
+
+MIN_PAIRS = 100
+"""Fewer lagged pairs than this, and no AR(1) is fitted."""
+
+_NORMAL_SCALE = 1.482602218505602  # 1 / the 75 % point of the standard normal
+_TWO_SIDED_95 = 1.96
+_PERCENTS = (1, 5, 25, 50, 75, 95, 99)
+_EMPTY = pl.col("n") == 0
+
+
+def _centred(column: str) -> pl.Expr:
+    return pl.col(column) - pl.col(column).mean()
+
+
+def _constant(column: str) -> pl.Expr:
+    return pl.col(column).min() == pl.col(column).max()
+
+
+def _with_reason(columns: list[str], reason_column: str) -> list[pl.Expr]:
+    """The columns, then their reason: `EMPTY` without observations, else `TOO_FEW`."""
+    missing = pl.any_horizontal(pl.col(name).is_null() for name in columns)
+    reason = first_reason({Reason.EMPTY: _EMPTY, Reason.TOO_FEW: missing})
+    return [*map(pl.col, columns), reason.alias(reason_column)]
+
+
+def _moments(column: str) -> list[pl.Expr]:
+    value, weight = pl.col("value"), pl.col("weight_s")
+    deviation = (_centred("value").pow(2).sum() / (pl.len() - 1)).sqrt()
+    return [
+        value.mean().alias(column_for(column, "mean")),
+        # a mean rounded by one bit must not give a frozen quote a deviation
+        pl.when(pl.len() > 1)
+        .then(pl.when(_constant("value")).then(0.0).otherwise(deviation))
+        .alias(column_for(column, "std")),
+        pl.when(weight.sum() > 0)
+        .then((value * weight).sum() / weight.sum())
+        .alias(column_for(column, "time_weighted_mean")),
+    ]
+
+
+def _moments_results(column: str) -> list[pl.Expr]:
+    names = [column_for(column, name) for name in ("mean", "std", "time_weighted_mean")]
+    return _with_reason(names, "moments_reason")
+
+
+MOMENTS = Statistic(_moments, _moments_results)
+"""Mean, standard deviation (ddof 1), time-weighted mean."""
+
+
+def deviation_scale(value: pl.Expr) -> pl.Expr:
+    """The median absolute deviation, scaled to a normal's standard deviation.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame({"x": [1.0, 2.0, 3.0, 4.0, 100.0]})
+    >>> frame.select(deviation_scale(pl.col("x"))).item()
+    1.482602218505602
+    """
+    return (value - value.median()).abs().median() * _NORMAL_SCALE
+
+
+def _robust(column: str) -> list[pl.Expr]:
+    value = pl.col("value")
+    return [
+        value.median().alias(column_for(column, "median")),
+        deviation_scale(value).alias(column_for(column, "mad")),
+    ]
+
+
+def _robust_results(column: str) -> list[pl.Expr]:
+    names = [column_for(column, name) for name in ("median", "mad")]
+    return _with_reason(names, "robust_reason")
+
+
+ROBUST = Statistic(_robust, _robust_results)
+"""Median, and median absolute deviation on the scale of a normal's standard deviation."""
+
+
+def _quantiles(column: str) -> list[pl.Expr]:
+    value = pl.col("value")
+    tail = value.filter(value >= value.quantile(0.95, "linear"))
+    return [
+        *(
+            value.quantile(percent / 100, "linear").alias(column_for(column, f"q{percent:02}"))
+            for percent in _PERCENTS
+        ),
+        tail.mean().alias(column_for(column, "expected_shortfall_95")),
+    ]
+
+
+def _quantiles_results(column: str) -> list[pl.Expr]:
+    names = [column_for(column, f"q{percent:02}") for percent in _PERCENTS]
+    return _with_reason([*names, column_for(column, "expected_shortfall_95")], "quantiles_reason")
+
+
+QUANTILES = Statistic(_quantiles, _quantiles_results)
+"""Quantiles, linearly interpolated, and the mean of what reaches the upper 5 %."""
+
+
+def _half_life(_column: str) -> list[pl.Expr]:
+    previous, current = _centred("previous"), _centred("current")
+    squares = previous.pow(2).sum()
+    slope = (current * previous).sum() / squares
+    return [
+        pl.col("previous").count().cast(pl.Int64).alias("ar1_pairs"),
+        (_constant("previous") | (squares == 0)).alias("frozen"),
+        slope.alias("slope"),
+    ]
+
+
+def _half_life_results(_column: str) -> list[pl.Expr]:
+    pairs = pl.col("ar1_pairs").fill_null(0)
+    unfit = {
+        Reason.EMPTY: _EMPTY,
+        Reason.TOO_FEW: pairs < MIN_PAIRS,
+        Reason.DEGENERATE: pl.col("frozen"),
+    }
+    phi = pl.when(first_reason(unfit).is_null()).then(pl.col("slope"))
+    error = pl.when(phi.abs() < 1).then(((1 - phi.pow(2)) / pairs).sqrt())
+    corrected = phi + (1 + 3 * phi) / pairs
+    fit_reason = first_reason({**unfit, Reason.NO_REVERSION: phi.abs() >= 1})
+    reach = _TWO_SIDED_95 * error
+    return [
+        pairs.alias("ar1_pairs"),
+        phi.alias("ar1_phi"),
+        error.alias("ar1_phi_standard_error"),
+        corrected.alias("ar1_phi_corrected"),
+        fit_reason.alias("ar1_reason"),
+        *_time_to_half("half_life", phi, fit_reason),
+        *_time_to_half("half_life_lower", phi - reach, fit_reason),
+        *_time_to_half("half_life_upper", phi + reach, fit_reason),
+        *_time_to_half("half_life_corrected", corrected, fit_reason),
+    ]
+
+
+def _time_to_half(name: str, phi: pl.Expr, fit_reason: pl.Expr) -> list[pl.Expr]:
+    """-ln 2 step / ln phi in seconds, where 0 < phi < 1, and why not elsewhere."""
+    outside = first_reason({Reason.NO_REVERSION: phi >= 1, Reason.BELOW_STEP: phi <= 0})
+    reason = pl.coalesce(fit_reason, outside)
+    seconds = -math.log(2) * pl.col("step_s") / phi.log()
+    return [
+        pl.when(reason.is_null()).then(seconds).alias(f"{name}_s"),
+        reason.alias(f"{name}_reason"),
+    ]
+
+
+HALF_LIFE = Statistic(_half_life, _half_life_results)
+"""AR(1) by least squares over lagged pairs inside segments, and the half-life it implies."""

@@ -1,0 +1,287 @@
+"""The one pass behind every statistic: chunks of trajectories, time conventions, aggregation.
+
+Conventions, per trajectory and inside the window ``[start, end)``:
+
+- An *observation* is a row whose value is a finite number (below 1e150, so that its square is one).
+  Other rows are counted in ``n_null`` and otherwise as good as absent.
+- The *step* is the mode of the differences between neighbouring observations, the smallest of them
+  on a tie. A *gap* is a difference above 1.5 steps; a *segment* is a run of observations without a
+  gap; pairs for lag statistics never reach across one.
+- An observation stands until the next one, at most ``max_stale_s``; the last stands until the end
+  of the window, at most ``max_stale_s``. These are the weights of time-weighted statistics, and
+  their sum over the length of the window is the coverage.
+
+Chunks go through the in-memory engine in a fixed order, as the streaming engine's sums differ from
+run to run in their last bits. A chunk is sorted by time, so the order of the rows given changes
+nothing, not even a bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from toolkit.errors import InputError
+from toolkit.market import format_ts
+from toolkit.statistics.contract import (
+    Frame,
+    Question,
+    Reason,
+    checked_columns,
+    first_reason,
+)
+
+__all__ = ["Statistic", "checked_keys", "measure", "observed"]
+
+_ROWS_PER_CHUNK = 500_000
+_LARGEST = 1e150
+
+
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """A group of result columns: how rows are aggregated, and how results are made from that.
+
+    ``aggregate`` gets the name of the value column and may use, of each observation: ``value``,
+    ``weight_s``, and where an earlier one stands in the same segment, ``previous`` (its value) and
+    ``current`` (this one's value), both null otherwise. ``finish`` sees one row a trajectory.
+    """
+
+    aggregate: Callable[[str], list[pl.Expr]]
+    finish: Callable[[str], list[pl.Expr]]
+
+
+def measure(frame: Frame, question: Question, *statistics: Statistic) -> pl.DataFrame:
+    """One row per trajectory of the frame: what it rests on, then the statistics asked for.
+
+    A trajectory without an observation in the window keeps its row, with n = 0. The rows are sorted
+    by trajectory. A LazyFrame is read once for its trajectories and then chunk by chunk, so that
+    memory does not grow with their number; sorted by trajectory, a file is decoded once. A chunk is
+    half a million rows, or one trajectory where that is longer.
+
+    Raises
+    ------
+    InputError
+        The frame lacks a column or has it in another type; a key is null; two rows of the window
+        share a trajectory and a time.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame({"trajectory": ["a", "a", "a"], "ts": [0, 60, 120]})
+    >>> measure(frame, Question("rows/1", 0, 180)).select("trajectory", "n", "coverage").rows()
+    [('a', 3, 1.0)]
+    """
+    checked_columns(frame, *([question.column] if question.column else []))
+    trajectories = _trajectories(frame, question)
+    results = [
+        _measured(part, _ordered(rows), question, statistics)
+        for part, rows in _chunks(frame, question, trajectories)
+    ]
+    return pl.concat(results).sort("trajectory")
+
+
+def checked_keys(rows: pl.DataFrame) -> None:
+    """An `InputError` where a trajectory or ts is null, or two rows share both.
+
+    Examples
+    --------
+    >>> checked_keys(pl.DataFrame({"trajectory": ["a", "a"], "ts": [60, 60]}))
+    Traceback (most recent call last):
+    toolkit.errors.InputError: frame: '1 row whose trajectory and ts were there already, the first
+    a at 1970-01-01 00:01 UTC' is not allowed; allowed: one row per trajectory and ts; ...
+    """
+    if rows["trajectory"].null_count() or rows["ts"].null_count():
+        raise _null_key()
+    _ordered(rows.select("trajectory", "ts"))
+
+
+def observed(column: str) -> pl.Expr:
+    """The values of a column that are observations, null elsewhere.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame({"x": [1.0, float("nan"), float("inf"), None]})
+    >>> frame.select(observed("x")).to_series().to_list()
+    [1.0, None, None, None]
+    """
+    return pl.when(pl.col(column).abs() < _LARGEST).then(pl.col(column))
+
+
+def _null_key() -> InputError:
+    return InputError("frame", "a null trajectory or ts", "rows that have both")
+
+
+def _trajectories(frame: Frame, question: Question) -> pl.DataFrame:
+    """Every trajectory of the frame, sorted, with the number of its rows in the window."""
+    found = (
+        frame.lazy()
+        .group_by("trajectory")
+        .agg(
+            rows=_inside(question).sum().cast(pl.Int64),
+            null_times=pl.col("ts").null_count(),
+        )
+        .sort("trajectory")
+        .collect()  # counts are exact on any engine
+    )
+    if found["trajectory"].null_count() or found["null_times"].sum():
+        raise _null_key()
+    return found.select("trajectory", "rows")
+
+
+def _inside(question: Question) -> pl.Expr:
+    return pl.col("ts").is_between(question.start, question.end, closed="left")
+
+
+def _chunks(
+    frame: Frame, question: Question, trajectories: pl.DataFrame
+) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+    """Some trajectories at a time, with their rows in the window: trajectory, ts, value."""
+    value = pl.lit(0.0) if question.column is None else observed(question.column)
+    rows = frame.lazy().filter(_inside(question)).select("trajectory", "ts", value.alias("value"))
+    held = None
+    if isinstance(frame, pl.DataFrame):
+        held = rows.collect(engine="in-memory")
+        if not held["trajectory"].is_sorted():
+            held = held.sort("trajectory")
+    offset = 0
+    parts = trajectories.with_columns(
+        chunk=pl.col("rows").cum_sum() // _ROWS_PER_CHUNK
+    ).partition_by("chunk", maintain_order=True, include_key=False)
+    for part in parts or [trajectories]:
+        if held is not None:
+            count = int(part["rows"].sum())
+            yield part, held.slice(offset, count)
+            offset += count
+        else:
+            first, last = pl.lit(part["trajectory"].min()), pl.lit(part["trajectory"].max())
+            inside = pl.col("trajectory").is_between(first, last)
+            yield part, rows.filter(inside).collect(engine="in-memory")
+
+
+def _ordered(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows by trajectory and time, refused where two share both."""
+    key, ts = pl.col("trajectory"), pl.col("ts")
+    same = key == key.shift(1)
+    rising = (key > key.shift(1)) | (same & (ts > ts.shift(1)))
+    if rows.select(rising.all()).item():
+        return rows
+    rows = rows.sort("trajectory", "ts")
+    twice = rows.filter(same & (ts == ts.shift(1)))
+    if twice.height:
+        trajectory, at = twice.row(0)[:2]
+        raise InputError(
+            "frame",
+            f"{twice.height} row{'s' * (twice.height > 1)} whose trajectory and ts were there "
+            f"already, the first {trajectory} at {format_ts(at)}",
+            "one row per trajectory and ts",
+            advice="decide which row stands and drop the others",
+        )
+    return rows
+
+
+def _observations(rows: pl.DataFrame, question: Question) -> pl.LazyFrame:
+    """The observations with step, staleness limit, gap, weight, and their lagged pairs."""
+    number, ts, value = pl.col("number"), pl.col("ts"), pl.col("value")
+    until_next, step = pl.col("until_next_s"), pl.col("step_s")
+    found = (
+        rows.select(pl.col("trajectory").rle_id().alias("number"), "ts", "value")
+        .filter(value.is_not_null())
+        .lazy()
+        .with_columns(number.set_sorted())
+        .with_columns(
+            pl.when(number == number.shift(-1)).then(ts.shift(-1) - ts).alias("until_next_s")
+        )
+    )
+    if question.step_s is None:
+        modes = found.group_by("number", maintain_order=True).agg(
+            until_next.drop_nulls().mode().min().alias("step_s")
+        )
+        found = found.join(modes, on="number", how="left", maintain_order="left")
+    else:
+        found = found.with_columns(step_s=pl.lit(question.step_s, pl.Int64))
+    limit = 3 * step if question.max_stale_s is None else pl.lit(question.max_stale_s, pl.Int64)
+    stands = until_next.fill_null(question.end - ts)
+    return (
+        found.with_columns(
+            limit.alias("max_stale_s"),
+            (2 * until_next > 3 * step).alias("gap"),
+        )
+        .with_columns(
+            # min_horizontal passes over a null, which here means that the limit is not known
+            pl.when(pl.col("max_stale_s").is_not_null())
+            .then(pl.min_horizontal("max_stale_s", stands))
+            .alias("weight_s"),
+            # null at each trajectory's last observation, so that no pair reaches into the next
+            pl.when(~pl.col("gap").shift(1)).then(value.shift(1)).alias("previous"),
+        )
+        .with_columns(
+            pl.when(pl.col("previous").is_not_null()).then(value).alias("current"),
+            number.set_sorted(),
+        )
+    )
+
+
+def _measured(
+    part: pl.DataFrame, rows: pl.DataFrame, question: Question, statistics: tuple[Statistic, ...]
+) -> pl.DataFrame:
+    """The result rows of one chunk."""
+    column = question.column or ""
+    aggregated = (
+        _observations(rows, question)
+        .group_by("number", maintain_order=True)
+        .agg(
+            pl.len().cast(pl.Int64).alias("n"),
+            pl.col("weight_s").sum().alias("observed_s"),
+            pl.col("step_s", "max_stale_s").first(),
+            pl.col("ts").first().alias("t_first"),
+            pl.col("ts").last().alias("t_last"),
+            pl.col("gap").sum().cast(pl.Int64).alias("gaps"),
+            pl.col("until_next_s").filter(pl.col("gap")).max().alias("longest_gap_s"),
+            *(expression for each in statistics for expression in each.aggregate(column)),
+        )
+        .collect(engine="in-memory")
+    )
+    seconds = question.end - question.start
+    numbered = part.with_columns(
+        # a column, as polars divides one by a single number through its rounded reciprocal
+        pl.Series("window_s", [seconds] * part.height, dtype=pl.Int64),
+        pl.when(pl.col("rows") > 0)
+        .then((pl.col("rows") > 0).cum_sum() - 1)
+        .cast(pl.UInt32)
+        .alias("number"),
+    )
+    return (
+        numbered.join(aggregated, on="number", how="left", maintain_order="left")
+        .with_columns(pl.col("n").fill_null(0))
+        .select(
+            "trajectory",
+            *_contract(),
+            *(expression for each in statistics for expression in each.finish(column)),
+            pl.lit(question.start, pl.Int64).alias("window_start"),
+            pl.lit(question.end, pl.Int64).alias("window_end"),
+            pl.lit(question.method).alias("method"),
+            pl.lit(question.params_hash).alias("params_hash"),
+        )
+    )
+
+
+def _contract() -> list[pl.Expr]:
+    """What a row rests on."""
+    n, some = pl.col("n"), pl.col("n") > 0
+    known = pl.col("max_stale_s").is_not_null()
+    covered = pl.col("observed_s") / pl.col("window_s")
+    return [
+        n,
+        (pl.col("rows") - n).alias("n_null"),
+        pl.when(~some).then(0.0).when(known).then(covered).alias("coverage"),
+        pl.col("step_s"),
+        pl.col("max_stale_s"),
+        pl.col("t_first"),
+        pl.col("t_last"),
+        pl.when(some).then(pl.col("gaps") + 1).otherwise(0).cast(pl.Int64).alias("n_segments"),
+        pl.when(some).then(pl.col("longest_gap_s").fill_null(0)).alias("longest_gap_s"),
+        first_reason({Reason.EMPTY: ~some, Reason.TOO_FEW: pl.col("step_s").is_null()}).alias(
+            "coverage_reason"
+        ),
+    ]
