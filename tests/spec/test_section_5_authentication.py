@@ -1,0 +1,84 @@
+"""machine-rail.md, section 5: authentication."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+KEY, OTHER = "demo-builder", "demo-pro"
+HEADERS = {
+    "apikey": lambda key: {"apikey": key},
+    "bearer": lambda key: {"Authorization": f"Bearer {key}"},
+}
+
+
+@pytest.mark.parametrize("form", HEADERS)
+def test_both_header_forms_are_accepted_on_every_route(
+    rail: httpx.Client, route: tuple[str, dict[str, str]], form: str
+) -> None:
+    path, query = route
+    assert rail.get(path, params=query, headers=HEADERS[form](KEY)).status_code == 200
+
+
+def test_both_header_forms_are_served_alike(
+    rail: httpx.Client, route: tuple[str, dict[str, str]]
+) -> None:
+    path, query = route
+    answers = [rail.get(path, params=query, headers=HEADERS[form](KEY)) for form in HEADERS]
+    assert answers[0].content == answers[1].content
+
+
+def test_when_both_headers_are_present_authorization_wins(rail: httpx.Client) -> None:
+    def schemas(**headers: str) -> bytes:
+        answer = rail.get("/api/v1/data/schemas", headers=headers)
+        assert answer.status_code == 200
+        return answer.content
+
+    both = schemas(apikey=OTHER, Authorization=f"Bearer {KEY}")
+    assert both == schemas(Authorization=f"Bearer {KEY}") != schemas(apikey=OTHER)
+
+
+def test_authorization_wins_also_when_it_is_the_bad_one(
+    rail: httpx.Client, route: tuple[str, dict[str, str]]
+) -> None:
+    path, query = route
+    headers = {"apikey": KEY, "Authorization": "Bearer nobody's"}
+    assert rail.get(path, params=query, headers=headers).status_code == 401
+
+
+@pytest.mark.parametrize("form", HEADERS)
+@pytest.mark.parametrize("key", ["nobody's", "demo-buildeR", "demo-builder2", "demo"])
+def test_an_invalid_key_yields_http_401(
+    rail: httpx.Client, route: tuple[str, dict[str, str]], form: str, key: str
+) -> None:
+    path, query = route
+    answer = rail.get(path, params=query, headers=HEADERS[form](key))
+    assert answer.status_code == 401
+    assert answer.headers["www-authenticate"] == (
+        'Bearer realm="machine-rail", error="invalid_token"'
+    )
+
+
+def test_the_tier_derives_from_the_key(rail: httpx.Client) -> None:
+    query = {"symbol": "BTC_USDT", "exchange": "AURORA", "market": "spot", "limit": "1001"}
+    statuses = [
+        rail.get(
+            "/api/v1/data/history/price", params=query, headers={"apikey": f"demo-{plan}"}
+        ).status_code
+        for plan in ("free", "builder", "pro")
+    ]
+    assert statuses == [400, 200, 200]
+
+
+@pytest.mark.parametrize("path", ["/x402", "/api/v1/x402", "/checkout", "/api/v1/checkout"])
+def test_no_public_402_route_or_self_serve_checkout_exists(rail: httpx.Client, path: str) -> None:
+    assert rail.get(path).status_code == 404
+    assert rail.post(path).status_code == 404
+
+
+def test_nothing_is_answered_with_402(
+    rail: httpx.Client, route: tuple[str, dict[str, str]]
+) -> None:
+    path, query = route
+    for headers in ({}, {"apikey": "nobody's"}, {"apikey": "demo-free"}):
+        assert rail.get(path, params=query, headers=headers).status_code in (200, 401)

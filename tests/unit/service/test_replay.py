@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from toolkit.errors import InputError
+from toolkit.market import Leg
+from toolkit.service import Replay
+
+Make = Callable[..., pl.DataFrame]
+Write = Callable[..., Path]
+ROWS = {0: 1.5, 60: 2.5, 120: 3.5}
+ALPHA = Leg.parse("ALPHA.spot")
+
+
+def test_a_file_and_the_directory_that_holds_it_are_the_same(
+    make_bars: Make, written: Write
+) -> None:
+    path = written(make_bars("ALPHA", ROWS))
+    assert Replay.read(path).id == Replay.read(path.parent).id == Replay.read(str(path)).id
+
+
+def test_rows_of_any_order_become_ascending_series(make_bars: Make, written: Write) -> None:
+    frames = make_bars("BETA", ROWS), make_bars("ALPHA", ROWS), make_bars("ALPHA", {30: 9.0})
+    mixed = pl.concat(frames).sample(fraction=1.0, shuffle=True, seed=2)
+    replay = Replay.read(written(mixed))
+    assert replay.listing == {"BTC_USDT": (ALPHA, Leg.parse("BETA.spot"))}
+    bars = replay.bars("BTC_USDT", ALPHA)
+    assert bars.ts.tolist() == [0, 30, 60, 120]
+    assert bars.price.tolist() == [1.5, 9.0, 2.5, 3.5]
+    assert bars.interval_s == 60
+
+
+def test_other_columns_and_narrower_types_make_no_difference(
+    make_bars: Make, written: Write
+) -> None:
+    frame = make_bars("ALPHA", ROWS)
+    other = frame.with_columns(
+        pl.col("symbol", "exchange", "dataset").cast(pl.Categorical),
+        pl.col("ts").cast(pl.Int32),
+        pl.col("interval_s").cast(pl.Int64),
+        volume=1.0,
+    )
+    assert Replay.read(written(frame)).id == Replay.read(written(other)).id
+
+
+def test_the_id_is_made_of_the_names_and_of_what_is_served(make_bars: Make, written: Write) -> None:
+    one = make_bars("ALPHA", ROWS)
+    again = Replay.read(written(one.reverse(), compression="snappy"))
+    assert Replay.read(written(one)).id == again.id
+    assert again.id.startswith("one-")
+    others = [
+        make_bars("ALPHA", ROWS | {60: 2.5000000000000004}),
+        make_bars("ALPHA", ROWS | {61: 2.5}),
+        make_bars("BETA", ROWS),
+        make_bars("ALPHA", ROWS, market="futures"),
+        make_bars("ALPHA", ROWS, symbol="ETH_USDT"),
+        make_bars("ALPHA", ROWS, interval_s=30),
+        make_bars("ALPHA", ROWS, dataset="two"),
+    ]
+    assert len({again.id, *(Replay.read(written(other)).id for other in others)}) == 8
+
+
+def test_a_replay_calls_itself_a_replay_and_a_simulated_file_simulated(
+    make_bars: Make, written: Write
+) -> None:
+    frame = make_bars("ALPHA", ROWS)
+    assert Replay.read(written(frame)).kind == "replay"
+    marked = written(frame, metadata={"machine_rail.source_kind": "simulated"})
+    assert Replay.read(marked).kind == "simulated"
+
+
+def test_datasets_choose_what_is_served(make_bars: Make, written: Write) -> None:
+    path = written(
+        make_bars("ALPHA", ROWS, dataset="one"),
+        make_bars("BETA", ROWS, dataset="two"),
+        make_bars("GAMMA", ROWS, dataset="three"),
+    )
+    chosen = Replay.read(path, datasets=["three", "one"])
+    assert chosen.id.startswith("one+three-")
+    assert [leg.exchange for leg in chosen.listing["BTC_USDT"]] == ["ALPHA", "GAMMA"]
+    assert chosen.id != Replay.read(path).id
+    with pytest.raises(KeyError):
+        chosen.bars("BTC_USDT", Leg.parse("BETA.spot"))
+
+
+def test_an_unknown_dataset_is_refused_with_those_there_are(
+    make_bars: Make, written: Write
+) -> None:
+    path = written(make_bars("ALPHA", ROWS, dataset="two"), make_bars("BETA", ROWS, dataset="one"))
+    with pytest.raises(InputError, match=r"'none' is not allowed; allowed: one, two$"):
+        Replay.read(path, datasets=["one", "none"])
+
+
+def test_two_datasets_of_one_trajectory_are_refused_by_name(
+    make_bars: Make, written: Write
+) -> None:
+    path = written(make_bars("ALPHA", ROWS), make_bars("ALPHA", {999: 1.0}, dataset="two"))
+    with pytest.raises(InputError) as refusal:
+        Replay.read(path)
+    assert refusal.value.parameter == "dataset"
+    for part in ("BTC_USDT:ALPHA.spot", "one and two", "choose with --dataset"):
+        assert part in str(refusal.value)
+    assert Replay.read(path, datasets=["two"]).bars("BTC_USDT", ALPHA).ts.tolist() == [999]
+
+
+def test_a_second_interval_of_one_trajectory_is_refused(make_bars: Make, written: Write) -> None:
+    path = written(make_bars("ALPHA", ROWS), make_bars("ALPHA", {600: 4.0}, interval_s=300))
+    with pytest.raises(InputError) as refusal:
+        Replay.read(path)
+    assert refusal.value.parameter == "interval_s"
+    for part in ("BTC_USDT:ALPHA.spot", "60 and 300", "choose with interval_s"):
+        assert part in str(refusal.value)
+    assert Replay.read(path, interval_s=300).bars("BTC_USDT", ALPHA).ts.tolist() == [600]
+    with pytest.raises(InputError, match=r"61 is not allowed; allowed: 60, 300$"):
+        Replay.read(path, interval_s=61)
+
+
+def test_a_moment_that_comes_twice_is_refused(make_bars: Make, written: Write) -> None:
+    path = written(make_bars("ALPHA", ROWS), make_bars("ALPHA", {60: 2.5}))
+    with pytest.raises(InputError, match=r"BTC_USDT:ALPHA\.spot at ts 60 twice"):
+        Replay.read(path)
+
+
+@pytest.mark.parametrize("price", [None, float("nan"), float("inf"), 0.0, -1.0])
+def test_a_price_that_is_none_is_refused(
+    make_bars: Make, written: Write, price: float | None
+) -> None:
+    frame = make_bars("ALPHA", ROWS | {180: price})
+    with pytest.raises(InputError, match="finite price above 0") as refusal:
+        Replay.read(written(frame))
+    assert "180" in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"ts": None}, "without nulls"),
+        ({"dataset": None}, "without nulls"),
+        ({"interval_s": -60}, "interval of 0 s or more"),
+        ({"symbol": "BTCUSDT"}, "symbol"),
+        ({"exchange": "alpha"}, "exchange"),
+        ({"market": "perp"}, "market"),
+    ],
+)
+def test_a_row_that_no_service_could_list_is_refused(
+    make_bars: Make, written: Write, change: dict[str, object], message: str
+) -> None:
+    frame = make_bars("ALPHA", {0: 1.0})
+    ((name, value),) = change.items()
+    with pytest.raises(InputError, match=message):
+        Replay.read(written(frame.with_columns(pl.lit(value, dtype=frame[name].dtype).alias(name))))
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        ("ts", pl.from_epoch("ts")),
+        ("ts", pl.col("ts").cast(pl.Float64)),
+        ("price", pl.col("price").cast(pl.String)),
+        ("symbol", pl.lit(7).alias("symbol")),
+        ("interval_s", pl.lit("1m").alias("interval_s")),
+    ],
+)
+def test_a_column_of_another_type_is_refused_rather_than_guessed(
+    make_bars: Make, written: Write, name: str, column: pl.Expr
+) -> None:
+    path = written(make_bars("ALPHA", ROWS).with_columns(column))
+    with pytest.raises(InputError, match=f"missing or of another type: {name}$"):
+        Replay.read(path)
+
+
+def test_a_missing_column_is_named(make_bars: Make, written: Write) -> None:
+    path = written(make_bars("ALPHA", ROWS).drop("interval_s", "dataset"))
+    with pytest.raises(InputError, match=r"of another type: interval_s, dataset$"):
+        Replay.read(path)
+
+
+def test_a_file_without_rows_is_refused(make_bars: Make, written: Write) -> None:
+    with pytest.raises(InputError, match="'no rows' is not allowed"):
+        Replay.read(written(make_bars("ALPHA", ROWS).clear()))
+
+
+def test_what_is_no_such_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no such file"):
+        Replay.read(tmp_path)
+    with pytest.raises(InputError, match="there is no such file"):
+        Replay.read(tmp_path / "prices.parquet")
+    (tmp_path / "prices.parquet").write_text("ts,price\n0,1\n")
+    with pytest.raises(InputError, match="reading it: "):
+        Replay.read(tmp_path)
+
+
+def test_the_real_files_colliding_datasets_are_named(real_data: Path) -> None:
+    with pytest.raises(InputError, match="cdd_robineriksson and iaqf_dhruvk1432"):
+        Replay.read(real_data)
+    with pytest.raises(InputError, match=r"BTC_KRW:UPBIT\.spot in 60 and 300"):
+        Replay.read(real_data, datasets=["kimchi_vsun410"])
+
+
+def test_every_bar_of_a_real_dataset_is_held_unchanged(real_data: Path) -> None:
+    replay = Replay.read(real_data, datasets=["iaqf_dhruvk1432"])
+    frame = pl.read_parquet(real_data / "prices.parquet").filter(
+        pl.col("dataset") == "iaqf_dhruvk1432"
+    )
+    legs = [(symbol, leg) for symbol, legs in replay.listing.items() for leg in legs]
+    assert len(legs) == 11
+    assert sum(len(replay.bars(*leg).ts) for leg in legs) == len(frame)
+    for symbol, leg in legs:
+        rows = frame.filter(
+            (pl.col("symbol") == symbol)
+            & (pl.col("exchange") == leg.exchange)
+            & (pl.col("market") == leg.market.value)
+        ).sort("ts")
+        bars = replay.bars(symbol, leg)
+        assert bars.ts.tolist() == rows["ts"].to_list()
+        assert bars.price.tolist() == rows["price"].to_list()

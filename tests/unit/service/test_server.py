@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+import pytest
+
+from toolkit.errors import InputError
+from toolkit.market import Plan
+from toolkit.service import Clock, Config, Owner, Replay, miniature, running, serve
+from toolkit.service.server import _bound
+
+SERVE = """
+from toolkit.service import Config, miniature, serve
+serve(Config(miniature.source(), port=0), ready=lambda url: print(url, flush=True))
+print("stopped", flush=True)
+"""
+
+
+def test_a_running_service_answers_at_its_address_until_the_block_ends(replay: Replay) -> None:
+    with running(Config(replay, port=0)) as service:
+        assert httpx.get(service.base_url).status_code == 404
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(service.base_url)
+
+
+def test_two_services_run_beside_each_other(replay: Replay) -> None:
+    mini = Config(miniature.source(), port=0)
+    ids = []
+    with running(Config(replay, port=0)) as one, running(mini) as two:
+        for service in (one, two):
+            answer = httpx.get(
+                f"{service.base_url}/api/v1/data/schemas", headers={"apikey": "demo-pro"}
+            )
+            ids.append(answer.json()["source"]["id"])
+    assert ids == [replay.id, mini.source.id]
+
+
+def test_the_same_data_are_the_same_source_at_any_address(replay: Replay) -> None:
+    documents = []
+    for _ in range(2):
+        with running(Config(replay, port=0)) as service:
+            answer = httpx.get(
+                f"{service.base_url}/api/v1/data/schemas", headers={"apikey": "demo-pro"}
+            )
+            documents.append(answer.content)
+    assert documents[0] == documents[1]
+
+
+def test_a_port_is_free_again_after_the_block(replay: Replay) -> None:
+    with running(Config(replay, port=0)) as service:
+        port = int(service.base_url.rpartition(":")[2])
+    with running(Config(replay, port=port)) as service:
+        assert service.base_url == f"http://127.0.0.1:{port}"
+
+
+def test_a_service_is_stopped_where_the_block_raises(replay: Replay) -> None:
+    addresses: list[str] = []
+
+    def use() -> None:
+        with running(Config(replay, port=0)) as service:
+            addresses.append(service.base_url)
+            raise EOFError
+
+    threads = threading.active_count()
+    with pytest.raises(EOFError):
+        use()
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(addresses[0])
+    assert threading.active_count() == threads
+
+
+@pytest.mark.parametrize("start", [serve, lambda config: running(config).__enter__()])
+def test_a_port_that_is_taken_is_one_clear_error(replay: Replay, start: object) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(InputError, match=f"port: {port} is not allowed.*in use") as refusal:
+            start(Config(replay, port=port))  # type: ignore[operator] # one of two starters
+    assert refusal.value.parameter == "port"
+
+
+@pytest.mark.parametrize("port", [-1, 65_536])
+def test_a_port_that_is_none_is_refused(replay: Replay, port: int) -> None:
+    with pytest.raises(InputError, match="allowed: 0 to 65535"), running(Config(replay, port=port)):
+        pass
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "no such host", "host.invalid"])
+def test_a_host_that_is_not_this_machines_is_refused(replay: Replay, host: str) -> None:
+    config = Config(replay, host=host, port=0)
+    with pytest.raises(InputError, match=r"host: .* name or address of this machine"):
+        serve(config)
+
+
+def test_an_ipv6_address_is_written_in_brackets(replay: Replay) -> None:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("no IPv6 on this machine")
+    with running(Config(replay, host="::1", port=0)) as service:
+        assert service.base_url.startswith("http://[::1]:")
+        assert httpx.get(service.base_url).status_code == 404
+
+
+def test_answers_leave_without_nagles_delay(replay: Replay) -> None:
+    """Asyncio switches the delay off for a socket only if it says that it is TCP."""
+    with _bound(Config(replay, port=0)) as listener:
+        assert listener.proto == socket.IPPROTO_TCP
+
+
+def test_other_owners_replace_those_of_the_demo(replay: Replay) -> None:
+    config = Config(replay, port=0, owners=(Owner("ann", Plan.PRO, ("sesame",)),))
+    assert "sesame" not in repr(config)
+    with running(config) as service:
+        route = f"{service.base_url}/api/v1/data/schemas"
+        assert httpx.get(route, headers={"apikey": "sesame"}).status_code == 200
+        assert httpx.get(route, headers={"apikey": "demo-pro"}).status_code == 401
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_the_service_and_the_caller_goes_on(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    with (tmp_path / "log").open("w+") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-W", "error", "-c", SERVE],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
+        with process:
+            assert process.stdout is not None
+            base_url = process.stdout.readline().strip()
+            with httpx.Client(base_url=base_url) as kept_alive:
+                assert kept_alive.get("/").status_code == 404
+                process.send_signal(number)
+                assert process.stdout.read() == "stopped\n"
+            assert process.wait() == 0
+        log.seek(0)
+        assert log.read() == ""
+
+
+def test_serve_gives_the_signal_handlers_back(replay: Replay) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    serve(
+        Config(replay, port=0, clock=Clock(fixed_at=0)),
+        ready=lambda _: signal.raise_signal(signal.SIGTERM),
+    )
+    assert signal.getsignal(signal.SIGTERM) is before

@@ -1,0 +1,128 @@
+"""The key check: one ASGI middleware in front of every machine surface.
+
+It serves HTTP requests and WebSocket upgrades alike; a refused upgrade is a plain HTTP answer.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from toolkit.service.policy import Owner, Policy
+from toolkit.service.problems import Problem, bad_request
+
+__all__ = ["KEY_PARAMETERS", "SURFACES", "Access", "owner_of_scope"]
+
+SURFACES = ("/api/v1/data", "/mcp")
+"""What a key opens: these paths and everything below them. Elsewhere there is nothing to ask."""
+
+KEY_PARAMETERS = frozenset(
+    {
+        "accesskey",
+        "accesstoken",
+        "apikey",
+        "apitoken",
+        "authorization",
+        "authtoken",
+        "bearer",
+        "key",
+        "secret",
+        "token",
+        "xapikey",
+    }
+)
+"""Query parameters taken for a key, in lower case, without ``-`` and ``_``."""
+
+_OWNER = "toolkit.service.owner"
+_CHALLENGE = 'Bearer realm="machine-rail"'
+
+
+def owner_of_scope(scope: Scope) -> Owner:
+    """The owner whom `Access` found; a `KeyError` where the request never passed it.
+
+    Examples
+    --------
+    >>> owner_of_scope({"type": "http"})
+    Traceback (most recent call last):
+    KeyError: 'toolkit.service.owner'
+    """
+    owner: Owner = scope[_OWNER]
+    return owner
+
+
+class Access:
+    """ASGI middleware: resolves the key of each request to its owner, or refuses.
+
+    The key comes in ``Authorization: Bearer`` or in ``apikey``, blanks around it stripped.
+    ``Authorization`` wins, also when it is the bad one. Either header sent twice is refused,
+    whatever the other says: which of the two was meant cannot be known. A key in the query
+    string is refused even beside a good header, since it would end up in logs.
+
+    Examples
+    --------
+    >>> from starlette.routing import Router
+    >>> from toolkit.service.policy import DEMO_OWNERS
+    >>> Access(Router(), Policy(DEMO_OWNERS)).guards("/api/v1/data/schemas")
+    True
+    """
+
+    def __init__(self, app: ASGIApp, policy: Policy) -> None:
+        self.app = app
+        self.policy = policy
+
+    def guards(self, path: str) -> bool:
+        """Whether a path is one of the machine surfaces.
+
+        Examples
+        --------
+        >>> from starlette.routing import Router
+        >>> Access(Router(), Policy(())).guards("/v1/spread/recent")
+        False
+        """
+        return any(path == surface or path.startswith(f"{surface}/") for surface in SURFACES)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one connection, with its owner in the scope where a key was needed."""
+        if scope["type"] in ("http", "websocket") and self.guards(scope["path"]):
+            _refuse_keys_in_query(scope["query_string"])
+            scope[_OWNER] = self._owner(_offered(scope["headers"]))
+        await self.app(scope, receive, send)
+
+    def _owner(self, key: str) -> Owner:
+        if not key:
+            raise _unauthorized("No API key was sent; send Authorization: Bearer or apikey.")
+        owner = self.policy.owner_of(key)
+        if owner is None:
+            raise _unauthorized("The API key is not valid.", error="invalid_token")
+        return owner
+
+
+def _offered(headers: list[tuple[bytes, bytes]]) -> str:
+    """The key that was sent, "" where none was."""
+    sent: dict[bytes, list[str]] = {b"authorization": [], b"apikey": []}
+    for name, value in headers:
+        if name in sent:
+            sent[name].append(value.decode("latin-1").strip())
+    if any(len(values) > 1 for values in sent.values()):
+        raise _unauthorized("A key header was sent twice.", error="invalid_token")
+    if sent[b"authorization"]:
+        scheme, _, key = sent[b"authorization"][0].partition(" ")
+        return key.strip() if scheme.lower() == "bearer" else ""
+    return sent[b"apikey"][0] if sent[b"apikey"] else ""
+
+
+def _refuse_keys_in_query(query: bytes) -> None:
+    names = {name for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True)}
+    found = sorted(
+        n for n in names if n.lower().replace("-", "").replace("_", "") in KEY_PARAMETERS
+    )
+    if found:
+        raise bad_request(
+            [(name, "a key belongs in a header, never in an address") for name in found]
+        )
+
+
+def _unauthorized(detail: str, *, error: str = "") -> Problem:
+    challenge = f'{_CHALLENGE}, error="{error}"' if error else _CHALLENGE
+    return Problem(401, "unauthorized", detail, headers={"WWW-Authenticate": challenge})

@@ -1,0 +1,156 @@
+"""The bodies of the data routes, one function a route: a `Call` in, JSON out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+from msgspec import UNSET
+
+from toolkit.market import Family, Leg, Market, Symbol, Trajectory
+from toolkit.service.calls import Call
+from toolkit.service.payloads import (
+    PriceQuery,
+    SearchQuery,
+    SpreadQuery,
+    price_head,
+    spread_head,
+    venue,
+)
+from toolkit.service.problems import bad_request
+
+__all__ = ["price_history", "search_symbols", "spread_history"]
+
+_SEARCH = "search symbols/search"
+
+
+def search_symbols(call: Call[SearchQuery]) -> bytes:
+    """A page of symbols in alphabetical order; ``truncated`` says that more would match.
+
+    Examples
+    --------
+    >>> from toolkit.service import miniature
+    >>> from toolkit.service.calls import Service
+    >>> from toolkit.service.clock import Clock
+    >>> from toolkit.service.policy import DEMO_OWNERS, Policy
+    >>> service = Service(miniature.source(), Clock(fixed_at=60), Policy(DEMO_OWNERS))
+    >>> search_symbols(Call(service, DEMO_OWNERS[0], SearchQuery(q="nothing"), limit=9, now=60))
+    b'{"type":"symbols_page","items":[],"truncated":false}'
+    """
+    wanted = "" if call.query.q is UNSET else call.query.q.upper()
+    found = [
+        (symbol, legs)
+        for symbol, legs in call.service.source.listing.items()
+        if wanted in symbol.upper() or any(wanted in leg.exchange for leg in legs)
+    ]
+    items = []
+    for symbol, legs in found[: call.limit]:
+        parts = Symbol.parse(symbol)
+        items.append(
+            {
+                "symbol": symbol,
+                "base": parts.base,
+                "quote": parts.quote,
+                "venues": [venue(leg) for leg in legs],
+                "updated_at": call.now,
+            }
+        )
+    page = {"type": "symbols_page", "items": items, "truncated": len(found) > call.limit}
+    return msgspec.json.encode(page)
+
+
+def price_history(call: Call[PriceQuery]) -> bytes:
+    """A page of one leg's prices; a leg that is not listed is a 400 naming the parameter.
+
+    Examples
+    --------
+    >>> from toolkit.service import miniature
+    >>> from toolkit.service.calls import Service
+    >>> from toolkit.service.clock import Clock
+    >>> from toolkit.service.policy import DEMO_OWNERS, Policy
+    >>> service = Service(miniature.source(), Clock(fixed_at=60), Policy(DEMO_OWNERS))
+    >>> query = PriceQuery(symbol="BTC_USDT", exchange="AURORA", market="spot")
+    >>> page = price_history(Call(service, DEMO_OWNERS[0], query, limit=1, now=miniature.END))
+    >>> msgspec.json.decode(page)["next_end_time"] == miniature.END - 60
+    True
+    """
+    query = call.query
+    legs = _listed(call, {"": (query.exchange, query.market)})
+    return _page(call, Trajectory(Family.PRICE, Symbol.parse(query.symbol), legs), price_head)
+
+
+def spread_history(call: Call[SpreadQuery]) -> bytes:
+    """A page of one spread, its rows where both legs have one.
+
+    Legs whose bars differ in length are a 400: prices of different moments make no spread.
+
+    Examples
+    --------
+    >>> from toolkit.service import miniature
+    >>> from toolkit.service.calls import Service
+    >>> from toolkit.service.clock import Clock
+    >>> from toolkit.service.policy import DEMO_OWNERS, Policy
+    >>> service = Service(miniature.source(), Clock(fixed_at=60), Policy(DEMO_OWNERS))
+    >>> query = SpreadQuery(
+    ...     symbol="BTC_USDT", buy_exchange="AURORA", buy_market="spot",
+    ...     sell_exchange="BOREAS", sell_market="spot",
+    ... )
+    >>> page = spread_history(Call(service, DEMO_OWNERS[0], query, limit=1, now=miniature.END))
+    >>> msgspec.json.decode(page)["next_end_time"] == miniature.END - 60
+    True
+    """
+    query = call.query
+    legs = _listed(
+        call,
+        {
+            "buy_": (query.buy_exchange, query.buy_market),
+            "sell_": (query.sell_exchange, query.sell_market),
+        },
+    )
+    if legs[0] == legs[1]:
+        raise bad_request([("sell_exchange", "the sell leg is the buy leg; name two legs")])
+    buy_s, sell_s = (call.service.source.bars(query.symbol, leg).interval_s for leg in legs)
+    if buy_s != sell_s:
+        detail = f"its bars are {sell_s} s long, the buy leg's {buy_s} s: no common moments"
+        raise bad_request([("sell_exchange", detail)])
+    return _page(call, Trajectory(Family.SPREAD, Symbol.parse(query.symbol), legs), spread_head)
+
+
+def _listed(
+    call: Call[PriceQuery] | Call[SpreadQuery], asked: Mapping[str, tuple[str, str]]
+) -> tuple[Leg, ...]:
+    """The legs asked for, by the prefix of their parameters; a 400 names what is not listed."""
+    symbol = call.query.symbol
+    listed = call.service.source.listing.get(symbol)
+    if listed is None:
+        raise bad_request([("symbol", f"{symbol!r} is not listed; {_SEARCH}")])
+    errors = []
+    for prefix, (exchange, market) in asked.items():
+        markets = [leg.market for leg in listed if leg.exchange == exchange]
+        if not markets:
+            detail = f"{exchange!r} does not list {symbol}; {_SEARCH}"
+            errors.append((f"{prefix}exchange", detail))
+        elif market not in markets:
+            detail = f"{exchange} lists {symbol} on {', '.join(markets)} only; {_SEARCH}"
+            errors.append((f"{prefix}market", detail))
+    if errors:
+        raise bad_request(errors)
+    return tuple(Leg(exchange, Market(market)) for exchange, market in asked.values())
+
+
+def _page(
+    call: Call[PriceQuery] | Call[SpreadQuery],
+    trajectory: Trajectory,
+    head: Callable[[Trajectory], dict[str, object]],
+) -> bytes:
+    end_time = call.query.end_time
+    page = call.service.pages.page(
+        trajectory,
+        before=call.now if end_time is UNSET else end_time,
+        limit=call.limit,
+        now=call.now,
+        since=call.since,
+    )
+    opening = msgspec.json.encode(head(trajectory)).removesuffix(b"}")
+    closing = msgspec.json.encode(page.next_end_time)
+    return b'%b,"items":[%b],"next_end_time":%b}' % (opening, page.items, closing)

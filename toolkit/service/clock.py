@@ -1,0 +1,49 @@
+"""The service's clock: the only place in `toolkit.service` that knows what time it is."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from email.utils import formatdate
+
+__all__ = ["WALL_CLOCK", "Clock"]
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The wall clock, or one that stands still at ``fixed_at`` (Unix seconds, UTC).
+
+    Every answer carries this clock in its ``Date`` header, which is how a client learns the
+    service's time.
+
+    Examples
+    --------
+    >>> Clock(fixed_at=1677628800).now()
+    1677628800
+    """
+
+    fixed_at: int | None = None
+
+    def now(self) -> int:
+        """Unix seconds, UTC, rounded down.
+
+        Examples
+        --------
+        >>> Clock().now() > Clock(fixed_at=0).now()
+        True
+        """
+        return int(time.time()) if self.fixed_at is None else self.fixed_at
+
+    def http_date(self) -> str:
+        """The same moment as an HTTP date (RFC 9110 section 5.6.7).
+
+        Examples
+        --------
+        >>> Clock(fixed_at=1677628800).http_date()
+        'Wed, 01 Mar 2023 00:00:00 GMT'
+        """
+        return formatdate(self.now(), usegmt=True)
+
+
+WALL_CLOCK = Clock()
+"""The machine's own time."""

@@ -1,0 +1,128 @@
+"""Every refusal and failure as one RFC 9457 ``application/problem+json`` document."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+__all__ = ["Problem", "Problems", "bad_request", "problem_response"]
+
+_log = logging.getLogger(__name__)
+
+_ROUTING = {
+    404: ("not_found", "No such path; the live routes are under /api/v1/data."),
+    405: ("method_not_allowed", "The routes of this service are read with GET."),
+}
+
+
+class Problem(HTTPException):
+    """An answer that refuses: status, code, detail, and what else the document says.
+
+    It ends at this service's own edge and never reaches a caller of the toolkit, so it is an
+    HTTP exception and no `RailError`.
+
+    Examples
+    --------
+    >>> Problem(401, "unauthorized", "No API key was sent.").document["title"]
+    'Unauthorized'
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        extra: Mapping[str, object] | None = None,
+    ) -> None:
+        super().__init__(status, detail, headers)
+        self.document: dict[str, object] = {
+            "type": "about:blank",
+            "title": HTTPStatus(status).phrase,
+            "status": status,
+            "detail": detail,
+            "code": code,
+            **(extra or {}),
+        }
+
+
+def bad_request(errors: Sequence[tuple[str, str]]) -> Problem:
+    """The 400 that names each parameter and what is wrong with it.
+
+    Examples
+    --------
+    >>> bad_request([("limit", "0 is not allowed")]).document["errors"]
+    [{'parameter': 'limit', 'detail': '0 is not allowed'}]
+    """
+    listed = [{"parameter": parameter, "detail": detail} for parameter, detail in errors]
+    detail = "Not understood: " + "; ".join(f"{name}: {text}" for name, text in errors)
+    return Problem(400, "bad_request", detail, extra={"errors": listed})
+
+
+def problem_response(error: HTTPException) -> Response:
+    """The HTTP answer of a `Problem`, or of what the router itself raised (404, 405).
+
+    Examples
+    --------
+    >>> answer = problem_response(HTTPException(404))
+    >>> answer.status_code, answer.media_type
+    (404, 'application/problem+json')
+    """
+    headers = dict(error.headers or {})
+    if "Allow" in headers:  # the router joins a set, in no order
+        headers["Allow"] = ", ".join(sorted(headers["Allow"].split(", ")))
+    if not isinstance(error, Problem):
+        error = Problem(error.status_code, *_ROUTING[error.status_code])
+    return Response(
+        msgspec.json.encode(error.document),
+        status_code=error.status_code,
+        headers=headers,
+        media_type="application/problem+json",
+    )
+
+
+class Problems:
+    """ASGI middleware: what is raised inside becomes a problem document.
+
+    An exception nobody foresaw is logged (its path without the query) and answered 500 without
+    its text. After an answer has begun it is raised on, and the server cuts the connection.
+
+    Examples
+    --------
+    >>> from starlette.routing import Router
+    >>> Problems(Router()).app.__class__.__name__
+    'Router'
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one connection, with a problem document where the inner answer failed."""
+        if scope["type"] not in ("http", "websocket"):
+            await self.app(scope, receive, send)
+            return
+        begun = False
+
+        async def watched(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self.app(scope, receive, watched)
+        except HTTPException as error:
+            await problem_response(error)(scope, receive, send)
+        except Exception:
+            _log.exception("unforeseen failure in answering %s", scope["path"])
+            if begun:
+                raise
+            problem = Problem(500, "internal", "The service failed; its log says why.")
+            await problem_response(problem)(scope, receive, send)
