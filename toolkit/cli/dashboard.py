@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -50,9 +51,15 @@ def run_dashboard(store: Store, *, host: str, port: int, browser: bool) -> None:
     argv = [sys.executable, "-m", "toolkit.dashboard", "--store", str(store.path.resolve())]
     argv += ["--host", host, "--port", str(port), *([] if browser else ["--headless"])]
     environment = {k: v for k, v in os.environ.items() if k != "RAIL_API_KEY"}
+    process = subprocess.Popen(argv, env=environment)  # noqa: S603 - our own command
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        code = subprocess.call(argv, env=environment)  # noqa: S603 - our own command
+        code = process.wait()
     except KeyboardInterrupt:
         return
-    if code not in (0, -2, -15, 130):
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        process.terminate()
+        process.wait()
+    if code:
         raise RailError(f"the dashboard ended with exit code {code}")

@@ -1,0 +1,80 @@
+"""What a link asks for, and what is shown for it."""
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.dashboard.link import PRESETS, Choice, held_window, preset_window, read_link
+from toolkit.intervals import Interval
+
+DAY = 86_400
+CATALOGUE = pl.DataFrame(
+    {
+        "trajectory": ["A_B:X.spot", "A_B:X.spot:Y.spot", "C_D:X.spot"],
+        "first_ts": [0, 100 * DAY, None],
+        "last_ts": [40 * DAY - 60, 200 * DAY + 30, None],
+        "step_s": [60, None, None],
+        "served_at": [40 * DAY, 200 * DAY + 90, 40 * DAY + 1],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("trajectory", "window"),
+    [
+        ("A_B:X.spot", (0, 40 * DAY)),
+        ("A_B:X.spot:Y.spot", (100 * DAY, 200 * DAY + 120)),
+        ("C_D:X.spot", (33 * DAY, 40 * DAY + 60)),
+    ],
+)
+def test_what_is_held_reaches_to_the_end_of_the_last_row(trajectory, window):
+    assert held_window(CATALOGUE, trajectory) == window
+
+
+def test_presets_end_with_what_is_held_and_never_start_before_it():
+    held = Interval(0, 10 * DAY)
+    assert {name: preset_window(held, name) for name in PRESETS} == {
+        "24 hours": (9 * DAY, 10 * DAY),
+        "7 days": (3 * DAY, 10 * DAY),
+        "30 days": (0, 10 * DAY),
+        "All": (0, 10 * DAY),
+    }
+
+
+def test_a_link_without_parameters_shows_the_first_trajectorys_last_seven_days():
+    assert read_link({}, CATALOGUE) == (Choice("A_B:X.spot", Interval(33 * DAY, 40 * DAY)), [])
+
+
+def test_parameters_of_others_are_ignored():
+    assert read_link({"utm_source": "mail"}, CATALOGUE)[1] == []
+
+
+@given(
+    st.sampled_from(CATALOGUE["trajectory"].to_list()),
+    st.integers(0, 10**7),
+    st.integers(1, 10**6),
+)
+def test_a_choice_survives_its_way_through_a_link(trajectory, start, length):
+    choice = Choice(trajectory, Interval(60 * start, 60 * (start + length)))
+    assert read_link(choice.params, CATALOGUE) == (choice, [])
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["trajectory", "start", "end"]),
+        st.one_of(st.text(), st.integers().map(str), st.datetimes().map(str)),
+    )
+)
+def test_whatever_a_link_says_something_can_be_shown(params):
+    choice, wrong = read_link(params, CATALOGUE)
+    assert choice.trajectory in CATALOGUE["trajectory"]
+    assert 0 <= choice.window.start < choice.window.end <= 4_102_444_800
+    assert choice.window.start % 60 == choice.window.end % 60 == 0
+    asked = {name: choice.params[name] for name in params}
+    assert wrong or read_link(asked, CATALOGUE)[0].params == choice.params
+
+
+def test_unix_seconds_are_times_too():
+    choice, wrong = read_link({"start": "1000000020", "end": "1000000080"}, CATALOGUE)
+    assert (choice.window, wrong) == ((1000000020, 1000000080), [])

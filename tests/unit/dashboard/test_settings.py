@@ -1,0 +1,85 @@
+"""One set of options, as a file and as flags, and a command that serves the page with them."""
+
+import socket
+import subprocess
+import sys
+import tomllib
+import urllib.request
+from pathlib import Path
+
+import pytest
+from streamlit import config
+from streamlit.testing.v1 import AppTest
+
+from toolkit.dashboard import command
+from toolkit.dashboard.settings import config_text, settings
+
+ROOT = Path(__file__).parents[3]
+
+
+def flat(table, prefix=""):
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def test_the_file_of_the_checkout_is_written_from_the_settings():
+    text = (ROOT / ".streamlit" / "config.toml").read_text()
+    assert text == config_text()
+    assert dict(flat(tomllib.loads(text))) == settings()
+
+
+def test_streamlit_knows_every_option():
+    known = set(config.get_config_options())
+    assert set(settings()) <= known
+
+
+def test_nothing_is_sent_and_nothing_is_asked():
+    assert settings()["browser.gatherUsageStats"] is False
+    assert settings()["server.showEmailPrompt"] is False
+    assert settings()["server.address"] == "127.0.0.1"
+
+
+def test_both_themes_have_ten_chart_colours_and_there_is_no_base():
+    for theme in ("light", "dark"):
+        assert len(settings()[f"theme.{theme}.chartCategoricalColors"]) == 10
+    assert "theme.base" not in settings()
+
+
+def test_the_package_brings_neither_streamlit_nor_plotly_until_it_is_used():
+    program = (
+        "import sys, toolkit.dashboard; "
+        "print(sorted({'streamlit', 'plotly', 'pandas'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_checkouts_script_shows_the_same_page(page, held):
+    packaged = page(held.path)
+    checkout = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+    assert not checkout.exception
+    assert [c.value for c in checkout.subheader] == [c.value for c in packaged.subheader] != []
+
+
+@pytest.mark.timeout(120)
+def test_the_command_serves_the_page_from_anywhere(held, workdir):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    argv = command(held.path, port=port, host="127.0.0.1", headless=True)
+    with subprocess.Popen(
+        argv, cwd=workdir, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as server:
+        try:
+            assert any("Uvicorn server started" in line for line in server.stdout)
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health") as answer:
+                assert answer.read() == b"ok"
+        finally:
+            server.terminate()
+            rest, _ = server.communicate(timeout=60)
+    assert "Stopping" in rest
+    assert server.returncode == 0

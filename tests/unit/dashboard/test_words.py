@@ -1,0 +1,62 @@
+"""Numbers and reasons in words: a null is a dash with its reason, never 0."""
+
+import polars as pl
+import pytest
+
+from toolkit.dashboard.words import NULL, duration_text, statistics_rows
+from toolkit.statistics.spread import summary
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.2, "0 s"),
+        (59.4, "59 s"),
+        (3600, "1 h"),
+        (3599.7, "1 h"),
+        (86_400 * 2 + 3 * 3600, "2 d 3 h"),
+        (86_400 + 59, "1 d"),
+    ],
+)
+def test_a_duration_has_its_two_largest_units(seconds, words):
+    assert duration_text(seconds) == words
+
+
+def lines_of(values, column="spread_log_bps", half_life=True):
+    frame = pl.DataFrame(
+        {
+            "trajectory": ["a"] * len(values),
+            "ts": [60 * i for i in range(len(values))],
+            column: pl.Series(values, dtype=pl.Float64),
+        }
+    )
+    row = summary(frame, 0, 60 * len(values), column=column).row(0, named=True)
+    unit = "log bps" if half_life else "USD"
+    return {
+        line["statistic"]: line for line in statistics_rows(row, column, unit, half_life=half_life)
+    }
+
+
+def test_every_statistic_of_a_spread_has_a_value_or_a_reason():
+    for values in ([None], [1.0], [2.0] * 300, [float(i % 17) for i in range(300)]):
+        for line in lines_of(values).values():
+            assert (line["value"] == NULL) == bool(line["reason"])
+
+
+def test_a_constant_spread_has_a_deviation_of_zero_and_no_half_life():
+    lines = lines_of([2.0] * 300)
+    assert lines["Standard deviation"]["value"] == "0.00 log bps"
+    assert lines["Half-life"]["value"] == NULL
+    assert lines["Half-life"]["reason"] == "the values do not vary"
+
+
+def test_n_of_the_half_life_is_its_pairs():
+    lines = lines_of([float(i % 17) for i in range(300)])
+    assert lines["Mean"]["n"] == "300"
+    assert lines["Half-life"]["n"] == "299 pairs"
+
+
+def test_a_price_has_no_half_life_and_keeps_its_digits():
+    lines = lines_of([0.0000123, 0.0000123], column="price", half_life=False)
+    assert "Half-life" not in lines
+    assert lines["Mean"]["value"] == "0.0000123 USD"

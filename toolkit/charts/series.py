@@ -1,0 +1,198 @@
+"""The rows of one trajectory through time: prices, and the spread of two legs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import plotly.graph_objects as go
+import polars as pl
+
+from toolkit.charts.lines import Rows, gapped_line, rows_to_draw
+from toolkit.charts.theme import MARK_COLOUR
+from toolkit.charts.view import View
+from toolkit.errors import InputError
+from toolkit.intervals import Interval
+from toolkit.market import Family, Source, Trajectory
+
+__all__ = ["price_chart", "spread_chart"]
+
+
+def spread_chart(
+    frame: pl.DataFrame,
+    *,
+    trajectory: Trajectory,
+    start: int,
+    end: int,
+    source: Source,
+    step_s: int | None = None,
+    timezone: str = "UTC",
+    theme: str = "light",
+    points: int = 2000,
+) -> go.Figure:
+    """Both legs' prices above, their log spread below, over one time axis.
+
+    Positive spread: long the buy leg and short the sell leg earns it.
+
+    Parameters
+    ----------
+    frame
+        One row a time of one spread trajectory, in any order: ``ts`` (s, Unix UTC), ``buy_price``
+        and ``sell_price`` (quote), ``spread_log_bps`` (bps, 1e4 ln(sell / buy)), the numbers
+        nullable. A null, NaN, infinity or gap breaks the line.
+    trajectory
+        Whose rows they are; its two legs name the lines.
+    start, end
+        The window ``[start, end)`` in Unix seconds; rows outside are not drawn and not counted.
+    source
+        Where the rows come from. Simulated data and replays are marked in the corner.
+    step_s
+        Seconds between rows; rows more than 1.5 steps apart have a gap between them. By default
+        the commonest distance in the window.
+    timezone
+        The zone of the time axis, UTC or an IANA name. Where its clock changes, the lines break.
+    theme
+        ``light`` or ``dark``.
+    points
+        The most rows drawn; the subtitle says how many of how many, and extremes are kept.
+        Beside them stand n (rows with a spread) and their coverage of the window. Where not all
+        rows are drawn, a gap under a thousandth of the window is joined, and counted there.
+
+    Returns
+    -------
+    go.Figure
+        Three lines (buy leg, sell leg, spread), drawn from the same rows. Without rows in the
+        window: a figure with a sentence that says what to do.
+
+    Raises
+    ------
+    InputError
+        A price trajectory, a missing or non-numeric column, two rows of one ``ts``, or a parameter
+        that is not allowed.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame({"ts": [0, 60], "buy_price": [100.0, 100.0],
+    ...                       "sell_price": [101.0, 100.0], "spread_log_bps": [99.5, 0.0]})
+    >>> pair = Trajectory.parse("BTC_USD:COINBASE.spot:KRAKEN.spot")
+    >>> figure = spread_chart(frame, trajectory=pair, start=0, end=120,
+    ...                       source=Source("replay", "depeg"))
+    >>> [line.name for line in figure.data]
+    ['buy COINBASE.spot', 'sell KRAKEN.spot', 'log spread, sell over buy']
+    """
+    _require(trajectory, Family.SPREAD)
+    view = View(trajectory, Interval.checked(start, end), source, timezone, theme)
+    columns = ["spread_log_bps", "buy_price", "sell_price"]
+    rows = rows_to_draw(frame, columns, view.window, step_s=step_s, points=points)
+    if rows.total == 0:
+        return _nothing(view)
+    figure = go.Figure(
+        [
+            _price_line(rows, "buy_price", f"buy {trajectory.buy}", view),
+            _price_line(rows, "sell_price", f"sell {trajectory.sell}", view),
+            _spread_line(rows, view),
+        ]
+    )
+    return figure.update_layout(
+        _layout(view, f"{trajectory.symbol}: prices and spread", rows),
+        height=640,
+        hoversubplots="axis",
+        yaxis_domain=[0.46, 1.0],
+        yaxis2={
+            "domain": [0.0, 0.38],
+            "title": {"text": "spread (log bps)"},
+            "zeroline": True,
+            "zerolinecolor": MARK_COLOUR,
+        },
+        xaxis_anchor="y2",
+    )
+
+
+def price_chart(
+    frame: pl.DataFrame,
+    *,
+    trajectory: Trajectory,
+    start: int,
+    end: int,
+    source: Source,
+    step_s: int | None = None,
+    timezone: str = "UTC",
+    theme: str = "light",
+    points: int = 2000,
+) -> go.Figure:
+    """One leg's price, and its mark price where there is one.
+
+    Parameters
+    ----------
+    frame
+        One row a time of one price trajectory, in any order: ``ts`` (s, Unix UTC), ``price`` and,
+        if present, ``mark_price`` (quote), nullable. Null, NaN, infinity or gap breaks the line.
+    trajectory, start, end, source, step_s, timezone, theme, points
+        As for `spread_chart`, for a price trajectory.
+
+    Returns
+    -------
+    go.Figure
+        One line, or two where any mark price is known. Without rows in the window: a figure with
+        a sentence that says what to do.
+
+    Raises
+    ------
+    InputError
+        A spread trajectory, a missing or non-numeric column, two rows of one ``ts``, or a parameter
+        that is not allowed.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame({"ts": [0, 60], "price": [100.0, 101.0]})
+    >>> figure = price_chart(frame, trajectory=Trajectory.parse("BTC_USD:KRAKEN.spot"),
+    ...                      start=0, end=120, source=Source("replay", "depeg"))
+    >>> figure.layout.title.text, figure.layout.yaxis.title.text
+    ('BTC_USD: price', 'price (USD)')
+    """
+    _require(trajectory, Family.PRICE)
+    view = View(trajectory, Interval.checked(start, end), source, timezone, theme)
+    columns = ["price"]
+    if "mark_price" in frame.columns and frame["mark_price"].count():
+        columns.append("mark_price")
+    rows = rows_to_draw(frame, columns, view.window, step_s=step_s, points=points)
+    if rows.total == 0:
+        return _nothing(view)
+    lines = [_price_line(rows, column, column.replace("_", " "), view) for column in columns]
+    return go.Figure(lines).update_layout(
+        _layout(view, f"{trajectory.symbol}: price", rows), height=480
+    )
+
+
+def _require(trajectory: Trajectory, family: Family) -> None:
+    if trajectory.family is not family:
+        raise InputError("trajectory", trajectory.key, f"a {family} trajectory")
+
+
+def _nothing(view: View) -> go.Figure:
+    return view.empty(
+        f"No rows of {view}. Choose another window, or load this one with: {view.sync_command}"
+    )
+
+
+def _price_line(rows: Rows, column: str, name: str, view: View) -> go.Scatter:
+    return gapped_line(rows, column, name=name, hover="%{y:,.10~g}", timezone=view.timezone)
+
+
+def _spread_line(rows: Rows, view: View) -> go.Scatter:
+    return gapped_line(
+        rows,
+        "spread_log_bps",
+        name="log spread, sell over buy",
+        hover="%{y:+,.2f} bps",
+        timezone=view.timezone,
+        yaxis="y2",
+    )
+
+
+def _layout(view: View, title: str, rows: Rows) -> dict[str, Any]:
+    price_axis = {
+        "title": {"text": f"price ({view.trajectory.symbol.quote})"},
+        "exponentformat": "none",
+        "separatethousands": True,
+    }
+    return {**view.layout(title, rows.words), "yaxis": price_axis, "hovermode": "x unified"}

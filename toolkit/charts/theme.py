@@ -1,0 +1,99 @@
+"""Two plotly templates, one for light and one for dark backgrounds, and the colours in them.
+
+Importing this module registers ``rail_light`` and ``rail_dark``; plotly's own default stays. The
+colours keep a contrast of at least 3:1 to their background and stay apart under the three kinds of
+colour blindness (tests measure both); a line has the same hue in either theme.
+"""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+import plotly.io as pio
+
+from toolkit.errors import InputError
+from toolkit.tables import LedgerState
+
+__all__ = [
+    "BACKGROUND",
+    "COLOURS",
+    "MARK_COLOUR",
+    "STATE_COLOURS",
+    "WARNING_COLOUR",
+    "template_name",
+]
+
+BACKGROUND = {"light": "#ffffff", "dark": "#0e1117"}
+"""The page behind the chart, by theme."""
+
+COLOURS: dict[str, tuple[str, ...]] = {
+    "light": (
+        "#3d849d", "#926e1c", "#342bbd", "#8b255a", "#1ca48f",
+        "#70421d", "#9a6bf1", "#94904b", "#995059", "#4962a8",
+    ),
+    "dark": (
+        "#59caf0", "#c5941a", "#7987c9", "#c01578", "#1ca590",
+        "#ffc69d", "#a26eff", "#ede336", "#f8a5ae", "#54679b",
+    ),
+}  # fmt: skip
+"""Ten colours by theme, in the order in which lines take them."""
+
+WARNING_COLOUR = "#d1341f"
+"""What must not be overlooked, on either background."""
+
+MARK_COLOUR = "#7d8590"
+"""What is said beside the data, on either background."""
+
+STATE_COLOURS = {
+    LedgerState.HELD: "#6f9c94",
+    LedgerState.EMPTY: "#5e6a7e",
+    LedgerState.UNKNOWN: "#c866fa",
+    LedgerState.MISSING: "#ed6e1a",
+    LedgerState.UNRECOVERABLE: "#8b5500",
+}
+"""One colour a state of the ledger, on either background."""
+
+_INK = {"light": ("#1f2328", "#59636e", "#d8dee4"), "dark": ("#f0f3f6", "#9ea7b3", "#30363d")}
+
+
+def template_name(theme: str) -> str:
+    """The name of the template of a theme, ``light`` or ``dark``.
+
+    Examples
+    --------
+    >>> template_name("dark")
+    'rail_dark'
+    >>> template_name("blue")
+    Traceback (most recent call last):
+    toolkit.errors.InputError: theme: 'blue' is not allowed; allowed: light, dark
+    """
+    if theme not in COLOURS:
+        raise InputError("theme", theme, ", ".join(COLOURS))
+    return f"rail_{theme}"
+
+
+def _template(theme: str) -> go.layout.Template:
+    ink, faint, grid = _INK[theme]
+    axis = {
+        "gridcolor": grid,
+        "linecolor": grid,
+        "zerolinecolor": faint,
+        "zerolinewidth": 1,
+        "tickfont": {"color": faint},
+        "title": {"font": {"color": faint, "size": 12}},
+        "automargin": True,
+    }
+    layout = {
+        "colorway": COLOURS[theme],
+        "paper_bgcolor": BACKGROUND[theme],
+        "plot_bgcolor": BACKGROUND[theme],
+        "font": {"color": ink, "size": 12},
+        "title": {"font": {"size": 16}, "subtitle": {"font": {"color": faint, "size": 12}}},
+        "xaxis": axis | {"zeroline": False},
+        "yaxis": axis,
+        "hoverlabel": {"bgcolor": BACKGROUND[theme], "font": {"color": ink}, "bordercolor": grid},
+    }
+    return go.layout.Template(layout=layout)
+
+
+for _theme in COLOURS:
+    pio.templates[template_name(_theme)] = _template(_theme)

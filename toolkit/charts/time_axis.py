@@ -1,0 +1,81 @@
+"""Unix seconds on plotly's date axis, in the wall clock of a chosen zone.
+
+Times are drawn from text. plotly.js reads numbers on a date axis in the browser's zone, so that the
+same figure would show other times in Tokyo than in London; text it reads as it stands.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from toolkit.errors import InputError
+from toolkit.intervals import Interval
+
+__all__ = ["clock_text", "date_axis", "utc_offset_s", "window_text"]
+
+
+def utc_offset_s(ts: pl.Series, timezone: str) -> pl.Series:
+    """Seconds by which the zone's clock is ahead of UTC at each of the times.
+
+    Examples
+    --------
+    >>> utc_offset_s(pl.Series([1698537600, 1698541200]), "Europe/London").to_list()
+    [3600, 0]
+    >>> utc_offset_s(pl.Series([0]), "Mars/Olympus")
+    Traceback (most recent call last):
+    toolkit.errors.InputError: timezone: 'Mars/Olympus' is not allowed; allowed: UTC or a name ...
+    """
+    times = pl.from_epoch(ts.cast(pl.Int64), time_unit="s").dt.replace_time_zone("UTC")
+    try:
+        local = times.dt.convert_time_zone(timezone)
+    except pl.exceptions.ComputeError:
+        raise InputError(
+            "timezone", timezone, "UTC or a name of the IANA data base, e.g. Europe/London"
+        ) from None
+    return (local.dt.base_utc_offset() + local.dt.dst_offset()).dt.total_seconds()
+
+
+def clock_text(ts: pl.Series, timezone: str) -> pl.Series:
+    """Unix seconds as the zone's clock shows them, without the seconds where they are zero.
+
+    Examples
+    --------
+    >>> clock_text(pl.Series([0, 61]), "UTC").to_list()
+    ['1970-01-01 00:00', '1970-01-01 00:01:01']
+    >>> clock_text(pl.Series([0]), "Asia/Tokyo").to_list()
+    ['1970-01-01 09:00']
+    """
+    clock = pl.from_epoch(ts + utc_offset_s(ts, timezone), time_unit="s")
+    return clock.dt.strftime("%Y-%m-%d %H:%M:%S").str.replace(r"(\d\d:\d\d):00$", "$1")
+
+
+def window_text(window: Interval, timezone: str) -> str:
+    """The window in words, its ends in the zone's clock.
+
+    Examples
+    --------
+    >>> window_text(Interval(1677628800, 1677715200), "UTC")
+    '2023-03-01 00:00 to 2023-03-02 00:00 UTC'
+    >>> window_text(Interval(1677628800, 1677715200), "Asia/Tokyo")
+    '2023-03-01 09:00 to 2023-03-02 09:00 Asia/Tokyo'
+    """
+    start, end = clock_text(pl.Series(window), timezone)
+    return f"{start} to {end} {timezone}"
+
+
+def date_axis(window: Interval, timezone: str) -> dict[str, Any]:
+    """A date axis over the whole window, so that a missing start or end shows as such.
+
+    Examples
+    --------
+    >>> date_axis(Interval(0, 60), "UTC")["range"]
+    ['1970-01-01 00:00', '1970-01-01 00:01']
+    """
+    return {
+        "type": "date",
+        "range": clock_text(pl.Series(window), timezone).to_list(),
+        "title": {"text": f"time ({timezone})"},
+        "hoverformat": "%Y-%m-%d %H:%M:%S",
+    }

@@ -1,0 +1,158 @@
+"""What a link asks the page to show, checked before any widget sees it."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import polars as pl
+
+from toolkit.dashboard.words import code
+from toolkit.errors import InputError
+from toolkit.intervals import Interval
+from toolkit.market import format_ts, parse_ts
+
+__all__ = ["PRESETS", "Choice", "held_window", "preset_window", "read_link"]
+
+PRESETS = {"24 hours": 86_400, "7 days": 604_800, "30 days": 2_592_000, "All": None}
+"""Windows that end with what is held, by their length in seconds; None is all of it."""
+
+_DEFAULT_PRESET = "7 days"
+_EARLIEST, _LATEST = 0, 4_102_444_800
+"""What the page's calendar reaches: 1970 to 2100."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A trajectory's key and a window of whole minutes.
+
+    Examples
+    --------
+    >>> Choice("BTC_USD:KRAKEN.spot", Interval(0, 60)).params
+    {'trajectory': 'BTC_USD:KRAKEN.spot', 'start': '1970-01-01T00:00Z', 'end': '1970-01-01T00:01Z'}
+    """
+
+    NAMES: ClassVar = ("trajectory", "start", "end")
+
+    trajectory: str
+    window: Interval
+
+    @property
+    def params(self) -> dict[str, str]:
+        """The choice as the parameters of a link."""
+        start, end = (
+            dt.datetime.fromtimestamp(ts, tz=dt.UTC).strftime("%Y-%m-%dT%H:%MZ")
+            for ts in self.window
+        )
+        return {"trajectory": self.trajectory, "start": start, "end": end}
+
+
+def held_window(catalogue: pl.DataFrame, trajectory: str) -> Interval:
+    """From the trajectory's first row to the end of its last, in whole minutes.
+
+    A trajectory without rows gets the last 7 days before the service's clock at the last sync.
+
+    Examples
+    --------
+    >>> catalogue = pl.DataFrame({"trajectory": ["a"], "first_ts": [60], "last_ts": [120],
+    ...                           "step_s": [60], "served_at": [500]})
+    >>> held_window(catalogue, "a")
+    Interval(start=60, end=180)
+    """
+    row = catalogue.row(by_predicate=pl.col("trajectory") == trajectory, named=True)
+    if row["first_ts"] is None:
+        end = row["served_at"]
+        return _minutes(Interval(end - 604_800, end))
+    return _minutes(Interval(row["first_ts"], row["last_ts"] + (row["step_s"] or 60)))
+
+
+def preset_window(held: Interval, preset: str) -> Interval:
+    """The last part of what is held, as long as the preset says and no longer than held.
+
+    Examples
+    --------
+    >>> preset_window(Interval(0, 864000), "24 hours")
+    Interval(start=777600, end=864000)
+    >>> preset_window(Interval(0, 864000), "All")
+    Interval(start=0, end=864000)
+    """
+    length_s = PRESETS[preset]
+    return held if length_s is None else Interval(max(held.start, held.end - length_s), held.end)
+
+
+def read_link(params: Mapping[str, str], catalogue: pl.DataFrame) -> tuple[Choice, list[str]]:
+    """What to show for the parameters of a link, and what was wrong with them.
+
+    Parameters
+    ----------
+    params
+        ``trajectory`` (key), ``start`` and ``end`` (ISO 8601 UTC or Unix seconds), each optional;
+        others are ignored.
+    catalogue
+        `toolkit.store.Store.catalogue`, with at least one row.
+
+    Returns
+    -------
+    tuple of Choice and list of str
+        Something that can be shown, whatever was asked, and one sentence of Markdown for each
+        parameter that could not be followed: what is wrong with it and what the page shows instead.
+
+    Examples
+    --------
+    >>> catalogue = pl.DataFrame({"trajectory": ["a"], "first_ts": [0], "last_ts": [540],
+    ...                           "step_s": [60], "served_at": [600]})
+    >>> choice, wrong = read_link({"trajectory": "b"}, catalogue)
+    >>> choice.window, wrong
+    (Interval(start=0, end=600), ['The link asks for `trajectory=b`, which this store ...'])
+    """
+    keys: list[str] = catalogue["trajectory"].to_list()
+    wrong: list[str] = []
+    trajectory = params.get("trajectory", keys[0])
+    if trajectory not in keys:
+        wrong.append(
+            f"The link asks for {code(f'trajectory={trajectory}')}, which this store does "
+            f"not hold; the page shows {code(keys[0])} instead."
+        )
+        trajectory = keys[0]
+    default = preset_window(held_window(catalogue, trajectory), _DEFAULT_PRESET)
+    start, end = (
+        _read_time(name, params[name], ts, wrong) if name in params else ts
+        for name, ts in zip(("start", "end"), default, strict=True)
+    )
+    if start >= end:
+        wrong.append(
+            f"The link asks for a window from {format_ts(start)} to {format_ts(end)}, "
+            f"which is empty; the page shows {format_ts(default.start)} to "
+            f"{format_ts(default.end)} instead."
+        )
+        start, end = default
+    return Choice(trajectory, Interval(start, end)), wrong
+
+
+def _read_time(name: str, text: str, default: int, wrong: list[str]) -> int:
+    """The time of a parameter, or the default and why in ``wrong``."""
+    try:
+        ts = parse_ts(text, parameter=name)
+    except InputError as error:
+        ts, allowed = None, error.allowed
+    else:
+        allowed = "a time between 1970 and 2100"
+    if ts is None or not _EARLIEST <= ts <= _LATEST:
+        wrong.append(
+            f"The link asks for {code(f'{name}={text}')}, which the page cannot show "
+            f"(allowed: {allowed}); it takes {format_ts(default)} instead."
+        )
+        return default
+    if ts % 60:
+        wrong.append(
+            f"The link asks for {code(f'{name}={text}')}; the page shows whole minutes and takes "
+            f"{format_ts(ts - ts % 60)}."
+        )
+    return ts - ts % 60
+
+
+def _minutes(window: Interval) -> Interval:
+    """The smallest window of whole minutes around the window."""
+    return Interval(window.start // 60 * 60, -(-window.end // 60) * 60)

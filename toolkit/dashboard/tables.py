@@ -1,0 +1,71 @@
+"""The page's tables: gaps and raw rows with times in the chosen clock, and rows as a file."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from toolkit.charts.time_axis import clock_text
+from toolkit.dashboard.words import duration_text
+from toolkit.market import Source
+from toolkit.tables import LedgerState
+
+__all__ = ["gap_table", "row_table", "rows_csv"]
+
+
+def gap_table(coverage: pl.DataFrame, timezone: str) -> pl.DataFrame:
+    """The stretches that are not held, longest first: from, to, length and state.
+
+    Examples
+    --------
+    >>> ledger = pl.DataFrame({"start_ts": [0, 600], "end_ts": [600, 720],
+    ...                        "state": ["held", "missing"]})
+    >>> gap_table(ledger, "UTC").rows()
+    [('1970-01-01 00:10', '1970-01-01 00:12', '2 min', 'missing')]
+    """
+    gaps = coverage.filter(pl.col("state") != LedgerState.HELD).sort(
+        pl.col("end_ts") - pl.col("start_ts"), descending=True, maintain_order=True
+    )
+    lengths = (gaps["end_ts"] - gaps["start_ts"]).to_list()
+    return pl.DataFrame(
+        {
+            f"from ({timezone})": clock_text(gaps["start_ts"], timezone),
+            f"to, excluded ({timezone})": clock_text(gaps["end_ts"], timezone),
+            "length": [duration_text(length) for length in lengths],
+            "state": gaps["state"],
+        }
+    )
+
+
+def row_table(rows: pl.DataFrame, timezone: str, limit: int) -> pl.DataFrame:
+    """The newest rows, newest first, with their time in the zone's clock.
+
+    Examples
+    --------
+    >>> rows = pl.DataFrame({"trajectory": ["a", "a"], "ts": [0, 60], "price": [1.0, 2.0]})
+    >>> row_table(rows, "UTC", 1).rows()
+    [('1970-01-01 00:01', 60, 2.0)]
+    """
+    newest = rows.tail(limit).reverse()
+    clock = pl.Series(f"time ({timezone})", clock_text(newest["ts"], timezone))
+    return newest.drop("trajectory").insert_column(0, clock)
+
+
+def rows_csv(rows: pl.DataFrame, source: Source) -> bytes:
+    """All rows as CSV, each with its time in UTC and the source it is from.
+
+    Examples
+    --------
+    >>> rows = pl.DataFrame({"trajectory": ["a"], "ts": [60], "price": [1.0]})
+    >>> print(rows_csv(rows, Source("simulated", "miniature")).decode())
+    trajectory,ts,price,time_utc,source
+    a,60,1.0,1970-01-01T00:01:00Z,"SIMULATED market, miniature"
+    <BLANKLINE>
+    """
+    return (
+        rows.with_columns(
+            time_utc=pl.from_epoch("ts", time_unit="s").dt.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            source=pl.lit(source.label),
+        )
+        .write_csv()
+        .encode()
+    )
