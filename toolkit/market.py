@@ -16,6 +16,7 @@ from toolkit.errors import InputError
 
 __all__ = [
     "UNIT_FACTORS",
+    "EventFamily",
     "Family",
     "Leg",
     "Market",
@@ -47,6 +48,15 @@ class Family(StrEnum):
 
     PRICE = "price"
     SPREAD = "spread"
+    FUNDING = "funding"
+
+
+class EventFamily(StrEnum):
+    """The kinds of detected event: a spread, a pump or dump (splash), a funding dislocation."""
+
+    SPREAD = "spread"
+    SPLASH = "splash"
+    FUNDING = "funding"
 
 
 class Plan(StrEnum):
@@ -291,6 +301,8 @@ UNIT_FACTORS: dict[str, tuple[str, float]] = {
     "s": ("time", 1.0),
     "ms": ("time", 1e-3),
     "hours": ("time", 3600.0),
+    "fraction_per_interval": ("funding rate", 1.0),
+    "percent_per_8h": ("funding differential", 1.0),
     "quote": ("quote", 1.0),
     "count": ("count", 1.0),
 }

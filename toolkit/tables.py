@@ -130,7 +130,7 @@ TRAJECTORY = Table(
     "The trajectories the store knows; series carry the integer, users see the key.",
     (
         Column("trajectory_id", "INTEGER", "", "number inside this store"),
-        Column("family", "VARCHAR", "", "price or spread"),
+        Column("family", "VARCHAR", "", "price, spread or funding"),
         Column("key", "VARCHAR", "", "SYMBOL:LEG or SYMBOL:BUY:SELL, a leg being EXCHANGE.market"),
     ),
     key=("trajectory_id",),
@@ -213,6 +213,28 @@ SERIES: dict[Family, Table] = {
             Column("sell_price", "DOUBLE", "quote", "price of the leg sold", nullable=True),
             Column(
                 "spread_pct", "DOUBLE", "percent", "100 (sell / buy - 1), as sent", nullable=True
+            ),
+            *_PROVENANCE,
+        ),
+        key=_SERIES_KEY,
+        order=("trajectory_id", "ts"),
+    ),
+    Family.FUNDING: Table(
+        "funding",
+        "Settled funding rates of both legs. Positive differential: long buy, short sell earns it.",
+        (
+            *_KEY[:1],
+            Column("ts", "BIGINT", "s", "a settlement of either leg, Unix UTC"),
+            Column("buy_rate", "DOUBLE", "fraction_per_interval", "settled at ts", nullable=True),
+            Column("sell_rate", "DOUBLE", "fraction_per_interval", "settled at ts", nullable=True),
+            Column("buy_interval_hours", "DOUBLE", "hours", "null for a spot leg", nullable=True),
+            Column("sell_interval_hours", "DOUBLE", "hours", "null for a spot leg", nullable=True),
+            Column(
+                "differential_pct_8h",
+                "DOUBLE",
+                "percent_per_8h",
+                "sell - buy in force",
+                nullable=True,
             ),
             *_PROVENANCE,
         ),

@@ -13,7 +13,15 @@ EVERY_COLUMN = pytest.mark.parametrize(
     [pytest.param(c, id=f"{table.name}.{c.name}") for table in TABLES for c in table.columns],
 )
 NUMBERS = {"BIGINT", "INTEGER", "DOUBLE"}
-ENDINGS = {"s": ("_s", "_at", "_ts", "ts"), "percent": ("_pct",), "quote": ("price", "volume")}
+ENDINGS = {
+    "s": ("_s", "_at", "_ts", "ts"),
+    "ms": ("_ms",),
+    "percent": ("_pct",),
+    "quote": ("price", "volume"),
+    "hours": ("_hours",),
+    "fraction_per_interval": ("_rate",),
+    "percent_per_8h": ("_pct_8h",),
+}
 
 
 @EVERY_TABLE
