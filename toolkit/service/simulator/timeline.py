@@ -1,0 +1,97 @@
+"""The simulator's time: its first and last day, and the ends of minutes and seconds.
+
+A day is named by its number ``ts // 86400``. Bars carry their START; prices are those at the END.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolkit.errors import InputError
+from toolkit.market import format_ts
+
+__all__ = [
+    "DAY_S",
+    "END",
+    "EPOCH",
+    "HOUR_S",
+    "MINUTES_A_DAY",
+    "MINUTE_S",
+    "check_day",
+    "check_window",
+    "day_of",
+    "minute_ends",
+    "second_ends",
+]
+
+MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
+MINUTES_A_DAY = DAY_S // MINUTE_S
+
+EPOCH = 1_767_225_600
+"""2026-01-01 00:00 UTC: no market before it."""
+
+END = 4_102_444_800
+"""2100-01-01 00:00 UTC: no market from it on."""
+
+
+def day_of(ts: int) -> int:
+    """The number of the UTC day that ``ts`` lies in.
+
+    Examples
+    --------
+    >>> day_of(EPOCH), day_of(EPOCH - 1)
+    (20454, 20453)
+    """
+    return ts // DAY_S
+
+
+def check_day(day: int) -> None:
+    """Refuse a day outside the simulated time with an `InputError`.
+
+    Examples
+    --------
+    >>> check_day(20_453)
+    Traceback (most recent call last):
+    toolkit.errors.InputError: day: 20453 is not allowed; allowed: 20454 (2026-01-01) to 47481 ...
+    """
+    first, last = day_of(EPOCH), day_of(END - 1)
+    if not first <= day <= last:
+        raise InputError("day", day, f"{first} (2026-01-01) to {last} (2099-12-31)")
+
+
+def check_window(start: int, end: int) -> None:
+    """Refuse a window that ends before it starts or leaves the simulated time.
+
+    Examples
+    --------
+    >>> check_window(EPOCH, EPOCH - 1)
+    Traceback (most recent call last):
+    toolkit.errors.InputError: window: '2026-01-01 00:00 UTC to ...' is not allowed; allowed: ...
+    """
+    if not EPOCH <= start <= end <= END:
+        found = f"{format_ts(start)} to {format_ts(end)}"
+        raise InputError("window", found, f"within {format_ts(EPOCH)} to {format_ts(END)}")
+
+
+def minute_ends(day: int) -> NDArray[np.int64]:
+    """The 1,440 moments (s, Unix UTC) at which the minutes of a day end.
+
+    Examples
+    --------
+    >>> ends = minute_ends(20_454)
+    >>> int(ends[0]) - EPOCH, int(ends[-1]) - EPOCH
+    (60, 86400)
+    """
+    return day * DAY_S + MINUTE_S * np.arange(1, MINUTES_A_DAY + 1, dtype=np.int64)
+
+
+def second_ends(day: int, hour: int) -> NDArray[np.int64]:
+    """The 3,600 moments (s, Unix UTC) at which the seconds of an hour (0 to 23) end.
+
+    Examples
+    --------
+    >>> int(second_ends(20_454, 1)[0]) - EPOCH
+    3601
+    """
+    return day * DAY_S + hour * HOUR_S + np.arange(1, HOUR_S + 1, dtype=np.int64)
