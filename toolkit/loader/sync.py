@@ -43,9 +43,10 @@ class _Work:
     stretch: Interval
     edge: Edge
     steps: Counter[int] = field(default_factory=Counter)
+    begun: bool = False
 
     def observe(self, page: Page) -> Edge:
-        """The edge, with the spacing of rows seen so far."""
+        """The edge, with the spacing of the rows seen so far and the end of the newest."""
         spacings, counts = np.unique(
             np.abs(np.diff(page.frame["ts"].to_numpy())), return_counts=True
         )
@@ -55,6 +56,11 @@ class _Work:
             most = max(self.steps.values())
             step_s = min(step for step, count in self.steps.items() if count == most)
             self.edge = replace(self.edge, step_s=step_s)
+        if not self.begun:
+            newest = page.frame["ts"].max()
+            self.begun = newest is not None
+            tail_ts = page.answered.start if newest is None else newest + (self.edge.step_s or 1)
+            self.edge = replace(self.edge, tail_ts=tail_ts)
         return self.edge
 
 

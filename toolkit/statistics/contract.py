@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -19,13 +19,26 @@ import polars as pl
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 
-__all__ = ["Frame", "Question", "Reason", "checked_columns", "column_for", "first_reason"]
+__all__ = [
+    "Frame",
+    "Question",
+    "Reason",
+    "checked_columns",
+    "checked_types",
+    "column_for",
+    "first_reason",
+]
 
 Frame = pl.DataFrame | pl.LazyFrame
 """What a statistic reads."""
 
 _UNITS = ("_log_bps", "_bps", "_pct")
 _KEY_TYPES = {"trajectory": "String or integer", "ts": "Int64"}
+_FAMILIES: dict[str, Callable[[pl.DataType], bool]] = {
+    "String or integer": lambda found: found == pl.String or found.is_integer(),
+    "integer": lambda found: found.is_integer(),
+    "number or null": lambda found: found.is_numeric() or found == pl.Null,
+}
 
 
 class Reason(StrEnum):
@@ -42,6 +55,11 @@ class Reason(StrEnum):
     DEGENERATE = "degenerate"
     NO_REVERSION = "no_reversion"
     BELOW_STEP = "below_step"
+    NO_MEMORY = "no_memory"
+    MISSING_LEG = "missing_leg"
+    UNKNOWN_FEE = "unknown_fee"
+    CENSORED = "censored"
+    TRUNCATED = "truncated"
 
     @property
     def words(self) -> str:
@@ -55,6 +73,11 @@ _WORDS = {
     Reason.DEGENERATE: "the values do not vary",
     Reason.NO_REVERSION: "no return to the mean within any finite time",
     Reason.BELOW_STEP: "shorter than the spacing of the observations can show",
+    Reason.NO_MEMORY: "no correlation is left at the lags compared",
+    Reason.MISSING_LEG: "one leg has nothing to compare the other with",
+    Reason.UNKNOWN_FEE: "the fee table does not say what this costs",
+    Reason.CENSORED: "its end was not seen",
+    Reason.TRUNCATED: "its beginning was not seen",
 }
 
 
@@ -63,7 +86,8 @@ class Question:
     """What is asked: which method, over which window ``[start, end)``, of which column.
 
     ``column`` None asks about the rows themselves, whatever they hold. ``step_s`` None takes each
-    trajectory's own step, ``max_stale_s`` None three steps.
+    trajectory's own step, ``max_stale_s`` None three steps. ``options`` is whatever else the method
+    was told: names and values.
 
     Examples
     --------
@@ -78,6 +102,7 @@ class Question:
     column: str | None = None
     step_s: int | None = None
     max_stale_s: int | None = None
+    options: tuple[tuple[str, str | float | None], ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("start", "end", "step_s", "max_stale_s"):
@@ -99,7 +124,7 @@ class Question:
         >>> hour.params_hash == day.params_hash
         True
         """
-        asked = [self.method, self.column, self.step_s, self.max_stale_s]
+        asked = [self.method, self.column, self.step_s, self.max_stale_s, *self.options]
         return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:16]
 
 
@@ -147,18 +172,27 @@ def checked_columns(frame: Frame, *values: str, keyed: bool = True) -> None:
     toolkit.errors.InputError: frame: 'ts is Float64' is not allowed; allowed: columns trajectory
     (String or integer), ts (Int64)
     """
+    checked_types(frame, (_KEY_TYPES if keyed else {}) | dict.fromkeys(values, "Float64"))
+
+
+def checked_types(frame: Frame, expected: Mapping[str, str]) -> None:
+    """An `InputError` unless the frame has the columns, each of the type (or kind of type) named.
+
+    Examples
+    --------
+    >>> checked_types(pl.DataFrame({"hours": [8]}), {"hours": "number or null"})
+    >>> checked_types(pl.DataFrame({"hours": ["8"]}), {"hours": "Float64"})
+    Traceback (most recent call last):
+    toolkit.errors.InputError: frame: 'hours is String' is not allowed; allowed: columns hours
+    (Float64)
+    """
     schema = frame.collect_schema()
-    expected = (_KEY_TYPES if keyed else {}) | dict.fromkeys(values, "Float64")
     wrong = []
     for name, allowed in expected.items():
         found = schema.get(name)
         if found is None:
             wrong.append(f"no {name}")
-        elif not (
-            found == pl.String or found.is_integer()
-            if name == "trajectory"
-            else str(found) == allowed
-        ):
+        elif not (_FAMILIES[allowed](found) if allowed in _FAMILIES else str(found) == allowed):
             wrong.append(f"{name} is {found}")
     if wrong:
         columns = ", ".join(f"{name} ({allowed})" for name, allowed in expected.items())

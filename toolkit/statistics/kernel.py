@@ -33,7 +33,7 @@ from toolkit.statistics.contract import (
     first_reason,
 )
 
-__all__ = ["Statistic", "checked_keys", "measure", "observed"]
+__all__ = ["Statistic", "checked_keys", "measure", "observed", "observed_chunks"]
 
 _ROWS_PER_CHUNK = 500_000
 _LARGEST = 1e150
@@ -44,8 +44,9 @@ class Statistic:
     """A group of result columns: how rows are aggregated, and how results are made from that.
 
     ``aggregate`` gets the name of the value column and may use, of each observation: ``value``,
-    ``weight_s``, and where an earlier one stands in the same segment, ``previous`` (its value) and
-    ``current`` (this one's value), both null otherwise. ``finish`` sees one row a trajectory.
+    ``weight_s``, ``gap`` (whether one follows), and where an earlier one stands in the same
+    segment, ``previous`` (its value) and ``current`` (this one's value), both null otherwise.
+    ``finish`` sees one row a trajectory.
     """
 
     aggregate: Callable[[str], list[pl.Expr]]
@@ -72,13 +73,35 @@ def measure(frame: Frame, question: Question, *statistics: Statistic) -> pl.Data
     >>> measure(frame, Question("rows/1", 0, 180)).select("trajectory", "n", "coverage").rows()
     [('a', 3, 1.0)]
     """
-    checked_columns(frame, *([question.column] if question.column else []))
-    trajectories = _trajectories(frame, question)
     results = [
-        _measured(part, _ordered(rows), question, statistics)
-        for part, rows in _chunks(frame, question, trajectories)
+        _measured(part, observations, question, statistics)
+        for part, observations in observed_chunks(frame, question)
     ]
     return pl.concat(results).sort("trajectory")
+
+
+def observed_chunks(
+    frame: Frame, question: Question
+) -> Iterator[tuple[pl.DataFrame, pl.LazyFrame]]:
+    """Some trajectories at a time, and their observations in the window, sorted by time.
+
+    The first frame has one row per trajectory, with the ``number`` it goes by in the second (null
+    where it has no row in the window). The second has one row per observation: ``number``, ``ts``,
+    ``value``, ``until_next_s``, ``step_s``, ``max_stale_s``, ``gap``, ``weight_s``, ``previous``,
+    ``current``. It raises as `measure` does.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame({"trajectory": ["a", "a"], "ts": [0, 60]})
+    >>> [(part, rows)] = observed_chunks(frame, Question("rows/1", 0, 180))
+    >>> part["number"].to_list(), rows.collect().select("ts", "weight_s").rows()
+    ([0], [(0, 60), (60, 120)])
+    """
+    checked_columns(frame, *([question.column] if question.column else []))
+    some = pl.col("rows") > 0
+    number = pl.when(some).then(some.cum_sum() - 1).cast(pl.UInt32).alias("number")
+    for part, rows in _chunks(frame, question, _trajectories(frame, question)):
+        yield part.with_columns(number), _observations(_ordered(rows), question)
 
 
 def checked_keys(rows: pl.DataFrame) -> None:
@@ -223,13 +246,15 @@ def _observations(rows: pl.DataFrame, question: Question) -> pl.LazyFrame:
 
 
 def _measured(
-    part: pl.DataFrame, rows: pl.DataFrame, question: Question, statistics: tuple[Statistic, ...]
+    part: pl.DataFrame,
+    observations: pl.LazyFrame,
+    question: Question,
+    statistics: tuple[Statistic, ...],
 ) -> pl.DataFrame:
     """The result rows of one chunk."""
     column = question.column or ""
     aggregated = (
-        _observations(rows, question)
-        .group_by("number", maintain_order=True)
+        observations.group_by("number", maintain_order=True)
         .agg(
             pl.len().cast(pl.Int64).alias("n"),
             pl.col("weight_s").sum().alias("observed_s"),
@@ -246,10 +271,6 @@ def _measured(
     numbered = part.with_columns(
         # a column, as polars divides one by a single number through its rounded reciprocal
         pl.Series("window_s", [seconds] * part.height, dtype=pl.Int64),
-        pl.when(pl.col("rows") > 0)
-        .then((pl.col("rows") > 0).cum_sum() - 1)
-        .cast(pl.UInt32)
-        .alias("number"),
     )
     return (
         numbered.join(aggregated, on="number", how="left", maintain_order="left")

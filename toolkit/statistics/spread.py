@@ -3,18 +3,19 @@
 Sign: positive is what a position that is long the buy leg and short the sell leg earns; legs stay
 ordered as asked.
 
-Every function but `with_spread` and `z_scores` reads ``trajectory`` (String or integer), ``ts``
-(Int64, Unix seconds UTC) and ``column`` (Float64), and gives one row per trajectory, sorted by it:
-the columns of `coverage`, and before ``window_start`` those in its own table. Where ``column`` is a
-spread that the frame does not hold, it is computed from ``buy_price`` and ``sell_price`` by
-`with_spread`. In detail:
+Every function but `with_spread`, `z_scores`, `rolling_z` and `episodes`, which say what their rows
+are, reads ``trajectory`` (String or integer), ``ts`` (Int64, Unix seconds UTC) and ``column``
+(Float64), and gives one row per trajectory, sorted by it: the columns of `coverage`, and before
+``window_start`` those in its own table. Where ``column`` is a spread that the frame does not hold,
+it is computed from ``buy_price`` and ``sell_price`` by `with_spread`. In detail:
 
 - The window is ``[start, end)``; rows outside are not used, and a trajectory that has none inside
   keeps its row with n = 0.
 - A value that is null, NaN or beyond 1e150 is no observation; it is counted in ``n_null``.
 - Rows may come in any order. Two rows of the window with the same trajectory and ts are refused.
 - A null has its reason in the first ``*_reason`` column to its right: ``empty`` (no observation),
-  ``too_few``, ``degenerate`` (the values do not vary), ``no_reversion``, ``below_step``.
+  ``too_few``, ``degenerate`` (the values do not vary), ``no_reversion``, ``below_step``,
+  ``no_memory``.
 - A statistic's name carries the unit of ``column``: of ``spread_log_bps`` the mean is
   ``spread_mean_log_bps``, of ``buy_price`` it is ``buy_price_mean``.
 - ``step_s`` and ``max_stale_s`` are as in `coverage`.
@@ -27,25 +28,26 @@ from __future__ import annotations
 
 import polars as pl
 
-from toolkit.statistics.contract import Frame, Question, Reason, checked_columns, first_reason
+from toolkit.statistics.contract import Frame, Question
 from toolkit.statistics.definition import holding, with_spread
-from toolkit.statistics.estimators import (
-    HALF_LIFE,
-    MOMENTS,
-    QUANTILES,
-    ROBUST,
-    deviation_scale,
-)
-from toolkit.statistics.kernel import Statistic, checked_keys, measure, observed
+from toolkit.statistics.episodes import episodes, time_above
+from toolkit.statistics.estimators import HALF_LIFE, MOMENTS, QUANTILES, ROBUST
+from toolkit.statistics.kernel import Statistic, measure
+from toolkit.statistics.noise import NOISE_ROBUST
 from toolkit.statistics.quality import coverage
+from toolkit.statistics.scores import rolling_z, z_scores
 
 __all__ = [
     "coverage",
+    "episodes",
     "half_life",
     "moments",
+    "noise_robust_half_life",
     "quantiles",
     "robust",
+    "rolling_z",
     "summary",
+    "time_above",
     "with_spread",
     "z_scores",
 ]
@@ -222,51 +224,53 @@ def half_life(
     return _measured(frame, question, HALF_LIFE)
 
 
-def z_scores(frame: Frame, *, column: str = "spread_log_bps") -> pl.DataFrame:
-    """Every row of the frame, in the order given, with its distance from the median.
+def noise_robust_half_life(
+    frame: Frame,
+    start: int,
+    end: int,
+    *,
+    column: str = "spread_log_bps",
+    step_s: int | None = None,
+    max_stale_s: int | None = None,
+) -> pl.DataFrame:
+    """The half-life beneath the noise of the quotes, beside the one that `half_life` gives.
 
-    The scale is that of all rows of the same trajectory in the frame, later ones included: a
-    description of the past, which could not have been known then. A LazyFrame is collected.
+    Noise that is drawn anew at every observation adds to the variance and to no
+    autocovariance g, so phi is taken from two of those: phi = (g(10) / g(1))^(1/9), over pairs
+    inside segments. The variance without noise is g(1) / phi. The columns of `half_life` come
+    first, then these:
 
-    ==================  =======  ====  ==========================================================
-    column              type     unit  says
-    ==================  =======  ====  ==========================================================
-    z_robust_insample   Float64  none  (x - median) / mad, both as in `robust`
-    z_reason            String   none  empty (no value in the row), degenerate (mad = 0)
-    ==================  =======  ====  ==========================================================
-
-    Raises
-    ------
-    InputError
-        As `coverage`; the whole frame is the window.
+    ============================  =======  ========  ===========================================
+    column                        type     unit      says
+    ============================  =======  ========  ===========================================
+    noise_robust_pairs            Int64    count     pairs ten observations apart, 0 for none
+    noise_robust_phi              Float64  none      from a step to the next; at least 100 pairs
+    noise_share                   Float64  fraction  1 - g(1) / (phi g(0)): part of the variance
+                                                     that is noise; below 0 where none shows
+    noise_robust_reason           String   none      empty, too_few, degenerate; no_memory where
+                                                     g(1) or g(10) is not above 0
+    half_life_noise_robust_s      Float64  s         of this phi
+    half_life_noise_robust_reason String   none      as before; no_reversion where phi >= 1
+    ============================  =======  ========  ===========================================
 
     Examples
     --------
+    A slow wave, of which every other reading is 0.1 too high and the rest as much too low.
+
+    >>> import math
     >>> frame = pl.DataFrame(
     ...     {
-    ...         "trajectory": ["a"] * 5,
-    ...         "ts": [0, 60, 120, 180, 240],
-    ...         "spread_log_bps": [1.0, 2.0, 3.0, 4.0, None],
+    ...         "trajectory": ["a"] * 3000,
+    ...         "ts": [60 * k for k in range(3000)],
+    ...         "spread_log_bps": [math.cos(k / 60) + 0.1 * (-1) ** k for k in range(3000)],
     ...     }
     ... )
-    >>> z_scores(frame)["z_robust_insample"].round(3).to_list()
-    [-1.012, -0.337, 0.337, 1.012, None]
+    >>> row = noise_robust_half_life(frame, 0, 180000).row(0, named=True)
+    >>> row["noise_robust_pairs"], round(row["ar1_phi"], 2), round(row["noise_robust_phi"], 2)
+    (2990, 0.96, 1.0)
     """
-    frame = holding(frame, column)
-    checked_columns(frame, column)
-    rows = frame.lazy().collect(engine="in-memory")
-    checked_keys(rows)
-    value = observed(column)
-    scale = deviation_scale(value).over("trajectory")
-    reason = first_reason({Reason.EMPTY: value.is_null(), Reason.DEGENERATE: scale == 0})
-    z = (value - value.median().over("trajectory")) / scale
-    return (
-        rows.lazy()
-        .with_columns(
-            pl.when(reason.is_null()).then(z).alias("z_robust_insample"), reason.alias("z_reason")
-        )
-        .collect(engine="in-memory")
-    )
+    question = Question("spread.noise_robust_half_life/1", start, end, column, step_s, max_stale_s)
+    return _measured(frame, question, HALF_LIFE, NOISE_ROBUST)
 
 
 def summary(

@@ -190,6 +190,14 @@ def test_a_row_revised_before_it_was_final_is_kept_in_both_versions(store: Store
     assert (catalogue["rows"], catalogue["revisions"]) == (20, 1)
 
 
+def test_rows_that_a_late_service_fills_in_are_loaded_by_the_next_sync(store: Store) -> None:
+    sync_line(Line(bars=5, interval_s=60), 600, store)
+
+    sync_line(Line(bars=10, interval_s=60), 660, store)
+
+    assert store.series(PRICE)["ts"].to_list() == [i * 60 for i in range(10)]
+
+
 def test_a_service_that_dies_leaves_what_came_and_the_next_sync_completes_it(store: Store) -> None:
     with running(config()) as dying:
         client = Client(dying.base_url, "demo-free", retries=IMPATIENT)

@@ -1,0 +1,106 @@
+"""Pairing of lifecycles against a state machine that reads the log one document at a time."""
+
+from __future__ import annotations
+
+import polars as pl
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolkit.statistics.events import lifecycles
+
+ENDINGS = {
+    "spread": ["opened", "updated", "closed"],
+    "splash": ["pump", "dump", "faded"],
+}
+OPENS, CLOSES = {"opened", "pump", "dump"}, {"closed", "faded"}
+SCHEMA = {
+    "family": pl.String,
+    "event_id": pl.Int64,
+    "event_type": pl.String,
+    "lifecycle": pl.String,
+    "ts": pl.Int64,
+    "ts_ms": pl.Int64,
+    "arrival": pl.Int64,
+    "pct": pl.Float64,
+}
+END, HORIZON = 60, 50
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> list[tuple]:
+    rows = []
+    fine = draw(st.booleans())
+    for arrival in range(draw(st.integers(0, 30))):
+        family = draw(st.sampled_from(sorted(ENDINGS)))
+        ending = draw(st.sampled_from(ENDINGS[family]))
+        at_ms = draw(st.integers(0, 60)) * 1000 + draw(st.sampled_from([0, 0, 250]))
+        rows.append(
+            (
+                *(family, draw(st.integers(1, 3)), f"{family}.{ending}"),
+                *("closed" if ending in CLOSES else "open", at_ms // 1000),
+                *(at_ms if fine else None, arrival, draw(st.sampled_from([None, -2.0, 1.0]))),
+            )
+        )
+    copies = draw(st.lists(st.sampled_from(rows), max_size=5)) if rows else []
+    return rows + [(*row[:6], 100 + k, row[7]) for k, row in enumerate(copies)]
+
+
+def read_one_by_one(rows: list[tuple]) -> list[tuple]:
+    """(family, id, t_open, t_close, duration, kind, updates, peak), by a state machine."""
+    seen, found = set(), []
+    running: dict[tuple, dict] = {}
+
+    def put(story: tuple, kind: str, until_ms: int | None, t_close: int | None) -> None:
+        one = running.pop(story)
+        duration = None if until_ms is None else (until_ms - one["ms"]) / 1000
+        if duration == 0:
+            duration = 0.5 if one["coarse"] else 0.0005
+        peak = max(one["pct"], key=abs) if one["pct"] else None
+        row = (*story, one["ts"], t_close, duration, kind, one["updates"], peak)
+        found.append((*story, one["at"], row))
+
+    rows = [row for row in rows if row[4] < HORIZON]
+    for row in sorted(rows, key=lambda row: (row[5] or 1000 * row[4], row[6])):
+        family, event, event_type, _, ts, ts_ms, arrival, pct = row
+        if (*row[:6], pct) in seen:
+            continue
+        seen.add((*row[:6], pct))
+        story, ms = (family, event), ts_ms if ts_ms is not None else 1000 * ts
+        ending = event_type.split(".")[1]
+        if ending in OPENS and story in running:
+            opened = running[story]["ts"] is not None
+            put(story, *(("reopened", ms) if opened else ("orphan_update", None)), None)
+        if story not in running:
+            told = ending in OPENS
+            running[story] = {
+                "ms": ms,
+                "at": (ms, arrival),
+                "ts": ts if told else None,
+                "coarse": ts_ms is None,
+                "updates": 0,
+                "pct": [],
+            }
+        running[story]["pct"] += [] if pct is None else [pct]
+        running[story]["updates"] += ending == "updated"
+        if ending in CLOSES:
+            opened = running[story]["ts"] is not None
+            put(story, *(("closed", ms) if opened else ("orphan_close", None)), ts)
+    for story in list(running):
+        opened = running[story]["ts"] is not None
+        put(story, *(("open", 1000 * HORIZON) if opened else ("orphan_update", None)), None)
+    return [row for *_, row in sorted(found, key=lambda one: one[:3])]
+
+
+@settings(deadline=None, max_examples=200)
+@given(rows=logs(), shuffle=st.randoms(use_true_random=False))
+def test_lifecycles_equal_a_state_machine_in_any_order_of_rows(rows, shuffle):
+    mixed = list(rows)
+    shuffle.shuffle(mixed)
+    frame = pl.DataFrame(mixed, schema=SCHEMA, orient="row")
+    found = lifecycles(frame, 0, END, magnitude="pct", now=55, delay_s=5)
+    columns = ["family", "event_id", "t_open", "t_close", "duration_s", "kind", "n_updates", "peak"]
+    assert found.select(columns).rows() == read_one_by_one(rows)
+    used = [row for row in rows if row[4] < HORIZON]
+    assert found["n"].sum() + found["n_duplicates"].sum() == len(used)
+    assert found["observed"].sum() == (found["kind"] == "closed").sum()
+    assert found["duration_s"].is_null().equals(found["kind"].str.starts_with("orphan"))

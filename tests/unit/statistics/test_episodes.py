@@ -1,0 +1,275 @@
+from __future__ import annotations
+
+import inspect
+import math
+import re
+
+import numpy as np
+import polars as pl
+import pytest
+
+from toolkit.errors import InputError
+from toolkit.statistics import spread
+from toolkit.statistics.spread import episodes, time_above
+
+NAN = math.nan
+
+
+def stretches(rows: list[tuple[int, float]], step: int, enter: float, leave: float) -> list[dict]:
+    """Each stretch by the observations it begins and ends before, one state at a time."""
+    found: list[dict] = []
+    running: dict | None = None
+    segment = 0
+    for k, (t, v) in enumerate(rows):
+        fresh = k == 0 or t - rows[k - 1][0] > 1.5 * step
+        if fresh:
+            segment += 1
+            running = None
+        if running is None and abs(v) >= enter:
+            running = {"from": k, "left": fresh, "segment": segment, "ended": False}
+            found.append(running)
+        elif running is not None and abs(v) < leave:
+            running["ended"] = True
+            running = None
+        if running is not None:
+            running["until"] = k + 1
+    return found
+
+
+def merged(rows: list[tuple[int, float]], found: list[dict], merge: int) -> list[dict]:
+    out: list[dict] = []
+    for one in found:
+        last = out[-1] if out else None
+        near = last is not None and rows[one["from"]][0] - rows[last["until"]][0] <= merge
+        if near and last["segment"] == one["segment"]:
+            last |= {"until": one["until"], "ended": one["ended"]}
+        else:
+            out.append(one)
+    return out
+
+
+def brute_force(
+    rows: list[tuple[int, float]],
+    end: int,
+    *,
+    step: int,
+    thresholds: tuple[float, float],
+    merge: int,
+    least: int,
+) -> list[dict]:
+    """A loop over the observations of one trajectory."""
+    stands = [
+        min(3 * step, (rows[k + 1][0] if k + 1 < len(rows) else end) - t)
+        for k, (t, _) in enumerate(rows)
+    ]
+    out = []
+    for one in merged(rows, stretches(rows, step, *thresholds), merge):
+        k, until = one["from"], one["until"]
+        inside = range(k, until)
+        peak = max(inside, key=lambda j: (abs(rows[j][1]), -j))
+        ends = rows[until][0] if one["ended"] else rows[until - 1][0] + stands[until - 1]
+        row = {
+            "side": "positive" if rows[peak][1] > 0 else "negative",
+            "start_ts": rows[k][0],
+            "end_ts": ends,
+            "duration_s": ends - rows[k][0],
+            "peak_bps": rows[peak][1],
+            "peak_ts": rows[peak][0],
+            "area_bps_h": sum(abs(rows[j][1]) * stands[j] for j in inside) / 3600,
+            "censored_left": one["left"],
+            "censored_right": not one["ended"],
+            "n": len(inside),
+        }
+        if row["duration_s"] >= least:
+            out.append(row)
+    return out
+
+
+@pytest.mark.parametrize("leave", [20.0, 12.0, 5.0])
+@pytest.mark.parametrize(("merge", "least"), [(0, 0), (60, 0), (180, 0), (0, 120), (240, 300)])
+def test_episodes_equal_a_loop_over_the_observations(leave, merge, least, autoregressive, series):
+    rng = np.random.default_rng(6)
+    seen = 0
+    for seed in range(12):
+        values = 12 * autoregressive(0.9, 400, seed=seed)[0] / 2.3
+        values[rng.random(400) < 0.05] = NAN
+        ts = 60 * np.arange(400)
+        present = rng.random(400) >= 0.05
+        frame = series(values[present], ts=ts[present])
+        found = episodes(
+            frame,
+            0,
+            24_000,
+            enter_bps=20.0,
+            leave_bps=leave,
+            merge_gap_s=merge,
+            min_duration_s=least,
+        )
+        given = zip(ts[present].tolist(), values[present].tolist(), strict=True)
+        expected = brute_force(
+            [row for row in given if math.isfinite(row[1])],
+            24_000,
+            step=60,
+            thresholds=(20.0, leave),
+            merge=merge,
+            least=least,
+        )
+        assert found.height == len(expected)
+        seen += len(expected)
+        for ours, theirs in zip(found.rows(named=True), expected, strict=True):
+            assert ours["area_bps_h"] == pytest.approx(theirs.pop("area_bps_h"), rel=1e-12)
+            assert {name: ours[name] for name in theirs} == theirs
+    assert seen > 40
+
+
+def test_without_hysteresis_episodes_are_the_runs_above_the_threshold(autoregressive, series):
+    values = 20 * autoregressive(0.8, 3000, seed=1)[0]
+    found = episodes(series(values, ts=60 * np.arange(3000)), 0, 180_000, enter_bps=25)
+    above = np.concatenate([[False], np.abs(values) >= 25, [False]])
+    edges = np.flatnonzero(above[1:] != above[:-1])
+    assert found["start_ts"].to_list() == (60 * edges[::2]).tolist()
+    assert found["n"].to_list() == (edges[1::2] - edges[::2]).tolist()
+    assert found["n"].sum() == (np.abs(values) >= 25).sum()
+
+
+def test_an_episode_that_meets_a_gap_is_censored_and_not_ended(series):
+    frame = series([0, 50, 50, 50, 50, 0.0], ts=[0, 60, 120, 1000, 1060, 1120])
+    found = episodes(frame, 0, 1180, enter_bps=40)
+    columns = ("start_ts", "end_ts", "censored_left", "censored_right")
+    assert found.select(columns).rows() == [
+        (60, 120 + 180, False, True),
+        (1000, 1120, True, False),
+    ]
+
+
+def test_episodes_on_the_edges_of_the_window_are_censored(series):
+    frame = series([50.0] * 10, ts=list(range(0, 600, 60)))
+    row = episodes(frame, 60, 540, enter_bps=40).row(0, named=True)
+    assert (row["start_ts"], row["end_ts"], row["duration_s"]) == (60, 540, 480)
+    assert row["censored_left"]
+    assert row["censored_right"]
+    assert (row["coverage"], row["n"]) == (1.0, 8)
+
+
+def test_short_interruptions_are_bridged_and_gaps_in_the_data_are_not(series):
+    values = [50, 0, 50, 0, 0, 50, 50, 50.0]
+    frame = series([0, *values], ts=[0, 60, 120, 180, 240, 300, 360, 420, 900])
+    apart = episodes(frame, 0, 960, enter_bps=40)
+    assert apart["start_ts"].to_list() == [60, 180, 360, 900]
+    bridged = episodes(frame, 0, 960, enter_bps=40, merge_gap_s=60)
+    assert bridged["start_ts"].to_list() == [60, 360, 900]
+    assert bridged["area_bps_h"][0] == pytest.approx(50 * 120 / 3600)
+    longer = episodes(frame, 0, 960, enter_bps=40, merge_gap_s=100_000)
+    assert longer["start_ts"].to_list() == [60, 900]
+
+
+def test_a_single_observation_stands_for_no_known_time(series):
+    row = episodes(series([50.0], ts=[60]), 0, 600, enter_bps=40).row(0, named=True)
+    assert (row["duration_s"], row["coverage"], row["censored_right"]) == (0, 0.0, True)
+
+
+def many(autoregressive) -> pl.DataFrame:
+    paths = 10 * autoregressive(0.95, 300, seed=2, paths=30)
+    kept = np.random.default_rng(1).random(paths.size) > 0.05
+    return pl.DataFrame(
+        {
+            "trajectory": np.repeat([f"t{k:02}" for k in range(30)], 300),
+            "ts": np.tile(60 * np.arange(300), 30),
+            "spread_log_bps": paths.ravel(),
+        }
+    ).filter(kept)
+
+
+def test_many_trajectories_give_what_each_gives_alone_in_any_order_of_rows(autoregressive):
+    frame = many(autoregressive)
+    whole = episodes(frame, 0, 18_000, enter_bps=30, leave_bps=10, merge_gap_s=120)
+    shuffled = frame.sample(fraction=1, shuffle=True, seed=3)
+    options = {"enter_bps": 30, "leave_bps": 10, "merge_gap_s": 120}
+    assert episodes(shuffled.lazy(), 0, 18_000, **options).equals(whole)
+    parts = frame.partition_by("trajectory", maintain_order=True)
+    assert pl.concat(episodes(part, 0, 18_000, **options) for part in parts).equals(whole)
+    empty = episodes(frame.clear(), 0, 18_000, **options)
+    assert (empty.height, empty.schema) == (0, whole.schema)
+
+
+def test_time_above_equals_counting_seconds(series):
+    rng = np.random.default_rng(11)
+    for _ in range(30):
+        ts = np.sort(rng.choice(3000, size=60, replace=False))
+        values = rng.standard_normal(60) * 10
+        limit = int(rng.integers(1, 200))
+        held: dict[int, float] = {}
+        for at, value in zip(ts.tolist(), values.tolist(), strict=True):
+            held |= dict.fromkeys(range(at, min(at + limit, 3000)), value)
+        row = time_above(series(values, ts=ts), 0, 3000, threshold_bps=8, max_stale_s=limit).row(
+            0, named=True
+        )
+        above = sum(abs(value) >= 8 for value in held.values())
+        assert row["time_above_s"] == above
+        assert row["time_above_share"] == above / len(held)
+
+
+def test_the_threshold_itself_is_above_on_both_sides(series):
+    frame = series([40.0, -40.0, 39.9, -39.9], ts=[0, 60, 120, 180])
+    row = time_above(frame, 0, 240, threshold_bps=40).row(0, named=True)
+    assert (row["time_above_s"], row["time_above_share"]) == (120.0, 0.5)
+
+
+def test_time_above_that_cannot_be_had_says_why(series):
+    parts = [
+        series([None, NAN], trajectory="a"),
+        series([50.0], trajectory="b"),
+        series([50.0, 50.0], trajectory="c"),
+    ]
+    frame = pl.concat(parts)
+    start = frame["ts"].min()
+    found = time_above(frame, start, start + 120, threshold_bps=40)
+    assert found["time_above_reason"].to_list() == ["empty", "too_few", None]
+    assert found["time_above_share"].to_list() == [None, None, 1.0]
+
+
+@pytest.mark.parametrize("function", [episodes, time_above])
+@pytest.mark.parametrize("value", [0, -1, NAN, math.inf, "40", True, None])
+def test_a_threshold_that_is_no_number_above_zero_is_refused(function, value, series):
+    name = "enter_bps" if function is episodes else "threshold_bps"
+    with pytest.raises(InputError, match="basis points above 0"):
+        function(series([1.0]), 0, 60, **{name: value})
+
+
+def test_a_wrong_question_about_episodes_is_refused(series):
+    frame = series([1.0])
+    with pytest.raises(InputError, match="at most enter_bps"):
+        episodes(frame, 0, 60, enter_bps=10, leave_bps=11)
+    for name in ("merge_gap_s", "min_duration_s"):
+        for value in (-1, 1.5, True):
+            with pytest.raises(InputError, match=name):
+                episodes(frame, 0, 60, enter_bps=10, **{name: value})
+    with pytest.raises(InputError, match="a column in bps"):
+        episodes(frame, 0, 60, enter_bps=10, column="buy_price")
+
+
+def test_thresholds_are_part_of_the_hash(series):
+    frame = series([50.0, 50.0], ts=[0, 60])
+    asked = [{"enter_bps": 40}, {"enter_bps": 41}, {"enter_bps": 40, "leave_bps": 39}]
+    asked += [{"enter_bps": 40, "merge_gap_s": 1}, {"enter_bps": 40, "min_duration_s": 1}]
+    hashes = {episodes(frame, 0, 120, **options)["params_hash"].item() for options in asked}
+    assert len(hashes) == 5
+    same = episodes(frame, 0, 119, enter_bps=40.0, leave_bps=40)["params_hash"].item()
+    assert same == episodes(frame, 0, 120, enter_bps=40)["params_hash"].item()
+
+
+@pytest.mark.parametrize("function", [episodes, time_above])
+def test_the_columns_are_those_that_the_docstring_tables(function, series):
+    table = re.findall(
+        r"^(\w+) +(given|Int64|Float64|String|Boolean) +(none|count|bps|bps h|s|fraction|ratio)\b",
+        inspect.getdoc(function),
+        flags=re.MULTILINE,
+    )
+    frame = series([50.0, 50.0], ts=[0, 60])
+    name = "enter_bps" if function is episodes else "threshold_bps"
+    result = function(frame, 0, 120, **{name: 40})
+    if function is time_above:
+        result = result.drop(spread.coverage(frame, 0, 120).columns)
+    assert [column for column, *_ in table] == result.columns
+    for column, dtype, _ in table:
+        assert dtype in (str(result.schema[column]), "given")

@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+import inspect
+import math
+import re
+
+import polars as pl
+import pytest
+
+from toolkit.errors import InputError
+from toolkit.statistics.events import lifecycles
+
+SCHEMA = {
+    "family": pl.String,
+    "event_id": pl.String,
+    "event_type": pl.String,
+    "lifecycle": pl.String,
+    "ts": pl.Int64,
+    "ts_ms": pl.Int64,
+    "arrival": pl.Int64,
+    "pct": pl.Float64,
+}
+STATES = {"closed": "closed", "faded": "closed"}
+
+
+def documents(*told: tuple[str, str, float, float] | tuple[str, str, float]) -> pl.DataFrame:
+    """Documents in the order given: event, type, second, and a magnitude where one matters."""
+    rows = []
+    for arrival, (event, event_type, at, *pct) in enumerate(told):
+        family, _, last = event_type.partition(".")
+        state = STATES.get(last, "open")
+        rows.append(
+            (family, event, event_type, state, int(at), round(1000 * at), arrival, *(pct or [None]))
+        )
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+
+
+def told(frame: pl.DataFrame, *columns: str, **options) -> list[tuple]:
+    return lifecycles(frame, 0, 1000, **options).select(*columns).rows()
+
+
+def test_an_opening_and_a_close_make_an_observed_duration():
+    frame = documents(
+        ("a", "spread.opened", 10.25), ("a", "spread.updated", 20), ("a", "spread.closed", 70.5)
+    )
+    assert told(frame, "t_open", "t_close", "duration_s", "observed", "kind", "n_updates") == [
+        (10, 70, 60.25, 1, "closed", 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "until"),
+    [({}, 1000), ({"now": 400}, 400), ({"now": 400, "delay_s": 30}, 370), ({"now": 5000}, 1000)],
+)
+def test_an_event_that_is_still_open_is_censored_where_knowledge_ends(options, until):
+    frame = documents(("a", "funding.opened", 100), ("a", "funding.updated", 200))
+    columns = ("t_close", "duration_s", "observed", "kind", "lifecycle_reason", "known_until")
+    assert told(frame, *columns, **options) == [(None, until - 100, 0, "open", "censored", until)]
+
+
+def test_documents_younger_than_the_delay_do_not_shorten_what_is_open():
+    frame = documents(("a", "spread.opened", 100), ("a", "spread.closed", 190))
+    assert told(frame, "kind", "duration_s", now=210, delay_s=30) == [("open", 80.0)]
+    assert told(frame, "kind", "duration_s", now=221, delay_s=30) == [("closed", 90.0)]
+
+
+def test_a_lost_close_censors_the_first_event_at_the_second_opening():
+    frame = documents(
+        ("a", "spread.opened", 10), ("a", "spread.opened", 50), ("a", "spread.closed", 80)
+    )
+    assert told(frame, "t_open", "t_close", "duration_s", "observed", "kind") == [
+        (10, None, 40.0, 0, "reopened"),
+        (50, 80, 30.0, 1, "closed"),
+    ]
+
+
+def test_a_close_without_an_opening_has_no_age():
+    frame = documents(("a", "spread.updated", 5), ("a", "spread.closed", 10))
+    columns = ("t_open", "t_close", "duration_s", "observed", "kind", "lifecycle_reason", "n")
+    assert told(frame, *columns) == [(None, 10, None, 0, "orphan_close", "truncated", 2)]
+
+
+def test_updates_of_an_event_whose_ends_are_both_out_of_sight_are_kept():
+    frame = documents(
+        ("a", "spread.updated", 5), ("a", "spread.opened", 10), ("b", "spread.updated", 5)
+    )
+    assert told(frame, "event_id", "kind", "duration_s") == [
+        ("a", "orphan_update", None),
+        ("a", "open", 990.0),
+        ("b", "orphan_update", None),
+    ]
+
+
+def test_what_opened_before_the_window_is_an_orphan_in_it():
+    frame = documents(("a", "spread.opened", 10), ("a", "spread.closed", 80))
+    assert lifecycles(frame, 11, 1000)["kind"].to_list() == ["orphan_close"]
+    assert lifecycles(frame, 10, 80)["kind"].to_list() == ["open"]
+
+
+@pytest.mark.parametrize("opening", ["splash.pump", "splash.dump"])
+def test_a_splash_lasts_until_it_has_faded(opening):
+    frame = documents(("a", opening, 10), ("a", "splash.faded", 25))
+    assert told(frame, "family", "duration_s", "kind") == [("splash", 15.0, "closed")]
+
+
+def test_a_pump_and_a_dump_of_one_symbol_are_told_apart_by_their_key():
+    frame = documents(
+        ("a", "splash.pump", 10),
+        ("b", "splash.dump", 20),
+        ("a", "splash.faded", 30),
+        ("b", "splash.faded", 50),
+    ).with_columns(symbol=pl.lit("BTC_USDT"))
+    assert told(frame, "duration_s") == [(20.0,), (30.0,)]
+    assert told(frame, "kind", key=("symbol",)) == [("reopened",), ("closed",), ("orphan_close",)]
+
+
+def test_exact_duplicates_are_dropped_and_counted():
+    one = documents(("a", "spread.opened", 10, 1.5), ("a", "spread.closed", 30, 0.2))
+    again = one.with_columns(pl.col("arrival") + 10)
+    assert told(pl.concat([one, again, again]), "kind", "n", "n_duplicates") == [("closed", 2, 4)]
+
+
+def test_an_opening_that_differs_from_the_first_is_no_duplicate():
+    frame = documents(
+        ("a", "spread.opened", 10, 1.5), ("a", "spread.opened", 10, 1.6), ("a", "spread.closed", 30)
+    )
+    columns = ("kind", "duration_s", "zero_duration", "n_duplicates")
+    assert told(frame, *columns, magnitude="pct") == [
+        ("reopened", 0.0005, True, 0),
+        ("closed", 20.0, False, 0),
+    ]
+
+
+def test_an_event_over_in_the_instant_it_opened_lasts_half_of_what_the_times_resolve():
+    frame = documents(("a", "spread.opened", 10), ("a", "spread.closed", 10))
+    assert told(frame, "duration_s", "zero_duration", "kind") == [(0.0005, True, "closed")]
+    seconds = frame.with_columns(ts_ms=pl.lit(None, pl.Int64))
+    assert told(seconds, "duration_s", "zero_duration", "kind") == [(0.5, True, "closed")]
+
+
+def test_milliseconds_order_what_seconds_cannot_and_arrival_what_neither_can():
+    frame = documents(("a", "spread.closed", 10.9), ("a", "spread.opened", 10.2))
+    assert told(frame, "kind") == [("closed",)]
+    seconds = frame.with_columns(ts_ms=pl.lit(None, pl.Int64))
+    assert told(seconds, "kind") == [("orphan_close",), ("open",)]
+    turned = seconds.with_columns(arrival=-pl.col("arrival"))
+    assert told(turned, "kind") == [("closed",)]
+
+
+def test_families_with_the_same_id_are_different_events():
+    frame = documents(("a", "spread.opened", 10), ("a", "funding.closed", 20))
+    assert told(frame, "family", "kind") == [("funding", "orphan_close"), ("spread", "open")]
+
+
+def test_the_peak_is_the_magnitude_furthest_from_zero_with_its_sign():
+    frame = documents(
+        ("a", "spread.opened", 10, 1.5),
+        ("a", "spread.updated", 20, -3.5),
+        ("a", "spread.closed", 30, math.nan),
+        ("b", "spread.opened", 30, None),
+    )
+    assert told(frame, "peak", "peak_reason", magnitude="pct") == [(-3.5, None), (None, "empty")]
+    assert told(frame, "peak", "peak_reason") == [(None, "empty")] * 2
+
+
+def test_a_type_that_is_not_known_is_read_by_its_lifecycle():
+    frame = documents(
+        ("a", "spread.opened", 10), ("a", "spread.widened", 20), ("a", "spread.gone", 30)
+    ).with_columns(lifecycle=pl.Series(["open", "open", "closed"]))
+    assert told(frame, "kind", "n_updates", "duration_s") == [("closed", 1, 20.0)]
+
+
+def test_a_document_that_says_neither_is_refused():
+    frame = documents(("a", "spread.paused", 10)).with_columns(lifecycle=pl.lit("paused"))
+    with pytest.raises(InputError, match=r"spread\.paused.*opened, pump, dump"):
+        lifecycles(frame, 0, 100)
+
+
+@pytest.mark.parametrize("column", ["family", "event_type", "ts", "arrival", "event_id"])
+def test_a_document_without_what_identifies_it_is_refused(column):
+    frame = documents(("a", "spread.opened", 10)).with_columns(
+        pl.lit(None, SCHEMA[column]).alias(column)
+    )
+    with pytest.raises(InputError, match=f"a null {column}"):
+        lifecycles(frame, 0, 100)
+
+
+def test_a_wrong_question_is_refused():
+    frame = documents(("a", "spread.opened", 10))
+    with pytest.raises(InputError, match="no symbol"):
+        lifecycles(frame, 0, 100, key=("symbol",))
+    with pytest.raises(InputError, match="the columns that tell events apart"):
+        lifecycles(frame, 0, 100, key=())
+    with pytest.raises(InputError, match="delay_s"):
+        lifecycles(frame, 0, 100, now=50, delay_s=-1)
+    with pytest.raises(InputError, match="a start before its end"):
+        lifecycles(frame, 50, 100, now=60, delay_s=30)
+
+
+def test_an_empty_log_gives_no_rows_in_the_same_columns():
+    frame = documents(("a", "spread.opened", 10))
+    filled, empty = lifecycles(frame, 0, 100), lifecycles(frame.clear(), 0, 100)
+    assert empty.height == 0
+    assert empty.schema == filled.schema
+
+
+def test_the_hash_tells_keys_and_magnitudes_apart_and_not_windows():
+    frame = documents(("a", "spread.opened", 10)).with_columns(symbol=pl.lit("x"))
+    options = [{}, {"key": ("symbol",)}, {"magnitude": "pct"}, {"key": ("symbol", "event_id")}]
+    hashes = {lifecycles(frame, 0, 100, **given)["params_hash"].item() for given in options}
+    assert len(hashes) == 4
+    assert lifecycles(frame, 5, 90, now=80)["params_hash"].item() in hashes
+
+
+def test_the_columns_are_those_that_the_docstring_tables():
+    table = re.findall(
+        r"^(\w+) +(given|Int64|Float64|String|Boolean) +(none|count|given|s) ",
+        inspect.getdoc(lifecycles),
+        flags=re.MULTILINE,
+    )
+    result = lifecycles(documents(("a", "spread.opened", 10)), 0, 100)
+    assert [name for name, *_ in table] == result.columns
+    for name, dtype, _ in table:
+        assert dtype in (str(result.schema[name]), "given")

@@ -1,0 +1,280 @@
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+import pytest
+
+from toolkit.errors import InputError
+from toolkit.statistics import funding
+
+HOUR, DAY = 3600, 86400
+START = 1_700_006_400  # a midnight, UTC
+Leg = Sequence[tuple[float, float, int | None]]  # hours after START, rate, declared interval
+
+
+def only(result: pl.DataFrame) -> dict:
+    assert result.height == 1
+    return result.row(0, named=True)
+
+
+CHANGING = [(8, 1.3e-4)] * 2 + [(4, 1.38e-4)] * 8 + [(1, 5.267e-4)] * 20
+
+
+def changing(*, told: bool) -> Leg:
+    """8 h, then 4 h, then 1 h, as a venue shortens its interval while the rate runs up."""
+    ends = np.cumsum([hours for hours, _ in CHANGING])
+    before = [(-8.0, 9e-4, 8 if told else None), (0.0, 9e-4, 8 if told else None)]
+    return before + [
+        (float(at), rate, hours if told else None)
+        for at, (hours, rate) in zip(ends, CHANGING, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_an_interval_that_changes_is_weighted_by_what_it_was_and_not_by_a_shortcut(told, joined):
+    row = only(funding.summary(joined(None, changing(told=told)), START, START + 68 * HOUR))
+    rates = np.array([rate for _, rate in CHANGING])
+    hours = np.array([hours for hours, _ in CHANGING], dtype=float)
+    shortcuts = [
+        rates.mean() * 1095,
+        (rates / hours).mean() * 8760,
+        (rates / hours[-1]).mean() * 8760,
+    ]
+    assert [round(value, 3) for value in shortcuts] == [0.434, 3.166, 3.474]
+    assert round(row["funding_apr_pct"] / 100, 3) == 1.533
+    weighted = np.average(rates / hours, weights=hours) * 8760
+    assert row["funding_apr_pct"] / 100 == pytest.approx(weighted, rel=1e-12)
+    assert (row["n"], row["n_missed"], row["n_declared_differs"]) == (30, 0, 0)
+    assert row["n_changed"] == 2
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_every_interval_of_a_changing_series_is_read_off_its_settlements(told, joined):
+    found = funding.intervals(joined(None, changing(told=told)))
+    read = found["interval_hours"].to_list()
+    assert read[1:] == [8.0, *(float(hours) for hours, _ in CHANGING)]
+    assert (read[0], found["interval_reason"][0]) == ((8.0, None) if told else (None, "too_few"))
+    assert found["interval_flag"].null_count() == found.height == 32
+    assert found.filter("changed")["interval_hours"].to_list() == [4.0, 1.0]
+
+
+def test_a_settlement_at_the_start_is_not_received_and_one_at_the_end_is(joined, every):
+    frame = joined(None, every(8, [5e-4, 1e-4, 2e-4, 7e-4]))
+    whole = funding.carry(frame, START, START + 16 * HOUR)
+    assert whole["ts"].to_list() == [START + 8 * HOUR, START + 16 * HOUR]
+    assert whole["carry_bps"].to_list() == pytest.approx([1.0, 3.0], rel=1e-14)
+    later = funding.carry(frame, START + 1, START + 16 * HOUR - 1)
+    assert later["carry_bps"].to_list() == [1.0]
+
+
+def test_the_position_receives_the_sell_rate_and_pays_the_buy_rate(joined, every):
+    frame = joined(every(8, [1e-4, 1e-4]), every(8, [3e-4, -2e-4]))
+    row = only(funding.summary(frame, START - 8 * HOUR, START + 8 * HOUR))
+    assert row["buy_carry_bps"] == pytest.approx(-2.0)
+    assert row["sell_carry_bps"] == pytest.approx(1.0)
+    assert row["carry_bps"] == pytest.approx(-1.0)
+    assert funding.carry(frame, START - 8 * HOUR, START + 8 * HOUR)[
+        "payment_bps"
+    ].to_list() == pytest.approx([2.0, -3.0])
+
+
+def test_a_spot_leg_pays_nothing_and_has_no_settlements(joined, every):
+    frame = joined(None, every(8, [1e-4, 2e-4, 3e-4]))
+    row = only(funding.summary(frame, START - 8 * HOUR, START + 16 * HOUR))
+    assert (row["buy_carry_bps"], row["n_buy"], row["buy_coverage"]) == (0.0, 0, 1.0)
+    assert math.copysign(1, row["buy_carry_bps"]) == 1
+    assert set(funding.intervals(frame)["leg"]) == {"sell"}
+    assert set(funding.differential(frame)["buy_rate_per_hour"]) == {0.0}
+
+
+def test_a_perpetual_that_settles_at_zero_is_no_spot_leg(joined, every):
+    frame = joined(every(8, [0.0, 0.0]), every(8, [1e-4, 2e-4]))
+    row = only(funding.summary(frame, START - 8 * HOUR, START + 8 * HOUR))
+    assert (row["n_buy"], row["buy_carry_bps"]) == (2, 0.0)
+
+
+def test_a_leg_of_which_nothing_is_known_leaves_the_carry_unknown(joined, every):
+    other = [(at, 1e-4, 8) for at in (800, 808)]
+    row = only(funding.summary(joined(every(8, [1e-4] * 4), other), START, START + DAY))
+    assert (row["n_buy"], row["n_sell"], row["coverage"]) == (3, 0, 0.0)
+    assert (row["carry_bps"], row["carry_reason"]) == (None, "missing_leg")
+    assert row["buy_carry_bps"] == pytest.approx(-3.0)
+    path = funding.carry(joined(every(8, [1e-4] * 4), other), START, START + DAY)
+    assert path["carry_bps"].null_count() == path.height == 3
+    assert set(path["carry_reason"]) == {"missing_leg"}
+
+
+def test_a_leg_that_settles_only_after_the_window_paid_nothing_in_it(joined, every):
+    frame = joined(None, every(24, [1e-4, 1e-4]))
+    row = only(funding.summary(frame, START + 6 * HOUR, START + 12 * HOUR))
+    assert (row["n"], row["settlements_reason"]) == (0, "empty")
+    assert (row["carry_bps"], row["coverage"], row["carry_reason"]) == (0.0, 1.0, None)
+
+
+def test_a_window_without_anything_is_empty(joined, every):
+    row = only(funding.summary(joined(every(8, [1e-4]), every(8, [1e-4])), 0, DAY))
+    assert (row["n"], row["carry_bps"], row["carry_reason"]) == (0, None, "empty")
+    assert row["buy_coverage"] == row["sell_coverage"] == 0.0
+
+
+def minutes_paid_for(leg: Leg, intervals: list[float | None], start: int, end: int) -> float:
+    """Counted minute by minute: those back from each settlement over its interval."""
+    paid = set()
+    for (at, *_), hours in zip(leg, intervals, strict=True):
+        ts = START // 60 + round(60 * at)
+        paid |= set(range(ts - round(60 * (hours or 0)), ts))
+    return len(paid & set(range(start // 60, end // 60))) / ((end - start) // 60)
+
+
+def test_carry_and_coverage_equal_a_count_by_hand(joined, read_off, some_leg):
+    rng = np.random.default_rng(3)
+    for _ in range(60):
+        buy, sell = some_leg(rng), some_leg(rng)
+        start, end = (START + HOUR * at for at in sorted(rng.choice(170, 2, replace=False)))
+        row = only(funding.summary(joined(buy, sell), int(start), int(end)))
+        inside = [
+            [rate for at, rate, _ in leg if start < START + HOUR * at <= end] for leg in (buy, sell)
+        ]
+        assert (row["n_buy"], row["n_sell"]) == (len(inside[0]), len(inside[1]))
+        coverage = [
+            minutes_paid_for(leg, read_off(leg), int(start), int(end)) for leg in (buy, sell)
+        ]
+        assert [row["buy_coverage"], row["sell_coverage"]] == pytest.approx(coverage, rel=1e-12)
+        assert row["coverage"] == min(row["buy_coverage"], row["sell_coverage"])
+        if row["carry_bps"] is not None:
+            expected = math.fsum(inside[1]) - math.fsum(inside[0])
+            assert row["carry_bps"] == pytest.approx(1e4 * expected, rel=1e-10, abs=1e-12)
+            hours = (end - start) / HOUR
+            assert row["funding_apr_pct"] == pytest.approx(
+                100 * 8760 * expected / hours, rel=1e-10, abs=1e-10
+            )
+            path = funding.carry(joined(buy, sell), int(start), int(end))
+            assert path.height == row["n"]
+            assert path["payment_bps"].sum() == pytest.approx(1e4 * expected, abs=1e-9)
+
+
+def test_missing_settlements_are_counted_inside_the_window_alone(joined, every):
+    leg = [row for row in every(1, [1e-5] * 48) if not 10 <= row[0] < 20]
+    frame = joined(None, leg)
+    for start, end, missing in [(0, 47, 10), (12, 47, 7), (0, 14, 5), (12, 15, 3), (20, 47, 0)]:
+        row = only(funding.summary(frame, START + start * HOUR, START + end * HOUR))
+        assert row["n_missed"] == missing
+        assert row["sell_coverage"] == pytest.approx(1 - missing / (end - start), rel=1e-12)
+
+
+def test_many_trajectories_give_what_each_gives_alone_in_any_order_of_rows(joined, some_leg):
+    rng = np.random.default_rng(8)
+    parts = [joined(some_leg(rng), some_leg(rng), f"t{k:02}") for k in range(20)]
+    frame = pl.concat(parts).sample(fraction=1, shuffle=True, seed=2)
+    window = START + 20 * HOUR, START + 100 * HOUR
+    for function, asked in [
+        (funding.intervals, ()),
+        (funding.differential, ()),
+        (funding.carry, window),
+        (funding.summary, window),
+    ]:
+        whole = function(frame, *asked)
+        assert whole.equals(pl.concat(function(part, *asked) for part in parts))
+        assert whole.equals(function(frame.lazy(), *asked))
+        empty = function(frame.clear(), *asked)
+        assert empty.height == 0
+        assert empty.schema == whole.schema
+
+
+def test_every_null_of_the_summary_has_a_reason(joined, every):
+    parts = [
+        joined(every(8, [1e-4] * 9), every(1, [1e-4] * 70), "whole"),
+        joined(every(8, [1e-4]), None, "spot"),
+        joined([(900, 1e-4, 8)], every(8, [1e-4] * 9), "one leg"),
+        joined([(900, 1e-4, 8)], [(900, 1e-4, 8)], "none"),
+        joined([(8, math.nan, 8)], [(8, math.inf, 8)], "no number"),
+    ]
+    result = funding.summary(pl.concat(parts), START, START + 64 * HOUR)
+    assert dict(result.select("trajectory", "carry_reason").rows()) == {
+        "whole": None,
+        "spot": "missing_leg",
+        "one leg": "missing_leg",
+        "none": "empty",
+        "no number": "empty",
+    }
+    for row in result.rows(named=True):
+        missing = False
+        for name, value in row.items():
+            if name.endswith("_reason"):
+                assert (value is not None) == missing, (row["trajectory"], name)
+                missing = False
+            else:
+                missing = missing or value is None
+
+
+def test_a_window_or_a_column_that_is_wrong_is_refused(joined, every):
+    frame = joined(None, every(8, [1e-4, 1e-4]))
+    with pytest.raises(InputError, match="a start before its end"):
+        funding.carry(frame, START, START)
+    with pytest.raises(InputError, match="no sell_rate"):
+        funding.intervals(frame.drop("sell_rate"))
+    with pytest.raises(InputError, match="buy_interval_hours is String"):
+        funding.differential(frame.with_columns(pl.col("buy_interval_hours").cast(pl.String)))
+
+
+@pytest.mark.parametrize("name", funding.__all__)
+def test_the_columns_are_those_that_the_docstring_tables(name, joined, every):
+    function = getattr(funding, name)
+    table = re.findall(
+        r"^(\w+) +(given|Int64|Float64|String|Boolean) +(none|count|fraction|percent|s|h|bps)\b",
+        inspect.getdoc(function),
+        flags=re.MULTILINE,
+    )
+    asked = (START, START + DAY) if name in {"carry", "summary"} else ()
+    result = function(joined(every(8, [1e-4] * 4), every(1, [1e-4] * 30)), *asked)
+    assert [column for column, _, _ in table] == result.columns
+    for column, dtype, _ in table:
+        assert dtype in (str(result.schema[column]), "given")
+
+
+def test_real_settlements_of_two_exchanges_agree_with_a_plain_sum(real_data):
+    rows = pl.read_parquet(real_data / "funding.parquet").filter(
+        pl.col("dataset").cast(pl.String) == "supervik",
+        pl.col("symbol").cast(pl.String).str.starts_with("BTC"),
+    )
+    start, end = 1640995200, 1704067200  # 2022 and 2023
+    legs = {
+        leg: rows.filter(pl.col("exchange").cast(pl.String) == exchange).select(
+            ts=pl.col("ts").cast(pl.Int64),
+            rate=pl.col("rate").cast(pl.Float64),
+            hours=pl.col("interval_hours").cast(pl.Float64),
+        )
+        for leg, exchange in (("buy", "BINANCE"), ("sell", "DYDX"))
+    }
+    frame = (
+        legs["buy"]
+        .join(legs["sell"], on="ts", how="full", coalesce=True, suffix="_sell")
+        .select(
+            pl.lit("BTC_USDT:BINANCE.futures:DYDX.futures").alias("trajectory"),
+            "ts",
+            buy_rate="rate",
+            sell_rate="rate_sell",
+            buy_interval_hours="hours",
+            sell_interval_hours="hours_sell",
+        )
+    )
+    row = only(funding.summary(frame, start, end))
+    carry = 0.0
+    for leg, sign, least in (("buy", -1, 2000), ("sell", 1, 16000)):
+        ts, rates = legs[leg]["ts"].to_numpy(), legs[leg]["rate"].to_numpy()
+        inside = rates[(ts > start) & (ts <= end)]
+        assert row[f"n_{leg}"] == len(inside) > least
+        assert row[f"{leg}_carry_bps"] == pytest.approx(sign * 1e4 * inside.sum(), rel=1e-10)
+        carry += sign * inside.sum()
+    assert row["carry_bps"] == pytest.approx(1e4 * carry, rel=1e-9)
+    years = (end - start) / (365 * DAY)
+    assert row["funding_apr_pct"] == pytest.approx(100 * carry / years, rel=1e-9)
+    assert row["coverage"] > 0.97
+    path = funding.carry(frame, start, end)
+    assert path["carry_bps"][-1] == pytest.approx(row["carry_bps"], rel=1e-9)
+    assert funding.intervals(frame)["interval_hours"].unique().sort().to_list() == [1.0, 8.0]

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from toolkit.errors import InputError
+from toolkit.statistics.spread import rolling_z
+
+
+def by_pandas(ts: np.ndarray, values: np.ndarray, window_s: int, least: int) -> np.ndarray:
+    indexed = pd.Series(values, index=pd.to_datetime(ts, unit="s"))
+    window = indexed.rolling(f"{window_s}s", closed="left", min_periods=least)
+    return ((indexed - window.mean()) / window.std()).to_numpy()
+
+
+@pytest.mark.parametrize("window_s", [3600, 86_400])
+def test_rolling_z_equals_pandas_on_gapped_rows(window_s, autoregressive, series):
+    rng = np.random.default_rng(3)
+    values = 30 + 5 * autoregressive(0.97, 4000, seed=2)[0]
+    values[rng.random(4000) < 0.03] = math.nan
+    present = rng.random(4000) > 0.1
+    present[1500:1800] = False
+    ts = 60 * np.arange(4000)[present]
+    scored = rolling_z(series(values[present], ts=ts), window_s=window_s)
+    expected = by_pandas(ts, values[present], window_s, window_s // 120)
+    ours = scored["rolling_z"].to_numpy()
+    assert np.array_equal(np.isnan(ours), np.isnan(expected))
+    assert np.isfinite(ours).sum() > 2000
+    np.testing.assert_allclose(ours, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_later_rows_change_no_earlier_figure(autoregressive, series):
+    frame = series(autoregressive(0.9, 1200, seed=4)[0])
+    whole = rolling_z(frame, window_s=7200)
+    for kept in (1, 2, 61, 500, 1199):
+        assert rolling_z(frame.head(kept), window_s=7200).equals(whole.head(kept))
+    # a coarser rest of the series, so that a step taken from all rows would differ
+    coarse = frame.with_columns(
+        ts=pl.when(pl.int_range(pl.len()) < 400)
+        .then("ts")
+        .otherwise(pl.col("ts") + 240 * pl.int_range(pl.len()))
+    )
+    assert rolling_z(coarse, window_s=7200).head(400).equals(whole.head(400))
+
+
+def test_neither_the_row_itself_nor_its_time_is_in_the_window(series):
+    scored = rolling_z(series([1.0, 3.0, 1000.0, 5.0]), window_s=120, min_samples=2)
+    assert scored["rolling_z"][2] == pytest.approx((1000 - 2) / math.sqrt(2))
+    assert scored["rolling_n"].to_list() == [0, 1, 2, 2]
+
+
+def test_a_window_is_of_time_and_not_of_rows(series):
+    frame = series([9.0, 9.5, 1.0, 2.0, 1.5], ts=[0, 60, 100_000, 100_060, 100_120])
+    scored = rolling_z(frame, window_s=600, min_samples=2)
+    assert scored["rolling_n"].to_list() == [0, 1, 0, 1, 2]
+    assert scored["rolling_z"][4] == 0.0
+
+
+def test_a_figure_that_cannot_be_had_says_why(series):
+    frame = series([0.1, 0.1, 0.1, 7.0, None, math.nan, 3.0])
+    scored = rolling_z(frame, window_s=180, min_samples=2)
+    assert scored["rolling_z_reason"].to_list() == [
+        *("too_few", "too_few", "degenerate", "degenerate", "empty", "empty"),
+        "too_few",
+    ]
+    assert scored["rolling_z"].null_count() == 7
+
+
+def test_a_quote_that_freezes_has_no_deviation_after_a_large_value(series):
+    """The sum of a running window keeps a trace of what has left it."""
+    scored = rolling_z(series([1e9, 1e-9, 3.3, *[0.1] * 20]), window_s=300, min_samples=5)
+    assert set(scored["rolling_z_reason"][8:]) == {"degenerate"}
+
+
+def test_rolling_z_keeps_its_digits_far_from_zero(series):
+    values = 1e6 + 1e-2 * np.random.default_rng(6).standard_normal(500)
+    scored = rolling_z(series(values), window_s=3600, min_samples=60)
+    for at in range(60, 500):
+        window = values[at - 60 : at].astype(np.longdouble)
+        expected = float((values[at] - window.mean()) / window.std(ddof=1))
+        assert scored["rolling_z"][at] == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+def test_half_of_the_window_is_needed_at_the_spacing_told(series):
+    frame = series(np.arange(100.0) % 7)
+    told = {step: rolling_z(frame, window_s=3600, step_s=step) for step in (60, 120, 3600)}
+    first = {step: one["rolling_z"].is_not_null().arg_max() for step, one in told.items()}
+    assert first == {60: 30, 120: 15, 3600: 2}
+
+
+def test_rows_keep_their_order_and_trajectories_stay_apart(autoregressive, series):
+    parts = [series(autoregressive(0.9, 200, seed=k)[0], trajectory=f"t{k}") for k in range(5)]
+    mixed = pl.concat(parts).sample(fraction=1, shuffle=True, seed=5)
+    scored = rolling_z(mixed.lazy(), window_s=1800)
+    assert scored.select(mixed.columns).equals(mixed)
+    for part in parts:
+        alone = rolling_z(part, window_s=1800)
+        assert alone.equals(scored.filter(trajectory=part["trajectory"][0]).sort("ts"))
+
+
+@pytest.mark.parametrize(
+    "options", [{"window_s": 0}, {"step_s": 0.5}, {"min_samples": 1}, {"window_s": True}]
+)
+def test_a_window_that_holds_nothing_is_refused(options, series):
+    with pytest.raises(InputError, match="a whole number from"):
+        rolling_z(series([1.0]), **options)
+
+
+def test_rolling_z_refuses_doubled_rows_and_takes_none(series):
+    with pytest.raises(InputError, match="one row per trajectory and ts"):
+        rolling_z(series([1.0, 2.0], ts=[60, 60]))
+    assert rolling_z(series([])).schema == rolling_z(series([1.0])).schema

@@ -1,0 +1,270 @@
+"""When and for how long a spread stands far from zero: time above a threshold, and episodes."""
+
+from __future__ import annotations
+
+import math
+
+import polars as pl
+
+from toolkit.errors import InputError
+from toolkit.statistics.contract import Frame, Question, Reason, first_reason
+from toolkit.statistics.definition import holding
+from toolkit.statistics.kernel import Statistic, measure, observed_chunks
+
+__all__ = ["episodes", "time_above"]
+
+_HOURS_A_SECOND = 1 / 3600
+
+
+def time_above(
+    frame: Frame,
+    start: int,
+    end: int,
+    *,
+    threshold_bps: float,
+    column: str = "spread_log_bps",
+    step_s: int | None = None,
+    max_stale_s: int | None = None,
+) -> pl.DataFrame:
+    """Which part of the observed time a spread is at or beyond a threshold, on either side of zero.
+
+    Each observation counts with the seconds that it stands (see `coverage`), and time without one
+    counts neither way. One row per trajectory, with the columns of `coverage` before these:
+
+    ==================  =======  ========  =====================================================
+    column              type     unit      says
+    ==================  =======  ========  =====================================================
+    threshold_bps       Float64  bps       as asked
+    time_above_s        Float64  s         time at which abs(x) >= threshold_bps
+    time_above_share    Float64  fraction  the same over the time observed
+    time_above_reason   String   none      empty, too_few (the step is not known)
+    ==================  =======  ========  =====================================================
+
+    Raises
+    ------
+    InputError
+        As `coverage`; ``threshold_bps`` is no number above 0; ``column`` is not in bps.
+
+    Examples
+    --------
+    Two blocks of ten minutes, an hour apart: the first counts for 12 of 22 observed minutes.
+
+    >>> ts = [60 * minute for minute in [*range(10), *range(70, 80)]]
+    >>> values = [50.0] * 10 + [5.0] * 10
+    >>> frame = pl.DataFrame({"trajectory": ["a"] * 20, "ts": ts, "spread_log_bps": values})
+    >>> row = time_above(frame, 0, 4800, threshold_bps=40).row(0, named=True)
+    >>> row["time_above_s"], round(row["time_above_share"], 3)
+    (720.0, 0.545)
+    """
+    limit = _bps("threshold_bps", threshold_bps, column)
+    question = Question(
+        "spread.time_above/1", start, end, column, step_s, max_stale_s, (("threshold_bps", limit),)
+    )
+    return measure(holding(frame, column), question, _above(limit))
+
+
+def _above(limit: float) -> Statistic:
+    def aggregate(_column: str) -> list[pl.Expr]:
+        weight = pl.col("weight_s").cast(pl.Float64)
+        known = weight.null_count() == 0
+        return [
+            pl.when(known)
+            .then(weight.filter(pl.col("value").abs() >= limit).sum())
+            .alias("time_above_s")
+        ]
+
+    def finish(_column: str) -> list[pl.Expr]:
+        time = pl.col("time_above_s")
+        return [
+            pl.lit(limit).alias("threshold_bps"),
+            time,
+            (time / pl.col("observed_s")).alias("time_above_share"),
+            first_reason({Reason.EMPTY: pl.col("n") == 0, Reason.TOO_FEW: time.is_null()}).alias(
+                "time_above_reason"
+            ),
+        ]
+
+    return Statistic(aggregate, finish)
+
+
+def _bps(name: str, value: float, column: str) -> float:
+    if not column.endswith("_bps"):
+        raise InputError("column", column, "a column in bps, e.g. spread_log_bps or spread_bps")
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not (0 < value < math.inf):
+        raise InputError(name, value, "basis points above 0")
+    return float(value)
+
+
+def episodes(
+    frame: Frame,
+    start: int,
+    end: int,
+    *,
+    enter_bps: float,
+    leave_bps: float | None = None,
+    merge_gap_s: int = 0,
+    min_duration_s: int = 0,
+    column: str = "spread_log_bps",
+    step_s: int | None = None,
+    max_stale_s: int | None = None,
+) -> pl.DataFrame:
+    """Every stretch of time at which a spread stands far from zero, on either side.
+
+    An episode begins with an observation of abs(x) >= ``enter_bps`` and ends with the first of
+    abs(x) < ``leave_bps`` (None: the same). Two that are at most ``merge_gap_s`` apart, with no gap
+    in the observations between, are one; those shorter than ``min_duration_s`` are then left out,
+    censored ones by what was observed of them. One row per episode, sorted by trajectory and start;
+    a trajectory without one has no row.
+
+    An episode that runs into a gap or the end of the window is censored on the right: it ends where
+    the last observation ceases to stand. One at the first observation after a gap, or of the
+    window, is censored on the left. A spread between the thresholds after a gap is in no episode.
+
+    ==============  =======  =====  ==============================================================
+    column          type     unit   says
+    ==============  =======  =====  ==============================================================
+    trajectory      given    none   whose
+    side            String   none   sign of the spread at the peak: positive, negative
+    start_ts        Int64    s      first observation in the episode, Unix UTC
+    end_ts          Int64    s      first one after it, or where it is censored; itself outside
+    duration_s      Int64    s      end_ts - start_ts
+    peak_bps        Float64  bps    the value furthest from zero, with its sign
+    peak_ts         Int64    s      when that was first, Unix UTC
+    area_bps_h      Float64  bps h  abs(x) times the hours that each observation stands, summed
+    censored_left   Boolean  none   it may have begun earlier
+    censored_right  Boolean  none   it may have lasted longer
+    n               Int64    count  observations in the episode
+    coverage        Float64  ratio  observed part of the window, of this trajectory
+    window_start    Int64    s      as asked, Unix UTC
+    window_end      Int64    s      as asked, Unix UTC, itself outside
+    method          String   none   what computed the row, with its version
+    params_hash     String   none   the same where the same was asked of any window
+    ==============  =======  =====  ==============================================================
+
+    A single observation without ``step_s`` stands for no known time: such an episode has a duration
+    of 0 and a coverage of 0.
+
+    Raises
+    ------
+    InputError
+        As `coverage`; a threshold is no number above 0, or ``leave_bps`` is above ``enter_bps``;
+        a time is no whole number of seconds from 0; ``column`` is not in bps.
+
+    Examples
+    --------
+    >>> values = [1.0, 30.0, 60.0, 25.0, 5.0, 0.0, -40.0]
+    >>> frame = pl.DataFrame(
+    ...     {
+    ...         "trajectory": ["a"] * 7,
+    ...         "ts": [60 * k for k in range(7)],
+    ...         "spread_log_bps": values,
+    ...     }
+    ... )
+    >>> found = episodes(frame, 0, 420, enter_bps=30, leave_bps=20)
+    >>> found.select("side", "start_ts", "duration_s", "peak_bps", "censored_right").rows()
+    [('positive', 60, 180, 60.0, False), ('negative', 360, 60, -40.0, True)]
+    """
+    enter = _bps("enter_bps", enter_bps, column)
+    leave = enter if leave_bps is None else _bps("leave_bps", leave_bps, column)
+    if leave > enter:
+        raise InputError("leave_bps", leave_bps, f"at most enter_bps, {enter:g}")
+    for name, value in (("merge_gap_s", merge_gap_s), ("min_duration_s", min_duration_s)):
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise InputError(name, value, "a whole number of seconds, at least 0")
+    options = {
+        "enter_bps": enter,
+        "leave_bps": leave,
+        "merge_gap_s": merge_gap_s,
+        "min_duration_s": min_duration_s,
+    }
+    question = Question(
+        "spread.episodes/1", start, end, column, step_s, max_stale_s, tuple(options.items())
+    )
+    found = [
+        part.join(_found(rows, enter, leave, merge_gap_s).collect(engine="in-memory"), on="number")
+        for part, rows in observed_chunks(holding(frame, column), question)
+    ]
+    rows = pl.concat(found).filter(pl.col("duration_s") >= min_duration_s)
+    # a column, as polars divides one by a single number through its rounded reciprocal
+    window_s = pl.Series("window_s", [end - start] * rows.height, dtype=pl.Int64)
+    return rows.with_columns(window_s).sort("trajectory", "start_ts").select(*_columns(question))
+
+
+def _found(rows: pl.LazyFrame, enter: float, leave: float, merge_gap_s: int) -> pl.LazyFrame:
+    """The episodes of one chunk of observations, by number."""
+    size, number, ts = pl.col("value").abs(), pl.col("number"), pl.col("ts")
+    first, above, inside = pl.col("first"), pl.col("above"), pl.col("inside")
+    begins_segment = ((number != number.shift(1)) | pl.col("gap").shift(1)).fill_null(value=True)
+    state = (
+        pl.when(size >= enter)
+        .then(statement=True)
+        .when((size < leave) | first)
+        .then(statement=False)
+        .forward_fill()
+    )
+    told = (
+        rows.with_columns(
+            begins_segment.alias("first"),
+            pl.col("weight_s").sum().over("number").alias("observed_s"),
+        )
+        .with_columns(state.alias("above"), first.cum_sum().alias("segment"))
+        .with_columns((first | (above != above.shift(1))).cum_sum().alias("run"))
+    )
+    return (
+        told.join(_bridges(told, merge_gap_s), on="run", how="left", maintain_order="left")
+        .with_columns((above | pl.col("bridge")).alias("inside"))
+        .with_columns((inside & (first | ~inside.shift(1))).cum_sum().alias("episode"))
+        .filter(inside)
+        .group_by("episode", maintain_order=True)
+        .agg(
+            number.first(),
+            ts.first().alias("start_ts"),
+            ts.last().alias("last_ts"),
+            pl.col("value").get(size.arg_max()).alias("peak_bps"),
+            ts.get(size.arg_max()).alias("peak_ts"),
+            ((size * pl.col("weight_s").fill_null(0)).sum() * _HOURS_A_SECOND).alias("area_bps_h"),
+            first.first().alias("censored_left"),
+            pl.col("gap").last().fill_null(value=True).alias("censored_right"),
+            pl.col("until_next_s").last(),
+            pl.col("weight_s").last().fill_null(0),
+            pl.len().cast(pl.Int64).alias("n"),
+            pl.col("observed_s").first(),
+        )
+        .with_columns(
+            (
+                pl.col("last_ts")
+                + pl.when("censored_right").then("weight_s").otherwise("until_next_s")
+            ).alias("end_ts")
+        )
+        .with_columns((pl.col("end_ts") - pl.col("start_ts")).alias("duration_s"))
+    )
+
+
+def _bridges(told: pl.LazyFrame, merge_gap_s: int) -> pl.LazyFrame:
+    """Which runs below lie between two above, in one segment, and are short enough to pass over."""
+    segment, begins = pl.col("segment"), pl.col("begins")
+    between = (segment == segment.shift(1)) & (segment == segment.shift(-1))
+    short = begins.shift(-1) - begins <= merge_gap_s
+    return (
+        told.group_by("run", maintain_order=True)
+        .agg(segment.first(), pl.col("above").first(), pl.col("ts").first().alias("begins"))
+        .select("run", (~pl.col("above") & between & short).fill_null(value=False).alias("bridge"))
+    )
+
+
+def _columns(question: Question) -> list[pl.Expr]:
+    return [
+        pl.col("trajectory"),
+        pl.when(pl.col("peak_bps") > 0)
+        .then(pl.lit("positive"))
+        .otherwise(pl.lit("negative"))
+        .alias("side"),
+        pl.col("start_ts", "end_ts", "duration_s", "peak_bps", "peak_ts", "area_bps_h"),
+        pl.col("censored_left", "censored_right", "n"),
+        (pl.col("observed_s") / pl.col("window_s")).alias("coverage"),
+        pl.lit(question.start, pl.Int64).alias("window_start"),
+        pl.lit(question.end, pl.Int64).alias("window_end"),
+        pl.lit(question.method).alias("method"),
+        pl.lit(question.params_hash).alias("params_hash"),
+    ]

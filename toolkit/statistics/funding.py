@@ -1,0 +1,307 @@
+"""What funding pays a position that is long the buy leg and short the sell leg.
+
+A funding rate is a fraction per its interval, positive where longs pay shorts; so the position
+receives the sell leg's rate and pays the buy leg's. A spot leg pays and receives nothing.
+
+Every function reads one row per settlement of either leg:
+
+===================  =======  ========  ========================================================
+column               type     unit      says
+===================  =======  ========  ========================================================
+trajectory           given    none      String or integer
+ts                   Int64    s         the settlement, Unix UTC
+buy_rate             Float64  fraction  settled at ts for the interval before it; null where that
+                                        leg does not settle then
+sell_rate            Float64  fraction  likewise
+buy_interval_hours   number   h         as the service declares it, null where it does not
+sell_interval_hours  number   h         likewise
+===================  =======  ========  ========================================================
+
+- Rows may come in any order; a LazyFrame is collected. Times are rounded to the whole minute, as
+  venues stamp a settlement some seconds late. Two rows of a trajectory at one time are refused, and
+  so are two settlements of one leg in one minute.
+- A rate that is null, NaN or infinite is no settlement.
+- A leg whose rates are all 0 and which never declares an interval is a spot leg.
+- Rates are settled ones. A differential as the service sent it is not read.
+- Notional is constant: what a settlement pays is not scaled by the price at that time.
+- Windows here are ``(start, end]``: the position is opened at ``start`` and closed at ``end``, so
+  that a settlement at ``start`` is not received, and one at ``end`` is.
+
+They raise `InputError` where a column is missing or of another type, a key is null, a row is
+doubled, an interval is not above 0, or the window is empty.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from toolkit.statistics.contract import Frame, Question, Reason
+from toolkit.statistics.receipts import BPS, inside, receipts
+from toolkit.statistics.settlements import HOURS_A_YEAR, LEGS, settlements
+
+__all__ = ["carry", "differential", "intervals", "summary"]
+
+_STALE_INTERVALS = 2
+
+
+def intervals(frame: Frame) -> pl.DataFrame:
+    """Every settlement of every leg with the interval it accrued over; spot legs have none.
+
+    The interval is read off the settlements, as venues change it at will: it is the time since the
+    one before, where that is within a tenth of the declared interval or of 1, 2, 4, 8 or 24 h, and
+    either as declared or the same at a neighbouring settlement. Otherwise (a settlement is missing,
+    or it is the first) it is the declared one, and where none is declared the one last seen. That
+    looks one settlement ahead, so that the interval of the newest may yet change.
+
+    ===============  =======  ========  ========================================================
+    column           type     unit      says
+    ===============  =======  ========  ========================================================
+    trajectory       given    none      whose
+    leg              String   none      buy or sell
+    ts               Int64    s         the settlement, Unix UTC, to the minute
+    rate             Float64  fraction  settled at ts
+    declared_hours   Float64  h         as given, null where not declared
+    elapsed_hours    Float64  h         since the leg's settlement before
+    missed           Int64    count     settlements that are missing between the two
+    elapsed_reason   String   none      too_few (none before, or the interval is not known)
+    interval_hours   Float64  h         what the rate accrued over
+    rate_per_hour    Float64  fraction  rate / interval_hours
+    funding_apr_pct  Float64  percent   a year of 8760 h at that rate, simple
+    interval_reason  String   none      too_few (neither declared nor shown by settlements so far)
+    changed          Boolean  none      the interval is not that of the settlement before
+    interval_flag    String   none      declared_differs, missed, early (settled before the interval
+                                        was over); the first that holds, null for none
+    ===============  =======  ========  ========================================================
+
+    Examples
+    --------
+    >>> hours = [0, 8, 16, 20, 24, 25, 26, 28]
+    >>> frame = pl.DataFrame(
+    ...     {
+    ...         "trajectory": ["a"] * 8,
+    ...         "ts": [3600 * hour for hour in hours],
+    ...         "buy_rate": [0.0] * 8,
+    ...         "sell_rate": [1e-4] * 8,
+    ...         "buy_interval_hours": [None] * 8,
+    ...         "sell_interval_hours": [8, 8, 8, 4, 4, 1, 1, 1],
+    ...     }
+    ... )
+    >>> found = intervals(frame)
+    >>> found["interval_hours"].to_list()
+    [8.0, 8.0, 8.0, 4.0, 4.0, 1.0, 1.0, 1.0]
+    >>> found.row(-1, named=True)["interval_flag"], found["changed"].sum()
+    ('missed', 2)
+    """
+    return settlements(frame).rows
+
+
+def differential(frame: Frame) -> pl.DataFrame:
+    """The rates in force on both legs and their difference, as steps.
+
+    A row stands from its ts until the next row of its trajectory. A rate is in force from its
+    settlement until the leg's next one, at most two of its own intervals; where it runs out there
+    is a row of its own, so that the last row of a trajectory says that nothing stands any more.
+
+    =======================  =======  ========  ================================================
+    column                   type     unit      says
+    =======================  =======  ========  ================================================
+    trajectory               given    none      whose
+    ts                       Int64    s         from when, Unix UTC
+    buy_rate_per_hour        Float64  fraction  in force on the buy leg; 0 for spot
+    sell_rate_per_hour       Float64  fraction  in force on the sell leg; 0 for spot
+    differential_per_hour    Float64  fraction  sell - buy: what long buy, short sell receives
+    differential_apr_pct     Float64  percent   a year of 8760 h at that, simple
+    differential_reason      String   none      missing_leg (a leg has no rate in force), too_few
+                                                (a rate's interval is not known)
+    =======================  =======  ========  ================================================
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame(
+    ...     {
+    ...         "trajectory": ["a"] * 3,
+    ...         "ts": [0, 3600, 7200],
+    ...         "buy_rate": [1e-5, 2e-5, None],
+    ...         "sell_rate": [8e-5, None, None],
+    ...         "buy_interval_hours": [1, 1, 1],
+    ...         "sell_interval_hours": [8, 8, 8],
+    ...     }
+    ... )
+    >>> steps = differential(frame).select("ts", "differential_per_hour", "differential_reason")
+    >>> steps.rows()
+    [(0, 0.0, None), (3600, -1e-05, None), (10800, None, 'missing_leg'),
+     (57600, None, 'missing_leg')]
+    """
+    found = settlements(frame)
+    steps = {leg: _steps(found.rows.filter(leg=leg)) for leg in LEGS}
+    times = pl.concat(step.select("trajectory", "ts") for step in steps.values())
+    rows = times.unique().sort("trajectory", "ts").join(found.trajectories, on="trajectory")
+    rows = rows.sort("trajectory", "ts")
+    for leg, step in steps.items():
+        in_force = step.rename({"rate_per_hour": f"{leg}_rate_per_hour", "reason": f"{leg}_reason"})
+        rows = rows.join_asof(in_force, on="ts", by="trajectory", check_sortedness=False)
+        rows = rows.with_columns(
+            pl.when(f"{leg}_spot")
+            .then(0.0)
+            .otherwise(f"{leg}_rate_per_hour")
+            .alias(in_force.columns[2])
+        )
+    difference = pl.col("sell_rate_per_hour") - pl.col("buy_rate_per_hour")
+    reasons = pl.coalesce("buy_reason", "sell_reason", pl.lit(Reason.MISSING_LEG.value))
+    return rows.select(
+        "trajectory",
+        "ts",
+        "buy_rate_per_hour",
+        "sell_rate_per_hour",
+        difference.alias("differential_per_hour"),
+        (100 * HOURS_A_YEAR * difference).alias("differential_apr_pct"),
+        pl.when(difference.is_null()).then(reasons).alias("differential_reason"),
+    )
+
+
+def _steps(rows: pl.DataFrame) -> pl.DataFrame:
+    """When a leg's rate in force changes, its running out among that: trajectory, ts, rate."""
+    stands_s = (_STALE_INTERVALS * 3600 * pl.col("interval_hours")).round().cast(pl.Int64)
+    until = pl.col("ts").shift(-1).over("trajectory")
+    out = rows.select("trajectory", ts=pl.col("ts") + stands_s, until=until).filter(
+        (pl.col("ts") < pl.col("until")) | pl.col("until").is_null(), pl.col("ts").is_not_null()
+    )
+    return pl.concat(
+        [
+            rows.select(
+                "trajectory", "ts", "rate_per_hour", pl.col("interval_reason").alias("reason")
+            ),
+            out.select(
+                "trajectory",
+                "ts",
+                pl.lit(None, pl.Float64).alias("rate_per_hour"),
+                pl.lit(Reason.MISSING_LEG.value).alias("reason"),
+            ),
+        ]
+    ).sort("ts")
+
+
+def carry(frame: Frame, start: int, end: int) -> pl.DataFrame:
+    """What the position has received after each settlement in ``(start, end]``.
+
+    One row per time at which a leg settles. A settlement pays its whole rate to whoever holds the
+    position at that time, and nothing is accrued between settlements. What a missing settlement
+    paid is not in the sum: see ``n_missed`` and ``coverage`` of `summary`.
+
+    ============  =======  ====  ===============================================================
+    column        type     unit  says
+    ============  =======  ====  ===============================================================
+    trajectory    given    none  whose
+    ts            Int64    s     the settlement, Unix UTC, to the minute
+    payment_bps   Float64  bps   received then, of the notional of one leg; negative where paid
+    carry_bps     Float64  bps   received since start
+    carry_reason  String   none  missing_leg (of one leg nothing is known in the window)
+    window_start  Int64    s     as asked, Unix UTC, itself outside
+    window_end    Int64    s     as asked, Unix UTC, itself inside
+    method        String   none  what computed the row, with its version
+    params_hash   String   none  the same where the same was asked of any window
+    ============  =======  ====  ===============================================================
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame(
+    ...     {
+    ...         "trajectory": ["a"] * 3,
+    ...         "ts": [0, 28800, 57600],
+    ...         "buy_rate": [0.0] * 3,
+    ...         "sell_rate": [5e-4, 1e-4, 2e-4],
+    ...         "buy_interval_hours": [None] * 3,
+    ...         "sell_interval_hours": [8] * 3,
+    ...     }
+    ... )
+    >>> carry(frame, 0, 57600).select("ts", "payment_bps", "carry_bps").rows()
+    [(28800, 1.0, 1.0), (57600, 2.0, 3.0)]
+    """
+    question = Question("funding.carry/1", start, end)
+    found = settlements(frame)
+    signed = pl.when(pl.col("leg") == "sell").then(pl.col("rate")).otherwise(-pl.col("rate"))
+    known = pl.col("carry_reason").is_null()
+    return (
+        found.rows.filter(inside(question))
+        .group_by("trajectory", "ts", maintain_order=True)
+        .agg((BPS * signed).sum().alias("payment_bps"))
+        .sort("trajectory", "ts")
+        .join(receipts(found, question), on="trajectory", how="left", maintain_order="left")
+        .select(
+            "trajectory",
+            "ts",
+            pl.when(known).then("payment_bps"),
+            pl.when(known)
+            .then(pl.col("payment_bps").cum_sum().over("trajectory"))
+            .alias("carry_bps"),
+            "carry_reason",
+            *_asked(question),
+        )
+    )
+
+
+def summary(frame: Frame, start: int, end: int) -> pl.DataFrame:
+    """What the position received over ``(start, end]``, and as a rate of a year.
+
+    One row per trajectory of the frame, sorted. A part of the window is covered on a leg where a
+    settlement of the frame, inside the window or after it, paid for it: the time from a settlement
+    back over its interval. Intervals are those of `intervals` over the whole frame.
+
+    ======================  =======  ========  ==================================================
+    column                  type     unit      says
+    ======================  =======  ========  ==================================================
+    trajectory              given    none      whose
+    n                       Int64    count     times at which a leg settled in the window
+    n_buy                   Int64    count     settlements of the buy leg; 0 for spot
+    n_sell                  Int64    count     settlements of the sell leg; 0 for spot
+    n_missed                Int64    count     settlements of both that are missing between others
+    n_changed               Int64    count     changes of interval, both legs
+    n_declared_differs      Int64    count     settlements whose interval is not the declared one
+    buy_coverage            Float64  fraction  part of the window that is covered; 1 for spot
+    sell_coverage           Float64  fraction  likewise
+    coverage                Float64  fraction  the smaller of the two
+    t_first                 Int64    s         first settlement in the window, Unix UTC
+    t_last                  Int64    s         last settlement in the window, Unix UTC
+    settlements_reason      String   none      empty (n = 0)
+    buy_carry_bps           Float64  bps       received on the buy leg: minus its rates
+    sell_carry_bps          Float64  bps       received on the sell leg: its rates
+    carry_bps               Float64  bps       received on both, of the notional of one leg
+    funding_apr_pct         Float64  percent   carry over the hours of the window, times 8760 h: the
+                                               mean hourly rate, each weighted by its interval
+    carry_reason            String   none      empty (nothing is known in the window), missing_leg
+    window_start            Int64    s         as asked, Unix UTC, itself outside
+    window_end              Int64    s         as asked, Unix UTC, itself inside
+    method                  String   none      what computed the row, with its version
+    params_hash             String   none      the same where the same was asked of any window
+    ======================  =======  ========  ==================================================
+
+    Examples
+    --------
+    A day at 3 bps per 8 h, against a spot leg.
+
+    >>> frame = pl.DataFrame(
+    ...     {
+    ...         "trajectory": ["BTC_USDT:BINANCE.spot:BINANCE.futures"] * 3,
+    ...         "ts": [28800, 57600, 86400],
+    ...         "buy_rate": [0.0] * 3,
+    ...         "sell_rate": [3e-4] * 3,
+    ...         "buy_interval_hours": [None] * 3,
+    ...         "sell_interval_hours": [8] * 3,
+    ...     }
+    ... )
+    >>> row = summary(frame, 0, 86400).row(0, named=True)
+    >>> row["n"], row["coverage"], round(row["carry_bps"], 9), round(row["funding_apr_pct"], 9)
+    (3, 1.0, 9.0, 32.85)
+    """
+    question = Question("funding.summary/1", start, end)
+    figures = receipts(settlements(frame), question)
+    return figures.with_columns(*_asked(question))
+
+
+def _asked(question: Question) -> list[pl.Expr]:
+    return [
+        pl.lit(question.start, pl.Int64).alias("window_start"),
+        pl.lit(question.end, pl.Int64).alias("window_end"),
+        pl.lit(question.method).alias("method"),
+        pl.lit(question.params_hash).alias("params_hash"),
+    ]

@@ -1,0 +1,150 @@
+"""How far each value of a spread is from what it usually is, row by row."""
+
+from __future__ import annotations
+
+import math
+
+import polars as pl
+
+from toolkit.errors import InputError
+from toolkit.statistics.contract import Frame, Reason, checked_columns, first_reason
+from toolkit.statistics.definition import holding
+from toolkit.statistics.estimators import deviation_scale
+from toolkit.statistics.kernel import checked_keys, observed
+
+__all__ = ["rolling_z", "z_scores"]
+
+
+def rolling_z(
+    frame: Frame,
+    *,
+    window_s: int = 86_400,
+    step_s: int = 60,
+    min_samples: int | None = None,
+    column: str = "spread_log_bps",
+) -> pl.DataFrame:
+    """Every row of the frame, in the order given, with its distance from the window before it.
+
+    The window of a row at t is ``[t - window_s, t)`` of its trajectory: neither the row itself nor
+    a later one is in it, so that the figure could have been known at t, and rows that come later
+    change nothing. ``min_samples`` None asks for half of the observations that the window holds
+    at one every ``step_s``. A LazyFrame is collected.
+
+    ================  =======  =====  ============================================================
+    column            type     unit   says
+    ================  =======  =====  ============================================================
+    rolling_n         Int64    count  observations in the window
+    rolling_z         Float64  none   (x - mean) / standard deviation (ddof 1) of the window
+    rolling_z_reason  String   none   empty (no value in the row), too_few (below min_samples),
+                                      degenerate (the window does not vary)
+    ================  =======  =====  ============================================================
+
+    Raises
+    ------
+    InputError
+        As `coverage`; ``window_s`` or ``step_s`` is no whole number from 1, or ``min_samples`` none
+        from 2.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame(
+    ...     {
+    ...         "trajectory": ["a"] * 4,
+    ...         "ts": [0, 60, 120, 180],
+    ...         "spread_log_bps": [1.0, 3.0, 4.0, None],
+    ...     }
+    ... )
+    >>> scored = rolling_z(frame, window_s=120, min_samples=2)
+    >>> scored.select("rolling_n", pl.col("rolling_z").round(3), "rolling_z_reason").rows()
+    [(0, None, 'too_few'), (1, None, 'too_few'), (2, 1.414, None), (2, None, 'empty')]
+    """
+    given = {"window_s": (window_s, 1), "step_s": (step_s, 1), "min_samples": (min_samples, 2)}
+    for name, (asked, least) in given.items():
+        if name == "min_samples" and asked is None:
+            continue
+        if not isinstance(asked, int) or isinstance(asked, bool) or asked < least:
+            raise InputError(name, asked, f"a whole number from {least}")
+    least_n = max(2, math.ceil(window_s / step_s / 2)) if min_samples is None else min_samples
+    frame = holding(frame, column)
+    checked_columns(frame, column)
+    rows = frame.lazy().collect(engine="in-memory")
+    checked_keys(rows)
+    value = observed(column)
+    size = f"{window_s}i"
+    figures = {
+        "n": value.is_not_null()
+        .cast(pl.Int64)
+        .rolling_sum_by("ts", size, min_samples=0, closed="left"),
+        "mean": value.rolling_mean_by("ts", size, closed="left"),
+        "std": value.rolling_std_by("ts", size, min_samples=2, closed="left"),
+    }
+    scored = rows.select(
+        value.alias("value"),
+        *(figure.over("trajectory").alias(name) for name, figure in figures.items()),
+    )
+    reason = first_reason(
+        {
+            Reason.EMPTY: pl.col("value").is_null(),
+            Reason.TOO_FEW: pl.col("n") < least_n,
+            Reason.DEGENERATE: pl.col("std") == 0,
+        }
+    )
+    z = (pl.col("value") - pl.col("mean")) / pl.col("std")
+    return pl.concat(
+        [
+            rows,
+            scored.select(
+                pl.col("n").alias("rolling_n"),
+                pl.when(reason.is_null()).then(z).alias("rolling_z"),
+                reason.alias("rolling_z_reason"),
+            ),
+        ],
+        how="horizontal",
+    )
+
+
+def z_scores(frame: Frame, *, column: str = "spread_log_bps") -> pl.DataFrame:
+    """Every row of the frame, in the order given, with its distance from the median.
+
+    The scale is that of all rows of the same trajectory in the frame, later ones included: a
+    description of the past, which could not have been known then. A LazyFrame is collected.
+
+    ==================  =======  ====  ==========================================================
+    column              type     unit  says
+    ==================  =======  ====  ==========================================================
+    z_robust_insample   Float64  none  (x - median) / mad, both as in `robust`
+    z_reason            String   none  empty (no value in the row), degenerate (mad = 0)
+    ==================  =======  ====  ==========================================================
+
+    Raises
+    ------
+    InputError
+        As `coverage`; the whole frame is the window.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame(
+    ...     {
+    ...         "trajectory": ["a"] * 5,
+    ...         "ts": [0, 60, 120, 180, 240],
+    ...         "spread_log_bps": [1.0, 2.0, 3.0, 4.0, None],
+    ...     }
+    ... )
+    >>> z_scores(frame)["z_robust_insample"].round(3).to_list()
+    [-1.012, -0.337, 0.337, 1.012, None]
+    """
+    frame = holding(frame, column)
+    checked_columns(frame, column)
+    rows = frame.lazy().collect(engine="in-memory")
+    checked_keys(rows)
+    value = observed(column)
+    scale = deviation_scale(value).over("trajectory")
+    reason = first_reason({Reason.EMPTY: value.is_null(), Reason.DEGENERATE: scale == 0})
+    z = (value - value.median().over("trajectory")) / scale
+    return (
+        rows.lazy()
+        .with_columns(
+            pl.when(reason.is_null()).then(z).alias("z_robust_insample"), reason.alias("z_reason")
+        )
+        .collect(engine="in-memory")
+    )

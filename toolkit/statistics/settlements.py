@@ -1,0 +1,166 @@
+"""What each leg settled, and over which interval a settled rate accrued."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from toolkit.errors import InputError
+from toolkit.statistics.contract import Frame, Reason, checked_types, first_reason
+from toolkit.statistics.kernel import checked_keys, observed
+
+__all__ = ["HOURS_A_YEAR", "LEGS", "Settlements", "settlements"]
+
+HOURS_A_YEAR = 8760
+"""365 days of 24 hours: a simple annual rate, never 252 days."""
+
+LEGS = ("buy", "sell")
+
+_GRID_HOURS = (1, 2, 4, 8, 24)
+_TOLERANCE = 0.1
+_MINUTE_S = 60
+_LEG = ["trajectory", "leg"]
+_TYPES = {
+    "trajectory": "String or integer",
+    "ts": "Int64",
+    "buy_rate": "Float64",
+    "sell_rate": "Float64",
+    "buy_interval_hours": "number or null",
+    "sell_interval_hours": "number or null",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settlements:
+    """One row per settlement of a leg, and which trajectories there are.
+
+    ``trajectories`` has one row per trajectory of the frame, sorted, with ``buy_spot`` and
+    ``sell_spot``: whether that leg is a spot leg, which settles nothing and owes nothing. ``rows``
+    is sorted by trajectory, leg and time.
+    """
+
+    trajectories: pl.DataFrame
+    rows: pl.DataFrame
+
+
+def settlements(frame: Frame) -> Settlements:
+    """Every settlement of a funding frame, leg by leg, with the interval that it paid for.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame(
+    ...     {
+    ...         "trajectory": ["a", "a"],
+    ...         "ts": [0, 28800],
+    ...         "buy_rate": [0.0, 0.0],
+    ...         "sell_rate": [1e-4, 2e-4],
+    ...         "buy_interval_hours": [None, None],
+    ...         "sell_interval_hours": [8, 8],
+    ...     }
+    ... )
+    >>> found = settlements(frame)
+    >>> found.trajectories.row(0), found.rows.select("leg", "rate", "interval_hours").rows()
+    (('a', True, False), [('sell', 0.0001, 8.0), ('sell', 0.0002, 8.0)])
+    """
+    checked_types(frame, _TYPES)
+    rows = frame.lazy().select(list(_TYPES)).collect(engine="in-memory")
+    checked_keys(rows)
+    minute = (pl.col("ts") + _MINUTE_S // 2) // _MINUTE_S * _MINUTE_S
+    legs = {
+        leg: rows.select(
+            "trajectory",
+            minute.alias("ts"),
+            observed(f"{leg}_rate").alias("rate"),
+            pl.col(f"{leg}_interval_hours").cast(pl.Float64).alias("declared_hours"),
+        )
+        for leg in LEGS
+    }
+    trajectories = rows.select(pl.col("trajectory").unique().sort())
+    for leg, told in legs.items():
+        _check_hours(leg, told)
+        checked_keys(told.filter(pl.col("rate").is_not_null()))
+        kinds = told.group_by("trajectory").agg(_is_spot().alias(f"{leg}_spot"))
+        trajectories = trajectories.join(kinds, on="trajectory", maintain_order="left")
+    paid = pl.concat(
+        told.join(trajectories.filter(~pl.col(f"{leg}_spot")), on="trajectory", how="semi")
+        .filter(pl.col("rate").is_not_null())
+        .select("trajectory", pl.lit(leg).alias("leg"), "ts", "rate", "declared_hours")
+        for leg, told in legs.items()
+    )
+    return Settlements(trajectories, _with_intervals(paid.sort(*_LEG, "ts")))
+
+
+def _check_hours(leg: str, told: pl.DataFrame) -> None:
+    hours = pl.col("declared_hours")
+    wrong = told.filter(~(hours.is_finite() & (hours > 0)))["declared_hours"]
+    if wrong.len():
+        raise InputError(f"{leg}_interval_hours", wrong[0], "hours above 0, or null")
+
+
+def _is_spot() -> pl.Expr:
+    """A leg that says of every row: rate 0, and no interval."""
+    rate = pl.col("rate")
+    some_all_zero = (rate.count() > 0) & (rate.fill_null(0) == 0).all()
+    return some_all_zero & pl.col("declared_hours").is_null().all()
+
+
+def _with_intervals(paid: pl.DataFrame) -> pl.DataFrame:
+    elapsed, declared = pl.col("elapsed_hours"), pl.col("declared_hours")
+    shown, interval = pl.col("shown_hours"), pl.col("interval_hours")
+    neighbours = pl.any_horizontal(shown == shown.shift(1), shown == shown.shift(-1)).over(_LEG)
+    accepted = pl.when((shown == declared) | neighbours).then(shown)
+    return (
+        paid.lazy()
+        .with_columns(
+            ((pl.col("ts") - pl.col("ts").shift(1)).over(_LEG) / 3600).alias("elapsed_hours")
+        )
+        .with_columns(_shown(elapsed, declared).alias("shown_hours"))
+        .with_columns(accepted.alias("accepted_hours"))
+        .with_columns(
+            pl.coalesce(
+                "accepted_hours", declared, pl.col("accepted_hours").forward_fill().over(_LEG)
+            ).alias("interval_hours")
+        )
+        .with_columns(
+            ((elapsed / interval).round().cast(pl.Int64) - 1).clip(lower_bound=0).alias("missed"),
+            (interval != interval.shift(1)).over(_LEG).fill_null(value=False).alias("changed"),
+            (pl.col("rate") / interval).alias("rate_per_hour"),
+        )
+        .select(
+            *_LEG,
+            "ts",
+            "rate",
+            "declared_hours",
+            "elapsed_hours",
+            "missed",
+            first_reason({Reason.TOO_FEW: pl.col("missed").is_null()}).alias("elapsed_reason"),
+            "interval_hours",
+            "rate_per_hour",
+            (100 * HOURS_A_YEAR * pl.col("rate_per_hour")).alias("funding_apr_pct"),
+            first_reason({Reason.TOO_FEW: interval.is_null()}).alias("interval_reason"),
+            "changed",
+            _flag().alias("interval_flag"),
+        )
+        .collect(engine="in-memory")
+    )
+
+
+def _shown(elapsed: pl.Expr, declared: pl.Expr) -> pl.Expr:
+    """The interval that the time since the last settlement shows, null where it shows none."""
+
+    def near(hours: pl.Expr) -> pl.Expr:
+        return (elapsed - hours).abs() <= _TOLERANCE * hours
+
+    candidates = [declared, *(pl.lit(hours, pl.Float64) for hours in _GRID_HOURS)]
+    return pl.coalesce(pl.when(near(hours)).then(hours) for hours in candidates)
+
+
+def _flag() -> pl.Expr:
+    elapsed, interval = pl.col("elapsed_hours"), pl.col("interval_hours")
+    flags = {
+        "declared_differs": interval != pl.col("declared_hours"),
+        "missed": pl.col("missed") > 0,
+        "early": elapsed < (1 - _TOLERANCE) * interval,
+    }
+    return pl.coalesce(pl.when(held).then(pl.lit(name)) for name, held in flags.items())
