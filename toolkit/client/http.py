@@ -5,9 +5,11 @@ The one module that imports httpx, so that the choice of library stays cheap to 
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
+from dataclasses import replace
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -16,7 +18,8 @@ import polars as pl
 
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
-from toolkit.market import Trajectory
+from toolkit.market import EventFamily, Trajectory
+from toolkit.wire.events import EventPage, event_pages
 from toolkit.wire.exchange import (
     Answer,
     Failure,
@@ -77,17 +80,21 @@ class Client:
     ) -> None:
         self.base_url = base_address(base_url)
         self.retries = retries or RetryPolicy()
-        self._key = _checked_key(api_key)
+        key = _checked_key(api_key)
+        self._key_pattern = _written(key)
         self._sleep = sleep
         self._profile: Profile | None = None
         self._discovery = threading.Lock()
         self._served_at: int | None = None
-        self._http = httpx.Client(
-            base_url=self.base_url,
-            headers={"Authorization": f"Bearer {self._key}", "Accept": "application/json"},
-            timeout=httpx.Timeout(timeout_s, connect=min(timeout_s, 10.0)),
-            limits=httpx.Limits(max_keepalive_connections=32, keepalive_expiry=30.0),
-        )
+        try:
+            self._http = httpx.Client(
+                base_url=self.base_url,
+                headers={"Authorization": f"Bearer {key}", "Accept": "application/json"},
+                timeout=httpx.Timeout(timeout_s, connect=min(timeout_s, 10.0)),
+                limits=httpx.Limits(max_keepalive_connections=32, keepalive_expiry=30.0),
+            )
+        except httpx.InvalidURL as error:
+            raise InputError("base_url", base_url, "the address of a host") from error
 
     def __repr__(self) -> str:
         return f"Client({self.base_url!r})"
@@ -109,16 +116,25 @@ class Client:
 
     @property
     def served_at(self) -> int:
-        """The service's clock (Unix seconds) at its last answer, the local one if it has none."""
+        """The service's clock (Unix seconds) at its last answer, the local one if it has none.
+
+        Asks `/schemas` where nothing was asked yet.
+        """
+        if self._profile is None:
+            self.profile  # noqa: B018 - its answer carries the clock
         return self._served_at if self._served_at is not None else int(time.time())
 
     @property
     def profile(self) -> Profile:
-        """How this service speaks; asks `/schemas` once, at first use."""
+        """How this service speaks; asks `/schemas` once, at first use.
+
+        A first contact gives up sooner than a load that is under way: the address may be wrong.
+        """
         with self._discovery:
             if self._profile is None:
                 request = Request.get(BUILT_IN.schemas_path, {})
-                answer = self._finish(with_retries(request, self.retries))
+                patience = replace(self.retries, attempts=min(3, self.retries.attempts))
+                answer = self._finish(with_retries(request, patience))
                 self._profile = with_schemas(BUILT_IN, answer.body)
             return self._profile
 
@@ -130,6 +146,10 @@ class Client:
         """The pages of a window, newest first, each with the stretch it answers for."""
         route = self.profile.histories[trajectory.family]
         return self._drive(trajectory_pages(route, trajectory, window, self.retries))
+
+    def event_pages(self, family: EventFamily, window: Interval) -> Iterator[EventPage]:
+        """The pages of one window of an event log, newest first; see `toolkit.wire.events`."""
+        return self._drive(event_pages(self.profile.events[family], window, self.retries))
 
     def history(self, trajectory: Trajectory, start: int, end: int) -> pl.DataFrame:
         """A trajectory's rows with ``start <= ts < end``, sorted by ts; nothing is stored.
@@ -182,13 +202,22 @@ class Client:
         try:
             response = self._http.get(request.path, params=list(request.query))
         except httpx.HTTPError as error:
-            return Failure(f"{type(error).__name__}: {error}".rstrip(": "), url)
-        headers = {name.lower(): value for name, value in response.headers.items()}
+            said = " ".join(str(error).split())
+            return Failure(self._without_key(f"{type(error).__name__}: {said}").rstrip(": "), url)
+        headers = {k.lower(): self._without_key(v) for k, v in response.headers.items()}
         self._served_at = http_date_ts(headers.get("date")) or self._served_at
         body = response.content
         if response.status_code != 200:
-            body = body.replace(self._key.encode(), b"***")
+            body = self._without_key(body.decode(errors="replace")).encode()
         return Answer(response.status_code, headers, body, url)
+
+    def _without_key(self, text: str) -> str:
+        return self._key_pattern.sub("***", text)
+
+
+def _written(key: str) -> re.Pattern[str]:
+    """What finds a key in a text, written plainly or with any of JSON's escapes."""
+    return re.compile("".join(rf"(?:\\u(?i:{ord(c):04x})|\\?{re.escape(c)})" for c in key))
 
 
 def _checked_key(text: str) -> str:

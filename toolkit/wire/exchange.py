@@ -5,6 +5,7 @@ Source of the rules: contract.md "Errors"; RFC 9110 section 10.2.3 (Retry-After)
 
 from __future__ import annotations
 
+import datetime as dt
 import email.utils
 import random
 from collections.abc import Callable, Generator, Mapping
@@ -27,6 +28,7 @@ from toolkit.errors import (
 )
 
 __all__ = [
+    "UNREADABLE",
     "Answer",
     "Attempts",
     "Failure",
@@ -42,6 +44,9 @@ __all__ = [
     "retry_after_s",
     "with_retries",
 ]
+
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What reading a body as JSON may raise: no JSON, no UTF-8, nested too deep."""
 
 _RETRIED_STATUSES = frozenset({429, 502, 503, 504})
 
@@ -118,6 +123,10 @@ class RetryPolicy:
     budget_s: float = 120.0
     fraction: Callable[[], float] = field(default=random.random, repr=False)
 
+    def __post_init__(self) -> None:
+        if self.attempts < 1:
+            raise InputError("attempts", self.attempts, "1 or more")
+
     def wait_s(self, tries: int, asked_s: float | None) -> float:
         """Seconds to wait after the try numbered ``tries`` (from 0) failed.
 
@@ -147,16 +156,20 @@ def base_address(text: str) -> str:
     toolkit.errors.InputError: base_url: '127.0.0.1:8750' is not allowed; allowed: http://HOST...
     """
     allowed = "http://HOST[:PORT] or https://HOST[:PORT], with nothing secret in it"
-    parts = urlsplit(text)
-    if parts.username or parts.password or parts.query or parts.fragment:
-        raise InputError("base_url", f"{parts.scheme}://…", allowed)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if not {"@", "?", "#"}.isdisjoint(text):
+        raise InputError("base_url", "***", allowed)
+    try:
+        parts = urlsplit(text)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or not text.isprintable() or " " in text:
         raise InputError("base_url", text, allowed)
     return text.rstrip("/")
 
 
 def http_date_ts(text: str | None) -> int | None:
-    """Unix seconds of an HTTP date, None where it is absent or cannot be read.
+    """Unix seconds of an HTTP date (UTC, as they all are), None where there is none to be read.
 
     Examples
     --------
@@ -168,8 +181,9 @@ def http_date_ts(text: str | None) -> int | None:
     if not text:
         return None
     try:
-        return int(email.utils.parsedate_to_datetime(text).timestamp())
-    except ValueError:
+        moment = email.utils.parsedate_to_datetime(text)
+        return int(moment.replace(tzinfo=moment.tzinfo or dt.UTC).timestamp())
+    except (ValueError, OverflowError):
         return None
 
 
@@ -273,7 +287,7 @@ def _detail(body: bytes) -> str:
     """What a problem document says, at most 300 characters on one line; "" for any other body."""
     try:
         problem = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         return ""
     if not isinstance(problem, dict):
         return ""
@@ -284,4 +298,5 @@ def _detail(body: bytes) -> str:
         for error in (errors if isinstance(errors, list) else [])
         if isinstance(error, dict)
     )
-    return " ".join("; ".join(part for part in said if part).split())[:300]
+    text = "; ".join(part for part in said if part)
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:300]

@@ -14,11 +14,20 @@ import msgspec
 
 from toolkit.errors import InputError, WireError
 from toolkit.market import Family, Leg, Market, Symbol, Trajectory
-from toolkit.wire.exchange import Answer, Outcome, Request, RetryPolicy, Step, with_retries
+from toolkit.wire.exchange import (
+    UNREADABLE,
+    Answer,
+    Outcome,
+    Request,
+    RetryPolicy,
+    Step,
+    with_retries,
+)
 from toolkit.wire.profile import Finding, Profile
 
 __all__ = [
     "Listing",
+    "funding_trajectories",
     "list_symbols",
     "nearest_keys",
     "price_trajectories",
@@ -55,12 +64,12 @@ class _Venue(msgspec.Struct):
 
 class _Item(msgspec.Struct):
     symbol: str
-    venues: list[_Venue] = []
+    venues: list[msgspec.Raw] = []
 
 
 class _SymbolsPage(msgspec.Struct):
-    items: list[_Item]
-    truncated: bool = False
+    items: list[msgspec.Raw]
+    truncated: bool | None = False
 
 
 def list_symbols(
@@ -75,7 +84,7 @@ def list_symbols(
 def _listing(profile: Profile, answer: Answer) -> Listing:
     try:
         page = msgspec.json.decode(answer.body, type=_SymbolsPage)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise WireError(
             f"{answer.url or profile.symbols_path} answered 200 with a body that is not a symbol "
             f"listing ({error})",
@@ -84,21 +93,24 @@ def _listing(profile: Profile, answer: Answer) -> Listing:
         ) from None
     legs: dict[Symbol, tuple[Leg, ...]] = {}
     findings: list[Finding] = []
-    for item in page.items:
+    for raw in page.items:
         try:
+            item = msgspec.json.decode(raw, type=_Item)
             symbol = Symbol.parse(item.symbol)
-        except InputError as error:
+        except (InputError, *UNREADABLE) as error:
             findings.append(Finding("symbol_unreadable", profile.symbols_path, str(error)))
             continue
-        legs[symbol] = tuple(_legs(item, profile, findings))
-    return Listing(legs, page.truncated, tuple(findings))
+        found = _legs(item, profile, findings)
+        legs[symbol] = tuple(dict.fromkeys((*legs.get(symbol, ()), *found)))
+    return Listing(legs, bool(page.truncated), tuple(findings))
 
 
 def _legs(item: _Item, profile: Profile, findings: list[Finding]) -> Iterable[Leg]:
-    for venue in item.venues:
+    for raw in item.venues:
         try:
+            venue = msgspec.json.decode(raw, type=_Venue)
             yield Leg(venue.exchange, Market(venue.market))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             where = f"{profile.symbols_path} {item.symbol}"
             findings.append(Finding("leg_unreadable", where, str(error)))
 
@@ -129,6 +141,22 @@ def spread_trajectories(listing: Listing) -> list[Trajectory]:
         for pair in itertools.combinations(sorted(legs), 2)
     )
     return sorted(found, key=lambda trajectory: trajectory.key)
+
+
+def funding_trajectories(listing: Listing) -> list[Trajectory]:
+    """Every pair of futures legs of one symbol, each once, the alphabetically first leg bought.
+
+    Examples
+    --------
+    >>> legs = (Leg("A", Market.FUTURES), Leg("B", Market.FUTURES), Leg("B", Market.SPOT))
+    >>> [t.key for t in funding_trajectories(Listing({Symbol("BTC", "USD"): legs}, False))]
+    ['BTC_USD:A.futures:B.futures']
+    """
+    return [
+        Trajectory(Family.FUNDING, spread.symbol, spread.legs)
+        for spread in spread_trajectories(listing)
+        if all(leg.market is Market.FUTURES for leg in spread.legs)
+    ]
 
 
 def nearest_keys(trajectory: Trajectory, listing: Listing) -> Sequence[str]:

@@ -3,7 +3,11 @@
 A page is asked for by ``end_time``. Whether that end is exclusive, whether ``next_end_time`` is the
 oldest row's time or a neighbour of it, and what stands there at the end, is not promised. So each
 page is asked one second above the oldest second seen: rows cut off inside a second by the page's
-edge come again with the next page and are dropped as repeats. Only a lack of progress ends it.
+edge come again with the next page and are dropped as repeats. Only a lack of progress ends it: a
+page that brings nothing older is followed by questions one second lower each, until nothing comes.
+
+What cannot be shown to be complete is a `PagingError`: more rows in one second than a page holds
+(no ``end_time`` reaches inside a second), and a service that ignores ``end_time``.
 
 Source: machine-rail.md 4.1 "Trajectory history"; design.md decision 1 (complete in 18 of 18 server
 variants, where following ``next_end_time`` as it is loses rows).
@@ -33,8 +37,9 @@ EMPTY_PAGES_ALLOWED = 100
 class Page:
     """New rows of a window, and the stretch of it that is now answered for in full.
 
-    ``frame`` holds rows inside the window that no earlier page brought, newest first as sent.
-    ``answered`` reaches down from the last page's; its rows are all in this and earlier pages.
+    ``frame`` holds rows inside the window that no earlier page brought, each once, newest first as
+    sent. ``answered`` reaches down from the last page's and may be empty; its rows are all in this
+    and earlier pages.
     """
 
     frame: pl.DataFrame
@@ -48,110 +53,179 @@ def trajectory_pages(
     """Yield steps to carry out and, between them, the pages of ``window``, newest first.
 
     The last page's ``answered`` ends at the window's start. Raises what `with_retries` and
-    `read_history_page` raise, and `PagingError` where the service ignores ``end_time`` or pages
-    without end.
+    `read_history_page` raise, and `PagingError` where the service ignores ``end_time``, has more
+    rows in one second than a page holds, or pages without end.
     """
-    walk = _Walk(window)
+    walk = _Walk(window, route.limit)
     while walk.ask is not None:
         request = Request.get(route.path, route.query(trajectory, walk.ask))
         answer = yield from with_retries(request, policy)
-        page = walk.take(read_history_page(route, answer))
+        page = walk.take(read_history_page(route, trajectory, answer))
         if page is not None:
             yield page
 
 
 class _Walk:
-    """Where the pager stands: ``ask`` is the next ``end_time`` to ask for, None at the end."""
+    """Where the pager stands: ``ask`` is the next ``end_time`` to ask for, None at the end.
 
-    def __init__(self, window: Interval) -> None:
+    From ``_proven`` on everything has come. ``_oldest`` is the oldest second that rows came for
+    (at first the window's end), ``_edge`` the rows of that second. ``_crowd`` is the height of the
+    last page that brought nothing older than ``_oldest``, 0 where there was none.
+    """
+
+    def __init__(self, window: Interval, limit: int) -> None:
         self._window = window
+        self._limit = limit
         self._proven = window.end
-        self._oldest: int | None = None
+        self._oldest = window.end
         self._edge: pl.DataFrame | None = None
-        self._honoured = False
-        self._probing = False
+        self._edge_grew = False
+        self._crowd = 0
+        self._largest = 0
         self._empty = 0
+        self._crept = False
+        self._newest = 0
+        self._honoured = False
+        self._before_probe: int | None = None
         self.ask: int | None = window.end
 
     def take(self, raw: RawPage) -> Page | None:
         """Learn from an answer: the page of new rows it makes, None where it was only a probe."""
         asked = self.ask
         assert asked is not None, "an answer came after the end"
-        if self._probing:
+        if self._before_probe is not None:
             self._judge_probe(raw, asked)
             return None
         overshoots = raw.newest is not None and raw.newest > asked
-        progress = raw.oldest is not None and (self._oldest is None or raw.oldest < self._oldest)
-        if overshoots and not self._honoured and not progress and self._probe(raw, asked):
+        older = raw.oldest is not None and raw.oldest < self._oldest
+        if overshoots and not older and not self._honoured:
+            self._probe(raw, asked)
             return None
-        if overshoots and self._oldest is None:
-            raise self._ignored(asked, raw)
-        self._honoured |= self._oldest is not None and not overshoots and raw.frame.height > 0
+        self._honoured |= self._newest > asked and not overshoots
+        self._newest = max(self._newest, raw.newest or 0)
         frame = self._new_rows(raw.frame)
-        if progress:
-            self._remember(raw)
-        following = self._following(raw, asked, progress)
-        low = self._window.start
-        if following is not None:
-            low = min(max(following, low), self._proven)
-        answered = Interval(low, self._proven)
-        self._proven = low
-        self.ask = following
+        if older:
+            proven = self._after_older(raw, asked, overshoots=overshoots)
+        elif raw.frame.is_empty():
+            proven = self._after_empty(raw, asked)
+        else:
+            proven = self._after_same(raw, asked, overshoots=overshoots)
+        self._largest = max(self._largest, raw.frame.height)
+        answered = Interval(min(proven, self._proven), self._proven)
+        self._proven = answered.start
         return Page(frame, answered, raw.findings)
 
     def _new_rows(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """The rows inside the window which no earlier page brought."""
+        """The rows inside the window which no earlier page brought, each once."""
         start, end = self._window
-        rows = frame.filter((pl.col("ts") >= start) & (pl.col("ts") < end))
-        if self._oldest is None or self._edge is None:
+        rows = frame.filter(pl.col("ts").is_between(start, end, closed="left"))
+        if rows["ts"].n_unique() < rows.height:
+            rows = rows.unique(maintain_order=True)
+        if self._edge is None:
             return rows
-        below = rows.filter(pl.col("ts") < self._oldest)
-        tied = rows.filter(pl.col("ts") == self._oldest)
-        if tied.height:
-            tied = tied.join(self._edge, on=tied.columns, how="anti", nulls_equal=True)
-            self._edge = pl.concat([self._edge, tied])
-        return pl.concat([tied, below])
+        tied = _without(rows.filter(pl.col("ts") == self._oldest), self._edge)
+        self._edge = pl.concat([self._edge, tied])
+        self._edge_grew |= tied.height > 0
+        return pl.concat([tied, rows.filter(pl.col("ts") < self._oldest)])
 
-    def _remember(self, raw: RawPage) -> None:
+    # Each of these sets what to ask next, and gives the second from which on everything has come.
+
+    def _after_older(self, raw: RawPage, asked: int, *, overshoots: bool) -> int:
+        """A page that reaches further down: all of it is known but its oldest second's rest."""
+        assert raw.oldest is not None, "it has rows"
+        if not (overshoots or asked > self._oldest or self._edge_again(raw)):
+            self._largest = max(self._largest, raw.frame.height)
+            self._refuse_crowd()
         self._oldest = raw.oldest
         self._edge = raw.frame.filter(pl.col("ts") == raw.oldest)
+        self._edge_grew, self._crowd, self._empty, self._crept = False, 0, 0, False
+        if self._oldest < self._window.start:
+            return self._end()
+        self.ask = self._oldest + 1
+        return self.ask
 
-    def _following(self, raw: RawPage, asked: int, progress: bool) -> int | None:
-        """The next ``end_time``: one above the oldest row, or where the service points below it."""
-        self._empty = 0 if raw.frame.height else self._empty + 1
+    def _after_same(self, raw: RawPage, asked: int, *, overshoots: bool) -> int:
+        """A page with nothing older: the end, or a second with more rows than a page holds."""
+        if overshoots:
+            self._refuse_crowd()
+            return self._end()
+        if not self._crowd or self._edge_again(raw):
+            self._crowd = raw.frame.height
+        self._empty = 0
+        if raw.ends and not self._is_cut():
+            return self._end()
+        self.ask = asked - 1
+        return self._proven
+
+    def _after_empty(self, raw: RawPage, asked: int) -> int:
+        """A page without rows: the end, where it does not point on."""
+        self._empty += 1
         if self._empty > EMPTY_PAGES_ALLOWED:
             raise PagingError(
                 f"the service sent {self._empty} pages in a row without a row, the last one "
                 f"before {format_ts(asked)}"
             )
-        if progress and self._oldest is not None:
-            return self._oldest + 1 if self._oldest >= self._window.start else None
+        if self._edge is not None and asked > self._oldest and self._empty == 1:
+            return self._proven  # there are rows before this, for they came: it is asked again
         pointed = raw.next_end_time
-        if pointed is None or pointed + 1 >= asked or pointed < self._window.start:
-            return None
+        creeps = pointed == asked - 1
+        self._refuse_crowd()
+        if pointed is None or not self._window.start <= pointed < asked or (creeps and self._crept):
+            return self._end()
+        self._crept = creeps
+        self.ask = pointed if creeps else pointed + 1
         return pointed + 1
 
-    def _probe(self, raw: RawPage, asked: int) -> bool:
-        """Ask inside a repeated page, to see whether ``end_time`` does anything at all."""
-        if self._oldest is None or raw.newest is None:
-            return False
-        if raw.newest - 1 <= self._oldest + 1:
-            raise self._ignored(asked, raw)
-        self._probing = True
+    def _edge_again(self, raw: RawPage) -> bool:
+        """Whether a page has all known rows of the oldest second, and so the rest of it too."""
+        return self._edge is not None and _without(self._edge, raw.frame).is_empty()
+
+    def _end(self) -> int:
+        self.ask = None
+        return self._window.start
+
+    # A page may hold fewer rows than were asked for. How many, the largest that came shows: one as
+    # large, that brought nothing older, may have been cut. A page of one row is not taken for cut.
+
+    def _is_cut(self) -> bool:
+        return self._crowd == self._limit or (self._edge_grew and self._crowd >= self._largest)
+
+    def _may_be_cut(self) -> bool:
+        return self._is_cut() or 1 < self._crowd >= self._largest
+
+    def _refuse_crowd(self) -> None:
+        """Raise where the oldest second filled a page, so that rows of it may be out of reach."""
+        if self._may_be_cut():
+            raise PagingError(
+                f"the second {format_ts(self._oldest)} alone fills a page ({self._crowd} of "
+                f"{self._limit} rows asked for): end_time cannot reach any others in it, and the "
+                "window cannot be shown to be complete below"
+            )
+
+    def _probe(self, raw: RawPage, asked: int) -> None:
+        """Ask inside a page that came unasked, to see whether ``end_time`` does anything at all."""
+        assert raw.newest is not None, "it overshoots"
+        assert raw.oldest is not None, "it overshoots"
+        if raw.newest - 1 <= raw.oldest:
+            raise _ignored(asked, raw)
+        self._before_probe = asked
         self.ask = raw.newest - 1
-        return True
 
     def _judge_probe(self, raw: RawPage, asked: int) -> None:
-        """A page that respects the probe shows that the repeated one was the end."""
+        """A page that respects the probe shows that the other was the archive's last, repeated."""
         if raw.newest is not None and raw.newest > asked:
-            raise self._ignored(asked, raw)
-        self._probing, self._honoured = False, True
-        assert self._oldest is not None, "a probe follows a page with rows"
-        self.ask = self._oldest + 1
+            raise _ignored(asked, raw)
+        self._honoured = True
+        self.ask, self._before_probe = self._before_probe, None
 
-    @staticmethod
-    def _ignored(asked: int, raw: RawPage) -> PagingError:
-        return PagingError(
-            f"the service ignores end_time: rows before {format_ts(asked)} were asked for, and "
-            f"{format_ts(raw.newest or 0)} came; the window cannot be loaded in full"
-        )
+
+def _without(rows: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
+    """The rows that do not stand among the others."""
+    return rows.join(others, on=rows.columns, how="anti", nulls_equal=True, maintain_order="left")
+
+
+def _ignored(asked: int, raw: RawPage) -> PagingError:
+    return PagingError(
+        f"the service ignores end_time: rows before {format_ts(asked)} were asked for, and "
+        f"{format_ts(raw.newest or 0)} came; the window cannot be loaded in full"
+    )

@@ -8,6 +8,7 @@ is not put into a column under a wrong name, it is kept in ``extra``.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,10 +16,20 @@ from typing import Any
 import msgspec
 
 from toolkit.errors import InputError, WireError
-from toolkit.market import Family, Source, Trajectory, unit_factor
+from toolkit.market import EventFamily, Family, Source, Trajectory, unit_factor
 from toolkit.tables import SERIES
+from toolkit.wire.event_routes import BUILT_IN_EVENTS, EventRoute
+from toolkit.wire.exchange import UNREADABLE
 
-__all__ = ["BUILT_IN", "FieldRule", "Finding", "HistoryRoute", "Profile", "with_schemas"]
+__all__ = [
+    "BUILT_IN",
+    "LARGEST_PAGE",
+    "FieldRule",
+    "Finding",
+    "HistoryRoute",
+    "Profile",
+    "with_schemas",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +89,23 @@ class HistoryRoute:
         >>> BUILT_IN.histories[Family.PRICE].query(Trajectory.parse("BTC_USD:KRAKEN.spot"), 60)
         {'symbol': 'BTC_USD', 'exchange': 'KRAKEN', 'market': 'spot', 'end_time': 60, 'limit': 500}
         """
+        page = {"end_time": end_time, "limit": self.limit}
+        named = {self.parameters.get(role, role): value for role, value in page.items()}
+        return self.trajectory_query(trajectory) | named
+
+    def trajectory_query(self, trajectory: Trajectory) -> dict[str, object]:
+        """The part of the query that names the trajectory.
+
+        Examples
+        --------
+        >>> BUILT_IN.histories[Family.PRICE].trajectory_query(
+        ...     Trajectory.parse("BTC_USD:KRAKEN.spot"))
+        {'symbol': 'BTC_USD', 'exchange': 'KRAKEN', 'market': 'spot'}
+        """
         roles: dict[str, object] = {"symbol": str(trajectory.symbol)}
-        if trajectory.family is Family.PRICE:
-            roles |= {"exchange": trajectory.buy.exchange, "market": trajectory.buy.market.value}
-        else:
-            for side, leg in (("buy", trajectory.buy), ("sell", trajectory.sell)):
-                roles |= {f"{side}_exchange": leg.exchange, f"{side}_market": leg.market.value}
-        roles |= {"end_time": end_time, "limit": self.limit}
+        sides = [""] if trajectory.family is Family.PRICE else ["buy_", "sell_"]
+        for side, leg in zip(sides, trajectory.legs, strict=True):
+            roles |= {f"{side}exchange": leg.exchange, f"{side}market": leg.market.value}
         return {self.parameters.get(role, role): value for role, value in roles.items()}
 
 
@@ -93,6 +114,7 @@ class Profile:
     """Everything the client needs to know about how a service speaks."""
 
     histories: Mapping[Family, HistoryRoute]
+    events: Mapping[EventFamily, EventRoute] = field(default_factory=lambda: BUILT_IN_EVENTS)
     symbols_path: str = "/api/v1/data/symbols/search"
     symbols_limit: int = 1000
     schemas_path: str = "/api/v1/data/schemas"
@@ -128,12 +150,31 @@ BUILT_IN = Profile(
                 {"ts": "s", "buy_price": "quote", "sell_price": "quote", "spread_pct": "percent"},
             ),
         ),
+        Family.FUNDING: HistoryRoute(
+            Family.FUNDING,
+            "/api/v1/data/history/funding",
+            "data.get_funding_history",
+            {},
+            _rules(
+                Family.FUNDING,
+                {
+                    "ts": "s",
+                    "buy_rate": "fraction_per_interval",
+                    "sell_rate": "fraction_per_interval",
+                    "buy_interval_hours": "hours",
+                    "sell_interval_hours": "hours",
+                    "differential_pct_8h": "percent_per_8h",
+                },
+            ),
+        ),
     }
 )
 """The profile of contract.md."""
 
 LARGEST_PAGE = 5000
 """Rows asked for at most a page: larger ones cost memory and save nothing (research/loader.md)."""
+
+_PATH = re.compile(r"(?:/[A-Za-z0-9._~-]+)+")  # and no address: the key goes to one host alone
 
 
 def with_schemas(profile: Profile, body: bytes) -> Profile:
@@ -146,12 +187,12 @@ def with_schemas(profile: Profile, body: bytes) -> Profile:
     --------
     >>> body = b'{"source": {"kind": "replay", "id": "x"}, "tools": {}}'
     >>> found = with_schemas(BUILT_IN, body)
-    >>> found.source, [f.kind for f in found.findings]
-    (Source(kind='replay', id='x'), ['tool_missing', 'tool_missing'])
+    >>> found.source, {f.kind for f in found.findings}
+    (Source(kind='replay', id='x'), {'tool_missing'})
     """
     try:
         document = msgspec.json.decode(body)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise WireError(f"the answer of {profile.schemas_path} is not JSON: {error}") from None
     findings: list[Finding] = []
     document = document if isinstance(document, dict) else {}
@@ -161,12 +202,18 @@ def with_schemas(profile: Profile, body: bytes) -> Profile:
         family: _history_with_schemas(route, tools, findings)
         for family, route in profile.histories.items()
     }
+    events = {
+        family: _events_with_schemas(route, tools, findings)
+        for family, route in profile.events.items()
+    }
+    search = _tool(tools, profile.symbols_path, "data.search_symbols") or {}
     return replace(
         profile,
         histories=histories,
+        events=events,
         source=_source(document.get("source"), findings),
-        symbols_limit=_limit(_tool(tools, profile.symbols_path, "data.search_symbols") or {})
-        or profile.symbols_limit,
+        symbols_path=_path(search, profile.symbols_path, findings),
+        symbols_limit=_limit(search) or profile.symbols_limit,
         schema_hash=hashlib.sha256(body).hexdigest(),
         findings=(*profile.findings, *findings),
     )
@@ -174,7 +221,8 @@ def with_schemas(profile: Profile, body: bytes) -> Profile:
 
 def _source(said: object, findings: list[Finding]) -> Source | None:
     if isinstance(said, dict) and isinstance(said.get("id"), str):
-        return Source(str(said.get("kind", "unknown")), said["id"])
+        kind = said.get("kind")
+        return Source(kind if isinstance(kind, str) else "unknown", said["id"])
     findings.append(Finding("source_missing", "schemas", "the service does not name its source"))
     return None
 
@@ -193,11 +241,26 @@ def _limit(tool: dict[str, Any]) -> int | None:
         maximum = tool["input_schema"]["properties"]["limit"]["maximum"]
     except (KeyError, TypeError):
         return None
-    return maximum if isinstance(maximum, int) and maximum > 0 else None
+    return maximum if type(maximum) is int and maximum > 0 else None
 
 
-def _seconds(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+def _path(tool: dict[str, Any], built_in: str, findings: list[Finding]) -> str:
+    """The tool's route where it is a plain path; another host would be sent the key."""
+    said = tool.get("route", built_in)
+    if isinstance(said, str) and _PATH.fullmatch(said):
+        return said
+    findings.append(Finding("route_unusable", built_in, f"schemas says {said!r:.80}"))
+    return built_in
+
+
+def _seconds(tool: dict[str, Any], name: str, findings: list[Finding]) -> int | None:
+    said: Any = tool.get(name)
+    number = isinstance(said, int | float) and not isinstance(said, bool)
+    if number and 0 <= said <= 1e11 and said == int(said):
+        return int(said)
+    if said is not None:
+        findings.append(Finding("seconds_unreadable", name, f"schemas says {said!r:.80}"))
+    return None
 
 
 def _history_with_schemas(
@@ -210,15 +273,45 @@ def _history_with_schemas(
     record = tool.get("record")
     said = record.get("fields") if isinstance(record, dict) else None
     paging = tool.get("pagination")
-    next_name = paging.get("next") if isinstance(paging, dict) else None
+    paging = paging if isinstance(paging, dict) else {}
+    for name, assumed in (("kind", "end_time"), ("order", "desc")):
+        if (said_paging := paging.get(name, assumed)) != assumed:
+            says = f"{name} is {said_paging!r:.80}, not {assumed!r}"
+            findings.append(Finding("paging_differs", route.tool, says))
+    next_name = paging.get("next")
     return replace(
         route,
-        path=tool["route"] if isinstance(tool.get("route"), str) else route.path,
+        path=_path(tool, route.path, findings),
         fields=_fields(route, said, findings) if isinstance(said, dict) else route.fields,
         next=next_name if isinstance(next_name, str) else route.next,
         limit=min(LARGEST_PAGE, _limit(tool) or route.limit),
-        retention_s=_seconds(tool.get("retention_s")),
-        delay_s=_seconds(tool.get("delay_s")) or 0,
+        retention_s=_seconds(tool, "retention_s", findings),
+        delay_s=_seconds(tool, "delay_s", findings) or 0,
+    )
+
+
+def _events_with_schemas(
+    route: EventRoute, tools: dict[str, Any], findings: list[Finding]
+) -> EventRoute:
+    tool = _tool(tools, route.path, route.tool)
+    if tool is None:
+        findings.append(Finding("tool_missing", route.tool, "schemas does not describe this tool"))
+        return route
+    paging = tool.get("pagination")
+    paging = paging if isinstance(paging, dict) else {}
+    next_name, more_name = paging.get("next"), paging.get("more")
+    longest_s, largest = paging.get("max_window_s"), paging.get("max_limit")
+    return replace(
+        route,
+        path=_path(tool, route.path, findings),
+        limit=largest if type(largest) is int and largest > 0 else _limit(tool) or route.limit,
+        longest_window_s=longest_s
+        if type(longest_s) is int and longest_s > 1
+        else route.longest_window_s,
+        retention_s=_seconds(tool, "retention_s", findings),
+        delay_s=_seconds(tool, "delay_s", findings) or 0,
+        next=next_name if isinstance(next_name, str) else route.next,
+        more=more_name if isinstance(more_name, str) else route.more,
     )
 
 

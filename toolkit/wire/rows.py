@@ -2,7 +2,7 @@
 
 Every row is decoded against the exact field list. A page with one row that deviates (a field
 nobody declared, a missing one, another type) is read again field by field: what fits no column is
-kept, byte for byte, in ``extra``.
+kept, byte for byte, in ``extra``. Of a name that stands twice in one row the last value counts.
 """
 
 from __future__ import annotations
@@ -10,40 +10,46 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import polars as pl
 
 from toolkit.errors import WireError
-from toolkit.market import Family
+from toolkit.market import Family, Trajectory
 from toolkit.tables import SERIES
-from toolkit.wire.exchange import Answer
+from toolkit.wire.exchange import UNREADABLE, Answer
 from toolkit.wire.profile import FieldRule, Finding, HistoryRoute
 
 __all__ = ["RawPage", "column_schema", "read_history_page"]
+
+_SECONDS = range(253_402_300_800)  # to the end of year 9999: milliseconds since 1978 lie beyond
+_NOWHERE = (b"null", b'""', b"false")
+_Time = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 @dataclass(frozen=True, slots=True)
 class RawPage:
     """One answer of a history route: its rows as a frame, and the paging value it gave.
 
-    ``frame`` has `column_schema`'s columns, in the order of the wire.
+    ``frame`` has `column_schema`'s columns, in the order of the wire. ``ends`` where the service
+    says in so many words (null for the paging value) that nothing older exists.
     """
 
     frame: pl.DataFrame
     next_end_time: int | None
+    ends: bool
     findings: tuple[Finding, ...]
 
     @property
     def oldest(self) -> int | None:
         """The smallest ts of the page, None where it has no rows."""
-        return self.frame["ts"].min() if self.frame.height else None  # type: ignore[return-value]
+        return self.frame["ts"].min() if self.frame.height else None  # type: ignore[return-value]  # Int64
 
     @property
     def newest(self) -> int | None:
         """The largest ts of the page, None where it has no rows."""
-        return self.frame["ts"].max() if self.frame.height else None  # type: ignore[return-value]
+        return self.frame["ts"].max() if self.frame.height else None  # type: ignore[return-value]  # Int64
 
 
 def column_schema(family: Family) -> pl.Schema:
@@ -59,42 +65,80 @@ def column_schema(family: Family) -> pl.Schema:
     return pl.Schema({name: table.schema[name] for name in names})
 
 
-def read_history_page(route: HistoryRoute, answer: Answer) -> RawPage:
+def read_history_page(route: HistoryRoute, trajectory: Trajectory, answer: Answer) -> RawPage:
     """Read one answer of a history route.
 
-    Raises `WireError` where the body is not JSON, has no array of rows, or a row has no time.
+    Raises `WireError` where the body is not JSON, has no array of rows, names another trajectory
+    than the one asked for, or has a row without a time.
 
     Examples
     --------
     >>> from toolkit.wire.profile import BUILT_IN
     >>> body = (b'{"items":[{"ts":60,"buy_price":100.0,"sell_price":101.0,"spread_pct":1.0}],'
     ...         b'"next_end_time":60}')
-    >>> page = read_history_page(BUILT_IN.histories[Family.SPREAD], Answer(200, {}, body))
+    >>> key = Trajectory.parse("BTC_USD:COINBASE.spot:KRAKEN.spot")
+    >>> page = read_history_page(BUILT_IN.histories[Family.SPREAD], key, Answer(200, {}, body))
     >>> page.next_end_time, page.frame.row(0)
     (60, (60, 100.0, 101.0, 1.0, None))
     """
     envelope = _envelope(route, answer)
+    _check_trajectory(route, trajectory, envelope, answer)
     findings: list[Finding] = []
     items = _items(route, envelope, answer, findings)
     try:
         frame = _exact(route, items)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         frame = _field_by_field(route, items, answer, findings)
-    next_end_time = _next(route, envelope, findings)
-    return RawPage(_scaled(route, frame), next_end_time, tuple(findings))
+    frame = _scaled(route, frame, findings)
+    if not all(ts is None or ts in _SECONDS for ts in (frame["ts"].min(), frame["ts"].max())):
+        raise _unreadable(route, answer, "with times that are not Unix seconds, nor declared so")
+    pointer = _next(route, envelope, answer, findings, empty=frame.is_empty())
+    ends = bytes(envelope.get(route.next, b"")) == b"null"
+    return RawPage(frame, pointer, ends, tuple(findings))
+
+
+def _unreadable(route: HistoryRoute, answer: Answer, why: str) -> WireError:
+    return WireError(
+        f"{answer.url or route.path} answered {answer.status}, but {why}",
+        status=answer.status,
+        url=answer.url,
+    )
 
 
 def _envelope(route: HistoryRoute, answer: Answer) -> dict[str, msgspec.Raw]:
     try:
+        answer.body.decode()  # what is kept as it came is not looked into again
         return msgspec.json.decode(answer.body, type=dict[str, msgspec.Raw])
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         kind = answer.headers.get("content-type", "no content type")
-        raise WireError(
-            f"{answer.url or route.path} answered 200 with a body that is not the JSON of a page "
-            f"({kind}, {len(answer.body)} bytes: {error})",
-            status=answer.status,
-            url=answer.url,
-        ) from None
+        why = f"not with the JSON of a page ({kind:.80}, {len(answer.body)} bytes: {error})"
+        raise _unreadable(route, answer, why) from None
+
+
+def _check_trajectory(
+    route: HistoryRoute,
+    trajectory: Trajectory,
+    envelope: dict[str, msgspec.Raw],
+    answer: Answer,
+) -> None:
+    """Refuse rows of another trajectory: of a leg ignored, defaulted, or flipped by the service."""
+    for name, wanted in route.trajectory_query(trajectory).items():
+        said = _text(envelope.get(name))
+        if said is not None and _bare(said) != _bare(str(wanted)):
+            why = f"for another trajectory: {name} is {said!r:.80}, asked was {wanted!r}"
+            raise _unreadable(route, answer, why)
+
+
+def _text(raw: msgspec.Raw | None) -> str | None:
+    try:
+        return None if raw is None else msgspec.json.decode(raw, type=str)
+    except UNREADABLE:
+        return None
+
+
+def _bare(name: str) -> str:
+    """A name without case and punctuation: ``btc-usdt`` names the same as ``BTC_USDT``."""
+    return "".join(filter(str.isalnum, name)).casefold()
 
 
 def _items(
@@ -105,36 +149,55 @@ def _items(
 ) -> msgspec.Raw:
     if route.items in envelope:
         return envelope[route.items]
-    arrays = [name for name, raw in envelope.items() if bytes(raw).lstrip()[:1] == b"["]
-    if len(arrays) != 1:
-        raise WireError(
-            f"{answer.url or route.path} answered without rows under {route.items!r}; "
-            f"it has {', '.join(envelope) or 'no fields'}",
-            status=answer.status,
-            url=answer.url,
-        )
-    findings.append(Finding("items_renamed", route.path, f"{arrays[0]} instead of {route.items}"))
-    return envelope[arrays[0]]
+    arrays = [name for name, raw in envelope.items() if bytes(raw)[:1] == b"["]
+    if len(arrays) == 1 and (route.next in envelope or not _is_empty(envelope[arrays[0]])):
+        says = f"{arrays[0]!r:.80} instead of {route.items!r}"
+        findings.append(Finding("items_renamed", route.path, says))
+        return envelope[arrays[0]]
+    fields = ", ".join(f"{name!r:.30}" for name in list(envelope)[:8]) or "no fields"
+    raise _unreadable(route, answer, f"without rows under {route.items!r}; it has {fields}")
+
+
+def _is_empty(array: msgspec.Raw) -> bool:
+    return not bytes(array)[1:-1].strip()
 
 
 def _next(
-    route: HistoryRoute, envelope: dict[str, msgspec.Raw], findings: list[Finding]
+    route: HistoryRoute,
+    envelope: dict[str, msgspec.Raw],
+    answer: Answer,
+    findings: list[Finding],
+    *,
+    empty: bool,
 ) -> int | None:
+    """The paging value in seconds; spec 4.1 promises seconds, whatever the unit of ts."""
     raw = envelope.get(route.next)
     if raw is None:
         findings.append(Finding("next_missing", route.path, f"no {route.next} in the page"))
         return None
-    value = msgspec.json.decode(raw)
-    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
-        factor = next(rule.factor for rule in route.fields if rule.column == "ts")
-        return None if value is None else int(value * factor)
-    findings.append(Finding("next_unreadable", route.path, f"{route.next} is {value!r}"))
+    said = bytes(raw)
+    if said in _NOWHERE:
+        return None
+    try:
+        number: float = msgspec.json.decode(said, type=_Time | float)
+        value = int(number) if number == int(number) else -1
+    except UNREADABLE:
+        value = -1  # no time, and so unreadable
+    if value in _SECONDS:
+        return value
+    if value >= _SECONDS.stop and value // 1000 in _SECONDS:
+        findings.append(Finding("next_in_ms", route.path, f"{route.next} is in milliseconds"))
+        return value // 1000
+    says = f"{route.next} is {said.decode()!r:.80}"
+    if empty:
+        raise _unreadable(route, answer, f"without rows, and what follows is unclear: {says}")
+    findings.append(Finding("next_unreadable", route.path, says))
     return None
 
 
 @lru_cache(maxsize=64)
 def _decoder(fields: tuple[FieldRule, ...]) -> msgspec.json.Decoder[list[Any]]:
-    columns = [(rule.column, int if rule.column == "ts" else float | None) for rule in fields]
+    columns = [(rule.column, _Time if rule.column == "ts" else float | None) for rule in fields]
     record = msgspec.defstruct(
         "Record",
         columns,
@@ -142,7 +205,7 @@ def _decoder(fields: tuple[FieldRule, ...]) -> msgspec.json.Decoder[list[Any]]:
         forbid_unknown_fields=True,
         gc=False,
     )
-    return msgspec.json.Decoder(list[record])  # type: ignore[valid-type]
+    return msgspec.json.Decoder(list[record])  # type: ignore[valid-type]  # made above
 
 
 def _exact(route: HistoryRoute, items: msgspec.Raw) -> pl.DataFrame:
@@ -164,22 +227,19 @@ def _field_by_field(
     """The frame of a page with rows that deviate; what fits no column goes to ``extra``."""
     try:
         rows = msgspec.json.decode(items, type=list[dict[str, msgspec.Raw]])
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise WireError(
-            f"{answer.url or route.path} answered with rows that are not JSON objects ({error})",
-            status=answer.status,
-            url=answer.url,
-        ) from None
+    except UNREADABLE as error:
+        raise _unreadable(route, answer, f"with rows that are not objects ({error})") from None
     columns: dict[str, list[Any]] = {name: [] for name in column_schema(route.family)}
     drift: Counter[tuple[str, str]] = Counter()
+    known = {rule.wire for rule in route.fields}
     for row in rows:
         left = dict(row)
         for rule in route.fields:
             columns[rule.column].append(_value(rule, left, drift))
         if columns["ts"][-1] is None:
-            raise WireError(f"{answer.url or route.path} answered with a row without a usable time")
+            raise _unreadable(route, answer, "with a row without a usable time")
         columns["extra"].append(_extra(left))
-        drift.update(("field_unknown", name) for name in left)
+        drift.update(("field_unknown", name) for name in left if name not in known)
     findings.extend(
         Finding(kind, f"{route.path}.{name}", f"in {count} of {len(rows)} rows")
         for (kind, name), count in sorted(drift.items())
@@ -196,10 +256,10 @@ def _value(
     if raw is None:
         drift["field_missing", rule.wire] += 1
         return None
-    kind: Any = int if rule.column == "ts" else float | None
+    kind: Any = _Time if rule.column == "ts" else float | None
     try:
         value: int | float | None = msgspec.json.decode(raw, type=kind)
-    except msgspec.ValidationError:
+    except UNREADABLE:
         drift["type_changed", rule.wire] += 1
         return None
     del left[rule.wire]
@@ -215,12 +275,21 @@ def _extra(left: dict[str, msgspec.Raw]) -> str | None:
     return "{" + ",".join(parts) + "}"
 
 
-def _scaled(route: HistoryRoute, frame: pl.DataFrame) -> pl.DataFrame:
+def _scaled(route: HistoryRoute, frame: pl.DataFrame, findings: list[Finding]) -> pl.DataFrame:
     """The frame in the columns' units; a time in milliseconds is the second it lies in."""
-    changed = [rule for rule in route.fields if rule.factor != 1.0]
-    return frame.with_columns(
-        (pl.col(rule.column) // round(1 / rule.factor))
-        if rule.column == "ts"
-        else (pl.col(rule.column) * rule.factor)
-        for rule in changed
-    )
+    for rule in route.fields:
+        column = pl.col(rule.column)
+        if rule.factor == 1.0:
+            continue
+        if rule.column != "ts":
+            frame = frame.with_columns(column * rule.factor)
+        elif rule.factor > 1.0:
+            frame = frame.with_columns(column * round(rule.factor))
+        else:
+            parts = round(1 / rule.factor)
+            cut = frame.select((column % parts != 0).sum()).item()
+            if cut:
+                says = f"a part of a second was left out in {cut} of {frame.height} rows"
+                findings.append(Finding("time_cut", f"{route.path}.{rule.wire}", says))
+            frame = frame.with_columns(column // parts)
+    return frame

@@ -1,0 +1,270 @@
+"""The client over real sockets: against the local service, and one that is told what to say."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import polars as pl
+import pytest
+
+from toolkit.client import Client
+from toolkit.errors import BadRequestError, InputError, KeyRefusedError
+from toolkit.intervals import Interval
+from toolkit.market import Leg, Symbol, Trajectory
+from toolkit.service import Clock, Config, miniature, running
+
+SPREAD = Trajectory.parse("BTC_USDT:AURORA.spot:BOREAS.spot")
+PRICE = Trajectory.parse("ETH_USDT:BOREAS.spot")
+START, END = miniature.START, miniature.END
+SCHEMAS = {"source": {"kind": "live", "id": "x"}}
+
+
+@pytest.fixture(scope="module")
+def base_url() -> Iterator[str]:
+    """The local service on the miniature, its clock at the market's end."""
+    config = Config(miniature.source(), port=0, clock=Clock(fixed_at=END), retention_s=30 * 86_400)
+    with running(config) as service:
+        yield service.base_url
+
+
+@pytest.fixture
+def client(base_url: str) -> Iterator[Client]:
+    """A client of the local service."""
+    with Client(base_url, "demo-pro") as each:
+        yield each
+
+
+@pytest.fixture(scope="module")
+def market() -> pl.DataFrame:
+    """What the service serves, read without it."""
+    return pl.read_parquet(miniature.PATH)
+
+
+def prices(market: pl.DataFrame, symbol: str, leg: Leg) -> pl.DataFrame:
+    rows = market.filter(symbol=symbol, exchange=leg.exchange, market=leg.market.value)
+    return rows.select(pl.col("ts").cast(pl.Int64), "price").sort("ts")
+
+
+def test_a_price_history_is_every_row_of_the_market(client, market) -> None:
+    rows = client.history(PRICE, START, END)
+    wanted = prices(market, "ETH_USDT", PRICE.buy)
+    assert rows.select("ts", "price").equals(wanted)
+    assert rows["trajectory"].unique().to_list() == [PRICE.key]
+    assert rows.select("mark_price", "volume", "extra").null_count().row(0) == (len(wanted),) * 3
+    assert rows.columns == ["trajectory", "ts", "price", "mark_price", "volume", "extra"]
+
+
+def test_a_spread_history_has_both_legs_and_the_spread_as_the_contract_defines_it(
+    client, market
+) -> None:
+    rows = client.history(SPREAD, START, END)
+    wanted = prices(market, "BTC_USDT", SPREAD.buy).join(
+        prices(market, "BTC_USDT", SPREAD.sell), on="ts", suffix="_sell"
+    )
+    assert rows.select("ts", "buy_price", "sell_price").rows() == wanted.sort("ts").rows()
+    spread_pct = 100.0 * (rows["sell_price"] / rows["buy_price"] - 1.0)
+    assert rows["spread_pct"].to_list() == spread_pct.to_list()
+
+
+@pytest.mark.parametrize("plan", ["free", "builder", "pro"])
+def test_every_plan_gets_the_same_rows_in_pages_of_its_own_size(base_url, plan) -> None:
+    with Client(base_url, f"demo-{plan}") as client:
+        pages = list(client.pages(SPREAD, Interval(START, END)))
+        limit = next(iter(client.profile.histories.values())).limit
+    frame = pl.concat(page.frame for page in pages)
+    assert limit == {"free": 1000, "builder": 5000, "pro": 5000}[plan]
+    assert max(page.frame.height for page in pages) <= limit
+    assert frame.height == frame["ts"].n_unique() == 4320
+
+
+def test_the_window_is_half_open(client) -> None:
+    rows = client.history(SPREAD, START + 60, START + 180)
+    assert rows["ts"].to_list() == [START + 60, START + 120]
+
+
+def test_a_window_that_cuts_minutes_has_the_rows_that_start_in_it(client) -> None:
+    assert client.history(SPREAD, START + 1, START + 61)["ts"].to_list() == [START + 60]
+
+
+@pytest.mark.parametrize(
+    "window", [(START - 9_000, START), (END, END + 9_000), (START + 1, START + 2)]
+)
+def test_a_window_without_rows_is_a_frame_without_rows(client, window) -> None:
+    rows = client.history(SPREAD, *window)
+    assert rows.height == 0
+    assert rows.columns == [
+        "trajectory",
+        "ts",
+        "buy_price",
+        "sell_price",
+        "spread_pct",
+        "extra",
+    ]
+
+
+def test_an_outage_stays_a_gap(client) -> None:
+    leg = Trajectory.parse("BTC_USDT:CORONA.futures")
+    steps = client.history(leg, START, END)["ts"].diff().drop_nulls()
+    assert steps.max() == 271 * 60
+    assert (steps == 60).sum() == len(steps) - 1
+
+
+def test_pages_tile_the_window_downward(client) -> None:
+    window = Interval(START - 3_600, END + 3_600)
+    answered = [page.answered for page in client.pages(PRICE, window)]
+    assert answered[0].end == window.end
+    assert answered[-1].start == window.start
+    assert [each.start for each in answered[:-1]] == [each.end for each in answered[1:]]
+
+
+@pytest.mark.parametrize("window", [(60, 60), (61, 60)])
+def test_an_empty_window_is_refused_before_anything_is_asked(scripted, ask, window) -> None:
+    with pytest.raises(InputError, match="window"):
+        ask().client.history(SPREAD, *window)
+    assert scripted.asked == []
+
+
+def test_an_unlisted_leg_is_the_services_refusal_with_its_reason(client) -> None:
+    with pytest.raises(BadRequestError, match="'NOWHERE' does not list BTC_USDT"):
+        client.history(Trajectory.parse("BTC_USDT:NOWHERE.spot"), START, END)
+
+
+def test_symbols_are_listed_with_their_legs(client) -> None:
+    listing = client.symbols()
+    assert list(map(str, listing.legs)) == ["BTC_USDT", "ETH_USDT"]
+    assert [str(leg) for leg in listing.legs[Symbol("BTC", "USDT")]] == [
+        "AURORA.spot",
+        "BOREAS.spot",
+        "CORONA.futures",
+        "DEX-SOLARIS.dex",
+    ]
+    assert (listing.truncated, listing.findings) == (False, ())
+
+
+def test_symbols_are_found_by_a_part_of_their_name(client) -> None:
+    assert list(map(str, client.symbols("eth").legs)) == ["ETH_USDT"]
+    assert client.symbols("no such symbol").legs == {}
+
+
+def test_the_local_service_is_met_without_a_finding(client) -> None:
+    profile = client.profile
+    assert {f.kind for f in profile.findings} <= {"tool_missing"}  # what it does not serve
+    assert profile.source is not None
+    assert (profile.source.kind, profile.source.id[:10]) == ("simulated", "miniature-")
+    assert {route.retention_s for route in profile.histories.values()} == {30 * 86_400}
+    assert {page.findings for page in client.pages(SPREAD, Interval(START, END))} == {()}
+
+
+def test_a_key_that_the_service_does_not_know_is_refused(base_url) -> None:
+    with Client(base_url, "demo-nobody") as client, pytest.raises(KeyRefusedError):
+        _ = client.profile
+
+
+def test_the_services_clock_is_read_off_its_answers(client) -> None:
+    _ = client.profile
+    assert client.served_at == END
+
+
+def test_the_clock_is_that_of_the_last_answer_that_had_one(scripted, ask) -> None:
+    for date in ("Wed, 22 Mar 2023 00:00:00 GMT", "Wed, 22 Mar 2023 00:00:05 GMT", "soon"):
+        scripted.answer(body={**SCHEMAS, "items": []}, headers={"Date": date})
+    client = ask().client
+    seen = []
+    for asking in (lambda: client.profile, client.symbols, client.symbols):
+        asking()
+        seen.append(client.served_at)
+    assert seen == [1679443200, 1679443205, 1679443205]
+
+
+def test_without_a_date_the_local_clock_stands_in(scripted, ask) -> None:
+    scripted.answer(body=SCHEMAS)
+    client = ask().client
+    before = int(time.time())
+    _ = client.profile
+    assert before <= client.served_at <= int(time.time())
+
+
+def test_many_threads_discover_the_profile_once(scripted, ask) -> None:
+    scripted.answer(body=SCHEMAS)
+    client = ask().client
+    together = threading.Barrier(8)
+
+    def discover(_: int) -> int:
+        together.wait(10)
+        return id(client.profile)
+
+    with ThreadPoolExecutor(8) as threads:
+        found = set(threads.map(discover, range(8)))
+    assert len(found) == 1
+    assert scripted.paths == ["schemas"]
+
+
+def test_many_threads_share_a_client(client, market) -> None:
+    keys = [f"{symbol}:{leg}" for symbol in ("BTC_USDT", "ETH_USDT") for leg in legs_of(market)]
+
+    def load(key: str) -> list[float]:
+        return client.history(Trajectory.parse(key), START, END)["price"].to_list()
+
+    with ThreadPoolExecutor(4) as threads:
+        loaded = dict(zip(keys, threads.map(load, keys), strict=True))
+    for key in keys:
+        trajectory = Trajectory.parse(key)
+        wanted = prices(market, str(trajectory.symbol), trajectory.buy)["price"].to_list()
+        assert loaded[key] == wanted
+
+
+def legs_of(market: pl.DataFrame) -> list[str]:
+    found = market.select("exchange", "market").unique().sort("exchange").rows()
+    return [f"{exchange}.{kind}" for exchange, kind in found]
+
+
+def test_one_connection_is_used_again_and_again(scripted, ask) -> None:
+    scripted.answer(body=SCHEMAS)
+    scripted.answer(body={"items": []})
+    client = ask().client
+    for _ in range(5):
+        client.symbols()
+    assert (len(scripted.asked), scripted.connections) == (6, 1)
+
+
+def test_a_refusal_does_not_cost_the_connection(scripted, ask) -> None:
+    scripted.answer(body=SCHEMAS)
+    scripted.answer(503, b"x" * 100_000, times=2)
+    scripted.answer(body={"items": []})
+    ask().client.symbols()
+    assert (len(scripted.asked), scripted.connections) == (4, 1)
+
+
+def test_leaving_the_block_lets_go_of_the_connections(scripted) -> None:
+    scripted.answer(body=SCHEMAS)
+    with Client(scripted.base_url, "k") as client:
+        _ = client.profile
+        assert len(scripted.open_connections) == 1
+    scripted.wait_until_closed()
+    assert scripted.open_connections == set()
+
+
+def test_the_repr_names_the_address_and_nothing_else(scripted) -> None:
+    with Client(scripted.base_url + "/", "k") as client:
+        assert repr(client) == f"Client({scripted.base_url!r})"
+
+
+def test_an_address_with_a_path_is_kept_before_every_route(scripted) -> None:
+    scripted.answer(body=SCHEMAS)
+    with Client(scripted.base_url + "/rail/", "k") as client:
+        _ = client.profile
+    assert [each.path for each in scripted.asked] == ["/rail/api/v1/data/schemas"]
+
+
+def test_a_query_arrives_as_it_was_meant(scripted, ask) -> None:
+    scripted.answer(body=SCHEMAS)
+    scripted.answer(body={"items": [], "next_end_time": None})
+    client = ask().client
+    client.symbols("a&b=c d/é%")
+    client.history(Trajectory.parse("A+B_C'D:X.spot"), 0, 60)
+    search, history = scripted.asked[1:]
+    assert search.query["q"] == ["a&b=c d/é%"]
+    assert history.query["symbol"] == ["A+B_C'D"]

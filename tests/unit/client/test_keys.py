@@ -1,0 +1,159 @@
+"""The key: sent in one header to one host, and found nowhere else."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import threading
+import traceback
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolkit.client import Client
+from toolkit.client.http import _written
+from toolkit.errors import InputError, KeyRefusedError, RailError, ServiceError
+from toolkit.market import Trajectory
+from toolkit.wire.exchange import RetryPolicy
+
+KEY = 'k_"live"/7Q\\x'  # one that JSON has to escape
+SCHEMAS = {"source": {"kind": "live", "id": "x"}}
+ONCE = RetryPolicy(attempts=1)
+
+
+def forms_of(key: str) -> list[str]:
+    """The key as it may stand in a text: plainly, in JSON's two common spellings, in a repr."""
+    plain = json.dumps(key)[1:-1]
+    return [key, plain, plain.replace("/", "\\/"), repr(key)[1:-1]]
+
+
+def shown_in(text: str, key: str) -> list[str]:
+    return [form for form in forms_of(key) if form in text]
+
+
+def test_the_key_travels_as_a_bearer_and_nowhere_else(scripted, ask) -> None:
+    scripted.answer(body=SCHEMAS)
+    _ = ask(api_key=f" {KEY}\n").client.profile
+    (asked,) = scripted.asked
+    assert asked.headers.pop("authorization") == f"Bearer {KEY}"
+    assert "apikey" not in asked.headers
+    assert not shown_in(f"{asked.headers} {asked.path} {asked.query}", KEY)
+
+
+ECHOES = {
+    "plain": lambda key: json.dumps({"detail": f"no such key: {key}"}).encode(),
+    "slashes escaped": lambda key: (
+        json.dumps({"detail": f"no such key: {key}"}).replace("/", "\\/").encode()
+    ),
+    "in hex": lambda key: (
+        b'{"detail":"no such key: %b"}' % "".join(f"\\u{ord(c):04X}" for c in key).encode()
+    ),
+    "in an error": lambda key: json.dumps({"errors": [{"parameter": key, "detail": key}]}).encode(),
+    "in a title": lambda key: json.dumps({"title": key * 3}).encode(),
+    "no json": lambda key: f"<p>{key}</p>".encode(),
+    "cut": lambda key: json.dumps({"detail": key}).encode()[:-1],
+    "not utf-8": lambda key: b"\xff" + key.encode(),
+}
+
+
+@pytest.fixture
+def logged(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """Everything that is logged, by whomever, at DEBUG."""
+    for name in ("", "httpx", "httpcore", "httpcore.http11", "httpcore.connection"):
+        caplog.set_level(logging.DEBUG, logger=name)
+    return caplog
+
+
+@pytest.mark.parametrize("echo", ECHOES)
+@pytest.mark.parametrize("status", [200, 301, 400, 401, 429, 503])
+def test_no_record_repr_url_or_traceback_has_the_key_also_where_the_service_echoes_it(
+    scripted, ask, logged, status, echo
+) -> None:
+    scripted.answer(body=SCHEMAS)
+    scripted.answer(status, ECHOES[echo](KEY))
+    client = ask(retries=ONCE, api_key=KEY).client
+    with pytest.raises(ServiceError) as caught:
+        client.history(Trajectory.parse("BTC_USD:A.spot"), 0, 60)
+    error = caught.value
+    texts = [
+        "".join(traceback.format_exception(error)),
+        repr(error),
+        repr(vars(error)),
+        repr(client),
+        str(client),
+        error.url,
+        *(f"{r.getMessage()} {r.args!r} {r.exc_text}" for r in logged.records),
+    ]
+    assert [form for text in texts for form in shown_in(text, KEY)] == []
+    assert any(r.name.startswith("httpcore") for r in logged.records), "nothing was logged"
+    if status == 400 and echo in ("plain", "slashes escaped", "in hex"):
+        assert error.detail == "no such key: ***"
+
+
+def test_an_answer_that_is_not_http_is_told_without_the_key_it_echoes() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        line = f"HTTP/1.1 200 OK\r\n{KEY}\r\n\r\n".encode()
+        thread = threading.Thread(target=answer_once, args=(listener, line))
+        thread.start()
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        with Client(address, KEY, retries=ONCE) as client, pytest.raises(RailError) as caught:
+            _ = client.profile
+        thread.join()
+    assert "RemoteProtocolError" in str(caught.value)
+    assert not shown_in("".join(traceback.format_exception(caught.value)), KEY)
+
+
+def answer_once(listener: socket.socket, answer: bytes) -> None:
+    connection, _ = listener.accept()
+    with connection:
+        connection.recv(65536)
+        connection.sendall(answer)
+
+
+@settings(deadline=None)
+@given(st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=12))
+def test_every_spelling_of_a_key_is_found(key) -> None:
+    for form in (*forms_of(key)[:3], "".join(f"\\u{ord(c):04x}" for c in key)):
+        assert _written(key).sub("***", f"é{form}é") == "é***é"
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["", "   ", "\n", "s3cret two", "s3cret\nX-Evil: 1", "s3\rcret", "s3crét", "s3cret\0", "🔑"],
+)
+def test_a_key_that_no_header_can_carry_is_refused_and_not_shown(key) -> None:
+    with pytest.raises(InputError, match=r"^api_key: '\*\*\*' is not allowed") as caught:
+        Client("http://127.0.0.1:9", key)
+    shown = traceback.format_exception_only(caught.value), repr(vars(caught.value))
+    assert "s3" not in str(shown)
+    assert "🔑" not in str(shown)
+
+
+def test_a_refused_key_names_the_setting_and_not_the_key(scripted, ask) -> None:
+    scripted.answer(401, {"detail": f"{KEY} is not valid"})
+    with pytest.raises(KeyRefusedError, match="RAIL_API_KEY") as caught:
+        _ = ask(api_key=KEY).client.profile
+    assert caught.value.detail == "*** is not valid"
+
+
+def test_an_address_that_no_request_can_be_made_of_is_an_input_error() -> None:
+    with pytest.raises(InputError, match=r"^base_url: ") as caught:
+        Client("http://é\u0301\u0300\ufffd.example", KEY)
+    assert not shown_in("".join(traceback.format_exception(caught.value)), KEY)
+
+
+def test_a_route_on_another_host_is_not_asked(scripted, ask) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as elsewhere:
+        port = elsewhere.getsockname()[1]
+        route = f"http://127.0.0.1:{port}/api/v1/data/symbols/search"
+        scripted.answer(body={"tools": {"data.search_symbols": {"route": route}}})
+        scripted.answer(body={"items": []})
+        client = ask().client
+        assert client.symbols().legs == {}
+        assert scripted.paths == ["schemas", "search"]
+        assert "route_unusable" in [f.kind for f in client.profile.findings]
+        elsewhere.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            elsewhere.accept()

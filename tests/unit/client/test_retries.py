@@ -1,0 +1,241 @@
+"""What the client does when an answer is bad, late, cut, or not there at all."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from toolkit.client import Client
+from toolkit.errors import (
+    BadRequestError,
+    KeyRefusedError,
+    NotFoundError,
+    PlanRefusedError,
+    QuotaError,
+    RailError,
+    UnavailableError,
+    UnreachableError,
+    WireError,
+)
+from toolkit.intervals import Interval
+from toolkit.market import Trajectory
+from toolkit.wire.exchange import RetryPolicy
+
+GOOD = {"items": [{"symbol": "BTC_USD", "venues": [{"exchange": "A", "market": "spot"}]}]}
+SCHEMAS = {"source": {"kind": "live", "id": "x"}}
+
+
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
+def test_a_passing_failure_is_tried_again_until_it_has_passed(scripted, ask, status) -> None:
+    scripted.answer(body=SCHEMAS)
+    scripted.answer(status, b"busy", times=3)
+    scripted.answer(body=GOOD)
+    asking = ask()
+    assert len(asking.client.symbols().legs) == 1
+    assert asking.waits == [0.5, 1.0, 2.0]
+    assert scripted.paths == ["schemas"] + ["search"] * 4
+
+
+@pytest.mark.parametrize(
+    ("headers", "waits"),
+    [
+        ({"Retry-After": "3"}, [3.0]),
+        (
+            {
+                "Retry-After": "Wed, 22 Mar 2023 00:00:09 GMT",
+                "Date": "Wed, 22 Mar 2023 00:00:00 GMT",
+            },
+            [9.0],
+        ),
+        ({"Retry-After": "soon"}, [0.5]),
+        ({}, [0.5]),
+    ],
+)
+def test_a_spent_quota_is_waited_for_as_long_as_the_service_asks(
+    scripted, ask, headers, waits
+) -> None:
+    scripted.answer(429, headers=headers)
+    scripted.answer(body=SCHEMAS)
+    asking = ask()
+    assert asking.client.profile.source is not None
+    assert asking.waits == waits
+
+
+def test_a_quota_that_comes_back_too_late_is_told_at_once(scripted, ask) -> None:
+    scripted.answer(429, {"detail": "60 a minute"}, headers={"Retry-After": "3600"})
+    asking = ask()
+    with pytest.raises(QuotaError, match="asks to wait 3600 s") as caught:
+        _ = asking.client.profile
+    assert (caught.value.retry_after_s, asking.waits, len(scripted.asked)) == (3600.0, [], 1)
+    assert caught.value.detail == "60 a minute"
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (301, WireError),
+        (400, BadRequestError),
+        (401, KeyRefusedError),
+        (402, PlanRefusedError),
+        (403, PlanRefusedError),
+        (404, NotFoundError),
+        (500, UnavailableError),
+    ],
+)
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"<html>\n<h1>no",
+        b'{"detail": "cut',
+        b"[1]",
+        b'{"detail": "\xff"}',
+        b'{"detail": ["a\\nb"]}',
+    ],
+)
+def test_a_refusal_is_asked_once_and_told_in_one_line(scripted, ask, status, kind, body) -> None:
+    scripted.answer(status, body, headers={"Retry-After": "1"})
+    asking = ask()
+    with pytest.raises(kind) as caught:
+        _ = asking.client.profile
+    assert type(caught.value) is kind
+    assert (caught.value.status, len(scripted.asked), asking.waits) == (status, 1, [])
+    assert caught.value.url == scripted.base_url + "/api/v1/data/schemas"
+    assert "\n" not in str(caught.value)
+
+
+def test_a_redirect_is_not_followed(scripted, ask) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as elsewhere:
+        port = elsewhere.getsockname()[1]
+        scripted.answer(301, headers={"Location": f"http://127.0.0.1:{port}/api/v1/data/schemas"})
+        with pytest.raises(WireError, match="unexpected status 301"):
+            _ = ask().client.profile
+        elsewhere.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            elsewhere.accept()
+
+
+@pytest.mark.parametrize("sent", [0, 4])
+def test_a_connection_reset_in_the_body_is_tried_again(scripted, ask, sent) -> None:
+    scripted.answer(body=SCHEMAS, sent=sent, times=2)
+    scripted.answer(body=SCHEMAS)
+    asking = ask()
+    assert asking.client.profile.source is not None
+    assert asking.waits == [0.5, 1.0]
+
+
+def test_a_connection_reset_without_an_answer_is_tried_again(scripted, ask) -> None:
+    scripted.answer(0)
+    scripted.answer(body=SCHEMAS)
+    asking = ask()
+    assert asking.client.profile.source is not None
+    assert asking.waits == [0.5]
+
+
+def test_a_service_that_only_resets_is_unreachable_and_the_tries_are_told(scripted, ask) -> None:
+    scripted.answer(body=SCHEMAS)
+    scripted.answer(body=GOOD, sent=3)
+    asking = ask()
+    with pytest.raises(UnreachableError, match="after 6 tries") as caught:
+        asking.client.symbols()
+    assert scripted.paths == ["schemas"] + ["search"] * 6
+    assert asking.waits == [0.5, 1.0, 2.0, 4.0, 8.0]
+    assert caught.value.status is None
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("sent", [0, 4])
+def test_a_body_that_stalls_is_a_time_out(scripted, ask, sent) -> None:
+    scripted.answer(body=SCHEMAS, sent=sent, stalls=True)
+    asking = ask(timeout_s=0.05, retries=RetryPolicy(attempts=2))
+    with pytest.raises(UnreachableError, match="ReadTimeout"):
+        _ = asking.client.profile
+    assert len(scripted.asked) == 2
+
+
+def test_a_body_that_is_not_what_its_encoding_says_is_no_answer(scripted, ask) -> None:
+    scripted.answer(body=b"plain", headers={"Content-Encoding": "gzip"})
+    asking = ask(retries=RetryPolicy(attempts=2))
+    with pytest.raises(UnreachableError, match="DecodingError"):
+        _ = asking.client.profile
+
+
+def test_nobody_listening_is_unreachable() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    waits: list[float] = []
+    retries = RetryPolicy(attempts=3, fraction=lambda: 0.0)
+    with (
+        Client(f"http://127.0.0.1:{port}", "k", retries=retries, sleep=waits.append) as client,
+        pytest.raises(UnreachableError, match="ConnectError") as caught,
+    ):
+        _ = client.profile
+    assert waits == [0.25, 0.5]
+    assert caught.value.url == f"http://127.0.0.1:{port}/api/v1/data/schemas"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"<html>\n", b'{"items": [', b"[]", b'{"\xff": 1}', b"null"],
+)
+def test_a_good_status_with_a_bad_body_is_a_wire_error_and_not_tried_again(
+    scripted, ask, body
+) -> None:
+    scripted.answer(body=SCHEMAS)
+    scripted.answer(body=body)
+    client = ask().client
+    asks = [
+        client.symbols,
+        lambda: client.history(Trajectory.parse("BTC_USD:A.spot"), 0, 60),
+    ]
+    for ask_once in asks:
+        with pytest.raises(WireError) as caught:
+            ask_once()
+        assert "\n" not in str(caught.value)
+    assert len(scripted.asked) == 3
+
+
+def test_html_for_schemas_is_a_wire_error_and_asked_for_again_next_time(scripted, ask) -> None:
+    scripted.answer(body=b"<html>")
+    scripted.answer(body=SCHEMAS)
+    client = ask().client
+    with pytest.raises(WireError, match="is not JSON"):
+        _ = client.profile
+    assert client.profile.source is not None
+
+
+def test_a_failure_between_pages_is_tried_again_where_it_happened(scripted, ask) -> None:
+    scripted.answer(body=SCHEMAS)
+    scripted.answer(body=page(360, 300))
+    scripted.answer(503)
+    scripted.answer(body=page(300, 240), sent=10)
+    scripted.answer(body=page(300, 240, 60))
+    asking = ask()
+    rows = asking.client.history(Trajectory.parse("BTC_USD:A.spot"), 100, 400)
+    assert rows["ts"].to_list() == [240, 300, 360]
+    assert asking.waits == [0.5, 1.0]
+    asked = [each.query["end_time"] for each in scripted.asked[1:]]
+    assert asked == [["400"], ["301"], ["301"], ["301"]]
+
+
+def test_pages_that_came_before_an_error_are_there(scripted, ask) -> None:
+    scripted.answer(body=SCHEMAS)
+    scripted.answer(body=page(360, 300))
+    scripted.answer(403)
+    pages = ask().client.pages(Trajectory.parse("BTC_USD:A.spot"), Interval(100, 400))
+    assert next(pages).frame["ts"].to_list() == [360, 300]
+    with pytest.raises(PlanRefusedError):
+        next(pages)
+
+
+def test_every_error_here_is_a_rail_error(scripted, ask) -> None:
+    scripted.answer(418, b"\x00\x01")
+    with pytest.raises(RailError):
+        _ = ask().client.profile
+
+
+def page(*seconds: int) -> dict[str, object]:
+    """A page with a row at each second."""
+    items = [{"ts": ts, "price": 1.0, "mark_price": None, "volume": None} for ts in seconds]
+    return {"items": items, "next_end_time": seconds[-1]}

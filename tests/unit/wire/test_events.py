@@ -1,0 +1,192 @@
+"""The event pager and the reading of documents, without a server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import polars as pl
+import pytest
+
+from toolkit.errors import InputError, PagingError, WireError
+from toolkit.intervals import Interval
+from toolkit.market import EventFamily
+from toolkit.wire.event_routes import BUILT_IN_EVENTS
+from toolkit.wire.events import EventPage, event_pages, read_document
+from toolkit.wire.exchange import Answer, Request, RetryPolicy, Send
+from toolkit.wire.profile import BUILT_IN, Finding, with_schemas
+
+SPREAD = BUILT_IN_EVENTS[EventFamily.SPREAD]
+DAY = Interval(0, 86_400)
+
+
+def document(ts: int, number: int = 0, **changes: object) -> dict[str, object]:
+    leg = {"exchange": "AURORA", "market": "spot", "price": 1.0}
+    given: dict[str, object] = {
+        "schema": "svc.spread.v1",
+        "event_type": "spread.opened",
+        "event_id": f"e{ts}-{number}",
+        "lifecycle": "open",
+        "ts": ts,
+        "ts_ms": ts * 1000 + number,
+        "instrument": {"symbol": "BTC_USDT"},
+        "buy": leg,
+        "sell": leg | {"exchange": "BOREAS"},
+        "spread": {"pct": 1.5, "peak_pct": 2},
+    }
+    return given | changes
+
+
+def walk(
+    answers: Callable[[Request], object], window: Interval = DAY
+) -> tuple[list[EventPage], list[Request]]:
+    """Drive the pager with a function from request to body."""
+    asked: list[Request] = []
+    pages: list[EventPage] = []
+    flow = event_pages(SPREAD, window, RetryPolicy(attempts=1))
+    step = next(flow)
+    while True:
+        try:
+            if isinstance(step, Send):
+                asked.append(step.request)
+                body = answers(step.request)
+                raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+                step = flow.send(Answer(200, {}, raw))
+            else:
+                assert isinstance(step, EventPage)
+                pages.append(step)
+                step = flow.send(None)
+        except StopIteration:
+            return pages, asked
+
+
+def served(documents: list[dict[str, object]], limit: int) -> Callable[[Request], object]:
+    """A log that pages by cursor."""
+
+    def answer(request: Request) -> object:
+        at = int(dict(request.query).get("cursor", "0"))
+        more = at + limit < len(documents)
+        page = {"items": documents[at : at + limit], "has_more": more}
+        return page | ({"next_cursor": str(at + limit)} if more else {})
+
+    return answer
+
+
+def test_every_document_comes_once_in_order_over_page_edges_inside_one_second() -> None:
+    documents = [document(100, number) for number in reversed(range(700))]
+
+    pages, asked = walk(served(documents, 200))
+
+    ids = pl.concat(page.frame for page in pages)["event_id"].to_list()
+    assert ids == [d["event_id"] for d in documents]
+    assert [page.last for page in pages] == [False, False, False, True]
+    assert {r.query[:3] for r in asked} == {asked[0].query[:3]}
+
+
+def test_the_bytes_of_a_document_are_kept_as_they_came() -> None:
+    raw = b'{ "ts" :60,"schema":"x", "spread":{"pct":1.10}, "trace":"t\\u00e9" }'
+
+    pages, _ = walk(lambda _: b'{"items":[' + raw + b'],"has_more":false}')
+
+    assert pages[0].frame["document"].to_list() == [raw.decode()]
+
+
+def test_an_empty_page_ends_the_window_whatever_has_more_says() -> None:
+    pages, asked = walk(lambda _: {"items": [], "has_more": True, "next_cursor": "c"})
+
+    assert len(asked) == 1
+    assert pages[0].last
+    assert [f.kind for f in pages[0].findings] == ["more_without_more"]
+
+
+def test_a_cursor_that_comes_twice_is_an_error_not_a_circle() -> None:
+    page = {"items": [document(5)], "has_more": True, "next_cursor": "again"}
+
+    with pytest.raises(PagingError, match="circles"):
+        walk(lambda _: page)
+
+
+def test_more_without_a_cursor_is_an_error_not_a_silent_end() -> None:
+    with pytest.raises(PagingError, match="no cursor"):
+        walk(lambda _: {"items": [document(5)], "has_more": True})
+
+
+def test_a_time_beyond_all_times_is_a_wire_error() -> None:
+    body = json.dumps({"schema": "x", "ts": 10**30, "ts_ms": 10**33}).encode()
+
+    with pytest.raises(WireError, match="without a time"):
+        read_document(SPREAD, body, [])
+
+
+def test_documents_outside_the_window_are_left_out_and_found() -> None:
+    pages, _ = walk(lambda _: {"items": [document(90_000), document(5)], "has_more": False})
+
+    assert pages[0].frame["ts"].to_list() == [5]
+    assert [f.kind for f in pages[0].findings] == ["outside_window"]
+
+
+def test_an_order_other_than_newest_first_is_a_finding() -> None:
+    pages, _ = walk(lambda _: {"items": [document(5), document(6)], "has_more": False})
+
+    assert [f.kind for f in pages[0].findings] == ["not_newest_first"]
+
+
+def test_a_window_longer_than_the_log_allows_is_refused() -> None:
+    with pytest.raises(InputError, match="604800 s"):
+        walk(served([], 200), Interval(0, 604_801))
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[]", b"{}", b'{"items":7}', b'{"items":[1]}'])
+def test_a_body_that_is_no_event_page_is_a_wire_error(body: bytes) -> None:
+    with pytest.raises(WireError):
+        walk(lambda _: body)
+
+
+def test_a_documents_columns_are_read_by_their_paths() -> None:
+    findings: list[Finding] = []
+
+    row = read_document(SPREAD, json.dumps(document(60)).encode(), findings)
+
+    assert (row["symbol"], row["buy_exchange"], row["sell_exchange"]) == (
+        "BTC_USDT",
+        "AURORA",
+        "BOREAS",
+    )
+    assert (row["magnitude_pct"], row["peak_pct"]) == (1.5, 2.0)
+    assert findings == []
+
+
+def test_a_value_of_another_type_is_null_and_a_finding() -> None:
+    findings: list[Finding] = []
+
+    row = read_document(SPREAD, json.dumps(document(60, spread={"pct": "1.5"})).encode(), findings)
+
+    assert row["magnitude_pct"] is None
+    assert [f.kind for f in findings] == ["type_changed"]
+
+
+def test_a_document_without_an_id_is_known_by_its_lasting_content() -> None:
+    first, again, other = (
+        read_document(
+            SPREAD, json.dumps(document(60, event_id=None, trace=trace, price=price)).encode(), []
+        )["event_id"]
+        for trace, price in (("a", 1), ("b", 1), ("a", 2))
+    )
+
+    assert first == again
+    assert first != other
+
+
+def test_schemas_may_rename_the_cursor_and_say_depth_and_delay() -> None:
+    tool = {
+        "route": SPREAD.path,
+        "retention_s": 3600,
+        "delay_s": 60,
+        "pagination": {"next": "token", "more": "further", "max_window_s": 7200, "max_limit": 9},
+    }
+    body = json.dumps({"source": {"id": "x"}, "tools": {"anything": tool}}).encode()
+
+    route = with_schemas(BUILT_IN, body).events[EventFamily.SPREAD]
+
+    assert (route.next, route.more, route.limit) == ("token", "further", 9)
+    assert (route.longest_window_s, route.retention_s, route.delay_s) == (7200, 3600, 60)

@@ -1,0 +1,118 @@
+"""The client's half of the golden messages: it asks these questions, and reads these answers so.
+
+`test_service_writes` holds the local service to the same files; the two sides share no code.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolkit.errors import BadRequestError
+from toolkit.market import Family, Source, Symbol, Trajectory
+from toolkit.wire.exchange import Answer, Request, RetryPolicy, Send, refusal
+from toolkit.wire.listing import list_symbols
+from toolkit.wire.profile import BUILT_IN, Profile, with_schemas
+from toolkit.wire.rows import read_history_page
+
+END = 1793750400  # 2026-11-04 00:00 UTC
+
+
+@dataclass(frozen=True)
+class Golden:
+    """A question and its answer, as a file holds them."""
+
+    request: Request
+    answer: Answer
+
+
+def golden(name: str) -> Golden:
+    message: dict[str, Any] = json.loads(
+        Path(__file__).with_name(f"{name}.json").read_text("utf-8")
+    )
+    path, query = message["request"]["path"], message["request"]["query"]
+    answer = Answer(
+        message["status"],
+        {"content-type": message["content_type"]},
+        json.dumps(message["body"]).encode(),
+        f"http://rail.example{path}",
+    )
+    return Golden(Request.get(path, query), answer)
+
+
+@pytest.fixture
+def profile() -> Profile:
+    """The profile that the golden /schemas gives."""
+    return with_schemas(BUILT_IN, golden("schemas").answer.body)
+
+
+def test_the_schemas_confirm_the_built_in_profile(profile: Profile) -> None:
+    assert golden("schemas").request == Request.get(BUILT_IN.schemas_path, {})
+    assert {f.kind for f in profile.findings} <= {"tool_missing"}  # those of other messages
+    assert profile.source == Source("simulated", "miniature-4d55ad2b44220d27")
+    assert (profile.symbols_path, profile.symbols_limit) == ("/api/v1/data/symbols/search", 1000)
+    for family in (Family.PRICE, Family.SPREAD):
+        built_in = BUILT_IN.histories[family]
+        told = replace(built_in, limit=5000, retention_s=2_592_000, delay_s=0)
+        assert profile.histories[family] == told
+
+
+def test_a_price_page_is_three_prices_newest_first(profile: Profile) -> None:
+    message = golden("price_page")
+    trajectory = Trajectory.parse("ETH_USDT:BOREAS.spot")
+    route = replace(profile.histories[Family.PRICE], limit=3)
+    assert message.request == Request.get(route.path, route.query(trajectory, END))
+    page = read_history_page(route, trajectory, message.answer)
+    assert page.frame.columns == ["ts", "price", "mark_price", "volume", "extra"]
+    assert page.frame.rows() == [
+        (1793750340, 2966.99, None, None, None),
+        (1793750280, 2967.7, None, None, None),
+        (1793750220, 2964.6, None, None, None),
+    ]
+    assert (page.next_end_time, page.ends, page.findings) == (1793750220, False, ())
+
+
+def test_a_spread_page_is_three_spreads_positive_where_the_leg_sold_is_dearer(
+    profile: Profile,
+) -> None:
+    message = golden("spread_page")
+    trajectory = Trajectory.parse("BTC_USDT:AURORA.spot:CORONA.futures")
+    route = replace(profile.histories[Family.SPREAD], limit=3)
+    assert message.request == Request.get(route.path, route.query(trajectory, END))
+    page = read_history_page(route, trajectory, message.answer)
+    assert page.frame.columns == ["ts", "buy_price", "sell_price", "spread_pct", "extra"]
+    assert page.frame.rows() == [
+        (1793750340, 90778.4, 90991.2, 0.23441699787614123, None),
+        (1793750280, 90870.7, 91072.9, 0.22251396764854103, None),
+        (1793750220, 90820.5, 91025.4, 0.2256098568054421, None),
+    ]
+    assert (page.next_end_time, page.ends, page.findings) == (1793750220, False, ())
+
+
+def test_a_symbols_page_is_one_symbol_with_four_legs(profile: Profile) -> None:
+    message = golden("symbols_page")
+    flow = list_symbols(profile, "BTC", RetryPolicy())
+    assert next(flow) == Send(message.request)
+    with pytest.raises(StopIteration) as stop:
+        flow.send(message.answer)
+    listing = stop.value.value
+    assert list(map(str, listing.legs.pop(Symbol("BTC", "USDT")))) == [
+        "AURORA.spot",
+        "BOREAS.spot",
+        "CORONA.futures",
+        "DEX-SOLARIS.dex",
+    ]
+    assert (listing.legs, listing.truncated, listing.findings) == ({}, False, ())
+
+
+def test_a_problem_is_a_refusal_with_its_reasons() -> None:
+    error = refusal(golden("problem").answer)
+    assert type(error) is BadRequestError
+    assert error.status == 400
+    assert error.url == "http://rail.example/api/v1/data/history/price"
+    assert "exchange: 'NOWHERE' does not list ETH_USDT" in error.detail
+    assert str(error) == f"{error.url} could not read the request (400): {error.detail}"
