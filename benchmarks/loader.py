@@ -74,18 +74,27 @@ def next_of(body: bytes) -> int | None:
     return None if value == b"null" else int(value)
 
 
-def toolkit_way(base_url: str, folder: Path, days: int, legs: int) -> None:
+def toolkit_way(base_url: str, folder: Path, days: int, legs: int) -> int:
     with Client(base_url, KEY) as client:
         store = Store(folder / "toolkit.duckdb")
         sync(client, store, trajectories(legs), START, START + days * 86_400)
+        return sum(store.counts(START, START + days * 86_400).values())
 
 
-def fetch_only(base_url: str, folder: Path, days: int, legs: int) -> None:
+def fetch_only(base_url: str, folder: Path, days: int, legs: int) -> int:
     del folder, days
-    follow(base_url, legs, 5000, lambda _, body: next_of(body))
+    rows = 0
+
+    def count(_: int, body: bytes) -> int | None:
+        nonlocal rows
+        rows += body.count(b'"ts":')
+        return next_of(body)
+
+    follow(base_url, legs, 5000, count)
+    return rows
 
 
-def page_by_page(base_url: str, folder: Path, days: int, legs: int) -> None:
+def page_by_page(base_url: str, folder: Path, days: int, legs: int) -> int:
     """json to dicts to a frame, one commit a page, no ledger: what a script usually does."""
     del days
     con = duckdb.connect(str(folder / "plain.duckdb"))
@@ -102,7 +111,9 @@ def page_by_page(base_url: str, folder: Path, days: int, legs: int) -> None:
         return found
 
     follow(base_url, legs, 1000, take)
+    (rows,) = con.execute("SELECT count(*) FROM price").fetchall()[0]
     con.close()
+    return int(rows)
 
 
 WAYS = {"toolkit": toolkit_way, "fetch only": fetch_only, "page by page": page_by_page}
@@ -111,17 +122,28 @@ WAYS = {"toolkit": toolkit_way, "fetch only": fetch_only, "page by page": page_b
 def child(way: str, base_url: str, days: int, legs: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         wall, cpu = time.perf_counter(), time.process_time()
-        WAYS[way](base_url, Path(folder), days, legs)
+        rows = WAYS[way](base_url, Path(folder), days, legs)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    if rows != days * 1440 * legs:
+        sys.exit(f"{way} brought {rows} rows of {days * 1440 * legs}")
     print(json.dumps([wall, cpu]))
 
 
 def main(quick: bool) -> None:
-    days, legs, rounds = (20, 5, 1) if quick else (60, 12, 3)
+    days, legs, rounds = (20, 5, 1) if quick else (30, 24, 3)
     with tempfile.TemporaryDirectory() as folder:
         rows = make_market(Path(folder), days, legs)
         rail = str(Path(sys.executable).with_name("rail"))
-        command = [rail, "serve", "--replay", folder, "--port", "0", "--now", "2027-01-01"]
+        command = [
+            rail,
+            "serve",
+            "--replay",
+            folder,
+            "--port",
+            "0",
+            "--now",
+            str(START + days * 86_400),
+        ]
         service = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert service.stdout is not None
         url = next(line for line in service.stdout if "listening" in line).split()[2].rstrip(";")

@@ -6,13 +6,14 @@ sorted, disjoint, non-touching ones. Empty intervals vanish.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from toolkit.errors import InputError
 from toolkit.market import format_ts
 
-__all__ = ["Interval", "clip", "difference", "intersection", "total_s", "union"]
+__all__ = ["Interval", "clip", "difference", "intersection", "split", "total_s", "union"]
 
 
 class Interval(NamedTuple):
@@ -131,6 +132,21 @@ def clip(intervals: Iterable[tuple[int, int]], window: tuple[int, int]) -> list[
     [(3, 5), (7, 10)]
     """
     return intersection(intervals, [window])
+
+
+def split(interval: Interval, length_s: int) -> list[Interval]:
+    """The interval in pieces of at most ``length_s``, cut at whole multiples of it.
+
+    Examples
+    --------
+    >>> [tuple(i) for i in split(Interval(5, 25), 10)]
+    [(5, 10), (10, 20), (20, 25)]
+    """
+    if length_s < 1:
+        raise InputError("length_s", length_s, "a whole number of seconds, at least 1")
+    inner = range(interval.start // length_s + 1, -(-interval.end // length_s))
+    cuts = [interval.start, *(k * length_s for k in inner), interval.end]
+    return [Interval(low, high) for low, high in itertools.pairwise(cuts) if low < high]
 
 
 def total_s(intervals: Iterable[tuple[int, int]]) -> int:

@@ -16,9 +16,13 @@ from toolkit.market import Family
 __all__ = [
     "COVERAGE",
     "EDGE",
+    "EVENT",
+    "EVENT_COVERAGE",
+    "EVENT_EDGE",
     "LOAD",
     "META",
     "SERIES",
+    "SNAPSHOT",
     "TABLES",
     "TRAJECTORY",
     "Column",
@@ -173,6 +177,7 @@ EDGE = Table(
         Column("retention_s", "BIGINT", "s", "depth of the caller's plan", nullable=True),
         Column("delay_s", "BIGINT", "s", "delay of the caller's plan"),
         Column("step_s", "BIGINT", "s", "spacing of the rows, as observed", nullable=True),
+        Column("tail_ts", "BIGINT", "s", "end of the newest row that came", nullable=True),
         Column("served_at", "BIGINT", "s", "the service's clock at the question"),
         Column("asked_at", "BIGINT", "s", "the local clock at the question"),
     ),
@@ -244,5 +249,84 @@ SERIES: dict[Family, Table] = {
 }
 """The series tables, by family."""
 
-TABLES: tuple[Table, ...] = (META, TRAJECTORY, LOAD, COVERAGE, EDGE, *SERIES.values())
+EVENT = Table(
+    "event",
+    "Event documents as they came, one row a transition, with columns read from them.",
+    (
+        Column("family", "VARCHAR", "", "spread, splash or funding: the log it came from"),
+        Column("schema_id", "VARCHAR", "", "e.g. svc.spread.v1", nullable=True),
+        Column("event_id", "VARCHAR", "", "as sent; else sha256: of its lasting content"),
+        Column("event_type", "VARCHAR", "", "e.g. spread.opened", nullable=True),
+        Column("ts_ms", "BIGINT", "ms", "when it happened, Unix UTC"),
+        Column("ts", "BIGINT", "s", "the same in seconds"),
+        Column("lifecycle", "VARCHAR", "", "open or closed", nullable=True),
+        Column("symbol", "VARCHAR", "", "BASE_QUOTE", nullable=True),
+        Column("buy_exchange", "VARCHAR", "", "a splash has one leg, here", nullable=True),
+        Column("buy_market", "VARCHAR", "", "spot, futures or dex", nullable=True),
+        Column("sell_exchange", "VARCHAR", "", "null for a splash", nullable=True),
+        Column("sell_market", "VARCHAR", "", "null for a splash", nullable=True),
+        Column("magnitude_pct", "DOUBLE", "percent", "of a spread or splash", nullable=True),
+        Column("peak_pct", "DOUBLE", "percent", "largest so far, of a spread", nullable=True),
+        Column(
+            "differential_pct_8h", "DOUBLE", "percent_per_8h", "of a dislocation", nullable=True
+        ),
+        Column("close_reason", "VARCHAR", "", "of a closed spread", nullable=True),
+        Column("document", "VARCHAR", "", "the bytes as they came"),
+        Column("revision", "INTEGER", "", "0, then one more for each changed delivery"),
+        Column("load_id", "BIGINT", "", "the load that brought it"),
+    ),
+    key=("family", "event_id", "ts_ms", "revision"),
+    order=("family", "ts_ms", "event_id"),
+)
+
+EVENT_COVERAGE = Table(
+    "event_coverage",
+    "The ledger of the event logs: windows paged to their end.",
+    (
+        Column("family", "VARCHAR", "", "which log"),
+        Column("start_ts", "BIGINT", "s", "first second answered for"),
+        Column("end_ts", "BIGINT", "s", "first second after"),
+        Column("load_id", "BIGINT", "", "the load that asked"),
+    ),
+    key=("family", "start_ts", "load_id"),
+)
+
+EVENT_EDGE = Table(
+    "event_edge",
+    "Per event log and load: how far back and how fresh the service said it answers.",
+    (
+        Column("family", "VARCHAR", "", "which log"),
+        Column("load_id", "BIGINT", "", "the load that asked"),
+        Column("retention_s", "BIGINT", "s", "depth of the archive", nullable=True),
+        Column("delay_s", "BIGINT", "s", "delay of the caller's plan"),
+        Column("served_at", "BIGINT", "s", "the service's clock at the question"),
+        Column("asked_at", "BIGINT", "s", "the local clock at the question"),
+    ),
+    key=("family", "load_id"),
+)
+
+SNAPSHOT = Table(
+    "snapshot",
+    "Dashboards, activity and the symbol listing, whole, as they stood when asked.",
+    (
+        Column("kind", "VARCHAR", "", "symbols, activity, spread or funding"),
+        Column("served_at", "BIGINT", "s", "the service's clock at the answer"),
+        Column("document", "VARCHAR", "", "the bytes as they came"),
+        Column("load_id", "BIGINT", "", "the load that asked"),
+    ),
+    key=("kind", "served_at", "load_id"),
+)
+
+TABLES: tuple[Table, ...] = (
+    META,
+    TRAJECTORY,
+    LOAD,
+    COVERAGE,
+    EDGE,
+    *SERIES.values(),
+    EVENT,
+    EVENT_COVERAGE,
+    EVENT_EDGE,
+    SNAPSHOT,
+)
 """All tables, in the order they are created."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from toolkit.intervals import Interval
-from toolkit.market import Source, Trajectory
+from toolkit.market import EventFamily, Source, Trajectory
 from toolkit.store import Inserted
 from toolkit.wire.profile import Finding
 
-__all__ = ["LoadResult", "Progress"]
+__all__ = ["Asked", "LoadResult", "Progress"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,32 +42,39 @@ class Progress:
         return self.elapsed_s * (self.asked_s - self.answered_s) / self.answered_s
 
 
+Asked = Trajectory | EventFamily
+"""What a load is of: a trajectory, or an event log."""
+
+
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """What a load did.
+    """What a load did: of what, from where, how much, and what was odd.
 
-    ``asked`` are the trajectories of the call; ``silent`` those of them of which the store holds
-    no row in the window after it. ``unrecoverable`` are the stretches that the key's plan no
-    longer reaches and the store does not hold. ``findings`` says what the service did otherwise
-    than assumed, each kind once with how often.
+    ``asked`` are the trajectories or the event logs of the call; ``silent`` those of them of which
+    the store holds nothing in the window after it. ``unrecoverable`` are the stretches that the
+    key's plan no longer reaches and the store does not hold. ``findings`` says what the service
+    did otherwise than assumed, each kind once with how often.
     """
 
     source: Source
     window: Interval
-    asked: tuple[Trajectory, ...]
+    asked: tuple[Asked, ...]
     rows: Inserted
     pages: int
     elapsed_s: float
-    silent: tuple[Trajectory, ...] = ()
-    unrecoverable: dict[Trajectory, list[Interval]] = field(default_factory=dict)
+    silent: tuple[Asked, ...] = ()
+    unrecoverable: Mapping[Asked, list[Interval]] = field(default_factory=dict)
     findings: tuple[tuple[Finding, int], ...] = ()
 
     def __str__(self) -> str:
         rows = self.rows
-        parts = [f"{rows.new:,} rows new", f"{rows.repeated:,} held already"]
+        logs = all(isinstance(asked, EventFamily) for asked in self.asked)
+        parts = [f"{rows.new:,} {'documents' if logs else 'rows'} new"]
+        parts.append(f"{rows.repeated:,} held already")
         if rows.revised:
             parts.append(f"{rows.revised:,} revised")
+        things = "event logs" if logs else "trajectories"
         return (
-            f"{', '.join(parts)}; {self.pages:,} pages, {len(self.asked):,} trajectories, "
+            f"{', '.join(parts)}; {self.pages:,} pages, {len(self.asked):,} {things}, "
             f"{self.elapsed_s:.1f} s; {self.source.label}"
         )

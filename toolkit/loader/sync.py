@@ -1,18 +1,15 @@
 """Loading a window of trajectories into the store: only what is missing, all of it, once.
 
-gaps -> pages -> commit. Threads fetch and decode, one thread writes; the store's file is open only
-while a batch is written. A batch's rows and the ledger entries that vouch for them are one
-transaction: a killed load goes on where the last commit ended.
+gaps -> pages -> check -> commit; `toolkit.loader.run` carries it out.
 """
 
 from __future__ import annotations
 
-import queue
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from importlib.metadata import version
 
 import numpy as np
@@ -20,19 +17,15 @@ import numpy as np
 from toolkit.client import Client
 from toolkit.errors import InputError, UnknownTrajectoryError
 from toolkit.intervals import Interval, difference
-from toolkit.loader.progress import LoadResult, Progress
+from toolkit.loader.progress import Asked, LoadResult, Progress
+from toolkit.loader.run import Piece, Run
 from toolkit.market import Source, Symbol, Trajectory
-from toolkit.store import Batch, Edge, Inserted, Ledger, LoadOrigin, Store, to_ask
+from toolkit.store import Batch, Edge, Ledger, LoadOrigin, Store, to_ask
 from toolkit.wire.listing import Listing, nearest_keys
 from toolkit.wire.paging import Page
-from toolkit.wire.profile import Finding, Profile
+from toolkit.wire.profile import Profile
 
-__all__ = ["check_listed", "sync"]
-
-_PAGES_A_COMMIT = 100
-_ROWS_A_COMMIT = 250_000
-_SECONDS_A_COMMIT = 2.0
-_WAITING_PAGES = 32
+__all__ = ["begin_load", "bound_source", "check_listed", "checked_workers", "sync"]
 
 
 @dataclass(slots=True)
@@ -45,11 +38,21 @@ class _Work:
     steps: Counter[int] = field(default_factory=Counter)
     begun: bool = False
 
-    def observe(self, page: Page) -> Edge:
+    @property
+    def asked_s(self) -> int:
+        """Seconds of the stretch."""
+        return self.stretch.length_s
+
+    def fetch(self, client: Client) -> Iterator[Piece]:
+        """The stretch's pages; each vouches for the part of it that it completes."""
+        for page in client.pages(self.trajectory, self.stretch):
+            put = partial(_put, self.trajectory, page, self._observe(page))
+            yield Piece(put, page.frame.height, page.answered.length_s, page.findings)
+
+    def _observe(self, page: Page) -> Edge:
         """The edge, with the spacing of the rows seen so far and the end of the newest."""
-        spacings, counts = np.unique(
-            np.abs(np.diff(page.frame["ts"].to_numpy())), return_counts=True
-        )
+        times = page.frame["ts"].to_numpy()
+        spacings, counts = np.unique(np.abs(np.diff(times)), return_counts=True)
         self.steps.update(dict(zip(spacings.tolist(), counts.tolist(), strict=True)))
         self.steps.pop(0, None)
         if self.steps:
@@ -57,11 +60,14 @@ class _Work:
             step_s = min(step for step, count in self.steps.items() if count == most)
             self.edge = replace(self.edge, step_s=step_s)
         if not self.begun:
-            newest = page.frame["ts"].max()
-            self.begun = newest is not None
-            tail_ts = page.answered.start if newest is None else newest + (self.edge.step_s or 1)
-            self.edge = replace(self.edge, tail_ts=tail_ts)
+            self.begun = bool(times.size)
+            ends = int(times.max()) + (self.edge.step_s or 1) if self.begun else None
+            self.edge = replace(self.edge, tail_ts=page.answered.start if ends is None else ends)
         return self.edge
+
+
+def _put(trajectory: Trajectory, page: Page, edge: Edge, batch: Batch) -> None:
+    batch.add(trajectory, page.frame, page.answered, edge)
 
 
 def sync(
@@ -84,22 +90,16 @@ def sync(
     (an empty window). Pages received before an error are kept.
     """
     window = Interval.checked(start, end)
-    if not 1 <= workers <= 64:
-        raise InputError("workers", workers, "a whole number from 1 to 64")
+    checked_workers(workers)
     trajectories = list(dict.fromkeys(trajectories))
     started = time.monotonic()
-    profile = client.profile
-    served_at = client.served_at
-    source = profile.source or Source("unknown", client.base_url)
-    store.bind(source)
+    profile, served_at = client.profile, client.served_at
+    source = bound_source(client, store)
     ledger = store.ledger()
     check_listed(client, [t for t in trajectories if t not in ledger])
     works = _plan(ledger, profile, trajectories, window, served_at)
-    origin = LoadOrigin(
-        client.base_url, served_at, profile.schema_hash, version("machine-rail-toolkit")
-    )
-    load_id = store.start_load(origin)
-    run = _Run(store, load_id, works, started, on_progress)
+    load_id = begin_load(client, store, served_at)
+    run = Run(store, load_id, works, on_progress)
     run.carry_out(client, workers)
     findings = [*((f, 1) for f in profile.findings), *sorted(run.findings.items(), key=str)]
     store.finish_load(load_id, [asdict(f) | {"times": times} for f, times in findings])
@@ -114,6 +114,27 @@ def sync(
         silent=tuple(t for t in trajectories if t not in held),
         unrecoverable=_unrecoverable(store.ledger(), trajectories, window),
         findings=tuple(findings),
+    )
+
+
+def checked_workers(workers: int) -> None:
+    """Raise `InputError` for a number of workers that makes no sense."""
+    if not 1 <= workers <= 64:
+        raise InputError("workers", workers, "a whole number from 1 to 64")
+
+
+def bound_source(client: Client, store: Store) -> Source:
+    """The service's source, which the store is now known to be for; see `Store.bind`."""
+    source = client.profile.source or Source("unknown", client.base_url)
+    store.bind(source)
+    return source
+
+
+def begin_load(client: Client, store: Store, served_at: int) -> int:
+    """Record that a load begins; gives its number."""
+    version_now = version("machine-rail-toolkit")
+    return store.start_load(
+        LoadOrigin(client.base_url, served_at, client.profile.schema_hash, version_now)
     )
 
 
@@ -148,9 +169,9 @@ def _plan(
 
 def _unrecoverable(
     ledger: Mapping[Trajectory, Ledger], trajectories: Iterable[Trajectory], window: Interval
-) -> dict[Trajectory, list[Interval]]:
+) -> dict[Asked, list[Interval]]:
     """Per trajectory, what the plan no longer reaches and the ledger does not hold."""
-    found = {}
+    found: dict[Asked, list[Interval]] = {}
     for trajectory in trajectories:
         known = ledger.get(trajectory)
         oldest = known.edge.reachable_from if known else None
@@ -159,115 +180,3 @@ def _unrecoverable(
             if beyond:
                 found[trajectory] = beyond
     return found
-
-
-class _Run:
-    """One load under way: workers put pages into a queue, the calling thread commits them."""
-
-    def __init__(
-        self,
-        store: Store,
-        load_id: int,
-        works: list[_Work],
-        started: float,
-        on_progress: Callable[[Progress], object] | None,
-    ) -> None:
-        self.pages = 0
-        self.inserted = Inserted()
-        self.findings: Counter[Finding] = Counter()
-        self._store = store
-        self._load_id = load_id
-        self._works: queue.SimpleQueue[_Work] = queue.SimpleQueue()
-        for work in works:
-            self._works.put(work)
-        self._asked_s = sum(work.stretch.length_s for work in works)
-        self._answered_s = 0
-        self._rows = 0
-        self._started = started
-        self._on_progress = on_progress
-        self._arrived: queue.Queue[tuple[_Work, Page] | BaseException | None] = queue.Queue(
-            _WAITING_PAGES
-        )
-        self._stop = threading.Event()
-        self._batch = Batch()
-        self._in_batch = Counter[str]()
-        self._batch_began = started
-
-    def carry_out(self, client: Client, workers: int) -> None:
-        """Fetch everything; whatever ends it, the pages received whole are committed."""
-        threads = [
-            threading.Thread(target=self._fetch, args=(client,), daemon=True, name=f"rail-{i}")
-            for i in range(min(workers, self._works.qsize()))
-        ]
-        for thread in threads:
-            thread.start()
-        try:
-            self._receive(len(threads))
-        finally:
-            self._stop.set()
-            self._commit()
-        for thread in threads:
-            thread.join()
-
-    def _fetch(self, client: Client) -> None:
-        """A worker: takes one unit of work after another until none is left."""
-        try:
-            while not self._stop.is_set():
-                work = self._works.get_nowait()
-                for page in client.pages(work.trajectory, work.stretch):
-                    self._hand_over((work, page))
-                    if self._stop.is_set():
-                        return
-        except queue.Empty:
-            self._hand_over(None)
-        except BaseException as error:  # noqa: BLE001 - raised again in the calling thread
-            self._hand_over(error)
-
-    def _hand_over(self, item: tuple[_Work, Page] | BaseException | None) -> None:
-        while not self._stop.is_set():
-            try:
-                self._arrived.put(item, timeout=0.1)
-            except queue.Full:
-                continue
-            return
-
-    def _receive(self, workers: int) -> None:
-        while workers:
-            item = self._arrived.get()
-            if item is None:
-                workers -= 1
-            elif isinstance(item, BaseException):
-                raise item
-            else:
-                self._take(*item)
-
-    def _take(self, work: _Work, page: Page) -> None:
-        if not self._in_batch:
-            self._batch_began = time.monotonic()
-        self._batch.add(work.trajectory, page.frame, page.answered, work.observe(page))
-        self._in_batch.update(pages=1, rows=page.frame.height)
-        self.pages += 1
-        self._rows += page.frame.height
-        self._answered_s += page.answered.length_s
-        self.findings.update(page.findings)
-        full = (
-            self._in_batch["pages"] >= _PAGES_A_COMMIT
-            or self._in_batch["rows"] >= _ROWS_A_COMMIT
-            or time.monotonic() - self._batch_began >= _SECONDS_A_COMMIT
-        )
-        if full:
-            self._commit()
-        self._report()
-
-    def _commit(self) -> None:
-        if self._in_batch:
-            batch, self._batch = self._batch, Batch()
-            self._in_batch.clear()
-            self.inserted += self._store.commit(self._load_id, batch)
-
-    def _report(self) -> None:
-        if self._on_progress:
-            elapsed_s = time.monotonic() - self._started
-            self._on_progress(
-                Progress(self._rows, self.pages, self._answered_s, self._asked_s, elapsed_s)
-            )

@@ -5,85 +5,134 @@ file is opened per use and closed when the last user of this process lets go. In
 DuckDB refuses a read-only connection beside a writing one; all uses share one connection, each
 on a cursor of its own (a shared connection hands one thread another's rows).
 
+Uses that overlap one another without a break would keep the file open for good, and every other
+process out. So nobody joins an opening that has lasted, unless a use that began early still goes
+on; and the file then rests for longer than another process waits between two attempts.
+
 Source: design.md decision 4 and its measurements.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
 
-from toolkit.errors import NotAStoreError, StoreError, StoreLockedError
+from toolkit.errors import NotAStoreError, StoreError, StoreLockedError, StoreVersionError
 
 __all__ = ["opened"]
 
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.005, 0.1
+_EARLY_S, _REST_S = 0.5, 0.15
 
 
 class _File:
-    """One file in this process: its connection, who uses it, and who may write."""
+    """One file in this process: its connection, which threads use it, and which one writes."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._turn = threading.Condition()
-        self._writing = threading.Lock()
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._writable = False
-        self._users = 0
+        self._opened_at = self._rests_until = 0.0
+        self._turned_away = False
+        self._uses = Counter[int]()
+        self._early_uses = 0
+        self._writer: int | None = None
         self._writers_waiting = 0
 
     @contextlib.contextmanager
     def use(self, *, writable: bool, wait_s: float) -> Iterator[duckdb.DuckDBPyConnection]:
         """A cursor for as long as the block lasts; writers of this process take turns."""
-        deadline = time.monotonic() + wait_s
-        with self._writing if writable else contextlib.nullcontext():
-            cursor = self._enter(writable, deadline)
-            try:
+        thread = threading.get_ident()
+        with self._turn:
+            cursor = self._cursor(thread, writable, time.monotonic() + wait_s)
+            early = self._is_young()
+            self._early_uses += early
+            self._uses[thread] += 1
+            self._writer = thread if writable else self._writer
+        try:
+            with contextlib.closing(cursor):
                 yield cursor
-            finally:
-                cursor.close()
-                self._leave()
+        finally:
+            with self._turn:
+                self._early_uses -= early
+                self._uses[thread] -= 1
+                self._writer = None if writable else self._writer
+                self._close_if_unused()
+                self._turn.notify_all()
 
-    def _enter(self, writable: bool, deadline: float) -> duckdb.DuckDBPyConnection:
-        with self._turn:
-            self._writers_waiting += writable
-            try:
-                self._await_turn(writable, deadline)
-            finally:
-                self._writers_waiting -= writable
-            if self._connection is None:
-                self._connection = _open(self._path, writable, deadline)
-                self._writable = writable
-            self._users += 1
-            return self._connection.cursor()
-
-    def _await_turn(self, writable: bool, deadline: float) -> None:
-        """A writer waits for the readers to leave; new readers wait for a waiting writer."""
-
-        def free() -> bool:
-            if self._connection is None or self._writable:
-                return True
-            return not writable and self._writers_waiting == 0
-
-        if not self._turn.wait_for(free, timeout=max(0.0, deadline - time.monotonic())):
-            raise StoreLockedError(
-                f"{self._path} is being read by this process and could not be opened for writing",
-                path=str(self._path),
+    def _cursor(self, thread: int, writable: bool, deadline: float) -> duckdb.DuckDBPyConnection:
+        if writable and self._uses[thread]:
+            raise self._locked(
+                "this very thread, which would wait for itself; leave the block that reads or "
+                "writes it before writing"
             )
+        self._writers_waiting += writable
+        try:
+            return self._await_connection(thread, writable, deadline).cursor()
+        finally:
+            self._writers_waiting -= writable
 
-    def _leave(self) -> None:
-        with self._turn:
-            self._users -= 1
-            if self._users == 0 and self._connection is not None:
-                self._connection.close()
-                self._connection = None
-            self._turn.notify_all()
+    def _await_connection(
+        self, thread: int, writable: bool, deadline: float
+    ) -> duckdb.DuckDBPyConnection:
+        """The open connection, once it is this thread's turn; waiting lets other threads go on."""
+        wait_s = _FIRST_WAIT_S
+        while True:
+            locked = self._locked("another thread of this process; try again when it is done")
+            if self._is_free(thread, writable):
+                try:
+                    return self._connection or self._open(writable)
+                except StoreLockedError as error:
+                    locked = error
+            if time.monotonic() + wait_s > deadline:
+                raise locked
+            self._turn.wait(wait_s)
+            wait_s = min(wait_s * 1.6, _LONGEST_WAIT_S)
+
+    def _is_free(self, thread: int, writable: bool) -> bool:
+        """A writer waits for readers to leave; new readers let a waiting writer go first."""
+        if self._connection is None:
+            return time.monotonic() >= self._rests_until
+        if self._uses[thread]:
+            return True
+        if not self._is_young() and not self._early_uses:
+            self._turned_away = True
+            return False
+        if writable:
+            return self._writable and self._writer is None
+        return self._writable or not self._writers_waiting
+
+    def _is_young(self) -> bool:
+        return time.monotonic() - self._opened_at <= _EARLY_S
+
+    def _open(self, writable: bool) -> duckdb.DuckDBPyConnection:
+        self._connection = _connect(self._path, writable)
+        self._writable = writable
+        self._opened_at = time.monotonic()
+        return self._connection
+
+    def _close_if_unused(self) -> None:
+        if self._connection is not None and not self._uses.total():
+            self._uses.clear()
+            self._connection.close()
+            self._connection = None
+            if self._turned_away:
+                self._turned_away = False
+                self._rests_until = time.monotonic() + _REST_S
+
+    def _locked(self, by: str) -> StoreLockedError:
+        return StoreLockedError(
+            f"{self._path} is in use by {by}", path=str(self._path), pid=os.getpid()
+        )
 
 
 _FILES: dict[Path, _File] = {}
@@ -96,9 +145,12 @@ def opened(
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A cursor on an existing DuckDB file, closed with the block.
 
-    Waits up to ``wait_s`` seconds for another process to let go. Raises `StoreLockedError` with
-    that process's number, `NotAStoreError` where the file is something else, and `StoreError`
-    where there is none or DuckDB fails.
+    Waits up to ``wait_s`` seconds for another process or thread to let go. Uses may be nested in a
+    thread, except that writing inside another use is refused at once: it would wait for itself.
+
+    Raises `StoreLockedError` with the number of the process that holds the file, `NotAStoreError`
+    where the file is something else, `StoreVersionError` where a newer DuckDB wrote it, and
+    `StoreError` where there is none or DuckDB fails. Other errors of the block pass as they are.
     """
     resolved = path.resolve()
     with _FILES_LOCK:
@@ -110,37 +162,55 @@ def opened(
         raise StoreError(f"{path}: {_first_line(error)}", path=str(path)) from error
 
 
-def _open(path: Path, writable: bool, deadline: float) -> duckdb.DuckDBPyConnection:
-    wait_s = _FIRST_WAIT_S
-    while True:
-        if not path.is_file():
+def _connect(path: Path, writable: bool) -> duckdb.DuckDBPyConnection:
+    try:
+        if path.is_dir():
+            raise NotAStoreError(f"{path} is a directory; name a file", path=str(path))
+        if not path.exists():
             raise StoreError(f"there is no store at {path}; `rail sync` makes one", path=str(path))
-        try:
-            return duckdb.connect(str(path), read_only=not writable)
-        except duckdb.IOException as error:
-            message = str(error)
-            if "not a valid DuckDB database" in message or "version number" in message:
-                raise NotAStoreError(
-                    f"{path} is not a store of this toolkit ({_first_line(error)}); "
-                    "name another file",
-                    path=str(path),
-                ) from None
-            if "lock" not in message:
-                raise
-            if time.monotonic() + wait_s > deadline:
-                raise _locked(path, message) from None
-        time.sleep(wait_s)
-        wait_s = min(wait_s * 1.6, _LONGEST_WAIT_S)
+        return duckdb.connect(str(path), read_only=not writable)
+    except (duckdb.Error, OSError) as error:
+        raise _refusal(path, error) from None
 
 
-def _locked(path: Path, message: str) -> StoreLockedError:
-    found = re.search(r"PID (\d+)", message)
-    pid = int(found[1]) if found else None
-    who = f"process {pid}" if pid else "another process"
-    return StoreLockedError(
-        f"{path} is held open by {who}; close it there, or try again when it is done",
+def _refusal(path: Path, error: Exception) -> StoreError:
+    """What an error at opening means, told by DuckDB's words: it has no classes for them."""
+    message, line = str(error), _first_line(error)
+    if "Could not set lock" in message:
+        found = re.search(r"PID (\d+)", message)
+        pid = int(found[1]) if found else None
+        who = f"process {pid}" if pid else "another process"
+        return StoreLockedError(
+            f"{path} is held open by {who}; close it there, or try again when it is done",
+            path=str(path),
+            pid=pid,
+        )
+    if "different configuration" in message:
+        return StoreLockedError(
+            f"{path} is held open by a DuckDB connection of this process that is none of the "
+            "store's; close it",
+            path=str(path),
+            pid=os.getpid(),
+        )
+    if "newer version of DuckDB" in message:
+        return StoreVersionError(
+            f"{path} was written by a newer DuckDB than this one ({duckdb.__version__}); update "
+            "the toolkit",
+            path=str(path),
+        )
+    if "not a valid DuckDB database" in message:
+        return NotAStoreError(
+            f"{path} is not a store of this toolkit, nor a DuckDB file; name another file",
+            path=str(path),
+        )
+    if "Permission denied" in message:
+        return StoreError(
+            f"{path} may not be opened by this user; change its permissions or name another store",
+            path=str(path),
+        )
+    return StoreError(
+        f"{path} cannot be opened ({line}); put a sound copy in its place or name another store",
         path=str(path),
-        pid=pid,
     )
 
 

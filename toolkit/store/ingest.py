@@ -2,22 +2,25 @@
 
 What the store holds is looked up only in the stretch the batch touches; what is new goes in by one
 sorted insert. (A primary key would cost seven times the rate, unsorted arrival twenty times the
-read: research/storage.md A3, A4.)
+read: research/storage.md A3, A4.) Each table is asked and written once a batch, however many
+trajectories it brings: a statement costs most of a millisecond.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import duckdb
 import polars as pl
 
-from toolkit.intervals import Interval, difference, union
-from toolkit.market import Family
-from toolkit.tables import SERIES, Table
+from toolkit.intervals import difference, union
+from toolkit.market import Family, Trajectory
+from toolkit.store.ledger import Edge
+from toolkit.tables import COVERAGE, EDGE, SERIES, TRAJECTORY, Table
 
-__all__ = ["Inserted", "insert_answered", "insert_rows"]
+__all__ = ["Inserted", "insert_answered", "insert_rows", "number_trajectories", "write_edges"]
 
 _KEY = ["trajectory_id", "ts"]
 
@@ -54,16 +57,12 @@ def insert_rows(
     if rows.is_empty():
         return Inserted()
     table = SERIES[family]
-    values = [c.name for c in table.values if c.name != "revision"]
-    distinct = rows.select(*_KEY, *values).unique(maintain_order=True, keep="first")
+    values = [c.name for c in table.values]
+    distinct = rows.select(*_KEY, *values).unique(maintain_order=True)
     fresh = _fresh(distinct, _held(connection, table, distinct), values)
     if fresh.height:
-        stamped = fresh.with_columns(load_id=pl.lit(load_id, pl.Int64)).sort(
-            *table.order, "revision"
-        )
-        connection.register("fresh", stamped.select(table.names))
-        connection.execute(f"INSERT INTO {table.name} SELECT * FROM fresh")  # noqa: S608 - ours
-        connection.unregister("fresh")
+        stamped = fresh.with_columns(load_id=pl.lit(load_id, pl.Int64))
+        _append(connection, table, stamped.sort(table.key).select(table.names))
     revised = int((fresh["revision"] > 0).sum())
     return Inserted(fresh.height - revised, revised, rows.height - fresh.height)
 
@@ -77,15 +76,12 @@ def _held(connection: duckdb.DuckDBPyConnection, table: Table, rows: pl.DataFram
         "WHERE s.ts BETWEEN low AND high AND s.ts BETWEEN $low AND $high",
         params={"low": rows["ts"].min(), "high": rows["ts"].max()},
     ).pl()
-    connection.unregister("touched")
     return found
 
 
 def _fresh(rows: pl.DataFrame, held: pl.DataFrame, values: list[str]) -> pl.DataFrame:
     """The rows to append, with their revision."""
-    newest = held.group_by(_KEY).agg(
-        pl.col("revision").max(), *(pl.col(v).sort_by("revision").last() for v in values)
-    )
+    newest = held.sort("revision").unique(_KEY, keep="last")
     several = pl.len().over(_KEY) > 1
     compared = rows.with_columns(several=several).join(
         newest, on=_KEY, how="left", suffix="_newest", maintain_order="left"
@@ -94,6 +90,7 @@ def _fresh(rows: pl.DataFrame, held: pl.DataFrame, values: list[str]) -> pl.Data
     fresh = compared.filter(pl.col("revision").is_null() | differs).select(
         *rows.columns, "several", "revision"
     )
+    following = pl.col("revision").fill_null(-1) + 1
     if fresh["several"].any():
         repeats = held.select(*rows.columns).with_columns(several=pl.lit(value=True))
         fresh = fresh.join(
@@ -103,30 +100,73 @@ def _fresh(rows: pl.DataFrame, held: pl.DataFrame, values: list[str]) -> pl.Data
             nulls_equal=True,
             maintain_order="left",
         )
-    arrival = pl.int_range(pl.len(), dtype=pl.Int32).over(_KEY)
-    return fresh.with_columns(
-        revision=(pl.col("revision").fill_null(-1) + 1 + arrival).cast(pl.Int32)
-    ).drop("several")
+        following += pl.int_range(pl.len(), dtype=pl.Int32).over(_KEY)  # slow: only where needed
+    return fresh.with_columns(revision=following.cast(pl.Int32)).drop("several")
+
+
+def number_trajectories(
+    connection: duckdb.DuckDBPyConnection, trajectories: Iterable[Trajectory]
+) -> dict[Trajectory, int]:
+    """The number of each trajectory in this store, a new one where it has none yet."""
+    known = {
+        (family, key): int(number)
+        for family, key, number in connection.execute(
+            "SELECT family, key, trajectory_id FROM trajectory"
+        ).fetchall()
+    }
+    names = {t: (t.family.value, t.key) for t in trajectories}
+    fresh = [name for name in names.values() if name not in known]
+    known |= {name: number for number, name in enumerate(fresh, max(known.values(), default=0) + 1)}
+    _append(connection, TRAJECTORY, [(known[name], *name) for name in fresh])
+    return {t: known[name] for t, name in names.items()}
 
 
 def insert_answered(
     connection: duckdb.DuckDBPyConnection,
-    trajectory_id: int,
-    answered: Iterable[tuple[int, int]],
+    answered: Mapping[int, Iterable[tuple[int, int]]],
     load_id: int,
-) -> list[Interval]:
-    """Record stretches as answered for; what the ledger has already is not recorded twice."""
-    wanted = union(answered)
-    if not wanted:
-        return []
-    held = connection.execute(
-        "SELECT start_ts, end_ts FROM coverage "
-        "WHERE trajectory_id = ? AND start_ts < ? AND end_ts > ?",
-        [trajectory_id, wanted[-1].end, wanted[0].start],
-    ).fetchall()
-    fresh = difference(wanted, held)
-    for start, end in fresh:
-        connection.execute(
-            "INSERT INTO coverage VALUES (?, ?, ?, ?)", [trajectory_id, start, end, load_id]
-        )
-    return fresh
+) -> None:
+    """Record stretches as answered for, by trajectory number; no second is recorded twice."""
+    wanted = {number: joined for number, parts in answered.items() if (joined := union(parts))}
+    touched = [(number, parts[0].start, parts[-1].end) for number, parts in wanted.items()]
+    bounds = {"trajectory_id": pl.Int32, "low": pl.Int64, "high": pl.Int64}
+    connection.register("touched", pl.DataFrame(touched, schema=bounds, orient="row"))
+    held: dict[int, list[tuple[int, int]]] = {number: [] for number in wanted}
+    for number, start, end in connection.execute(
+        "SELECT trajectory_id, start_ts, end_ts FROM coverage JOIN touched USING (trajectory_id) "
+        "WHERE start_ts < high AND end_ts > low"
+    ).fetchall():
+        held[number].append((start, end))
+    fresh = [
+        (number, start, end, load_id)
+        for number, parts in wanted.items()
+        for start, end in difference(parts, held[number])
+    ]
+    _append(connection, COVERAGE, fresh)
+
+
+def write_edges(
+    connection: duckdb.DuckDBPyConnection, edges: Mapping[int, Edge], load_id: int
+) -> None:
+    """Record how far the service answered in this load, by trajectory number; the last stays."""
+    asked_at = int(time.time())
+    rows = [
+        (number, load_id, e.retention_s, e.delay_s, e.step_s, e.tail_ts, e.served_at, asked_at)
+        for number, e in edges.items()
+    ]
+    connection.execute(
+        "DELETE FROM edge WHERE load_id = ? AND list_contains(?, trajectory_id)",
+        [load_id, list(edges)],
+    )
+    _append(connection, EDGE, rows)
+
+
+def _append(
+    connection: duckdb.DuckDBPyConnection,
+    table: Table,
+    rows: pl.DataFrame | Sequence[tuple[object, ...]],
+) -> None:
+    if len(rows):
+        frame = pl.DataFrame(rows, schema=table.schema, orient="row")
+        connection.register("appended", frame)
+        connection.execute(f"INSERT INTO {table.name} SELECT * FROM appended")  # noqa: S608 - ours

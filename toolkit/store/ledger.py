@@ -8,13 +8,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import polars as pl
+
 from toolkit.intervals import Interval, clip, difference, intersection, union
 from toolkit.tables import LedgerState
 
-__all__ = ["SETTLE_S", "UNKNOWN_STEP_S", "Edge", "final_part", "states", "to_ask"]
+__all__ = [
+    "LATE_S",
+    "SETTLE_S",
+    "UNKNOWN_STEP_S",
+    "Edge",
+    "final_part",
+    "states",
+    "stretches",
+    "to_ask",
+]
 
 SETTLE_S = 60
 """Seconds after which a visible row is final (contract.md, "REST")."""
+
+LATE_S = 86_400
+"""How long after the newest row an empty answer is not taken for the last word."""
 
 UNKNOWN_STEP_S = 86_400
 """Taken for the rows' spacing while none was observed: long, so that nothing is settled early."""
@@ -22,27 +36,37 @@ UNKNOWN_STEP_S = 86_400
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """How far a service answers for a trajectory: its clock, the plan's depth and delay."""
+    """How far a service answers for a trajectory: its clock, the plan's depth and delay.
+
+    ``tail_ts`` is where its newest row ends: after that the answer was empty, None if not seen.
+    """
 
     served_at: int
     delay_s: int = 0
     retention_s: int | None = None
     step_s: int | None = None
+    tail_ts: int | None = None
 
     @property
     def final_before(self) -> int:
         """The second before which an answer is final: rows from here on may still appear.
 
         A row of interval ``step_s`` stamped ts appears at ts + step_s + delay_s and is final
-        `SETTLE_S` later.
+        `SETTLE_S` later. Emptiness after the newest row is believed only once it is older than
+        `LATE_S`: a service may be late, and what it fills in later must be asked for again.
 
         Examples
         --------
-        >>> Edge(served_at=1000, step_s=60).final_before
-        880
+        >>> Edge(served_at=100_000, step_s=60).final_before
+        99880
+        >>> Edge(served_at=100_000, step_s=60, tail_ts=99_000).final_before
+        99000
         """
         step_s = UNKNOWN_STEP_S if self.step_s is None else self.step_s
-        return self.served_at - self.delay_s - SETTLE_S - step_s
+        on_time = self.served_at - self.delay_s - SETTLE_S - step_s
+        if self.tail_ts is None:
+            return on_time
+        return min(on_time, max(self.tail_ts, self.served_at - LATE_S))
 
     @property
     def reachable_from(self) -> int | None:
@@ -101,6 +125,22 @@ def states(
         found.extend((interval, state) for interval in intersection(left, union(intervals)))
         left = difference(left, intervals)
     return sorted(found)
+
+
+def stretches(times: pl.Series, step_s: int, apart_s: int) -> list[Interval]:
+    """Where rows stand: from a first row to the end of the last one, none further than ``apart_s``.
+
+    ``times`` are the rows' ts, in any order; each row lasts ``step_s``.
+
+    Examples
+    --------
+    >>> [tuple(i) for i in stretches(pl.Series([0, 60, 150, 300]), 60, 90)]
+    [(0, 210), (300, 360)]
+    """
+    ts = times.sort()
+    firsts = ts.filter((ts.diff() > apart_s).fill_null(value=True))
+    lasts = ts.filter((ts.shift(-1) - ts > apart_s).fill_null(value=True))
+    return union(zip(firsts, lasts + step_s, strict=True))
 
 
 def final_part(answered: Interval, edge: Edge) -> list[Interval]:

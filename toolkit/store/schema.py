@@ -25,19 +25,27 @@ _STORAGE_VERSION = "v1.5.0"
 
 
 def create_store(path: Path, source: Source) -> None:
-    """Make an empty store for one source; an existing file is left as it is."""
-    if not path.parent.is_dir():
-        raise StoreError(f"{path.parent} is not a directory; make it first", path=str(path))
-    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}.new")
+    """Make an empty store for one source; a file that is there is left as it is."""
+    target = path.resolve()
+    draft = target.with_name(f".{uuid.uuid4().hex}.new")
     try:
-        _write_empty(draft, source)
-        os.link(draft, path)
+        if target.exists():
+            return
+        if not target.parent.is_dir():
+            raise StoreError(f"{target.parent} is not a directory; make it first", path=str(path))
+        try:
+            _write_empty(draft, source)
+            os.link(draft, target)
+        finally:
+            draft.unlink(missing_ok=True)
     except FileExistsError:
         return
     except (OSError, duckdb.Error) as error:
-        raise StoreError(f"{path} cannot be made: {error}", path=str(path)) from None
-    finally:
-        draft.unlink(missing_ok=True)
+        why = error.strerror if isinstance(error, OSError) else str(error).splitlines()[0]
+        raise StoreError(
+            f"{path} cannot be made ({why}); name a place where this user may write",
+            path=str(path),
+        ) from None
 
 
 def _write_empty(path: Path, source: Source) -> None:
@@ -65,16 +73,15 @@ def read_source(connection: duckdb.DuckDBPyConnection, path: Path) -> Source:
     try:
         facts = dict(connection.execute("SELECT name, value FROM meta").fetchall())
         version = int(facts["format_version"])
-        source = Source(facts["source_kind"], facts["source_id"])
+        if version > FORMAT_VERSION:
+            raise StoreVersionError(
+                f"{path} was written by a newer toolkit (store format {version}, this one knows "
+                f"{FORMAT_VERSION}); update the toolkit",
+                path=str(path),
+            )
+        return Source(facts["source_kind"], facts["source_id"])
     except (duckdb.CatalogException, duckdb.BinderException, KeyError, ValueError):
         raise NotAStoreError(
             f"{path} is a DuckDB file, but not a store of this toolkit; name another file",
             path=str(path),
         ) from None
-    if version > FORMAT_VERSION:
-        raise StoreVersionError(
-            f"{path} was written by a newer toolkit (store format {version}, this one knows "
-            f"{FORMAT_VERSION}); update the toolkit",
-            path=str(path),
-        )
-    return source

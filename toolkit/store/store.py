@@ -6,57 +6,29 @@ import contextlib
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import duckdb
 import polars as pl
 
-from toolkit.errors import StoreError, StoreSourceError
+from toolkit.errors import InputError, StoreError, StoreSourceError
 from toolkit.intervals import Interval, union
-from toolkit.market import Family, Source, Trajectory
+from toolkit.market import EventFamily, Family, Source, Trajectory
+from toolkit.store.batch import Batch, Ledger, LoadOrigin
 from toolkit.store.connection import opened
-from toolkit.store.ingest import Inserted, insert_answered, insert_rows
-from toolkit.store.ledger import Edge, final_part, states
+from toolkit.store.events import insert_documents, read_event_ledger, write_event_answers
+from toolkit.store.ingest import (
+    Inserted,
+    insert_answered,
+    insert_rows,
+    number_trajectories,
+    write_edges,
+)
+from toolkit.store.ledger import Edge, final_part, states, stretches
 from toolkit.store.schema import create_store, read_source
 from toolkit.tables import SERIES
 
-__all__ = ["Batch", "Ledger", "LoadOrigin", "Store"]
-
-
-@dataclass(frozen=True, slots=True)
-class Ledger:
-    """What is known of one trajectory: how far the service answered, and which stretches it did."""
-
-    edge: Edge
-    answered: list[Interval]
-
-
-@dataclass(frozen=True, slots=True)
-class LoadOrigin:
-    """What a load records of itself when it starts."""
-
-    base_url: str
-    served_at: int
-    schema_hash: str | None
-    toolkit_version: str
-
-
-@dataclass(slots=True)
-class Batch:
-    """Pages to be committed together: rows, and the stretches they answer for, per trajectory."""
-
-    rows: dict[Trajectory, list[pl.DataFrame]] = field(default_factory=dict)
-    answered: dict[Trajectory, list[Interval]] = field(default_factory=dict)
-    edges: dict[Trajectory, Edge] = field(default_factory=dict)
-
-    def add(
-        self, trajectory: Trajectory, frame: pl.DataFrame, answered: Interval, edge: Edge
-    ) -> None:
-        """Put one page in."""
-        self.rows.setdefault(trajectory, []).append(frame)
-        self.answered.setdefault(trajectory, []).append(answered)
-        self.edges[trajectory] = edge
+__all__ = ["Store"]
 
 
 class Store:
@@ -87,26 +59,30 @@ class Store:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A cursor for reading, for as long as the block lasts; keep the block short.
+        """A cursor on one snapshot for as long as the block lasts; keep the block short.
+
+        Fetch inside the block: a stream kept beyond it keeps the file open. Blocks of one thread
+        nest and share one opening, each with a snapshot of its own.
 
         Raises `StoreError` where there is no file, `NotAStoreError` where it is something else,
         `StoreLockedError` where another process keeps it open for writing.
         """
         with opened(self.path, writable=False, wait_s=self.wait_s) as connection:
+            connection.execute("BEGIN READ ONLY")
             read_source(connection, self.path)
             yield connection
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A cursor inside one transaction, committed with the block, rolled back with an error."""
+        """A cursor inside one transaction, committed with the block, dropped with an error.
+
+        Raises what `reading` raises, and `StoreLockedError` at once inside another use of the
+        same thread. What is read inside, by this cursor, includes what was written.
+        """
         with opened(self.path, writable=True, wait_s=self.wait_s) as connection:
             read_source(connection, self.path)
             connection.execute("BEGIN")
-            try:
-                yield connection
-            except BaseException:
-                connection.execute("ROLLBACK")
-                raise
+            yield connection
             connection.execute("COMMIT")
 
     def bind(self, source: Source) -> None:
@@ -114,8 +90,7 @@ class Store:
 
         Raises `StoreSourceError` where it holds another's data.
         """
-        if not self.path.exists():
-            create_store(self.path, source)
+        create_store(self.path, source)
         held = self.source
         if held.id != source.id:
             raise StoreSourceError(
@@ -162,21 +137,24 @@ class Store:
         """Write a batch's rows and their ledger entries in one transaction: all or nothing."""
         total = Inserted()
         with self.writing() as connection:
-            numbers = {t: _number(connection, t) for t in batch.edges}
+            numbers = number_trajectories(connection, batch.edges)
             for family in Family:
                 frames = [
-                    frame.with_columns(trajectory_id=pl.lit(numbers[t], pl.Int32))
+                    pl.concat(pages).with_columns(trajectory_id=pl.lit(numbers[t], pl.Int32))
                     for t, pages in batch.rows.items()
                     if t.family is family
-                    for frame in pages
                 ]
                 if frames:
                     total += insert_rows(connection, family, pl.concat(frames), load_id)
-            for trajectory, edge in batch.edges.items():
-                number = numbers[trajectory]
-                final = [i for a in batch.answered[trajectory] for i in final_part(a, edge)]
-                insert_answered(connection, number, final, load_id)
-                _write_edge(connection, number, edge, load_id)
+            final = {
+                numbers[t]: [i for answered in batch.answered[t] for i in final_part(answered, e)]
+                for t, e in batch.edges.items()
+            }
+            insert_answered(connection, final, load_id)
+            write_edges(connection, {numbers[t]: e for t, e in batch.edges.items()}, load_id)
+            if batch.documents:
+                total += insert_documents(connection, pl.concat(batch.documents), load_id)
+                write_event_answers(connection, batch.event_answered, batch.event_edges, load_id)
         return total
 
     # -- reading -----------------------------------------------------------------------------------
@@ -210,7 +188,8 @@ class Store:
     def continuity(self) -> pl.DataFrame:
         """One row for each trajectory with rows: where its rows do not follow one another.
 
-        A hole is a spacing of more than 1.5 steps, the step being the commonest spacing. Columns:
+        A hole is a spacing of more than 1.5 steps, the step being the commonest spacing (the
+        shortest of several as common). Columns:
         trajectory (key), family, holes (count), absent_rows (steps without a row inside the
         holes), longest_hole_s (s, from one row's end to the next row). A hole says that the
         service, asked, had no row there, or that it was never asked: `coverage` tells which.
@@ -221,15 +200,19 @@ class Store:
         )
         with self.reading() as connection:
             found: pl.DataFrame = connection.sql(
-                f"WITH spaced AS (SELECT trajectory_id, ts - lag(ts) OVER "  # noqa: S608 - ours
-                f"(PARTITION BY trajectory_id ORDER BY ts) AS s FROM ({series})), "
-                "stepped AS (SELECT trajectory_id, mode(s) AS step FROM spaced GROUP BY ALL) "
-                "SELECT t.key AS trajectory, t.family, count(*) FILTER (s > 1.5 * step) AS holes, "
-                "coalesce(sum(round(s / step) - 1) FILTER (s > 1.5 * step), 0)::BIGINT "
-                "AS absent_rows, "
-                "coalesce(max(s - step) FILTER (s > 1.5 * step), 0) AS longest_hole_s "
-                "FROM spaced JOIN stepped USING (trajectory_id) JOIN trajectory t "
-                "USING (trajectory_id) GROUP BY ALL ORDER BY t.family, t.key"
+                "WITH counted AS (SELECT trajectory_id, s, count(*) AS n FROM ("  # noqa: S608 - ours
+                "SELECT trajectory_id, ts - lag(ts) OVER (PARTITION BY trajectory_id ORDER BY ts) "
+                f"AS s FROM ({series})) GROUP BY ALL), "
+                "stepped AS (SELECT trajectory_id, arg_min(s, (-n, s)) FILTER (s IS NOT NULL) "
+                "AS step FROM counted GROUP BY ALL), "
+                "holed AS (FROM counted JOIN stepped USING (trajectory_id) "
+                "SELECT *, s > 1.5 * step AS hole) "
+                "SELECT t.key AS trajectory, t.family, "
+                "coalesce(sum(n) FILTER (hole), 0)::BIGINT AS holes, "
+                "coalesce(sum(n * (round(s / step) - 1)) FILTER (hole), 0)::BIGINT AS absent_rows, "
+                "coalesce(max(s - step) FILTER (hole), 0) AS longest_hole_s "
+                "FROM holed JOIN trajectory t USING (trajectory_id) "
+                "GROUP BY ALL ORDER BY t.family, t.key"
             ).pl()
         return found
 
@@ -246,53 +229,61 @@ class Store:
         Columns: trajectory (key), ts (s UTC), then for a price: price, mark_price, volume (quote);
         for a spread: buy_price, sell_price (quote), spread_pct (percent). ``as_of`` (s, local
         clock) gives the rows as loads begun by then had brought them; else the newest revision.
-        An unknown trajectory or a window without rows gives a frame without rows. Gaps stay gaps.
+        An unknown trajectory or a window without rows gives a frame without rows; a window whose
+        end is not after its start is an `InputError`. Gaps stay gaps.
         """
         table = SERIES[trajectory.family]
-        values = [c.name for c in table.values if c.name not in ("extra", "revision")]
-        low, high = start if start is not None else 0, end if end is not None else 2**62
+        values = [c.name for c in table.values if c.name != "extra"]
+        low = -(2**62) if start is None else start
+        high = 2**62 if end is None else end
+        Interval.checked(low, high)
         seen = (
             "true"
             if as_of is None
             else "load_id IN (FROM load SELECT load_id WHERE started_at <= $as_of)"
         )
-        params: dict[str, object] = {"key": trajectory.key, "family": trajectory.family.value}
-        params |= {"low": low, "high": high} | ({} if as_of is None else {"as_of": as_of})
+        params = _named(trajectory) | {"low": low, "high": high}
+        params |= {} if as_of is None else {"as_of": as_of}
         with self.reading() as connection:
             found: pl.DataFrame = connection.sql(
                 f"SELECT $key AS trajectory, ts, {', '.join(values)} FROM {table.name} "  # noqa: S608 - ours
                 "WHERE trajectory_id = (SELECT trajectory_id FROM trajectory "
                 "WHERE key = $key AND family = $family) "
-                f"AND ts >= $low AND ts < $high AND {seen} "
-                "QUALIFY row_number() OVER (PARTITION BY ts ORDER BY revision DESC) = 1 "
-                "ORDER BY ts",
+                f"AND ts >= $low AND ts < $high AND {seen} ORDER BY ts, revision",
                 params=params,
             ).pl()
-        return found
+        return found.unique("ts", keep="last", maintain_order=True)
 
     def ledger(self) -> dict[Trajectory, Ledger]:
         """What is known of every trajectory the store was ever asked to load, in one look."""
-        found: dict[Trajectory, Ledger] = {}
         with self.reading() as connection:
-            edges = connection.execute(
-                "SELECT family, key, e.served_at, delay_s, retention_s, step_s "
-                "FROM trajectory JOIN edge e USING (trajectory_id) "
-                "QUALIFY row_number() OVER (PARTITION BY trajectory_id ORDER BY load_id DESC) = 1"
-            ).fetchall()
-            answered = connection.execute(
-                "SELECT family, key, list(start_ts), list(end_ts) "
-                "FROM coverage JOIN trajectory USING (trajectory_id) GROUP BY ALL"
-            ).fetchall()
-        for family, key, *edge in edges:
-            found[Trajectory.parse(key, Family(family))] = Ledger(Edge(*edge), [])
-        for family, key, starts, ends in answered:
-            found[Trajectory.parse(key, Family(family))].answered.extend(
-                union(zip(starts, ends, strict=True))
-            )
-        return found
+            return _ledger(connection)
+
+    def event_ledger(self) -> dict[EventFamily, Ledger]:
+        """What is known of every event log the store was ever asked to load."""
+        with self.reading() as connection:
+            return read_event_ledger(connection)
+
+    def events(self, family: EventFamily, start: int, end: int) -> pl.DataFrame:
+        """A log's documents with ``start <= ts < end``, oldest first, each once, newest revision.
+
+        Columns: those of `toolkit.tables.EVENT` but load_id and revision, and ``arrival``, a
+        running number in this order. A window without documents gives a frame without rows.
+        """
+        Interval.checked(start, end)
+        with self.reading() as connection:
+            found: pl.DataFrame = connection.sql(
+                "SELECT * EXCLUDE (revision, load_id) FROM event "
+                "WHERE family = $family AND ts >= $low AND ts < $high "
+                "QUALIFY row_number() OVER (PARTITION BY schema_id, event_id, event_type, ts_ms "
+                "ORDER BY revision DESC) = 1 ORDER BY ts_ms, event_id, event_type",
+                params={"family": family.value, "low": start, "high": end},
+            ).pl()
+        return found.with_row_index("arrival").with_columns(pl.col("arrival").cast(pl.Int64))
 
     def counts(self, start: int, end: int) -> dict[Trajectory, int]:
         """Distinct ts with ``start <= ts < end`` for each trajectory that has any."""
+        Interval.checked(start, end)
         found: dict[Trajectory, int] = {}
         with self.reading() as connection:
             for family, table in SERIES.items():
@@ -311,40 +302,37 @@ class Store:
 
         Columns: start_ts, end_ts (s UTC, half-open), state (a `LedgerState`). Rows further apart
         than ``tolerance_s`` (1.5 steps) leave an ``empty`` stretch between them. The service's
-        clock at the last load is the edge of what could be known. Raises `StoreError` where the
-        trajectory was never asked for.
+        clock at the last load is the edge of what could be known. A part of the window says of
+        its seconds what the whole says. Raises `StoreError` where the trajectory was never asked
+        for, `InputError` for a window that is empty or a tolerance below zero.
         """
         window = Interval.checked(start, end)
-        known = self.ledger().get(trajectory)
-        if known is None:
-            raise StoreError(
-                f"{self.path} knows nothing of {trajectory.key}; `rail sync {trajectory.key}` asks",
-                path=str(self.path),
-            )
-        step_s = known.edge.step_s or 1
-        held = self._held(trajectory, window, step_s, tolerance_s or step_s * 3 // 2)
-        found = states(window, known.answered, held, known.edge)
+        if tolerance_s is not None and tolerance_s < 0:
+            raise InputError("tolerance_s", tolerance_s, "whole seconds, zero or more")
+        with self.reading() as connection:
+            known = _ledger(connection, trajectory).get(trajectory)
+            if known is None:
+                raise StoreError(
+                    f"{self.path} knows nothing of {trajectory.key}; "
+                    f"`rail sync {trajectory.key}` asks",
+                    path=str(self.path),
+                )
+            step_s = known.edge.step_s or 1
+            apart_s = step_s * 3 // 2 if tolerance_s is None else tolerance_s
+            reach_s = max(apart_s, step_s)
+            times = connection.sql(
+                f"SELECT ts FROM {SERIES[trajectory.family].name} "  # noqa: S608 - ours
+                "JOIN trajectory USING (trajectory_id) WHERE family = $family AND key = $key "
+                "AND ts >= $low AND ts < $high",
+                params=_named(trajectory)
+                | {"low": window.start - reach_s, "high": window.end + reach_s},
+            ).pl()["ts"]
+        found = states(window, known.answered, stretches(times, step_s, apart_s), known.edge)
         return pl.DataFrame(
             [(*interval, state.value) for interval, state in found],
             schema={"start_ts": pl.Int64, "end_ts": pl.Int64, "state": pl.String},
             orient="row",
         )
-
-    def _held(
-        self, trajectory: Trajectory, window: Interval, step_s: int, tolerance_s: int
-    ) -> list[tuple[int, int]]:
-        """Stretches of rows no further apart than the tolerance, each to its last row's end."""
-        times = self.series(trajectory, window.start - tolerance_s, window.end)["ts"]
-        if times.is_empty():
-            return []
-        frame = pl.DataFrame({"ts": times})
-        islands = frame.with_columns(
-            island=(pl.col("ts").diff() > tolerance_s).fill_null(value=False).cum_sum()
-        )
-        ends = islands.group_by("island", maintain_order=True).agg(
-            start=pl.col("ts").min(), end=pl.col("ts").max() + step_s
-        )
-        return list(zip(ends["start"], ends["end"], strict=True))
 
     def loads(self) -> pl.DataFrame:
         """One row for each load, newest first: the columns of `toolkit.tables.LOAD`."""
@@ -353,37 +341,30 @@ class Store:
         return found
 
 
-def _number(connection: duckdb.DuckDBPyConnection, trajectory: Trajectory) -> int:
-    """The trajectory's number in this store, a new one if need be."""
-    found = connection.execute(
-        "SELECT trajectory_id FROM trajectory WHERE key = ? AND family = ?",
-        [trajectory.key, trajectory.family.value],
-    ).fetchall()
-    if found:
-        return int(found[0][0])
-    made = connection.execute(
-        "INSERT INTO trajectory SELECT coalesce(max(trajectory_id), 0) + 1, ?, ? FROM trajectory "
-        "RETURNING trajectory_id",
-        [trajectory.family.value, trajectory.key],
-    ).fetchall()
-    return int(made[0][0])
+def _named(trajectory: Trajectory) -> dict[str, object]:
+    return {"family": trajectory.family.value, "key": trajectory.key}
 
 
-def _write_edge(
-    connection: duckdb.DuckDBPyConnection, number: int, edge: Edge, load_id: int
-) -> None:
-    connection.execute(
-        "DELETE FROM edge WHERE trajectory_id = ? AND load_id = ?", [number, load_id]
-    )
-    connection.execute(
-        "INSERT INTO edge VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [
-            number,
-            load_id,
-            edge.retention_s,
-            edge.delay_s,
-            edge.step_s,
-            edge.served_at,
-            int(time.time()),
-        ],
-    )
+def _ledger(
+    connection: duckdb.DuckDBPyConnection, only: Trajectory | None = None
+) -> dict[Trajectory, Ledger]:
+    chosen = "true" if only is None else "family = $family AND key = $key"
+    params = {} if only is None else _named(only)
+    edges = connection.execute(
+        "SELECT family, key, e.served_at, delay_s, retention_s, step_s, tail_ts "  # noqa: S608 - ours
+        f"FROM trajectory JOIN edge e USING (trajectory_id) WHERE {chosen} "
+        "QUALIFY row_number() OVER (PARTITION BY trajectory_id ORDER BY load_id DESC) = 1",
+        params,
+    ).fetchall()
+    answered = connection.execute(
+        "SELECT family, key, list((start_ts, end_ts)) "  # noqa: S608 - ours
+        f"FROM coverage JOIN trajectory USING (trajectory_id) WHERE {chosen} GROUP BY ALL",
+        params,
+    ).fetchall()
+    found = {
+        Trajectory.parse(key, Family(family)): Ledger(Edge(*edge), [])
+        for family, key, *edge in edges
+    }
+    for family, key, parts in answered:
+        found[Trajectory.parse(key, Family(family))].answered.extend(union(parts))
+    return found

@@ -56,6 +56,7 @@ def config(**changes: object) -> Config:
         "source": miniature.source(),
         "port": 0,
         "clock": Clock(fixed_at=END),
+        "quota": 1_000_000,
     }
     return Config(**(given | changes))  # type: ignore[arg-type]  # checked by the call
 

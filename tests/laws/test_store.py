@@ -1,0 +1,167 @@
+"""Whatever batches arrive, the store holds each answer once and in order: against plain dicts."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import polars as pl
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolkit.intervals import Interval, union
+from toolkit.market import Family, Source, Trajectory
+from toolkit.store import Batch, Edge, Inserted, LoadOrigin, Store
+from toolkit.store.ingest import insert_answered, insert_rows
+from toolkit.tables import COVERAGE, SERIES
+
+TABLE = SERIES[Family.PRICE]
+NAMES = ("trajectory_id", "ts", *(column.name for column in TABLE.values))
+ORIGIN = LoadOrigin("http://127.0.0.1:8700", 0, None, "0.1.0")
+
+Row = tuple[int, int, float | None, float | None, float | None, str | None]
+Held = dict[tuple[int, int], list[tuple[object, ...]]]
+
+VALUE = st.sampled_from([None, 0.0, 1.0, 1.5])
+ROW = st.tuples(
+    st.integers(1, 2),
+    st.integers(0, 3).map(lambda minute: 60 * minute),
+    VALUE,
+    st.sampled_from([None, 1.0]),
+    st.none(),
+    st.sampled_from([None, None, '{"a":1}']),
+)
+BATCHES = st.lists(st.lists(ROW, max_size=10), min_size=1, max_size=5)
+
+
+def take(held: Held, batch: list[Row]) -> Inserted:
+    """The model: every key's answers, oldest first."""
+    new = revised = 0
+    distinct = list(dict.fromkeys(batch))
+    keys = [row[:2] for row in distinct]
+    for row in distinct:
+        key, values = row[:2], row[2:]
+        answers = held.setdefault(key, [])
+        several = keys.count(key) > 1
+        known = answers if several else answers[-1:]
+        if values not in known:
+            new, revised = new + (not answers), revised + bool(answers)
+            answers.append(values)
+    return Inserted(new, revised, len(batch) - new - revised)
+
+
+def frame(batch: list[Row]) -> pl.DataFrame:
+    return pl.DataFrame(batch, {name: TABLE.schema[name] for name in NAMES}, orient="row")
+
+
+@contextlib.contextmanager
+def price_table() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as connection:
+        connection.execute(TABLE.ddl)
+        connection.execute(COVERAGE.ddl)
+        yield connection
+
+
+def answers(connection: duckdb.DuckDBPyConnection) -> Held:
+    """What the table holds, each key's rows by revision, which must count up from 0."""
+    found: Held = {}
+    query = f"SELECT {', '.join(NAMES)}, revision FROM price ORDER BY trajectory_id, ts, revision"
+    for *row, revision in connection.execute(query).fetchall():
+        known = found.setdefault((row[0], row[1]), [])
+        assert revision == len(known)
+        known.append(tuple(row[2:]))
+    return found
+
+
+@given(BATCHES)
+@settings(deadline=None, max_examples=60)
+def test_every_answer_is_held_once_in_order_and_counted(batches) -> None:
+    held: Held = {}
+    with price_table() as connection:
+        for load_id, batch in enumerate(batches, 1):
+            inserted = insert_rows(connection, Family.PRICE, frame(batch), load_id)
+            assert inserted == take(held, batch)
+            assert inserted.new + inserted.revised + inserted.repeated == len(batch)
+            assert answers(connection) == held
+
+
+@given(BATCHES)
+@settings(deadline=None, max_examples=40)
+def test_giving_a_batch_again_adds_nothing(batches) -> None:
+    with price_table() as connection:
+        for load_id, batch in enumerate(batches, 1):
+            insert_rows(connection, Family.PRICE, frame(batch), load_id)
+            before = answers(connection)
+            again = insert_rows(connection, Family.PRICE, frame(batch), load_id + 1)
+            assert again == Inserted(repeated=len(batch))
+            assert answers(connection) == before
+
+
+@given(st.lists(ROW, max_size=20, unique_by=lambda row: row[:2]), st.data())
+@settings(deadline=None, max_examples=40)
+def test_it_does_not_matter_how_rows_of_different_keys_are_divided(rows, data) -> None:
+    shuffled = data.draw(st.permutations(rows))
+    cut = data.draw(st.integers(0, len(rows)))
+    with price_table() as whole, price_table() as parts:
+        insert_rows(whole, Family.PRICE, frame(rows), 1)
+        for part in (shuffled[:cut], shuffled[cut:]):
+            insert_rows(parts, Family.PRICE, frame(part), 1)
+        assert answers(whole) == answers(parts)
+
+
+SECOND = st.integers(0, 30)
+STRETCHES = st.lists(st.tuples(SECOND, SECOND), max_size=5)
+
+
+@given(st.lists(st.dictionaries(st.integers(1, 2), STRETCHES), min_size=1, max_size=6))
+@settings(deadline=None, max_examples=60)
+def test_no_second_is_recorded_twice_and_every_one_that_was_answered_is(answered) -> None:
+    wanted: dict[int, list[tuple[int, int]]] = {1: [], 2: []}
+    with price_table() as connection:
+        for load_id, stretches in enumerate(answered, 1):
+            insert_answered(connection, stretches, load_id)
+            for number, parts in stretches.items():
+                wanted[number] += parts
+        for number, parts in wanted.items():
+            recorded = connection.execute(
+                "SELECT start_ts, end_ts FROM coverage WHERE trajectory_id = ?", [number]
+            ).fetchall()
+            assert union(recorded) == union(parts)
+            assert sum(end - start for start, end in recorded) == sum(
+                end - start for start, end in union(parts)
+            )
+
+
+@given(BATCHES)
+@settings(deadline=None, max_examples=10)
+def test_a_store_gives_back_what_was_known_after_each_load(batches) -> None:
+    trajectories = {1: Trajectory.parse("A_B:X.spot"), 2: Trajectory.parse("A_B:Y.spot")}
+    edge = Edge(served_at=10_000, step_s=60)
+    known: Held = {}
+    history: list[dict[tuple[int, int], tuple[object, ...]]] = [{}]
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(Path(folder) / "rail.duckdb")
+        store.bind(Source("replay", "example"))
+        for rows in batches:
+            batch = Batch()
+            for row in rows:
+                page = frame([row]).drop("trajectory_id")
+                batch.add(trajectories[row[0]], page, Interval(row[1], row[1] + 60), edge)
+            load_id = store.start_load(ORIGIN)
+            with store.writing() as connection:
+                connection.execute("UPDATE load SET started_at = load_id")
+            assert store.commit(load_id, batch) == take(known, rows)
+            history.append({key: values[-1][:3] for key, values in known.items()})
+        for as_of, wanted in enumerate(history):
+            found = {
+                (number, ts): tuple(values)
+                for number, trajectory in trajectories.items()
+                for _, ts, *values in store.series(trajectory, as_of=as_of).rows()
+            }
+            assert found == wanted
+        for trajectory, ledger in store.ledger().items():
+            held = [(ts, ts + 60) for ts in store.series(trajectory)["ts"]]
+            assert ledger.answered == union(held)

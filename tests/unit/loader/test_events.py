@@ -1,0 +1,163 @@
+"""The event logs against a running service: every document once, none more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from toolkit.client import Client
+from toolkit.loader import Progress, sync, sync_events
+from toolkit.market import EventFamily, Family, Trajectory
+from toolkit.service import Clock, Config, Running, Simulated, running
+from toolkit.service.archive import ArchiveSettings, EventArchive, EventFilters
+from toolkit.store import Store
+
+NOW = 1_795_000_000
+START = NOW - 2 * 86_400
+SETTINGS = ArchiveSettings(burst=700)
+DELAY_S = 90
+"""What is younger than the archive's settling time may still change."""
+
+
+@pytest.fixture(scope="module")
+def source() -> Simulated:
+    return Simulated(7)
+
+
+@pytest.fixture(scope="module")
+def service(source: Simulated) -> Iterator[Running]:
+    config = Config(source, port=0, clock=Clock(fixed_at=NOW), events=SETTINGS)
+    with running(config) as found:
+        yield found
+
+
+@pytest.fixture
+def client(service: Running) -> Iterator[Client]:
+    with Client(service.base_url, "demo-pro") as found:
+        yield found
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "rail.duckdb")
+
+
+@pytest.fixture(scope="module")
+def archive(source: Simulated) -> EventArchive:
+    return EventArchive(source, SETTINGS)
+
+
+def documents(archive: EventArchive, family: EventFamily, start: int, end: int) -> list[str]:
+    """What the archive holds of a window, newest first."""
+    found, _ = archive.page(
+        family, start, end, filters=EventFilters(), limit=10**6, visible_until=NOW
+    )
+    return [body.decode() for body in found]
+
+
+@pytest.mark.parametrize("family", list(EventFamily))
+def test_every_document_of_a_window_is_held_once_byte_for_byte(
+    client: Client, store: Store, archive: EventArchive, family: EventFamily
+) -> None:
+    result = sync_events(client, store, [family], START, NOW)
+
+    wanted = documents(archive, family, START, NOW)
+    held = store.events(family, START, NOW)["document"].to_list()
+    assert sorted(held) == sorted(wanted)
+    assert result.rows.new == len(wanted) == len(set(wanted))
+    assert len(wanted) >= 700
+
+
+def test_seven_hundred_documents_of_one_second_survive_the_page_edges(
+    client: Client, store: Store
+) -> None:
+    sync_events(client, store, [EventFamily.SPREAD], START, NOW)
+
+    held = store.events(EventFamily.SPREAD, START, NOW)
+    assert held.group_by("ts").len()["len"].max() >= 700
+
+
+def test_a_second_sync_adds_nothing_and_asks_only_for_the_youngest(
+    client: Client, store: Store
+) -> None:
+    sync_events(client, store, list(EventFamily), START, NOW)
+    before = {family: store.events(family, START, NOW) for family in EventFamily}
+
+    again = sync_events(client, store, list(EventFamily), START, NOW)
+
+    assert (again.rows.new, again.rows.revised) == (0, 0)
+    assert again.pages == len(EventFamily)
+    for family, frame in before.items():
+        assert store.events(family, START, NOW).equals(frame)
+
+
+def test_an_interrupted_load_is_completed_by_the_next(
+    client: Client, store: Store, archive: EventArchive
+) -> None:
+    def interrupt(progress: Progress) -> None:
+        if progress.pages == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sync_events(
+            client, store, [EventFamily.SPREAD], START, NOW, workers=1, on_progress=interrupt
+        )
+    part = store.events(EventFamily.SPREAD, START, NOW).height
+
+    sync_events(client, store, [EventFamily.SPREAD], START, NOW)
+
+    held = store.events(EventFamily.SPREAD, START, NOW)["document"].to_list()
+    assert 0 < part < len(held)
+    assert sorted(held) == sorted(documents(archive, EventFamily.SPREAD, START, NOW))
+
+
+def test_an_opening_and_its_close_are_two_rows_of_one_id(client: Client, store: Store) -> None:
+    sync_events(client, store, [EventFamily.SPREAD], START, NOW)
+
+    held = store.events(EventFamily.SPREAD, START, NOW)
+    types = held.group_by("event_id").agg(pl.col("event_type").unique())
+    both = types.filter(
+        pl.col("event_type").list.contains("spread.opened")
+        & pl.col("event_type").list.contains("spread.closed")
+    )
+    assert both.height > 0
+
+
+def test_what_left_the_archive_is_named_as_out_of_reach(client: Client, store: Store) -> None:
+    month = 30 * 86_400
+
+    result = sync_events(client, store, [EventFamily.FUNDING], NOW - month - 7200, NOW)
+
+    (beyond,) = result.unrecoverable[EventFamily.FUNDING]
+    assert tuple(beyond) == (NOW - month - 7200, NOW - month)
+
+
+def test_what_comes_out_late_is_loaded_by_a_later_sync(
+    source: Simulated, store: Store, archive: EventArchive
+) -> None:
+    for now in (NOW - 40_000, NOW):
+        config = Config(source, port=0, clock=Clock(fixed_at=now), events=SETTINGS)
+        with running(config) as service, Client(service.base_url, "demo-pro") as client:
+            sync_events(client, store, [EventFamily.SPLASH], START, now)
+
+    held = store.events(EventFamily.SPLASH, START, NOW)["document"].to_list()
+    assert sorted(held) == sorted(documents(archive, EventFamily.SPLASH, START, NOW))
+
+
+def test_settled_rates_are_held_as_the_market_settled_them(
+    client: Client, store: Store, source: Simulated
+) -> None:
+    key = "BTC_USDT:AURORA.futures:BOREAS.futures"
+    trajectory = Trajectory.parse(key, Family.FUNDING)
+
+    sync(client, store, [trajectory], START, NOW)
+
+    held = store.series(trajectory)
+    for side, leg in (("buy", trajectory.buy), ("sell", trajectory.sell)):
+        truth = source.simulator.settlements("BTC_USDT", leg, START, NOW)
+        rates = held.filter(pl.col(f"{side}_rate").is_not_null())
+        assert rates["ts"].to_list() == truth.ts.tolist()
+        assert rates[f"{side}_rate"].to_list() == truth.rate.tolist()

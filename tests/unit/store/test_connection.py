@@ -1,0 +1,283 @@
+"""Threads of one process over one file: nobody's rows mixed, nobody starved, nothing left open."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from toolkit.errors import StoreError, StoreLockedError
+from toolkit.intervals import Interval
+from toolkit.market import Family, Trajectory
+from toolkit.store import Batch, Edge, LoadOrigin, Store
+from toolkit.store.connection import _FILES
+
+ORIGIN = LoadOrigin("http://127.0.0.1:8700", 10_000, None, "0.1.0")
+PRICE, SPREAD = Trajectory.parse("A_B:X.spot"), Trajectory.parse("A_B:X.spot:Y.spot")
+
+INSERT_A_LOAD = "INSERT INTO load SELECT 7, 0, NULL, 0, '', NULL, '', NULL"
+
+WRITES_A_LOAD = """
+import sys
+from toolkit.store import LoadOrigin, Store
+print(Store(sys.argv[1], wait_s=60).start_load(LoadOrigin("http://other", 0, None, "0")))
+"""
+
+
+@contextmanager
+def held(store: Store, use: str, statement: str = "SELECT 1") -> Iterator[None]:
+    """Another thread inside ``store.reading()`` or ``store.writing()`` for the block's length."""
+    entered, leave = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with getattr(store, use)() as connection:
+            connection.execute(statement).fetchall()
+            entered.set()
+            leave.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert entered.wait(60)
+    try:
+        yield
+    finally:
+        leave.set()
+        thread.join()
+
+
+def await_waiting_writer(store: Store) -> None:
+    """Return once a thread of this process waits to write."""
+    while not _FILES[store.path.resolve()]._writers_waiting:
+        time.sleep(0.001)
+
+
+def load_count(store: Store) -> int:
+    return store.loads().height
+
+
+def test_nothing_stays_open_so_another_process_writes_between_two_reads(
+    store: Store, child: Callable
+) -> None:
+    for loads in (0, 1, 2):
+        assert load_count(store) == loads
+        assert child(WRITES_A_LOAD, store.path).hear() == str(loads + 1)
+
+
+def test_threads_read_their_own_rows_and_whole_commits_while_another_writes(
+    store: Store, page: Callable
+) -> None:
+    store.commit(1, Batch())
+    writing_ended = threading.Event()
+
+    def write() -> int:
+        try:
+            for number in range(20):
+                batch = Batch()
+                edge, answered = Edge(10_000, step_s=60), Interval(0, 60 * number + 60)
+                batch.add(PRICE, page([(60 * number, 1.0)]), answered, edge)
+                batch.add(SPREAD, page([(60 * number, 1.0)], Family.SPREAD), answered, edge)
+                store.commit(1, batch)
+        finally:
+            writing_ended.set()
+        return 20
+
+    def read(reader: int) -> list[int]:
+        seen = []
+        while len(seen) < 100 or not writing_ended.is_set():
+            mark = reader * 1_000_000 + len(seen)
+            with store.reading() as connection:
+                prices = connection.execute("SELECT count(*) FROM price").fetchall()
+                own = connection.execute(f"SELECT {mark} FROM range(3)").fetchall()
+                spreads = connection.execute("SELECT count(*) FROM spread").fetchall()
+            assert own == [(mark,)] * 3
+            assert prices == spreads
+            seen.append(prices[0][0])
+        return seen
+
+    with ThreadPoolExecutor(5) as pool:
+        reads = [pool.submit(read, reader) for reader in range(4)]
+        assert pool.submit(write).result() == 20
+        for seen in (future.result() for future in reads):
+            assert seen == sorted(seen)
+    assert store.counts(0, 1200) == {PRICE: 20, SPREAD: 20}
+
+
+def test_a_block_reads_one_snapshot_whatever_is_committed_meanwhile(store: Store) -> None:
+    with ExitStack() as other:
+        other.enter_context(held(store, "writing", INSERT_A_LOAD))
+        with store.reading() as connection:
+            assert connection.execute("SELECT count(*) FROM load").fetchall() == [(0,)]
+            other.close()
+            assert connection.execute("SELECT count(*) FROM load").fetchall() == [(0,)]
+        assert load_count(store) == 1
+
+
+def test_reading_nests_also_while_a_writer_waits(store: Store) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        with store.reading():
+            started = pool.submit(store.start_load, ORIGIN)
+            await_waiting_writer(store)
+            assert load_count(Store(store.path, wait_s=0)) == 0
+            with store.reading():
+                assert load_count(Store(store.path, wait_s=0)) == 0
+        assert started.result() == 1
+
+
+def test_reading_inside_writing_sees_the_last_commit(store: Store) -> None:
+    with store.writing() as connection:
+        connection.execute(INSERT_A_LOAD)
+        assert load_count(store) == 0
+        assert connection.execute("SELECT load_id FROM load").fetchall() == [(7,)]
+    assert load_count(store) == 1
+
+
+@pytest.mark.parametrize("use", ["reading", "writing"])
+def test_writing_inside_a_use_of_the_same_thread_is_refused_at_once(store: Store, use: str) -> None:
+    endless = Store(store.path, wait_s=10**9)
+    with getattr(endless, use)() as connection:
+        with pytest.raises(StoreLockedError, match="this very thread") as refused:
+            endless.start_load(ORIGIN)
+        assert refused.value.pid == os.getpid()
+        assert connection.execute("SELECT count(*) FROM load").fetchall() == [(0,)]
+    assert endless.start_load(ORIGIN) == 1
+
+
+def test_a_link_to_the_file_is_the_same_file(store: Store, tmp_path: Path) -> None:
+    link = tmp_path / "link.duckdb"
+    link.symlink_to(store.path)
+    with store.reading(), pytest.raises(StoreLockedError, match="this very thread"):
+        Store(link).start_load(ORIGIN)
+
+
+@pytest.mark.parametrize("use", ["reading", "writing"])
+def test_a_writer_gives_up_on_a_thread_that_does_not_leave(store: Store, use: str) -> None:
+    with held(store, use), pytest.raises(StoreLockedError, match="another thread") as refused:
+        Store(store.path, wait_s=0.05).start_load(ORIGIN)
+    assert refused.value.pid == os.getpid()
+    assert store.start_load(ORIGIN) == 1
+
+
+def test_readers_go_on_when_a_writer_has_given_up(store: Store) -> None:
+    with held(store, "reading"), ThreadPoolExecutor(1) as pool:
+        hasty = pool.submit(Store(store.path, wait_s=0.5).start_load, ORIGIN)
+        await_waiting_writer(store)
+        assert load_count(store) == 0
+        with pytest.raises(StoreLockedError):
+            hasty.result()
+
+
+def test_new_readers_let_a_waiting_writer_go_first(store: Store) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        with held(store, "reading"):
+            started = pool.submit(store.start_load, ORIGIN)
+            await_waiting_writer(store)
+            with pytest.raises(StoreLockedError, match="another thread"):
+                load_count(Store(store.path, wait_s=0))
+        assert started.result() == 1
+
+
+def test_readers_that_never_pause_let_another_process_write(store: Store, child: Callable) -> None:
+    written = threading.Event()
+
+    def read_without_a_break() -> None:
+        """Two threads take turns, each entering before the other leaves, as far as it is let."""
+        with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other, ExitStack() as opened:
+            opened.enter_context(held(store, "reading"))
+            for thread in itertools.cycle((one, other)):
+                following = ExitStack()
+                entering = thread.submit(following.enter_context, store.reading())
+                wait([entering], timeout=1)
+                opened.close()
+                entering.result()
+                opened.callback(lambda t=thread, f=following: t.submit(f.close).result())
+                if written.is_set():
+                    return
+
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(read_without_a_break)
+        try:
+            assert child(WRITES_A_LOAD, store.path).hear() == "1"
+        finally:
+            written.set()
+        reading.result()
+
+
+@pytest.mark.parametrize("use", ["reading", "writing"])
+@pytest.mark.parametrize("kind", [KeyError, KeyboardInterrupt, GeneratorExit])
+def test_an_error_of_the_caller_passes_as_it_is(
+    store: Store, use: str, kind: type[BaseException]
+) -> None:
+    error = kind("mine")
+
+    def fail() -> None:
+        with getattr(store, use)() as connection:
+            connection.execute("FROM range(100000)").fetchone()
+            raise error
+
+    with pytest.raises(kind) as passed:
+        fail()
+    assert passed.value is error
+    assert store.start_load(ORIGIN) == 1
+
+
+def test_an_error_rolls_everything_back_even_where_the_caller_ended_the_transaction(
+    store: Store,
+) -> None:
+    def fail_after(statement: str) -> None:
+        with store.writing() as connection:
+            connection.execute(INSERT_A_LOAD)
+            connection.execute(statement).fetchall()
+            raise ZeroDivisionError
+
+    for statement in ("SELECT 1", "ROLLBACK"):
+        with pytest.raises(ZeroDivisionError):
+            fail_after(statement)
+        assert load_count(store) == 0
+
+
+@pytest.mark.parametrize("use", ["reading", "writing"])
+def test_an_error_of_duckdb_is_a_store_error_of_one_line(store: Store, use: str) -> None:
+    with pytest.raises(StoreError, match="no_such_table") as raised, getattr(store, use)() as con:
+        con.execute("SELECT *\nFROM no_such_table")
+    assert "\n" not in str(raised.value)
+    assert raised.value.path == str(store.path)
+    assert isinstance(raised.value.__cause__, duckdb.Error)
+
+
+@pytest.mark.parametrize("beside", ["reading", "writing"])
+def test_a_reader_cannot_write_not_even_beside_a_writer(store: Store, beside: str) -> None:
+    with (
+        held(store, beside),
+        pytest.raises(StoreError, match="read-only"),
+        store.reading() as connection,
+    ):
+        connection.execute("DELETE FROM meta")
+    assert store.source.id == "example"
+
+
+@pytest.mark.parametrize("use", ["reading", "writing"])
+def test_an_error_kept_beyond_its_block_does_not_keep_the_file(
+    store: Store, child: Callable, use: str
+) -> None:
+    with pytest.raises(StoreError) as kept, getattr(store, use)() as connection:
+        connection.execute("SELECT no_such_column FROM meta")
+    assert child(WRITES_A_LOAD, store.path).hear() == "1"
+    assert kept.value.__traceback__ is not None
+
+
+def test_a_relation_kept_beyond_its_block_does_not_keep_the_file(
+    store: Store, child: Callable
+) -> None:
+    with store.reading() as connection:
+        kept = [connection.sql("FROM meta"), connection.execute("FROM range(100000)")]
+    assert child(WRITES_A_LOAD, store.path).hear() == "1"
+    assert store.start_load(ORIGIN) == 2
+    assert len(kept) == 2

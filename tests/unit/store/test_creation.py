@@ -1,0 +1,144 @@
+"""A store comes into being whole, once, for one source, in a file that older readers open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from toolkit.errors import NotAStoreError, StoreError, StoreSourceError
+from toolkit.market import Source
+from toolkit.store import Store
+from toolkit.tables import TABLES
+
+SOURCE = Source("replay", "example")
+
+BINDS = """
+import sys
+from toolkit.errors import StoreSourceError
+from toolkit.market import Source
+from toolkit.store import Store
+store = Store(sys.argv[1], wait_s=60)
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    store.bind(Source("replay", sys.argv[2]))
+except StoreSourceError:
+    print("refused", flush=True)
+else:
+    print("bound", flush=True)
+"""
+
+
+def race(child: Callable, path: Path, sources: list[str]) -> list[str]:
+    """What processes that bind one path to their sources at once say, in the order given."""
+    processes = [child(BINDS, path, source) for source in sources]
+    assert [process.hear() for process in processes] == ["ready"] * len(sources)
+    for process in processes:
+        process.tell()
+    said = [process.hear() for process in processes]
+    assert [process.end() for process in processes] == [0] * len(sources)
+    return said
+
+
+def test_processes_that_make_one_store_at_once_all_have_it(child: Callable, tmp_path: Path) -> None:
+    path = tmp_path / "rail.duckdb"
+    assert race(child, path, ["one"] * 4) == ["bound"] * 4
+    assert Store(path).source == Source("replay", "one")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_of_processes_with_different_sources_one_makes_the_store(
+    child: Callable, tmp_path: Path
+) -> None:
+    path, sources = tmp_path / "rail.duckdb", ["one", "two", "three", "four"]
+    said = race(child, path, sources)
+    assert sorted(said) == ["bound", "refused", "refused", "refused"]
+    assert Store(path).source.id == sources[said.index("bound")]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_store_has_every_table_and_knows_nothing(store: Store) -> None:
+    with store.reading() as connection:
+        made = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+    assert {name for (name,) in made} == {table.name for table in TABLES}
+    assert store.catalogue().height == store.loads().height == store.continuity().height == 0
+    assert store.ledger() == store.counts(0, 1) == {}
+
+
+def test_the_file_is_of_a_version_that_duckdb_1_5_reads_also_after_commits(
+    store: Store, commit: Callable
+) -> None:
+    for rows in ([], [(60, 1.0)]):
+        commit("A_B:X.spot", rows)
+        with duckdb.connect() as connection:
+            connection.execute(f"ATTACH '{store.path}' AS made (READ_ONLY)")
+            found = connection.execute(
+                "SELECT tags FROM duckdb_databases() WHERE database_name = 'made'"
+            ).fetchall()
+        assert found == [({"storage_version": "v1.5.0+"},)]
+
+
+@pytest.mark.parametrize("name", ["o'clock.duckdb", "mehr Zöpfe.duckdb", "no_ending", "a;b.db"])
+def test_any_file_name_will_do(tmp_path: Path, name: str) -> None:
+    store = Store(tmp_path / name)
+    store.bind(SOURCE)
+    assert store.source == SOURCE
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_a_relative_path_lies_in_the_working_directory(workdir: Path) -> None:
+    Store("rail.duckdb").bind(SOURCE)
+    assert [path.name for path in workdir.iterdir()] == ["rail.duckdb"]
+
+
+def test_a_link_to_where_nothing_is_yet_is_followed(tmp_path: Path) -> None:
+    link = tmp_path / "link.duckdb"
+    link.symlink_to(tmp_path / "rail.duckdb")
+    Store(link).bind(SOURCE)
+    assert link.is_symlink()
+    assert Store(tmp_path / "rail.duckdb").source == SOURCE
+
+
+def test_binding_again_changes_nothing(store: Store) -> None:
+    before = store.path.read_bytes()
+    store.bind(SOURCE)
+    assert store.path.read_bytes() == before
+
+
+def test_another_source_is_refused_and_both_are_named(store: Store) -> None:
+    with pytest.raises(StoreSourceError) as refused:
+        store.bind(Source("simulated", "other"))
+    assert SOURCE.label in str(refused.value)
+    assert "SIMULATED market, other" in str(refused.value)
+    assert refused.value.path == str(store.path)
+    assert store.source == SOURCE
+
+
+def test_a_file_that_is_there_is_never_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("not to be lost")
+    with pytest.raises(NotAStoreError):
+        Store(path).bind(SOURCE)
+    assert path.read_text() == "not to be lost"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("absent/rail.duckdb", "absent is not a directory; make it first"),
+        ("file/rail.duckdb", "file is not a directory; make it first"),
+        ("x" * 300, "cannot be made .*File name too long"),
+    ],
+)
+def test_a_place_where_none_can_be_made_is_refused_and_nothing_is_left(
+    tmp_path: Path, name: str, words: str
+) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match=words) as refused:
+        Store(tmp_path / name).bind(SOURCE)
+    assert "\n" not in str(refused.value)
+    assert ";" in str(refused.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

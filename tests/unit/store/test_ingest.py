@@ -1,0 +1,200 @@
+"""What a commit does: new rows in, changed answers beside the old ones, all of it or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import polars as pl
+import pytest
+
+from toolkit.errors import StoreError
+from toolkit.intervals import Interval
+from toolkit.market import Family, Trajectory
+from toolkit.store import Batch, Edge, Inserted, LoadOrigin, Store
+from toolkit.tables import SERIES
+
+KEY = "A_B:X.spot"
+PRICE, SPREAD = Trajectory.parse(KEY), Trajectory.parse("A_B:X.spot:Y.spot")
+FUNDING = Trajectory.parse("A_B:X.spot:Y.spot", Family.FUNDING)
+ORIGIN = LoadOrigin("http://127.0.0.1:8700", 10_000, None, "0.1.0")
+EDGE = Edge(served_at=10_000, step_s=60)
+TABLES = ("trajectory", "coverage", "edge", *(table.name for table in SERIES.values()))
+
+
+def revisions(store: Store) -> list[tuple[object, ...]]:
+    """The price table in the order it lies in: (ts, price, mark_price, extra, revision, load)."""
+    with store.reading() as connection:
+        return connection.execute(
+            "SELECT ts, price, mark_price, extra, revision, load_id FROM price ORDER BY rowid"
+        ).fetchall()
+
+
+def sizes(store: Store) -> dict[str, int]:
+    with store.reading() as connection:
+        return {
+            name: connection.execute(f"SELECT count(*) FROM {name}").fetchall()[0][0]
+            for name in TABLES
+        }
+
+
+def test_rows_are_new_once_and_held_already_ever_after(store: Store, commit: Callable) -> None:
+    rows = [(120, 2.0), (60, 1.0)]
+    assert commit(KEY, rows) == Inserted(new=2)
+    assert commit(KEY, rows) == Inserted(repeated=2)
+    assert commit(KEY, [(180, 3.0), *rows]) == Inserted(new=1, repeated=2)
+    assert store.series(PRICE)["price"].to_list() == [1.0, 2.0, 3.0]
+
+
+def test_a_row_given_twice_in_one_batch_goes_in_once(commit: Callable) -> None:
+    assert commit(KEY, [(60, 1.0), (60, 1.0)]) == Inserted(new=1, repeated=1)
+    assert commit(KEY, [(60, None), (60, None)]) == Inserted(revised=1, repeated=1)
+
+
+def test_a_changed_answer_is_appended_and_the_old_one_stays(store: Store, commit: Callable) -> None:
+    commit(KEY, [(60, 1.0)])
+    assert commit(KEY, [(60, 1.5)]) == Inserted(revised=1)
+    assert commit(KEY, [(60, 1.0)]) == Inserted(revised=1)
+    assert revisions(store) == [
+        (60, 1.0, None, None, 0, 1),
+        (60, 1.5, None, None, 1, 2),
+        (60, 1.0, None, None, 2, 3),
+    ]
+    assert store.series(PRICE).rows() == [(KEY, 60, 1.0, None, None)]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ((1.0, None), (1.0, 2.0)),
+        ((1.0, 2.0), (1.0, None)),
+        ((None, 1.0), (1.0, None)),
+        ((1.0, 1.0), (1.0, 1.0 + 2**-52)),
+        ((1.0, 1.0, 1.0, '{"a":1}'), (1.0, 1.0, 1.0, '{"a": 1}')),
+        ((1.0, 1.0, 1.0, '{"a":1}'), (1.0, 1.0, 1.0)),
+    ],
+)
+def test_any_difference_is_a_revision_and_no_difference_is_none(
+    commit: Callable, first: tuple, second: tuple
+) -> None:
+    assert commit(KEY, [(60, *first)]) == Inserted(new=1)
+    assert commit(KEY, [(60, *first)]) == Inserted(repeated=1)
+    assert commit(KEY, [(60, *second)]) == Inserted(revised=1)
+    assert commit(KEY, [(60, *second)]) == Inserted(repeated=1)
+
+
+def test_different_rows_of_one_key_follow_in_order_of_arrival(
+    store: Store, commit: Callable
+) -> None:
+    rows = [(60, 3.0), (60, 1.0), (60, 3.0), (60, 2.0)]
+    assert commit(KEY, rows) == Inserted(new=1, revised=2, repeated=1)
+    assert [(row[1], row[4]) for row in revisions(store)] == [(3.0, 0), (1.0, 1), (2.0, 2)]
+    assert commit(KEY, rows) == Inserted(repeated=4)
+    assert commit(KEY, [*rows, (60, 4.0)]) == Inserted(revised=1, repeated=4)
+
+
+def test_a_tie_does_not_change_how_other_rows_of_the_batch_go_in(
+    store: Store, commit: Callable
+) -> None:
+    commit(KEY, [(60, 1.0), (120, 1.0)])
+    commit(KEY, [(60, 2.0), (120, 2.0)])
+    assert commit(KEY, [(120, 1.0), (60, 1.0), (60, 2.0)]) == Inserted(revised=1, repeated=2)
+    assert store.series(PRICE)["price"].to_list() == [2.0, 1.0]
+
+
+def test_a_commit_lays_its_rows_down_in_order(store: Store, page: Callable) -> None:
+    batch = Batch()
+    for key in ("C_D:X.spot", KEY):
+        for rows in ([(180, 1.0)], [(120, 1.0), (60, 1.0), (60, 2.0)]):
+            batch.add(Trajectory.parse(key), page(rows), Interval(0, 60), EDGE)
+    store.commit(store.start_load(ORIGIN), batch)
+    with store.reading() as connection:
+        laid = connection.execute(
+            "SELECT trajectory_id, ts, revision FROM price ORDER BY rowid"
+        ).fetchall()
+    assert laid == sorted(laid)
+    assert len(laid) == 8
+
+
+def test_one_key_in_two_families_is_two_trajectories(store: Store, page: Callable) -> None:
+    assert SPREAD.key == FUNDING.key
+    batch = Batch()
+    batch.add(SPREAD, page([(60, 1.0, 1.1)], Family.SPREAD), Interval(0, 120), EDGE)
+    batch.add(FUNDING, page([(0, 0.1), (60, 0.2)], Family.FUNDING), Interval(0, 180), EDGE)
+    assert store.commit(store.start_load(ORIGIN), batch) == Inserted(new=3)
+    assert store.commit(store.start_load(ORIGIN), batch) == Inserted(repeated=3)
+    assert store.series(SPREAD)["buy_price"].to_list() == [1.0]
+    assert store.series(FUNDING)["buy_rate"].to_list() == [0.1, 0.2]
+    assert store.counts(0, 120) == {SPREAD: 1, FUNDING: 2}
+    assert store.catalogue().select("trajectory", "family", "rows").rows() == [
+        (FUNDING.key, "funding", 2),
+        (SPREAD.key, "spread", 1),
+    ]
+    assert {t: k.answered for t, k in store.ledger().items()} == {
+        SPREAD: [(0, 120)],
+        FUNDING: [(0, 180)],
+    }
+    assert store.coverage(SPREAD, 0, 180)["state"].to_list() == ["empty", "held", "missing"]
+    assert store.coverage(FUNDING, 0, 180)["state"].to_list() == ["held", "empty"]
+
+
+def test_the_ledger_takes_what_is_final_and_no_second_twice(store: Store, commit: Callable) -> None:
+    late = Edge(served_at=1000, step_s=60)
+    assert late.final_before == 880
+    for answered in ((100, 300), (200, 400), (850, 1000), (900, 1000), (100, 400)):
+        commit(KEY, [], answered=answered, edge=late)
+    with store.reading() as connection:
+        recorded = connection.execute(
+            "SELECT start_ts, end_ts, load_id FROM coverage ORDER BY rowid"
+        ).fetchall()
+    assert recorded == [(100, 300, 1), (300, 400, 2), (850, 880, 3)]
+    assert store.ledger()[PRICE].answered == [(100, 400), (850, 880)]
+
+
+def test_the_edge_is_that_of_the_last_load_and_of_its_last_page(
+    store: Store, page: Callable, commit: Callable
+) -> None:
+    commit(KEY, [], edge=Edge(900, 5, 100, None))
+    load_id = store.start_load(ORIGIN)
+    for edge in (Edge(1000, 10, None, None), Edge(1000, 10, None, 60)):
+        batch = Batch()
+        batch.add(PRICE, page([]), Interval(0, 1), edge)
+        store.commit(load_id, batch)
+        assert store.ledger()[PRICE].edge == edge
+    assert sizes(store)["edge"] == 2
+
+
+@pytest.mark.parametrize(
+    ("spoil", "error"),
+    [
+        (lambda frame: frame.drop("sell_price"), pl.exceptions.PolarsError),
+        (lambda frame: frame.with_columns(spread_pct=pl.lit("x")), pl.exceptions.PolarsError),
+        (lambda frame: frame.with_columns(ts=pl.lit(None, pl.Int64)), StoreError),
+        (lambda frame: frame.with_columns(extra=pl.lit("{")), StoreError),
+    ],
+    ids=["column missing", "numbers as text", "null time", "extra is no JSON"],
+)
+def test_a_batch_with_a_bad_frame_leaves_nothing_of_itself(
+    store: Store, page: Callable, commit: Callable, spoil: Callable, error: type[Exception]
+) -> None:
+    frame = spoil(page([(60, 1.0, 1.1, 10.0)], Family.SPREAD))
+    commit(KEY, [(60, 1.0)])
+    before = sizes(store)
+    batch = Batch()
+    batch.add(PRICE, page([(60, 2.0), (120, 1.0)]), Interval(0, 180), EDGE)
+    batch.add(SPREAD, frame, Interval(0, 180), EDGE)
+    with pytest.raises(error):
+        store.commit(store.start_load(ORIGIN), batch)
+    assert sizes(store) == before
+    assert list(store.ledger()) == [PRICE]
+    assert store.series(PRICE)["price"].to_list() == [1.0]
+
+
+def test_a_batch_of_nothing_changes_nothing(store: Store) -> None:
+    assert store.commit(store.start_load(ORIGIN), Batch()) == Inserted()
+    assert set(sizes(store).values()) == {0}
+
+
+def test_a_page_without_rows_makes_the_trajectory_known(store: Store, commit: Callable) -> None:
+    assert commit(KEY, [], answered=(0, 600)) == Inserted()
+    assert store.catalogue().row(0, named=True)["rows"] == 0
+    assert store.coverage(PRICE, 0, 600).rows() == [(0, 600, "empty")]

@@ -1,0 +1,138 @@
+"""Other processes over the same file: waited for, named where they do not let go, survived."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import duckdb
+import pytest
+
+from toolkit.errors import StoreLockedError
+from toolkit.market import Trajectory
+from toolkit.store import LoadOrigin, Store
+
+ORIGIN = LoadOrigin("http://127.0.0.1:8700", 10_000, None, "0.1.0")
+PRICE, SPREAD = Trajectory.parse("A_B:X.spot"), Trajectory.parse("A_B:X.spot:Y.spot")
+
+HOLDS_THE_FILE = """
+import sys, duckdb
+with duckdb.connect(sys.argv[1], read_only=sys.argv[2] == "reading") as connection:
+    print("holding", flush=True)
+    sys.stdin.readline()
+print("let go", flush=True)
+"""
+
+# Commits a price and a spread with each batch and says so; then dies inside a transaction.
+COMMITS_UNTIL_KILLED = """
+import sys
+import polars as pl
+from toolkit.intervals import Interval
+from toolkit.market import Trajectory
+from toolkit.store import Batch, Edge, LoadOrigin, Store
+store, ending = Store(sys.argv[1], wait_s=60), int(sys.argv[2])
+edge = Edge(10_000_000, step_s=60)
+null = pl.lit(None)
+load_id = store.start_load(LoadOrigin("http://other", 0, None, "0"))
+held = store.counts(0, 10_000_000)
+for number in range(max(held.values(), default=0), 100_000):
+    batch = Batch()
+    for key, names in (
+        ("A_B:X.spot", ["price", "mark_price", "volume"]),
+        ("A_B:X.spot:Y.spot", ["buy_price", "sell_price", "spread_pct"]),
+    ):
+        frame = pl.DataFrame({"ts": [60 * number]}).with_columns(
+            *(null.cast(pl.Float64).alias(name) for name in names),
+            extra=null.cast(pl.String),
+        )
+        stretch = Interval(60 * number, 60 * number + 60)
+        batch.add(Trajectory.parse(key), frame, stretch, edge)
+    if number == ending:
+        with store.writing() as connection:
+            connection.execute("INSERT INTO price SELECT 1, 60 * i, 1, 1, 1, NULL, 0, 1 "
+                               "FROM range(1000000, 2000000) r(i)")
+            connection.execute("DELETE FROM coverage")
+            print("inside", flush=True)
+            sys.stdin.readline()
+    store.commit(load_id, batch)
+    print(number + 1, flush=True)
+"""
+
+
+def test_what_another_process_reads_can_be_read(store: Store, child: Callable) -> None:
+    other = child(HOLDS_THE_FILE, store.path, "reading")
+    assert other.hear() == "holding"
+    assert store.source.id == "example"
+
+
+@pytest.mark.parametrize(("theirs", "ours"), [("reading", "writing"), ("writing", "reading")])
+def test_a_process_that_does_not_let_go_is_named(
+    store: Store, child: Callable, theirs: str, ours: str
+) -> None:
+    other = child(HOLDS_THE_FILE, store.path, theirs)
+    assert other.hear() == "holding"
+    hasty = Store(store.path, wait_s=0.2)
+    with pytest.raises(StoreLockedError) as refused, getattr(hasty, ours)():
+        pass
+    assert refused.value.pid == other.pid
+    assert str(refused.value) == (
+        f"{store.path.resolve()} is held open by process {other.pid}; "
+        "close it there, or try again when it is done"
+    )
+    assert refused.value.path == str(store.path.resolve())
+
+
+@pytest.mark.parametrize("theirs", ["reading", "writing"])
+def test_a_process_that_lets_go_is_waited_for(store: Store, child: Callable, theirs: str) -> None:
+    other = child(HOLDS_THE_FILE, store.path, theirs)
+    assert other.hear() == "holding"
+    with ThreadPoolExecutor(2) as pool:
+        written = pool.submit(store.start_load, ORIGIN)
+        read = pool.submit(store.loads)
+        assert not written.done()
+        other.tell()
+        assert other.hear() == "let go"
+        assert written.result() == 1
+        assert read.result().height in {0, 1}
+
+
+def test_a_duckdb_connection_of_this_process_is_told_from_another_process(store: Store) -> None:
+    hasty = Store(store.path, wait_s=0)
+    with duckdb.connect(str(store.path)), pytest.raises(StoreLockedError) as refused:
+        _ = hasty.source
+    assert refused.value.pid == os.getpid()
+    assert "of this process" in str(refused.value)
+    assert hasty.source.id == "example"
+
+
+def test_a_writer_killed_inside_its_transaction_leaves_the_last_commit(
+    store: Store, child: Callable
+) -> None:
+    other = child(COMMITS_UNTIL_KILLED, store.path, 2)
+    assert [other.hear() for _ in range(3)] == ["1", "2", "inside"]
+    other.kill()
+    assert store.counts(0, 10**9) == {PRICE: 2, SPREAD: 2}
+    for known in store.ledger().values():
+        assert known.answered == [(0, 120)]
+    assert store.start_load(ORIGIN) == 2
+
+
+def test_a_writer_killed_at_any_moment_leaves_whole_batches_and_all_it_announced(
+    store: Store, child: Callable
+) -> None:
+    announced = 0
+    for more in (1, 4, 7):
+        other = child(COMMITS_UNTIL_KILLED, store.path, -1)
+        while announced + more > (number := int(other.hear())):
+            pass
+        other.kill()
+        held = store.counts(0, 10**9)
+        announced = held[PRICE]
+        assert announced >= number
+        assert held[SPREAD] == announced
+        for trajectory, known in store.ledger().items():
+            assert known.answered == [(0, 60 * announced)]
+            times = store.series(trajectory)["ts"].to_list()
+            assert times == list(range(0, 60 * announced, 60))
+    assert store.catalogue()["revisions"].to_list() == [0, 0]

@@ -1,0 +1,329 @@
+"""What a store answers about what it holds, against small stores made by hand."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+
+import polars as pl
+import pytest
+
+from toolkit.errors import InputError, StoreError
+from toolkit.intervals import Interval
+from toolkit.market import Trajectory
+from toolkit.store import Batch, Edge, LoadOrigin, Store
+from toolkit.tables import LOAD
+
+KEY, OTHER = "A_B:X.spot", "A_B:X.spot:Y.spot"
+PRICE, SPREAD = Trajectory.parse(KEY), Trajectory.parse(OTHER)
+EDGE = Edge(served_at=10_000, step_s=60)
+
+
+def minutes(*numbers: int) -> list[tuple[int, float]]:
+    """Rows at these minutes, newest first."""
+    return [(60 * number, 1.0) for number in sorted(numbers, reverse=True)]
+
+
+@pytest.fixture
+def continuity(store: Store, commit: Callable) -> Callable[..., tuple[int, int, int]]:
+    """(holes, absent_rows, longest_hole_s) of a trajectory with rows at these times."""
+
+    def build(*times: int) -> tuple[int, int, int]:
+        commit(KEY, [(ts, 1.0) for ts in times])
+        trajectory, family, *found = store.continuity().row(0)
+        assert (trajectory, family) == (KEY, "price")
+        return tuple(found)
+
+    return build
+
+
+def test_the_catalogue_says_what_is_held_of_each_trajectory(store: Store, commit: Callable) -> None:
+    commit(OTHER, [(600, 1.0, 1.1, 10.0)], edge=Edge(5000, 30, None, None))
+    commit(KEY, minutes(1, 2, 3), edge=Edge(9000, 0, 86_400, 60))
+    commit(KEY, [(120, 2.0), (240, 1.0)], edge=Edge(9100, 0, 3600, 60))
+    commit("C_D:X.spot", [])
+    found = store.catalogue()
+    assert found["asked_at"].dtype == pl.Int64
+    assert found["asked_at"].null_count() == 0
+    assert found.drop("asked_at").rows() == [
+        (KEY, "price", 4, 1, 60, 240, 60, 3600, 0, 9100),
+        ("C_D:X.spot", "price", 0, 0, None, None, 60, None, 0, 10_000),
+        (OTHER, "spread", 1, 0, 600, 600, None, None, 30, 5000),
+    ]
+    assert found.columns == [
+        *("trajectory", "family", "rows", "revisions", "first_ts", "last_ts", "step_s"),
+        *("retention_s", "delay_s", "served_at", "asked_at"),
+    ]
+
+
+def test_rows_a_step_apart_have_no_hole(continuity: Callable) -> None:
+    assert continuity(60, 120, 180, 240) == (0, 0, 0)
+
+
+def test_holes_are_counted_with_the_rows_that_are_absent(continuity: Callable) -> None:
+    assert continuity(0, 60, 120, 300, 360, 1200) == (2, 2 + 13, 780)
+
+
+def test_a_row_up_to_half_a_step_late_leaves_no_hole(continuity: Callable) -> None:
+    assert continuity(0, 60, 120, 210, 270) == (0, 0, 0)
+
+
+def test_a_row_more_than_half_a_step_late_leaves_one(continuity: Callable) -> None:
+    assert continuity(0, 60, 120, 211, 271) == (1, 1, 31)
+
+
+def test_one_row_follows_nothing(continuity: Callable) -> None:
+    assert continuity(60) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("times", "found"),
+    [
+        ((0, 300, 600, 660, 720), (2, 8, 240)),
+        ((0, 60, 120, 420, 720), (2, 8, 240)),
+        ((0, 60, 360, 420, 720, 1620), (3, 4 + 4 + 14, 840)),
+        ((0, 300, 600, 900, 960), (0, 0, 0)),
+        ((0, 60, 360, 660, 960), (0, 0, 0)),
+        ((0, 60, 120, 420), (1, 4, 240)),
+    ],
+)
+def test_the_step_is_the_commonest_spacing_the_shortest_of_several(
+    continuity: Callable, times: tuple[int, ...], found: tuple[int, int, int]
+) -> None:
+    assert continuity(*times) == found
+
+
+def test_a_revision_is_not_another_row(
+    store: Store, commit: Callable, continuity: Callable
+) -> None:
+    commit(KEY, [(60, 9.0), (180, 9.0), (180, 8.0)])
+    assert continuity(60, 120, 180) == (0, 0, 0)
+    assert store.counts(0, 1000) == {PRICE: 3}
+
+
+def test_continuity_knows_only_trajectories_with_rows(store: Store, commit: Callable) -> None:
+    commit(KEY, [])
+    commit(OTHER, [(60, 1.0), (120, 1.0)])
+    assert store.continuity()["trajectory"].to_list() == [OTHER]
+
+
+def test_counts_are_of_rows_in_the_half_open_window(store: Store, commit: Callable) -> None:
+    commit(KEY, minutes(1, 2, 3))
+    commit(OTHER, minutes(3, 4))
+    assert store.counts(60, 180) == {PRICE: 2}
+    assert store.counts(60, 181) == {PRICE: 3, SPREAD: 1}
+    assert store.counts(1000, 2000) == {}
+
+
+def test_a_series_is_sorted_and_half_open(store: Store, commit: Callable) -> None:
+    commit(KEY, [(180, 3.0, 3.5, 30.0, '{"a":1}'), (60, 1.0), (120, None)])
+    assert store.series(PRICE).rows() == [
+        (KEY, 60, 1.0, None, None),
+        (KEY, 120, None, None, None),
+        (KEY, 180, 3.0, 3.5, 30.0),
+    ]
+    assert store.series(PRICE).schema == {
+        "trajectory": pl.String,
+        "ts": pl.Int64,
+        "price": pl.Float64,
+        "mark_price": pl.Float64,
+        "volume": pl.Float64,
+    }
+    assert store.series(PRICE, 60, 180)["ts"].to_list() == [60, 120]
+    assert store.series(PRICE, 61)["ts"].to_list() == [120, 180]
+    assert store.series(PRICE, end=61)["ts"].to_list() == [60]
+
+
+def test_a_series_of_nothing_has_the_columns_of_one_with_rows(
+    store: Store, commit: Callable
+) -> None:
+    commit(OTHER, [(60, 1.0, 1.1, 10.0)])
+    full = store.series(SPREAD)
+    assert full.columns == ["trajectory", "ts", "buy_price", "sell_price", "spread_pct"]
+    for empty in (
+        store.series(SPREAD, 61, 99),
+        store.series(Trajectory.parse("A_B:Y.spot:X.spot")),
+        store.series(SPREAD, as_of=0),
+    ):
+        assert empty.height == 0
+        assert empty.schema == full.schema
+
+
+def test_rows_before_1970_are_rows(store: Store, commit: Callable) -> None:
+    commit(KEY, [(-60, 1.0), (0, 2.0)])
+    assert store.series(PRICE)["ts"].to_list() == [-60, 0]
+
+
+def test_as_of_gives_what_the_loads_begun_by_then_had_brought(
+    store: Store, commit: Callable
+) -> None:
+    commit(KEY, [(60, 1.0), (120, 1.0)], started_at=100)
+    commit(KEY, [(120, 2.0), (180, 2.0)], started_at=200)
+    commit(KEY, [(120, 3.0)], started_at=300)
+
+    def prices(as_of: int | None) -> list[float]:
+        return store.series(PRICE, as_of=as_of)["price"].to_list()
+
+    assert prices(99) == []
+    assert prices(100) == prices(199) == [1.0, 1.0]
+    assert prices(200) == [1.0, 2.0, 2.0]
+    assert prices(300) == prices(None) == [1.0, 3.0, 2.0]
+
+
+@pytest.mark.parametrize("window", [(60, 60), (61, 60), (120, -120)])
+def test_an_empty_or_backward_window_is_refused(
+    store: Store, commit: Callable, window: tuple[int, int]
+) -> None:
+    commit(KEY, minutes(1, 2, 3))
+    for ask in (
+        lambda: store.series(PRICE, *window),
+        lambda: store.counts(*window),
+        lambda: store.coverage(PRICE, *window),
+    ):
+        with pytest.raises(InputError, match="window"):
+            ask()
+
+
+@pytest.fixture
+def covered(store: Store, commit: Callable) -> Callable[..., list[tuple[int, int, str]]]:
+    """The coverage of a price with rows at the minutes 0 to 3, 6 to 9 and 12, answered to 960."""
+    commit(
+        KEY, minutes(*range(4), *range(6, 10), 12), answered=(0, 960), edge=Edge(2000, step_s=60)
+    )
+
+    def build(start: int, end: int, **options: int) -> list[tuple[int, int, str]]:
+        return store.coverage(PRICE, start, end, **options).rows()
+
+    return build
+
+
+def test_coverage_tells_held_empty_missing_and_not_yet_known_apart(covered: Callable) -> None:
+    assert covered(-120, 2400) == [
+        (-120, 0, "missing"),
+        (0, 240, "held"),
+        (240, 360, "empty"),
+        (360, 600, "held"),
+        (600, 720, "empty"),
+        (720, 780, "held"),
+        (780, 960, "empty"),
+        (960, 1880, "missing"),
+        (1880, 2400, "not yet known"),
+    ]
+
+
+def test_coverage_bridges_what_the_tolerance_allows(covered: Callable) -> None:
+    assert covered(0, 960, tolerance_s=180) == [(0, 780, "held"), (780, 960, "empty")]
+    assert covered(0, 960, tolerance_s=179)[:2] == [(0, 240, "held"), (240, 360, "empty")]
+
+
+def test_without_tolerance_a_row_ends_with_its_step(store: Store, commit: Callable) -> None:
+    commit(KEY, [(0, 1.0), (60, 1.0), (150, 1.0)], answered=(0, 210))
+    assert store.coverage(PRICE, 0, 210).rows() == [(0, 210, "held")]
+    assert store.coverage(PRICE, 0, 210, tolerance_s=0).rows() == [
+        (0, 120, "held"),
+        (120, 150, "empty"),
+        (150, 210, "held"),
+    ]
+
+
+@pytest.mark.parametrize("tolerance_s", [None, 0, 30, 90, 180, 600])
+def test_a_part_of_the_window_says_what_the_whole_says(
+    store: Store, covered: Callable, tolerance_s: int | None
+) -> None:
+    def states(start: int, end: int) -> list[str]:
+        found = store.coverage(PRICE, start, end, tolerance_s=tolerance_s)
+        stretches = found.with_columns(seconds=pl.col("end_ts") - pl.col("start_ts"))
+        return stretches.select(pl.col("state").repeat_by("seconds").explode())["state"].to_list()
+
+    assert covered(0, 60)
+    whole = states(-120, 2400)
+    for start, end in [(0, 960), (30, 50), (230, 250), (250, 350), (300, 361), (590, 1900)]:
+        assert states(start, end) == whole[start + 120 : end + 120]
+
+
+def test_a_tolerance_below_zero_is_refused(covered: Callable) -> None:
+    with pytest.raises(InputError, match="tolerance_s: -1 is not allowed"):
+        covered(0, 960, tolerance_s=-1)
+
+
+def test_without_a_known_step_a_row_vouches_for_its_second(store: Store, commit: Callable) -> None:
+    commit(KEY, [(60, 1.0)], answered=(0, 120), edge=Edge(served_at=200_000))
+    assert store.coverage(PRICE, 0, 180).rows() == [
+        (0, 60, "empty"),
+        (60, 61, "held"),
+        (61, 120, "empty"),
+        (120, 180, "missing"),
+    ]
+
+
+def test_what_the_plan_no_longer_reaches_is_unrecoverable_unless_held(
+    store: Store, commit: Callable
+) -> None:
+    commit(KEY, minutes(1, 2), answered=(60, 180), edge=Edge(10_000, 0, 9000, 60))
+    assert store.coverage(PRICE, 0, 1200).rows() == [
+        (0, 60, "unrecoverable"),
+        (60, 180, "held"),
+        (180, 1000, "unrecoverable"),
+        (1000, 1200, "missing"),
+    ]
+
+
+def test_coverage_of_what_was_never_asked_for_names_the_way_to_ask(
+    store: Store, commit: Callable
+) -> None:
+    commit(KEY, [])
+    with pytest.raises(StoreError, match=r"knows nothing of A_B:X.spot:Y.spot; `rail sync A_B:X"):
+        store.coverage(SPREAD, 0, 60)
+
+
+def test_the_ledger_joins_what_touches(store: Store, commit: Callable) -> None:
+    for answered in ((120, 180), (0, 60), (60, 120), (300, 360)):
+        commit(KEY, [], answered=answered, edge=EDGE)
+    commit(OTHER, [], answered=(5, 6), edge=EDGE)
+    ledger = store.ledger()
+    assert ledger[PRICE].answered == [(0, 180), (300, 360)]
+    assert ledger[SPREAD].answered == [(5, 6)]
+    assert isinstance(ledger[PRICE].answered[0], Interval)
+
+
+def test_an_answer_of_which_nothing_is_final_leaves_only_the_edge(
+    store: Store, commit: Callable
+) -> None:
+    edge = Edge(1000, 60, 86_400, 60)
+    commit(KEY, [(900, 1.0)], answered=(820, 1000), edge=edge)
+    known = store.ledger()[PRICE]
+    assert (known.edge, known.answered) == (edge, [])
+    assert store.coverage(PRICE, 700, 1000).rows() == [
+        (700, 820, "missing"),
+        (820, 1000, "not yet known"),
+    ]
+
+
+def test_loads_tell_what_was_asked_where_and_what_was_found(store: Store) -> None:
+    origin = LoadOrigin("http://one", 10_000, "5c4e", "0.1.0")
+    assert [store.start_load(origin) for _ in range(3)] == [1, 2, 3]
+    store.finish_load(1, [])
+    store.finish_load(3, [{"kind": "next_missing", "times": 2}])
+    loads = store.loads()
+    assert loads.schema == LOAD.schema
+    assert loads["load_id"].to_list() == [3, 2, 1]
+    assert loads["finding"].to_list() == ['[{"kind": "next_missing", "times": 2}]', None, None]
+    assert loads["finished_at"].is_null().to_list() == [False, True, False]
+    assert loads.select(
+        "served_at", "base_url", "schema_hash", "toolkit_version"
+    ).unique().rows() == [(10_000, "http://one", "5c4e", "0.1.0")]
+
+
+def test_rows_carry_the_load_that_brought_them(store: Store, page: Callable) -> None:
+    for price in (1.0, 2.0):
+        batch = Batch()
+        batch.add(PRICE, page([(60, price), (120, 1.0)]), Interval(0, 1), EDGE)
+        store.commit(store.start_load(LoadOrigin("", 0, None, "")), batch)
+    with store.reading() as connection:
+        brought = connection.execute("SELECT ts, load_id FROM price ORDER BY ALL").fetchall()
+    assert brought == [(60, 1), (60, 2), (120, 1)]
+
+
+def test_a_store_shows_its_path_and_reaches_another_process(store: Store) -> None:
+    assert repr(store) == f"Store({str(store.path)!r})"
+    assert pickle.loads(pickle.dumps(store)).source == store.source

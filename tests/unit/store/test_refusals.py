@@ -1,0 +1,144 @@
+"""Files that cannot be used: each refused by its kind, in one line that says what to do."""
+
+from __future__ import annotations
+
+import os
+import struct
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from toolkit.errors import NotAStoreError, StoreError, StoreVersionError
+from toolkit.market import Source
+from toolkit.store import Store
+from toolkit.store.schema import FORMAT_VERSION
+
+SOURCE = Source("replay", "example")
+USES: dict[str, Callable[[Store], object]] = {
+    "reading": lambda store: store.source,
+    "writing": lambda store: store.finish_load(1, []),
+    "binding": lambda store: store.bind(SOURCE),
+}
+
+
+def database(path: Path, *statements: str) -> None:
+    with duckdb.connect(str(path)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def of_newer_duckdb(path: Path) -> None:
+    """A file whose header names a storage version of the future, under a matching checksum."""
+    Store(path).bind(SOURCE)
+    content = bytearray(path.read_bytes())
+    struct.pack_into("<Q", content, 12, 9999)
+    checksum = 5381
+    for (word,) in struct.iter_unpack("<Q", content[8:4096]):
+        checksum ^= word * 0xBF58476D1CE4E5B9 % 2**64
+    struct.pack_into("<Q", content, 0, checksum)
+    path.write_bytes(content)
+
+
+def cut_short(path: Path) -> None:
+    Store(path).bind(SOURCE)
+    path.write_bytes(path.read_bytes()[:20_000])
+
+
+def of_newer_toolkit(path: Path) -> None:
+    Store(path).bind(SOURCE)
+    newer = f"UPDATE meta SET value = '{FORMAT_VERSION + 1}' WHERE name = 'format_version'"
+    database(path, newer, "DELETE FROM meta WHERE name LIKE 'source%'", "DROP TABLE price")
+
+
+FAULTS: dict[str, tuple[Callable[[Path], object], type[StoreError], str]] = {
+    "a text": (lambda p: p.write_text("hello" * 1000), NotAStoreError, "nor a DuckDB file"),
+    "an empty file": (lambda p: p.touch(), NotAStoreError, "nor a DuckDB file"),
+    "a few bytes": (lambda p: p.write_bytes(b"DUCK"), NotAStoreError, "nor a DuckDB file"),
+    "a directory": (lambda p: p.mkdir(), NotAStoreError, "is a directory; name a file"),
+    "an empty DuckDB file": (database, NotAStoreError, "not a store of this toolkit"),
+    "a DuckDB file of something else": (
+        lambda p: database(p, "CREATE TABLE trades (price DOUBLE)"),
+        NotAStoreError,
+        "is a DuckDB file, but not a store",
+    ),
+    "a DuckDB file with another meta table": (
+        lambda p: database(p, "CREATE TABLE meta (version INTEGER)"),
+        NotAStoreError,
+        "is a DuckDB file, but not a store",
+    ),
+    "a DuckDB file with other facts": (
+        lambda p: database(p, "CREATE TABLE meta AS SELECT 'format_version' AS name, 'x' AS value"),
+        NotAStoreError,
+        "is a DuckDB file, but not a store",
+    ),
+    "a store cut short": (cut_short, StoreError, "put a sound copy in its place"),
+    "a store of a newer toolkit": (of_newer_toolkit, StoreVersionError, "update the toolkit"),
+    "a store of a newer DuckDB": (of_newer_duckdb, StoreVersionError, "update the toolkit"),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_file_that_is_no_store_is_refused_in_one_line_and_left_as_it_is(
+    tmp_path: Path, fault: str, use: str
+) -> None:
+    make, kind, words = FAULTS[fault]
+    path = tmp_path / "block.duckdb"
+    make(path)
+    before = path.read_bytes() if path.is_file() else None
+    with pytest.raises(StoreError, match=words) as refused:
+        USES[use](Store(path, wait_s=10**9))
+    assert type(refused.value) is kind
+    assert "\n" not in str(refused.value)
+    assert str(path) in str(refused.value)
+    assert refused.value.path == str(path)
+    assert (path.read_bytes() if path.is_file() else None) == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("use", ["reading", "writing"])
+@pytest.mark.parametrize("name", ["absent.duckdb", "absent/rail.duckdb"])
+def test_where_no_file_is_the_way_to_make_one_is_named(tmp_path: Path, name: str, use: str) -> None:
+    with pytest.raises(StoreError, match=r"there is no store at .*; `rail sync` makes one"):
+        USES[use](Store(tmp_path / name))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def others_folder() -> Iterator[Path]:
+    """A folder with a store, which this process uses as a user that owns neither."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        Store(folder / "rail.duckdb").bind(SOURCE)
+        yield folder
+        folder.chmod(0o755)
+
+
+@pytest.fixture
+def no_privilege() -> Iterator[Callable[[], object]]:
+    """Gives up the superuser's right to open anything, for the rest of the test."""
+    superuser = os.geteuid() == 0
+    yield lambda: os.seteuid(65_534) if superuser else None
+    if superuser:
+        os.seteuid(0)
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("hidden", ["rail.duckdb", "."])
+def test_a_file_this_user_may_not_open_is_refused(
+    others_folder: Path, no_privilege: Callable[[], object], hidden: str, use: str
+) -> None:
+    (others_folder / hidden).chmod(0)
+    no_privilege()
+    with pytest.raises(StoreError) as refused:
+        USES[use](Store(others_folder / "rail.duckdb"))
+    assert type(refused.value) is StoreError
+    assert str(refused.value) == f"{others_folder / 'rail.duckdb'} " + (
+        "cannot be made (Permission denied); name a place where this user may write"
+        if (use, hidden) == ("binding", ".")
+        else "may not be opened by this user; change its permissions or name another store"
+    )

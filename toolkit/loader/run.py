@@ -1,0 +1,155 @@
+"""One load under way: workers fetch and decode pages, one thread commits them.
+
+The store's file is open only while a batch is written. What a batch carries, rows and the ledger
+entries that vouch for them, is one transaction: a killed load goes on where the last commit ended.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from toolkit.client import Client
+from toolkit.loader.progress import Progress
+from toolkit.store import Batch, Inserted, Store
+from toolkit.wire.profile import Finding
+
+__all__ = ["Piece", "Run", "Task"]
+
+_PAGES_A_COMMIT = 100
+_ROWS_A_COMMIT = 250_000
+_SECONDS_A_COMMIT = 2.0
+_WAITING_PIECES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What one page brings: ``put`` adds it to a batch; the rest is for the count."""
+
+    put: Callable[[Batch], object]
+    rows: int
+    answered_s: int
+    findings: Sequence[Finding] = ()
+
+
+class Task(Protocol):
+    """A stretch to be asked for: how long it is, and its pages, one after another."""
+
+    @property
+    def asked_s(self) -> int:
+        """Seconds of the stretch."""
+
+    def fetch(self, client: Client) -> Iterator[Piece]:
+        """Ask for the stretch, page by page; runs in a worker."""
+
+
+class Run:
+    """Carries tasks out. Counts what came in ``pages``, ``inserted`` and ``findings``."""
+
+    def __init__(
+        self,
+        store: Store,
+        load_id: int,
+        tasks: Sequence[Task],
+        on_progress: Callable[[Progress], object] | None,
+    ) -> None:
+        self.pages = 0
+        self.inserted = Inserted()
+        self.findings: Counter[Finding] = Counter()
+        self._store = store
+        self._load_id = load_id
+        self._tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
+        for task in tasks:
+            self._tasks.put(task)
+        self._asked_s = sum(task.asked_s for task in tasks)
+        self._answered_s = 0
+        self._rows = 0
+        self._on_progress = on_progress
+        self._arrived: queue.Queue[Piece | BaseException | None] = queue.Queue(_WAITING_PIECES)
+        self._stop = threading.Event()
+        self._batch = Batch()
+        self._in_batch = Counter[str]()
+        self._began = self._batch_began = time.monotonic()
+
+    def carry_out(self, client: Client, workers: int) -> None:
+        """Fetch everything; whatever ends it, the pages received whole are committed."""
+        threads = [
+            threading.Thread(target=self._fetch, args=(client,), daemon=True, name=f"rail-{i}")
+            for i in range(min(workers, self._tasks.qsize()))
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            self._receive(len(threads))
+        finally:
+            self._stop.set()
+            self._commit()
+        for thread in threads:
+            thread.join()
+
+    def _fetch(self, client: Client) -> None:
+        """A worker: takes one task after another until none is left."""
+        try:
+            while not self._stop.is_set():
+                for piece in self._tasks.get_nowait().fetch(client):
+                    self._hand_over(piece)
+                    if self._stop.is_set():
+                        return
+        except queue.Empty:
+            self._hand_over(None)
+        except BaseException as error:  # noqa: BLE001 - raised again in the calling thread
+            self._hand_over(error)
+
+    def _hand_over(self, item: Piece | BaseException | None) -> None:
+        while not self._stop.is_set():
+            try:
+                self._arrived.put(item, timeout=0.1)
+            except queue.Full:
+                continue
+            return
+
+    def _receive(self, workers: int) -> None:
+        while workers:
+            item = self._arrived.get()
+            if item is None:
+                workers -= 1
+            elif isinstance(item, BaseException):
+                raise item
+            else:
+                self._take(item)
+
+    def _take(self, piece: Piece) -> None:
+        if not self._in_batch:
+            self._batch_began = time.monotonic()
+        piece.put(self._batch)
+        self._in_batch.update(pages=1, rows=piece.rows)
+        self.pages += 1
+        self._rows += piece.rows
+        self._answered_s += piece.answered_s
+        self.findings.update(piece.findings)
+        full = (
+            self._in_batch["pages"] >= _PAGES_A_COMMIT
+            or self._in_batch["rows"] >= _ROWS_A_COMMIT
+            or time.monotonic() - self._batch_began >= _SECONDS_A_COMMIT
+        )
+        if full:
+            self._commit()
+        self._report()
+
+    def _commit(self) -> None:
+        if self._in_batch:
+            batch, self._batch = self._batch, Batch()
+            self._in_batch.clear()
+            self.inserted += self._store.commit(self._load_id, batch)
+
+    def _report(self) -> None:
+        if self._on_progress:
+            elapsed_s = time.monotonic() - self._began
+            self._on_progress(
+                Progress(self._rows, self.pages, self._answered_s, self._asked_s, elapsed_s)
+            )
