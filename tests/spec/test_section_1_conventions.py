@@ -56,7 +56,7 @@ def test_all_timestamps_are_unix_seconds(
         for name in {"ts", "updated_at"} & item.keys():
             assert isinstance(item[name], int)
             assert miniature.START <= item[name] <= miniature.END
-    if "next_end_time" in document:
+    if document.get("next_end_time") is not None:
         assert miniature.START <= document["next_end_time"] < miniature.END
 
 

@@ -9,24 +9,31 @@ from toolkit.service import miniature
 
 
 def test_the_trace_watermark_is_absent_and_the_native_type_is_kept(
-    rail: httpx.Client, key: dict[str, str], route: tuple[str, dict[str, str]]
+    rail: httpx.Client, route: tuple[str, dict[str, str]]
 ) -> None:
     path, query = route
-    answer = rail.get(path, params=query, headers=key)
+    answer = rail.get(path, params=query, headers={"apikey": "demo-pro"})
     assert answer.status_code == 200
     assert "trace" not in answer.text
     assert (
         answer.json()["type"]
         == {
             "schemas": "schemas",
-            "search": "symbols_page",
-            "price": "price_history_page",
-            "spread": "spread_history_page",
-        }[path.rpartition("/")[2]]
+            "symbols/search": "symbols_page",
+            "history/price": "price_history_page",
+            "history/spread": "spread_history_page",
+            "history/funding": "funding_history_page",
+            "history/spread-events": "spread_events_page",
+            "history/splash-events": "splash_events_page",
+            "history/funding-events": "funding_events_page",
+            "event-activity": "event_activity",
+            "dashboards/spread": "spread_dashboard",
+            "dashboards/funding-overview": "funding_overview",
+        }[path.removeprefix("/api/v1/data/")]
     )
 
 
-@pytest.mark.parametrize("family", ["price", "spread"])
+@pytest.mark.parametrize("family", ["price", "spread", "funding"])
 def test_trajectory_history_pages_use_next_end_time(rail: httpx.Client, family: str) -> None:
     schemas = rail.get("/api/v1/data/schemas", headers={"apikey": "demo-free"}).json()
     pagination = schemas["tools"][f"data.get_{family}_history"]["pagination"]

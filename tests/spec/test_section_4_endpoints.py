@@ -47,10 +47,10 @@ def test_all_live_rest_routes_are_authenticated(
     assert rail.get(path, params=query, headers=PRO).status_code == 200
 
 
-def test_symbol_search_history_price_and_history_spread_begin_at_free(
-    rail: httpx.Client, key: dict[str, str], route: tuple[str, dict[str, str]]
+def test_search_schemas_price_spread_and_spread_events_begin_at_free(
+    rail: httpx.Client, key: dict[str, str], free_route: tuple[str, dict[str, str]]
 ) -> None:
-    path, query = route
+    path, query = free_route
     assert rail.get(path, params=query, headers=key).status_code == 200
 
 

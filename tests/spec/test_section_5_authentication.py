@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
 import httpx
 import pytest
+
+from toolkit.service import Config, miniature, running
 
 KEY, OTHER = "demo-builder", "demo-pro"
 HEADERS = {
@@ -81,4 +86,42 @@ def test_nothing_is_answered_with_402(
 ) -> None:
     path, query = route
     for headers in ({}, {"apikey": "nobody's"}, {"apikey": "demo-free"}):
-        assert rail.get(path, params=query, headers=headers).status_code in (200, 401)
+        assert rail.get(path, params=query, headers=headers).status_code in (200, 401, 403)
+
+
+ANN = '[owners.ann]\nplan = "pro"\nkeys = ["old"]\n'
+
+
+@pytest.fixture
+def owned(tmp_path: Path) -> Iterator[tuple[Path, Callable[[str], int]]]:
+    """A file of owners, and what a service that reads it answers a key."""
+    path = tmp_path / "owners.toml"
+    path.write_text(ANN)
+    config = Config(miniature.source(), port=0, owners_file=path)
+    with running(config) as service, httpx.Client(base_url=service.base_url) as client:
+        route = "/api/v1/data/schemas"
+        yield path, lambda key: client.get(route, headers={"apikey": key}).status_code
+
+
+def test_a_key_can_be_rotated(owned: tuple[Path, Callable[[str], int]]) -> None:
+    path, status = owned
+    assert (status("old"), status("new")) == (200, 401)
+    path.write_text(ANN.replace("old", "new"))
+    assert (status("old"), status("new")) == (401, 200)
+
+
+def test_a_key_can_be_revoked(owned: tuple[Path, Callable[[str], int]]) -> None:
+    path, status = owned
+    assert status("old") == 200
+    path.write_text(f'{ANN}revoked = ["old"]')
+    assert status("old") == 401
+
+
+def test_the_rate_limit_derives_from_the_key() -> None:
+    refused = {}
+    with running(Config(miniature.source(), port=0)) as service:
+        for key in ("demo-free", "demo-builder"):
+            with httpx.Client(base_url=service.base_url, headers={"apikey": key}) as client:
+                answers = [client.get("/api/v1/data/schemas") for _ in range(61)]
+            refused[key] = sum(answer.status_code == 429 for answer in answers)
+    assert refused == {"demo-free": 1, "demo-builder": 0}

@@ -2,13 +2,15 @@
 
 It shares no wire code with the client, so that neither can hide the other's mistakes. The way of
 a request: `server` (a socket) -> `rest` (HTTP) -> `access` (whose key) -> `registry` (which
-route, what was asked) -> `answers` (what is said) -> `pages` (rows, rendered) -> a `Source`.
+route, what was asked) -> `answers`, `event_logs`, `dashboards` (what is said) -> `pages` (rows,
+rendered) and `archive` (event documents) -> a `Source`: `Replay` or `Simulated`.
 """
 
 from toolkit.service.clock import Clock
-from toolkit.service.policy import DEMO_OWNERS, Owner
+from toolkit.service.owners import DEMO_OWNERS, Owner
 from toolkit.service.replay import Replay
 from toolkit.service.server import Config, Running, running, serve
+from toolkit.service.simulated import Simulated
 from toolkit.service.source import Bars, Source
 
 __all__ = [
@@ -19,6 +21,7 @@ __all__ = [
     "Owner",
     "Replay",
     "Running",
+    "Simulated",
     "Source",
     "running",
     "serve",

@@ -9,8 +9,10 @@ from urllib.parse import parse_qsl
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from toolkit.service.policy import Owner, Policy
+from toolkit.service.owners import Owner
+from toolkit.service.policy import Policy
 from toolkit.service.problems import Problem, bad_request
+from toolkit.service.quotas import Quotas
 
 __all__ = ["KEY_PARAMETERS", "SURFACES", "Access", "owner_of_scope"]
 
@@ -52,7 +54,7 @@ def owner_of_scope(scope: Scope) -> Owner:
 
 
 class Access:
-    """ASGI middleware: resolves the key of each request to its owner, or refuses.
+    """ASGI middleware: resolves the key of each request to its owner and counts it, or refuses.
 
     The key comes in ``Authorization: Bearer`` or in ``apikey``, blanks around it stripped.
     ``Authorization`` wins, also when it is the bad one. Either header sent twice is refused,
@@ -62,14 +64,14 @@ class Access:
     Examples
     --------
     >>> from starlette.routing import Router
-    >>> from toolkit.service.policy import DEMO_OWNERS
-    >>> Access(Router(), Policy(DEMO_OWNERS)).guards("/api/v1/data/schemas")
+    >>> Access(Router(), Policy(), Quotas()).guards("/api/v1/data/schemas")
     True
     """
 
-    def __init__(self, app: ASGIApp, policy: Policy) -> None:
+    def __init__(self, app: ASGIApp, policy: Policy, quotas: Quotas) -> None:
         self.app = app
         self.policy = policy
+        self.quotas = quotas
 
     def guards(self, path: str) -> bool:
         """Whether a path is one of the machine surfaces.
@@ -77,7 +79,7 @@ class Access:
         Examples
         --------
         >>> from starlette.routing import Router
-        >>> Access(Router(), Policy(())).guards("/v1/spread/recent")
+        >>> Access(Router(), Policy(), Quotas()).guards("/v1/spread/recent")
         False
         """
         return any(path == surface or path.startswith(f"{surface}/") for surface in SURFACES)
@@ -86,13 +88,16 @@ class Access:
         """Answer one connection, with its owner in the scope where a key was needed."""
         if scope["type"] in ("http", "websocket") and self.guards(scope["path"]):
             _refuse_keys_in_query(scope["query_string"])
-            scope[_OWNER] = self._owner(_offered(scope["headers"]))
+            owner = self._owner(_offered(scope["headers"]))
+            quota = self.policy.terms(owner.plan).quota
+            self.quotas.spend(owner.name, quota, policy=owner.plan)
+            scope[_OWNER] = owner
         await self.app(scope, receive, send)
 
     def _owner(self, key: str) -> Owner:
         if not key:
             raise _unauthorized("No API key was sent; send Authorization: Bearer or apikey.")
-        owner = self.policy.owner_of(key)
+        owner = self.policy.owners.owner_of(key)
         if owner is None:
             raise _unauthorized("The API key is not valid.", error="invalid_token")
         return owner

@@ -9,17 +9,12 @@ from msgspec import UNSET
 
 from toolkit.market import Family, Leg, Market, Symbol, Trajectory
 from toolkit.service.calls import Call
-from toolkit.service.payloads import (
-    PriceQuery,
-    SearchQuery,
-    SpreadQuery,
-    price_head,
-    spread_head,
-    venue,
-)
+from toolkit.service.payloads import pair_head, price_head, venue
 from toolkit.service.problems import bad_request
+from toolkit.service.queries import PriceQuery, SearchQuery, SpreadQuery
+from toolkit.service.snapshots import rate_in_force
 
-__all__ = ["price_history", "search_symbols", "spread_history"]
+__all__ = ["funding_history", "price_history", "search_symbols", "spread_history"]
 
 _SEARCH = "search symbols/search"
 
@@ -32,8 +27,9 @@ def search_symbols(call: Call[SearchQuery]) -> bytes:
     >>> from toolkit.service import miniature
     >>> from toolkit.service.calls import Service
     >>> from toolkit.service.clock import Clock
-    >>> from toolkit.service.policy import DEMO_OWNERS, Policy
-    >>> service = Service(miniature.source(), Clock(fixed_at=60), Policy(DEMO_OWNERS))
+    >>> from toolkit.service.owners import DEMO_OWNERS
+    >>> from toolkit.service.policy import Policy
+    >>> service = Service(miniature.source(), Clock(fixed_at=60), Policy())
     >>> search_symbols(Call(service, DEMO_OWNERS[0], SearchQuery(q="nothing"), limit=9, now=60))
     b'{"type":"symbols_page","items":[],"truncated":false}'
     """
@@ -51,7 +47,7 @@ def search_symbols(call: Call[SearchQuery]) -> bytes:
                 "symbol": symbol,
                 "base": parts.base,
                 "quote": parts.quote,
-                "venues": [venue(leg) for leg in legs],
+                "venues": [venue(leg, _interval_hours(call, symbol, leg)) for leg in legs],
                 "updated_at": call.now,
             }
         )
@@ -67,8 +63,9 @@ def price_history(call: Call[PriceQuery]) -> bytes:
     >>> from toolkit.service import miniature
     >>> from toolkit.service.calls import Service
     >>> from toolkit.service.clock import Clock
-    >>> from toolkit.service.policy import DEMO_OWNERS, Policy
-    >>> service = Service(miniature.source(), Clock(fixed_at=60), Policy(DEMO_OWNERS))
+    >>> from toolkit.service.owners import DEMO_OWNERS
+    >>> from toolkit.service.policy import Policy
+    >>> service = Service(miniature.source(), Clock(fixed_at=60), Policy())
     >>> query = PriceQuery(symbol="BTC_USDT", exchange="AURORA", market="spot")
     >>> page = price_history(Call(service, DEMO_OWNERS[0], query, limit=1, now=miniature.END))
     >>> msgspec.json.decode(page)["next_end_time"] == miniature.END - 60
@@ -89,8 +86,9 @@ def spread_history(call: Call[SpreadQuery]) -> bytes:
     >>> from toolkit.service import miniature
     >>> from toolkit.service.calls import Service
     >>> from toolkit.service.clock import Clock
-    >>> from toolkit.service.policy import DEMO_OWNERS, Policy
-    >>> service = Service(miniature.source(), Clock(fixed_at=60), Policy(DEMO_OWNERS))
+    >>> from toolkit.service.owners import DEMO_OWNERS
+    >>> from toolkit.service.policy import Policy
+    >>> service = Service(miniature.source(), Clock(fixed_at=60), Policy())
     >>> query = SpreadQuery(
     ...     symbol="BTC_USDT", buy_exchange="AURORA", buy_market="spot",
     ...     sell_exchange="BOREAS", sell_market="spot",
@@ -99,6 +97,48 @@ def spread_history(call: Call[SpreadQuery]) -> bytes:
     >>> msgspec.json.decode(page)["next_end_time"] == miniature.END - 60
     True
     """
+    trajectory = _pair(call, Family.SPREAD)
+    bars = [call.service.source.bars(call.query.symbol, leg) for leg in trajectory.legs]
+    (buy_s, sell_s), spans = (each.interval_s for each in bars), [each.span for each in bars]
+    if buy_s != sell_s and all(start < end for start, end in spans):
+        detail = f"its bars are {sell_s} s long, the buy leg's {buy_s} s: no common moments"
+        raise bad_request([("sell_exchange", detail)])
+    return _page(call, trajectory, pair_head)
+
+
+def funding_history(call: Call[SpreadQuery]) -> bytes:
+    """A page of a funding differential, a row at each settlement of either leg.
+
+    Two legs of which neither is a futures leg are a 400: nothing is ever settled.
+
+    Examples
+    --------
+    >>> from toolkit.service.calls import Service
+    >>> from toolkit.service.clock import Clock
+    >>> from toolkit.service.owners import DEMO_OWNERS
+    >>> from toolkit.service.policy import Policy
+    >>> from toolkit.service.simulated import Simulated
+    >>> service = Service(Simulated(7), Clock(), Policy())
+    >>> query = SpreadQuery(
+    ...     symbol="BTC_USDT", buy_exchange="AURORA", buy_market="spot",
+    ...     sell_exchange="BOREAS", sell_market="futures",
+    ... )
+    >>> page = funding_history(Call(service, DEMO_OWNERS[2], query, limit=1, now=1_795_046_400))
+    >>> msgspec.json.decode(page)["items"][0]["buy_rate"]
+    0.0
+    """
+    trajectory = _pair(call, Family.FUNDING)
+    if Market.FUTURES not in {leg.market for leg in trajectory.legs}:
+        raise bad_request([("sell_market", "neither leg is futures, which alone settle funding")])
+    return _page(call, trajectory, pair_head)
+
+
+def _interval_hours(call: Call[SearchQuery], symbol: str, leg: Leg) -> int | None:
+    rate = rate_in_force(call.service.source, symbol, leg, call.now)
+    return None if rate is None else rate.interval_hours
+
+
+def _pair(call: Call[SpreadQuery], family: Family) -> Trajectory:
     query = call.query
     legs = _listed(
         call,
@@ -109,11 +149,7 @@ def spread_history(call: Call[SpreadQuery]) -> bytes:
     )
     if legs[0] == legs[1]:
         raise bad_request([("sell_exchange", "the sell leg is the buy leg; name two legs")])
-    buy_s, sell_s = (call.service.source.bars(query.symbol, leg).interval_s for leg in legs)
-    if buy_s != sell_s:
-        detail = f"its bars are {sell_s} s long, the buy leg's {buy_s} s: no common moments"
-        raise bad_request([("sell_exchange", detail)])
-    return _page(call, Trajectory(Family.SPREAD, Symbol.parse(query.symbol), legs), spread_head)
+    return Trajectory(family, Symbol.parse(query.symbol), legs)
 
 
 def _listed(

@@ -2,63 +2,74 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Generic, TypeVar
 
+from toolkit.service.archive import ArchiveSettings, EventArchive
 from toolkit.service.clock import Clock
+from toolkit.service.owners import Owner
 from toolkit.service.pages import Pages
-from toolkit.service.policy import Owner, Policy
+from toolkit.service.policy import Policy
+from toolkit.service.quotas import Quotas
 from toolkit.service.source import Source
 
 __all__ = ["Call", "Service"]
 
-Q = TypeVar("Q")
+Q_co = TypeVar("Q_co", covariant=True)
 
 
 @dataclass(frozen=True)
 class Service:
-    """A source, a clock and a policy: what all transports answer from.
+    """A source, a clock, a policy and what counts as an event: all transports answer from these.
 
     Examples
     --------
     >>> from toolkit.service import miniature
-    >>> from toolkit.service.policy import DEMO_OWNERS
-    >>> Service(miniature.source(), Clock(), Policy(DEMO_OWNERS)).source.kind
+    >>> Service(miniature.source(), Clock(), Policy()).source.kind
     'simulated'
     """
 
     source: Source
     clock: Clock
     policy: Policy
+    events: ArchiveSettings = field(default_factory=ArchiveSettings)
+
+    @cached_property
+    def archive(self) -> EventArchive:
+        """The source's event logs."""
+        return EventArchive(self.source, self.events)
 
     @cached_property
     def pages(self) -> Pages:
         """The source's trajectories as pages."""
         return Pages(self.source)
 
+    @cached_property
+    def quotas(self) -> Quotas:
+        """What each owner has asked so far."""
+        return Quotas()
+
 
 @dataclass(frozen=True, slots=True)
-class Call(Generic[Q]):
-    """One question: who asks, what, how many items at most, and when (s, the service's clock).
+class Call(Generic[Q_co]):
+    """One question: who asks, what, and what of it the owner's plan shows.
+
+    At most ``limit`` items; nothing that came after ``now`` (s, the service's clock less the
+    plan's delay), nothing before ``since`` (s; None: however old).
 
     Examples
     --------
     >>> from toolkit.service import miniature
-    >>> from toolkit.service.policy import DEMO_OWNERS
-    >>> service = Service(miniature.source(), Clock(fixed_at=60), Policy(DEMO_OWNERS, 3600))
-    >>> Call(service, DEMO_OWNERS[0], None, limit=500, now=service.clock.now()).since
-    -3540
+    >>> from toolkit.service.owners import DEMO_OWNERS
+    >>> service = Service(miniature.source(), Clock(fixed_at=60), Policy())
+    >>> Call(service, DEMO_OWNERS[0], None, limit=500, now=service.clock.now()).since is None
+    True
     """
 
     service: Service
     owner: Owner
-    query: Q
+    query: Q_co
     limit: int
     now: int
-
-    @property
-    def since(self) -> int | None:
-        """The first second still answered for (s); None where everything is."""
-        retention_s = self.service.policy.retention_s
-        return None if retention_s is None else self.now - retention_s
+    since: int | None = None

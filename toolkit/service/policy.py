@@ -1,19 +1,18 @@
-"""Who may ask for how much: owners, their keys and plans, page sizes, retention.
-
-A plan's terms are one row of `TERMS`: quotas, history depth and delays by plan belong there too.
-"""
+"""What a plan includes, and what of it a service changes for everybody: quota and history depth."""
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from toolkit.errors import InputError
 from toolkit.market import Plan
+from toolkit.service.owners import DEMO, Owners, OwnersFile
 
-__all__ = ["DEMO_OWNERS", "TERMS", "Limit", "Owner", "Policy", "Terms"]
+__all__ = ["TERMS", "Limit", "Policy", "Reach", "Terms"]
+
+_HOUR_S, _DAY_S = 3_600, 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,108 +30,108 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
-    """What a plan includes (contract.md, "Tiers of the local service").
+class Reach:
+    """How far back a plan sees (None: as far as there is anything), and how late it sees it.
 
     Examples
     --------
-    >>> TERMS[Plan.PRO].page.maximum
-    10000
+    >>> TERMS[Plan.FREE].spread_events
+    Reach(retention_s=3600, delay_s=60)
     """
 
+    retention_s: int | None = None
+    delay_s: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a plan includes (contract.md, "Tiers of the local service").
+
+    ``quota`` is requests a minute. What a plan is refused altogether stands in the registry, as
+    each tool's minimum plan.
+
+    Examples
+    --------
+    >>> TERMS[Plan.PRO].page.maximum, TERMS[Plan.PRO].quota
+    (10000, 6000)
+    """
+
+    quota: int
     page: Limit
+    history: Reach
+    spread_events: Reach
+    events: Reach = Reach(30 * _DAY_S)
+    dashboard: Reach = Reach()
+    metadata: Reach = Reach()
 
 
 TERMS: Mapping[Plan, Terms] = MappingProxyType(
     {
-        Plan.FREE: Terms(page=Limit(500, 1_000)),
-        Plan.BUILDER: Terms(page=Limit(500, 5_000)),
-        Plan.PRO: Terms(page=Limit(500, 10_000)),
+        Plan.FREE: Terms(
+            quota=60,
+            page=Limit(500, 1_000),
+            history=Reach(7 * _DAY_S),
+            spread_events=Reach(_HOUR_S, delay_s=60),
+            metadata=Reach(delay_s=600),
+        ),
+        Plan.BUILDER: Terms(
+            quota=600,
+            page=Limit(500, 5_000),
+            history=Reach(30 * _DAY_S),
+            spread_events=Reach(30 * _DAY_S),
+            dashboard=Reach(delay_s=30),
+        ),
+        Plan.PRO: Terms(
+            quota=6_000,
+            page=Limit(500, 10_000),
+            history=Reach(30 * _DAY_S),
+            spread_events=Reach(30 * _DAY_S),
+        ),
     }
 )
 """The terms of each plan."""
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
-    """Someone with a plan and any number of keys; the keys stay out of the repr.
-
-    Examples
-    --------
-    >>> Owner("ann", Plan.PRO, ("s3cret",))
-    Owner(name='ann', plan=<Plan.PRO: 'pro'>)
-    """
-
-    name: str
-    plan: Plan
-    keys: tuple[str, ...] = field(repr=False)
-
-    def __post_init__(self) -> None:
-        if any(not key or key != key.strip() for key in self.keys):
-            raise InputError("keys", self.name, "keys that are not empty and have no outer blanks")
-
-    @property
-    def terms(self) -> Terms:
-        """The terms of the owner's plan.
-
-        Examples
-        --------
-        >>> DEMO_OWNERS[1].terms.page.maximum
-        5000
-        """
-        return TERMS[self.plan]
-
-
-DEMO_OWNERS: tuple[Owner, ...] = tuple(
-    Owner(f"demo-{plan}", plan, (f"demo-{plan}",)) for plan in Plan
-)
-"""One owner for each plan, whose key is its name: demo-free, demo-builder, demo-pro."""
-
-
-@dataclass(frozen=True, slots=True)
 class Policy:
-    """The owners, and how far back the service answers (``retention_s``; None: everything).
+    """Who may ask for how much: the owners, and the terms of their plans.
 
-    A key that two owners hold is an `InputError` that names the owners, not the key.
+    ``retention_s`` (s) and ``quota`` (requests a minute) stand in place of every plan's own history
+    depth and quota; None leaves each plan its own.
 
     Examples
     --------
-    >>> Policy(DEMO_OWNERS).retention_s is None
-    True
-    >>> Policy((Owner("ann", Plan.PRO, ("k",)), Owner("bob", Plan.FREE, ("k",))))
-    Traceback (most recent call last):
-    toolkit.errors.InputError: keys: 'ann, bob' is not allowed; allowed: keys of one owner each
+    >>> Policy().terms(Plan.FREE).history.retention_s
+    604800
+    >>> Policy(retention_s=60).terms(Plan.FREE).history.retention_s
+    60
     """
 
-    owners: tuple[Owner, ...]
+    owners: Owners | OwnersFile = DEMO
     retention_s: int | None = None
+    quota: int | None = None
+    _terms: Mapping[Plan, Terms] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        holders: dict[str, str] = {}
-        for owner in self.owners:
-            for key in owner.keys:
-                if holders.setdefault(key, owner.name) != owner.name:
-                    names = f"{holders[key]}, {owner.name}"
-                    raise InputError("keys", names, "keys of one owner each")
         if self.retention_s is not None and self.retention_s <= 0:
             raise InputError("retention_s", self.retention_s, "seconds above 0, or None")
+        if self.quota is not None and self.quota <= 0:
+            raise InputError("quota", self.quota, "requests a minute above 0, or None")
+        object.__setattr__(self, "_terms", {plan: self._changed(TERMS[plan]) for plan in Plan})
 
-    def owner_of(self, key: str) -> Owner | None:
-        """The owner of a key, None where nobody holds it.
-
-        Every key is compared, each in constant time, so that the time taken tells nothing.
+    def terms(self, plan: Plan) -> Terms:
+        """The terms of a plan at this service.
 
         Examples
         --------
-        >>> Policy(DEMO_OWNERS).owner_of("demo-pro").plan.value
-        'pro'
-        >>> Policy(DEMO_OWNERS).owner_of("guess") is None
-        True
+        >>> Policy(quota=5).terms(Plan.PRO).quota
+        5
         """
-        offered = key.encode()
-        found = None
-        for owner in self.owners:
-            for held in owner.keys:
-                if hmac.compare_digest(offered, held.encode()):
-                    found = owner
-        return found
+        return self._terms[plan]
+
+    def _changed(self, terms: Terms) -> Terms:
+        return replace(
+            terms,
+            history=terms.history if self.retention_s is None else Reach(self.retention_s),
+            quota=terms.quota if self.quota is None else self.quota,
+        )

@@ -2,30 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cache
-from typing import Any, Generic, TypeVar
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 import msgspec
 
-from toolkit.market import Plan
-from toolkit.service.answers import price_history, search_symbols, spread_history
+from toolkit.market import EventFamily, Plan
+from toolkit.service.answers import (
+    funding_history,
+    price_history,
+    search_symbols,
+    spread_history,
+)
 from toolkit.service.calls import Call, Service
-from toolkit.service.payloads import (
-    PRICE_RECORD,
-    SPREAD_RECORD,
-    SYMBOL_RECORD,
+from toolkit.service.dashboards import event_activity, funding_overview, spread_dashboard
+from toolkit.service.event_logs import event_page
+from toolkit.service.owners import Owner
+from toolkit.service.policy import Limit
+from toolkit.service.problems import Problem
+from toolkit.service.queries import (
+    LONGEST_WINDOW_S,
+    FundingEventQuery,
     NoQuery,
     PriceQuery,
-    Record,
     SearchQuery,
+    SplashEventQuery,
+    SpreadEventQuery,
     SpreadQuery,
 )
-from toolkit.service.policy import Limit, Owner, Terms
-from toolkit.service.problems import Problem, bad_request
+from toolkit.service.records import (
+    ACTIVITY_RECORD,
+    FUNDING_OVERVIEW_RECORD,
+    FUNDING_RECORD,
+    PRICE_RECORD,
+    SPREAD_DASHBOARD_RECORD,
+    SPREAD_RECORD,
+    SYMBOL_RECORD,
+)
+from toolkit.service.tools import Tool
 
-__all__ = ["TOOLS", "VERSION", "Tool", "answer"]
+__all__ = ["TOOLS", "VERSION", "answer"]
 
 VERSION = "2026-11-01"
 """Of the documents this service sends."""
@@ -39,117 +56,15 @@ _BACKWARDS = {
     "next": "next_end_time",
 }
 _SEARCH = Limit(100, 1_000)
-
-
-@dataclass(frozen=True, slots=True)
-class Tool(Generic[Q]):
-    """A route: what it is called, what it takes, who may ask, and the function that answers.
-
-    ``limit`` gives the page sizes under a plan's terms, None for a route without pages.
-
-    Examples
-    --------
-    >>> [tool.route for tool in TOOLS][-1]
-    '/api/v1/data/history/spread'
-    """
-
-    name: str
-    path: str
-    summary: str
-    minimum_plan: Plan
-    query: type[Q]
-    answer: Callable[[Call[Q]], bytes]
-    limit: Callable[[Terms], Limit] | None = None
-    record: Record | None = None
-    pagination: dict[str, str] | None = None
-
-    @property
-    def route(self) -> str:
-        """The path below the service's address."""
-        return f"/api/v1/data/{self.path}"
-
-    def input_schema(self, terms: Terms) -> dict[str, Any]:
-        """JSON Schema of the query; ``limit`` with default and maximum under these terms.
-
-        Examples
-        --------
-        >>> from toolkit.service.policy import TERMS
-        >>> TOOLS[-1].input_schema(TERMS[Plan.FREE])["properties"]["limit"]["maximum"]
-        1000
-        """
-        return _input_schema(self.query, self.limit(terms) if self.limit else None)
-
-    def describe(self, owner: Owner, retention_s: int | None) -> dict[str, object]:
-        """The tool's entry in ``/schemas``, as one owner is served.
-
-        Examples
-        --------
-        >>> from toolkit.service.policy import DEMO_OWNERS
-        >>> TOOLS[-1].describe(DEMO_OWNERS[0], None)["record"]["key"]
-        ('ts',)
-        """
-        return {
-            "route": self.route,
-            "minimum_plan": self.minimum_plan,
-            "retention_s": retention_s if self.pagination else None,
-            "delay_s": 0,
-            "input_schema": self.input_schema(owner.terms),
-            "record": self.record.document if self.record else None,
-            "pagination": self.pagination,
-        }
-
-    def read(self, given: Sequence[tuple[str, str]], owner: Owner) -> tuple[Q, int]:
-        """The query out of text parameters, and its limit; a 400 names each one that is wrong.
-
-        Parameters that the route does not know are ignored; one it knows may come once.
-
-        Examples
-        --------
-        >>> from toolkit.service.policy import DEMO_OWNERS
-        >>> TOOLS[1].read([("q", "btc"), ("unknown", "1")], DEMO_OWNERS[0])
-        (SearchQuery(limit=UNSET, q='btc'), 100)
-        """
-        values: dict[str, Any] = {}
-        errors: list[tuple[str, str]] = []
-        for field in _fields(self.query):
-            sent = [value for name, value in given if name == field.name]
-            if len(sent) > 1:
-                errors.append((field.name, f"sent {len(sent)} times; send it once"))
-            elif sent:
-                try:
-                    values[field.name] = msgspec.convert(sent[0], field.type, strict=False)
-                except msgspec.ValidationError:
-                    errors.append((field.name, self._refusal(field.name, sent[0], owner)))
-            elif field.required:
-                errors.append((field.name, "is missing"))
-        page = Limit(0, 0) if self.limit is None else self.limit(owner.terms)
-        limit: int = values.get("limit", page.default)
-        if limit > page.maximum:
-            errors.append(("limit", self._refusal("limit", str(limit), owner)))
-        if errors:
-            raise bad_request(errors)
-        return self.query(**values), limit
-
-    def _refusal(self, parameter: str, value: str, owner: Owner) -> str:
-        allowed = self.input_schema(owner.terms)["properties"][parameter]
-        rule = allowed["description"]
-        if parameter == "limit":
-            rule += f", at most {allowed['maximum']} on the {owner.plan} plan"
-        return f"{value[:80]!r} is not allowed; allowed: {rule}"
-
-
-@cache
-def _fields(query: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
-    return msgspec.structs.fields(query)  # kept, because it evaluates every annotation anew
-
-
-@cache
-def _input_schema(query: type[msgspec.Struct], page: Limit | None) -> dict[str, Any]:
-    _, components = msgspec.json.schema_components([query])
-    schema: dict[str, Any] = components[query.__name__]
-    if page is not None:
-        schema["properties"]["limit"] |= {"default": page.default, "maximum": page.maximum}
-    return schema
+_EVENTS = Limit(200, 500)
+_CURSOR = {
+    "kind": "cursor",
+    "parameter": "cursor",
+    "next": "next_cursor",
+    "more": "has_more",
+    "max_window_s": LONGEST_WINDOW_S,
+    "max_limit": _EVENTS.maximum,
+}
 
 
 def answer(
@@ -161,12 +76,13 @@ def answer(
     --------
     >>> from toolkit.service import miniature
     >>> from toolkit.service.clock import Clock
-    >>> from toolkit.service.policy import DEMO_OWNERS, Policy
-    >>> service = Service(miniature.source(), Clock(), Policy(DEMO_OWNERS))
+    >>> from toolkit.service.owners import DEMO_OWNERS
+    >>> from toolkit.service.policy import Policy
+    >>> service = Service(miniature.source(), Clock(), Policy())
     >>> answer(service, TOOLS[1], DEMO_OWNERS[0], [("q", "nothing")])
     b'{"type":"symbols_page","items":[],"truncated":false}'
     """
-    if owner.plan.rank < tool.minimum_plan.rank:
+    if not tool.open_to(owner.plan):
         raise Problem(
             403,
             "tier_required",
@@ -174,19 +90,23 @@ def answer(
             headers={"WWW-Authenticate": 'Bearer realm="machine-rail", error="insufficient_scope"'},
             extra={"plan": owner.plan, "minimum_plan": tool.minimum_plan},
         )
-    query, limit = tool.read(given, owner)
-    return tool.answer(Call(service, owner, query, limit, service.clock.now()))
+    terms = service.policy.terms(owner.plan)
+    query, limit = tool.read(given, owner.plan, terms)
+    reach, now = tool.reach(terms), service.clock.now()
+    since = None if reach.retention_s is None else now - reach.retention_s
+    return tool.answer(Call(service, owner, query, limit, now - reach.delay_s, since))
 
 
 def _schemas(call: Call[NoQuery]) -> bytes:
     """What this table says, to the caller's plan."""
-    source, policy = call.service.source, call.service.policy
+    source, plan = call.service.source, call.owner.plan
+    terms = call.service.policy.terms(plan)
     return msgspec.json.encode(
         {
             "type": "schemas",
             "version": VERSION,
             "source": {"kind": source.kind, "id": source.id},
-            "tools": {tool.name: tool.describe(call.owner, policy.retention_s) for tool in TOOLS},
+            "tools": {tool.name: tool.describe(plan, terms) for tool in TOOLS},
         }
     )
 
@@ -208,6 +128,7 @@ TOOLS: tuple[Tool[Any], ...] = (
         query=SearchQuery,
         answer=search_symbols,
         limit=lambda _: _SEARCH,
+        reach=lambda terms: terms.metadata,
         record=SYMBOL_RECORD,
     ),
     Tool(
@@ -218,6 +139,7 @@ TOOLS: tuple[Tool[Any], ...] = (
         query=PriceQuery,
         answer=price_history,
         limit=lambda terms: terms.page,
+        reach=lambda terms: terms.history,
         record=PRICE_RECORD,
         pagination=_BACKWARDS,
     ),
@@ -229,8 +151,90 @@ TOOLS: tuple[Tool[Any], ...] = (
         query=SpreadQuery,
         answer=spread_history,
         limit=lambda terms: terms.page,
+        reach=lambda terms: terms.history,
         record=SPREAD_RECORD,
         pagination=_BACKWARDS,
+    ),
+    Tool(
+        name="data.get_funding_history",
+        path="history/funding",
+        summary="Settled funding rates of two legs, and their differential.",
+        minimum_plan=Plan.BUILDER,
+        query=SpreadQuery,
+        answer=funding_history,
+        limit=lambda terms: terms.page,
+        reach=lambda terms: terms.history,
+        record=FUNDING_RECORD,
+        pagination=_BACKWARDS,
+    ),
+    Tool(
+        name="data.get_spread_events",
+        path="history/spread-events",
+        summary="Log of spreads that opened, widened and closed.",
+        minimum_plan=Plan.FREE,
+        query=SpreadEventQuery,
+        answer=partial(event_page, EventFamily.SPREAD),
+        limit=lambda _: _EVENTS,
+        reach=lambda terms: terms.spread_events,
+        pagination=_CURSOR,
+        documents=EventFamily.SPREAD,
+        slow=True,
+    ),
+    Tool(
+        name="data.get_splash_events",
+        path="history/splash-events",
+        summary="Log of pumps and dumps.",
+        minimum_plan=Plan.BUILDER,
+        query=SplashEventQuery,
+        answer=partial(event_page, EventFamily.SPLASH),
+        limit=lambda _: _EVENTS,
+        reach=lambda terms: terms.events,
+        pagination=_CURSOR,
+        documents=EventFamily.SPLASH,
+        slow=True,
+    ),
+    Tool(
+        name="data.get_funding_events",
+        path="history/funding-events",
+        summary="Log of funding dislocations.",
+        minimum_plan=Plan.BUILDER,
+        query=FundingEventQuery,
+        answer=partial(event_page, EventFamily.FUNDING),
+        limit=lambda _: _EVENTS,
+        reach=lambda terms: terms.events,
+        pagination=_CURSOR,
+        documents=EventFamily.FUNDING,
+        slow=True,
+    ),
+    Tool(
+        name="data.get_event_activity",
+        path="event-activity",
+        summary="How many event documents of late, and of which symbols most.",
+        minimum_plan=Plan.BUILDER,
+        query=NoQuery,
+        answer=event_activity,
+        record=ACTIVITY_RECORD,
+        slow=True,
+    ),
+    Tool(
+        name="data.get_spread_dashboard",
+        path="dashboards/spread",
+        summary="The spreads that are wide now, or whose event is open.",
+        minimum_plan=Plan.BUILDER,
+        query=NoQuery,
+        answer=spread_dashboard,
+        reach=lambda terms: terms.dashboard,
+        record=SPREAD_DASHBOARD_RECORD,
+        slow=True,
+    ),
+    Tool(
+        name="data.get_funding_overview",
+        path="dashboards/funding-overview",
+        summary="The funding rate in force of each futures leg.",
+        minimum_plan=Plan.BUILDER,
+        query=NoQuery,
+        answer=funding_overview,
+        record=FUNDING_OVERVIEW_RECORD,
     ),
 )
 """Every tool, in the order that ``/schemas`` lists them."""

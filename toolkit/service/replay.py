@@ -1,9 +1,9 @@
-"""A source that plays published bars back: Parquet in, one array pair a leg."""
+"""A source that plays published data back: Parquet in, arrays out, one series a leg."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -12,30 +12,18 @@ import numpy as np
 import polars as pl
 
 from toolkit.errors import InputError
-from toolkit.market import Leg, Symbol
-from toolkit.service.source import Bars, Kind
+from toolkit.market import Leg, Market, Symbol
+from toolkit.service.recording import KIND_METADATA, Recording, recordings
+from toolkit.service.source import Bars, Kind, Settlements
 
 __all__ = ["KIND_METADATA", "Replay"]
 
-KIND_METADATA = "machine_rail.source_kind"
-"""Key in a Parquet file's metadata; its value ``simulated`` is carried on to ``/schemas``."""
-
-_INTEGER, _FLOAT, _TEXT = pl.Int64(), pl.Float64(), pl.String()
-_COLUMNS = {
-    "ts": _INTEGER,
-    "symbol": _TEXT,
-    "exchange": _TEXT,
-    "market": _TEXT,
-    "interval_s": _INTEGER,
-    "price": _FLOAT,
-    "dataset": _TEXT,
-}
-_LEG = ["symbol", "exchange", "market"]
+_NO_BARS = Bars(ts=np.empty(0, dtype=np.int64), price=np.empty(0), interval_s=60)
 
 
 @dataclass(frozen=True)
 class Replay:
-    """Bars of a file, each leg's series held as two arrays.
+    """Bars and settlements of files, each leg's series held as arrays.
 
     Examples
     --------
@@ -48,24 +36,28 @@ class Replay:
     kind: Kind
     id: str
     listing: Mapping[str, tuple[Leg, ...]]
-    _series: Mapping[tuple[str, Leg], Bars] = field(repr=False)
+    _bars: Mapping[tuple[str, Leg], Bars] = field(repr=False)
+    _funding: Mapping[tuple[str, Leg], Settlements] = field(repr=False)
 
     @classmethod
     def read(
         cls, path: Path | str, *, datasets: Sequence[str] = (), interval_s: int | None = None
     ) -> Replay:
-        """The bars of a Parquet file, or of ``prices.parquet`` in a directory.
+        """What a Parquet file, or ``prices.parquet`` and ``funding.parquet`` in a directory, hold.
 
-        Columns: ts (s, Unix UTC, start of the bar), symbol, exchange, market, interval_s (s; 0
-        where rows are moments), price (quote, at the bar's end), dataset; others are not read.
-        ``datasets`` and ``interval_s`` choose among what the file holds. Row order is free.
+        Columns of prices: ts (s, Unix UTC, start of the bar), symbol, exchange, market, interval_s
+        (s; 0 where rows are moments), price (quote, at the bar's end), dataset. Of funding, whose
+        legs are futures: ts (s, Unix UTC, the settlement), symbol, exchange, rate (fraction per
+        interval), interval_hours (h), dataset. Others are not read; row order is free.
+        ``datasets`` chooses among what both files hold, ``interval_s`` among the bars.
 
         Raises
         ------
         InputError
             no such file, not such a file, a dataset or an interval it does not hold; one
             trajectory from two datasets, with two intervals or with one moment twice; a price
-            that is null, not finite or not above 0; a name that is none.
+            that is null, not finite or not above 0; a rate or an interval that is none; a name
+            that is none.
 
         Examples
         --------
@@ -74,25 +66,27 @@ class Replay:
         Traceback (most recent call last):
         toolkit.errors.InputError: dataset: 'iaqf' is not allowed; allowed: miniature
         """
-        file = Path(path) / "prices.parquet" if Path(path).is_dir() else Path(path)
-        frame, kind = _load(file)
-        frame = _choose(frame, "dataset", list(datasets))
-        frame = _choose(frame, "interval_s", [] if interval_s is None else [interval_s])
-        _check_one_series_each(frame)
-        names = sorted(frame["dataset"].unique())
-        series = _series(frame)
-        legs: dict[str, list[Leg]] = {}
-        for symbol, leg in sorted(series):
-            legs.setdefault(symbol, []).append(leg)
+        found = _chosen(recordings(Path(path)), "dataset", datasets)
+        found = _chosen(found, "interval_s", [] if interval_s is None else [interval_s])
+        for each in found:
+            each.check_one_series_each()
+        names = sorted({name for each in found for name in each.rows["dataset"].unique()})
+        prices, funding = _prices(found), _settlements(found)
+        listing: dict[str, list[Leg]] = {}
+        for symbol, leg in sorted({*prices, *funding}):
+            listing.setdefault(symbol, []).append(leg)
         return cls(
-            kind=kind,
-            id=f"{'+'.join(names)}-{_content_hash(series)}",
-            listing=MappingProxyType({symbol: tuple(each) for symbol, each in legs.items()}),
-            _series=MappingProxyType(series),
+            kind="simulated" if any(each.kind == "simulated" for each in found) else "replay",
+            id=f"{'+'.join(names)}-{_content_hash(prices, funding)}",
+            listing=MappingProxyType({symbol: tuple(legs) for symbol, legs in listing.items()}),
+            _bars=MappingProxyType(prices),
+            _funding=MappingProxyType(funding),
         )
 
     def bars(self, symbol: str, leg: Leg) -> Bars:
-        """The series of a listed leg; a `KeyError` for one that is not listed.
+        """The bars of a listed leg (none where its funding alone is known).
+
+        A `KeyError` for a leg that is not listed.
 
         Examples
         --------
@@ -100,93 +94,76 @@ class Replay:
         >>> Replay.read(miniature.PATH).bars("BTC_USDT", Leg.parse("AURORA.spot")).interval_s
         60
         """
-        return self._series[symbol, leg]
+        if leg not in self.listing[symbol]:
+            raise KeyError(f"{symbol}:{leg}")
+        return self._bars.get((symbol, leg), _NO_BARS)
+
+    def funding(self, symbol: str, leg: Leg) -> Settlements | None:
+        """The settlements of a listed futures leg, None where none are known.
+
+        Examples
+        --------
+        >>> from toolkit.service import miniature
+        >>> replay = Replay.read(miniature.PATH)
+        >>> replay.funding("BTC_USDT", Leg.parse("CORONA.futures")) is None
+        True
+        """
+        return self._funding.get((symbol, leg))
 
 
-def _load(file: Path) -> tuple[pl.DataFrame, Kind]:
-    """The file's needed columns in their types, and the kind of source it calls itself."""
-    allowed = "a Parquet file of bars, or a directory that holds prices.parquet"
-    if not file.is_file():
-        raise InputError("replay", str(file), allowed, advice="there is no such file")
-    try:
-        schema = pl.read_parquet_schema(file)
-        wrong = [name for name, kind in _COLUMNS.items() if not _fits(schema.get(name), kind)]
-        if wrong:
-            advice = f"missing or of another type: {', '.join(wrong)}"
-            raise InputError("replay", str(file), allowed, advice=advice)
-        kind = pl.read_parquet_metadata(file).get(KIND_METADATA)
-        frame = pl.read_parquet(file, columns=list(_COLUMNS)).cast(pl.Schema(_COLUMNS))
-    except pl.exceptions.PolarsError as error:
-        reason = str(error).splitlines()[0]
-        raise InputError("replay", str(file), allowed, advice=f"reading it: {reason}") from error
-    bad = frame.filter(
-        pl.any_horizontal(pl.all().is_null())
-        | ~pl.col("price").is_finite()
-        | (pl.col("price") <= 0)
-        | (pl.col("interval_s") < 0)
-    )
-    if frame.is_empty() or not bad.is_empty():
-        found = "no rows" if frame.is_empty() else f"the row {bad.row(0, named=True)}"
-        rule = "rows without nulls, with a finite price above 0 and an interval of 0 s or more"
-        raise InputError("replay", found, rule)
-    return frame, "simulated" if kind == "simulated" else "replay"
-
-
-def _fits(given: pl.DataType | None, wanted: pl.DataType) -> bool:
-    """Whether a column's values become ``wanted`` without a guess (a date is no ``ts``)."""
-    if given is None:
-        return False
-    if wanted == _TEXT:
-        return given in (pl.String, pl.Categorical, pl.Enum)
-    return given.is_integer() if wanted == _INTEGER else given.is_numeric()
-
-
-def _choose(frame: pl.DataFrame, column: str, wanted: Sequence[str | int]) -> pl.DataFrame:
-    """The rows with one of the values wanted (none named: all rows)."""
-    held = sorted(frame[column].unique())
+def _chosen(
+    found: Sequence[Recording], column: str, wanted: Sequence[str] | Sequence[int]
+) -> list[Recording]:
+    """The rows with one of the values wanted (none named: all), where there is such a column."""
+    having = [each.rows[column].unique() for each in found if column in each.layout.columns]
+    held = sorted({value for values in having for value in values})
     for value in wanted:
         if value not in held:
             raise InputError(column, value, ", ".join(map(str, held)))
-    return frame.filter(pl.col(column).is_in(wanted)) if wanted else frame
+    return [each.only(column, wanted) for each in found]
 
 
-def _check_one_series_each(frame: pl.DataFrame) -> None:
-    """One trajectory is one series, of one dataset and of one interval."""
-    for column, option in (("dataset", "--dataset"), ("interval_s", "interval_s")):
-        mixed = (
-            frame.group_by(_LEG)
-            .agg(pl.col(column).unique().sort())
-            .filter(pl.col(column).list.len() > 1)
-            .sort(_LEG)
+def _series(
+    found: Sequence[Recording], layout: str
+) -> Iterator[tuple[tuple[str, Leg], pl.DataFrame]]:
+    for each in found:
+        if each.layout.name == layout:
+            rows = each.rows.sort("ts").group_by(each.layout.leg, maintain_order=True)
+            for (symbol, exchange, *market), series in rows:
+                leg = Leg(str(exchange), Market.FUTURES if not market else market[0])
+                yield (str(Symbol.parse(str(symbol))), leg), series
+
+
+def _prices(found: Sequence[Recording]) -> dict[tuple[str, Leg], Bars]:
+    return {
+        leg: Bars(np.array(rows["ts"]), np.array(rows["price"]), rows["interval_s"][0])
+        for leg, rows in _series(found, "prices")
+    }
+
+
+def _settlements(found: Sequence[Recording]) -> dict[tuple[str, Leg], Settlements]:
+    return {
+        leg: Settlements(
+            np.array(rows["ts"]),
+            np.array(rows["rate"]),
+            np.array(rows["interval_hours"].cast(pl.Int64)),
         )
-        if not mixed.is_empty():
-            symbol, exchange, market, values = mixed.row(0)
-            found = f"{symbol}:{exchange}.{market} in {' and '.join(map(str, values))}"
-            raise InputError(
-                column, found, "one for each trajectory", advice=f"choose with {option}"
-            )
+        for leg, rows in _series(found, "funding")
+    }
 
 
-def _series(frame: pl.DataFrame) -> dict[tuple[str, Leg], Bars]:
-    series = {}
-    for (symbol, exchange, market), rows in frame.sort("ts").group_by(_LEG, maintain_order=True):
-        leg = Leg(exchange, market)
-        ts = np.array(rows["ts"])
-        twice = ts[1:][np.diff(ts) == 0]
-        if len(twice):
-            found = f"{Symbol.parse(symbol)}:{leg} at ts {twice[0]} twice"
-            raise InputError("replay", found, "one row for each trajectory and ts")
-        series[str(Symbol.parse(symbol)), leg] = Bars(
-            ts=ts, price=np.array(rows["price"]), interval_s=rows["interval_s"][0]
-        )
-    return series
-
-
-def _content_hash(series: Mapping[tuple[str, Leg], Bars]) -> str:
-    """16 hexadecimal digits that change with any name, time, price or interval served."""
+def _content_hash(
+    prices: Mapping[tuple[str, Leg], Bars], funding: Mapping[tuple[str, Leg], Settlements]
+) -> str:
+    """16 hexadecimal digits that change with any name, time, price, rate or interval served."""
     digest = hashlib.sha256()
-    for (symbol, leg), bars in sorted(series.items(), key=lambda item: item[0]):
+    for (symbol, leg), bars in sorted(prices.items(), key=lambda item: item[0]):
         digest.update(f"{symbol}:{leg} {bars.interval_s} {len(bars.ts)}\n".encode())
         digest.update(bars.ts.astype("<i8").tobytes())
         digest.update(bars.price.astype("<f8").tobytes())
+    for (symbol, leg), settled in sorted(funding.items(), key=lambda item: item[0]):
+        digest.update(f"funding {symbol}:{leg} {len(settled.ts)}\n".encode())
+        digest.update(settled.ts.astype("<i8").tobytes())
+        digest.update(settled.rate.astype("<f8").tobytes())
+        digest.update(settled.interval_hours.astype("<i8").tobytes())
     return digest.hexdigest()[:16]

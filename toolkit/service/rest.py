@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -18,7 +20,8 @@ from toolkit.service.access import Access, owner_of_scope
 from toolkit.service.calls import Service
 from toolkit.service.clock import Clock
 from toolkit.service.problems import Problems, problem_response
-from toolkit.service.registry import TOOLS, Tool, answer
+from toolkit.service.registry import TOOLS, answer
+from toolkit.service.tools import Tool
 
 __all__ = ["Dated", "application"]
 
@@ -60,8 +63,8 @@ def application(service: Service, tools: Sequence[Tool[Any]] = TOOLS) -> Starlet
     Examples
     --------
     >>> from toolkit.service import miniature
-    >>> from toolkit.service.policy import DEMO_OWNERS, Policy
-    >>> service = Service(miniature.source(), Clock(), Policy(DEMO_OWNERS))
+    >>> from toolkit.service.policy import Policy
+    >>> service = Service(miniature.source(), Clock(), Policy())
     >>> application(service).routes[0].path
     '/api/v1/data/schemas'
     """
@@ -70,7 +73,7 @@ def application(service: Service, tools: Sequence[Tool[Any]] = TOOLS) -> Starlet
         middleware=[
             Middleware(Dated, service.clock),
             Middleware(Problems),
-            Middleware(Access, service.policy),
+            Middleware(Access, service.policy, service.quotas),
         ],
         exception_handlers={HTTPException: _refused},
     )
@@ -82,7 +85,8 @@ def application(service: Service, tools: Sequence[Tool[Any]] = TOOLS) -> Starlet
 def _route(service: Service, tool: Tool[Any]) -> Route:
     async def endpoint(request: Request) -> Response:
         owner = owner_of_scope(request.scope)
-        body = answer(service, tool, owner, request.query_params.multi_items())
+        said = partial(answer, service, tool, owner, request.query_params.multi_items())
+        body = await run_in_threadpool(said) if tool.slow else said()
         return Response(body, media_type="application/json")
 
     return Route(tool.route, endpoint, methods=["GET"])

@@ -9,13 +9,16 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import uvicorn
 
 from toolkit.errors import InputError, UnavailableError
+from toolkit.service.archive import ArchiveSettings
 from toolkit.service.calls import Service
 from toolkit.service.clock import WALL_CLOCK, Clock
-from toolkit.service.policy import DEMO_OWNERS, Owner, Policy
+from toolkit.service.owners import DEMO_OWNERS, Owner, Owners, OwnersFile
+from toolkit.service.policy import Policy
 from toolkit.service.rest import application
 from toolkit.service.source import Source
 
@@ -28,7 +31,10 @@ _GRACE_S = 5
 class Config:
     """What to serve, where, at what time and to whom.
 
-    ``port`` 0 takes a free one. ``retention_s`` None serves everything the source has.
+    ``port`` 0 takes a free one. ``owners_file``, a TOML file (`toolkit.service.owners`), takes the
+    place of ``owners``. ``retention_s`` (s) and ``quota`` (requests a minute) take the place of
+    every plan's own history depth and quota; None leaves each plan its own. ``events`` says what
+    counts as an event.
 
     Examples
     --------
@@ -43,7 +49,10 @@ class Config:
     port: int = 8700
     clock: Clock = WALL_CLOCK
     retention_s: int | None = None
+    quota: int | None = None
     owners: tuple[Owner, ...] = DEMO_OWNERS
+    owners_file: Path | None = None
+    events: ArchiveSettings = field(default_factory=ArchiveSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +124,7 @@ class _Server(uvicorn.Server):
     """Uvicorn that says when it accepts, and that returns after a signal."""
 
     def __init__(self, config: Config, accepting: Callable[[], object]) -> None:
-        policy = Policy(config.owners, config.retention_s)
-        service = Service(config.source, config.clock, policy)
+        service = Service(config.source, config.clock, _policy(config), config.events)
         super().__init__(
             uvicorn.Config(
                 application(service),
@@ -150,6 +158,12 @@ class _Server(uvicorn.Server):
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+
+def _policy(config: Config) -> Policy:
+    file = config.owners_file
+    owners = Owners(config.owners) if file is None else OwnersFile(file)
+    return Policy(owners, retention_s=config.retention_s, quota=config.quota)
 
 
 def _bound(config: Config) -> socket.socket:

@@ -1,4 +1,4 @@
-"""A service over a small file whose every row is written down here."""
+"""A service over a small file whose every row is written down here, and a simulated one."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import httpx
 import polars as pl
 import pytest
 
-from toolkit.service import Clock, Config, Replay, running
+from toolkit.service import Clock, Config, Replay, Simulated, running
 
 NOW = 1_700_000_400  # a full minute
 KEYS = {"apikey": "demo-pro"}
+DAY = 20_786
+SIMULATED_NOW = 86_400 * DAY + 43_207  # noon, and some seconds
 
 
 def bars(
@@ -77,7 +79,7 @@ def replay(written: Callable[..., Path]) -> Replay:
 
 @pytest.fixture(scope="session")
 def base_url(replay: Replay) -> Iterator[str]:
-    with running(Config(replay, port=0, clock=Clock(fixed_at=NOW))) as service:
+    with running(Config(replay, port=0, clock=Clock(fixed_at=NOW), quota=1_000_000)) as service:
         yield service.base_url
 
 
@@ -111,3 +113,22 @@ def page(pro: httpx.Client) -> Callable[..., dict[str, Any]]:
         return found
 
     return ask
+
+
+@pytest.fixture(scope="session")
+def market() -> Simulated:
+    """The simulated market that `simulated` serves."""
+    return Simulated(7)
+
+
+@pytest.fixture(scope="session")
+def simulated(market: Simulated) -> Iterator[httpx.Client]:
+    """Asks a service on a simulated market, at noon, with the key of the Pro demo owner."""
+    clock = Clock(fixed_at=SIMULATED_NOW)
+    with (
+        running(Config(market, port=0, clock=clock, quota=1_000_000)) as service,
+        httpx.Client(
+            base_url=f"{service.base_url}/api/v1/data/", headers=KEYS, timeout=60
+        ) as client,
+    ):
+        yield client

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from toolkit.service import DEMO_OWNERS, Clock, Replay
+from toolkit.service import Clock, Replay
 from toolkit.service.access import KEY_PARAMETERS
 from toolkit.service.calls import Service
 from toolkit.service.policy import Policy
@@ -156,7 +156,7 @@ def upgrade(replay: Replay, path: str, headers: list[tuple[bytes, bytes]]) -> tu
     async def send(message: MutableMapping[str, Any]) -> None:
         sent.append(message)
 
-    service = Service(replay, Clock(fixed_at=0), Policy(DEMO_OWNERS))
+    service = Service(replay, Clock(fixed_at=0), Policy())
     asyncio.run(application(service)(scope, receive, send))
     assert [message["type"] for message in sent] == [
         "websocket.http.response.start",

@@ -11,8 +11,8 @@ import pytest
 
 from toolkit.market import Leg, Trajectory
 from toolkit.service import Bars, Clock, Config, Replay, running
-from toolkit.service.pages import BLOCK_ROWS, Pages
-from toolkit.service.source import Kind
+from toolkit.service.pages import Pages
+from toolkit.service.source import BLOCK_ROWS, Kind
 
 NOW = 1_700_000_400
 ALPHA = list(range(NOW - 60, NOW - 540, -60))  # newest first

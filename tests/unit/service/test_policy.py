@@ -4,8 +4,9 @@ import pytest
 
 from toolkit.errors import InputError
 from toolkit.market import Plan
-from toolkit.service import DEMO_OWNERS, Owner
-from toolkit.service.policy import TERMS, Limit, Policy
+from toolkit.service.policy import TERMS, Limit, Policy, Reach
+
+HOUR_S, DAY_S = 3_600, 86_400
 
 
 def test_page_sizes_are_those_of_the_contract() -> None:
@@ -16,47 +17,39 @@ def test_page_sizes_are_those_of_the_contract() -> None:
     }
 
 
-def test_each_plan_has_a_demo_owner_with_a_key() -> None:
-    held = {key: owner.plan for owner in DEMO_OWNERS for key in owner.keys}
-    assert held == {
-        "demo-free": Plan.FREE,
-        "demo-builder": Plan.BUILDER,
-        "demo-pro": Plan.PRO,
-    }
+def test_quotas_are_those_of_the_contract() -> None:
+    assert [TERMS[plan].quota for plan in Plan] == [60, 600, 6_000]
 
 
-def test_all_keys_of_an_owner_resolve_to_that_owner() -> None:
-    ann = Owner("ann", Plan.PRO, ("first", "second"))
-    policy = Policy((*DEMO_OWNERS, ann))
-    assert policy.owner_of("first") is ann
-    assert policy.owner_of("second") is ann
+def test_depths_and_delays_are_those_of_the_contract() -> None:
+    free, builder, pro = (TERMS[plan] for plan in Plan)
+    assert [terms.history for terms in (free, builder, pro)] == [
+        Reach(7 * DAY_S),
+        Reach(30 * DAY_S),
+        Reach(30 * DAY_S),
+    ]
+    assert free.spread_events == Reach(HOUR_S, delay_s=60)
+    assert builder.spread_events == pro.spread_events == Reach(30 * DAY_S)
+    assert builder.events == pro.events == Reach(30 * DAY_S)
+    assert (builder.dashboard.delay_s, pro.dashboard.delay_s) == (30, 0)
+    assert [terms.metadata.delay_s for terms in (free, builder, pro)] == [600, 0, 0]
 
 
-@pytest.mark.parametrize("key", ["", "firs", "first ", "FIRST", "f\u00efrst"])
-def test_anything_but_the_whole_key_resolves_to_nobody(key: str) -> None:
-    assert Policy((Owner("ann", Plan.PRO, ("first",)),)).owner_of(key) is None
+def test_a_service_s_own_retention_and_quota_hold_for_every_plan() -> None:
+    policy = Policy(retention_s=5, quota=7)
+    for plan in Plan:
+        assert (policy.terms(plan).history, policy.terms(plan).quota) == (Reach(5), 7)
+        assert policy.terms(plan).spread_events == TERMS[plan].spread_events
+        assert policy.terms(plan).page == TERMS[plan].page
 
 
-def test_a_key_of_two_owners_is_refused_without_showing_the_key() -> None:
-    owners = (Owner("ann", Plan.PRO, ("sesame",)), Owner("bob", Plan.FREE, ("sesame",)))
-    with pytest.raises(InputError, match="ann, bob") as refusal:
-        Policy(owners)
-    assert "sesame" not in str(refusal.value)
-
-
-@pytest.mark.parametrize("key", ["", "  ", "sesame ", "\tsesame"])
-def test_a_key_that_a_header_could_not_carry_is_refused(key: str) -> None:
-    with pytest.raises(InputError, match="'ann' is not allowed") as refusal:
-        Owner("ann", Plan.PRO, (key,))
-    assert "sesame" not in str(refusal.value)
-
-
-def test_keys_stay_out_of_every_repr() -> None:
-    policy = Policy((Owner("ann", Plan.PRO, ("sesame",)),))
-    assert "sesame" not in f"{policy!r} {policy.owners!r} {policy!s}"
-
-
-@pytest.mark.parametrize("retention_s", [0, -1])
-def test_a_retention_that_keeps_nothing_is_refused(retention_s: int) -> None:
+@pytest.mark.parametrize("seconds", [0, -1])
+def test_a_retention_that_keeps_nothing_is_refused(seconds: int) -> None:
     with pytest.raises(InputError, match="retention_s"):
-        Policy(DEMO_OWNERS, retention_s)
+        Policy(retention_s=seconds)
+
+
+@pytest.mark.parametrize("requests", [0, -1])
+def test_a_quota_that_allows_nothing_is_refused(requests: int) -> None:
+    with pytest.raises(InputError, match="quota"):
+        Policy(quota=requests)

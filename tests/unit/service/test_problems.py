@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from http import HTTPStatus
@@ -12,10 +13,12 @@ from starlette.types import Message, Receive, Scope, Send
 
 from toolkit.market import Leg, Plan
 from toolkit.service import DEMO_OWNERS, Bars, Clock, Config, Replay, running
-from toolkit.service.calls import Service
+from toolkit.service.calls import Call, Service
 from toolkit.service.policy import Policy
 from toolkit.service.problems import Problem, Problems
+from toolkit.service.queries import NoQuery
 from toolkit.service.registry import TOOLS, answer
+from toolkit.service.rest import application
 
 DATA = "/api/v1/data"
 PRICE = {"symbol": "BTC_USDT", "exchange": "ALPHA", "market": "spot"}
@@ -70,7 +73,7 @@ def test_head_answers_as_get_without_the_body(pro: httpx.Client, path: str) -> N
 
 def test_a_plan_below_a_routes_minimum_is_a_403_with_both_plans(replay: Replay) -> None:
     tool = replace(TOOLS[0], minimum_plan=Plan.BUILDER)
-    service = Service(replay, Clock(), Policy(DEMO_OWNERS))
+    service = Service(replay, Clock(), Policy())
     free, builder, pro = DEMO_OWNERS
     with pytest.raises(Problem) as refusal:
         answer(service, tool, free, [])
@@ -82,6 +85,14 @@ def test_a_plan_below_a_routes_minimum_is_a_403_with_both_plans(replay: Replay) 
     }
     for owner in (builder, pro):
         assert answer(service, tool, owner, []).startswith(b'{"type":"schemas"')
+
+
+@pytest.mark.parametrize("query", ["", "?limit=0"])
+def test_a_plan_is_refused_before_the_parameters_are_looked_at(
+    anonymous: httpx.Client, query: str
+) -> None:
+    answer = anonymous.get(f"{DATA}/history/funding{query}", headers={"apikey": "demo-free"})
+    assert (answer.status_code, answer.json()["code"]) == (403, "tier_required")
 
 
 class Broken:
@@ -143,3 +154,31 @@ def test_a_failure_in_the_middle_of_an_answer_is_raised_on(
         asyncio.run(Problems(breaks_off)({"type": "http", "path": "/x"}, receive, send))
     assert sent == ["http.response.start"]
     assert "unforeseen failure in answering /x" in caplog.text
+
+
+def test_a_slow_answer_keeps_no_other_waiting(replay: Replay) -> None:
+    """The slow one waits until the other has been answered."""
+    answered = threading.Event()
+
+    def slow(_: Call[NoQuery]) -> bytes:
+        assert answered.wait(60)
+        return b'"slow"'
+
+    def quick(_: Call[NoQuery]) -> bytes:
+        answered.set()
+        return b'"quick"'
+
+    plain = replace(TOOLS[0], answer=quick, path="quick")
+    tools = [replace(plain, answer=slow, path="slow", slow=True), plain]
+    app = application(Service(replay, Clock(), Policy()), tools)
+
+    async def ask() -> list[str]:
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://rail") as client:
+            client.headers["apikey"] = "demo-free"
+            answers = await asyncio.gather(
+                *(client.get(f"{DATA}/{path}") for path in ("slow", "quick"))
+            )
+        return [answer.json() for answer in answers]
+
+    assert asyncio.run(ask()) == ["slow", "quick"]

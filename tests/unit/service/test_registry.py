@@ -6,8 +6,9 @@ from typing import Any
 import httpx
 import pytest
 
-from toolkit.market import Market, Plan
+from toolkit.market import EventFamily, Family, Market, Plan
 from toolkit.service import Config, Replay, running
+from toolkit.service.event_documents import document_schema
 from toolkit.service.policy import TERMS
 from toolkit.service.registry import TOOLS
 
@@ -22,6 +23,7 @@ SPREAD = {
 HISTORIES = [("history/price", PRICE), ("history/spread", SPREAD)]
 ROUTES = [("symbols/search", {}), *HISTORIES]
 BY_NAME = {tool.name: tool for tool in TOOLS}
+HOUR_S, DAY_S = 3_600, 86_400
 
 
 def faults(answer: httpx.Response) -> dict[str, str]:
@@ -39,6 +41,13 @@ def test_schemas_lists_the_tools_that_are_routed(pro: httpx.Client) -> None:
         "data.search_symbols": "/api/v1/data/symbols/search",
         "data.get_price_history": "/api/v1/data/history/price",
         "data.get_spread_history": "/api/v1/data/history/spread",
+        "data.get_funding_history": "/api/v1/data/history/funding",
+        "data.get_spread_events": "/api/v1/data/history/spread-events",
+        "data.get_splash_events": "/api/v1/data/history/splash-events",
+        "data.get_funding_events": "/api/v1/data/history/funding-events",
+        "data.get_event_activity": "/api/v1/data/event-activity",
+        "data.get_spread_dashboard": "/api/v1/data/dashboards/spread",
+        "data.get_funding_overview": "/api/v1/data/dashboards/funding-overview",
     }
 
 
@@ -48,13 +57,16 @@ def test_each_entry_of_schemas_has_the_fields_of_the_contract(pro: httpx.Client,
     assert set(shown) == {
         *("route", "minimum_plan", "retention_s", "delay_s"),
         *("input_schema", "record", "pagination"),
+        *(["document"] if tool.documents else []),
     }
-    assert shown["minimum_plan"] == "free"
-    assert (shown["retention_s"], shown["delay_s"]) == (None, 0)
+    assert shown["minimum_plan"] == tool.minimum_plan
+    assert (shown["record"] is None) is (tool.name.endswith(("_events", "_schemas")))
+    retained = 30 * 86_400 if tool.pagination else None
+    assert (shown["retention_s"], shown["delay_s"]) == (retained, 0)
     assert shown["input_schema"]["type"] == "object"
 
 
-@pytest.mark.parametrize("name", ["data.get_price_history", "data.get_spread_history"])
+@pytest.mark.parametrize("name", [f"data.get_{each}_history" for each in Family])
 def test_histories_page_backwards_by_an_exclusive_end_time(pro: httpx.Client, name: str) -> None:
     assert pro.get("schemas").json()["tools"][name]["pagination"] == {
         "kind": "end_time",
@@ -62,6 +74,55 @@ def test_histories_page_backwards_by_an_exclusive_end_time(pro: httpx.Client, na
         "end_time": "exclusive",
         "next": "next_end_time",
     }
+
+
+@pytest.mark.parametrize("family", EventFamily)
+def test_event_logs_page_by_cursor_and_show_the_schema_of_their_documents(
+    pro: httpx.Client, family: EventFamily
+) -> None:
+    shown = pro.get("schemas").json()["tools"][f"data.get_{family}_events"]
+    assert shown["pagination"] == {
+        "kind": "cursor",
+        "parameter": "cursor",
+        "next": "next_cursor",
+        "more": "has_more",
+        "max_window_s": 604_800,
+        "max_limit": 500,
+    }
+    assert shown["document"] == document_schema(family)
+    properties = shown["input_schema"]["properties"]
+    assert (properties["limit"]["default"], properties["limit"]["maximum"]) == (200, 500)
+    assert set(shown["input_schema"]["required"]) == {"start_time", "end_time"}
+    types = shown["document"]["properties"]["event_type"]["enum"]
+    assert properties["event_type"]["enum"] == sorted(types)
+
+
+@pytest.mark.parametrize(
+    ("plan", "depths"),
+    [
+        (Plan.FREE, [7 * DAY_S, 7 * DAY_S, None, HOUR_S, None, None]),
+        (Plan.BUILDER, [30 * DAY_S] * 6),
+        (Plan.PRO, [30 * DAY_S] * 6),
+    ],
+)
+def test_depth_and_delay_are_the_callers_plans(
+    anonymous: httpx.Client, plan: Plan, depths: list[int | None]
+) -> None:
+    """What a plan is refused has neither."""
+    answer = anonymous.get("/api/v1/data/schemas", headers={"apikey": f"demo-{plan}"})
+    tools = answer.json()["tools"]
+    names = [f"data.get_{each}_history" for each in Family]
+    names += [f"data.get_{each}_events" for each in EventFamily]
+    assert [tools[name]["retention_s"] for name in names] == depths
+    delays = {name: tool["delay_s"] for name, tool in tools.items() if tool["delay_s"]}
+    assert (
+        delays
+        == {
+            Plan.FREE: {"data.search_symbols": 600, "data.get_spread_events": 60},
+            Plan.BUILDER: {"data.get_spread_dashboard": 30},
+            Plan.PRO: {},
+        }[plan]
+    )
 
 
 def test_records_state_type_unit_nullability_and_sign(pro: httpx.Client) -> None:
@@ -74,6 +135,16 @@ def test_records_state_type_unit_nullability_and_sign(pro: httpx.Client) -> None
         "mark_price": {"type": "number", "unit": "quote", "nullable": True},
         "volume": {"type": "number", "unit": "quote", "nullable": True},
     }
+    funding = tools["data.get_funding_history"]["record"]["fields"]
+    assert {name: field["unit"] for name, field in funding.items()} == {
+        "ts": "s",
+        "buy_rate": "fraction_per_interval",
+        "sell_rate": "fraction_per_interval",
+        "buy_interval_hours": "hours",
+        "sell_interval_hours": "hours",
+        "differential_pct_8h": "percent_per_8h",
+    }
+    assert [name for name, field in funding.items() if not field["nullable"]] == ["ts"]
     spread = tools["data.get_spread_history"]["record"]["fields"]["spread_pct"]
     assert spread["unit"] == "percent"
     assert "long the buy leg and short the sell leg" in spread["positive_means"]
@@ -130,18 +201,15 @@ def test_a_limit_over_the_plans_maximum_is_refused(
     assert f"at most {maximum} on the {plan} plan" in refused["limit"]
 
 
-def test_a_retention_is_stated_for_the_histories_alone(replay: Replay) -> None:
+def test_a_service_s_own_retention_is_stated_for_the_histories_alone(replay: Replay) -> None:
     with running(Config(replay, port=0, retention_s=3600)) as service:
         answer = httpx.get(
-            f"{service.base_url}/api/v1/data/schemas", headers={"apikey": "demo-free"}
+            f"{service.base_url}/api/v1/data/schemas", headers={"apikey": "demo-pro"}
         )
     stated = {name: tool["retention_s"] for name, tool in answer.json()["tools"].items()}
-    assert stated == {
-        "data.get_schemas": None,
-        "data.search_symbols": None,
-        "data.get_price_history": 3600,
-        "data.get_spread_history": 3600,
-    }
+    assert [name for name, seconds in stated.items() if seconds == 3600] == [
+        f"data.get_{family}_history" for family in Family
+    ]
 
 
 def test_required_parameters_are_those_without_a_default(pro: httpx.Client) -> None:

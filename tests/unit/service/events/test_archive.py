@@ -1,0 +1,343 @@
+"""The event logs: pages, filters, what is withheld, and that only (source, window) decides."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolkit.errors import InputError
+from toolkit.market import EventFamily
+from toolkit.service.archive import ArchiveSettings, EventArchive, EventFilters, Position
+from toolkit.service.detectors import Life
+from toolkit.service.simulated import Simulated
+
+DAY_S, NEVER = 86_400, 2**40
+
+
+@pytest.fixture(scope="module")
+def archive(source: Simulated) -> EventArchive:
+    return EventArchive(source)
+
+
+@pytest.fixture(scope="module")
+def burst(source: Simulated) -> EventArchive:
+    """700 more openings in the second of each day's first."""
+    return EventArchive(source, ArchiveSettings(burst=700))
+
+
+def walk(
+    archive: EventArchive,
+    family: EventFamily,
+    start: int,
+    end: int,
+    *,
+    limit: int = 500,
+    until: int = NEVER,
+    filters: EventFilters | None = None,
+) -> list[list[bytes]]:
+    """All pages of a window."""
+    pages, after = [], None
+    while True:
+        page, after = archive.page(
+            family, start, end, filters=filters, limit=limit, after=after, visible_until=until
+        )
+        pages.append(page)
+        if after is None:
+            return pages
+
+
+def documents(pages: list[list[bytes]]) -> list[dict[str, Any]]:
+    return [msgspec.json.decode(body) for page in pages for body in page]
+
+
+def place(document: dict[str, Any]) -> tuple[int, str, str]:
+    return document["ts_ms"], document["event_id"], document["event_type"]
+
+
+@pytest.mark.parametrize("family", EventFamily)
+def test_a_window_holds_what_the_detectors_found_in_it_newest_first(
+    archive: EventArchive,
+    lives_of: Callable[..., dict[int, list[Life]]],
+    day: int,
+    family: EventFamily,
+) -> None:
+    start, end = day * DAY_S + 4_000, (day + 2) * DAY_S - 4_000
+    detected = [
+        document
+        for lives in lives_of(family, 2).values()
+        for life in lives
+        for document in life.documents
+        if start <= document.ts < end
+    ]
+    wanted = sorted(
+        detected, key=lambda each: (each.ts_ms, each.event_id, each.event_type), reverse=True
+    )
+    pages = walk(archive, family, start, end)
+    assert wanted
+    assert [body for page in pages for body in page] == [msgspec.json.encode(e) for e in wanted]
+
+
+@given(
+    limit=st.integers(1, 900),
+    offset=st.integers(0, 2 * DAY_S),
+    length=st.integers(0, DAY_S),
+)
+@settings(max_examples=60, deadline=None)
+def test_any_limit_gives_every_document_once_in_order(
+    burst: EventArchive, day: int, limit: int, offset: int, length: int
+) -> None:
+    start, end = day * DAY_S + offset, day * DAY_S + offset + length
+    (whole,) = walk(burst, EventFamily.SPREAD, start, end, limit=100_000)
+    pages = walk(burst, EventFamily.SPREAD, start, end, limit=limit)
+    assert [body for page in pages for body in page] == whole
+    assert {len(page) for page in pages[:-1]} <= {limit}
+    assert pages[-1] or len(pages) == 1
+
+
+@pytest.mark.parametrize("family", EventFamily)
+@pytest.mark.parametrize("limit", [1, 7, 500])
+def test_700_documents_in_one_second_are_paged_without_loss(
+    burst: EventArchive, day: int, family: EventFamily, limit: int
+) -> None:
+    (whole,) = walk(burst, family, day * DAY_S, (day + 1) * DAY_S, limit=100_000)
+    per_second = Counter(document["ts"] for document in documents([whole]))
+    ((ts, number),) = per_second.most_common(1)
+    assert number > 700
+    found = documents(walk(burst, family, ts, ts + 1, limit=limit))
+    assert len(found) == number
+    places = [place(document) for document in found]
+    assert places == sorted(set(places), reverse=True)
+    assert max(Counter(ts_ms for ts_ms, _, _ in places).values()) >= 2
+
+
+def test_paging_goes_on_undisturbed_while_new_documents_become_visible(
+    archive: EventArchive, day: int
+) -> None:
+    start, now = day * DAY_S, day * DAY_S + 40_000
+    (wanted,) = walk(archive, EventFamily.SPREAD, start, NEVER, limit=100_000, until=now)
+    found: list[bytes] = []
+    after: Position | None = None
+    while True:
+        page, after = archive.page(
+            EventFamily.SPREAD, start, start + DAY_S, limit=50, after=after, visible_until=now
+        )
+        found += page
+        now += 60
+        if after is None:
+            break
+    assert found == wanted
+
+
+def test_nothing_of_the_moment_that_is_not_yet_visible_is_shown(
+    archive: EventArchive, day: int
+) -> None:
+    start, end = day * DAY_S, (day + 1) * DAY_S
+    everything = documents(walk(archive, EventFamily.SPREAD, start, end))
+    edge = everything[len(everything) // 2]["ts"]
+    shown = documents(walk(archive, EventFamily.SPREAD, start, end, until=edge))
+    assert shown == [document for document in everything if document["ts"] < edge]
+    assert len(shown) < len(everything)
+
+
+FILTERS: list[tuple[EventFilters, Callable[[dict[str, Any]], bool]]] = [
+    (EventFilters(symbol="BTC_USDT"), lambda d: d["instrument"]["symbol"] == "BTC_USDT"),
+    (
+        EventFilters(exchange="AURORA"),
+        lambda d: (
+            "AURORA" in (d.get("exchange"), *(d.get(leg, {}).get("exchange") for leg in LEGS))
+        ),
+    ),
+    (EventFilters(lifecycle="closed"), lambda d: d["lifecycle"] == "closed"),
+    (EventFilters(lifecycle="open"), lambda d: d["lifecycle"] == "open"),
+    (EventFilters(min_pct=1.5), lambda d: size(d) >= 1.5),
+    (EventFilters(min_pct=0.11), lambda d: size(d) >= 0.11),
+    (
+        EventFilters(symbol="ETH_USDT", lifecycle="open", min_pct=0.1),
+        lambda d: (
+            d["instrument"]["symbol"] == "ETH_USDT" and d["lifecycle"] == "open" and size(d) >= 0.1
+        ),
+    ),
+]
+LEGS = ("buy", "sell")
+
+
+def size(document: dict[str, Any]) -> float:
+    if "spread" in document:
+        return abs(document["spread"]["pct"])
+    if "differential" in document:
+        return abs(document["differential"]["pct_8h"])
+    return abs(document["pct"])
+
+
+@pytest.mark.parametrize("family", EventFamily)
+@pytest.mark.parametrize(("filters", "wanted"), FILTERS)
+def test_a_filter_gives_what_matches_and_all_of_it(
+    archive: EventArchive,
+    day: int,
+    family: EventFamily,
+    filters: EventFilters,
+    wanted: Callable[[dict[str, Any]], bool],
+) -> None:
+    window = (day * DAY_S, (day + 3) * DAY_S)
+    everything = documents(walk(archive, family, *window))
+    found = documents(walk(archive, family, *window, filters=filters, limit=17))
+    assert found == [document for document in everything if wanted(document)]
+    assert found or family is not EventFamily.SPREAD
+
+
+@pytest.mark.parametrize(
+    "event_type", ["spread.opened", "spread.updated", "spread.closed", "splash.pump"]
+)
+def test_the_filter_on_event_type_gives_that_type_alone(
+    archive: EventArchive, day: int, event_type: str
+) -> None:
+    window = (day * DAY_S, (day + 1) * DAY_S)
+    everything = documents(walk(archive, EventFamily.SPREAD, *window))
+    filters = EventFilters(event_type=event_type)
+    found = documents(walk(archive, EventFamily.SPREAD, *window, filters=filters))
+    assert found == [each for each in everything if each["event_type"] == event_type]
+    assert bool(found) == event_type.startswith("spread")
+
+
+def test_lost_closes_leave_the_opening_and_orphans_leave_the_close(
+    source: Simulated, archive: EventArchive, day: int
+) -> None:
+    window = (day * DAY_S, (day + 1) * DAY_S)
+    failing = EventArchive(source, ArchiveSettings(lost_close_share=0.2, orphan_close_share=0.3))
+    told, whole = (
+        Counter(
+            (each["event_id"], each["lifecycle"])
+            for each in documents(walk(one, EventFamily.SPREAD, *window))
+        )
+        for one in (failing, archive)
+    )
+    ids = {identity for identity, _ in whole}
+    both = [i for i in ids if (i, "open") in whole and (i, "closed") in whole]
+    lost = [i for i in both if (i, "closed") not in told]
+    orphaned = [i for i in both if (i, "open") not in told]
+    assert not set(lost) & set(orphaned)
+    assert all(told[i, "open"] == whole[i, "open"] for i in lost)
+    assert len(lost) / len(both) == pytest.approx(0.2, abs=0.06)
+    assert len(orphaned) / len(both) == pytest.approx(0.3, abs=0.06)
+
+
+@pytest.mark.parametrize("family", EventFamily)
+def test_counts_are_those_of_the_pages(
+    archive: EventArchive, day: int, family: EventFamily
+) -> None:
+    start, end = day * DAY_S + 7_000, (day + 1) * DAY_S + 50_000
+    found = documents(walk(archive, family, start, end))
+    assert archive.counts(family, start, end) == Counter(
+        document["instrument"]["symbol"] for document in found
+    )
+
+
+def test_what_is_open_is_what_the_log_opened_and_did_not_close(
+    archive: EventArchive, day: int
+) -> None:
+    """Over three days, longer than any spread event lasts."""
+    start = day * DAY_S
+    for ts in (start + 2 * DAY_S, start + 2 * DAY_S + 12_345, start + 3 * DAY_S):
+        newest_first = documents(walk(archive, EventFamily.SPREAD, start, ts))
+        standing: dict[str, int] = {}
+        for document in reversed(newest_first):
+            legs = [f"{document[leg]['exchange']}.{document[leg]['market']}" for leg in LEGS]
+            key = ":".join([document["instrument"]["symbol"], *legs])
+            if document["lifecycle"] == "open":
+                standing[key] = document["opened_at"]
+            else:
+                standing.pop(key, None)
+        assert standing
+        assert archive.open_at(EventFamily.SPREAD, ts) == standing
+
+
+def test_an_opening_and_a_close_are_known_from_the_next_second_on(
+    archive: EventArchive, lives_of: Callable[..., dict[int, list[Life]]], day: int
+) -> None:
+    begun = [each for each in lives_of(EventFamily.SPREAD)[day] if each.opened_at >= day * DAY_S]
+    for life in begun[:20]:
+        if life.closed_at is None:
+            continue
+        for ts, known in (
+            (life.opened_at, False),
+            (life.opened_at + 1, True),
+            (life.closed_at, True),
+            (life.closed_at + 1, False),
+        ):
+            found = archive.open_at(EventFamily.SPREAD, ts)
+            assert (found.get(life.key) == life.opened_at) == known
+
+
+def test_a_page_of_no_documents_is_refused(archive: EventArchive) -> None:
+    with pytest.raises(InputError, match=r"^limit: 0"):
+        archive.page(EventFamily.SPREAD, 0, 60, limit=0, visible_until=60)
+
+
+def test_before_the_first_moment_of_a_source_there_is_nothing(archive: EventArchive) -> None:
+    assert archive.page(EventFamily.FUNDING, 0, 7 * DAY_S, limit=9, visible_until=NEVER) == (
+        [],
+        None,
+    )
+    assert archive.open_at(EventFamily.SPREAD, 0) == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"lost_close_share": -0.1}, "shares"),
+        ({"lost_close_share": 0.6, "orphan_close_share": 0.6}, "shares"),
+        ({"burst": -1}, "burst"),
+    ],
+)
+def test_archive_settings_that_make_no_sense_are_refused(
+    options: dict[str, Any], name: str
+) -> None:
+    with pytest.raises(InputError, match=f"^{name}:"):
+        ArchiveSettings(**options)
+
+
+PROGRAM = """
+import hashlib, sys
+from toolkit.market import EventFamily
+from toolkit.service.archive import EventArchive
+from toolkit.service.simulated import Simulated
+archive = EventArchive(Simulated(7))
+for day in map(int, sys.argv[1:]):
+    for family in EventFamily:
+        window = (day * 86_400, (day + 1) * 86_400)
+        page, _ = archive.page(family, *window, limit=100_000, visible_until=window[1])
+        print(day, family, hashlib.sha256(b"\\n".join(page)).hexdigest())
+"""
+
+
+def test_a_window_has_the_same_bytes_in_every_process_whatever_was_asked_before(
+    archive: EventArchive, day: int
+) -> None:
+    days = [day, day + 3]
+    here = {
+        f"{number} {family} "
+        + hashlib.sha256(
+            b"\n".join(
+                walk(archive, family, number * DAY_S, (number + 1) * DAY_S, limit=100_000)[0]
+            )
+        ).hexdigest()
+        for number in days
+        for family in EventFamily
+    }
+    for order in (days, days[::-1]):
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", PROGRAM, *map(str, order)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert set(done.stdout.splitlines()) == here

@@ -1,0 +1,333 @@
+"""Events of the simulated market: lifecycles, days that join, and what was planted is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from toolkit.market import EventFamily, Leg, Market, Trajectory
+from toolkit.service.detectors import DEFAULT, Life, spread_lives
+from toolkit.service.event_documents import (
+    Document,
+    FundingDocument,
+    SplashDocument,
+    SpreadDocument,
+)
+from toolkit.service.series import series
+from toolkit.service.simulated import Simulated
+from toolkit.service.simulator import Truth
+from toolkit.service.simulator.pulses import Pulse
+
+DAY_S, MINUTE_S = 86_400, 60
+Lives = Callable[..., dict[int, list[Life]]]
+Stories = Callable[[EventFamily], dict[str, list[Document]]]
+
+
+@pytest.mark.parametrize("family", EventFamily)
+def test_a_story_opens_once_at_first_and_closes_once_at_last(
+    stories: Stories, lives_of: Lives, day: int, family: EventFamily
+) -> None:
+    opened_at = {
+        document.event_id: life.opened_at
+        for lives in lives_of(family, 3).values()
+        for life in lives
+        for document in life.documents
+    }
+    for identity, story in stories(family).items():
+        assert [d.ts_ms for d in story] == sorted({d.ts_ms for d in story})
+        assert "closed" not in [d.lifecycle for d in story[:-1]]
+        openings = [d for d in story if not d.event_type.endswith(("updated", "closed", "faded"))]
+        if opened_at[identity] < day * DAY_S:
+            assert openings == []
+        else:
+            assert openings == story[:1]
+            assert story[0].ts == opened_at[identity]
+
+
+@pytest.mark.parametrize("family", EventFamily)
+def test_the_documents_of_one_story_are_of_one_trajectory(
+    stories: Stories, family: EventFamily
+) -> None:
+    def legs(document: Document) -> tuple[object, ...]:
+        if isinstance(document, SplashDocument):
+            return document.exchange, document.market, document.kind, document.start_price
+        return tuple((leg.exchange, leg.market) for leg in (document.buy, document.sell))
+
+    told = stories(family)
+    assert any(len(story) > 1 for story in told.values())
+    for story in told.values():
+        assert len({(d.instrument, legs(d)) for d in story}) == 1
+
+
+@pytest.mark.parametrize("family", EventFamily)
+def test_no_trajectory_has_two_lives_at_a_time(lives_of: Lives, family: EventFamily) -> None:
+    for lives in lives_of(family, 3).values():
+        by_key: dict[str, list[Life]] = {}
+        for life in lives:
+            by_key.setdefault(life.key, []).append(life)
+        for found in by_key.values():
+            for one, following in pairwise(found):
+                assert one.closed_at is not None
+                assert one.closed_at <= following.opened_at
+
+
+@pytest.mark.parametrize("family", EventFamily)
+def test_what_one_day_leaves_open_the_next_day_begins_with(
+    lives_of: Lives, day: int, family: EventFamily
+) -> None:
+    days = lives_of(family, 3)
+    for number in (day, day + 1):
+        left = {(life.key, life.opened_at) for life in days[number] if life.closed_at is None}
+        midnight = (number + 1) * DAY_S
+        taken = {(e.key, e.opened_at) for e in days[number + 1] if e.opened_at < midnight}
+        assert left == taken
+        assert left or family is EventFamily.SPLASH
+
+
+def test_the_peak_of_a_spread_never_falls_and_bounds_it(stories: Stories) -> None:
+    for story in stories(EventFamily.SPREAD).values():
+        spreads = [d.spread for d in story if isinstance(d, SpreadDocument)]
+        assert len(spreads) == len(story)
+        peaks = [spread.peak_pct for spread in spreads]
+        assert peaks == sorted(peaks)
+        assert all(spread.pct <= spread.peak_pct for spread in spreads)
+
+
+def test_updates_tell_a_new_peak_and_keep_their_distance(stories: Stories) -> None:
+    rule = DEFAULT.spread
+    assert rule.step is not None
+    updates = 0
+    for story in stories(EventFamily.SPREAD).values():
+        for before, now in pairwise(story):
+            if now.event_type == "spread.updated":
+                assert isinstance(before, SpreadDocument)
+                assert isinstance(now, SpreadDocument)
+                assert now.spread.peak_pct >= before.spread.peak_pct + rule.step
+                assert now.ts >= before.ts + rule.every_s
+                updates += 1
+    assert updates > 100
+
+
+def test_a_spread_buys_the_cheaper_leg_and_shows_the_trajectorys_own_numbers(
+    source: Simulated, lives_of: Lives, day: int
+) -> None:
+    (lives,) = lives_of(EventFamily.SPREAD).values()
+    for life in lives[::40]:
+        rows = series(source, Trajectory.parse(life.key)).between(
+            (day - 1) * DAY_S, (day + 1) * DAY_S
+        )
+        for document in life.documents:
+            assert isinstance(document, SpreadDocument)
+            if document.close_reason == "leg_lost":
+                continue
+            (place,) = np.flatnonzero(rows.ts == document.ts - MINUTE_S)
+            shown = (document.buy.price, document.sell.price, document.spread.pct)
+            assert shown == tuple(float(column[place]) for column in rows.columns.values())
+            if document.lifecycle == "open" and document.event_type == "spread.opened":
+                assert document.buy.price < document.sell.price
+
+
+def test_spreads_of_three_days_are_those_of_a_machine_that_ran_for_five(
+    source: Simulated, lives_of: Lives, day: int, brute_force: Callable[..., list[tuple]]
+) -> None:
+    """The simulated days before are nothing that a day's detection looks at as a whole."""
+    start, end = day * DAY_S, (day + 3) * DAY_S
+    found: dict[str, dict[int, int | None]] = {}
+    for lives in lives_of(EventFamily.SPREAD, 3).values():
+        for life in lives:
+            found.setdefault(life.key, {})[life.opened_at] = life.closed_at
+    keys = sorted(found)[::60]
+    keys.append("BTC_USDT:BOREAS.spot:CORONA.futures")  # quiet minutes, outages
+    for key in keys:
+        trajectory = Trajectory.parse(key)
+        rows = series(source, trajectory).between(start - 2 * DAY_S, end - MINUTE_S)
+        wanted = brute_force(
+            (rows.ts + MINUTE_S).tolist(), rows.columns["spread_pct"].tolist(), DEFAULT.spread, end
+        )
+        assert found.get(key, {}) == {
+            life.opened_at: life.closed_at
+            for life in wanted
+            if life.closed_at is None or life.closed_at >= start
+        }
+
+
+def alone(truth: Truth, key: str, start: int, end: int) -> Iterator[Pulse]:
+    """The planted episodes of a spread with nothing else planted in the hour around them."""
+    trajectory = Trajectory.parse(key)
+    asked = (str(trajectory.symbol), trajectory.buy, trajectory.sell)
+    for pulse in truth.episodes(*asked, start, end):
+        around = (pulse.start - 3_600, pulse.end + 3_600)
+        others = [*truth.episodes(*asked, *around), *truth.leg_shocks(*asked, *around)]
+        if others == [pulse]:
+            yield pulse
+
+
+def test_planted_episodes_are_found_with_their_times_to_the_minute(
+    lives_of: Lives, day: int
+) -> None:
+    """Of a leg against the reference, whose noise is bounded by five standard deviations.
+
+    An episode crosses the threshold while it ramps; a document follows at the end of the minute.
+    """
+    truth, rule = Truth(7), DEFAULT.spread
+    lives = [each for found in lives_of(EventFamily.SPREAD, 3).values() for each in found]
+    matched = 0
+    for leg in ("BOREAS.futures", "CORONA.spot", "CORONA.futures", "DRACO.futures"):
+        for symbol in ("BTC_USDT", "ETH_USDT", "SOL_USDT", "XRP_USDT", "AVAX_USDT"):
+            key = f"{symbol}:AURORA.spot:{leg}"
+            law = truth.spread(symbol, Leg.parse("AURORA.spot"), Leg.parse(leg))
+            margin = abs(law.level_bps) + 5 * law.sd_bps
+            for pulse in alone(truth, key, day * DAY_S + 7_200, (day + 3) * DAY_S - 18_000):
+                surely = pulse.beyond(100 * rule.open + margin + 2)
+                maybe = pulse.beyond(100 * rule.open - margin - 2)
+                if surely is None or maybe is None or surely[1] - surely[0] < 2 * MINUTE_S:
+                    continue
+                ways = [key, f"{symbol}:{leg}:AURORA.spot"]
+                way = ways[0] if pulse.peak_bps > 0 else ways[1]
+                opened = {
+                    life.opened_at: life.closed_at
+                    for life in lives
+                    if life.key == way and maybe[0] <= life.opened_at <= surely[0] + MINUTE_S
+                }
+                ((opened_at, closed_at),) = opened.items()
+                assert closed_at is not None
+                assert closed_at <= max(pulse.end + 30 * MINUTE_S, opened_at + rule.max_age_s)
+                matched += 1
+    assert matched >= 10
+
+
+def test_planted_pumps_and_dumps_are_found_on_every_leg_that_takes_part(
+    source: Simulated, lives_of: Lives, day: int
+) -> None:
+    truth, matched = Truth(7), 0
+    lives = [each for found in lives_of(EventFamily.SPLASH, 3).values() for each in found]
+    for symbol, legs in source.listing.items():
+        for leg in legs:
+            if truth.listing(symbol, leg).stale_share:
+                continue
+            for shock in truth.shocks(symbol, leg, day * DAY_S, (day + 3) * DAY_S - 3_600):
+                pulse = shock.pulse
+                if abs(pulse.peak_bps) < 500 or pulse.start < day * DAY_S:
+                    continue
+                kind = "pump" if pulse.peak_bps > 0 else "dump"
+                found = [
+                    life
+                    for life in lives
+                    if life.key == f"{symbol}:{leg}:{kind}"
+                    and pulse.start < life.opened_at <= pulse.start + pulse.rise_s + 2 * MINUTE_S
+                ]
+                assert len(found) == 1, (symbol, leg, pulse)
+                matched += 1
+    assert matched >= 10
+
+
+def test_a_splash_moved_as_far_and_as_fast_as_it_says(source: Simulated, lives_of: Lives) -> None:
+    (lives,) = lives_of(EventFamily.SPLASH).values()
+    rule, window_s = DEFAULT.splash, DEFAULT.splash_window_s
+    for life in lives:
+        for document in life.documents:
+            assert isinstance(document, SplashDocument)
+            assert 0 < document.window_s <= window_s
+            leg = Leg(document.exchange, Market(document.market))
+            series_of_leg = source.bars(document.instrument.symbol, leg)
+            last_day = series_of_leg.between(
+                document.ts - DAY_S - MINUTE_S + 1, document.ts - MINUTE_S + 1
+            )
+            assert last_day.volume is not None
+            assert document.volume_24h == round(float(last_day.volume.sum()), 2)
+            if document.lifecycle == "closed":
+                continue
+            assert abs(document.pct) >= rule.open
+            assert (document.pct > 0) == (document.kind == "pump")
+            bars = series_of_leg.between(document.ts - window_s - MINUTE_S, document.ts)
+            assert document.pct == 100 * (bars.price[-1] / document.start_price - 1)
+            (began,) = np.flatnonzero(bars.ts + MINUTE_S == document.ts - document.window_s)
+            assert bars.price[began] == document.start_price
+            own = {"spot": document.spot_price, "futures": document.futures_price}
+            assert own.get(document.market, bars.price[-1]) == bars.price[-1]
+
+
+def test_spot_and_futures_prices_are_null_where_the_exchange_has_no_such_market(
+    source: Simulated, stories: Stories
+) -> None:
+    nulls = {Market.SPOT: 0, Market.FUTURES: 0}
+    for story in stories(EventFamily.SPLASH).values():
+        for document in story:
+            assert isinstance(document, SplashDocument)
+            listed = source.listing[document.instrument.symbol]
+            for market, price in (
+                (Market.SPOT, document.spot_price),
+                (Market.FUTURES, document.futures_price),
+            ):
+                if Leg(document.exchange, market) not in listed:
+                    assert price is None
+                    nulls[market] += 1
+    assert min(nulls.values()) > 0
+
+
+def test_planted_funding_dislocations_are_open_on_their_plateau(
+    source: Simulated, day: int, detect: dict[EventFamily, Callable[..., list[Life]]]
+) -> None:
+    """One of 40 bps is four thresholds high: against every leg without one, in its direction."""
+    truth, matched = Truth(7), 0
+    days = {n: detect[EventFamily.FUNDING](source, n) for n in range(day, day + 4)}
+    for symbol, legs in source.listing.items():
+        futures = [leg for leg in legs if leg.market is Market.FUTURES]
+        window = (day * DAY_S, (day + 4) * DAY_S)
+        planted = {leg: truth.dislocations(symbol, leg, *window) for leg in futures}
+        for leg, pulses in planted.items():
+            for pulse in pulses:
+                plateau = pulse.start + pulse.rise_s + 8 * 3_600
+                inside = window[0] <= plateau < min(window[1], plateau + pulse.hold_s)
+                if abs(pulse.peak_bps) < 40 or pulse.hold_s < 9 * 3_600 or not inside:
+                    continue
+                for other in futures:
+                    if other == leg or planted[other]:
+                        continue
+                    sides = (other, leg) if pulse.peak_bps > 0 else (leg, other)
+                    key = f"{symbol}:{sides[0]}:{sides[1]}"
+                    assert any(
+                        life.key == key
+                        and life.opened_at <= plateau
+                        and (life.closed_at is None or life.closed_at > plateau)
+                        for life in days[plateau // DAY_S]
+                    ), (key, pulse)
+                    matched += 1
+    assert matched >= 5
+
+
+def test_a_funding_document_shows_the_rates_in_force_and_their_differential(
+    source: Simulated, lives_of: Lives
+) -> None:
+    (lives,) = lives_of(EventFamily.FUNDING).values()
+    for life in lives:
+        for document in life.documents:
+            assert isinstance(document, FundingDocument)
+            per_8h = []
+            for leg in (document.buy, document.sell):
+                funding = source.funding(
+                    document.instrument.symbol, Leg(leg.exchange, Market(leg.market))
+                )
+                assert funding is not None
+                settled = funding.between(document.ts - DAY_S, document.ts + 1)
+                assert (leg.rate, leg.interval_hours) == (
+                    settled.rate[-1],
+                    settled.interval_hours[-1],
+                )
+                assert leg.next_funding_time == funding.next_after(document.ts)
+                assert leg.next_funding_time > document.ts
+                per_8h.append(leg.rate * 8 / leg.interval_hours)
+            pct_8h = document.differential.pct_8h
+            assert pct_8h == pytest.approx(100 * (per_8h[1] - per_8h[0]), abs=1e-12)
+            assert document.differential.apr_pct == pytest.approx(pct_8h * 3 * 365)
+            if document.event_type == "funding.opened":
+                assert pct_8h >= DEFAULT.funding.open
+            if document.event_type == "funding.closed":
+                assert pct_8h < DEFAULT.funding.close
+
+
+def test_detecting_a_day_twice_gives_equal_documents(source: Simulated, day: int) -> None:
+    assert spread_lives(source, day) == spread_lives(Simulated(7), day)

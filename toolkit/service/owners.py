@@ -1,0 +1,204 @@
+"""Owners and their keys: fixed ones, or those of a TOML file that is read anew when it changes.
+
+The file has one table an owner::
+
+    [owners.ann]
+    plan = "builder"           # free, builder or pro
+    keys = ["first", "second"] # any number; all spend one quota
+    revoked = ["lost"]         # refused, also where it still stands among the keys
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import re
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from toolkit.errors import InputError
+from toolkit.market import Plan
+
+__all__ = ["DEMO", "DEMO_OWNERS", "Owner", "Owners", "OwnersFile"]
+
+_log = logging.getLogger(__name__)
+
+_FIELDS = {"plan", "keys", "revoked"}
+_TABLES = "tables [owners.NAME] of plan, keys and revoked"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Someone with a plan and any number of keys; the keys stay out of the repr.
+
+    A key in ``revoked`` is refused, whoever lists it among the keys.
+
+    Examples
+    --------
+    >>> Owner("ann", Plan.PRO, ("s3cret",))
+    Owner(name='ann', plan=<Plan.PRO: 'pro'>)
+    """
+
+    name: str
+    plan: Plan
+    keys: tuple[str, ...] = field(repr=False)
+    revoked: tuple[str, ...] = field(default=(), repr=False)
+
+    def __post_init__(self) -> None:
+        if any(not key or key != key.strip() for key in (*self.keys, *self.revoked)):
+            raise InputError("keys", self.name, "keys that are not empty and have no outer blanks")
+
+
+DEMO_OWNERS: tuple[Owner, ...] = tuple(
+    Owner(f"demo-{plan}", plan, (f"demo-{plan}",)) for plan in Plan
+)
+"""One owner for each plan, whose key is its name: demo-free, demo-builder, demo-pro."""
+
+
+class Owners:
+    """Owners that stay as they are.
+
+    A key or a name of two owners is an `InputError` that names the owners, not the key.
+
+    Examples
+    --------
+    >>> Owners([Owner("ann", Plan.PRO, ("k",)), Owner("bob", Plan.FREE, ("k",))])
+    Traceback (most recent call last):
+    toolkit.errors.InputError: keys: 'ann, bob' is not allowed; allowed: keys of one owner each
+    """
+
+    def __init__(self, owners: Iterable[Owner]) -> None:
+        self._holders: dict[str, Owner] = {}
+        listed = tuple(owners)
+        names: set[str] = set()
+        for owner in listed:
+            if owner.name in names:
+                raise InputError("owners", owner.name, "owners of different names")
+            names.add(owner.name)
+            for key in owner.keys:
+                holder = self._holders.setdefault(key, owner)
+                if holder is not owner:
+                    both = f"{holder.name}, {owner.name}"
+                    raise InputError("keys", both, "keys of one owner each")
+        for owner in listed:
+            for key in owner.revoked:
+                self._holders.pop(key, None)
+
+    def owner_of(self, key: str) -> Owner | None:
+        """The owner of a key, None where nobody holds it.
+
+        Every key is compared, each in constant time, so that the time taken tells nothing.
+
+        Examples
+        --------
+        >>> DEMO.owner_of("demo-pro").plan.value
+        'pro'
+        >>> DEMO.owner_of("guess") is None
+        True
+        """
+        offered = key.encode()
+        found = None
+        for held, owner in self._holders.items():
+            if hmac.compare_digest(offered, held.encode()):
+                found = owner
+        return found
+
+
+DEMO = Owners(DEMO_OWNERS)
+"""The demo owners."""
+
+
+class OwnersFile:
+    r"""The owners of a TOML file as it is at each question: rotating and revoking hold at once.
+
+    The file's bytes are read every time, since its time stamps do not tell two quick changes
+    apart; they are understood anew where they differ. A file that cannot be read or understood
+    later on leaves the owners as they were, and is logged once, without its content.
+
+    Raises
+    ------
+    InputError
+        at the start: no such file, or not such a file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "owners.toml"
+    ...     _ = path.write_text('[owners.ann]\nplan = "pro"\nkeys = ["first", "second"]')
+    ...     owners = OwnersFile(path)
+    ...     before = owners.owner_of("second")
+    ...     _ = path.write_text('[owners.ann]\nplan = "pro"\nkeys = ["first"]')
+    ...     before, owners.owner_of("second")
+    (Owner(name='ann', plan=<Plan.PRO: 'pro'>), None)
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self._path = Path(path)
+        self._read: bytes | None = _bytes(self._path)
+        self._owners = _owners(self._path, self._read)
+
+    def __repr__(self) -> str:
+        return f"OwnersFile({str(self._path)!r})"
+
+    def owner_of(self, key: str) -> Owner | None:
+        """The owner of a key, None where nobody holds it.
+
+        Examples
+        --------
+        >>> OwnersFile("/no/such/file")
+        Traceback (most recent call last):
+        toolkit.errors.InputError: owners: '/no/such/file' is not allowed; allowed: a TOML file...
+        """
+        read: bytes | None = None
+        try:
+            read = _bytes(self._path)
+            if read != self._read:
+                self._owners = _owners(self._path, read)
+        except InputError as error:
+            if read != self._read:
+                _log.error("the owners stay as they were: %s", error)
+        self._read = read
+        return self._owners.owner_of(key)
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise _refusal(path, (error.strerror or type(error).__name__).lower()) from None
+
+
+def _owners(path: Path, read: bytes) -> Owners:
+    """What the file says; its errors name owners and places, and never show what is written."""
+    try:
+        document = tomllib.loads(read.decode())
+    except UnicodeDecodeError:
+        raise _refusal(path, "it is not UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        place = re.search(r"at line \d+, column \d+|at end of document", str(error))
+        raise _refusal(path, f"not TOML {place[0] if place else ''}".rstrip()) from None
+    tables = document.get("owners")
+    if document.keys() != {"owners"} or not isinstance(tables, dict) or not tables:
+        raise _refusal(path, f"it has to hold {_TABLES}, and nothing else")
+    return Owners([_owner(path, name, table) for name, table in tables.items()])
+
+
+def _owner(path: Path, name: str, table: object) -> Owner:
+    if not isinstance(table, dict) or not {"plan", "keys"} <= table.keys() <= _FIELDS:
+        raise _refusal(path, f"{name} has to hold plan, keys and at most revoked")
+    if table["plan"] not in list(Plan):
+        raise _refusal(path, f"{name}: plan has to be one of {', '.join(Plan)}")
+    texts = []
+    for field_name in ("keys", "revoked"):
+        given = table.get(field_name, [])
+        if not isinstance(given, list) or not all(isinstance(key, str) for key in given):
+            raise _refusal(path, f"{name}: {field_name} has to be a list of texts")
+        texts.append(tuple(given))
+    return Owner(name, Plan(table["plan"]), *texts)
+
+
+def _refusal(path: Path, advice: str) -> InputError:
+    return InputError("owners", str(path), f"a TOML file with {_TABLES}", advice=advice)

@@ -1,0 +1,69 @@
+"""How much each owner has asked: requests in windows of a minute."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from toolkit.service.problems import Problem
+
+__all__ = ["WINDOW_S", "Quotas"]
+
+WINDOW_S = 60
+"""The length of a window (s)."""
+
+
+@dataclass(slots=True)
+class _Window:
+    begun: float
+    spent: int
+
+
+class Quotas:
+    """Counts the requests of each owner, whichever key they came with.
+
+    A window begins with an owner's first request and ends 60 s later, by a monotonic clock (not the
+    service's, which may stand still). Requests beyond the quota are refused until then, and count
+    no more.
+
+    Examples
+    --------
+    >>> quotas = Quotas(ticks=lambda: 0.0)
+    >>> quotas.spend("ann", 1, policy="free")
+    >>> quotas.spend("ann", 1, policy="free")
+    Traceback (most recent call last):
+    toolkit.service.problems.Problem: 429: The quota of 1 requests a minute is spent; ...
+    """
+
+    def __init__(self, ticks: Callable[[], float] = time.monotonic) -> None:
+        self._ticks = ticks
+        self._windows: dict[str, _Window] = {}
+
+    def spend(self, owner: str, quota: int, *, policy: str) -> None:
+        """Count one request of an owner; a 429 `Problem` where the quota is spent.
+
+        ``policy`` is the name under which ``RateLimit-Policy`` states the quota.
+
+        Examples
+        --------
+        >>> Quotas().spend("ann", 60, policy="free")
+        """
+        now = self._ticks()
+        window = self._windows.get(owner)
+        if window is None or now - window.begun >= WINDOW_S:
+            window = self._windows[owner] = _Window(now, 0)
+        if window.spent >= quota:
+            wait_s = max(1, math.ceil(window.begun + WINDOW_S - now))
+            raise Problem(
+                429,
+                "quota_exhausted",
+                f"The quota of {quota} requests a minute is spent; ask again in {wait_s} s.",
+                headers={
+                    "Retry-After": f"{wait_s}",
+                    "RateLimit-Policy": f'"{policy}";q={quota};w={WINDOW_S}',
+                    "RateLimit": f'"{policy}";r=0;t={wait_s}',
+                },
+            )
+        window.spent += 1
