@@ -7,8 +7,13 @@ import time
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).parents[1]
+
+# How fast a machine is, is no property of the code.
+settings.register_profile("rail", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("rail")
 REAL_DATA = (ROOT / os.environ.get("RAIL_REAL_DATA", "../shared/data")).resolve()
 
 

@@ -102,9 +102,16 @@ def test_the_demo_prints_the_statistics_of_a_simulated_market(rail: Rail) -> Non
     assert shown.stdout.count("half-life, upper 95 %") == 1
 
 
+def test_the_symbols_are_listed_with_their_legs(rail: Rail, simulated_service: str) -> None:
+    shown = rail("symbols", "btc", base_url=simulated_service)
+
+    assert shown.stdout.splitlines()[0].startswith("1 symbols, 4 legs · SIMULATED market")
+    assert "AURORA.spot  BOREAS.spot  CORONA.futures  DEX-SOLARIS.dex" in shown.stdout
+
+
 @pytest.mark.parametrize(
     "command",
-    ["serve", "sync", "status", "stats", "stats spread", "app", "demo"],
+    ["serve", "symbols", "sync", "status", "stats", "stats spread", "app", "demo"],
 )
 def test_every_command_has_help_with_an_example(rail: Rail, command: str) -> None:
     shown = rail(*command.split(), "--help")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from toolkit.cli import dashboard, demo, serve, stats, status, sync
+from toolkit.cli import dashboard, demo, serve, stats, status, symbols, sync
 
 __all__ = ["app"]
 
@@ -39,6 +39,7 @@ def _root(
 
 
 app.command("serve")(serve.serve_command)
+app.command("symbols")(symbols.symbols_command)
 app.command("sync")(sync.sync_command)
 app.command("status")(status.status_command)
 app.add_typer(stats.app, name="stats")

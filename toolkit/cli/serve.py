@@ -26,6 +26,12 @@ def serve_command(
     interval: Annotated[
         int | None, typer.Option("--interval", help="Serve only bars of this many seconds.")
     ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Serve the endless SIMULATED market of this seed.")
+    ] = None,
+    owners: Annotated[
+        Path | None, typer.Option("--owners", help="A TOML file of owners, plans and keys.")
+    ] = None,
     now: Annotated[
         str | None, typer.Option("--now", help="Let the service's clock stand at this time, UTC.")
     ] = None,
@@ -37,10 +43,11 @@ def serve_command(
     ] = 8700,
     host: Annotated[str, typer.Option("--host", help="The address to listen at.")] = "127.0.0.1",
 ) -> None:
-    """Run the local service until Ctrl-C; without --replay over a small SIMULATED market.
+    """Run the local service until Ctrl-C: a replay, a seed's SIMULATED market, or a small one.
 
-    Its demo keys are demo-free, demo-builder and demo-pro. A simulated market's clock stands at
-    its end unless --now says otherwise; a replay's is the wall clock.
+    Its demo keys are demo-free, demo-builder and demo-pro. The small market's clock stands at its
+    end unless --now says otherwise; every other clock is the wall clock. A replay serves all it
+    has unless --retention limits it; a simulated market reaches as far back as the key's plan.
 
     Example: rail serve --replay data --dataset iaqf_dhruvk1432 --now 2023-03-22
     """
@@ -48,6 +55,8 @@ def serve_command(
         replay=replay,
         datasets=dataset or (),
         interval_s=interval,
+        seed=seed,
+        owners=owners,
         now=None if now is None else parse_ts(now, parameter="--now"),
         retention_s=None if retention is None else retention * 86_400,
         host=host,
@@ -62,4 +71,4 @@ def _announce(serving: Serving) -> None:
     console.print(
         f"{serving.source.label}: {serving.symbols} symbols, {serving.legs} legs; {clock}"
     )
-    console.print(f"listening at {serving.base_url}; keys: demo-free, demo-builder, demo-pro")
+    console.print(f"listening at {serving.base_url}; keys: {serving.keys}")

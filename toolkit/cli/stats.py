@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import polars as pl
 import typer
 
+from toolkit.cli.figures import Figure, print_figures
 from toolkit.cli.options import End, Start, StorePath, window
 from toolkit.cli.show import console, duration, plain_table
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
+from toolkit.statistics import events as event_statistics
+from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics import spread as spread_statistics
-from toolkit.statistics.contract import Reason
 from toolkit.store import Store
 from toolkit.workspace import Settings
 
-__all__ = ["app", "print_spreads", "spread_command"]
+__all__ = ["app", "events_command", "funding_command", "print_spreads", "spread_command"]
 
 app = typer.Typer(help="Statistics of what the store holds.", no_args_is_help=True)
 
-_LABEL_WIDTH, _COLUMN_WIDTH = 36, 22
-"""Characters a label and a number take, which decides how many spreads stand side by side."""
-
-_ROWS: tuple[tuple[str, str, str], ...] = (
+_SPREAD: tuple[Figure, ...] = (
     ("rows with both prices", "n", "count"),
     ("covered", "coverage", "share"),
     ("step", "step_s", "s"),
@@ -49,22 +48,36 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
 )
 
 
+_FUNDING: tuple[Figure, ...] = (
+    ("settlements", "n", "count"),
+    ("of the leg bought", "n_buy", "count"),
+    ("of the leg sold", "n_sell", "count"),
+    ("missed between others", "n_missed", "count"),
+    ("changes of interval", "n_changed", "count"),
+    ("covered", "coverage", "share"),
+    ("received on the leg bought", "buy_carry_bps", "bps"),
+    ("received on the leg sold", "sell_carry_bps", "bps"),
+    ("carry, received on both", "carry_bps", "bps"),
+    ("simple APR of one leg's notional", "funding_apr_pct", "%"),
+)
+
+
 @app.callback()
 def _root() -> None:
     """Statistics of what the store holds."""
 
 
+_AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a row, with every column.")]
+_Keys = Annotated[list[str] | None, typer.Argument(help="Keys SYMBOL:BUY.market:SELL.market.")]
+
+
 @app.command("spread")
 def spread_command(
-    trajectories: Annotated[
-        list[str] | None, typer.Argument(help="Keys SYMBOL:BUY.market:SELL.market.")
-    ] = None,
+    trajectories: _Keys = None,
     start: Start = None,
     end: End = None,
     store: StorePath = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object a trajectory, every column of it.")
-    ] = False,
+    as_json: _AsJson = False,
 ) -> None:
     """Print the statistics of spreads in the store: level, dispersion, tails, half-life.
 
@@ -74,81 +87,143 @@ def spread_command(
     Example: rail stats spread BTC_USD:COINBASE.spot:KRAKEN.spot --start 2023-03-01 --end 2023-03-22
     """
     held = Store(Settings.read(base_url="http://127.0.0.1", store=store).store)
-    catalogue = held.catalogue().filter(family=Family.SPREAD.value).filter(pl.col("rows") > 0)
+    wanted, asked = _wanted(held, Family.SPREAD, trajectories, start, end)
+    if as_json:
+        _print_json(held, _summary(held, wanted, asked))
+    else:
+        print_spreads(held, wanted, *asked)
+
+
+@app.command("funding")
+def funding_command(
+    trajectories: _Keys = None,
+    start: Start = None,
+    end: End = None,
+    store: StorePath = None,
+    as_json: _AsJson = False,
+) -> None:
+    """Print the carry of funding trajectories in the store, summed settlement by settlement.
+
+    Positive: long the buy leg and short the sell leg received it. A settlement at the start of the
+    window is not received, one at its end is.
+
+    Example: rail stats funding BTC_USDT:BINANCE.futures:DYDX.futures --start 2022-01-01
+    """
+    held = Store(Settings.read(base_url="http://127.0.0.1", store=store).store)
+    wanted, asked = _wanted(held, Family.FUNDING, trajectories, start, end)
+    found = _summary(held, wanted, asked)
+    if as_json:
+        _print_json(held, found)
+        return
+    console.print(f"Funding received over {asked} · {held.source.label}")
+    print_figures(found.to_dicts(), _FUNDING)
+
+
+@app.command("events")
+def events_command(
+    start: Start = None, end: End = None, store: StorePath = None, as_json: _AsJson = False
+) -> None:
+    """Print how the events in the store went: how many opened and closed, and how long they took.
+
+    Durations are of those seen from opening to close; one still open, or one whose close was lost,
+    is counted apart and not among them. Without a window it takes all that is held.
+
+    Example: rail stats events --start 2026-11-01 --end 2026-11-08
+    """
+    held = Store(Settings.read(base_url="http://127.0.0.1", store=store).store)
+    ledger = held.event_ledger()
+    stretches = [stretch for known in ledger.values() for stretch in known.answered]
+    if not stretches:
+        raise EmptyWindowError(
+            f"{held.path} holds no event log yet; `rail sync --events` loads one"
+        )
+    everything = Interval(min(s.start for s in stretches), max(s.end for s in stretches))
+    asked = window(start, end, default=everything)
+    lives = pl.concat(
+        event_statistics.lifecycles(
+            held.events(family, *asked),
+            *asked,
+            now=known.edge.served_at,
+            delay_s=known.edge.delay_s,
+        )
+        for family, known in ledger.items()
+    )
+    found = _event_counts(lives)
+    if as_json:
+        _print_json(held, found)
+        return
+    console.print(f"Events over {asked} · {held.source.label}")
+    table = plain_table(
+        "", "events", "closed", "open", "close lost", "opened before", "median life"
+    )
+    for row in found.iter_rows(named=True):
+        counts = (f"{row[name]:,}" for name in ("n", "closed", "open", "reopened", "orphans"))
+        table.add_row(row["family"], *counts, duration(row["median_duration_s"]))
+    console.print(table)
+
+
+def _event_counts(lives: pl.DataFrame) -> pl.DataFrame:
+    """Events by family and how they ended, and the median of the durations seen whole."""
+    kinds = {kind: pl.col("kind").eq(kind).sum() for kind in ("closed", "open", "reopened")}
+    return lives.group_by("family", maintain_order=True).agg(
+        n=pl.len(),
+        **kinds,
+        orphans=pl.col("kind").str.starts_with("orphan").sum(),
+        median_duration_s=pl.col("duration_s").filter(pl.col("observed") == 1).median(),
+    )
+
+
+def _wanted(
+    store: Store, family: Family, keys: list[str] | None, start: str | None, end: str | None
+) -> tuple[list[Trajectory], Interval]:
+    """The trajectories asked for, or all of the family, and the window, or all that is held."""
+    catalogue = store.catalogue().filter(pl.col("rows") > 0, family=family.value)
     known = {row["trajectory"]: row for row in catalogue.iter_rows(named=True)}
-    wanted = _wanted(held, trajectories, known)
+    if not keys and not known:
+        raise EmptyWindowError(f"{store.path} holds no {family} yet; `rail sync` loads some")
+    wanted = [Trajectory.parse(key, _two_legs(key, family)) for key in keys or known]
+    for trajectory in wanted:
+        if trajectory.key not in known:
+            held = ", ".join(list(known)[:5]) or "none"
+            asks = f"rail sync {'--funding ' if family is Family.FUNDING else ''}{trajectory.key}"
+            raise EmptyWindowError(
+                f"{store.path} holds no {family} rows of {trajectory.key}; held: {held}; "
+                f"`{asks}` asks for it"
+            )
     rows = [known[t.key] for t in wanted]
     all_held = Interval(
         min(row["first_ts"] for row in rows),
         max(row["last_ts"] + (row["step_s"] or 1) for row in rows),
     )
-    asked = window(start, end, default=all_held)
-    if as_json:
-        for row in _summary(held, wanted, asked).iter_rows(named=True):
-            typer.echo(json.dumps({"source": held.source.label, **row}))
-    else:
-        print_spreads(held, wanted, *asked)
+    return wanted, window(start, end, default=all_held)
 
 
-def _wanted(store: Store, keys: list[str] | None, known: dict[str, Any]) -> list[Trajectory]:
-    if not keys and not known:
-        raise EmptyWindowError(f"{store.path} holds no spread yet; `rail sync` loads some")
-    wanted = [Trajectory.parse(key) for key in keys or known]
-    for trajectory in wanted:
-        if trajectory.family is not Family.SPREAD:
-            raise InputError(
-                "trajectory", trajectory.key, "a spread: SYMBOL:BUY.market:SELL.market"
-            )
-        if trajectory.key not in known:
-            held = ", ".join(list(known)[:5]) or "none"
-            raise EmptyWindowError(
-                f"{store.path} holds no row of {trajectory.key}; spreads held: {held}; "
-                f"`rail sync {trajectory.key}` asks for it"
-            )
-    return wanted
+def _two_legs(key: str, family: Family) -> Family:
+    if key.count(":") != 2:
+        raise InputError("trajectory", key, "two legs: SYMBOL:BUY.market:SELL.market")
+    return family
 
 
 def _summary(store: Store, trajectories: Sequence[Trajectory], asked: Interval) -> pl.DataFrame:
-    frame = pl.concat([store.series(t, *asked) for t in trajectories])
+    """One row a trajectory; the settlement at the very end of a funding window belongs to it."""
+    funding = trajectories[0].family is Family.FUNDING
+    reach = Interval(asked.start, asked.end + 1) if funding else asked
+    frame = pl.concat([store.series(t, *reach) for t in trajectories])
     if frame.is_empty():
         names = ", ".join(t.key for t in trajectories)
         raise EmptyWindowError(f"{store.path} holds nothing in {asked} of {names}")
-    return spread_statistics.summary(frame, *asked)
+    measure = funding_statistics.summary if funding else spread_statistics.summary
+    return measure(frame, *asked)
+
+
+def _print_json(store: Store, rows: pl.DataFrame) -> None:
+    for row in rows.iter_rows(named=True):
+        typer.echo(json.dumps({"source": store.source.label, **row}))
 
 
 def print_spreads(store: Store, trajectories: Sequence[Trajectory], start: int, end: int) -> None:
     """Print a table with a column for each trajectory, and where its numbers are from."""
     asked = Interval(start, end)
     found = {row["trajectory"]: row for row in _summary(store, trajectories, asked).to_dicts()}
-    shown = [found[t.key] for t in trajectories if t.key in found]
     console.print(f"Spread 1e4 ln(sell / buy) over {asked} · {store.source.label}")
-    fitting = max(1, (console.width - _LABEL_WIDTH) // _COLUMN_WIDTH)
-    for first in range(0, len(shown), fitting):
-        part = shown[first : first + fitting]
-        table = plain_table("", *(_heading(row) for row in part))
-        for label, column, unit in _ROWS:
-            suffix = " [dim]bps[/dim]" if unit == "bps" else ""
-            table.add_row(label + suffix, *(_cell(row, column, unit) for row in part))
-        console.print(table)
-
-
-def _heading(row: dict[str, Any]) -> str:
-    symbol, buy, sell = row["trajectory"].split(":")
-    return f"{symbol}\nbuy {buy}\nsell {sell}"
-
-
-def _cell(row: dict[str, Any], column: str, unit: str) -> str:
-    """A number with its unit, or why there is none."""
-    value = row[column]
-    if value is None:
-        names = list(row)
-        reasons = (n for n in names[names.index(column) :] if n.endswith("_reason"))
-        reason = row[next(reasons)]
-        return f"– ({Reason(reason).words})" if reason else "–"
-    return {
-        "count": lambda: f"{value:,}",
-        "share": lambda: f"{value:.2%}",
-        "s": lambda: duration(value),
-        "bps": lambda: f"{value:,.2f}",
-        "plain": lambda: f"{value:.4f}",
-    }[unit]()
+    print_figures([found[t.key] for t in trajectories if t.key in found], _SPREAD)

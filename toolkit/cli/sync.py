@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
@@ -12,9 +13,14 @@ from toolkit.client import Client
 from toolkit.errors import InputError, WireError
 from toolkit.intervals import Interval, total_s
 from toolkit.loader import LoadResult
-from toolkit.market import Trajectory
+from toolkit.market import EventFamily, Family, Trajectory
 from toolkit.store import Store
-from toolkit.wire.listing import Listing, price_trajectories, spread_trajectories
+from toolkit.wire.listing import (
+    Listing,
+    funding_trajectories,
+    price_trajectories,
+    spread_trajectories,
+)
 from toolkit.workspace import Settings, Workspace
 
 __all__ = ["sync_command"]
@@ -37,6 +43,17 @@ def sync_command(
             help="Every pair of legs of one symbol, once, the alphabetically first leg bought.",
         ),
     ] = False,
+    funding: Annotated[
+        list[str] | None,
+        typer.Option("--funding", help="The funding trajectory of this SYMBOL:BUY:SELL key."),
+    ] = None,
+    all_funding: Annotated[
+        bool, typer.Option("--all-funding", help="Funding of every pair of futures legs.")
+    ] = False,
+    events: Annotated[
+        list[EventFamily] | None,
+        typer.Option("--events", help="This event log; may be repeated."),
+    ] = None,
     symbol: Annotated[
         list[str] | None, typer.Option("--symbol", help="With --all-…: only this symbol.")
     ] = None,
@@ -48,7 +65,7 @@ def sync_command(
         int, typer.Option("--workers", min=1, max=64, help="Pages fetched at a time.")
     ] = 4,
 ) -> None:
-    """Bring a window of trajectories into the store: what is missing, all of it, once.
+    """Bring a window of trajectories or event logs into the store: what it lacks, all of it, once.
 
     The window runs from --start to just before --end; by default it is the last 7 days of the
     service's clock. The key is read from RAIL_API_KEY. A sync that was stopped goes on where it
@@ -58,39 +75,43 @@ def sync_command(
     """
     settings = Settings.read(base_url=base_url, store=store)
     with Workspace(Client(settings.base_url, settings.api_key), Store(settings.store)) as workspace:
-        wanted = _wanted(workspace.client, trajectories, all_prices, all_spreads, symbol)
+        lists = {
+            price_trajectories: all_prices,
+            spread_trajectories: all_spreads,
+            funding_trajectories: all_funding,
+        }
+        wanted = [Trajectory.parse(key) for key in trajectories or []]
+        wanted += [Trajectory.parse(key, Family.FUNDING) for key in funding or []]
+        wanted += _listed(workspace.client, [of for of, on in lists.items() if on], symbol)
+        if not wanted and not events:
+            raise InputError("trajectories", None, "one key or more, or --all-…, or --events")
         now = workspace.client.served_at
         asked = window(start, end, default=Interval(now - _DEFAULT_DAYS * 86_400, now))
-        with load_progress(f"{len(wanted)} trajectories") as show:
-            result = workspace.sync(wanted, *asked, workers=workers, on_progress=show)
-    console.print(str(result))
-    _explain(result)
+        if wanted:
+            with load_progress(f"{len(wanted)} trajectories") as show:
+                _tell(workspace.sync(wanted, *asked, workers=workers, on_progress=show))
+        if events:
+            with load_progress(f"{len(events)} event logs") as show:
+                _tell(workspace.sync_events(events, *asked, workers=workers, on_progress=show))
 
 
-def _wanted(
+def _listed(
     client: Client,
-    keys: list[str] | None,
-    all_prices: bool,
-    all_spreads: bool,
-    symbols: list[str] | None,
+    lists: Sequence[Callable[[Listing], list[Trajectory]]],
+    symbols: Sequence[str] | None,
 ) -> list[Trajectory]:
-    wanted = [Trajectory.parse(key) for key in keys or []]
-    if all_prices or all_spreads:
-        listing = _whole_listing(client)
-        listed = price_trajectories(listing) if all_prices else []
-        listed += spread_trajectories(listing) if all_spreads else []
-        wanted += [t for t in listed if not symbols or str(t.symbol) in symbols]
-    elif symbols:
-        raise InputError("--symbol", ", ".join(symbols), "a filter of --all-prices, --all-spreads")
-    else:
-        client.profile  # noqa: B018 - the service's clock is known after its first answer
-    if not wanted:
-        raise InputError(
-            "trajectories",
-            " ".join(symbols or []) or None,
-            "one key or more, or --all-prices, or --all-spreads",
-        )
-    return wanted
+    """What the ``--all-…`` options name, less what ``--symbol`` leaves out."""
+    if not lists:
+        if symbols:
+            raise InputError("--symbol", ", ".join(symbols), "a filter of --all-…")
+        return []
+    listing = _whole_listing(client)
+    listed = [trajectory for of in lists for trajectory in of(listing)]
+    found = [t for t in listed if not symbols or str(t.symbol) in symbols]
+    if not found:
+        known = ", ".join(sorted(map(str, listing.legs))[:12])
+        raise InputError("--symbol", ", ".join(symbols or []), f"symbols listed, e.g. {known}")
+    return found
 
 
 def _whole_listing(client: Client) -> Listing:
@@ -103,12 +124,13 @@ def _whole_listing(client: Client) -> Listing:
     return listing
 
 
-def _explain(result: LoadResult) -> None:
-    """Say what a total does not: who stayed silent, what is out of reach, what was odd."""
-    for trajectory in result.silent:
-        errors.print(f"nothing in {result.window} for {trajectory.key}")
-    for trajectory, stretches in result.unrecoverable.items():
+def _tell(result: LoadResult) -> None:
+    """The total, and what it does not say: who stayed silent, what is out of reach or odd."""
+    console.print(str(result))
+    for asked in result.silent:
+        errors.print(f"nothing in {result.window} for {asked}")
+    for asked, stretches in result.unrecoverable.items():
         gone = duration(total_s(stretches))
-        errors.print(f"{trajectory.key}: {gone} lie beyond the plan's depth and are not held")
+        errors.print(f"{asked}: {gone} lie beyond the plan's depth and are not held")
     for finding, times in result.findings:
         errors.print(f"finding: {finding.kind} at {finding.where} ({times}x): {finding.says}")

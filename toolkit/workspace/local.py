@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit import market
+from toolkit.errors import InputError
 from toolkit.intervals import Interval
-from toolkit.market import Source, Trajectory
+from toolkit.market import Trajectory
 
 if TYPE_CHECKING:
-    from toolkit.service import Config
+    from toolkit.service import Config, Source
 
 __all__ = [
     "Serving",
@@ -26,15 +28,19 @@ __all__ = [
 ]
 
 
+_EVERYTHING_S = 100 * 366 * 86_400  # recorded data is as old as it is: no plan's depth cuts it
+
+
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """A local service that answers: where, on what, and at which time its clock stands."""
+    """A local service that answers: where, on what, to which keys, and where its clock stands."""
 
     base_url: str
-    source: Source
+    source: market.Source
     symbols: int
     legs: int
     clock_at: int | None
+    keys: str
 
 
 def serve_local(
@@ -42,35 +48,54 @@ def serve_local(
     replay: Path | None = None,
     datasets: Sequence[str] = (),
     interval_s: int | None = None,
+    seed: int | None = None,
     now: int | None = None,
     retention_s: int | None = None,
+    owners: Path | None = None,
     host: str = "127.0.0.1",
     port: int = 0,
     ready: Callable[[Serving], object],
 ) -> None:
     """Serve until SIGINT or SIGTERM; ``ready`` is called once connections are accepted.
 
-    With ``replay`` the bars of that Parquet file (or of ``prices.parquet`` in that folder), else
-    the miniature SIMULATED market. ``now`` (s) makes the service's clock stand still; a simulated
-    market's stands at its end anyway. Raises `InputError` for what cannot be served.
+    With ``replay`` what that Parquet file (or ``prices.parquet`` and ``funding.parquet`` in that
+    folder) holds, all of it unless ``retention_s`` limits it; with ``seed`` the endless SIMULATED
+    market of that seed; with neither the miniature SIMULATED market, whose clock stands at its
+    end. ``now`` (s) makes the service's clock stand still. ``owners`` is a TOML file of owners,
+    plans and keys, in place of the demo ones. Raises `InputError` for what cannot be served.
     """
-    from toolkit.service import Clock, Config, Replay, miniature, serve  # noqa: PLC0415 - see above
+    from toolkit.service import Clock, Config, Replay, Simulated, miniature, serve  # noqa: PLC0415 - see above
 
-    if replay is None:
+    if replay is not None and seed is not None:
+        raise InputError("seed", seed, "none beside a replay")
+    source: Source
+    if replay is not None:
+        source = Replay.read(replay, datasets=datasets, interval_s=interval_s)
+        retention_s = retention_s or _EVERYTHING_S
+    elif seed is not None:
+        source = Simulated(seed)
+    else:
         source = miniature.source()
         now = miniature.END if now is None else now
-    else:
-        source = Replay.read(replay, datasets=datasets, interval_s=interval_s)
-    clock = Clock(fixed_at=now)
-    config = Config(source, host=host, port=port, clock=clock, retention_s=retention_s)
+    config = Config(
+        source,
+        host=host,
+        port=port,
+        clock=Clock(fixed_at=now),
+        retention_s=retention_s,
+        owners_file=owners,
+    )
     serve(config, ready=lambda base_url: ready(_serving(base_url, config)))
 
 
 def _serving(base_url: str, config: Config) -> Serving:
     source = config.source
     legs = sum(map(len, source.listing.values()))
-    named = Source(source.kind, source.id)
-    return Serving(base_url, named, len(source.listing), legs, config.clock.fixed_at)
+    named = market.Source(source.kind, source.id)
+    keys = ", ".join(key for owner in config.owners for key in owner.keys)
+    if config.owners_file:
+        keys = f"those of {config.owners_file}"
+    return Serving(base_url, named, len(source.listing), legs, config.clock.fixed_at, keys)
 
 
 @contextlib.contextmanager

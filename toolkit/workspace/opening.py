@@ -13,10 +13,10 @@ from typing import Self
 import polars as pl
 
 from toolkit.client import Client
-from toolkit.errors import EmptyWindowError
+from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval
-from toolkit.loader import LoadResult, Progress, sync
-from toolkit.market import Trajectory, format_ts, parse_ts
+from toolkit.loader import LoadResult, Progress, sync, sync_events
+from toolkit.market import EventFamily, Trajectory, format_ts, parse_ts
 from toolkit.statistics import spread as spread_statistics
 from toolkit.store import Store
 from toolkit.workspace.local import simulated_service
@@ -93,6 +93,27 @@ class Workspace:
             )
         return result
 
+    def sync_events(
+        self,
+        families: Iterable[EventFamily | str],
+        start: When,
+        end: When,
+        *,
+        workers: int = 4,
+        on_progress: Callable[[Progress], object] | None = None,
+    ) -> LoadResult:
+        """Bring every document of the event logs into the store, once; see `sync_events` there."""
+        wanted = [_event_family(family) for family in families]
+        window = parse_ts(start, parameter="start"), parse_ts(end, parameter="end")
+        return sync_events(
+            self.client, self.store, wanted, *window, workers=workers, on_progress=on_progress
+        )
+
+    def events(self, family: EventFamily | str, start: When, end: When) -> pl.DataFrame:
+        """A log's documents with ``start <= ts < end`` from the store; see `Store.events`."""
+        window = parse_ts(start, parameter="start"), parse_ts(end, parameter="end")
+        return self.store.events(_event_family(family), *window)
+
     def spread(
         self, trajectory: Trajectory | str, start: When | None = None, end: When | None = None
     ) -> pl.DataFrame:
@@ -129,3 +150,9 @@ def open_workspace(
     settings = Settings.read(base_url=base_url, store=store)
     client = Client(settings.base_url, LOCAL_KEY)
     return Workspace(client, Store(settings.store), closing=closing)
+
+
+def _event_family(family: EventFamily | str) -> EventFamily:
+    if family not in list(EventFamily):
+        raise InputError("event family", family, ", ".join(EventFamily))
+    return EventFamily(family)

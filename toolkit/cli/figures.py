@@ -1,0 +1,52 @@
+"""A table with a column for each trajectory: labels, numbers with units, reasons for nulls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from toolkit.cli.show import console, duration, plain_table
+from toolkit.statistics.contract import Reason
+
+__all__ = ["Figure", "print_figures"]
+
+_LABEL_WIDTH, _COLUMN_WIDTH = 36, 22
+"""Characters a label and a number take, which decides how many columns stand side by side."""
+
+Figure = tuple[str, str, str]
+"""A line of the table: its label, the result's column, and the unit it is shown in."""
+
+
+def print_figures(rows: Sequence[dict[str, Any]], figures: Sequence[Figure]) -> None:
+    """Print one column a row, as many side by side as the terminal is wide."""
+    fitting = max(1, (console.width - _LABEL_WIDTH) // _COLUMN_WIDTH)
+    for first in range(0, len(rows), fitting):
+        part = rows[first : first + fitting]
+        table = plain_table("", *(_heading(row) for row in part))
+        for label, column, unit in figures:
+            suffix = f" [dim]{unit}[/dim]" if unit in ("bps", "%") else ""
+            table.add_row(label + suffix, *(_cell(row, column, unit) for row in part))
+        console.print(table)
+
+
+def _heading(row: dict[str, Any]) -> str:
+    symbol, buy, sell = row["trajectory"].split(":")
+    return f"{symbol}\nbuy {buy}\nsell {sell}"
+
+
+def _cell(row: dict[str, Any], column: str, unit: str) -> str:
+    """A number with its unit, or why there is none."""
+    value = row[column]
+    if value is None:
+        names = list(row)
+        reasons = (n for n in names[names.index(column) :] if n.endswith("_reason"))
+        reason = row[next(reasons)]
+        return f"– ({Reason(reason).words})" if reason else "–"
+    return {
+        "count": lambda: f"{value:,}",
+        "share": lambda: f"{value:.2%}",
+        "s": lambda: duration(value),
+        "bps": lambda: f"{value:,.2f}",
+        "%": lambda: f"{value:,.2f}",
+        "plain": lambda: f"{value:.4f}",
+    }[unit]()
