@@ -12,7 +12,7 @@ from toolkit.cli.show import console, duration, errors, load_progress
 from toolkit.client import Client
 from toolkit.errors import InputError, WireError
 from toolkit.intervals import Interval, total_s
-from toolkit.loader import LoadResult
+from toolkit.loader import LoadResult, take_snapshots
 from toolkit.market import EventFamily, Family, Trajectory
 from toolkit.store import Store
 from toolkit.wire.listing import (
@@ -54,6 +54,10 @@ def sync_command(
         list[EventFamily] | None,
         typer.Option("--events", help="This event log; may be repeated."),
     ] = None,
+    snapshot: Annotated[
+        list[str] | None,
+        typer.Option("--snapshot", help="symbols, activity, spread or funding, as they stand."),
+    ] = None,
     symbol: Annotated[
         list[str] | None, typer.Option("--symbol", help="With --all-…: only this symbol.")
     ] = None,
@@ -83,8 +87,10 @@ def sync_command(
         wanted = [Trajectory.parse(key) for key in trajectories or []]
         wanted += [Trajectory.parse(key, Family.FUNDING) for key in funding or []]
         wanted += _listed(workspace.client, [of for of, on in lists.items() if on], symbol)
-        if not wanted and not events:
-            raise InputError("trajectories", None, "one key or more, or --all-…, or --events")
+        if not (wanted or events or snapshot):
+            raise InputError(
+                "trajectories", None, "one key or more, or --all-…, --events or --snapshot"
+            )
         now = workspace.client.served_at
         asked = window(start, end, default=Interval(now - _DEFAULT_DAYS * 86_400, now))
         if wanted:
@@ -93,6 +99,10 @@ def sync_command(
         if events:
             with load_progress(f"{len(events)} event logs") as show:
                 _tell(workspace.sync_events(events, *asked, workers=workers, on_progress=show))
+        if snapshot:
+            lengths = take_snapshots(workspace.client, workspace.store, snapshot)
+            told = ", ".join(f"{kind} ({length:,} bytes)" for kind, length in lengths.items())
+            console.print(f"kept as it stands: {told}")
 
 
 def _listed(

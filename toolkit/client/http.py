@@ -31,6 +31,7 @@ from toolkit.wire.exchange import (
     Wait,
     base_address,
     http_date_ts,
+    whole_document,
     with_retries,
 )
 from toolkit.wire.listing import Listing, list_symbols
@@ -150,6 +151,18 @@ class Client:
     def event_pages(self, family: EventFamily, window: Interval) -> Iterator[EventPage]:
         """The pages of one window of an event log, newest first; see `toolkit.wire.events`."""
         return self._drive(event_pages(self.profile.events[family], window, self.retries))
+
+    def snapshot(self, kind: str) -> bytes:
+        """The whole answer of a snapshot route, by its kind: symbols, activity, spread or funding.
+
+        Raises `InputError` for another kind, `WireError` where the answer is not JSON.
+        """
+        paths = self.profile.snapshots
+        if kind not in paths:
+            raise InputError("snapshot", kind, ", ".join(paths))
+        limit = {"limit": self.profile.symbols_limit} if kind == "symbols" else {}
+        answer = self._finish(with_retries(Request.get(paths[kind], limit), self.retries))
+        return whole_document(answer)
 
     def history(self, trajectory: Trajectory, start: int, end: int) -> pl.DataFrame:
         """A trajectory's rows with ``start <= ts < end``, sorted by ts; nothing is stored.

@@ -157,6 +157,14 @@ class Store:
                 write_event_answers(connection, batch.event_answered, batch.event_edges, load_id)
         return total
 
+    def keep_snapshot(self, load_id: int, kind: str, served_at: int, document: bytes) -> None:
+        """Keep one answer whole, as it stood at ``served_at`` (s, the service's clock)."""
+        with self.writing() as connection:
+            connection.execute(
+                "INSERT INTO snapshot VALUES (?, ?, ?, ?)",
+                [kind, served_at, document.decode(), load_id],
+            )
+
     # -- reading -----------------------------------------------------------------------------------
 
     def catalogue(self) -> pl.DataFrame:
@@ -333,6 +341,15 @@ class Store:
             schema={"start_ts": pl.Int64, "end_ts": pl.Int64, "state": pl.String},
             orient="row",
         )
+
+    def snapshots(self, kind: str) -> pl.DataFrame:
+        """The kept answers of a kind, newest first: kind, served_at (s), document, load_id."""
+        with self.reading() as connection:
+            found: pl.DataFrame = connection.sql(
+                "SELECT * FROM snapshot WHERE kind = $kind ORDER BY served_at DESC, load_id DESC",
+                params={"kind": kind},
+            ).pl()
+        return found
 
     def loads(self) -> pl.DataFrame:
         """One row for each load, newest first: the columns of `toolkit.tables.LOAD`."""

@@ -42,6 +42,7 @@ __all__ = [
     "http_date_ts",
     "refusal",
     "retry_after_s",
+    "whole_document",
     "with_retries",
 ]
 
@@ -240,6 +241,25 @@ def with_retries(request: Request, policy: RetryPolicy) -> Attempts:
         "is the service running, and is the address right?",
         url=address,
     )
+
+
+def whole_document(answer: Answer) -> bytes:
+    """The body of an answer that is a JSON object, as it came; any other is a `WireError`.
+
+    Examples
+    --------
+    >>> whole_document(Answer(200, {}, b'{"a": 1}'))
+    b'{"a": 1}'
+    """
+    try:
+        msgspec.json.decode(answer.body, type=dict[str, msgspec.Raw])
+    except UNREADABLE as error:
+        raise WireError(
+            f"{answer.url} answered 200 with a body that is not a JSON object ({error})",
+            status=answer.status,
+            url=answer.url,
+        ) from None
+    return answer.body
 
 
 def refusal(answer: Answer, *, tries: int = 1) -> ServiceError:

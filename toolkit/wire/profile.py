@@ -24,6 +24,7 @@ from toolkit.wire.exchange import UNREADABLE
 __all__ = [
     "BUILT_IN",
     "LARGEST_PAGE",
+    "SNAPSHOTS",
     "FieldRule",
     "Finding",
     "HistoryRoute",
@@ -109,6 +110,15 @@ class HistoryRoute:
         return {self.parameters.get(role, role): value for role, value in roles.items()}
 
 
+SNAPSHOTS = {
+    "symbols": "/api/v1/data/symbols/search",
+    "activity": "/api/v1/data/event-activity",
+    "spread": "/api/v1/data/dashboards/spread",
+    "funding": "/api/v1/data/dashboards/funding-overview",
+}
+"""The routes whose whole answer is kept as it stands: by kind, where they are."""
+
+
 @dataclass(frozen=True, slots=True)
 class Profile:
     """Everything the client needs to know about how a service speaks."""
@@ -118,6 +128,7 @@ class Profile:
     symbols_path: str = "/api/v1/data/symbols/search"
     symbols_limit: int = 1000
     schemas_path: str = "/api/v1/data/schemas"
+    snapshots: Mapping[str, str] = field(default_factory=lambda: SNAPSHOTS)
     source: Source | None = None
     schema_hash: str | None = None
     findings: tuple[Finding, ...] = field(default=())

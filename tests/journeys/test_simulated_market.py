@@ -1,0 +1,97 @@
+"""A seed's endless market through the command line: prices, funding, events, snapshots."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from toolkit.market import Family, Trajectory
+from toolkit.store import Store
+
+from .conftest import serving
+
+Rail = Callable[..., subprocess.CompletedProcess[str]]
+SPREAD = "BTC_USDT:AURORA.spot:BOREAS.spot"
+FUNDING = "BTC_USDT:AURORA.futures:BOREAS.futures"
+WINDOW = ("--start", "2026-11-17", "--end", "2026-11-19")
+EVENTS = ("--events", "spread", "--events", "splash", "--events", "funding")
+
+
+@pytest.fixture(scope="module")
+def seeded() -> Iterator[str]:
+    with serving("--seed", "7", "--now", "2026-11-20") as base_url:
+        yield base_url
+
+
+def test_one_sync_brings_spreads_funding_events_and_snapshots(
+    rail: Rail, seeded: str, tmp_path: Path
+) -> None:
+    loading = ("sync", SPREAD, "--funding", FUNDING, *EVENTS, "--snapshot", "activity", *WINDOW)
+
+    first, again = rail(*loading, base_url=seeded), rail(*loading, base_url=seeded)
+
+    assert first.returncode == again.returncode == 0, first.stderr + again.stderr
+    assert again.stdout.count("0 rows new, 0 held already; 0 pages") == 1
+    assert again.stdout.count("0 documents new, 0 held already; 0 pages") == 1
+    store = Store(tmp_path / "rail.duckdb")
+    assert store.snapshots("activity").height == 2
+    assert store.series(Trajectory.parse(FUNDING, Family.FUNDING)).height == 6
+
+
+def test_two_services_of_one_seed_are_one_source(rail: Rail, seeded: str, tmp_path: Path) -> None:
+    assert rail("sync", SPREAD, *WINDOW, base_url=seeded).returncode == 0
+    before = Store(tmp_path / "rail.duckdb").series(Trajectory.parse(SPREAD))
+    with serving("--seed", "7", "--now", "2026-11-20") as restarted:
+        done = rail(
+            "sync", SPREAD, "--start", "2026-11-16", "--end", "2026-11-19", base_url=restarted
+        )
+    assert done.returncode == 0, done.stderr
+
+    after = Store(tmp_path / "rail.duckdb").series(Trajectory.parse(SPREAD))
+    assert after.filter(pl.col("ts") >= before["ts"][0]).equals(before)
+    assert after.height > before.height
+    with serving("--seed", "8", "--now", "2026-11-20") as other:
+        refused = rail("sync", SPREAD, *WINDOW, base_url=other)
+    assert "never mixes sources" in refused.stderr
+
+
+def test_funding_and_events_are_measured(rail: Rail, seeded: str) -> None:
+    loaded = rail("sync", "--funding", FUNDING, *EVENTS, *WINDOW, base_url=seeded)
+    assert loaded.returncode == 0, loaded.stderr
+
+    funding = rail("stats", "funding", FUNDING, *WINDOW)
+    events = rail("stats", "events", *WINDOW, "--json")
+
+    assert "SIMULATED" in funding.stdout
+    assert "simple APR" in funding.stdout
+    counted = {row["family"]: row for row in map(json.loads, events.stdout.splitlines())}
+    assert set(counted) == {"spread", "splash", "funding"}
+    for row in counted.values():
+        assert row["n"] == row["closed"] + row["open"] + row["reopened"] + row["orphans"]
+        assert "SIMULATED" in row["source"]
+
+
+def test_a_key_taken_from_the_owners_file_is_refused_at_once(rail: Rail, tmp_path: Path) -> None:
+    owners = tmp_path / "owners.toml"
+    owners.write_text('[owners.ann]\nplan = "pro"\nkeys = ["one", "two"]\n')
+    with serving("--owners", str(owners)) as base_url:
+        sync = ("sync", "BTC_USDT:AURORA.spot", "--start", "2026-11-03", "--end", "2026-11-04")
+        assert rail(*sync, base_url=base_url, api_key="one").returncode == 0
+        owners.write_text('[owners.ann]\nplan = "pro"\nkeys = ["two"]\nrevoked = ["one"]\n')
+        gone = rail(*sync, base_url=base_url, api_key="one")
+        assert rail(*sync, base_url=base_url, api_key="two").returncode == 0
+
+    assert "refused the key (401)" in gone.stderr
+
+
+def test_a_plan_without_funding_is_told_so_in_one_line(rail: Rail, seeded: str) -> None:
+    refused = rail("sync", "--funding", FUNDING, *WINDOW, base_url=seeded, api_key="demo-free")
+
+    assert refused.returncode == 1
+    assert "is not in the key's plan (403)" in refused.stderr
+    assert len(refused.stderr.strip().splitlines()) == 1
