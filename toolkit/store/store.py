@@ -321,8 +321,8 @@ class Store:
             known = _ledger(connection, trajectory).get(trajectory)
             if known is None:
                 raise StoreError(
-                    f"{self.path} knows nothing of {trajectory.key}; "
-                    f"`rail sync {trajectory.key}` asks",
+                    f"{self.path} knows nothing of the {trajectory.family} trajectory "
+                    f"{trajectory.key}; `rail sync` asks for it",
                     path=str(self.path),
                 )
             step_s = known.edge.step_s or 1

@@ -272,7 +272,9 @@ def test_coverage_of_what_was_never_asked_for_names_the_way_to_ask(
     store: Store, commit: Callable
 ) -> None:
     commit(KEY, [])
-    with pytest.raises(StoreError, match=r"knows nothing of A_B:X.spot:Y.spot; `rail sync A_B:X"):
+    with pytest.raises(
+        StoreError, match=r"nothing of the spread trajectory A_B:X.spot:Y.spot; `rail sync`"
+    ):
         store.coverage(SPREAD, 0, 60)
 
 
