@@ -88,9 +88,8 @@ def sync_command(
         wanted += [Trajectory.parse(key, Family.FUNDING) for key in funding or []]
         wanted += _listed(workspace.client, [of for of, on in lists.items() if on], symbol)
         if not (wanted or events or snapshot):
-            raise InputError(
-                "trajectories", None, "one key or more, or --all-…, --events or --snapshot"
-            )
+            options = "--all-prices, --all-spreads, --all-funding, --events or --snapshot"
+            raise InputError("trajectories", None, f"one key or more, or {options}")
         now = workspace.client.served_at
         asked = window(start, end, default=Interval(now - _DEFAULT_DAYS * 86_400, now))
         if wanted:
