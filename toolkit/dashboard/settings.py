@@ -29,6 +29,7 @@ def settings() -> dict[str, bool | str | list[str]]:
     options: dict[str, bool | str | list[str]] = {
         "browser.gatherUsageStats": False,
         "client.toolbarMode": "minimal",
+        "logger.hideWelcomeMessage": True,
         "server.address": "127.0.0.1",
         "server.showEmailPrompt": False,
         "theme.paddingTop": "2rem",
