@@ -63,6 +63,13 @@ def test_a_key_that_is_no_trajectory(rail: Rail, simulated_service: str) -> None
     assert "SYMBOL:EXCHANGE.market" in refused(rail("sync", "BTC", base_url=simulated_service))
 
 
+def test_a_profile_that_cannot_be_read(rail: Rail, simulated_service: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text("[history.spread]\nfields.mid = { wire = 'm' }\n")
+
+    for name in ("none.toml", "mine.toml"):
+        assert name in refused(rail("sync", KEY, base_url=simulated_service, profile=name))
+
+
 def test_nothing_to_sync(rail: Rail, simulated_service: str) -> None:
     assert "--all-prices" in refused(rail("sync", base_url=simulated_service))
 

@@ -8,7 +8,6 @@ import typer
 
 from toolkit.cli.options import BaseUrl
 from toolkit.cli.show import console, errors, plain_table
-from toolkit.client import Client
 from toolkit.errors import EmptyWindowError
 from toolkit.workspace import Settings
 
@@ -26,7 +25,7 @@ def symbols_command(
     Example: rail symbols BTC
     """
     settings = Settings.read(base_url=base_url)
-    with Client(settings.base_url, settings.api_key) as client:
+    with settings.client() as client:
         listing = client.symbols(text)
         source = client.profile.source
     if not listing.legs:

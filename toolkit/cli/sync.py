@@ -78,7 +78,7 @@ def sync_command(
     Example: rail sync BTC_USD:COINBASE.spot:KRAKEN.spot --start 2023-03-01 --end 2023-03-22
     """
     settings = Settings.read(base_url=base_url, store=store)
-    with Workspace(Client(settings.base_url, settings.api_key), Store(settings.store)) as workspace:
+    with Workspace(settings.client(), Store(settings.store)) as workspace:
         lists = {
             price_trajectories: all_prices,
             spread_trajectories: all_spreads,

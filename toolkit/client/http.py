@@ -38,6 +38,7 @@ from toolkit.wire.listing import Listing, list_symbols
 from toolkit.wire.paging import Page, trajectory_pages
 from toolkit.wire.profile import BUILT_IN, Profile, with_schemas
 from toolkit.wire.rows import column_schema
+from toolkit.wire.user_profile import UserProfile
 
 __all__ = ["Client"]
 
@@ -56,6 +57,8 @@ class Client:
         The subscription key; sent as ``Authorization: Bearer``, shown nowhere.
     timeout_s
         Seconds to wait for a connection, and for each part of an answer.
+    profile
+        The user's own words for the wire, over what `/schemas` says; None where none are needed.
     retries
         When a GET is tried again; see `toolkit.wire.exchange.RetryPolicy`.
     sleep
@@ -75,6 +78,7 @@ class Client:
         base_url: str,
         api_key: str,
         *,
+        profile: UserProfile | None = None,
         timeout_s: float = 30.0,
         retries: RetryPolicy | None = None,
         sleep: Callable[[float], object] = time.sleep,
@@ -85,6 +89,7 @@ class Client:
         self._key_pattern = _written(key)
         self._sleep = sleep
         self._profile: Profile | None = None
+        self._users = profile
         self._discovery = threading.Lock()
         self._served_at: int | None = None
         try:
@@ -133,10 +138,12 @@ class Client:
         """
         with self._discovery:
             if self._profile is None:
-                request = Request.get(BUILT_IN.schemas_path, {})
+                assumed = self._users.applied(BUILT_IN) if self._users else BUILT_IN
+                request = Request.get(assumed.schemas_path, {})
                 patience = replace(self.retries, attempts=min(3, self.retries.attempts))
                 answer = self._finish(with_retries(request, patience))
-                self._profile = with_schemas(BUILT_IN, answer.body)
+                found = with_schemas(assumed, answer.body)
+                self._profile = self._users.applied(found) if self._users else found
             return self._profile
 
     def symbols(self, text: str = "") -> Listing:

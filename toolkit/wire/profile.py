@@ -24,6 +24,7 @@ from toolkit.wire.exchange import UNREADABLE
 __all__ = [
     "BUILT_IN",
     "LARGEST_PAGE",
+    "PLAIN_PATH",
     "SNAPSHOTS",
     "FieldRule",
     "Finding",
@@ -185,7 +186,8 @@ BUILT_IN = Profile(
 LARGEST_PAGE = 5000
 """Rows asked for at most a page: larger ones cost memory and save nothing (research/loader.md)."""
 
-_PATH = re.compile(r"(?:/[A-Za-z0-9._~-]+)+")  # and no address: the key goes to one host alone
+PLAIN_PATH = re.compile(r"(?:/[A-Za-z0-9._~-]+)+")
+"""A route, and no address: the key goes to one host alone."""
 
 
 def with_schemas(profile: Profile, body: bytes) -> Profile:
@@ -258,7 +260,7 @@ def _limit(tool: dict[str, Any]) -> int | None:
 def _path(tool: dict[str, Any], built_in: str, findings: list[Finding]) -> str:
     """The tool's route where it is a plain path; another host would be sent the key."""
     said = tool.get("route", built_in)
-    if isinstance(said, str) and _PATH.fullmatch(said):
+    if isinstance(said, str) and PLAIN_PATH.fullmatch(said):
         return said
     findings.append(Finding("route_unusable", built_in, f"schemas says {said!r:.80}"))
     return built_in

@@ -144,7 +144,7 @@ def open_workspace(
     """
     if base_url or os.environ.get("RAIL_BASE_URL"):
         settings = Settings.read(base_url=base_url, api_key=api_key, store=store)
-        return Workspace(Client(settings.base_url, settings.api_key), Store(settings.store))
+        return Workspace(settings.client(), Store(settings.store))
     closing = contextlib.ExitStack()
     base_url = closing.enter_context(simulated_service())
     settings = Settings.read(base_url=base_url, store=store)

@@ -1,6 +1,6 @@
 """Which service, with which key, into which store: given, or read from the environment.
 
-The one place that reads ``RAIL_BASE_URL``, ``RAIL_API_KEY`` and ``RAIL_STORE``.
+The one place that reads ``RAIL_BASE_URL``, ``RAIL_API_KEY``, ``RAIL_STORE``, ``RAIL_PROFILE``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from toolkit.client import Client
 from toolkit.errors import InputError
+from toolkit.wire.user_profile import UserProfile
 
 __all__ = ["DEFAULT_BASE_URL", "DEFAULT_STORE", "LOCAL_KEY", "Settings"]
 
@@ -26,17 +28,18 @@ LOCAL_KEY = "demo-pro"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Which service, with which key, into which store.
+    """Which service, with which key and whose words, into which store.
 
     Examples
     --------
     >>> Settings.read({"RAIL_API_KEY": "k", "RAIL_BASE_URL": "https://rail.example"})
-    Settings(base_url='https://rail.example', store=PosixPath('rail.duckdb'))
+    Settings(base_url='https://rail.example', store=PosixPath('rail.duckdb'), profile=None)
     """
 
     base_url: str
     store: Path
     api_key: str = field(repr=False)
+    profile: Path | None = None
 
     @classmethod
     def read(
@@ -49,8 +52,8 @@ class Settings:
     ) -> Settings:
         """What was given, else the environment, else the local service.
 
-        A loopback address without a key gets the local service's demo key; any other address
-        without one is an `InputError`.
+        ``RAIL_PROFILE`` names the user's wire profile. A loopback address without a key gets the
+        local service's demo key; any other address without one is an `InputError`.
         """
         env = dict(os.environ) if environment is None else environment
         url = base_url or env.get("RAIL_BASE_URL") or DEFAULT_BASE_URL
@@ -64,7 +67,14 @@ class Settings:
                     advice="set RAIL_API_KEY",
                 )
             key = LOCAL_KEY
-        return cls(url, Path(store or env.get("RAIL_STORE") or DEFAULT_STORE), key)
+        profile = env.get("RAIL_PROFILE")
+        path = Path(store or env.get("RAIL_STORE") or DEFAULT_STORE)
+        return cls(url, path, key, Path(profile) if profile else None)
+
+    def client(self) -> Client:
+        """A client of the service, with the user's profile where one is named."""
+        users = UserProfile.read(self.profile) if self.profile else None
+        return Client(self.base_url, self.api_key, profile=users)
 
 
 def _is_loopback(url: str) -> bool:

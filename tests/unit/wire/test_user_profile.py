@@ -1,0 +1,125 @@
+"""The user's profile has the last word, and nonsense in it is refused before anything is asked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from toolkit.errors import InputError
+from toolkit.market import EventFamily, Family, Trajectory
+from toolkit.wire.exchange import Answer
+from toolkit.wire.profile import BUILT_IN, with_schemas
+from toolkit.wire.rows import read_history_page
+from toolkit.wire.user_profile import UserProfile
+
+SPREAD = Trajectory.parse("BTC_USD:COINBASE.spot:KRAKEN.spot")
+
+
+def written(folder: Path, text: str) -> UserProfile:
+    path = folder / "profile.toml"
+    path.write_text(text)
+    return UserProfile.read(path)
+
+
+def test_renamed_fields_in_other_units_are_read_through_the_file_alone(tmp_path: Path) -> None:
+    users = written(
+        tmp_path,
+        """
+        [history.spread]
+        path = "/v9/spreads"
+        items = "data"
+        next = "older"
+        parameters = { end_time = "before" }
+        fields.buy_price = { wire = "bid" }
+        fields.spread_pct = { wire = "s", unit = "bps" }
+        fields.ts = { wire = "t", unit = "ms" }
+        """,
+    )
+
+    route = users.applied(BUILT_IN).histories[Family.SPREAD]
+    row = {"t": 1_700_000_040_000, "bid": 100.0, "sell_price": 101.0, "s": 100.0}
+    body = json.dumps({"data": [row], "older": 1_700_000_040_000}).encode()
+    page = read_history_page(route, SPREAD, Answer(200, {}, body))
+
+    assert (route.path, route.query(SPREAD, 7)["before"]) == ("/v9/spreads", 7)
+    assert page.frame.row(0) == (1_700_000_040, 100.0, 101.0, 1.0, None)
+    assert page.next_end_time == 1_700_000_040
+
+
+def test_the_file_stands_over_what_schemas_say(tmp_path: Path) -> None:
+    users = written(tmp_path, '[history.spread]\nfields.spread_pct = { unit = "fraction" }\n')
+    tool = {
+        "route": "/api/v1/data/history/spread",
+        "record": {"fields": {"ts": {"unit": "s"}, "spread_pct": {"unit": "bananas"}}},
+    }
+    schemas = json.dumps({"source": {"id": "x"}, "tools": {"t": tool}}).encode()
+
+    found = users.applied(with_schemas(users.applied(BUILT_IN), schemas))
+
+    rules = {rule.column: rule for rule in found.histories[Family.SPREAD].fields}
+    assert (rules["spread_pct"].unit, rules["spread_pct"].factor) == ("fraction", 100.0)
+
+
+def test_schemas_give_the_unit_of_a_field_that_the_file_renames(tmp_path: Path) -> None:
+    users = written(tmp_path, '[history.spread]\nfields.spread_pct = { wire = "s" }\n')
+    tool = {
+        "route": "/api/v1/data/history/spread",
+        "record": {"fields": {"ts": {"unit": "s"}, "s": {"unit": "bps"}}},
+    }
+    schemas = json.dumps({"source": {"id": "x"}, "tools": {"t": tool}}).encode()
+
+    found = users.applied(with_schemas(users.applied(BUILT_IN), schemas))
+
+    rules = {rule.column: rule for rule in found.histories[Family.SPREAD].fields}
+    assert (rules["spread_pct"].wire, rules["spread_pct"].unit) == ("s", "bps")
+
+
+def test_event_paths_and_cursor_names_are_the_users(tmp_path: Path) -> None:
+    users = written(
+        tmp_path,
+        """
+        [events.splash]
+        next = "token"
+        more = "further"
+        volatile = ["trace", "sent_at"]
+        paths.magnitude_pct = ["size.percent"]
+        """,
+    )
+
+    route = users.applied(BUILT_IN).events[EventFamily.SPLASH]
+
+    assert (route.next, route.more, route.volatile) == ("token", "further", ("trace", "sent_at"))
+    assert route.paths["magnitude_pct"] == ("size.percent",)
+    assert route.paths["symbol"] == BUILT_IN.events[EventFamily.SPLASH].paths["symbol"]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[history.spread", "TOML"),
+        ("[history.sprad]\n", "sprad"),
+        ("[history.spread]\nroute = '/x'\n", "route"),
+        ("[history.spread]\nlimit = 'many'\n", "limit"),
+        ("[history.spread]\nfields.mid = { unit = 'bps' }\n", "spread_pct"),
+        ("[history.spread]\nfields.spread_pct = { unit = 'hours' }\n", "same dimension"),
+        ("[history.spread]\npath = 'https://elsewhere.example/x'\n", "a path below"),
+        ("schemas_path = '//elsewhere.example'\n", "a path below"),
+        ("[events.spread]\npaths.size = ['x']\n", "magnitude_pct"),
+        ("[snapshots]\nweather = '/x'\n", "symbols, activity, spread, funding"),
+    ],
+)
+def test_what_the_file_cannot_mean_is_refused_in_one_line(
+    tmp_path: Path, text: str, told: str
+) -> None:
+    with pytest.raises(InputError) as refused:
+        written(tmp_path, text).applied(BUILT_IN)
+
+    assert told in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"none\.toml"):
+        UserProfile.read(tmp_path / "none.toml")

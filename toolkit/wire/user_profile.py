@@ -1,0 +1,171 @@
+"""The user's own wire profile: a TOML file that has the last word on what a service calls things.
+
+Built in < what `/schemas` says < this file. It names only what differs::
+
+    [history.spread]
+    path = "/api/v2/spreads"
+    next = "next_before"
+    parameters = { end_time = "before" }
+    fields.spread_pct = { wire = "spread", unit = "bps" }
+
+    [events.splash]
+    paths.magnitude_pct = ["size.percent"]
+
+    [snapshots]
+    activity = "/api/v2/activity"
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from toolkit.errors import InputError
+from toolkit.market import EventFamily, Family
+from toolkit.tables import SERIES
+from toolkit.wire.event_routes import EventRoute
+from toolkit.wire.profile import PLAIN_PATH, FieldRule, HistoryRoute, Profile
+
+__all__ = ["UserProfile"]
+
+_Named = TypeVar("_Named", HistoryRoute, EventRoute)
+
+
+class _Field(msgspec.Struct, forbid_unknown_fields=True):
+    wire: str | None = None
+    unit: str | None = None
+
+
+class _Route(msgspec.Struct, forbid_unknown_fields=True):
+    path: str | None = None
+    items: str | None = None
+    next: str | None = None
+    limit: int | None = None
+    parameters: dict[str, str] = {}
+
+
+class _History(_Route, forbid_unknown_fields=True):
+    fields: dict[str, _Field] = {}
+
+
+class _Events(_Route, forbid_unknown_fields=True):
+    more: str | None = None
+    paths: dict[str, list[str]] = {}
+    volatile: list[str] | None = None
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    schemas_path: str | None = None
+    symbols_path: str | None = None
+    history: dict[Family, _History] = {}
+    events: dict[EventFamily, _Events] = {}
+    snapshots: dict[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class UserProfile:
+    """What a user's file says; `applied` puts it over a profile."""
+
+    path: Path
+    _said: _File
+
+    @classmethod
+    def read(cls, path: str | Path) -> UserProfile:
+        """Read the file; one that is not there, no TOML, or says what is unknown: `InputError`.
+
+        Examples
+        --------
+        >>> UserProfile.read("none.toml")
+        Traceback (most recent call last):
+        toolkit.errors.InputError: profile: 'none.toml' is not allowed; allowed: a TOML file ...
+        """
+        try:
+            said = msgspec.convert(tomllib.loads(Path(path).read_text()), _File)
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            told = " ".join(str(error).split())
+            raise InputError(
+                "profile", str(path), "a TOML file of the user's", advice=told
+            ) from None
+        except msgspec.ValidationError as error:
+            allowed = "what toolkit/wire/user_profile.py shows"
+            raise InputError("profile", str(path), allowed, advice=str(error)) from None
+        return cls(Path(path), said)
+
+    def applied(self, profile: Profile) -> Profile:
+        """The profile with the file's words over it.
+
+        A column that the family does not have, or a parameter of no meaning, is an `InputError`.
+        """
+        said = self._said
+        routes = (*said.history.values(), *said.events.values())
+        paths = [said.symbols_path, said.schemas_path, *said.snapshots.values()]
+        for path in (*paths, *(route.path for route in routes)):
+            if path is not None and PLAIN_PATH.fullmatch(path) is None:
+                allowed = "a path below the service's address, e.g. /api/v1/data/schemas"
+                raise InputError(f"{self.path} path", path, allowed)
+        histories = {
+            family: self._history(route, said.history.get(family, _History()))
+            for family, route in profile.histories.items()
+        }
+        events = {
+            family: self._events(route, said.events.get(family, _Events()))
+            for family, route in profile.events.items()
+        }
+        self._known("snapshots", said.snapshots, profile.snapshots)
+        return replace(
+            profile,
+            histories=histories,
+            events=events,
+            snapshots={**profile.snapshots, **said.snapshots},
+            symbols_path=said.symbols_path or profile.symbols_path,
+            schemas_path=said.schemas_path or profile.schemas_path,
+        )
+
+    def _history(self, route: HistoryRoute, said: _History) -> HistoryRoute:
+        table = SERIES[route.family]
+        wanted = {c.name: c.unit for c in table.columns if c.name == "ts" or c in table.values}
+        self._known(f"history.{route.family}.fields", said.fields, wanted)
+        rules = {rule.column: rule for rule in route.fields}
+        for column, field in said.fields.items():
+            rule = rules.get(column)
+            unit = field.unit or (rule.unit if rule else None)
+            if (
+                unit is not None
+            ):  # else schemas gave it none that can be used, and nor does the user
+                wire = field.wire or (rule.wire if rule else column)
+                rules[column] = FieldRule(column, wire, unit, wanted[column])
+                _ = rules[column].factor  # what cannot be converted is refused here
+        return replace(_named(route, said), fields=tuple(rules.values()))
+
+    def _events(self, route: EventRoute, said: _Events) -> EventRoute:
+        self._known(f"events.{route.family}.paths", said.paths, route.paths)
+        paths = {column: tuple(places) for column, places in said.paths.items()}
+        return replace(
+            _named(route, said),
+            paths={**route.paths, **paths},
+            more=said.more or route.more,
+            volatile=route.volatile if said.volatile is None else tuple(said.volatile),
+        )
+
+    def _known(self, where: str, said: Mapping[str, object], known: object) -> None:
+        names = list(known) if isinstance(known, Mapping | list) else []
+        for name in said:
+            if name not in names:
+                raise InputError(f"{self.path} {where}", name, ", ".join(names))
+
+
+def _named(route: _Named, said: _Route) -> _Named:
+    """The route with its address, names and page size as said."""
+    return replace(
+        route,
+        path=said.path or route.path,
+        items=said.items or route.items,
+        next=said.next or route.next,
+        limit=said.limit or route.limit,
+        parameters={**route.parameters, **said.parameters},
+    )
