@@ -73,7 +73,6 @@ def test_any_sequence_of_syncs_ends_with_every_visible_row_once(
         store = Store(Path(folder) / "rail.duckdb")
         for now, window in [*zip(clocks, windows, strict=True), (HORIZON, (0, HORIZON))]:
             clock.at = now
-            client.symbols()
             sync(client, store, [PRICE], *window)
             seen = store.series(PRICE, *window)["ts"].to_list()
             assert seen == [t for t in bars if window[0] <= t < window[1] and t + interval_s <= now]

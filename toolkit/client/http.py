@@ -132,19 +132,28 @@ class Client:
 
     @property
     def profile(self) -> Profile:
-        """How this service speaks; asks `/schemas` once, at first use.
-
-        A first contact gives up sooner than a load that is under way: the address may be wrong.
-        """
+        """How this service speaks; asks `/schemas` once, at first use."""
         with self._discovery:
             if self._profile is None:
-                assumed = self._users.applied(BUILT_IN) if self._users else BUILT_IN
-                request = Request.get(assumed.schemas_path, {})
-                patience = replace(self.retries, attempts=min(3, self.retries.attempts))
-                answer = self._finish(with_retries(request, patience))
-                found = with_schemas(assumed, answer.body)
-                self._profile = self._users.applied(found) if self._users else found
+                self._profile = self._ask_profile()
             return self._profile
+
+    def discover(self) -> Profile:
+        """How this service speaks, asked anew: its clock, the plan and the schemas may have moved.
+
+        Every load begins with it, so that a client kept open for hours asks up to the present.
+        """
+        with self._discovery:
+            self._profile = self._ask_profile()
+            return self._profile
+
+    def _ask_profile(self) -> Profile:
+        """A first contact gives up sooner than a load under way: the address may be wrong."""
+        assumed = self._users.applied(BUILT_IN) if self._users else BUILT_IN
+        request = Request.get(assumed.schemas_path, {})
+        patience = replace(self.retries, attempts=min(3, self.retries.attempts))
+        found = with_schemas(assumed, self._finish(with_retries(request, patience)).body)
+        return self._users.applied(found) if self._users else found
 
     def symbols(self, text: str = "") -> Listing:
         """Symbols whose name has ``text`` in it, each with its legs; "" lists all."""

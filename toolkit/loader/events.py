@@ -71,7 +71,7 @@ def sync_events(
     window = Interval.checked(start, end)
     checked_workers(workers)
     began = time.monotonic()
-    profile, served_at = client.profile, client.served_at
+    profile, served_at = client.discover(), client.served_at
     source = bound_source(client, store)
     ledger = store.event_ledger()
     load_id = begin_load(client, store, served_at)
@@ -93,6 +93,7 @@ def sync_events(
     run.carry_out(client, workers)
     findings = tuple(sorted(run.findings.items(), key=str))
     store.finish_load(load_id, [asdict(f) | {"times": times} for f, times in findings])
+    held = store.event_counts(*window)
     return LoadResult(
         source=source,
         window=window,
@@ -100,6 +101,7 @@ def sync_events(
         rows=run.inserted,
         pages=run.pages,
         elapsed_s=time.monotonic() - began,
+        silent=tuple(family for family in dict.fromkeys(families) if family not in held),
         unrecoverable=beyond,
         findings=findings,
     )

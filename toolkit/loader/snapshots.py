@@ -18,6 +18,7 @@ def take_snapshots(client: Client, store: Store, kinds: Sequence[str]) -> dict[s
     Each stands in the store with the service's clock at its answer. What came before an error is
     kept. Raises `InputError` for another kind, `ServiceError` for a refusal.
     """
+    client.discover()
     bound_source(client, store)
     load_id = begin_load(client, store, client.served_at)
     lengths = {}

@@ -93,7 +93,7 @@ def sync(
     checked_workers(workers)
     trajectories = list(dict.fromkeys(trajectories))
     started = time.monotonic()
-    profile, served_at = client.profile, client.served_at
+    profile, served_at = client.discover(), client.served_at
     source = bound_source(client, store)
     ledger = store.ledger()
     check_listed(client, [t for t in trajectories if t not in ledger])

@@ -289,6 +289,16 @@ class Store:
             ).pl()
         return found.with_row_index("arrival").with_columns(pl.col("arrival").cast(pl.Int64))
 
+    def event_counts(self, start: int, end: int) -> dict[EventFamily, int]:
+        """Documents with ``start <= ts < end`` for each event log that has any."""
+        with self.reading() as connection:
+            rows = connection.execute(
+                "SELECT family, count(*) FROM event WHERE revision = 0 AND ts >= ? AND ts < ? "
+                "GROUP BY family",
+                [start, end],
+            ).fetchall()
+        return {EventFamily(family): int(count) for family, count in rows}
+
     def counts(self, start: int, end: int) -> dict[Trajectory, int]:
         """Distinct ts with ``start <= ts < end`` for each trajectory that has any."""
         Interval.checked(start, end)

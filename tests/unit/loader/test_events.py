@@ -126,6 +126,14 @@ def test_an_opening_and_its_close_are_two_rows_of_one_id(client: Client, store: 
     assert both.height > 0
 
 
+def test_a_log_with_nothing_in_the_window_is_named_as_silent(client: Client, store: Store) -> None:
+    before = NOW - 60 * 86_400
+
+    result = sync_events(client, store, [EventFamily.SPLASH], before, before + 3600)
+
+    assert result.silent == (EventFamily.SPLASH,)
+
+
 def test_what_left_the_archive_is_named_as_out_of_reach(client: Client, store: Store) -> None:
     month = 30 * 86_400
 
