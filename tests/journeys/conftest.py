@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from toolkit.service import miniature
+
 RAIL = Path(sys.executable).with_name("rail")
 
 
@@ -62,6 +64,7 @@ def rail(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
 
 
 @pytest.fixture(scope="session")
-def simulated_service() -> Iterator[str]:
-    with serving() as base_url:
+def miniature_service() -> Iterator[str]:
+    """Three days of a small SIMULATED market, the clock at their end."""
+    with serving("--replay", str(miniature.PATH), "--now", "2026-11-04") as base_url:
         yield base_url

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import subprocess
 from collections.abc import Callable
@@ -11,9 +12,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from toolkit.market import Trajectory
-from toolkit.service import miniature
+from toolkit.intervals import Interval, total_s
+from toolkit.market import EventFamily, Family, Symbol, Trajectory
+from toolkit.service import Simulated, miniature
 from toolkit.store import Store
+from toolkit.wire.listing import Listing
+from toolkit.workspace import DEFAULT_SEED, Watchlist
 
 from .conftest import serving
 
@@ -62,11 +66,11 @@ def journey(rail: Rail, base_url: str, *window: str) -> str:
 
 
 def test_the_miniature_market_is_loaded_whole_and_measured(
-    rail: Rail, simulated_service: str, tmp_path: Path
+    rail: Rail, miniature_service: str, tmp_path: Path
 ) -> None:
     rows = pl.read_parquet(miniature.PATH)
 
-    status = journey(rail, simulated_service, "--start", "2026-11-01", "--end", "2026-11-04")
+    status = journey(rail, miniature_service, "--start", "2026-11-01", "--end", "2026-11-04")
 
     check_store(Store(tmp_path / "rail.duckdb"), rows)
     assert "SIMULATED" in status
@@ -94,16 +98,68 @@ def test_real_minutes_of_march_2023_are_loaded_whole_and_measured(
     assert re.search(r"longest gap\s+4 h 38 min", measured.stdout)
 
 
-def test_the_demo_prints_the_statistics_of_a_simulated_market(rail: Rail) -> None:
-    shown = rail("demo", "--once")
+def test_real_funding_of_two_years_is_loaded_whole_and_its_carry_printed(
+    rail: Rail, real_data: Path, tmp_path: Path
+) -> None:
+    """DYDX lists BTC against USD: under its own symbol no trajectory joins it with BINANCE."""
+    key, window = "BTC_USDT:BINANCE.futures:DYDX.futures", Interval(1_640_995_200, 1_704_067_200)
+    rates = pl.read_parquet(real_data / "funding.parquet").filter(pl.col("dataset") == "supervik")
+    rates = rates.with_columns(pl.col("symbol", "exchange").cast(pl.String))
+    bought, sold = (
+        rates.filter(exchange=exchange, symbol=symbol)
+        for exchange, symbol in (("BINANCE", "BTC_USDT"), ("DYDX", "BTC_USD"))
+    )
+    replayed = ("--replay", str(real_data), "--dataset", "supervik", "--rename", "BTC_USD=BTC_USDT")
+    times = ("--start", "2022-01-01", "--end", "2024-01-01")
+    with serving(*replayed, "--now", "2024-01-01") as base_url:
+        loaded = rail("sync", "--funding", key, *times, base_url=base_url)
+    assert loaded.returncode == 0, loaded.stderr
+
+    held = Store(tmp_path / "rail.duckdb").series(Trajectory.parse(key, Family.FUNDING))
+    legs = [
+        frame.filter(pl.col("ts").is_between(*window, closed="left")).select(
+            "ts", pl.col("rate").alias(side)
+        )
+        for side, frame in (("buy_rate", bought), ("sell_rate", sold))
+    ]
+    joined = legs[0].join(legs[1], on="ts", how="full", coalesce=True).sort("ts")
+    assert held.select("ts", "buy_rate", "sell_rate").equals(joined)
+    row = json.loads(rail("stats", "funding", key, *times, "--json").stdout)
+    received = joined.filter(pl.col("ts") > window.start)
+    assert row["n"] == received.height == 17_519
+    carry_bps = 1e4 * (received["sell_rate"].sum() - received["buy_rate"].sum())
+    assert row["carry_bps"] == pytest.approx(carry_bps, rel=1e-12)
+    printed = rail("stats", "funding", key, *times).stdout
+    assert re.search(rf"carry, received on both bps\s+{carry_bps:.2f}", printed)
+    assert re.search(rf"simple APR of one leg's notional %\s+{row['funding_apr_pct']:.2f}", printed)
+
+
+def test_the_demo_loads_a_week_of_a_watchlist_and_prints_its_statistics(
+    rail: Rail, tmp_path: Path
+) -> None:
+    shown = rail("demo", "--once", "--store", "demo.duckdb")
 
     assert shown.returncode == 0, shown.stderr
-    assert "SIMULATED" in shown.stdout
+    assert shown.stdout.count("SIMULATED") >= 5
     assert shown.stdout.count("half-life, upper 95 %") == 1
+    assert shown.stdout.count("carry, received on both") == 1
+    store = Store(tmp_path / "demo.duckdb")
+    wanted = set(Watchlist.default(listing_of(Simulated(DEFAULT_SEED))).trajectories)
+    held = store.catalogue().filter(pl.col("rows") > 0)
+    assert {
+        Trajectory.parse(key, Family(f)) for key, f in held["trajectory", "family"].rows()
+    } == wanted
+    edge = store.event_ledger()[EventFamily.SPREAD]
+    assert total_s(edge.answered) > 6.9 * 86_400
+    assert all(store.snapshots(kind).height == 1 for kind in ("activity", "spread", "funding"))
 
 
-def test_the_symbols_are_listed_with_their_legs(rail: Rail, simulated_service: str) -> None:
-    shown = rail("symbols", "btc", base_url=simulated_service)
+def listing_of(source: Simulated) -> Listing:
+    return Listing({Symbol.parse(s): legs for s, legs in source.listing.items()}, False)
+
+
+def test_the_symbols_are_listed_with_their_legs(rail: Rail, miniature_service: str) -> None:
+    shown = rail("symbols", "btc", base_url=miniature_service)
 
     assert shown.stdout.splitlines()[0].startswith("1 symbols, 4 legs · SIMULATED market")
     assert "AURORA.spot  BOREAS.spot  CORONA.futures  DEX-SOLARIS.dex" in shown.stdout

@@ -79,8 +79,8 @@ def test_funding_and_events_are_measured(rail: Rail, seeded: str) -> None:
 def test_a_key_taken_from_the_owners_file_is_refused_at_once(rail: Rail, tmp_path: Path) -> None:
     owners = tmp_path / "owners.toml"
     owners.write_text('[owners.ann]\nplan = "pro"\nkeys = ["one", "two"]\n')
-    with serving("--owners", str(owners)) as base_url:
-        sync = ("sync", "BTC_USDT:AURORA.spot", "--start", "2026-11-03", "--end", "2026-11-04")
+    with serving("--owners", str(owners), "--now", "2026-11-20") as base_url:
+        sync = ("sync", "BTC_USDT:AURORA.spot", "--start", "2026-11-18", "--end", "2026-11-19")
         assert rail(*sync, base_url=base_url, api_key="one").returncode == 0
         owners.write_text('[owners.ann]\nplan = "pro"\nkeys = ["two"]\nrevoked = ["one"]\n')
         gone = rail(*sync, base_url=base_url, api_key="one")

@@ -10,20 +10,24 @@ import typer
 
 from toolkit.cli.dashboard import run_dashboard
 from toolkit.cli.options import StorePath
-from toolkit.cli.show import console, duration, load_progress
-from toolkit.cli.stats import print_spreads
+from toolkit.cli.show import console
+from toolkit.cli.stats import print_events, print_funding, print_spreads
+from toolkit.cli.sync import load
 from toolkit.client import Client
+from toolkit.intervals import Interval
+from toolkit.market import Family
 from toolkit.store import Store
-from toolkit.wire.listing import price_trajectories, spread_trajectories
 from toolkit.workspace import (
+    DEFAULT_WINDOW_S,
     LOCAL_KEY,
+    Watchlist,
     Workspace,
-    simulated_half_lives_s,
     simulated_service,
-    simulated_window,
 )
 
 __all__ = ["demo_command"]
+
+_PRINTED = 3
 
 
 def demo_command(
@@ -36,32 +40,31 @@ def demo_command(
         bool, typer.Option("--browser/--no-browser", help="Open a browser window.")
     ] = True,
 ) -> None:
-    """Start a service on a SIMULATED market, load it, print its statistics, open the dashboard.
+    """Start a service on a SIMULATED market, load a week of it, print statistics, open a dashboard.
 
+    It loads prices, spreads and funding of five symbols, the three event logs and the snapshots.
     Everything happens on this machine; nothing is asked of anybody else. Without --store the data
-    goes to a temporary file.
+    goes to a temporary file. The service answers until the dashboard is closed.
 
     Example: rail demo --once
     """
-    with tempfile.TemporaryDirectory(prefix="rail-demo-") as folder:
+    with (
+        tempfile.TemporaryDirectory(prefix="rail-demo-") as folder,
+        simulated_service() as base_url,
+    ):
+        console.print(f"local service on a SIMULATED market at {base_url}")
         held = Store(store or Path(folder) / "demo.duckdb")
-        _load(held)
+        with Workspace(Client(base_url, LOCAL_KEY), held) as workspace:
+            wanted = Watchlist.default(workspace.client.symbols())
+            now = workspace.client.served_at
+            window = Interval(now - DEFAULT_WINDOW_S, now)
+            load(workspace, wanted, window)
+        for family, show in ((Family.SPREAD, print_spreads), (Family.FUNDING, print_funding)):
+            console.print()
+            of_family = [t for t in wanted.trajectories if t.family is family]
+            show(held, of_family[:_PRINTED], *window)
         console.print()
-        truth = simulated_half_lives_s()
-        print_spreads(held, list(truth), *simulated_window())
-        told = ", ".join(f"{t.key} {duration(s)}" for t, s in truth.items())
-        console.print(f"The market was simulated with these half-lives: {told}")
+        print_events(held, *window)
         if not once:
             console.print()
             run_dashboard(held, host="127.0.0.1", port=port, browser=browser)
-
-
-def _load(store: Store) -> None:
-    with simulated_service() as base_url:
-        console.print(f"local service on a SIMULATED market at {base_url}")
-        with Workspace(Client(base_url, LOCAL_KEY), store) as workspace:
-            listing = workspace.client.symbols()
-            wanted = price_trajectories(listing) + spread_trajectories(listing)
-            with load_progress(f"{len(wanted)} trajectories") as show:
-                result = workspace.sync(wanted, *simulated_window(), on_progress=show)
-    console.print(str(result))

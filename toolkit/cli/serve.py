@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from toolkit.cli.show import console
+from toolkit.errors import InputError
 from toolkit.market import format_ts, parse_ts
 from toolkit.workspace import Serving, serve_local
 
@@ -26,8 +27,12 @@ def serve_command(
     interval: Annotated[
         int | None, typer.Option("--interval", help="Serve only bars of this many seconds.")
     ] = None,
+    rename: Annotated[
+        list[str] | None,
+        typer.Option("--rename", help="Serve this symbol of the file as another: OLD=NEW."),
+    ] = None,
     seed: Annotated[
-        int | None, typer.Option("--seed", help="Serve the endless SIMULATED market of this seed.")
+        int | None, typer.Option("--seed", help="Which endless SIMULATED market. Default: 7.")
     ] = None,
     owners: Annotated[
         Path | None, typer.Option("--owners", help="A TOML file of owners, plans and keys.")
@@ -43,11 +48,12 @@ def serve_command(
     ] = 8700,
     host: Annotated[str, typer.Option("--host", help="The address to listen at.")] = "127.0.0.1",
 ) -> None:
-    """Run the local service until Ctrl-C: a replay, a seed's SIMULATED market, or a small one.
+    """Run the local service until Ctrl-C, over a seed's SIMULATED market or a replay.
 
-    Its demo keys are demo-free, demo-builder and demo-pro. The small market's clock stands at its
-    end unless --now says otherwise; every other clock is the wall clock. A replay serves all it
-    has unless --retention limits it; a simulated market reaches as far back as the key's plan.
+    Its demo keys are demo-free, demo-builder and demo-pro. Its clock is the wall clock unless --now
+    says otherwise. A replay serves all it has unless --retention limits it; a simulated market
+    reaches as far back as the key's plan. --rename lets legs meet that a file lists under two
+    quote currencies.
 
     Example: rail serve --replay data --dataset iaqf_dhruvk1432 --now 2023-03-22
     """
@@ -55,6 +61,7 @@ def serve_command(
         replay=replay,
         datasets=dataset or (),
         interval_s=interval,
+        renamed=dict(_renaming(each) for each in rename or ()),
         seed=seed,
         owners=owners,
         now=None if now is None else parse_ts(now, parameter="--now"),
@@ -63,6 +70,13 @@ def serve_command(
         port=port,
         ready=_announce,
     )
+
+
+def _renaming(text: str) -> tuple[str, str]:
+    old, separator, new = text.partition("=")
+    if not (separator and old and new):
+        raise InputError("--rename", text, "OLD=NEW, e.g. BTC_USD=BTC_USDT")
+    return old, new
 
 
 def _announce(serving: Serving) -> None:

@@ -21,7 +21,15 @@ from toolkit.statistics import spread as spread_statistics
 from toolkit.store import Store
 from toolkit.workspace import Settings
 
-__all__ = ["app", "events_command", "funding_command", "print_spreads", "spread_command"]
+__all__ = [
+    "app",
+    "events_command",
+    "funding_command",
+    "print_events",
+    "print_funding",
+    "print_spreads",
+    "spread_command",
+]
 
 app = typer.Typer(help="Statistics of what the store holds.", no_args_is_help=True)
 
@@ -111,12 +119,10 @@ def funding_command(
     """
     held = Store(Settings.read(base_url="http://127.0.0.1", store=store).store)
     wanted, asked = _wanted(held, Family.FUNDING, trajectories, start, end)
-    found = _summary(held, wanted, asked)
     if as_json:
-        _print_json(held, found)
-        return
-    console.print(f"Funding received over {asked} · {held.source.label}")
-    print_figures(found.to_dicts(), _FUNDING)
+        _print_json(held, _summary(held, wanted, asked))
+    else:
+        print_funding(held, wanted, *asked)
 
 
 @app.command("events")
@@ -139,31 +145,23 @@ def events_command(
         )
     everything = Interval(min(s.start for s in stretches), max(s.end for s in stretches))
     asked = window(start, end, default=everything)
+    if as_json:
+        _print_json(held, _event_counts(held, asked))
+    else:
+        print_events(held, *asked)
+
+
+def _event_counts(store: Store, asked: Interval) -> pl.DataFrame:
+    """Events by family and how they ended, and the median of the durations seen whole."""
     lives = pl.concat(
         event_statistics.lifecycles(
-            held.events(family, *asked),
+            store.events(family, *asked),
             *asked,
             now=known.edge.served_at,
             delay_s=known.edge.delay_s,
         )
-        for family, known in ledger.items()
+        for family, known in store.event_ledger().items()
     )
-    found = _event_counts(lives)
-    if as_json:
-        _print_json(held, found)
-        return
-    console.print(f"Events over {asked} · {held.source.label}")
-    table = plain_table(
-        "", "events", "closed", "open", "close lost", "opened before", "median life"
-    )
-    for row in found.iter_rows(named=True):
-        counts = (f"{row[name]:,}" for name in ("n", "closed", "open", "reopened", "orphans"))
-        table.add_row(row["family"], *counts, duration(row["median_duration_s"]))
-    console.print(table)
-
-
-def _event_counts(lives: pl.DataFrame) -> pl.DataFrame:
-    """Events by family and how they ended, and the median of the durations seen whole."""
     kinds = {kind: pl.col("kind").eq(kind).sum() for kind in ("closed", "open", "reopened")}
     return lives.group_by("family", maintain_order=True).agg(
         n=pl.len(),
@@ -227,3 +225,24 @@ def print_spreads(store: Store, trajectories: Sequence[Trajectory], start: int, 
     found = {row["trajectory"]: row for row in _summary(store, trajectories, asked).to_dicts()}
     console.print(f"Spread 1e4 ln(sell / buy) over {asked} · {store.source.label}")
     print_figures([found[t.key] for t in trajectories if t.key in found], _SPREAD)
+
+
+def print_funding(store: Store, trajectories: Sequence[Trajectory], start: int, end: int) -> None:
+    """Print a table with a column for each funding trajectory."""
+    asked = Interval(start, end)
+    found = _summary(store, trajectories, asked)
+    console.print(f"Funding received over {asked} · {store.source.label}")
+    print_figures(found.to_dicts(), _FUNDING)
+
+
+def print_events(store: Store, start: int, end: int) -> None:
+    """Print a table with a row for each event log."""
+    asked = Interval(start, end)
+    console.print(f"Events over {asked} · {store.source.label}")
+    table = plain_table(
+        "", "events", "closed", "open", "close lost", "opened before", "median life"
+    )
+    for row in _event_counts(store, asked).iter_rows(named=True):
+        counts = (f"{row[name]:,}" for name in ("n", "closed", "open", "reopened", "orphans"))
+        table.add_row(row["family"], *counts, duration(row["median_duration_s"]))
+    console.print(table)

@@ -21,11 +21,9 @@ from toolkit.wire.listing import (
     price_trajectories,
     spread_trajectories,
 )
-from toolkit.workspace import Settings, Workspace
+from toolkit.workspace import DEFAULT_WINDOW_S, Settings, Watchlist, Workspace
 
-__all__ = ["sync_command"]
-
-_DEFAULT_DAYS = 7
+__all__ = ["load", "sync_command"]
 
 
 def sync_command(
@@ -58,6 +56,10 @@ def sync_command(
         list[str] | None,
         typer.Option("--snapshot", help="symbols, activity, spread or funding, as they stand."),
     ] = None,
+    watchlist: Annotated[
+        bool,
+        typer.Option("--watchlist", help="What `rail demo` loads: the 5 symbols of most legs."),
+    ] = False,
     symbol: Annotated[
         list[str] | None, typer.Option("--symbol", help="With --all-…: only this symbol.")
     ] = None,
@@ -87,21 +89,35 @@ def sync_command(
         wanted = [Trajectory.parse(key) for key in trajectories or []]
         wanted += [Trajectory.parse(key, Family.FUNDING) for key in funding or []]
         wanted += _listed(workspace.client, [of for of, on in lists.items() if on], symbol)
+        if watchlist:
+            default = Watchlist.default(_whole_listing(workspace.client))
+            wanted += default.trajectories
+            events, snapshot = list(default.events), list(default.snapshots)
         if not (wanted or events or snapshot):
-            options = "--all-prices, --all-spreads, --all-funding, --events or --snapshot"
-            raise InputError("trajectories", None, f"one key or more, or {options}")
+            options = (
+                "--watchlist, --all-prices, --all-spreads, --all-funding, --events, --snapshot"
+            )
+            raise InputError("trajectories", None, f"one key or more, or one of {options}")
         now = workspace.client.served_at
-        asked = window(start, end, default=Interval(now - _DEFAULT_DAYS * 86_400, now))
-        if wanted:
-            with load_progress(f"{len(wanted)} trajectories") as show:
-                _tell(workspace.sync(wanted, *asked, workers=workers, on_progress=show))
-        if events:
-            with load_progress(f"{len(events)} event logs") as show:
-                _tell(workspace.sync_events(events, *asked, workers=workers, on_progress=show))
-        if snapshot:
-            lengths = take_snapshots(workspace.client, workspace.store, snapshot)
-            told = ", ".join(f"{kind} ({length:,} bytes)" for kind, length in lengths.items())
-            console.print(f"kept as it stands: {told}")
+        asked = window(start, end, default=Interval(now - DEFAULT_WINDOW_S, now))
+        list_ = Watchlist(tuple(wanted), tuple(events or ()), tuple(snapshot or ()))
+        load(workspace, list_, asked, workers=workers)
+
+
+def load(workspace: Workspace, wanted: Watchlist, asked: Interval, *, workers: int = 4) -> None:
+    """Load what is wanted of a window, showing progress and what came of it."""
+    if wanted.trajectories:
+        with load_progress(f"{len(wanted.trajectories)} trajectories") as show:
+            done = workspace.sync(wanted.trajectories, *asked, workers=workers, on_progress=show)
+        _tell(done)
+    if wanted.events:
+        with load_progress(f"{len(wanted.events)} event logs") as show:
+            done = workspace.sync_events(wanted.events, *asked, workers=workers, on_progress=show)
+        _tell(done)
+    if wanted.snapshots:
+        lengths = take_snapshots(workspace.client, workspace.store, wanted.snapshots)
+        told = ", ".join(f"{kind} ({length:,} bytes)" for kind, length in lengths.items())
+        console.print(f"kept as it stands: {told}")
 
 
 def _listed(

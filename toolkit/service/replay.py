@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -41,7 +41,12 @@ class Replay:
 
     @classmethod
     def read(
-        cls, path: Path | str, *, datasets: Sequence[str] = (), interval_s: int | None = None
+        cls,
+        path: Path | str,
+        *,
+        datasets: Sequence[str] = (),
+        interval_s: int | None = None,
+        renamed: Mapping[str, str] | None = None,
     ) -> Replay:
         """What a Parquet file, or ``prices.parquet`` and ``funding.parquet`` in a directory, hold.
 
@@ -50,6 +55,8 @@ class Replay:
         legs are futures: ts (s, Unix UTC, the settlement), symbol, exchange, rate (fraction per
         interval), interval_hours (h), dataset. Others are not read; row order is free.
         ``datasets`` chooses among what both files hold, ``interval_s`` among the bars.
+        ``renamed`` maps symbols of the files to those they are served under, so that legs which
+        an exchange quotes in another currency can meet; the source's id says so.
 
         Raises
         ------
@@ -68,16 +75,18 @@ class Replay:
         """
         found = _chosen(recordings(Path(path)), "dataset", datasets)
         found = _chosen(found, "interval_s", [] if interval_s is None else [interval_s])
+        found = _served_as(found, renamed or {})
         for each in found:
             each.check_one_series_each()
         names = sorted({name for each in found for name in each.rows["dataset"].unique()})
+        told = [f"{old}={new}" for old, new in sorted((renamed or {}).items())]
         prices, funding = _prices(found), _settlements(found)
         listing: dict[str, list[Leg]] = {}
         for symbol, leg in sorted({*prices, *funding}):
             listing.setdefault(symbol, []).append(leg)
         return cls(
             kind="simulated" if any(each.kind == "simulated" for each in found) else "replay",
-            id=f"{'+'.join(names)}-{_content_hash(prices, funding)}",
+            id=f"{'+'.join([*names, *told])}-{_content_hash(prices, funding)}",
             listing=MappingProxyType({symbol: tuple(legs) for symbol, legs in listing.items()}),
             _bars=MappingProxyType(prices),
             _funding=MappingProxyType(funding),
@@ -121,6 +130,17 @@ def _chosen(
         if value not in held:
             raise InputError(column, value, ", ".join(map(str, held)))
     return [each.only(column, wanted) for each in found]
+
+
+def _served_as(found: Sequence[Recording], renamed: Mapping[str, str]) -> list[Recording]:
+    """The rows under the symbols they are served as."""
+    held = sorted({symbol for each in found for symbol in each.rows["symbol"].unique()})
+    for old, new in renamed.items():
+        if old not in held:
+            raise InputError("renamed", old, ", ".join(held))
+        Symbol.parse(new)
+    new_names = pl.col("symbol").replace(renamed)
+    return [replace(each, rows=each.rows.with_columns(new_names)) for each in found]
 
 
 def _series(

@@ -1,26 +1,22 @@
 """What a user opens: settings, a workspace over a service and a store, a local service."""
 
-from toolkit.workspace.local import (
-    Serving,
-    serve_local,
-    simulated_half_lives_s,
-    simulated_service,
-    simulated_window,
-)
-from toolkit.workspace.opening import When, Workspace, open_workspace
+from toolkit.workspace.local import DEFAULT_SEED, Serving, serve_local, simulated_service
+from toolkit.workspace.opening import DEFAULT_WINDOW_S, When, Workspace, open_workspace
 from toolkit.workspace.settings import DEFAULT_BASE_URL, DEFAULT_STORE, LOCAL_KEY, Settings
+from toolkit.workspace.watchlist import Watchlist
 
 __all__ = [
     "DEFAULT_BASE_URL",
+    "DEFAULT_SEED",
     "DEFAULT_STORE",
+    "DEFAULT_WINDOW_S",
     "LOCAL_KEY",
     "Serving",
     "Settings",
+    "Watchlist",
     "When",
     "Workspace",
     "open_workspace",
     "serve_local",
-    "simulated_half_lives_s",
     "simulated_service",
-    "simulated_window",
 ]

@@ -6,27 +6,21 @@ The service's own code is loaded when one is started: it brings a web server alo
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit import market
 from toolkit.errors import InputError
-from toolkit.intervals import Interval
-from toolkit.market import Trajectory
 
 if TYPE_CHECKING:
     from toolkit.service import Config, Source
 
-__all__ = [
-    "Serving",
-    "serve_local",
-    "simulated_half_lives_s",
-    "simulated_service",
-    "simulated_window",
-]
+__all__ = ["DEFAULT_SEED", "Serving", "serve_local", "simulated_service"]
 
+DEFAULT_SEED = 7
+"""The SIMULATED market that is served where no other is named."""
 
 _EVERYTHING_S = 100 * 366 * 86_400  # recorded data is as old as it is: no plan's depth cuts it
 
@@ -48,6 +42,7 @@ def serve_local(
     replay: Path | None = None,
     datasets: Sequence[str] = (),
     interval_s: int | None = None,
+    renamed: Mapping[str, str] | None = None,
     seed: int | None = None,
     now: int | None = None,
     retention_s: int | None = None,
@@ -59,24 +54,24 @@ def serve_local(
     """Serve until SIGINT or SIGTERM; ``ready`` is called once connections are accepted.
 
     With ``replay`` what that Parquet file (or ``prices.parquet`` and ``funding.parquet`` in that
-    folder) holds, all of it unless ``retention_s`` limits it; with ``seed`` the endless SIMULATED
-    market of that seed; with neither the miniature SIMULATED market, whose clock stands at its
-    end. ``now`` (s) makes the service's clock stand still. ``owners`` is a TOML file of owners,
-    plans and keys, in place of the demo ones. Raises `InputError` for what cannot be served.
+    folder) holds, all of it unless ``retention_s`` limits it, under the symbols that ``renamed``
+    gives in place of the file's; without, the endless SIMULATED market of ``seed``
+    (`DEFAULT_SEED`). ``now`` (s) makes the service's clock stand still. ``owners`` is a TOML file
+    of owners, plans and keys, in place of the demo ones. Raises `InputError` for what cannot be
+    served.
     """
-    from toolkit.service import Clock, Config, Replay, Simulated, miniature, serve  # noqa: PLC0415 - see above
+    from toolkit.service import Clock, Config, Replay, Simulated, serve  # noqa: PLC0415 - see above
 
     if replay is not None and seed is not None:
         raise InputError("seed", seed, "none beside a replay")
     source: Source
     if replay is not None:
-        source = Replay.read(replay, datasets=datasets, interval_s=interval_s)
+        source = Replay.read(replay, datasets=datasets, interval_s=interval_s, renamed=renamed)
         retention_s = retention_s or _EVERYTHING_S
-    elif seed is not None:
-        source = Simulated(seed)
+    elif renamed:
+        raise InputError("renamed", ", ".join(renamed), "nothing without a replay")
     else:
-        source = miniature.source()
-        now = miniature.END if now is None else now
+        source = Simulated(DEFAULT_SEED if seed is None else seed)
     config = Config(
         source,
         host=host,
@@ -99,10 +94,10 @@ def _serving(base_url: str, config: Config) -> Serving:
 
 
 @contextlib.contextmanager
-def simulated_service() -> Iterator[str]:
-    """The address of a local service on the miniature SIMULATED market, for the block's length.
+def simulated_service(seed: int = DEFAULT_SEED) -> Iterator[str]:
+    """The address of a local service on the SIMULATED market of a seed, for the block's length.
 
-    Its clock stands at the market's end.
+    Its clock is the wall clock, its market endless; what it answers for is the last 30 days.
 
     Examples
     --------
@@ -110,34 +105,7 @@ def simulated_service() -> Iterator[str]:
     ...     base_url.startswith("http://127.0.0.1:")
     True
     """
-    from toolkit.service import Clock, Config, miniature, running  # noqa: PLC0415 - see above
+    from toolkit.service import Config, Simulated, running  # noqa: PLC0415 - see above
 
-    config = Config(miniature.source(), port=0, clock=Clock(fixed_at=miniature.END))
-    with running(config) as service:
+    with running(Config(Simulated(seed), port=0)) as service:
         yield service.base_url
-
-
-def simulated_window() -> Interval:
-    """The whole of the miniature SIMULATED market.
-
-    Examples
-    --------
-    >>> print(simulated_window())
-    [2026-11-01 00:00 UTC, 2026-11-04 00:00 UTC)
-    """
-    from toolkit.service import miniature  # noqa: PLC0415 - see above
-
-    return Interval(miniature.START, miniature.END)
-
-
-def simulated_half_lives_s() -> dict[Trajectory, int]:
-    """The half-life (s) that each spread of the miniature market was simulated with.
-
-    Examples
-    --------
-    >>> simulated_half_lives_s()[Trajectory.parse("BTC_USDT:AURORA.spot:BOREAS.spot")]
-    300
-    """
-    from toolkit.service import miniature  # noqa: PLC0415 - see above
-
-    return {Trajectory.parse(key): half_life_s for key, half_life_s in miniature.TRUTH.items()}

@@ -22,7 +22,10 @@ from toolkit.store import Store
 from toolkit.workspace.local import simulated_service
 from toolkit.workspace.settings import LOCAL_KEY, Settings
 
-__all__ = ["When", "Workspace", "open_workspace"]
+__all__ = ["DEFAULT_WINDOW_S", "When", "Workspace", "open_workspace"]
+
+DEFAULT_WINDOW_S = 7 * 86_400
+"""What is loaded where no start is given: so much before the end."""
 
 When = str | int | dt.datetime | dt.date
 """A moment as `toolkit.market.parse_ts` reads it."""
@@ -36,7 +39,7 @@ class Workspace:
     >>> import tempfile
     >>> import toolkit as tk
     >>> with tempfile.TemporaryDirectory() as folder, tk.open(f"{folder}/s.duckdb") as rail:
-    ...     done = rail.sync(["BTC_USDT:AURORA.spot:BOREAS.spot"], "2026-11-03", "2026-11-04")
+    ...     done = rail.sync(["BTC_USDT:AURORA.spot:BOREAS.spot"])
     ...     rail.spread("BTC_USDT:AURORA.spot:BOREAS.spot").columns
     ['trajectory', 'ts', 'buy_price', 'sell_price', 'spread_pct', 'spread_log_bps', 'spread_bps']
     """
@@ -70,18 +73,19 @@ class Workspace:
     def sync(
         self,
         trajectories: Iterable[Trajectory | str],
-        start: When,
-        end: When,
+        start: When | None = None,
+        end: When | None = None,
         *,
         workers: int = 4,
         on_progress: Callable[[Progress], object] | None = None,
     ) -> LoadResult:
         """Bring every row of ``[start, end)`` into the store, once; see `toolkit.loader.sync`.
 
+        ``end`` defaults to now by the service's clock, ``start`` to seven days before ``end``.
         Raises `EmptyWindowError` where the store holds no row in the window afterwards.
         """
         wanted = [t if isinstance(t, Trajectory) else Trajectory.parse(t) for t in trajectories]
-        window = parse_ts(start, parameter="start"), parse_ts(end, parameter="end")
+        window = self._window(start, end)
         result = sync(
             self.client, self.store, wanted, *window, workers=workers, on_progress=on_progress
         )
@@ -95,19 +99,29 @@ class Workspace:
 
     def sync_events(
         self,
-        families: Iterable[EventFamily | str],
-        start: When,
-        end: When,
+        families: Iterable[EventFamily | str] = tuple(EventFamily),
+        start: When | None = None,
+        end: When | None = None,
         *,
         workers: int = 4,
         on_progress: Callable[[Progress], object] | None = None,
     ) -> LoadResult:
-        """Bring every document of the event logs into the store, once; see `sync_events` there."""
+        """Bring every document of the event logs into the store, once; see `sync_events` there.
+
+        The window's defaults are those of `sync`.
+        """
         wanted = [_event_family(family) for family in families]
-        window = parse_ts(start, parameter="start"), parse_ts(end, parameter="end")
+        window = self._window(start, end)
         return sync_events(
             self.client, self.store, wanted, *window, workers=workers, on_progress=on_progress
         )
+
+    def _window(self, start: When | None, end: When | None) -> tuple[int, int]:
+        if end is None:
+            self.client.discover()
+        high = self.client.served_at if end is None else parse_ts(end, parameter="end")
+        low = high - DEFAULT_WINDOW_S if start is None else parse_ts(start, parameter="start")
+        return low, high
 
     def events(self, family: EventFamily | str, start: When, end: When) -> pl.DataFrame:
         """A log's documents with ``start <= ts < end`` from the store; see `Store.events`."""

@@ -218,3 +218,30 @@ def test_every_bar_of_a_real_dataset_is_held_unchanged(real_data: Path) -> None:
         bars = replay.bars(symbol, leg)
         assert bars.ts.tolist() == rows["ts"].to_list()
         assert bars.price.tolist() == rows["price"].to_list()
+
+
+def test_a_symbol_served_under_another_name_joins_legs_and_shows_in_the_id(
+    make_bars: Make, written: Write
+) -> None:
+    path = written(pl.concat([make_bars("ALPHA", ROWS), make_bars("BETA", ROWS, symbol="BTC_USD")]))
+    replay = Replay.read(path, renamed={"BTC_USD": "BTC_USDT"})
+    assert replay.listing == {"BTC_USDT": (ALPHA, Leg.parse("BETA.spot"))}
+    assert replay.id.startswith("one+BTC_USD=BTC_USDT-")
+    assert replay.id.rpartition("-")[2] != Replay.read(path).id.rpartition("-")[2]
+
+
+@pytest.mark.parametrize(
+    ("renamed", "says"),
+    [
+        ({"ETH_USD": "ETH_USDT"}, "renamed: 'ETH_USD' is not allowed; allowed: BTC_USD, BTC_USDT"),
+        ({"BTC_USD": "btc"}, "symbol"),
+        ({"BTC_USD": "BTC_USDT"}, "BTC_USDT:ALPHA.spot at ts 0 twice"),
+    ],
+)
+def test_a_name_that_makes_no_trajectory_is_refused(
+    make_bars: Make, written: Write, renamed: dict[str, str], says: str
+) -> None:
+    rows = [make_bars("ALPHA", ROWS), make_bars("ALPHA", ROWS, symbol="BTC_USD")]
+    with pytest.raises(InputError) as caught:
+        Replay.read(written(pl.concat(rows)), renamed=renamed)
+    assert says in str(caught.value)
