@@ -8,7 +8,7 @@ READY  := $(VENV)/.ready
 TEST_WORKERS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test kill-loop lint format bench lock clean
+.PHONY: help install demo test kill-loop soak judges adversary docs-adversary lint format bench lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,8 +30,29 @@ demo: $(READY) ## start the local service, load a simulated market, open the das
 test: lint ## lint, types, doctests and tests
 	$(BIN)/python -m pytest -n $(TEST_WORKERS)
 
-kill-loop: $(READY) ## kill -9 a load at 50 random moments; the store must equal an undisturbed one
-	RAIL_KILLS=50 $(BIN)/python -m pytest tests/journeys/test_kill.py --timeout 3000
+kill-loop: $(READY) ## kill -9 loads at 50 random moments; the store must equal an undisturbed one
+	RAIL_KILLS=50 $(BIN)/python -m pytest tests/journeys/test_kill.py \
+		tests/journeys/test_kill_events.py --timeout 3000
+
+soak: $(READY) ## 20 captures and 100,000 deliveries under fault; three users of one store for 5 minutes
+	RAIL_SEEDS=20 $(BIN)/python -m pytest tests/journeys/test_capture.py --timeout 3000
+	RAIL_DELIVERIES=100000 $(BIN)/python -m pytest tests/journeys/test_webhooks.py --timeout 6000
+	RAIL_TOGETHER_S=300 $(BIN)/python -m pytest tests/journeys/test_together.py --timeout 3000 \
+		--log-cli-level INFO --log-disable httpx
+
+adversary: $(READY) ## the client against the full adversary matrix; holds the table in the docs to it
+	RAIL_ADVERSARY=full $(BIN)/python -m pytest tests/laws/test_adversary_matrix.py -q
+
+docs-adversary: $(READY) ## the same, and writes the table of docs/adversary.md
+	RAIL_ADVERSARY=write $(BIN)/python -m pytest tests/laws/test_adversary_matrix.py -q
+
+judges: $(READY) ## outside judges of MCP and sockets (they need npm) and of OpenAPI
+	mkdir -p .judges && cp tests/judges/package.json tests/judges/package-lock.json tests/judges/.npmrc .judges
+	npm ci --prefix .judges || echo "npm could not install the judges of MCP: they are skipped"
+	$(BIN)/python -m pytest tests/judges
+
+pictures: $(READY) ## take README's pictures anew, of the dashboard over the simulated market
+	RAIL_PICTURES=1 $(BIN)/python -m pytest tests/browser/test_pictures.py -k picture_is_taken
 
 lint: $(READY) ## ruff and mypy
 	$(BIN)/ruff check .
@@ -51,4 +72,4 @@ lock: $(READY) ## resolve the dependencies anew into requirements.lock
 		--group dev pyproject.toml -o requirements.lock
 
 clean: ## remove the environment and what tools left behind
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
+	rm -rf $(VENV) .judges .mypy_cache .ruff_cache .pytest_cache .hypothesis dist

@@ -29,7 +29,7 @@ LAYERS = (
     ("statistics",),
     ("client", "store"),
     ("wire",),
-    ("tables", "intervals"),
+    ("tables", "intervals", "cards"),
     ("market",),
     ("errors",),
 )
@@ -43,17 +43,28 @@ IMPORTED_ONLY_BY = {"service": {"workspace"}}
 THIRD_PARTIES = {
     "duckdb": ("toolkit.store",),
     "httpx": ("toolkit.client.http",),
+    "mcp": ("toolkit.client.mcp", "toolkit.service.mcp", "toolkit.service.mcp_server"),
     "msgspec": ("toolkit",),
     "numpy": ("toolkit",),
     "orjson": ("toolkit.charts", "toolkit.dashboard", "toolkit.report"),
     "plotly": ("toolkit.charts", "toolkit.report"),
     "polars": ("toolkit",),
     "pyarrow": ("toolkit.service", "toolkit.store"),
-    "rich": ("toolkit.cli",),
-    "starlette": ("toolkit.service",),
+    "rich": ("toolkit.cli", "toolkit.workspace"),
+    "starlette": ("toolkit.loader.webhooks", "toolkit.service"),  # the receiver is mountable
     "streamlit": ("toolkit.dashboard", "app"),
     "typer": ("toolkit.cli",),
-    "uvicorn": ("toolkit.service",),
+    "uvicorn": ("toolkit.loader.receiving", "toolkit.service"),  # `rail webhook` runs it
+    "websockets": ("toolkit.client.stream",),
+}
+# Not declared, since mcp brings them, in whose terms its interface is written.
+BROUGHT = {
+    "anyio": THIRD_PARTIES["mcp"],
+    "httpx2": ("toolkit.client.mcp",),
+    "jsonschema": ("toolkit.client.mcp",),
+    "mcp_types": THIRD_PARTIES["mcp"],
+    "pydantic": ("toolkit.client.mcp",),
+    "referencing": ("toolkit.client.mcp",),
 }
 NEVER = {"plotly.express"}  # slow to import, and of no use where figures are built from traces
 PURE = {"statistics": {"numpy", "polars"}}
@@ -143,9 +154,10 @@ def foreign_import_fault(module: str, name: str) -> str | None:
         return f"{part} imports {name}, but holds no socket and no thread"
     if top in sys.stdlib_module_names:
         return None
-    if top not in THIRD_PARTIES:
+    placed = THIRD_PARTIES | BROUGHT
+    if top not in placed:
         return f"{name} has no place in the contract"
-    if not within(module, THIRD_PARTIES[top]) or top not in PURE.get(part, THIRD_PARTIES):
+    if not within(module, placed[top]) or top not in PURE.get(part, placed):
         return f"{module} imports {top}, which belongs elsewhere"
     return None
 
@@ -247,7 +259,7 @@ def test_the_placed_third_parties_are_the_declared_dependencies() -> None:
 def test_importing_the_toolkit_is_cheap_and_leaves_no_trace(workdir: Path) -> None:
     program = """
 import json, sys, threading
-import toolkit
+import toolkit, toolkit.client
 print(json.dumps([sorted(sys.modules), threading.active_count()]))
 """
     done = subprocess.run(
@@ -287,6 +299,8 @@ def seeded(root: Path, files: dict[str, str]) -> Path:
         ("tables.py", "from toolkit.intervals import union", "tables imports intervals"),
         ("client/stream.py", "import httpx", "toolkit.client.stream imports httpx"),
         ("client/http2.py", "import httpx", "toolkit.client.http2 imports httpx"),
+        ("client/http.py", "from mcp import Client", "toolkit.client.http imports mcp"),
+        ("client/http.py", "import httpx2", "toolkit.client.http imports httpx2"),
         ("workspace.py", "import streamlit as st", "toolkit.workspace imports streamlit"),
         ("charts/price.py", "import plotly.express as px", "plotly.express is never imported"),
         ("charts/price.py", "from plotly import express", "plotly.express is never imported"),

@@ -19,12 +19,13 @@ from toolkit.market import Leg, Source, Symbol, Trajectory, format_ts, parse_ts
 
 if TYPE_CHECKING:
     from toolkit import charts, statistics
-    from toolkit.client import Client
+    from toolkit.client import AsyncClient, Client
     from toolkit.store import Store
     from toolkit.workspace import Workspace
     from toolkit.workspace import open_workspace as open  # noqa: A004 - tk.open is the point
 
 __all__ = [
+    "AsyncClient",
     "Client",
     "Leg",
     "RailError",
@@ -43,6 +44,7 @@ __all__ = [
 __version__ = version("machine-rail-toolkit")
 
 _LATER = {
+    "AsyncClient": ("toolkit.client", "AsyncClient"),
     "Client": ("toolkit.client", "Client"),
     "Store": ("toolkit.store", "Store"),
     "Workspace": ("toolkit.workspace", "Workspace"),

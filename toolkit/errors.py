@@ -113,15 +113,32 @@ class ServiceError(RailError):
     """The service refused, failed, or could not be understood.
 
     ``status`` is the HTTP status (None where no answer came), ``url`` the address without its
-    query, ``detail`` what the body said where it said anything readable.
+    query, ``detail`` what the body said where it said anything readable, ``code`` the problem's
+    code ("" where it has none), ``retry_after_s`` the seconds that the service asked to wait (None
+    where it asked for none).
+
+    Examples
+    --------
+    >>> refused = ServiceError("busy", status=503, code="unavailable", retry_after_s=2.0)
+    >>> refused.code, refused.retry_after_s
+    ('unavailable', 2.0)
     """
 
     def __init__(
-        self, message: str, *, status: int | None = None, url: str = "", detail: str = ""
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        url: str = "",
+        detail: str = "",
+        code: str = "",
+        retry_after_s: float | None = None,
     ) -> None:
         self.status = status
         self.url = url
         self.detail = detail
+        self.code = code
+        self.retry_after_s = retry_after_s
         super().__init__(message)
 
 
@@ -146,22 +163,7 @@ class NotFoundError(ServiceError):
 
 
 class QuotaError(ServiceError):
-    """429: the quota of the key's owner is spent, and waiting longer was not allowed.
-
-    ``retry_after_s`` is what the service asked to wait, in seconds, None where it said nothing.
-    """
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        status: int | None = None,
-        url: str = "",
-        detail: str = "",
-        retry_after_s: float | None = None,
-    ) -> None:
-        self.retry_after_s = retry_after_s
-        super().__init__(message, status=status, url=url, detail=detail)
+    """429: the quota of the key's owner is spent, and waiting longer was not allowed."""
 
 
 class UnavailableError(ServiceError):

@@ -15,10 +15,12 @@ from toolkit.market import Family
 
 __all__ = [
     "COVERAGE",
+    "DELIVERY",
     "EDGE",
     "EVENT",
     "EVENT_COVERAGE",
     "EVENT_EDGE",
+    "GAP",
     "LOAD",
     "META",
     "SERIES",
@@ -26,6 +28,7 @@ __all__ = [
     "TABLES",
     "TRAJECTORY",
     "Column",
+    "GapStatus",
     "LedgerState",
     "Table",
 ]
@@ -119,6 +122,18 @@ class LedgerState(StrEnum):
     UNRECOVERABLE = "unrecoverable"
 
 
+class GapStatus(StrEnum):
+    """What became of a stretch that a lost stream did not bring.
+
+    ``open``: the service's archive has not answered for all of it yet. ``repaired``: it has.
+    ``unrepairable``: a part of it is older than what the plan still reaches.
+    """
+
+    OPEN = "open"
+    REPAIRED = "repaired"
+    UNREPAIRABLE = "unrepairable"
+
+
 META = Table(
     "meta",
     "Facts about the store itself.",
@@ -152,6 +167,10 @@ LOAD = Table(
         Column("schema_hash", "VARCHAR", "", "SHA-256 of the /schemas document", nullable=True),
         Column("toolkit_version", "VARCHAR", "", "version of this toolkit"),
         Column("finding", "JSON", "", "drift and continuity findings", nullable=True),
+        Column("plan", "VARCHAR", "", "the plan, as the service named it", nullable=True),
+        Column("quota", "BIGINT", "count", "requests a window of the quota", nullable=True),
+        Column("quota_window_s", "BIGINT", "s", "length of that window", nullable=True),
+        Column("quota_left", "BIGINT", "count", "left of it at the last answer", nullable=True),
     ),
     key=("load_id",),
 )
@@ -305,6 +324,36 @@ EVENT_EDGE = Table(
     key=("family", "load_id"),
 )
 
+GAP = Table(
+    "gap",
+    "The gap ledger of live capture: one row each time a stream was lost, and of what.",
+    (
+        Column("load_id", "BIGINT", "", "the capture that lost it"),
+        Column("gap_id", "INTEGER", "", "number of the gap inside that capture"),
+        Column("trajectory_id", "INTEGER", "", "whose; null for an event log", nullable=True),
+        Column("family", "VARCHAR", "", "which event log; null for a trajectory", nullable=True),
+        Column("start_ts", "BIGINT", "s", "the service's clock when it was heard last"),
+        Column("end_ts", "BIGINT", "s", "when it was heard again", nullable=True),
+        Column("cause", "VARCHAR", "", "why it was lost, in words"),
+        Column("status", "VARCHAR", "", "open, repaired or unrepairable"),
+        Column("repaired_load_id", "BIGINT", "", "the load that filled it", nullable=True),
+    ),
+    key=("load_id", "gap_id"),
+)
+
+DELIVERY = Table(
+    "delivery",
+    "Webhook deliveries that were genuine, each id once; event documents stand in ``event``.",
+    (
+        Column("delivery_id", "VARCHAR", "", "as signed; else sha256: of the body"),
+        Column("received_at", "BIGINT", "s", "the local clock when it came first"),
+        Column("family", "VARCHAR", "", "null where it is no event document", nullable=True),
+        Column("document", "VARCHAR", "", "the bytes of what is no event document", nullable=True),
+        Column("load_id", "BIGINT", "", "the receiver's run that brought it"),
+    ),
+    key=("delivery_id",),
+)
+
 SNAPSHOT = Table(
     "snapshot",
     "Dashboards, activity and the symbol listing, whole, as they stood when asked.",
@@ -327,6 +376,8 @@ TABLES: tuple[Table, ...] = (
     EVENT,
     EVENT_COVERAGE,
     EVENT_EDGE,
+    GAP,
+    DELIVERY,
     SNAPSHOT,
 )
 """All tables, in the order they are created."""

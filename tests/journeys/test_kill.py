@@ -5,11 +5,8 @@ RAIL_KILLS sets how often a load is killed; `make kill-loop` does it 50 times.
 
 from __future__ import annotations
 
-import os
 import random
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +16,9 @@ import pytest
 from toolkit.store import Store
 from toolkit.tables import SERIES
 
-from .conftest import RAIL, serving
+from .conftest import serving
+from .kill_loop import KILLS, Loads, check_same
 
-KILLS = int(os.environ.get("RAIL_KILLS", "4"))
 START, DAYS, LEGS = 1_767_225_600, 30, 5
 LOADING = ["sync", "--all-prices", "--all-spreads", "--start", "2026-01-01", "--end", "2026-01-31"]
 
@@ -71,34 +68,20 @@ def test_a_load_killed_again_and_again_equals_an_undisturbed_one(
 ) -> None:
     moments = random.Random(20_261_120)
     with serving("--replay", str(market), "--now", "2026-01-31") as base_url:
-        environment = os.environ | {"RAIL_BASE_URL": base_url}
-
-        def load(store: Path) -> subprocess.Popen[bytes]:
-            return subprocess.Popen([RAIL, *LOADING, "--store", store], env=environment)
-
+        loads = Loads(LOADING, {"RAIL_BASE_URL": base_url})
         whole = tmp_path / "whole.duckdb"
-        began = time.monotonic()
-        assert load(whole).wait(120) == 0
-        usual_s = time.monotonic() - began
+        usual_s = loads.finish(whole)
+        wanted = content(Store(whole))
         killed, in_the_middle, lives = 0, 0, 0
         while killed < KILLS:
             store = tmp_path / f"killed-{lives}.duckdb"
             lives += 1
-            while killed < KILLS:
-                process = load(store)
-                time.sleep(moments.uniform(0.3, 1.1) * usual_s)
-                process.kill()
-                if process.wait() == 0:
-                    break
+            while killed < KILLS and loads.kill(store, moments.uniform(0.3, 1.1) * usual_s):
                 killed += 1
                 in_the_middle += store.exists() and Store(store).catalogue().height > 0
-            assert load(store).wait(120) == 0
-            wanted, got = content(Store(whole)), content(Store(store))
-            for name, frame in wanted.items():
-                assert got[name].equals(frame), name
-            assert load(store).wait(120) == 0
-            assert content(Store(store))["ledger"].equals(wanted["ledger"])
-            assert all(content(Store(store))[name].equals(wanted[name]) for name in wanted)
+            for _ in range(2):
+                loads.finish(store)
+                check_same(wanted, content(Store(store)))
     with capsys.disabled():
         said = f"{killed} kills, {in_the_middle} of them after a first commit, {lives} stores"
         sys.stdout.write(f"\n{said}\n")

@@ -40,6 +40,15 @@ NOW = 1_795_953_607
 """Noon of a simulated day, and some seconds."""
 
 
+def tools_listed(
+    client: httpx.Client, headers: dict[str, str], path: str = "/mcp"
+) -> httpx.Response:
+    """What MCP answers to ``tools/list``, as it came over HTTP."""
+    said = {"mcp-protocol-version": "2025-11-25", "accept": "application/json, text/event-stream"}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    return client.post(path, json=message, headers=headers | said)
+
+
 @pytest.fixture(scope="session")
 def rail() -> Iterator[httpx.Client]:
     """Asks without a key, at the service's address."""

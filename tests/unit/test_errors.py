@@ -13,7 +13,7 @@ MADE = [
     errors.UnknownTrajectoryError("BTC_USX:KRAKEN.spot", ["BTC_USD:KRAKEN.spot"]),
     errors.QuotaError("spent", status=429, url="http://a/b", detail="later", retry_after_s=1.5),
     *(
-        kind("it broke", status=500, url="http://a/b", detail="why")
+        kind("it broke", status=500, url="http://a/b", detail="why", code="x", retry_after_s=1.0)
         for kind in (
             errors.ServiceError,
             errors.UnreachableError,
@@ -86,4 +86,5 @@ def test_a_service_error_keeps_what_the_service_said() -> None:
         "",
         2.0,
     )
-    assert errors.UnreachableError("no answer").status is None
+    bare = errors.UnreachableError("no answer")
+    assert (bare.status, bare.code, bare.retry_after_s) == (None, "", None)

@@ -14,6 +14,7 @@ EVERY_COLUMN = pytest.mark.parametrize(
 )
 NUMBERS = {"BIGINT", "INTEGER", "DOUBLE"}
 ENDINGS = {
+    "count": ("quota", "quota_left"),
     "s": ("_s", "_at", "_ts", "ts"),
     "ms": ("_ms",),
     "percent": ("_pct",),

@@ -52,13 +52,16 @@ def run_dashboard(store: Store, *, host: str, port: int, browser: bool) -> None:
     argv += ["--host", host, "--port", str(port), *([] if browser else ["--headless"])]
     environment = {k: v for k, v in os.environ.items() if k != "RAIL_API_KEY"}
     process = subprocess.Popen(argv, env=environment)  # noqa: S603 - our own command
-    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    ends = {signal.SIGTERM: lambda *_: sys.exit(143), signal.SIGINT: signal.default_int_handler}
+    # SIGINT anew too: a library has set it so that a wait goes on after it.
+    before = {number: signal.signal(number, handler) for number, handler in ends.items()}
     try:
         code = process.wait()
     except KeyboardInterrupt:
         return
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
         process.terminate()
         process.wait()
     if code:

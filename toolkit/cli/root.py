@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from toolkit.cli import dashboard, demo, serve, stats, status, symbols, sync
+from toolkit.cli import (
+    dashboard,
+    demo,
+    doctor,
+    serve,
+    stats,
+    status,
+    stream,
+    symbols,
+    sync,
+    webhook,
+)
 
 __all__ = ["app"]
 
@@ -39,8 +50,11 @@ def _root(
 
 
 app.command("serve")(serve.serve_command)
+app.command("doctor")(doctor.doctor_command)
 app.command("symbols")(symbols.symbols_command)
 app.command("sync")(sync.sync_command)
+app.command("stream")(stream.stream_command)
+app.command("webhook")(webhook.webhook_command)
 app.command("status")(status.status_command)
 app.add_typer(stats.app, name="stats")
 app.command("app")(dashboard.app_command)

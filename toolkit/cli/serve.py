@@ -37,12 +37,20 @@ def serve_command(
     owners: Annotated[
         Path | None, typer.Option("--owners", help="A TOML file of owners, plans and keys.")
     ] = None,
+    adversary: Annotated[
+        Path | None,
+        typer.Option("--adversary", help="A TOML file of ways to behave otherwise than agreed."),
+    ] = None,
     now: Annotated[
         str | None, typer.Option("--now", help="Let the service's clock stand at this time, UTC.")
     ] = None,
     retention: Annotated[
         int | None, typer.Option("--retention", help="Answer only for the last N days.")
     ] = None,
+    webhooks_to_loopback: Annotated[
+        bool,
+        typer.Option("--webhooks-to-loopback", help="Webhooks may go to this machine, by http."),
+    ] = False,
     port: Annotated[
         int, typer.Option("--port", help="Where to listen; 0 takes a free one.")
     ] = 8700,
@@ -53,7 +61,8 @@ def serve_command(
     Its demo keys are demo-free, demo-builder and demo-pro. Its clock is the wall clock unless --now
     says otherwise. A replay serves all it has unless --retention limits it; a simulated market
     reaches as far back as the key's plan. --rename lets legs meet that a file lists under two
-    quote currencies.
+    quote currencies. --adversary makes it another service than was agreed, to test a client with:
+    the file's switches are in docs/adversary.md.
 
     Example: rail serve --replay data --dataset iaqf_dhruvk1432 --now 2023-03-22
     """
@@ -64,6 +73,8 @@ def serve_command(
         renamed=dict(_renaming(each) for each in rename or ()),
         seed=seed,
         owners=owners,
+        adversary=adversary,
+        webhooks_to_loopback=webhooks_to_loopback,
         now=None if now is None else parse_ts(now, parameter="--now"),
         retention_s=None if retention is None else retention * 86_400,
         host=host,
@@ -85,4 +96,8 @@ def _announce(serving: Serving) -> None:
     console.print(
         f"{serving.source.label}: {serving.symbols} symbols, {serving.legs} legs; {clock}"
     )
+    if not serving.faithful:
+        console.print("it behaves otherwise than agreed, as its file of switches says")
     console.print(f"listening at {serving.base_url}; keys: {serving.keys}")
+    codes = ", ".join(f"{owner} {code}" for owner, code in serving.codes.items())
+    console.print(f"to set webhooks up, sign in once by: {codes}")

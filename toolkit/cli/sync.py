@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from toolkit.cards import counted
 from toolkit.cli.options import BaseUrl, End, Start, StorePath, window
-from toolkit.cli.show import console, duration, errors, load_progress
+from toolkit.cli.show import console, duration, errors
 from toolkit.client import Client
 from toolkit.errors import InputError, WireError
 from toolkit.intervals import Interval, total_s
@@ -21,7 +22,7 @@ from toolkit.wire.listing import (
     price_trajectories,
     spread_trajectories,
 )
-from toolkit.workspace import DEFAULT_WINDOW_S, Settings, Watchlist, Workspace
+from toolkit.workspace import DEFAULT_WINDOW_S, Settings, Watchlist, Workspace, load_progress
 
 __all__ = ["load", "sync_command"]
 
@@ -107,12 +108,17 @@ def sync_command(
 def load(workspace: Workspace, wanted: Watchlist, asked: Interval, *, workers: int = 4) -> None:
     """Load what is wanted of a window, showing progress and what came of it."""
     if wanted.trajectories:
-        with load_progress(f"{len(wanted.trajectories)} trajectories") as show:
-            done = workspace.sync(wanted.trajectories, *asked, workers=workers, on_progress=show)
+        title = counted(len(wanted.trajectories), "trajectory", "trajectories")
+        with load_progress(title, lines=True) as watch:
+            done = workspace.sync(
+                wanted.trajectories, *asked, workers=workers, on_progress=watch.show
+            )
         _tell(done)
     if wanted.events:
-        with load_progress(f"{len(wanted.events)} event logs") as show:
-            done = workspace.sync_events(wanted.events, *asked, workers=workers, on_progress=show)
+        with load_progress(counted(len(wanted.events), "event log"), lines=True) as watch:
+            done = workspace.sync_events(
+                wanted.events, *asked, workers=workers, on_progress=watch.show
+            )
         _tell(done)
     if wanted.snapshots:
         lengths = take_snapshots(workspace.client, workspace.store, wanted.snapshots)

@@ -1,5 +1,5 @@
 """Thin drivers over `toolkit.wire`: what asks the service."""
 
-from toolkit.client.http import Client
+from toolkit.client.http import AsyncClient, Client
 
-__all__ = ["Client"]
+__all__ = ["AsyncClient", "Client"]

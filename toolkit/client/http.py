@@ -1,52 +1,48 @@
-"""The HTTP client: carries out the steps of `toolkit.wire` over one kept-alive connection pool.
+"""The HTTP clients: they carry out the steps of `toolkit.wire` over one kept-alive connection pool.
 
 The one module that imports httpx, so that the choice of library stays cheap to change.
 """
 
 from __future__ import annotations
 
-import re
+import asyncio
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import replace
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import httpx
 import polars as pl
 
+from toolkit.client.contact import Contact, history_frame
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Trajectory
 from toolkit.wire.events import EventPage, event_pages
-from toolkit.wire.exchange import (
-    Answer,
-    Failure,
-    Outcome,
-    Request,
-    RetryPolicy,
-    Send,
-    Step,
-    Wait,
-    base_address,
-    http_date_ts,
-    whole_document,
-    with_retries,
-)
+from toolkit.wire.exchange import Answer, Failure, Outcome, Request, RetryPolicy, Send, Step, Wait
 from toolkit.wire.listing import Listing, list_symbols
 from toolkit.wire.paging import Page, trajectory_pages
-from toolkit.wire.profile import BUILT_IN, Profile, with_schemas
-from toolkit.wire.rows import column_schema
+from toolkit.wire.profile import Profile
 from toolkit.wire.user_profile import UserProfile
 
-__all__ = ["Client"]
+__all__ = ["AsyncClient", "Client"]
 
 _Result = TypeVar("_Result")
 _Item = TypeVar("_Item")
 
 
-class Client:
+def _settings(contact: Contact, timeout_s: float) -> dict[str, Any]:
+    """How both of httpx's clients are set up."""
+    return {
+        "base_url": contact.base_url,
+        "headers": contact.key_header | {"Accept": "application/json"},
+        "timeout": httpx.Timeout(timeout_s, connect=min(timeout_s, 10.0)),
+        "limits": httpx.Limits(max_keepalive_connections=32, keepalive_expiry=30.0),
+    }
+
+
+class Client(Contact):
     """A machine-rail service, asked by key over HTTP. Safe to share between threads.
 
     Parameters
@@ -83,27 +79,13 @@ class Client:
         retries: RetryPolicy | None = None,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
-        self.base_url = base_address(base_url)
-        self.retries = retries or RetryPolicy()
-        key = _checked_key(api_key)
-        self._key_pattern = _written(key)
+        super().__init__(base_url, api_key, profile=profile, retries=retries)
         self._sleep = sleep
-        self._profile: Profile | None = None
-        self._users = profile
         self._discovery = threading.Lock()
-        self._served_at: int | None = None
         try:
-            self._http = httpx.Client(
-                base_url=self.base_url,
-                headers={"Authorization": f"Bearer {key}", "Accept": "application/json"},
-                timeout=httpx.Timeout(timeout_s, connect=min(timeout_s, 10.0)),
-                limits=httpx.Limits(max_keepalive_connections=32, keepalive_expiry=30.0),
-            )
+            self._http = httpx.Client(**_settings(self, timeout_s))
         except httpx.InvalidURL as error:
             raise InputError("base_url", base_url, "the address of a host") from error
-
-    def __repr__(self) -> str:
-        return f"Client({self.base_url!r})"
 
     def __enter__(self) -> Self:
         return self
@@ -128,15 +110,13 @@ class Client:
         """
         if self._profile is None:
             self.profile  # noqa: B018 - its answer carries the clock
-        return self._served_at if self._served_at is not None else int(time.time())
+        return self._clock()
 
     @property
     def profile(self) -> Profile:
         """How this service speaks; asks `/schemas` once, at first use."""
         with self._discovery:
-            if self._profile is None:
-                self._profile = self._ask_profile()
-            return self._profile
+            return self._profile or self._finish(self._ask_profile())
 
     def discover(self) -> Profile:
         """How this service speaks, asked anew: its clock, the plan and the schemas may have moved.
@@ -144,16 +124,7 @@ class Client:
         Every load begins with it, so that a client kept open for hours asks up to the present.
         """
         with self._discovery:
-            self._profile = self._ask_profile()
-            return self._profile
-
-    def _ask_profile(self) -> Profile:
-        """A first contact gives up sooner than a load under way: the address may be wrong."""
-        assumed = self._users.applied(BUILT_IN) if self._users else BUILT_IN
-        request = Request.get(assumed.schemas_path, {})
-        patience = replace(self.retries, attempts=min(3, self.retries.attempts))
-        found = with_schemas(assumed, self._finish(with_retries(request, patience)).body)
-        return self._users.applied(found) if self._users else found
+            return self._finish(self._ask_profile())
 
     def symbols(self, text: str = "") -> Listing:
         """Symbols whose name has ``text`` in it, each with its legs; "" lists all."""
@@ -173,12 +144,11 @@ class Client:
 
         Raises `InputError` for another kind, `WireError` where the answer is not JSON.
         """
-        paths = self.profile.snapshots
-        if kind not in paths:
-            raise InputError("snapshot", kind, ", ".join(paths))
-        limit = {"limit": self.profile.symbols_limit} if kind == "symbols" else {}
-        answer = self._finish(with_retries(Request.get(paths[kind], limit), self.retries))
-        return whole_document(answer)
+        return self._finish(self._ask_snapshot(self.profile, kind))
+
+    def ask(self, request: Request) -> Answer | Failure:
+        """One GET and what came of it: nothing is tried again, read, or raised."""
+        return self._send(request)
 
     def history(self, trajectory: Trajectory, start: int, end: int) -> pl.DataFrame:
         """A trajectory's rows with ``start <= ts < end``, sorted by ts; nothing is stored.
@@ -190,10 +160,7 @@ class Client:
         Raises `ServiceError`, and `InputError` for an empty window.
         """
         window = Interval.checked(start, end)
-        frames = [page.frame for page in self.pages(trajectory, window)]
-        rows = pl.concat([column_schema(trajectory.family).to_frame(), *frames])
-        key = pl.lit(trajectory.key).alias("trajectory")
-        return rows.select(key, pl.all()).sort("ts", maintain_order=True)
+        return history_frame(trajectory, (p.frame for p in self.pages(trajectory, window)))
 
     def _finish(self, flow: Generator[Step, Outcome, _Result]) -> _Result:
         """Carry a flow out and give its result."""
@@ -227,31 +194,147 @@ class Client:
         return self._send(step.request)
 
     def _send(self, request: Request) -> Answer | Failure:
-        url = self.base_url + request.path
         try:
             response = self._http.get(request.path, params=list(request.query))
         except httpx.HTTPError as error:
-            said = " ".join(str(error).split())
-            return Failure(self._without_key(f"{type(error).__name__}: {said}").rstrip(": "), url)
-        headers = {k.lower(): self._without_key(v) for k, v in response.headers.items()}
-        self._served_at = http_date_ts(headers.get("date")) or self._served_at
-        body = response.content
-        if response.status_code != 200:
-            body = self._without_key(body.decode(errors="replace")).encode()
-        return Answer(response.status_code, headers, body, url)
-
-    def _without_key(self, text: str) -> str:
-        return self._key_pattern.sub("***", text)
+            return self._failed(request, error)
+        headers = response.headers.items()
+        return self._answered(request, response.status_code, headers, response.content)
 
 
-def _written(key: str) -> re.Pattern[str]:
-    """What finds a key in a text, written plainly or with any of JSON's escapes."""
-    return re.compile("".join(rf"(?:\\u(?i:{ord(c):04x})|\\?{re.escape(c)})" for c in key))
+class AsyncClient(Contact):
+    """The same service for asyncio: `Client`'s methods, awaited, over the same flows.
 
+    What `Client` has as a property, because asking may be needed first, is a method here:
+    ``await client.profile()``, ``await client.served_at()``. Pages come from async iterators. Its
+    parameters are those of `Client`; ``sleep`` is awaited. Belongs to one event loop; a cancelled
+    call closes its connection and leaves the client usable.
 
-def _checked_key(text: str) -> str:
-    """The key without blanks; one that no header can carry is refused without being shown."""
-    key = text.strip()
-    if not key or not key.isascii() or not key.isprintable() or " " in key:
-        raise InputError("api_key", "***", "the key as issued: printable ASCII without blanks")
-    return key
+    Examples
+    --------
+    >>> from toolkit.service import Config, miniature, running
+    >>> async def kind(base_url):
+    ...     async with AsyncClient(base_url, "demo-pro") as client:
+    ...         return (await client.profile()).source.kind
+    >>> with running(Config(miniature.source(), port=0)) as service:
+    ...     asyncio.run(kind(service.base_url))
+    'simulated'
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str,
+        *,
+        profile: UserProfile | None = None,
+        timeout_s: float = 30.0,
+        retries: RetryPolicy | None = None,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        super().__init__(base_url, api_key, profile=profile, retries=retries)
+        self._sleep = sleep
+        self._discovery = asyncio.Lock()
+        try:
+            self._http = httpx.AsyncClient(**_settings(self, timeout_s))
+        except httpx.InvalidURL as error:
+            raise InputError("base_url", base_url, "the address of a host") from error
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        await self._http.aclose()
+
+    async def served_at(self) -> int:
+        """The service's clock (Unix seconds) at its last answer; see `Client.served_at`."""
+        await self.profile()
+        return self._clock()
+
+    async def profile(self) -> Profile:
+        """How this service speaks; asks `/schemas` once, at first use."""
+        async with self._discovery:
+            if self._profile is None:
+                return await self._finish(self._ask_profile())
+            return self._profile
+
+    async def discover(self) -> Profile:
+        """How this service speaks, asked anew; see `Client.discover`."""
+        async with self._discovery:
+            return await self._finish(self._ask_profile())
+
+    async def symbols(self, text: str = "") -> Listing:
+        """Symbols whose name has ``text`` in it, each with its legs; "" lists all."""
+        return await self._finish(list_symbols(await self.profile(), text, self.retries))
+
+    async def pages(self, trajectory: Trajectory, window: Interval) -> AsyncIterator[Page]:
+        """The pages of a window, newest first, each with the stretch it answers for."""
+        route = (await self.profile()).histories[trajectory.family]
+        async for page in self._drive(trajectory_pages(route, trajectory, window, self.retries)):
+            yield page
+
+    async def event_pages(self, family: EventFamily, window: Interval) -> AsyncIterator[EventPage]:
+        """The pages of one window of an event log, newest first; see `toolkit.wire.events`."""
+        route = (await self.profile()).events[family]
+        async for page in self._drive(event_pages(route, window, self.retries)):
+            yield page
+
+    async def snapshot(self, kind: str) -> bytes:
+        """The whole answer of a snapshot route; see `Client.snapshot`."""
+        return await self._finish(self._ask_snapshot(await self.profile(), kind))
+
+    async def ask(self, request: Request) -> Answer | Failure:
+        """One GET and what came of it: nothing is tried again, read, or raised."""
+        return await self._send(request)
+
+    async def history(self, trajectory: Trajectory, start: int, end: int) -> pl.DataFrame:
+        """A trajectory's rows with ``start <= ts < end``, sorted by ts; see `Client.history`."""
+        window = Interval.checked(start, end)
+        return history_frame(trajectory, [p.frame async for p in self.pages(trajectory, window)])
+
+    async def _finish(self, flow: Generator[Step, Outcome, _Result]) -> _Result:
+        """Carry a flow out and give its result."""
+        outcome: Outcome = None
+        while True:
+            try:
+                step = flow.send(outcome)
+            except StopIteration as stop:
+                result: _Result = stop.value
+                return result
+            outcome = await self._carry_out(step)
+
+    async def _drive(self, flow: Generator[Step | _Item, Outcome, None]) -> AsyncIterator[_Item]:
+        """Carry a flow out and yield what it produces."""
+        outcome: Outcome = None
+        while True:
+            try:
+                step = flow.send(outcome)
+            except StopIteration:
+                return
+            outcome = None
+            if isinstance(step, Send | Wait):
+                outcome = await self._carry_out(step)
+            else:
+                yield step
+
+    async def _carry_out(self, step: Step) -> Outcome:
+        if isinstance(step, Wait):
+            await self._sleep(step.seconds)
+            return None
+        return await self._send(step.request)
+
+    async def _send(self, request: Request) -> Answer | Failure:
+        try:
+            response = await self._http.get(request.path, params=list(request.query))
+        except httpx.HTTPError as error:
+            return self._failed(request, error)
+        headers = response.headers.items()
+        return self._answered(request, response.status_code, headers, response.content)

@@ -23,13 +23,13 @@ from toolkit.store import Batch, Edge, Store, to_ask
 from toolkit.wire.event_routes import EventRoute
 from toolkit.wire.events import EventPage
 
-__all__ = ["sync_events"]
+__all__ = ["DAY_S", "Window", "sync_events"]
 
-_WINDOW_S = 86_400
+DAY_S = 86_400
 
 
 @dataclass(frozen=True, slots=True)
-class _Window:
+class Window:
     """One window of a log, to be paged to its end."""
 
     route: EventRoute
@@ -75,15 +75,15 @@ def sync_events(
     source = bound_source(client, store)
     ledger = store.event_ledger()
     load_id = begin_load(client, store, served_at)
-    tasks: list[_Window] = []
+    tasks: list[Window] = []
     beyond: dict[Asked, list[Interval]] = {}
     for family in dict.fromkeys(families):
         route = profile.events[family]
         edge = Edge(served_at, route.delay_s, route.retention_s, step_s=0)
         answered = ledger[family].answered if family in ledger else []
-        longest_s = min(_WINDOW_S, route.longest_window_s - 1)
+        longest_s = min(DAY_S, route.longest_window_s - 1)
         for stretch in to_ask(window, answered, edge):
-            tasks.extend(_Window(route, part, edge) for part in split(stretch, longest_s))
+            tasks.extend(Window(route, part, edge) for part in split(stretch, longest_s))
         oldest = edge.reachable_from
         gone = [] if oldest is None else [(window.start, min(oldest, window.end))]
         if lost := difference(gone, answered):

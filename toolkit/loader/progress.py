@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from toolkit.intervals import Interval
+from toolkit.cards import Card, Shown, counted, duration, some
+from toolkit.intervals import Interval, total_s
 from toolkit.market import EventFamily, Source, Trajectory
 from toolkit.store import Inserted
 from toolkit.wire.profile import Finding
@@ -47,7 +48,7 @@ Asked = Trajectory | EventFamily
 
 
 @dataclass(frozen=True, slots=True)
-class LoadResult:
+class LoadResult(Shown):
     """What a load did: of what, from where, how much, and what was odd.
 
     ``asked`` are the trajectories or the event logs of the call; ``silent`` those of them of which
@@ -66,15 +67,56 @@ class LoadResult:
     unrecoverable: Mapping[Asked, list[Interval]] = field(default_factory=dict)
     findings: tuple[tuple[Finding, int], ...] = ()
 
-    def __str__(self) -> str:
+    @property
+    def _of_logs(self) -> bool:
+        return all(isinstance(asked, EventFamily) for asked in self.asked)
+
+    @property
+    def _rows_told(self) -> str:
         rows = self.rows
-        logs = all(isinstance(asked, EventFamily) for asked in self.asked)
-        parts = [f"{rows.new:,} {'documents' if logs else 'rows'} new"]
+        parts = [f"{counted(rows.new, 'document' if self._of_logs else 'row')} new"]
         parts.append(f"{rows.repeated:,} held already")
         if rows.revised:
             parts.append(f"{rows.revised:,} revised")
-        things = "event logs" if logs else "trajectories"
+        return ", ".join(parts)
+
+    def __str__(self) -> str:
+        things = ("event log", None) if self._of_logs else ("trajectory", "trajectories")
         return (
-            f"{', '.join(parts)}; {self.pages:,} pages, {len(self.asked):,} {things}, "
+            f"{self._rows_told}; {counted(self.pages, 'page')}, "
+            f"{counted(len(self.asked), *things)}, "
             f"{self.elapsed_s:.1f} s; {self.source.label}"
         )
+
+    @property
+    def card(self) -> Card:
+        """What the line of `str` says, and what it does not: window, silence, losses, findings.
+
+        Examples
+        --------
+        >>> pair = Trajectory.parse("BTC_USD:KRAKEN.spot")
+        >>> print(LoadResult(Source("replay", "depeg"), Interval(0, 86400), (pair,),
+        ...                  Inserted(new=1440), 2, 0.31, silent=(pair,)).card)
+        Load from Replay of recorded data, depeg
+          loaded   1,440 rows new, 0 held already
+          asked    BTC_USD:KRAKEN.spot
+          window   [1970-01-01 00:00 UTC, 1970-01-02 00:00 UTC)
+          took     2 pages, 0.3 s
+          silent   1 of 1: BTC_USD:KRAKEN.spot
+        """
+        facts = [
+            ("loaded", self._rows_told),
+            ("asked", some(self.asked)),
+            ("window", str(self.window)),
+            ("took", f"{counted(self.pages, 'page')}, {self.elapsed_s:.1f} s"),
+        ]
+        if self.silent:
+            silent = f"{len(self.silent):,} of {len(self.asked):,}: {some(self.silent)}"
+            facts.append(("silent", silent))
+        if self.unrecoverable:
+            gone = [f"{asked} {duration(total_s(s))}" for asked, s in self.unrecoverable.items()]
+            facts.append(("beyond the plan's depth", some(gone)))
+        if self.findings:
+            found = [f"{finding.kind} at {finding.where} ({n}x)" for finding, n in self.findings]
+            facts.append(("findings", some(found)))
+        return Card(f"Load from {self.source.label}", facts)

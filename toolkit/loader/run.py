@@ -89,6 +89,8 @@ class Run:
         finally:
             self._stop.set()
             self._commit()
+            if self.pages:
+                self._store.keep_allowance(self._load_id, client.allowance)
         for thread in threads:
             thread.join()
 

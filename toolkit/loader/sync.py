@@ -25,11 +25,11 @@ from toolkit.wire.listing import Listing, nearest_keys
 from toolkit.wire.paging import Page
 from toolkit.wire.profile import Profile
 
-__all__ = ["begin_load", "bound_source", "check_listed", "checked_workers", "sync"]
+__all__ = ["Work", "begin_load", "bound_source", "check_listed", "checked_workers", "sync"]
 
 
 @dataclass(slots=True)
-class _Work:
+class Work:
     """One unit: a stretch of a trajectory to be asked for, newest page first."""
 
     trajectory: Trajectory
@@ -37,6 +37,11 @@ class _Work:
     edge: Edge
     steps: Counter[int] = field(default_factory=Counter)
     begun: bool = False
+
+    def __post_init__(self) -> None:
+        # A load of few rows: two of them beside a hole are not a new spacing.
+        if self.edge.step_s:
+            self.steps[self.edge.step_s] += 1
 
     @property
     def asked_s(self) -> int:
@@ -134,7 +139,9 @@ def begin_load(client: Client, store: Store, served_at: int) -> int:
     """Record that a load begins; gives its number."""
     version_now = version("machine-rail-toolkit")
     return store.start_load(
-        LoadOrigin(client.base_url, served_at, client.profile.schema_hash, version_now)
+        LoadOrigin(
+            client.base_url, served_at, client.profile.schema_hash, version_now, client.allowance
+        )
     )
 
 
@@ -154,16 +161,16 @@ def _plan(
     trajectories: Iterable[Trajectory],
     window: Interval,
     served_at: int,
-) -> list[_Work]:
+) -> list[Work]:
     """What to ask for: per trajectory, the stretches of the window that the ledger lacks."""
-    works: list[_Work] = []
+    works: list[Work] = []
     for trajectory in trajectories:
         route = profile.histories[trajectory.family]
         known = ledger.get(trajectory)
         step_s = known.edge.step_s if known else None
         edge = Edge(served_at, route.delay_s, route.retention_s, step_s)
         missing = to_ask(window, known.answered if known else [], edge)
-        works.extend(_Work(trajectory, stretch, edge) for stretch in missing)
+        works.extend(Work(trajectory, stretch, edge) for stretch in missing)
     return works
 
 

@@ -5,18 +5,20 @@ It serves HTTP requests and WebSocket upgrades alike; a refused upgrade is a pla
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from urllib.parse import parse_qsl
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolkit.service.owners import Owner
 from toolkit.service.policy import Policy
-from toolkit.service.problems import Problem, bad_request
+from toolkit.service.problems import CHALLENGE, Problem, bad_request
 from toolkit.service.quotas import Quotas
 
-__all__ = ["KEY_PARAMETERS", "SURFACES", "Access", "owner_of_scope"]
+__all__ = ["KEY_PARAMETERS", "SURFACES", "Access", "key_of_scope", "owner_of_scope"]
 
-SURFACES = ("/api/v1/data", "/mcp")
+SURFACES = ("/api/v1/data", "/api/v1/fundingbot", "/api/v1/spreadbot", "/api/v1/xbot", "/mcp")
 """What a key opens: these paths and everything below them. Elsewhere there is nothing to ask."""
 
 KEY_PARAMETERS = frozenset(
@@ -37,7 +39,6 @@ KEY_PARAMETERS = frozenset(
 """Query parameters taken for a key, in lower case, without ``-`` and ``_``."""
 
 _OWNER = "toolkit.service.owner"
-_CHALLENGE = 'Bearer realm="machine-rail"'
 
 
 def owner_of_scope(scope: Scope) -> Owner:
@@ -53,8 +54,21 @@ def owner_of_scope(scope: Scope) -> Owner:
     return owner
 
 
+def key_of_scope(scope: Scope) -> str:
+    """The key that a request came with, "" where it came with none.
+
+    Examples
+    --------
+    >>> key_of_scope({"type": "http", "headers": [(b"apikey", b" k1 ")]})
+    'k1'
+    """
+    return _offered(scope["headers"])
+
+
 class Access:
     """ASGI middleware: resolves the key of each request to its owner and counts it, or refuses.
+
+    Every answer to a known owner tells the quota of the plan and what is left of it.
 
     The key comes in ``Authorization: Bearer`` or in ``apikey``, blanks around it stripped.
     ``Authorization`` wins, also when it is the bad one. Either header sent twice is refused,
@@ -88,10 +102,11 @@ class Access:
         """Answer one connection, with its owner in the scope where a key was needed."""
         if scope["type"] in ("http", "websocket") and self.guards(scope["path"]):
             _refuse_keys_in_query(scope["query_string"])
-            owner = self._owner(_offered(scope["headers"]))
+            owner = self._owner(key_of_scope(scope))
             quota = self.policy.terms(owner.plan).quota
-            self.quotas.spend(owner.name, quota, policy=owner.plan)
+            told = self.quotas.spend(owner.name, quota, policy=owner.plan)
             scope[_OWNER] = owner
+            send = _telling(told, send)
         await self.app(scope, receive, send)
 
     def _owner(self, key: str) -> Owner:
@@ -101,6 +116,17 @@ class Access:
         if owner is None:
             raise _unauthorized("The API key is not valid.", error="invalid_token")
         return owner
+
+
+def _telling(headers: Mapping[str, str], send: Send) -> Send:
+    """The same ``send``, which puts the headers on the answer that goes through it."""
+
+    async def told(message: Message) -> None:
+        if message["type"] in ("http.response.start", "websocket.http.response.start"):
+            MutableHeaders(scope=message).update(headers)
+        await send(message)
+
+    return told
 
 
 def _offered(headers: list[tuple[bytes, bytes]]) -> str:
@@ -129,5 +155,5 @@ def _refuse_keys_in_query(query: bytes) -> None:
 
 
 def _unauthorized(detail: str, *, error: str = "") -> Problem:
-    challenge = f'{_CHALLENGE}, error="{error}"' if error else _CHALLENGE
+    challenge = f'{CHALLENGE}, error="{error}"' if error else CHALLENGE
     return Problem(401, "unauthorized", detail, headers={"WWW-Authenticate": challenge})

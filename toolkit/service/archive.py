@@ -182,6 +182,18 @@ class EventArchive:
                 found.append(entry)
         return [each.body for each in found], None
 
+    def documents(self, family: EventFamily, start: int, end: int) -> list[tuple[str, bytes]]:
+        """Event type and JSON of every document with ``start <= ts < end``, oldest first.
+
+        Examples
+        --------
+        >>> from toolkit.service.simulated import Simulated
+        >>> EventArchive(Simulated(7)).documents(EventFamily.SPREAD, 0, 60)
+        []
+        """
+        found = [(e.position.event_type, e.body) for e in self._newest_first(family, start, end)]
+        return found[::-1]
+
     def counts(self, family: EventFamily, start: int, end: int) -> dict[str, int]:
         """How many documents each symbol has with ``start <= ts < end``; none is not listed.
 
@@ -192,7 +204,7 @@ class EventArchive:
         >>> sum(archive.counts(EventFamily.SPREAD, 1_795_046_400, 1_795_132_800).values()) > 100
         True
         """
-        return dict(Counter(e.symbol for e in self._newest_first(family, start, end, None)))
+        return dict(Counter(e.symbol for e in self._newest_first(family, start, end)))
 
     def open_at(self, family: EventFamily, ts: int) -> dict[str, int]:
         """The events open at ``ts``: when each opened (s), by trajectory, in order of the keys.
@@ -216,7 +228,7 @@ class EventArchive:
         }
 
     def _newest_first(
-        self, family: EventFamily, start: int, end: int, after: Position | None
+        self, family: EventFamily, start: int, end: int, after: Position | None = None
     ) -> Iterator[_Entry]:
         """The documents with ``start <= ts < end``, those after a position."""
         if after is not None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Generic, TypeVar
 
+from toolkit.service.adversary.settings import KIND, Adversary
 from toolkit.service.archive import ArchiveSettings, EventArchive
 from toolkit.service.clock import Clock
 from toolkit.service.owners import Owner
@@ -13,15 +14,19 @@ from toolkit.service.pages import Pages
 from toolkit.service.policy import Policy
 from toolkit.service.quotas import Quotas
 from toolkit.service.source import Source
+from toolkit.service.webhooks.sessions import Sessions
+from toolkit.service.webhooks.settings import WebhookSettings
 
 __all__ = ["Call", "Service"]
 
 Q_co = TypeVar("Q_co", covariant=True)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Service:
     """A source, a clock, a policy and what counts as an event: all transports answer from these.
+
+    ``adversary`` says what is to go wrong; by default nothing is. It alone may be changed later.
 
     Examples
     --------
@@ -34,6 +39,9 @@ class Service:
     clock: Clock
     policy: Policy
     events: ArchiveSettings = field(default_factory=ArchiveSettings)
+    adversary: Adversary = KIND
+    webhooks: WebhookSettings = field(default_factory=WebhookSettings)
+    sessions: Sessions = field(default_factory=Sessions)
 
     @cached_property
     def archive(self) -> EventArchive:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.utils import formatdate
 
-__all__ = ["WALL_CLOCK", "Clock"]
+__all__ = ["WALL_CLOCK", "Clock", "SpedClock"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,31 @@ class Clock:
         'Wed, 01 Mar 2023 00:00:00 GMT'
         """
         return formatdate(self.now(), usegmt=True)
+
+
+@dataclass(frozen=True, slots=True)
+class SpedClock(Clock):
+    """A clock that reads ``start`` (s) when it is made, and runs ``speed`` times as fast as time.
+
+    Examples
+    --------
+    >>> 1677628800 <= SpedClock(start=1677628800, speed=60.0).now() < 1677628860
+    True
+    """
+
+    start: int = 0
+    speed: float = 1.0
+    began: float = field(default_factory=time.monotonic, repr=False)
+
+    def now(self) -> int:
+        """Unix seconds, UTC, rounded down.
+
+        Examples
+        --------
+        >>> SpedClock(start=60, speed=0.0).now()
+        60
+        """
+        return int(self.start + (time.monotonic() - self.began) * self.speed)
 
 
 WALL_CLOCK = Clock()

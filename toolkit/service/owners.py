@@ -14,9 +14,10 @@ import hmac
 import logging
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from toolkit.errors import InputError
 from toolkit.market import Plan
@@ -72,11 +73,10 @@ class Owners:
     def __init__(self, owners: Iterable[Owner]) -> None:
         self._holders: dict[str, Owner] = {}
         listed = tuple(owners)
-        names: set[str] = set()
+        named: dict[str, Owner] = {}
         for owner in listed:
-            if owner.name in names:
+            if named.setdefault(owner.name, owner) is not owner:
                 raise InputError("owners", owner.name, "owners of different names")
-            names.add(owner.name)
             for key in owner.keys:
                 holder = self._holders.setdefault(key, owner)
                 if holder is not owner:
@@ -85,6 +85,18 @@ class Owners:
         for owner in listed:
             for key in owner.revoked:
                 self._holders.pop(key, None)
+        self._named = MappingProxyType(named)
+
+    @property
+    def named(self) -> Mapping[str, Owner]:
+        """The owners by name.
+
+        Examples
+        --------
+        >>> list(DEMO.named)
+        ['demo-free', 'demo-builder', 'demo-pro']
+        """
+        return self._named
 
     def owner_of(self, key: str) -> Owner | None:
         """The owner of a key, None where nobody holds it.
@@ -152,6 +164,14 @@ class OwnersFile:
         Traceback (most recent call last):
         toolkit.errors.InputError: owners: '/no/such/file' is not allowed; allowed: a TOML file...
         """
+        return self._current().owner_of(key)
+
+    @property
+    def named(self) -> Mapping[str, Owner]:
+        """The owners by name, as the file has them now."""
+        return self._current().named
+
+    def _current(self) -> Owners:
         read: bytes | None = None
         try:
             read = _bytes(self._path)
@@ -161,7 +181,7 @@ class OwnersFile:
             if read != self._read:
                 _log.error("the owners stay as they were: %s", error)
         self._read = read
-        return self._owners.owner_of(key)
+        return self._owners
 
 
 def _bytes(path: Path) -> bytes:

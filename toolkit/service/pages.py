@@ -6,6 +6,7 @@ until 64 others have been asked for since. One million rows of text are about 10
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache, partial
 from io import BytesIO
 from typing import NamedTuple
@@ -15,7 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from toolkit.market import Trajectory
-from toolkit.service.series import series
+from toolkit.service.series import Column, series
 from toolkit.service.source import Source
 
 __all__ = ["Page", "Pages"]
@@ -96,13 +97,32 @@ class Pages:
             limit -= taken - first
         return Page(b",".join(cuts), None)
 
+    def fresh(self, trajectory: Trajectory, after: int, now: int) -> list[bytes]:
+        """The rows that were over at some moment in ``(after, now]``, as JSON, oldest first.
+
+        Examples
+        --------
+        >>> from toolkit.service import miniature
+        >>> key = Trajectory.parse("BTC_USDT:AURORA.spot")
+        >>> len(Pages(miniature.source()).fresh(key, miniature.START, miniature.START + 120))
+        2
+        """
+        found = self._series(trajectory)
+        stretch = found.between(after - found.interval_s + 1, now - found.interval_s + 1)
+        return _lines(stretch.ts, stretch.columns).splitlines()
+
     def _render(self, trajectory: Trajectory, number: int) -> _Block:
         """The block's rows, newest first; numbers keep their shortest exact form."""
         found = self._series(trajectory)
         stretch = found.between(number * found.block_s, (number + 1) * found.block_s)
         columns = {n: None if v is None else v[::-1] for n, v in stretch.columns.items()}
-        lines = BytesIO()
-        pl.DataFrame({"ts": stretch.ts[::-1], **columns}).write_ndjson(lines)
-        text = lines.getvalue()
+        text = _lines(stretch.ts[::-1], columns)
         ends = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == ord("\n")) + 1
         return _Block(-stretch.ts[::-1], text.replace(b"\n", b","), np.concatenate([[0], ends]))
+
+
+def _lines(ts: NDArray[np.int64], columns: Mapping[str, Column]) -> bytes:
+    """Rows as JSON, each on a line."""
+    lines = BytesIO()
+    pl.DataFrame({"ts": ts, **columns}).write_ndjson(lines)
+    return lines.getvalue()

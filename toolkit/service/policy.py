@@ -47,7 +47,8 @@ class Reach:
 class Terms:
     """What a plan includes (contract.md, "Tiers of the local service").
 
-    ``quota`` is requests a minute. What a plan is refused altogether stands in the registry, as
+    ``quota`` is requests a minute, ``stream_open_delay_s`` how late a socket sends the openings of
+    spreads. What a plan is refused altogether stands in the registry, as
     each tool's minimum plan.
 
     Examples
@@ -63,6 +64,7 @@ class Terms:
     events: Reach = Reach(30 * _DAY_S)
     dashboard: Reach = Reach()
     metadata: Reach = Reach()
+    stream_open_delay_s: int = 0
 
 
 TERMS: Mapping[Plan, Terms] = MappingProxyType(
@@ -80,6 +82,7 @@ TERMS: Mapping[Plan, Terms] = MappingProxyType(
             history=Reach(30 * _DAY_S),
             spread_events=Reach(30 * _DAY_S),
             dashboard=Reach(delay_s=30),
+            stream_open_delay_s=30,
         ),
         Plan.PRO: Terms(
             quota=6_000,

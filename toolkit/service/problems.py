@@ -5,19 +5,33 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
+from typing import Any
 
 import msgspec
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["Problem", "Problems", "bad_request", "problem_response"]
+from toolkit.market import Plan
+
+__all__ = [
+    "CHALLENGE",
+    "Problem",
+    "Problems",
+    "bad_request",
+    "json_object",
+    "problem_response",
+    "tier_required",
+]
+
+CHALLENGE = 'Bearer realm="machine-rail"'
+"""What a refused key is told, in ``WWW-Authenticate``."""
 
 _log = logging.getLogger(__name__)
 
 _ROUTING = {
     404: ("not_found", "No such path; the live routes are under /api/v1/data."),
-    405: ("method_not_allowed", "The routes of this service are read with GET."),
+    405: ("method_not_allowed", "This path is not asked that way; Allow names the methods."),
 }
 
 
@@ -64,6 +78,41 @@ def bad_request(errors: Sequence[tuple[str, str]]) -> Problem:
     listed = [{"parameter": parameter, "detail": detail} for parameter, detail in errors]
     detail = "Not understood: " + "; ".join(f"{name}: {text}" for name, text in errors)
     return Problem(400, "bad_request", detail, extra={"errors": listed})
+
+
+def json_object(said: str | bytes, called: str) -> dict[str, Any]:
+    """The JSON object that a caller sent; a 400 `Problem` under the name of what should be one.
+
+    Examples
+    --------
+    >>> json_object(b'{"id":1}', "message")
+    {'id': 1}
+    """
+    try:
+        return msgspec.json.decode(said, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise bad_request([(called, "is not a JSON object")]) from None
+
+
+def tier_required(subject: str, minimum: Plan, plan: Plan, *, holder: str = "key") -> Problem:
+    """The 403 for a plan below the minimum; ``subject`` has its verb, "MCP begins".
+
+    ``holder`` is whose plan it is. A key's refusal carries the challenge of RFC 6750; the owner of
+    a dashboard session sent no key that another could take the place of.
+
+    Examples
+    --------
+    >>> tier_required("MCP begins", Plan.BUILDER, Plan.FREE).detail
+    "MCP begins at the builder plan; this key's is free."
+    """
+    challenge = {"WWW-Authenticate": f'{CHALLENGE}, error="insufficient_scope"'}
+    return Problem(
+        403,
+        "tier_required",
+        f"{subject} at the {minimum} plan; this {holder}'s is {plan}.",
+        headers=challenge if holder == "key" else None,
+        extra={"plan": plan, "minimum_plan": minimum},
+    )
 
 
 def problem_response(error: HTTPException) -> Response:

@@ -20,7 +20,7 @@ from toolkit.service.dashboards import event_activity, funding_overview, spread_
 from toolkit.service.event_logs import event_page
 from toolkit.service.owners import Owner
 from toolkit.service.policy import Limit
-from toolkit.service.problems import Problem
+from toolkit.service.problems import tier_required
 from toolkit.service.queries import (
     LONGEST_WINDOW_S,
     FundingEventQuery,
@@ -83,13 +83,7 @@ def answer(
     b'{"type":"symbols_page","items":[],"truncated":false}'
     """
     if not tool.open_to(owner.plan):
-        raise Problem(
-            403,
-            "tier_required",
-            f"{tool.name} begins at the {tool.minimum_plan} plan; this key's is {owner.plan}.",
-            headers={"WWW-Authenticate": 'Bearer realm="machine-rail", error="insufficient_scope"'},
-            extra={"plan": owner.plan, "minimum_plan": tool.minimum_plan},
-        )
+        raise tier_required(f"{tool.name} begins", tool.minimum_plan, owner.plan)
     terms = service.policy.terms(owner.plan)
     query, limit = tool.read(given, owner.plan, terms)
     reach, now = tool.reach(terms), service.clock.now()

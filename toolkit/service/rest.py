@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
@@ -17,11 +19,21 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolkit.service.access import Access, owner_of_scope
+from toolkit.service.adversary.accidents import Accidents
+from toolkit.service.adversary.rest import RestSwitches
+from toolkit.service.adversary.tools import adverse_tools
 from toolkit.service.calls import Service
+from toolkit.service.capacity import Capacity, Gate
 from toolkit.service.clock import Clock
+from toolkit.service.control import control_route
+from toolkit.service.mcp import PATH as MCP_PATH
+from toolkit.service.mcp import Mcp, RpcProblems
+from toolkit.service.openapi import openapi_route
 from toolkit.service.problems import Problems, problem_response
 from toolkit.service.registry import TOOLS, answer
+from toolkit.service.sockets import socket_routes
 from toolkit.service.tools import Tool
+from toolkit.service.webhooks.routes import Webhooks
 
 __all__ = ["Dated", "application"]
 
@@ -55,10 +67,20 @@ class Dated:
             await send(message)
 
         await self.app(scope, receive, dated)
+        if scope["type"] == "websocket":
+            await asyncio.sleep(0)  # uvicorn complains of a refused upgrade that is not gone yet
 
 
-def application(service: Service, tools: Sequence[Tool[Any]] = TOOLS) -> Starlette:
-    """The ASGI application that answers for a service.
+def application(
+    service: Service,
+    tools: Sequence[Tool[Any]] = TOOLS,
+    *,
+    gate: Gate | None = None,
+    control: bool = False,
+) -> Starlette:
+    """The ASGI application that answers for a service; ``gate`` says to how many at once.
+
+    ``control`` opens the route by which a test sets the service's switches.
 
     Examples
     --------
@@ -68,14 +90,35 @@ def application(service: Service, tools: Sequence[Tool[Any]] = TOOLS) -> Starlet
     >>> application(service).routes[0].path
     '/api/v1/data/schemas'
     """
+    switched = control or service.adversary.rest != RestSwitches()
+    if switched:
+        tools = adverse_tools(tools, service.adversary.rest)
+    mcp, webhooks = Mcp(service, tools), Webhooks(service)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with mcp.lifespan(app), webhooks.lifespan():
+            yield
+
     app = Starlette(
-        routes=[_route(service, tool) for tool in tools],
+        routes=[
+            *(_route(service, tool) for tool in tools),
+            *socket_routes(service, tools),
+            Route(MCP_PATH, mcp),
+            *webhooks.routes,
+            openapi_route(tools, service.policy),
+            *([control_route(service)] if control else []),
+        ],
         middleware=[
             Middleware(Dated, service.clock),
+            Middleware(RpcProblems),
             Middleware(Problems),
+            Middleware(Capacity, gate or Gate()),
             Middleware(Access, service.policy, service.quotas),
+            *([Middleware(Accidents, service)] if switched else []),
         ],
         exception_handlers={HTTPException: _refused},
+        lifespan=lifespan,
     )
     app.router.redirect_slashes = False  # an unknown path is a 404, not a redirect
     app.router.default = _nothing_there

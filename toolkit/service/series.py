@@ -16,6 +16,7 @@ from toolkit.service.source import LONGEST_INTERVAL_HOURS, Bars, FundingSeries, 
 
 __all__ = [
     "RATE_VALID_INTERVALS",
+    "Column",
     "InForce",
     "Series",
     "Stretch",
@@ -29,7 +30,8 @@ RATE_VALID_INTERVALS = 2
 
 _LOOK_BACK_S = RATE_VALID_INTERVALS * LONGEST_INTERVAL_HOURS * 3_600
 
-_Column = NDArray[np.float64] | pl.Series | None
+Column = NDArray[np.float64] | pl.Series | None
+"""Values by row; None where they are null in every row."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,7 +47,7 @@ class Stretch:
     """
 
     ts: NDArray[np.int64]
-    columns: Mapping[str, _Column]
+    columns: Mapping[str, Column]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import signal
 import socket
@@ -14,17 +15,22 @@ from pathlib import Path
 import uvicorn
 
 from toolkit.errors import InputError, UnavailableError
+from toolkit.service.adversary.settings import KIND, Adversary
 from toolkit.service.archive import ArchiveSettings
 from toolkit.service.calls import Service
+from toolkit.service.capacity import DEFAULT_CAPACITY, Gate
 from toolkit.service.clock import WALL_CLOCK, Clock
+from toolkit.service.control import is_loopback
 from toolkit.service.owners import DEMO_OWNERS, Owner, Owners, OwnersFile
 from toolkit.service.policy import Policy
 from toolkit.service.rest import application
 from toolkit.service.source import Source
+from toolkit.service.webhooks.sessions import Sessions
+from toolkit.service.webhooks.settings import WebhookSettings
 
 __all__ = ["Config", "Running", "running", "serve"]
 
-_GRACE_S = 5
+_DRAIN_S, _GRACE_S = 3, 2  # for answers under way; then for connections to close
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +40,10 @@ class Config:
     ``port`` 0 takes a free one. ``owners_file``, a TOML file (`toolkit.service.owners`), takes the
     place of ``owners``. ``retention_s`` (s) and ``quota`` (requests a minute) take the place of
     every plan's own history depth and quota; None leaves each plan its own. ``events`` says what
-    counts as an event.
+    counts as an event. Of requests, ``capacity`` are answered at once, and more are refused (503).
+    ``adversary`` says what is to go wrong; ``control`` opens a route on which a test may change it,
+    for callers of this machine and a host that is its own. ``webhooks`` says how deliveries are
+    made, ``sessions`` issues the codes by which owners sign in to set them up.
 
     Examples
     --------
@@ -53,6 +62,11 @@ class Config:
     owners: tuple[Owner, ...] = DEMO_OWNERS
     owners_file: Path | None = None
     events: ArchiveSettings = field(default_factory=ArchiveSettings)
+    capacity: int = DEFAULT_CAPACITY
+    adversary: Adversary = KIND
+    control: bool = False
+    webhooks: WebhookSettings = field(default_factory=WebhookSettings)
+    sessions: Sessions = field(default_factory=Sessions, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +84,8 @@ class Running:
 
 def serve(config: Config, *, ready: Callable[[str], object] | None = None) -> None:
     """Serve until SIGINT or SIGTERM; answers under way are finished (5 s at most).
+
+    Meanwhile whoever still asks is refused (503, ``Retry-After``).
 
     ``ready`` is called once with the base URL, when the service accepts connections. A port that
     is taken and a host that is not this machine's are an `InputError`.
@@ -124,14 +140,25 @@ class _Server(uvicorn.Server):
     """Uvicorn that says when it accepts, and that returns after a signal."""
 
     def __init__(self, config: Config, accepting: Callable[[], object]) -> None:
-        service = Service(config.source, config.clock, _policy(config), config.events)
+        policy = _policy(config)
+        service = Service(
+            config.source,
+            config.clock,
+            policy,
+            config.events,
+            config.adversary,
+            config.webhooks,
+            config.sessions,
+        )
+        self._gate = Gate(config.capacity)
         super().__init__(
             uvicorn.Config(
-                application(service),
+                application(service, gate=self._gate, control=config.control),
                 loop="asyncio",
                 http="h11",  # strips blanks from header values, which httptools does not
-                ws="none",
+                ws="websockets-sansio",
                 log_config=None,
+                log_level="warning",  # below it stand the headers and queries of upgrades
                 access_log=False,  # its lines hold query strings
                 date_header=False,
                 server_header=False,
@@ -144,6 +171,16 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._accepting()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._gate.closing = True
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        if self.server_state.connections:
+            await asyncio.sleep(0.1)  # for requests on their way
+        while self._gate.under_way and not self.force_exit and clock() < began + _DRAIN_S:
+            await asyncio.sleep(0.02)
+        await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -168,6 +205,8 @@ def _policy(config: Config) -> Policy:
 
 def _bound(config: Config) -> socket.socket:
     """A listening socket at the address; `InputError` where there can be none."""
+    if config.control and not is_loopback(config.host):
+        raise InputError("host", config.host, "this machine's own, beside control")
     if not 0 <= config.port <= 65_535:
         raise InputError("port", config.port, "0 to 65535")
     try:

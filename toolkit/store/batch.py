@@ -8,7 +8,9 @@ import polars as pl
 
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Trajectory
+from toolkit.store.gaps import Gap
 from toolkit.store.ledger import Edge
+from toolkit.wire.allowance import Allowance
 
 __all__ = ["Batch", "Ledger", "LoadOrigin"]
 
@@ -29,11 +31,15 @@ class LoadOrigin:
     served_at: int
     schema_hash: str | None
     toolkit_version: str
+    allowance: Allowance | None = None
 
 
 @dataclass(slots=True)
 class Batch:
-    """Pages to be committed together: rows and documents, and the stretches they answer for."""
+    """Pages to be committed together: rows and documents, and the stretches they answer for.
+
+    What a stream brought answers for no stretch: it is put into ``rows`` and ``documents`` alone.
+    """
 
     rows: dict[Trajectory, list[pl.DataFrame]] = field(default_factory=dict)
     answered: dict[Trajectory, list[Interval]] = field(default_factory=dict)
@@ -41,6 +47,7 @@ class Batch:
     documents: list[pl.DataFrame] = field(default_factory=list)
     event_answered: dict[EventFamily, list[Interval]] = field(default_factory=dict)
     event_edges: dict[EventFamily, Edge] = field(default_factory=dict)
+    gaps: dict[int, Gap] = field(default_factory=dict)
 
     def add(
         self, trajectory: Trajectory, frame: pl.DataFrame, answered: Interval, edge: Edge

@@ -198,7 +198,7 @@ def _refusal(path: Path, error: Exception) -> StoreError:
             "the toolkit",
             path=str(path),
         )
-    if "not a valid DuckDB database" in message:
+    if "not a valid DuckDB database" in message or "in-memory database in read-only" in message:
         return NotAStoreError(
             f"{path} is not a store of this toolkit, nor a DuckDB file; name another file",
             path=str(path),

@@ -14,12 +14,25 @@ import duckdb
 
 from toolkit.errors import NotAStoreError, StoreError, StoreVersionError
 from toolkit.market import Source
-from toolkit.tables import TABLES
+from toolkit.tables import DELIVERY, GAP, LOAD, TABLES
 
-__all__ = ["FORMAT_VERSION", "create_store", "read_source"]
+__all__ = [
+    "FORMAT_VERSION",
+    "create_store",
+    "load_columns",
+    "migrate",
+    "read_format",
+    "read_source",
+]
 
-FORMAT_VERSION = 1
-"""Counts up when a table changes; a newer one than ours is refused."""
+FORMAT_VERSION = 2
+"""Counts up when a table changes; a newer one than ours is refused, an older one is read as it is
+and changed by the first writing use."""
+
+_ADDED = {2: {LOAD: ("plan", "quota", "quota_window_s", "quota_left")}}
+"""The columns that each format added; all of them nullable, so that older rows stay true."""
+
+_ADDED_TABLES = {2: (GAP, DELIVERY)}
 
 _STORAGE_VERSION = "v1.5.0"
 
@@ -70,6 +83,15 @@ def _write_empty(path: Path, source: Source) -> None:
 
 def read_source(connection: duckdb.DuckDBPyConnection, path: Path) -> Source:
     """The source the store belongs to; raises where the file is no store, or a newer one."""
+    return _facts(connection, path)[1]
+
+
+def read_format(connection: duckdb.DuckDBPyConnection, path: Path) -> int:
+    """The format the store is in; raises as `read_source`."""
+    return _facts(connection, path)[0]
+
+
+def _facts(connection: duckdb.DuckDBPyConnection, path: Path) -> tuple[int, Source]:
     try:
         facts = dict(connection.execute("SELECT name, value FROM meta").fetchall())
         version = int(facts["format_version"])
@@ -79,9 +101,41 @@ def read_source(connection: duckdb.DuckDBPyConnection, path: Path) -> Source:
                 f"{FORMAT_VERSION}); update the toolkit",
                 path=str(path),
             )
-        return Source(facts["source_kind"], facts["source_id"])
+        return version, Source(facts["source_kind"], facts["source_id"])
     except (duckdb.CatalogException, duckdb.BinderException, KeyError, ValueError):
         raise NotAStoreError(
             f"{path} is a DuckDB file, but not a store of this toolkit; name another file",
             path=str(path),
         ) from None
+
+
+def migrate(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """Bring a store of an older format to ours, inside the transaction of the connection."""
+    version = read_format(connection, path)
+    if version == FORMAT_VERSION:
+        return
+    for later in range(version + 1, FORMAT_VERSION + 1):
+        for table in _ADDED_TABLES.get(later, ()):
+            connection.execute(table.ddl)
+        for table, names in _ADDED[later].items():
+            for column in table.columns:
+                if column.name in names:
+                    connection.execute(
+                        f"ALTER TABLE {table.name} ADD COLUMN {column.name} {column.type}"
+                    )
+    connection.execute(
+        "UPDATE meta SET value = ? WHERE name = 'format_version'", [str(FORMAT_VERSION)]
+    )
+
+
+def load_columns(connection: duckdb.DuckDBPyConnection, path: Path) -> str:
+    """The columns of the load table for a SELECT, null where the store's format lacks them."""
+    version = read_format(connection, path)
+    absent = {
+        name
+        for later in range(version + 1, FORMAT_VERSION + 1)
+        for name in _ADDED[later].get(LOAD, ())
+    }
+    return ", ".join(
+        f"CAST(NULL AS {c.type}) AS {c.name}" if c.name in absent else c.name for c in LOAD.columns
+    )

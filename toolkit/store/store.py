@@ -11,27 +11,37 @@ from pathlib import Path
 import duckdb
 import polars as pl
 
+from toolkit.cards import Card, Shown
 from toolkit.errors import InputError, StoreError, StoreSourceError
-from toolkit.intervals import Interval, union
+from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Family, Source, Trajectory
 from toolkit.store.batch import Batch, Ledger, LoadOrigin
+from toolkit.store.card import store_card
+from toolkit.store.catalogue import (
+    named,
+    read_catalogue,
+    read_continuity,
+    read_event_catalogue,
+    read_ledger,
+    read_rows_by_load,
+    write_allowance,
+)
+from toolkit.store.commit import write_batch
 from toolkit.store.connection import opened
-from toolkit.store.events import insert_documents, read_event_ledger, write_event_answers
+from toolkit.store.events import read_event_ledger
+from toolkit.store.gaps import end_gaps, read_gaps
 from toolkit.store.ingest import (
     Inserted,
-    insert_answered,
-    insert_rows,
-    number_trajectories,
-    write_edges,
 )
-from toolkit.store.ledger import Edge, final_part, states, stretches
-from toolkit.store.schema import create_store, read_source
+from toolkit.store.ledger import states, stretches
+from toolkit.store.schema import create_store, load_columns, migrate, read_source
 from toolkit.tables import SERIES
+from toolkit.wire.allowance import Allowance
 
 __all__ = ["Store"]
 
 
-class Store:
+class Store(Shown):
     """One DuckDB file holding one source's trajectories and what is known of their coverage.
 
     Nothing is opened until it is used, and nothing stays open after. ``wait_s`` is how long a use
@@ -57,6 +67,11 @@ class Store:
     def __repr__(self) -> str:
         return f"Store({str(self.path)!r})"
 
+    @property
+    def card(self) -> Card:
+        """What the store holds, for display: a short look that never fails; see `store_card`."""
+        return store_card(self)
+
     @contextlib.contextmanager
     def reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A cursor on one snapshot for as long as the block lasts; keep the block short.
@@ -77,11 +92,12 @@ class Store:
         """A cursor inside one transaction, committed with the block, dropped with an error.
 
         Raises what `reading` raises, and `StoreLockedError` at once inside another use of the
-        same thread. What is read inside, by this cursor, includes what was written.
+        same thread. What is read inside, by this cursor, includes what was written. A store of an
+        older format is brought to this one first.
         """
         with opened(self.path, writable=True, wait_s=self.wait_s) as connection:
-            read_source(connection, self.path)
             connection.execute("BEGIN")
+            migrate(connection, self.path)
             yield connection
             connection.execute("COMMIT")
 
@@ -113,7 +129,8 @@ class Store:
             newest = connection.execute("SELECT coalesce(max(load_id), 0) FROM load").fetchall()
             load_id = int(newest[0][0]) + 1
             connection.execute(
-                "INSERT INTO load VALUES (?, ?, NULL, ?, ?, ?, ?, NULL)",
+                "INSERT INTO load (load_id, started_at, served_at, base_url, schema_hash, "
+                "toolkit_version) VALUES (?, ?, ?, ?, ?, ?)",
                 [
                     load_id,
                     int(time.time()),
@@ -123,6 +140,7 @@ class Store:
                     origin.toolkit_version,
                 ],
             )
+            write_allowance(connection, load_id, origin.allowance)
         return load_id
 
     def finish_load(self, load_id: int, findings: Sequence[Mapping[str, object]]) -> None:
@@ -133,29 +151,21 @@ class Store:
                 [int(time.time()), json.dumps(list(findings)) if findings else None, load_id],
             )
 
+    def keep_allowance(self, load_id: int, allowance: Allowance | None) -> None:
+        """Record the plan and quota that the service told last during a load, if it told any."""
+        if allowance is not None:
+            with self.writing() as connection:
+                write_allowance(connection, load_id, allowance)
+
     def commit(self, load_id: int, batch: Batch) -> Inserted:
         """Write a batch's rows and their ledger entries in one transaction: all or nothing."""
-        total = Inserted()
         with self.writing() as connection:
-            numbers = number_trajectories(connection, batch.edges)
-            for family in Family:
-                frames = [
-                    pl.concat(pages).with_columns(trajectory_id=pl.lit(numbers[t], pl.Int32))
-                    for t, pages in batch.rows.items()
-                    if t.family is family
-                ]
-                if frames:
-                    total += insert_rows(connection, family, pl.concat(frames), load_id)
-            final = {
-                numbers[t]: [i for answered in batch.answered[t] for i in final_part(answered, e)]
-                for t, e in batch.edges.items()
-            }
-            insert_answered(connection, final, load_id)
-            write_edges(connection, {numbers[t]: e for t, e in batch.edges.items()}, load_id)
-            if batch.documents:
-                total += insert_documents(connection, pl.concat(batch.documents), load_id)
-                write_event_answers(connection, batch.event_answered, batch.event_edges, load_id)
-        return total
+            return write_batch(connection, load_id, batch)
+
+    def end_gaps(self, at: int) -> None:
+        """End the gaps that a killed capture left without an end; ``at``: the service's clock."""
+        with self.writing() as connection:
+            end_gaps(connection, at)
 
     def keep_snapshot(self, load_id: int, kind: str, served_at: int, document: bytes) -> None:
         """Keep one answer whole, as it stood at ``served_at`` (s, the service's clock)."""
@@ -175,23 +185,8 @@ class Store:
         retention_s and delay_s of the plan at the last load, served_at (the service's clock then,
         s), asked_at (the local clock then, s).
         """
-        series = " UNION ALL ".join(
-            "SELECT trajectory_id, count(*) FILTER (revision = 0) AS rows, "  # noqa: S608 - ours
-            "count(*) FILTER (revision > 0) AS revisions, "
-            f"min(ts) AS first_ts, max(ts) AS last_ts FROM {table.name} GROUP BY ALL"
-            for table in SERIES.values()
-        )
         with self.reading() as connection:
-            found: pl.DataFrame = connection.sql(
-                "SELECT t.key AS trajectory, t.family, coalesce(s.rows, 0) AS rows, "  # noqa: S608 - ours
-                "coalesce(s.revisions, 0) AS revisions, first_ts, last_ts, step_s, "
-                "retention_s, delay_s, served_at, asked_at "
-                f"FROM trajectory t LEFT JOIN ({series}) s USING (trajectory_id) "
-                "LEFT JOIN (SELECT * FROM edge QUALIFY row_number() "
-                "OVER (PARTITION BY trajectory_id ORDER BY load_id DESC) = 1) e "
-                "USING (trajectory_id) ORDER BY t.family, t.key"
-            ).pl()
-        return found
+            return read_catalogue(connection)
 
     def continuity(self) -> pl.DataFrame:
         """One row for each trajectory with rows: where its rows do not follow one another.
@@ -202,27 +197,18 @@ class Store:
         holes), longest_hole_s (s, from one row's end to the next row). A hole says that the
         service, asked, had no row there, or that it was never asked: `coverage` tells which.
         """
-        series = " UNION ALL ".join(
-            f"SELECT trajectory_id, ts FROM {table.name} WHERE revision = 0"  # noqa: S608 - ours
-            for table in SERIES.values()
-        )
         with self.reading() as connection:
-            found: pl.DataFrame = connection.sql(
-                "WITH counted AS (SELECT trajectory_id, s, count(*) AS n FROM ("  # noqa: S608 - ours
-                "SELECT trajectory_id, ts - lag(ts) OVER (PARTITION BY trajectory_id ORDER BY ts) "
-                f"AS s FROM ({series})) GROUP BY ALL), "
-                "stepped AS (SELECT trajectory_id, arg_min(s, (-n, s)) FILTER (s IS NOT NULL) "
-                "AS step FROM counted GROUP BY ALL), "
-                "holed AS (FROM counted JOIN stepped USING (trajectory_id) "
-                "SELECT *, s > 1.5 * step AS hole) "
-                "SELECT t.key AS trajectory, t.family, "
-                "coalesce(sum(n) FILTER (hole), 0)::BIGINT AS holes, "
-                "coalesce(sum(n * (round(s / step) - 1)) FILTER (hole), 0)::BIGINT AS absent_rows, "
-                "coalesce(max(s - step) FILTER (hole), 0) AS longest_hole_s "
-                "FROM holed JOIN trajectory t USING (trajectory_id) "
-                "GROUP BY ALL ORDER BY t.family, t.key"
-            ).pl()
-        return found
+            return read_continuity(connection)
+
+    def event_catalogue(self) -> pl.DataFrame:
+        """One row for each event log the store knows, sorted by family.
+
+        Columns: family, documents (distinct ones), first_ts, last_ts (s UTC, null without
+        documents), retention_s and delay_s of the plan at the last load, served_at (the service's
+        clock then, s), asked_at (the local clock then, s).
+        """
+        with self.reading() as connection:
+            return read_event_catalogue(connection)
 
     def series(
         self,
@@ -250,7 +236,7 @@ class Store:
             if as_of is None
             else "load_id IN (FROM load SELECT load_id WHERE started_at <= $as_of)"
         )
-        params = _named(trajectory) | {"low": low, "high": high}
+        params = named(trajectory) | {"low": low, "high": high}
         params |= {} if as_of is None else {"as_of": as_of}
         with self.reading() as connection:
             found: pl.DataFrame = connection.sql(
@@ -262,10 +248,33 @@ class Store:
             ).pl()
         return found.unique("ts", keep="last", maintain_order=True)
 
+    def family_series(self, family: Family, start: int, end: int) -> pl.DataFrame:
+        """The rows of every trajectory of a family with ``start <= ts < end``, in one look.
+
+        Columns and meaning as `series`; each trajectory's rows stand together, sorted by ts. All of
+        them are in memory: 3 million spread rows take about 200 MB.
+        """
+        Interval.checked(start, end)
+        values = [c.name for c in SERIES[family].values if c.name != "extra"]
+        with self.reading() as connection:
+            rows: pl.DataFrame = connection.sql(
+                f"SELECT trajectory_id, ts, {', '.join(values)}, revision "  # noqa: S608 - ours
+                f"FROM {SERIES[family].name} WHERE ts >= $low AND ts < $high",
+                params={"low": start, "high": end},
+            ).pl()
+            keys: pl.DataFrame = connection.sql(
+                "SELECT trajectory_id, key AS trajectory FROM trajectory"
+            ).pl()
+        rows = rows.sort("trajectory_id", "ts", "revision")
+        if (rows["revision"] > 0).any():
+            rows = rows.unique(["trajectory_id", "ts"], keep="last", maintain_order=True)
+        named_rows = keys.join(rows, on="trajectory_id", maintain_order="right")
+        return named_rows.drop("trajectory_id", "revision")
+
     def ledger(self) -> dict[Trajectory, Ledger]:
         """What is known of every trajectory the store was ever asked to load, in one look."""
         with self.reading() as connection:
-            return _ledger(connection)
+            return read_ledger(connection)
 
     def event_ledger(self) -> dict[EventFamily, Ledger]:
         """What is known of every event log the store was ever asked to load."""
@@ -328,7 +337,7 @@ class Store:
         if tolerance_s is not None and tolerance_s < 0:
             raise InputError("tolerance_s", tolerance_s, "whole seconds, zero or more")
         with self.reading() as connection:
-            known = _ledger(connection, trajectory).get(trajectory)
+            known = read_ledger(connection, trajectory).get(trajectory)
             if known is None:
                 raise StoreError(
                     f"{self.path} knows nothing of the {trajectory.family} trajectory "
@@ -342,7 +351,7 @@ class Store:
                 f"SELECT ts FROM {SERIES[trajectory.family].name} "  # noqa: S608 - ours
                 "JOIN trajectory USING (trajectory_id) WHERE family = $family AND key = $key "
                 "AND ts >= $low AND ts < $high",
-                params=_named(trajectory)
+                params=named(trajectory)
                 | {"low": window.start - reach_s, "high": window.end + reach_s},
             ).pl()["ts"]
         found = states(window, known.answered, stretches(times, step_s, apart_s), known.edge)
@@ -364,34 +373,23 @@ class Store:
     def loads(self) -> pl.DataFrame:
         """One row for each load, newest first: the columns of `toolkit.tables.LOAD`."""
         with self.reading() as connection:
-            found: pl.DataFrame = connection.sql("SELECT * FROM load ORDER BY load_id DESC").pl()
+            columns = load_columns(connection, self.path)
+            found: pl.DataFrame = connection.sql(
+                f"SELECT {columns} FROM load ORDER BY load_id DESC"  # noqa: S608 - ours
+            ).pl()
         return found
 
+    def gaps(self) -> pl.DataFrame:
+        """One row each time a capture lost a stream, newest first.
 
-def _named(trajectory: Trajectory) -> dict[str, object]:
-    return {"family": trajectory.family.value, "key": trajectory.key}
+        Columns: load_id, gap_id, stream (price, spread or funding; of an event log: spread events
+        and so on), key (the trajectory's, null for an event log), start_ts, end_ts (s, the
+        service's clock; no end while it is lost), cause, status (`GapStatus`), repaired_load_id.
+        """
+        with self.reading() as connection:
+            return read_gaps(connection)
 
-
-def _ledger(
-    connection: duckdb.DuckDBPyConnection, only: Trajectory | None = None
-) -> dict[Trajectory, Ledger]:
-    chosen = "true" if only is None else "family = $family AND key = $key"
-    params = {} if only is None else _named(only)
-    edges = connection.execute(
-        "SELECT family, key, e.served_at, delay_s, retention_s, step_s, tail_ts "  # noqa: S608 - ours
-        f"FROM trajectory JOIN edge e USING (trajectory_id) WHERE {chosen} "
-        "QUALIFY row_number() OVER (PARTITION BY trajectory_id ORDER BY load_id DESC) = 1",
-        params,
-    ).fetchall()
-    answered = connection.execute(
-        "SELECT family, key, list((start_ts, end_ts)) "  # noqa: S608 - ours
-        f"FROM coverage JOIN trajectory USING (trajectory_id) WHERE {chosen} GROUP BY ALL",
-        params,
-    ).fetchall()
-    found = {
-        Trajectory.parse(key, Family(family)): Ledger(Edge(*edge), [])
-        for family, key, *edge in edges
-    }
-    for family, key, parts in answered:
-        found[Trajectory.parse(key, Family(family))].answered.extend(union(parts))
-    return found
+    def rows_by_load(self) -> pl.DataFrame:
+        """How many rows (or documents) each load brought: load_id, rows; without those of none."""
+        with self.reading() as connection:
+            return read_rows_by_load(connection)

@@ -1,5 +1,8 @@
 """The cursor pager and the reading of event documents: kept whole, byte for byte.
 
+A field that no column can hold leaves its column null and is a finding. A document without any
+usable time has no place among the others: its bytes are kept in a finding.
+
 A log's window is frozen while it is paged: start, end, filters and limit stay as they are, and the
 cursor is followed exactly. An empty page ends the window; a cursor that comes twice is an error.
 Source: machine-rail.md 4.1 "Retained event logs"; design.md decision 1.
@@ -8,7 +11,8 @@ Source: machine-rail.md 4.1 "Retained event logs"; design.md decision 1.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Generator, Mapping
+import sys
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,8 +34,21 @@ from toolkit.wire.exchange import (
 )
 from toolkit.wire.profile import Finding
 
-__all__ = ["EventPage", "event_pages", "read_document"]
+__all__ = [
+    "EventPage",
+    "document_frame",
+    "event_pages",
+    "lasting_content",
+    "read_document",
+    "timeless",
+]
 
+_TIMES = {
+    "ts": range(-62_135_596_800, 253_402_300_800),
+    "ts_ms": range(-62_135_596_800_000, 253_402_300_800_000),
+}
+"""The years 1 to 9999."""
+_LARGEST = sys.float_info.max
 _NUMBERS = {
     "ts": int,
     "ts_ms": int,
@@ -46,7 +63,7 @@ class EventPage:
     """One page of a window's documents, and whether the window is exhausted with it.
 
     ``frame`` has the columns of `toolkit.tables.EVENT` that a document fills, in the wire's order;
-    documents outside the window are left out.
+    documents outside the window are left out, and those without a time, which are findings.
     """
 
     frame: pl.DataFrame
@@ -66,7 +83,8 @@ def event_pages(
     """Yield steps to carry out and, between them, the pages of one frozen window, newest first.
 
     The window is at most the log's longest, else `InputError`. Raises what `with_retries` raises,
-    `WireError` for a body that is no page, and `PagingError` where a cursor comes a second time.
+    `WireError` for a body that is no page and for a page on which nothing has a time, and
+    `PagingError` where a cursor comes a second time.
     """
     if window.length_s > route.longest_window_s:
         raise InputError("window", str(window), f"at most {route.longest_window_s} s at a time")
@@ -115,7 +133,14 @@ def _envelope(route: EventRoute, answer: Answer) -> _Envelope:
 def _frame(
     route: EventRoute, items: list[msgspec.Raw], window: Interval, findings: list[Finding]
 ) -> pl.DataFrame:
-    rows = [read_document(route, bytes(item), findings) for item in items]
+    read = [read_document(route, bytes(item), findings) for item in items]
+    rows = [row for row in read if row["ts"] is not None]
+    if read and not rows:
+        raise WireError(
+            f"{route.path} sent a page of documents without a time; where they keep theirs is said "
+            "in the profile"
+        )
+    findings.extend(timeless(route, row) for row in read if row["ts"] is None)
     kept = [row for row in rows if window.start <= row["ts"] < window.end]
     if len(kept) < len(rows):
         says = f"{len(rows) - len(kept)} documents outside {window}"
@@ -123,15 +148,28 @@ def _frame(
     times = [row["ts_ms"] for row in rows]
     if times != sorted(times, reverse=True):
         findings.append(Finding("not_newest_first", route.path, "a page is out of order"))
+    return document_frame(kept)
+
+
+def document_frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """Documents as `read_document` gives them, as a frame of `toolkit.tables.EVENT`'s columns.
+
+    Examples
+    --------
+    >>> document_frame([{"family": "splash", "event_id": "e1", "ts_ms": 60000}])["ts_ms"][0]
+    60000
+    """
     names = [c.name for c in EVENT.columns if c.name not in ("revision", "load_id")]
     schema = {name: EVENT.schema[name] for name in names}
-    return pl.DataFrame([[row.get(name) for name in names] for row in kept], schema, orient="row")
+    return pl.DataFrame([[row.get(name) for name in names] for row in rows], schema, orient="row")
 
 
 def read_document(route: EventRoute, body: bytes, findings: list[Finding]) -> dict[str, Any]:
-    """The columns of one document; what cannot be read stays null and is a finding.
+    """The columns of one document; what its column cannot hold stays null and is a finding.
 
-    Raises `WireError` where it is no JSON object or has no time, for then nothing can be said.
+    ``ts`` (s) and ``ts_ms`` are read from one another where one of them is wanting or lies outside
+    the years 1 to 9999; both are None where neither is of use. Raises `WireError` where it is no
+    JSON object.
 
     Examples
     --------
@@ -143,18 +181,65 @@ def read_document(route: EventRoute, body: bytes, findings: list[Finding]) -> di
     ('splash.pump', 60000, 11.4, 'sha256:')
     """
     try:
-        document = msgspec.json.decode(body, type=dict[str, Any])
+        document, text = _document(body), body.decode()
     except UNREADABLE as error:
         raise WireError(
             f"{route.path} sent a document that is not a JSON object ({error})"
         ) from None
-    row: dict[str, Any] = {"family": route.family.value, "document": body.decode()}
+    row: dict[str, Any] = {"family": route.family.value, "document": text}
     for column, paths in route.paths.items():
         row[column] = _checked(route, column, _found(document, paths), findings)
-    _set_times(route, row)
+    if row["ts"] is None and row["ts_ms"] is not None:
+        row["ts"] = row["ts_ms"] // 1000
+    elif row["ts_ms"] is None and row["ts"] is not None:
+        row["ts_ms"] = row["ts"] * 1000
     if row["event_id"] is None:
-        row["event_id"] = _fingerprint(document, route.volatile)
+        row["event_id"] = "sha256:" + _fingerprint(document, route.volatile)
     return row
+
+
+def lasting_content(route: EventRoute, body: bytes) -> str:
+    """What is the same in every delivery of one document: a hash of it, less volatile fields.
+
+    Examples
+    --------
+    >>> from toolkit.market import EventFamily
+    >>> from toolkit.wire.event_routes import BUILT_IN_EVENTS
+    >>> route = BUILT_IN_EVENTS[EventFamily.SPLASH]
+    >>> lasting_content(route, b'{"pct":2}') == lasting_content(route, b'{ "pct":2, "trace":"x"}')
+    True
+    """
+    return _fingerprint(_document(body), route.volatile)
+
+
+def timeless(route: EventRoute, row: Mapping[str, Any]) -> Finding:
+    """The finding that keeps a document which has no time to be stored under.
+
+    Examples
+    --------
+    >>> from toolkit.market import EventFamily
+    >>> from toolkit.wire.event_routes import BUILT_IN_EVENTS
+    >>> route = BUILT_IN_EVENTS[EventFamily.SPLASH]
+    >>> timeless(route, read_document(route, b'{"pct":2}', [])).says
+    '{"pct":2}'
+    """
+    return Finding("without_time", route.path, row["document"])
+
+
+def _document(body: bytes) -> dict[str, Any]:
+    """The fields of a document; one that no Python value can hold (1e999) stays as its bytes."""
+    try:
+        return msgspec.json.decode(body, type=dict[str, Any])
+    except UNREADABLE:
+        fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    return {name: _value(raw) for name, raw in fields.items()}
+
+
+def _value(raw: msgspec.Raw) -> Any:
+    try:
+        return msgspec.json.decode(raw)
+    except UNREADABLE:
+        return bytes(raw)
 
 
 def _found(document: Mapping[str, Any], paths: tuple[str, ...]) -> Any:
@@ -170,28 +255,20 @@ def _found(document: Mapping[str, Any], paths: tuple[str, ...]) -> Any:
 def _checked(route: EventRoute, column: str, value: Any, findings: list[Finding]) -> Any:
     """The value if it is of the column's type; a whole float is a time, nothing else is bent."""
     kind = _NUMBERS.get(column, str)
-    if kind is int and isinstance(value, int) and abs(value) >= 2**62:
-        findings.append(Finding("out_of_range", f"{route.path}.{column}", "not a time"))
+    if value is None:
         return None
-    if value is None or (isinstance(value, kind) and not isinstance(value, bool)):
-        return value
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    findings.append(Finding("type_changed", f"{route.path}.{column}", f"{type(value).__name__}"))
-    return None
-
-
-def _set_times(route: EventRoute, row: dict[str, Any]) -> None:
-    """Seconds and milliseconds from whichever of the two is there."""
-    if row["ts"] is None and row["ts_ms"] is None:
-        raise WireError(f"{route.path} sent a document without a time")
-    if row["ts"] is None:
-        row["ts"] = row["ts_ms"] // 1000
-    if row["ts_ms"] is None:
-        row["ts_ms"] = row["ts"] * 1000
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not {str: isinstance(value, str), float: number, int: number and value % 1 == 0}[kind]:
+        findings.append(Finding("type_changed", f"{route.path}.{column}", type(value).__name__))
+        return None
+    held = int(value) in _TIMES[column] if kind is int else not number or abs(value) <= _LARGEST
+    if not held:
+        findings.append(Finding("out_of_range", f"{route.path}.{column}", "a number too large"))
+        return None
+    return kind(value)
 
 
 def _fingerprint(document: dict[str, Any], volatile: tuple[str, ...]) -> str:
     """What stands for an id where a service shows none: the hash of the lasting content."""
     lasting = {name: value for name, value in document.items() if name not in volatile}
-    return "sha256:" + hashlib.sha256(msgspec.json.encode(lasting, order="sorted")).hexdigest()
+    return hashlib.sha256(msgspec.json.encode(lasting, order="sorted")).hexdigest()

@@ -113,8 +113,10 @@ Attempts = Generator[Step, Outcome, Answer]
 class RetryPolicy:
     """When to try a GET again: on transport failures, 429, 502, 503 and 504, never on the rest.
 
-    The n-th wait is ``Retry-After`` where the service gives one, else a random part (between a
-    half and the whole) of ``first_wait_s * 2**n``, at most ``longest_wait_s``. Trying ends after
+    The n-th wait is a random part (between a half and the whole) of ``first_wait_s * 2**n``, at
+    most ``longest_wait_s``. Where the service gives ``Retry-After`` it is all of that, and a random
+    part of a quarter of it (of 0.25 s where that is more) besides: workers that were refused
+    together do not come back together. Trying ends after
     ``attempts`` tries, or where the next wait would pass ``budget_s`` seconds of waiting in all.
     """
 
@@ -135,10 +137,10 @@ class RetryPolicy:
         --------
         >>> policy = RetryPolicy(fraction=lambda: 1.0)
         >>> policy.wait_s(0, None), policy.wait_s(2, None), policy.wait_s(0, 7.0)
-        (0.5, 2.0, 7.0)
+        (0.5, 2.0, 8.75)
         """
         if asked_s is not None:
-            return asked_s
+            return asked_s + max(0.25, asked_s / 4) * self.fraction()
         whole = min(self.longest_wait_s, self.first_wait_s * 2.0**tries)
         return float(whole * (0.5 + 0.5 * self.fraction()))
 
@@ -272,23 +274,19 @@ def refusal(answer: Answer, *, tries: int = 1) -> ServiceError:
     >>> print(refusal(Answer(401, {}, b"<html>", url="http://h/p")))
     http://h/p refused the key (401): no key was sent, or it is not valid; set RAIL_API_KEY
     """
-    detail = _detail(answer.body)
-    status, url = answer.status, answer.url
+    detail, code = _said(answer.body)
+    status, url, asked_s = answer.status, answer.url, retry_after_s(answer)
     if status == 429:
-        asked_s = retry_after_s(answer)
         when = "" if asked_s is None else f"; it asks to wait {asked_s:g} s"
-        return QuotaError(
-            f"{url}: the quota is spent (429, after {tries} tries){when}",
-            status=status,
-            url=url,
-            detail=detail,
-            retry_after_s=asked_s,
-        )
-    failed = UnavailableError, f"failed ({status}, after {tries} tries)"
-    odd = WireError, f"answered with an unexpected status {status}"
-    kind, words = _REFUSALS.get(status, failed if status >= 500 else odd)
-    told = f": {detail}" if detail and kind is not KeyRefusedError else ""
-    return kind(f"{url} {words}{told}", status=status, url=url, detail=detail)
+        kind: type[ServiceError] = QuotaError
+        message = f"{url}: the quota is spent (429, after {tries} tries){when}"
+    else:
+        failed = UnavailableError, f"failed ({status}, after {tries} tries)"
+        odd = WireError, f"answered with an unexpected status {status}"
+        kind, words = _REFUSALS.get(status, failed if status >= 500 else odd)
+        told = f": {detail}" if detail and kind is not KeyRefusedError else ""
+        message = f"{url} {words}{told}"
+    return kind(message, status=status, url=url, detail=detail, code=code, retry_after_s=asked_s)
 
 
 _REFUSALS: dict[int, tuple[type[ServiceError], str]] = {
@@ -303,14 +301,14 @@ _REFUSALS: dict[int, tuple[type[ServiceError], str]] = {
 }
 
 
-def _detail(body: bytes) -> str:
-    """What a problem document says, at most 300 characters on one line; "" for any other body."""
+def _said(body: bytes) -> tuple[str, str]:
+    """A problem document's detail and code, short and on one line; "" for any other body."""
     try:
         problem = msgspec.json.decode(body)
     except UNREADABLE:
-        return ""
+        return "", ""
     if not isinstance(problem, dict):
-        return ""
+        return "", ""
     said = [str(problem.get("detail") or problem.get("title") or "")]
     errors = problem.get("errors")
     said.extend(
@@ -318,5 +316,10 @@ def _detail(body: bytes) -> str:
         for error in (errors if isinstance(errors, list) else [])
         if isinstance(error, dict)
     )
-    text = "; ".join(part for part in said if part)
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:300]
+    code = problem.get("code")
+    detail = "; ".join(part for part in said if part)
+    return _one_line(detail)[:300], _one_line(code)[:60] if isinstance(code, str) else ""
+
+
+def _one_line(text: str) -> str:
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from toolkit.cards import Card, Shown, counted, some
 from toolkit.errors import InputError, WireError
 from toolkit.market import Family, Leg, Market, Symbol, Trajectory
 from toolkit.wire.exchange import (
@@ -36,7 +37,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Shown):
     """Symbols with their legs; ``truncated`` where the service holds more than it listed."""
 
     legs: dict[Symbol, tuple[Leg, ...]]
@@ -55,6 +56,21 @@ class Listing:
         False
         """
         return set(trajectory.legs) <= set(self.legs.get(trajectory.symbol, ()))
+
+    @property
+    def card(self) -> Card:
+        """Each symbol with its legs.
+
+        Examples
+        --------
+        >>> print(Listing({Symbol("BTC", "USD"): (Leg("KRAKEN", Market.SPOT),)}, True).card)
+        Listing: 1 symbol, 1 leg; the service holds more than it listed
+          BTC_USD  KRAKEN.spot
+        """
+        legs = counted(sum(map(len, self.legs.values())), "leg")
+        more = "; the service holds more than it listed" if self.truncated else ""
+        facts = [(str(symbol), some(found, at_most=6)) for symbol, found in self.legs.items()]
+        return Card(f"Listing: {counted(len(self.legs), 'symbol')}, {legs}{more}", facts)
 
 
 class _Venue(msgspec.Struct):

@@ -20,6 +20,8 @@ from toolkit.market import EventFamily, Family, Source, Trajectory, unit_factor
 from toolkit.tables import SERIES
 from toolkit.wire.event_routes import BUILT_IN_EVENTS, EventRoute
 from toolkit.wire.exchange import UNREADABLE
+from toolkit.wire.stream_names import BUILT_IN_STREAMS, StreamNames
+from toolkit.wire.tools import BUILT_IN_TOOLS, tools_by_route
 
 __all__ = [
     "BUILT_IN",
@@ -130,9 +132,31 @@ class Profile:
     symbols_limit: int = 1000
     schemas_path: str = "/api/v1/data/schemas"
     snapshots: Mapping[str, str] = field(default_factory=lambda: SNAPSHOTS)
+    streams: StreamNames = BUILT_IN_STREAMS
+    mcp_path: str = "/mcp"
+    tools: Mapping[str, str] = field(default_factory=lambda: BUILT_IN_TOOLS)
     source: Source | None = None
     schema_hash: str | None = None
     findings: tuple[Finding, ...] = field(default=())
+
+    @property
+    def routes(self) -> dict[str, str]:
+        """The path of each role that a tool may have; see `toolkit.wire.tools`.
+
+        Examples
+        --------
+        >>> BUILT_IN.routes["price_history"]
+        '/api/v1/data/history/price'
+        """
+        return {
+            "schemas": self.schemas_path,
+            "symbols": self.symbols_path,
+            **{f"{family}_history": route.path for family, route in self.histories.items()},
+            **{f"{family}_events": route.path for family, route in self.events.items()},
+            "event_activity": self.snapshots["activity"],
+            "spread_dashboard": self.snapshots["spread"],
+            "funding_overview": self.snapshots["funding"],
+        }
 
 
 def _rules(family: Family, units: Mapping[str, str]) -> tuple[FieldRule, ...]:
@@ -227,6 +251,7 @@ def with_schemas(profile: Profile, body: bytes) -> Profile:
         source=_source(document.get("source"), findings),
         symbols_path=_path(search, profile.symbols_path, findings),
         symbols_limit=_limit(search) or profile.symbols_limit,
+        tools=tools_by_route(profile.tools, profile.routes, tools),
         schema_hash=hashlib.sha256(body).hexdigest(),
         findings=(*profile.findings, *findings),
     )

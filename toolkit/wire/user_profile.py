@@ -13,6 +13,16 @@ Built in < what `/schemas` says < this file. It names only what differs::
 
     [snapshots]
     activity = "/api/v2/activity"
+
+    [streams]
+    market = "/api/v2/ws"
+    events.splash = "/api/v2/splashes/ws"
+    channels.price = "ticker"
+    fields.item = "data"
+    words.subscribe = "sub"
+
+    [tools]
+    price_history = "market.prices"
 """
 
 from __future__ import annotations
@@ -30,6 +40,7 @@ from toolkit.market import EventFamily, Family
 from toolkit.tables import SERIES
 from toolkit.wire.event_routes import EventRoute
 from toolkit.wire.profile import PLAIN_PATH, FieldRule, HistoryRoute, Profile
+from toolkit.wire.stream_names import StreamNames
 
 __all__ = ["UserProfile"]
 
@@ -59,12 +70,23 @@ class _Events(_Route, forbid_unknown_fields=True):
     volatile: list[str] | None = None
 
 
+class _Streams(msgspec.Struct, forbid_unknown_fields=True):
+    market: str | None = None
+    events: dict[EventFamily, str] = {}
+    channels: dict[Family, str] = {}
+    fields: dict[str, str] = {}
+    words: dict[str, str] = {}
+
+
 class _File(msgspec.Struct, forbid_unknown_fields=True):
     schemas_path: str | None = None
     symbols_path: str | None = None
+    mcp_path: str | None = None
     history: dict[Family, _History] = {}
     events: dict[EventFamily, _Events] = {}
     snapshots: dict[str, str] = {}
+    streams: _Streams = msgspec.field(default_factory=_Streams)
+    tools: dict[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +125,8 @@ class UserProfile:
         """
         said = self._said
         routes = (*said.history.values(), *said.events.values())
-        paths = [said.symbols_path, said.schemas_path, *said.snapshots.values()]
+        paths = [said.symbols_path, said.schemas_path, said.mcp_path, *said.snapshots.values()]
+        paths += [said.streams.market, *said.streams.events.values()]
         for path in (*paths, *(route.path for route in routes)):
             if path is not None and PLAIN_PATH.fullmatch(path) is None:
                 allowed = "a path below the service's address, e.g. /api/v1/data/schemas"
@@ -117,13 +140,17 @@ class UserProfile:
             for family, route in profile.events.items()
         }
         self._known("snapshots", said.snapshots, profile.snapshots)
+        self._known("tools", said.tools, profile.tools)
         return replace(
             profile,
             histories=histories,
             events=events,
             snapshots={**profile.snapshots, **said.snapshots},
+            streams=self._streams(profile.streams),
             symbols_path=said.symbols_path or profile.symbols_path,
             schemas_path=said.schemas_path or profile.schemas_path,
+            mcp_path=said.mcp_path or profile.mcp_path,
+            tools={**profile.tools, **said.tools},
         )
 
     def _history(self, route: HistoryRoute, said: _History) -> HistoryRoute:
@@ -150,6 +177,18 @@ class UserProfile:
             paths={**route.paths, **paths},
             more=said.more or route.more,
             volatile=route.volatile if said.volatile is None else tuple(said.volatile),
+        )
+
+    def _streams(self, names: StreamNames) -> StreamNames:
+        said = self._said.streams
+        self._known("streams.fields", said.fields, names.fields)
+        self._known("streams.words", said.words, names.words)
+        return StreamNames(
+            market=said.market or names.market,
+            events={**names.events, **said.events},
+            channels={**names.channels, **said.channels},
+            fields={**names.fields, **said.fields},
+            words={**names.words, **said.words},
         )
 
     def _known(self, where: str, said: Mapping[str, object], known: object) -> None:

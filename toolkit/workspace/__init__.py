@@ -2,6 +2,7 @@
 
 from toolkit.workspace.local import DEFAULT_SEED, Serving, serve_local, simulated_service
 from toolkit.workspace.opening import DEFAULT_WINDOW_S, When, Workspace, open_workspace
+from toolkit.workspace.progress import Watch, load_progress
 from toolkit.workspace.settings import DEFAULT_BASE_URL, DEFAULT_STORE, LOCAL_KEY, Settings
 from toolkit.workspace.watchlist import Watchlist
 
@@ -13,9 +14,11 @@ __all__ = [
     "LOCAL_KEY",
     "Serving",
     "Settings",
+    "Watch",
     "Watchlist",
     "When",
     "Workspace",
+    "load_progress",
     "open_workspace",
     "serve_local",
     "simulated_service",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,11 @@ _EVERYTHING_S = 100 * 366 * 86_400  # recorded data is as old as it is: no plan'
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """A local service that answers: where, on what, to which keys, and where its clock stands."""
+    """A local service that answers: where, on what, to which keys, and where its clock stands.
+
+    ``codes``, by owner, let those sign in once whose plan includes webhooks. ``faithful``: it
+    behaves as agreed, by no adversary's switches.
+    """
 
     base_url: str
     source: market.Source
@@ -35,6 +39,8 @@ class Serving:
     legs: int
     clock_at: int | None
     keys: str
+    codes: Mapping[str, str] = field(repr=False)
+    faithful: bool = True
 
 
 def serve_local(
@@ -47,6 +53,8 @@ def serve_local(
     now: int | None = None,
     retention_s: int | None = None,
     owners: Path | None = None,
+    adversary: Path | None = None,
+    webhooks_to_loopback: bool = False,
     host: str = "127.0.0.1",
     port: int = 0,
     ready: Callable[[Serving], object],
@@ -57,10 +65,20 @@ def serve_local(
     folder) holds, all of it unless ``retention_s`` limits it, under the symbols that ``renamed``
     gives in place of the file's; without, the endless SIMULATED market of ``seed``
     (`DEFAULT_SEED`). ``now`` (s) makes the service's clock stand still. ``owners`` is a TOML file
-    of owners, plans and keys, in place of the demo ones. Raises `InputError` for what cannot be
-    served.
+    of owners, plans and keys, in place of the demo ones, ``adversary`` one of switches that make
+    the service behave otherwise than agreed. Webhooks go to public https addresses, with
+    ``webhooks_to_loopback`` to this machine as well. Raises `InputError` for what cannot be served.
     """
-    from toolkit.service import Clock, Config, Replay, Simulated, serve  # noqa: PLC0415 - see above
+    from toolkit.service import (  # noqa: PLC0415 - see above
+        Adversary,
+        Clock,
+        Config,
+        Replay,
+        Simulated,
+        WebhookSettings,
+        read_adversary,
+        serve,
+    )
 
     if replay is not None and seed is not None:
         raise InputError("seed", seed, "none beside a replay")
@@ -79,18 +97,37 @@ def serve_local(
         clock=Clock(fixed_at=now),
         retention_s=retention_s,
         owners_file=owners,
+        adversary=read_adversary(adversary) if adversary else Adversary(),
+        webhooks=WebhookSettings(loopback=webhooks_to_loopback),
     )
     serve(config, ready=lambda base_url: ready(_serving(base_url, config)))
 
 
 def _serving(base_url: str, config: Config) -> Serving:
+    from toolkit.service.adversary.settings import KIND  # noqa: PLC0415 - see above
+    from toolkit.service.owners import Owners, OwnersFile  # noqa: PLC0415 - see above
+    from toolkit.service.webhooks.courier import MINIMUM_PLAN  # noqa: PLC0415 - see above
+
+    file = config.owners_file
+    owners = (OwnersFile(file) if file else Owners(config.owners)).named.values()
+    entitled = [owner.name for owner in owners if owner.plan.rank >= MINIMUM_PLAN.rank]
+    codes = {name: config.sessions.issue(name) for name in entitled}
     source = config.source
     legs = sum(map(len, source.listing.values()))
     named = market.Source(source.kind, source.id)
     keys = ", ".join(key for owner in config.owners for key in owner.keys)
     if config.owners_file:
         keys = f"those of {config.owners_file}"
-    return Serving(base_url, named, len(source.listing), legs, config.clock.fixed_at, keys)
+    return Serving(
+        base_url,
+        named,
+        len(source.listing),
+        legs,
+        config.clock.fixed_at,
+        keys,
+        codes,
+        faithful=config.adversary == KIND,
+    )
 
 
 @contextlib.contextmanager

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import polars as pl
 
+from toolkit.cards import Card, Shown, counted
 from toolkit.client import Client
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval
@@ -20,6 +21,7 @@ from toolkit.market import EventFamily, Trajectory, format_ts, parse_ts
 from toolkit.statistics import spread as spread_statistics
 from toolkit.store import Store
 from toolkit.workspace.local import simulated_service
+from toolkit.workspace.progress import Watch, load_progress
 from toolkit.workspace.settings import LOCAL_KEY, Settings
 
 __all__ = ["DEFAULT_WINDOW_S", "When", "Workspace", "open_workspace"]
@@ -31,7 +33,7 @@ When = str | int | dt.datetime | dt.date
 """A moment as `toolkit.market.parse_ts` reads it."""
 
 
-class Workspace:
+class Workspace(Shown):
     """One service and one store: load from the one, read from the other.
 
     Examples
@@ -53,7 +55,20 @@ class Workspace:
         self._closing.callback(client.close)
 
     def __repr__(self) -> str:
-        return f"Workspace({self.client!r}, {self.store!r})"
+        told = dict(self.client.card.facts)
+        return (
+            f"Workspace({told['source']}; plan {told['plan']}; reach {told['reach']}; "
+            f"store {self.store.path})"
+        )
+
+    @property
+    def card(self) -> Card:
+        """The service as far as it was asked, and the store as it stands; see `Store.card`."""
+        service, held = self.client.card, self.store.card
+        source, *others = service.facts
+        facts = [("service", self.client.base_url), *others]
+        facts += [fact for fact in held.facts if fact != source]
+        return Card(f"Workspace: {source[1]}, into {self.store.path}", facts)
 
     def __enter__(self) -> Self:
         return self
@@ -77,24 +92,29 @@ class Workspace:
         end: When | None = None,
         *,
         workers: int = 4,
+        progress: bool = True,
         on_progress: Callable[[Progress], object] | None = None,
     ) -> LoadResult:
         """Bring every row of ``[start, end)`` into the store, once; see `toolkit.loader.sync`.
 
-        ``end`` defaults to now by the service's clock, ``start`` to seven days before ``end``.
+        ``end`` defaults to now by the service's clock, ``start`` to seven days before ``end``. A
+        notebook and a terminal show a bar, unless ``progress`` is off or ``on_progress`` is told.
         Raises `EmptyWindowError` where the store holds no row in the window afterwards.
         """
         wanted = [t if isinstance(t, Trajectory) else Trajectory.parse(t) for t in trajectories]
         window = self._window(start, end)
-        result = sync(
-            self.client, self.store, wanted, *window, workers=workers, on_progress=on_progress
-        )
-        if wanted and len(result.silent) == len(set(wanted)):
-            names = ", ".join(t.key for t in wanted[:3]) + (" …" if len(wanted) > 3 else "")
-            raise EmptyWindowError(
-                f"nothing in {Interval(*window)} for {names}: the service has no row there "
-                f"(its clock reads {format_ts(self.client.served_at)})"
+        title = counted(len(wanted), "trajectory", "trajectories")
+        with _watched(title, progress, on_progress) as watch:
+            result = sync(
+                self.client, self.store, wanted, *window, workers=workers, on_progress=watch.show
             )
+            if wanted and len(result.silent) == len(set(wanted)):
+                names = ", ".join(t.key for t in wanted[:3]) + (" …" if len(wanted) > 3 else "")
+                raise EmptyWindowError(
+                    f"nothing in {Interval(*window)} for {names}: the service has no row there "
+                    f"(its clock reads {format_ts(self.client.served_at)})"
+                )
+            watch.result = result
         return result
 
     def sync_events(
@@ -104,17 +124,20 @@ class Workspace:
         end: When | None = None,
         *,
         workers: int = 4,
+        progress: bool = True,
         on_progress: Callable[[Progress], object] | None = None,
     ) -> LoadResult:
         """Bring every document of the event logs into the store, once; see `sync_events` there.
 
-        The window's defaults are those of `sync`.
+        The window's defaults are those of `sync`, and so is what is shown meanwhile.
         """
         wanted = [_event_family(family) for family in families]
         window = self._window(start, end)
-        return sync_events(
-            self.client, self.store, wanted, *window, workers=workers, on_progress=on_progress
-        )
+        with _watched(counted(len(wanted), "event log"), progress, on_progress) as watch:
+            watch.result = result = sync_events(
+                self.client, self.store, wanted, *window, workers=workers, on_progress=watch.show
+            )
+        return result
 
     def _window(self, start: When | None, end: When | None) -> tuple[int, int]:
         if end is None:
@@ -163,7 +186,20 @@ def open_workspace(
     base_url = closing.enter_context(simulated_service())
     settings = Settings.read(base_url=base_url, store=store)
     client = Client(settings.base_url, LOCAL_KEY)
+    client.discover()  # it is there for certain, and so its name and reach can be shown
     return Workspace(client, Store(settings.store), closing=closing)
+
+
+@contextlib.contextmanager
+def _watched(
+    title: str, progress: bool, on_progress: Callable[[Progress], object] | None
+) -> Iterator[Watch]:
+    """The caller's own watch where there is one, else the bar that the surroundings allow."""
+    if on_progress or not progress:
+        yield Watch(on_progress)
+    else:
+        with load_progress(title) as watch:
+            yield watch
 
 
 def _event_family(family: EventFamily | str) -> EventFamily:

@@ -15,6 +15,7 @@ from toolkit.errors import BadRequestError, InputError, KeyRefusedError
 from toolkit.intervals import Interval
 from toolkit.market import Leg, Symbol, Trajectory
 from toolkit.service import Clock, Config, miniature, running
+from toolkit.wire.allowance import Allowance
 
 SPREAD = Trajectory.parse("BTC_USDT:AURORA.spot:BOREAS.spot")
 PRICE = Trajectory.parse("ETH_USDT:BOREAS.spot")
@@ -268,3 +269,15 @@ def test_a_query_arrives_as_it_was_meant(scripted, ask) -> None:
     search, history = scripted.asked[1:]
     assert search.query["q"] == ["a&b=c d/é%"]
     assert history.query["symbol"] == ["A+B_C'D"]
+
+
+def test_the_plan_and_quota_are_those_of_the_last_answer_that_told_them(scripted, ask) -> None:
+    told = {"RateLimit-Policy": '"builder";q=600;w=60', "RateLimit": '"builder";r=9;t=1'}
+    for headers in ({}, told, {}):
+        scripted.answer(body={**SCHEMAS, "items": []}, headers=headers)
+    client = ask().client
+    seen = []
+    for asking in (lambda: client.profile, client.symbols, client.symbols):
+        asking()
+        seen.append(client.allowance)
+    assert seen == [None, Allowance("builder", 600, 60, 9), Allowance("builder", 600, 60, 9)]

@@ -40,13 +40,13 @@ def test_a_passing_failure_is_tried_again_until_it_has_passed(scripted, ask, sta
 @pytest.mark.parametrize(
     ("headers", "waits"),
     [
-        ({"Retry-After": "3"}, [3.0]),
+        ({"Retry-After": "3"}, [3.75]),
         (
             {
                 "Retry-After": "Wed, 22 Mar 2023 00:00:09 GMT",
                 "Date": "Wed, 22 Mar 2023 00:00:00 GMT",
             },
-            [9.0],
+            [11.25],
         ),
         ({"Retry-After": "soon"}, [0.5]),
         ({}, [0.5]),

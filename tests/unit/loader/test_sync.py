@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ from toolkit.client import Client
 from toolkit.errors import (
     InputError,
     StoreSourceError,
+    UnavailableError,
     UnknownTrajectoryError,
     UnreachableError,
 )
@@ -32,15 +33,25 @@ IMPATIENT = RetryPolicy(attempts=1)
 
 
 class Line:
-    """A source with one leg and one bar every ``interval_s`` from 0; ``tail`` rewrites the end."""
+    """A source with one leg and one bar every ``interval_s`` from 0.
+
+    ``tail`` rewrites bars, ``without`` leaves some out.
+    """
 
     kind = "simulated"
     id = "line"
 
-    def __init__(self, bars: int, interval_s: int, tail: Mapping[int, float] | None = None) -> None:
+    def __init__(
+        self,
+        bars: int,
+        interval_s: int,
+        tail: Mapping[int, float] | None = None,
+        without: Sequence[int] = (),
+    ) -> None:
+        kept = [i for i in range(bars) if i not in without]
         self._bars = Bars(
-            ts=np.arange(bars) * interval_s,
-            price=np.array([(tail or {}).get(i, 1.0 + i) for i in range(bars)]),
+            ts=np.array(kept) * interval_s,
+            price=np.array([(tail or {}).get(i, 1.0 + i) for i in kept]),
             interval_s=interval_s,
         )
 
@@ -201,6 +212,17 @@ def test_rows_that_a_late_service_fills_in_are_loaded_by_the_next_sync(store: St
     assert store.series(PRICE)["ts"].to_list() == [i * 60 for i in range(10)]
 
 
+def test_two_rows_beside_a_hole_do_not_make_the_hole_a_held_stretch(store: Store) -> None:
+    sync_line(Line(bars=20, interval_s=60), 1_200, store)
+
+    sync_line(Line(bars=22, interval_s=60, without=[20]), 1_380, store)
+
+    known = store.coverage(PRICE, 0, 1_320).rows()
+    assert known[0] == (0, 1_200, "held")
+    assert known[1][:2] == (1_200, 1_260)
+    assert known[1][2] != "held"
+
+
 def test_a_service_that_dies_leaves_what_came_and_the_next_sync_completes_it(store: Store) -> None:
     with contextlib.ExitStack() as dying:
         service = dying.enter_context(running(config()))
@@ -211,7 +233,7 @@ def test_a_service_that_dies_leaves_what_came_and_the_next_sync_completes_it(sto
             if progress.pages == 2:
                 dying.close()
 
-        with client, pytest.raises(UnreachableError):
+        with client, pytest.raises((UnreachableError, UnavailableError)):
             sync(client, store, everything, START, END, workers=1, on_progress=die_after_two)
     kept = sum(store.counts(START, END).values())
 
@@ -297,6 +319,17 @@ def test_a_load_records_where_from_under_which_schemas_and_when(
     with store.reading() as connection:
         ids = connection.execute("SELECT DISTINCT load_id FROM price").fetchall()
     assert ids == [(load["load_id"],)]
+
+
+def test_a_load_records_the_plan_and_what_the_last_page_left_of_its_quota(
+    client: Client, store: Store
+) -> None:
+    result = sync(client, store, [PRICE], START, END)
+
+    (load,) = store.loads().to_dicts()
+    assert (load["plan"], load["quota"], load["quota_window_s"]) == ("free", 1_000_000, 60)
+    assert result.pages > 1
+    assert load["quota_left"] == client.allowance.left
 
 
 @pytest.mark.parametrize("workers", [0, 65])

@@ -116,7 +116,7 @@ def test_no_route_has_a_parameter_that_would_be_taken_for_a_key(pro: httpx.Clien
     assert not {name.replace("_", "") for name in names} & KEY_PARAMETERS
 
 
-@pytest.mark.parametrize("path", ["/api/v1/data", "/api/v1/data/nothing", "/mcp", "/mcp/x"])
+@pytest.mark.parametrize("path", ["/api/v1/data", "/api/v1/data/nothing", "/mcp/", "/mcp/x"])
 def test_a_machine_surface_asks_for_the_key_before_it_says_that_nothing_is_there(
     anonymous: httpx.Client, path: str
 ) -> None:
@@ -178,5 +178,5 @@ def test_an_upgrade_with_a_good_key_passes_the_key_check(
     replay: Replay, header: tuple[bytes, bytes]
 ) -> None:
     """Blanks are not left to the server in front: not every one strips them."""
-    status, problem = upgrade(replay, "/api/v1/data/ws", [header])
+    status, problem = upgrade(replay, "/api/v1/data/nothing/ws", [header])
     assert (status, problem["code"]) == (404, "not_found")

@@ -67,7 +67,10 @@ def test_a_refused_method_says_which_are_allowed(anonymous: httpx.Client) -> Non
 def test_head_answers_as_get_without_the_body(pro: httpx.Client, path: str) -> None:
     got, headed = pro.get(path), pro.head(path)
     assert headed.status_code == got.status_code
-    assert headed.headers == got.headers
+    counting = {"ratelimit", "date"}  # these two moved on between the questions
+    said = [{n: v for n, v in a.headers.items() if n not in counting} for a in (got, headed)]
+    assert said[0] == said[1]
+    assert "ratelimit" in headed.headers
     assert headed.content == b""
 
 

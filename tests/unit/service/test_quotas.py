@@ -106,6 +106,19 @@ def test_a_spent_quota_is_a_429_that_says_when_to_come_back(config: Config) -> N
     assert answer.headers["ratelimit"] == f'"builder";r=0;t={wait_s}'
 
 
+def test_every_answer_to_a_known_owner_tells_the_quota_and_what_is_left(config: Config) -> None:
+    with running(config) as service, httpx.Client(base_url=service.base_url) as client:
+        client.headers["apikey"] = "second"
+        paths = ("schemas", "history/price", "nothing")
+        answers = [client.get(f"{DATA}/{path}") for path in paths]
+        unknown = client.get(f"{DATA}/schemas", headers={"apikey": "bad"})
+    assert [answer.status_code for answer in answers] == [200, 400, 404]
+    for answer, left in zip(answers, (3, 2, 1), strict=True):
+        assert answer.headers.get_list("ratelimit-policy") == ['"builder";q=4;w=60']
+        assert answer.headers["ratelimit"].startswith(f'"builder";r={left};t=')
+    assert "ratelimit-policy" not in unknown.headers
+
+
 def test_every_answered_request_counts_whatever_it_is_answered(config: Config) -> None:
     with running(config) as service, httpx.Client(base_url=service.base_url) as client:
         client.headers["apikey"] = "first"

@@ -23,7 +23,10 @@ from toolkit.store.connection import _FILES
 ORIGIN = LoadOrigin("http://127.0.0.1:8700", 10_000, None, "0.1.0")
 PRICE, SPREAD = Trajectory.parse("A_B:X.spot"), Trajectory.parse("A_B:X.spot:Y.spot")
 
-INSERT_A_LOAD = "INSERT INTO load SELECT 7, 0, NULL, 0, '', NULL, '', NULL"
+INSERT_A_LOAD = (
+    "INSERT INTO load (load_id, started_at, served_at, base_url, toolkit_version) "
+    "SELECT 7, 0, 0, '', ''"
+)
 
 WRITES_A_LOAD = """
 import sys

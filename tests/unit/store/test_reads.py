@@ -10,7 +10,7 @@ import pytest
 
 from toolkit.errors import InputError, StoreError
 from toolkit.intervals import Interval
-from toolkit.market import Trajectory
+from toolkit.market import Family, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store
 from toolkit.tables import LOAD
 
@@ -329,3 +329,23 @@ def test_rows_carry_the_load_that_brought_them(store: Store, page: Callable) -> 
 def test_a_store_shows_its_path_and_reaches_another_process(store: Store) -> None:
     assert repr(store) == f"Store({str(store.path)!r})"
     assert pickle.loads(pickle.dumps(store)).source == store.source
+
+
+def test_a_family_is_read_as_each_of_its_trajectories_is(store: Store, commit: Callable) -> None:
+    for key in ("C_D:X.spot", KEY):
+        commit(key, [(120, 3.0), (60, 2.0), (180, 4.0)])
+    commit(KEY, [(120, 9.0)])
+    found = store.family_series(Family.PRICE, 60, 180)
+    for key in ("C_D:X.spot", KEY):
+        alone = store.series(Trajectory.parse(key), 60, 180)
+        assert found.filter(trajectory=key).equals(alone)
+        assert alone.height == 2
+    assert store.family_series(Family.SPREAD, 60, 180).is_empty()
+
+
+def test_rows_and_documents_are_counted_by_the_load_that_brought_them(
+    store: Store, commit: Callable
+) -> None:
+    commit(KEY, [(60, 1.0), (120, 1.0)])
+    commit(KEY, [(60, 1.0), (120, 2.0)])
+    assert store.rows_by_load()["rows"].sum() == 3

@@ -111,11 +111,50 @@ def test_more_without_a_cursor_is_an_error_not_a_silent_end() -> None:
         walk(lambda _: {"items": [document(5)], "has_more": True})
 
 
-def test_a_time_beyond_all_times_is_a_wire_error() -> None:
-    body = json.dumps({"schema": "x", "ts": 10**30, "ts_ms": 10**33}).encode()
+@pytest.mark.parametrize("far", [10**30, 2**63, 253_402_300_800_000, -(10**18), "soon", None])
+def test_a_time_of_no_use_is_made_up_for_by_the_other_one(far: object) -> None:
+    by_seconds = read_document(SPREAD, json.dumps({"ts": 60, "ts_ms": far}).encode(), [])
+    by_milliseconds = read_document(SPREAD, json.dumps({"ts": far, "ts_ms": 60_001}).encode(), [])
+
+    assert (by_seconds["ts"], by_seconds["ts_ms"]) == (60, 60_000)
+    assert (by_milliseconds["ts"], by_milliseconds["ts_ms"]) == (60, 60_001)
+
+
+def test_a_document_without_a_time_of_use_is_kept_in_a_finding_and_costs_no_other() -> None:
+    odd = b'{ "ts":4e18, "ts_ms":1e999 }'
+    good = json.dumps(document(5)).encode()
+
+    pages, _ = walk(lambda _: b'{"items":[' + odd + b"," + good + b'],"has_more":false}')
+
+    assert pages[0].frame["ts"].to_list() == [5]
+    assert [f.says for f in pages[0].findings if f.kind == "without_time"] == [odd.decode()]
+
+
+def test_a_page_on_which_nothing_has_a_time_is_a_wire_error() -> None:
+    odd = document(5) | {"ts": 10**30, "ts_ms": 10**33}
 
     with pytest.raises(WireError, match="without a time"):
-        read_document(SPREAD, body, [])
+        walk(lambda _: {"items": [odd, odd], "has_more": False})
+
+
+@pytest.mark.parametrize("value", [b"1" + b"0" * 400, b"1" * 5_000, b"1e999"])
+def test_a_value_that_no_column_can_hold_is_null_and_a_finding(value: bytes) -> None:
+    findings: list[Finding] = []
+    body = b'{"ts":60,"spread":{"pct":%b,"peak_pct":2},"lifecycle":"open"}' % value
+
+    row = read_document(SPREAD, body, findings)
+
+    assert row["magnitude_pct"] is None
+    assert (row["lifecycle"], row["document"]) == ("open", body.decode())
+    assert {f.kind for f in findings} <= {"out_of_range", "type_changed"}
+    assert row["event_id"] == read_document(SPREAD, b" " + body, [])["event_id"]
+
+
+def test_a_whole_float_is_a_time_and_another_is_none() -> None:
+    row = read_document(SPREAD, b'{"ts":60.0,"ts_ms":60000.5}', [])
+
+    assert (row["ts"], row["ts_ms"]) == (60, 60_000)
+    assert type(row["ts"]) is int
 
 
 def test_documents_outside_the_window_are_left_out_and_found() -> None:

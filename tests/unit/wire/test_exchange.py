@@ -162,7 +162,7 @@ def test_waiting_ends_before_it_would_pass_the_budget() -> None:
 def test_the_service_says_how_long_to_wait_in_seconds_or_as_a_date(number, headers) -> None:
     answer, waits = carried_out([status(number, **headers), GOOD])
     assert answer is GOOD
-    assert waits == [Wait(7.0, f"status {number}")]
+    assert waits == [Wait(8.75, f"status {number}")]
 
 
 def test_an_absurd_wait_is_not_waited_but_told() -> None:
@@ -174,9 +174,18 @@ def test_an_absurd_wait_is_not_waited_but_told() -> None:
 
 
 def test_waits_asked_for_are_taken_from_the_budget_too() -> None:
-    error, waits = carried_out([status(429, retry_after="50")] * 3)
+    error, waits = carried_out([status(429, retry_after="40")] * 3)
     assert seconds(waits) == [50.0, 50.0]
     assert isinstance(error, QuotaError)
+
+
+@pytest.mark.parametrize(("asked_s", "more_s"), [(0.0, 0.25), (0.5, 0.25), (1.0, 0.25), (60.0, 15)])
+def test_a_wait_asked_for_is_waited_in_full_and_up_to_a_quarter_more(asked_s, more_s) -> None:
+    drawn = [RetryPolicy().wait_s(3, asked_s) for _ in range(200)]
+    assert all(asked_s <= wait <= asked_s + more_s for wait in drawn)
+    assert len(set(drawn)) > 100
+    assert RetryPolicy(fraction=lambda: 0.0).wait_s(3, asked_s) == asked_s
+    assert WHOLE.wait_s(3, asked_s) == asked_s + more_s
 
 
 @pytest.mark.parametrize(
@@ -262,6 +271,25 @@ def test_a_problem_document_is_quoted_with_what_is_wrong_with_each_parameter() -
     error = refusal(Answer(400, {}, json.dumps(problem).encode(), URL))
     assert error.detail == "Not understood.; limit: 0 is not allowed"
     assert str(error) == f"{URL} could not read the request (400): {error.detail}"
+
+
+@pytest.mark.parametrize("number", [301, 400, 401, 402, 403, 404, 429, 500, 503])
+def test_every_refusal_keeps_the_problem_s_code_and_the_wait_asked_for(number) -> None:
+    error = refusal(status(number, b'{"code": "spent", "detail": "later"}', retry_after="7"))
+    assert (error.code, error.retry_after_s, error.detail) == ("spent", 7.0, "later")
+    bare = refusal(status(number))
+    assert (bare.code, bare.retry_after_s, bare.detail) == ("", None, "")
+
+
+@pytest.mark.parametrize("code", [5, None, ["a"], {"a": 1}])
+def test_a_code_that_is_no_text_counts_as_none(code) -> None:
+    assert refusal(status(403, json.dumps({"code": code}).encode())).code == ""
+
+
+def test_a_code_stays_short_and_on_one_line() -> None:
+    code = refusal(status(403, json.dumps({"code": "a\n\x1b[31mb" + "c" * 1_000}).encode())).code
+    assert code.startswith("a [31mbc")
+    assert len(code) == 60
 
 
 def test_a_problem_without_a_detail_is_quoted_by_its_title() -> None:

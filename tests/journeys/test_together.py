@@ -1,0 +1,231 @@
+"""A dashboard, a notebook and a sync that goes on and on use one store at once, without an error.
+
+RAIL_TOGETHER_S says for how long; `make soak` sets five minutes.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import statistics
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import cycle
+from pathlib import Path
+
+import nbformat
+import polars as pl
+import pytest
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+
+from toolkit.client import Client
+from toolkit.dashboard.ways import PAGES
+from toolkit.intervals import Interval, split
+from toolkit.market import EventFamily, Family, Trajectory
+from toolkit.store import Store
+
+from .conftest import RAIL, serving
+from .dashboard_process import App, app_over, faults, properties
+
+LOG = logging.getLogger(__name__)
+SECONDS = float(os.environ.get("RAIL_TOGETHER_S", "20"))
+LEAST = 3
+"""Rounds that each of the three does, however slow the machine is."""
+
+NOW = 1_795_132_800
+BEGIN = NOW - 25 * 86_400
+STEP_S = 900
+"""Each sync asks for the next quarter of an hour, so that each has something to write."""
+LEG = Trajectory.parse("BTC_USDT:AURORA.spot")
+PAIR = Trajectory.parse("BTC_USDT:AURORA.spot:CORONA.futures")
+RATE = Trajectory.parse("BTC_USDT:AURORA.futures:CORONA.futures", Family.FUNDING)
+
+IMPORTS = f"""
+import json, time
+import toolkit as tk
+from toolkit.market import EventFamily
+store = tk.Store("rail.duckdb")
+pair = tk.Trajectory.parse("{PAIR}")
+window = {BEGIN}, {NOW}
+"""
+READS = """
+began = time.perf_counter()
+with store.reading():
+    rows, coverage = store.series(pair, *window), store.coverage(pair, *window)
+    logs = [store.events(family, *window) for family in EventFamily]
+taken_s = time.perf_counter() - began
+measured = tk.statistics.spread.summary(tk.statistics.spread.with_spread(rows), *window)
+held = coverage.filter(state="held")
+print(json.dumps({
+    "taken_s": taken_s,
+    "rows": rows.height,
+    "documents": sum(log.height for log in logs),
+    "measured": measured["n"].sum() + measured["n_null"].sum(),
+    "held_s": (held["end_ts"] - held["start_ts"]).sum(),
+}))
+"""
+
+
+class Together:
+    """The rounds of all who take part; they go on until time is up and each has done a few."""
+
+    def __init__(self, *names: str) -> None:
+        self.taken_s: dict[str, list[float]] = {name: [] for name in names}
+        self._until = time.monotonic() + SECONDS
+        self._ended = threading.Event()
+
+    def go_on(self, name: str, once: Callable[[], object]) -> None:
+        """One round after the other; who ends, by an error too, ends it for all."""
+        try:
+            while not self._ended.is_set() and not self._is_over():
+                began = time.monotonic()
+                once()
+                self.taken_s[name].append(time.monotonic() - began)
+        finally:
+            self._ended.set()
+
+    def _is_over(self) -> bool:
+        return time.monotonic() >= self._until and min(map(len, self.taken_s.values())) >= LEAST
+
+
+class Syncs:
+    """`rail sync` of one quarter of an hour after the other."""
+
+    def __init__(self, store: Path, base_url: str) -> None:
+        self._where = ("--store", str(store), "--base-url", base_url)
+        self._start = BEGIN
+
+    @property
+    def window(self) -> Interval:
+        """What has been asked for so far."""
+        return Interval(BEGIN, self._start)
+
+    def once(self, *more: str) -> None:
+        start, end = (
+            time.strftime("%Y-%m-%dT%XZ", time.gmtime(ts))
+            for ts in (self._start, self._start + STEP_S)
+        )
+        wanted = [LEG.key, PAIR.key, "--funding", RATE.key, *more]
+        wanted += [word for family in EventFamily for word in ("--events", family.value)]
+        done = subprocess.run(
+            [RAIL, "sync", *wanted, "--start", start, "--end", end, *self._where],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert "Traceback" not in done.stdout + done.stderr
+        self._start += STEP_S
+
+
+class Visitor:
+    """Somebody who opens the six pages in turn, again and again."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._names = cycle(PAGES)
+
+    def once(self) -> None:
+        assert faults(self._app.page(next(self._names))) == []
+
+    def rows(self) -> str:
+        """How many rows the page of data health speaks of."""
+        metrics = properties(self._app.page("health"), "metric")
+        return next(str(metric["value"]) for metric in metrics if metric["label"] == "Rows")
+
+
+class Reader:
+    """A notebook whose cell is run again and again in a kernel of its own."""
+
+    def __init__(self, client: NotebookClient) -> None:
+        self._client = client
+        self.said: list[dict[str, float]] = []
+
+    def once(self) -> None:
+        self.said.append(json.loads(self._run(1)))
+
+    def _run(self, number: int) -> str:
+        """Run a cell; what it printed, which may come in parts."""
+        cell = self._client.nb.cells[number]
+        outputs: list[NotebookNode] = self._client.execute_cell(cell, number).outputs
+        assert [output for output in outputs if output.get("name") != "stdout"] == []
+        return "".join(output.text for output in outputs)
+
+    @classmethod
+    @contextmanager
+    def in_kernel(cls, folder: Path) -> Iterator[Reader]:
+        cells = [nbformat.v4.new_code_cell(text) for text in (IMPORTS, READS)]
+        client = NotebookClient(
+            nbformat.v4.new_notebook(cells=cells),
+            timeout=120,
+            kernel_name="python3",
+            resources={"metadata": {"path": str(folder)}},
+        )
+        with client.setup_kernel():
+            reader = cls(client)
+            reader._run(0)
+            yield reader
+
+
+def check_held(store: Store, client: Client, window: Interval) -> None:
+    """The store holds what the service answers for the window, no row more."""
+    for trajectory in (LEG, PAIR, RATE):
+        answered = client.history(trajectory, *window).drop("extra")
+        assert store.series(trajectory).equals(answered), trajectory
+        assert answered.height
+    for family in EventFamily:
+        pages = (
+            page for part in split(window, 86_400) for page in client.event_pages(family, part)
+        )
+        answered = pl.concat([page.frame["document"] for page in pages])
+        held = store.events(family, *window)["document"]
+        assert held.sort().equals(answered.sort()), family
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder; what Jupyter keeps of its own goes beside it."""
+    for name in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR", "JUPYTER_CONFIG_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / "jupyter"))
+    (tmp_path / "reader").mkdir()
+    return tmp_path / "reader"
+
+
+def test_dashboard_notebook_and_running_sync_use_one_store_without_an_error(folder: Path) -> None:
+    store = Store(folder / "rail.duckdb")
+    with serving("--seed", "7", "--now", "2026-11-20") as base_url:
+        syncs = Syncs(store.path, base_url)
+        syncs.once("--snapshot", "spread", "--snapshot", "funding")
+        with app_over(store.path, folder) as app, Reader.in_kernel(folder) as reader:
+            visitor = Visitor(app)
+            together = Together("page", "sync", "cell")
+            with ThreadPoolExecutor() as pool:
+                others = [
+                    pool.submit(together.go_on, "page", visitor.once),
+                    pool.submit(together.go_on, "sync", syncs.once),
+                ]
+                together.go_on("cell", reader.once)
+            for other in others:
+                other.result()
+            reader.once()
+            assert visitor.rows() == f"{store.catalogue()['rows'].sum():,}"
+        assert "Traceback" not in app.output.read_text()
+        with Client(base_url, "demo-pro") as client:
+            check_held(store, client, syncs.window)
+
+    reads_s = {"read of the store in a cell": [said["taken_s"] for said in reader.said]}
+    for name, taken_s in (together.taken_s | reads_s).items():
+        middle, most = statistics.median(taken_s), max(taken_s)
+        LOG.info("%s: %d, median %.2f s, slowest %.2f s", name, len(taken_s), middle, most)
+    rows, documents = ([said[name] for said in reader.said] for name in ("rows", "documents"))
+    assert rows == sorted(rows)
+    assert documents == sorted(documents)
+    assert rows[-1] == store.series(PAIR).height > STEP_S / 60
+    assert [said["measured"] for said in reader.said] == rows
+    assert [said["held_s"] for said in reader.said] == [60 * n for n in rows]

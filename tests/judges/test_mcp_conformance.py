@@ -1,0 +1,121 @@
+"""The MCP conformance suite, over the service's ``/mcp`` and over our client.
+
+By hand, in ``.judges``: ``node_modules/.bin/conformance server --url URL --scenario NAME
+--spec-version VERSION --expected-failures ../tests/judges/conformance.yml``.
+"""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from toolkit.service import Clock, Simulated
+from toolkit.service.calls import Service
+from toolkit.service.policy import Policy
+from toolkit.service.rest import application
+
+pytestmark = pytest.mark.judge
+
+FOLDER = Path(__file__).parent
+SUITE = FOLDER.parents[1] / ".judges/node_modules/@modelcontextprotocol/conformance/dist/index.js"
+SERVER = [
+    ("2025-06-18", "server-initialize"),
+    ("2025-06-18", "ping"),
+    ("2025-06-18", "tools-list"),
+    ("2025-11-25", "server-initialize"),
+    ("2025-11-25", "ping"),
+    ("2025-11-25", "tools-list"),
+    ("2025-11-25", "dns-rebinding-protection"),
+    ("2026-07-28", "tools-list"),
+    ("2026-07-28", "http-header-validation"),
+    ("2026-07-28", "dns-rebinding-protection"),
+    ("2026-07-28", "server-sse-multiple-streams"),
+    ("2026-07-28", "server-stateless"),
+    ("2026-07-28", "caching"),
+]
+CLIENT = [
+    "initialize",
+    "tools_call",
+    "sse-retry",
+    "request-metadata",
+    "http-standard-headers",
+    "http-custom-headers",
+    "http-invalid-tool-headers",
+    "json-schema-ref-no-deref",
+]
+
+
+def judged(
+    node: str, environment: dict[str, str], *arguments: str
+) -> subprocess.CompletedProcess[str]:
+    """A run of the suite, its expected failures in mind."""
+    return subprocess.run(
+        [node, SUITE, *arguments, "--expected-failures", FOLDER / "conformance.yml"],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+        timeout=120,
+    )
+
+
+class Keyed:
+    """The service with a key on every request: the suite can send none of its own."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            scope = {**scope, "headers": [*scope["headers"], (b"apikey", b"demo-pro")]}
+        await self.app(scope, receive, send)
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    """The address of a keyed service's ``/mcp``."""
+    app = application(Service(Simulated(7), Clock(), Policy(quota=1_000_000)))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        config = uvicorn.Config(Keyed(app), http="h11", ws="none", log_config=None)
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, args=([listener],))
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.mark.parametrize(("version", "scenario"), SERVER)
+def test_the_service_passes_each_scenario_that_fits_a_server_of_tools(
+    node: str, environment: dict[str, str], endpoint: str, version: str, scenario: str
+) -> None:
+    chosen = ("--scenario", scenario, "--spec-version", version)
+    done = judged(node, environment, "server", "--url", endpoint, *chosen)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "SKIPPED: scenario" not in done.stdout
+
+
+@pytest.mark.parametrize("scenario", CLIENT)
+def test_the_client_passes_each_scenario_that_fits_a_caller_of_tools(
+    node: str, environment: dict[str, str], scenario: str
+) -> None:
+    command = f"{sys.executable} {FOLDER / 'conformance_client.py'}"
+    done = judged(node, environment, "client", "--command", command, "--scenario", scenario)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_suite_finds_fault_with_a_server_that_is_none(
+    node: str, environment: dict[str, str], service: str
+) -> None:
+    """So that a pass above says something."""
+    url = f"{service}/api/v1/data/schemas"
+    done = judged(node, environment, "server", "--url", url, "--scenario", "tools-list")
+    assert done.returncode == 1

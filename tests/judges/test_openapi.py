@@ -1,0 +1,40 @@
+"""Schemathesis, over the REST routes as the service's OpenAPI document describes them.
+
+By hand: ``st --config-file tests/judges/schemathesis.toml run URL/openapi.json -H 'apikey: KEY'
+--checks all -n 100 --seed 1``.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.judge
+
+FOLDER = Path(__file__).parent
+
+
+def judged(base_url: str, config: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A run of schemathesis with every check it has."""
+    program = Path(sys.executable).with_name("st")
+    checks = ("--checks", "all", "-n", "20", "--seed", "1", "--no-color", "-H", "apikey: demo-pro")
+    return subprocess.run(
+        [program, "--config-file", FOLDER / config, "run", f"{base_url}/openapi.json", *checks],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        timeout=250,
+    )
+
+
+@pytest.mark.parametrize("config", ["schemathesis.toml", "schemathesis_answers.toml"])
+def test_no_check_of_schemathesis_finds_fault_with_any_route(
+    service: str, tmp_path: Path, config: str
+) -> None:
+    done = judged(service, config, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Tested: 11" in done.stdout

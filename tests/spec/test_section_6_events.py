@@ -1,0 +1,82 @@
+"""machine-rail.md, section 6: families and channels of events, and their delays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from toolkit.service import Config, Simulated, SpedClock, running
+
+from .conftest import DATA, NOW, tools_listed
+from .sockets import STREAMS, heard, upgraded
+
+FAMILIES = ["spread", "splash", "funding"]
+LIVE = "/api/v1/spreadbot/ws"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_each_family_has_its_schema_in_its_log_its_tool_and_its_stream(
+    market: httpx.Client, family: str
+) -> None:
+    window = {"start_time": NOW - 86_400, "end_time": NOW, "limit": 5}
+    items = market.get(f"history/{family}-events", params=window).json()["items"]
+    assert {item["schema"] for item in items} == {f"svc.{family}.v1"}
+    base_url = str(market.base_url).split("/api")[0]
+    listed = tools_listed(market, {"apikey": "demo-pro"}, f"{base_url}/mcp").json()
+    names = [tool["name"] for tool in listed["result"]["tools"]]
+    assert f"data.get_{family}_events" in names
+    assert f"svc.{family}.v1" in STREAMS.values()
+
+
+def test_the_known_event_type_is_spread_opened_and_is_heard_on_the_stream() -> None:
+    clock = SpedClock(start=1_795_046_400, speed=10_000.0)
+    with (
+        running(Config(Simulated(7), port=0, clock=clock)) as service,
+        upgraded(service.base_url, LIVE) as socket,
+    ):
+        found = heard(socket)
+        while found["event_type"] != "spread.opened":
+            found = heard(socket)
+    assert found["lifecycle"] == "open"
+
+
+def test_of_a_builder_s_stream_the_open_events_alone_are_delayed() -> None:
+    """It goes on until each kind of document was heard often enough to tell."""
+    clock = SpedClock(start=1_795_046_400, speed=60.0)
+    opened: list[int] = []
+    others: list[int] = []
+    with (
+        running(Config(Simulated(7), port=0, clock=clock)) as service,
+        upgraded(service.base_url, LIVE, [("apikey", "demo-builder")]) as socket,
+    ):
+        while not opened or min(others, default=30) >= 30:
+            document = heard(socket)
+            kind = opened if document["event_type"] == "spread.opened" else others
+            kind.append(clock.now() - document["ts"])
+    assert min(opened) >= 30
+
+
+def test_the_delayed_lane_of_free_hides_what_is_younger_than_a_minute(
+    market: httpx.Client,
+) -> None:
+    def newest(plan: str) -> int:
+        window = {"start_time": NOW - 3_600, "end_time": NOW, "limit": 1}
+        page: dict[str, Any] = market.get(
+            "history/spread-events", params=window, headers={"apikey": f"demo-{plan}"}
+        ).json()
+        found: int = page["items"][0]["ts"]
+        return found
+
+    assert newest("free") < NOW - 60
+    assert newest("pro") >= newest("free")
+
+
+@pytest.mark.parametrize("path", ["webhooks", "events", "deliveries", "history/webhooks"])
+def test_what_webhooks_push_is_not_polled_through_the_public_api(
+    market: httpx.Client, path: str
+) -> None:
+    assert market.get(path).status_code == 404
+    routes = [tool["route"] for tool in market.get("schemas").json()["tools"].values()]
+    assert f"{DATA}/{path}" not in routes

@@ -1,0 +1,205 @@
+"""The asyncio client: the same flows as `Client`'s, over real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from toolkit.client import AsyncClient, Client
+from toolkit.errors import InputError, KeyRefusedError, PlanRefusedError, UnreachableError
+from toolkit.intervals import Interval
+from toolkit.market import EventFamily, Trajectory
+from toolkit.service import Clock, Config, miniature, running
+from toolkit.wire.exchange import RetryPolicy
+
+SPREAD = Trajectory.parse("BTC_USDT:AURORA.spot:CORONA.futures")
+PRICE = Trajectory.parse("ETH_USDT:BOREAS.spot")
+LAST_DAY = Interval(miniature.END - 86_400, miniature.END)
+
+
+@pytest.fixture(scope="module")
+def base_url() -> Iterator[str]:
+    clock = Clock(fixed_at=miniature.END)
+    with running(Config(miniature.source(), port=0, clock=clock, quota=10**6)) as service:
+        yield service.base_url
+
+
+@asynccontextmanager
+async def asked(base_url: str, key: str = "demo-pro", **options) -> AsyncIterator[AsyncClient]:
+    async with AsyncClient(base_url, key, **options) as client:
+        yield client
+
+
+def test_it_has_every_method_of_the_other_client() -> None:
+    ways_in = {"__enter__", "__exit__"}
+    for name, method in vars(Client).items():
+        public = not name.startswith("_") and name not in ways_in
+        if not public:
+            continue
+        other = vars(AsyncClient)[name]
+        assert inspect.iscoroutinefunction(other) or inspect.isasyncgenfunction(other)
+        if not isinstance(method, property):
+            assert list(inspect.signature(method).parameters) == list(
+                inspect.signature(other).parameters
+            )
+
+
+@pytest.mark.parametrize("trajectory", [SPREAD, PRICE], ids=str)
+def test_it_brings_the_same_rows(base_url: str, trajectory: Trajectory) -> None:
+    async def rows():
+        async with asked(base_url) as client:
+            return await client.history(trajectory, *LAST_DAY)
+
+    with Client(base_url, "demo-pro") as client:
+        expected = client.history(trajectory, *LAST_DAY)
+    found = asyncio.run(rows())
+    assert expected.height > 1_000
+    assert found.equals(expected)
+
+
+def test_it_brings_the_same_pages_listing_documents_clock_and_plan(base_url: str) -> None:
+    async def everything():
+        async with asked(base_url) as client:
+            return (
+                [page.answered async for page in client.pages(SPREAD, LAST_DAY)],
+                [p.frame async for p in client.event_pages(EventFamily.SPREAD, LAST_DAY)],
+                await client.symbols("btc"),
+                await client.snapshot("spread"),
+                await client.served_at(),
+                await client.discover(),
+                client.allowance.plan,
+            )
+
+    pages, documents, listing, snapshot, served_at, profile, plan = asyncio.run(everything())
+    with Client(base_url, "demo-pro") as client:
+        assert pages == [page.answered for page in client.pages(SPREAD, LAST_DAY)]
+        others = [page.frame for page in client.event_pages(EventFamily.SPREAD, LAST_DAY)]
+        assert len(documents) == len(others)
+        assert all(one.equals(other) for one, other in zip(documents, others, strict=True))
+        assert listing == client.symbols("btc")
+        assert snapshot == client.snapshot("spread")
+        assert served_at == client.served_at == miniature.END
+        assert profile == client.profile
+    assert plan == "pro"
+
+
+def test_many_calls_at_once_ask_for_the_schemas_once(scripted) -> None:
+    scripted.answer(body={"tools": {}})
+    scripted.answer(body={"items": [], "truncated": False})
+
+    async def ask():
+        async with asked(scripted.base_url) as client:
+            await asyncio.gather(*(client.symbols() for _ in range(5)))
+
+    asyncio.run(ask())
+    assert scripted.paths.count("schemas") == 1
+    assert scripted.paths.count("search") == 5
+
+
+def test_waits_are_awaited_and_retries_counted(scripted) -> None:
+    scripted.answer(503, headers={"Retry-After": "2"}, times=2)
+    scripted.answer(body={"tools": {}})
+    waits = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    async def ask():
+        async with asked(scripted.base_url, sleep=sleep) as client:
+            return await client.profile()
+
+    assert asyncio.run(ask()).schema_hash
+    assert all(2.0 <= wait <= 2.5 for wait in waits)
+    assert len(waits) == 2
+
+
+def test_refusals_are_the_same_errors(base_url: str) -> None:
+    async def ask(key: str):
+        async with asked(base_url, key) as client:
+            return await client.snapshot("spread")
+
+    with pytest.raises(KeyRefusedError):
+        asyncio.run(ask("none"))
+    with pytest.raises(PlanRefusedError):
+        asyncio.run(ask("demo-free"))
+    with pytest.raises(InputError, match="snapshot"):
+        asyncio.run(_snapshot(base_url, "mood"))
+
+
+async def _snapshot(base_url: str, kind: str) -> bytes:
+    async with asked(base_url) as client:
+        return await client.snapshot(kind)
+
+
+def test_an_address_that_is_none_is_refused_before_anything_is_asked() -> None:
+    for address in ("127.0.0.1:1", "http://[::1"):
+        with pytest.raises(InputError, match="base_url"):
+            AsyncClient(address, "key")
+
+
+def test_a_cancelled_call_closes_its_connection_and_leaves_no_task(scripted) -> None:
+    scripted.answer(body=b"{" + b" " * 100, sent=10, stalls=True)
+
+    async def cancel():
+        async with asked(scripted.base_url) as client:
+            call = asyncio.create_task(client.profile())
+            while not scripted.asked:
+                await asyncio.sleep(0.01)
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+            assert asyncio.all_tasks() == {asyncio.current_task()}
+            scripted.over.set()
+            scripted.replies.clear()
+            scripted.answer(body={"tools": {}})
+            assert (await client.profile()).schema_hash  # neither lock nor pool is held
+            return scripted.connections
+
+    assert asyncio.run(cancel()) == 2
+    scripted.wait_until_closed()
+    assert not scripted.open_connections
+
+
+def test_pages_that_are_not_read_to_the_end_leave_no_task(base_url: str) -> None:
+    async def first():
+        async with asked(base_url) as client:
+            pages = client.pages(SPREAD, LAST_DAY)
+            page = await anext(pages)
+            await pages.aclose()
+            assert asyncio.all_tasks() == {asyncio.current_task()}
+            again = await client.history(SPREAD, LAST_DAY.end - 600, LAST_DAY.end)
+            return page, again
+
+    page, again = asyncio.run(first())
+    assert page.frame.height > again.height == 10
+
+
+def test_nothing_that_is_logged_raised_or_shown_has_the_key(
+    scripted, caplog: pytest.LogCaptureFixture
+) -> None:
+    key = "sekrit-4711"
+    caplog.set_level(logging.DEBUG)
+    scripted.answer(400, {"detail": f"your key {key} is odd"})
+    scripted.answer(status=0)
+    shown = []
+
+    async def ask():
+        async with asked(scripted.base_url, key, retries=RetryPolicy(attempts=1)) as client:
+            shown.append(repr(client))
+            for _ in range(2):
+                try:
+                    await client.profile()
+                except Exception as error:  # noqa: BLE001 - whatever it is, it shows no key
+                    shown.append(repr(error) + str(error) + repr(error.__dict__))
+
+    asyncio.run(ask())
+    assert len(shown) == 3
+    assert "***" in shown[1]
+    assert UnreachableError.__name__ in shown[2]
+    assert scripted.asked[0].headers["authorization"] == f"Bearer {key}"
+    assert key not in "".join(shown) + caplog.text

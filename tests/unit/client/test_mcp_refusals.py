@@ -1,0 +1,167 @@
+"""What the MCP client makes of refusals, and of answers that are none; the key shows nowhere."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from toolkit.client.mcp import McpClient
+from toolkit.errors import (
+    BadRequestError,
+    InputError,
+    KeyRefusedError,
+    NotFoundError,
+    PlanRefusedError,
+    QuotaError,
+    RailError,
+    ServiceError,
+    UnavailableError,
+    UnreachableError,
+    WireError,
+)
+from toolkit.service import Config, miniature, running
+
+KEY = "k7-very-secret-0815"
+
+
+@pytest.fixture(scope="module")
+def rail() -> Iterator[str]:
+    with running(Config(miniature.source(), port=0)) as service:
+        yield service.base_url
+
+
+def test_free_is_refused_with_status_code_and_challenge(rail: str) -> None:
+    with McpClient(rail, "demo-free") as client:
+        with pytest.raises(PlanRefusedError, match="MCP begins at the builder plan") as refused:
+            client.tools()
+        assert refused.value.status == 403
+        assert client.refused is not None
+        assert client.refused.code == "tier_required"
+        assert "insufficient_scope" in client.refused.challenge
+
+
+def test_a_spent_quota_keeps_when_to_come_back() -> None:
+    with (
+        running(Config(miniature.source(), port=0, quota=1)) as service,
+        McpClient(service.base_url, "demo-pro") as client,
+    ):
+        with pytest.raises(QuotaError) as refused:
+            client.tools()
+        assert client.refused is not None
+        assert client.refused.code == "quota_exhausted"
+    assert refused.value.status == 429
+    assert refused.value.retry_after_s is not None
+    assert 0 < refused.value.retry_after_s <= 60
+
+
+class Refusing(BaseHTTPRequestHandler):
+    """Answers every request alike."""
+
+    protocol_version = "HTTP/1.1"
+    answer: tuple[int, dict[str, str], bytes]
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        status, headers, body = self.answer
+        if not status:
+            self.close_connection = True
+            return
+        self.send_response_only(status)
+        for name, value in (headers | {"content-length": f"{len(body)}"}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing: the tests look at what the client makes of it."""
+
+
+@contextmanager
+def refusing(status: int, headers: dict[str, str], body: bytes) -> Iterator[str]:
+    """The address of a service that answers every request so; 0 hangs up."""
+    handler = type("Handler", (Refusing,), {"answer": (status, headers, body)})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
+HTML, JSON = {"content-type": "text/html"}, {"content-type": "application/json"}
+PROBLEM = {"content-type": "application/problem+json"}
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "body", "kind"),
+    [
+        (400, PROBLEM, b'{"detail": "no"}', BadRequestError),
+        (401, HTML, b"<html>", KeyRefusedError),
+        (402, PROBLEM, b"", PlanRefusedError),
+        (403, PROBLEM, b'{"detail": 1', PlanRefusedError),
+        (404, {}, b"", NotFoundError),
+        (429, PROBLEM, b"[]", QuotaError),
+        (500, HTML, b"\xff", UnavailableError),
+        (503, JSON, b'{"jsonrpc": "2.0", "id": null, "error": 5}', UnavailableError),
+        (307, {"location": "http://127.0.0.1:9/"}, b"", WireError),
+    ],
+)
+def test_a_refusal_is_told_by_its_status_alone(
+    status: int, headers: dict[str, str], body: bytes, kind: type[ServiceError]
+) -> None:
+    told = headers | {"retry-after": "7"}
+    with refusing(status, told, body) as base_url, McpClient(base_url, KEY) as client:
+        with pytest.raises(ServiceError) as refused:
+            client.tools()
+        assert type(refused.value) is kind
+        assert refused.value.status == status
+        assert client.refused is not None
+        assert (client.refused.status, client.refused.retry_after_s) == (status, 7.0)
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "body", "kind"),
+    [
+        (200, HTML, b"<html>", WireError),
+        (200, JSON, b'{"jsonrpc": ', WireError),
+        (200, JSON, b"[]", WireError),
+        (202, {}, b"", WireError),
+        (0, {}, b"", UnreachableError),
+    ],
+)
+def test_an_answer_that_is_none_is_an_error_of_ours(
+    status: int, headers: dict[str, str], body: bytes, kind: type[ServiceError]
+) -> None:
+    with refusing(status, headers, body) as base_url, McpClient(base_url, KEY) as client:
+        with pytest.raises(ServiceError) as refused:
+            client.tools()
+        assert type(refused.value) is kind
+        assert client.refused is None
+
+
+def test_the_key_shows_nowhere(rail: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    echo = json.dumps({"detail": f"no such key {KEY}", "code": KEY}).encode()
+    said = ""
+    with refusing(401, PROBLEM, echo) as base_url:
+        for address in (base_url, rail, "http://127.0.0.1:9"):
+            with McpClient(address, KEY) as client, pytest.raises(RailError) as refused:
+                client.tools()
+            said += "".join(traceback.format_exception(refused.value))
+            said += f"{client!r} {client.refused} {vars(refused.value)}"
+    assert "KeyRefusedError" in said
+    assert caplog.records
+    assert KEY not in said + caplog.text
+
+
+@pytest.mark.parametrize("key", ["", "two words", "line\nbreak"])
+def test_a_key_that_no_header_can_carry_is_refused_unshown(key: str) -> None:
+    with pytest.raises(InputError, match=r"api_key: '\*\*\*'"):
+        McpClient("http://127.0.0.1:9", key)

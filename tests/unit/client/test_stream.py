@@ -1,0 +1,253 @@
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from http import HTTPStatus
+
+import pytest
+from websockets.http11 import Request, Response
+from websockets.sync.server import Server, ServerConnection, serve
+
+from toolkit.client import Client
+from toolkit.client.stream import stream
+from toolkit.errors import KeyRefusedError, PlanRefusedError, ServiceError, UnreachableError
+from toolkit.market import EventFamily, Trajectory
+from toolkit.service import Config, Simulated, SpedClock, running
+from toolkit.wire.profile import BUILT_IN
+from toolkit.wire.stream import (
+    Item,
+    Joined,
+    Lost,
+    Received,
+    ReconnectPolicy,
+    StreamItem,
+    read_market_message,
+)
+
+KEY = "k9-very-secret-0042"
+QUICK = ReconnectPolicy(first_wait_s=0.01, longest_wait_s=0.02)
+START = 1_795_046_400
+
+
+class Scripted:
+    """A WebSocket server that treats its connections as it is told, one after the other."""
+
+    def __init__(self) -> None:
+        self.treatments: list[Callable[[ServerConnection], object]] = []
+        self.answers: list[tuple[int, dict[str, str]]] = []
+        self.requests: list[Request] = []
+        self.base_url = ""
+
+    def admit(self, connection: ServerConnection, request: Request) -> Response | None:
+        self.requests.append(request)
+        if not self.answers:
+            return None
+        status, headers = self.answers.pop(0)
+        response = connection.respond(HTTPStatus(status), f"no, {KEY}\n")
+        for name, value in headers.items():
+            response.headers[name] = value
+        return response
+
+    def treat(self, connection: ServerConnection) -> None:
+        if self.treatments:
+            self.treatments.pop(0)(connection)
+        else:
+            connection.recv()
+
+
+@pytest.fixture
+def scripted() -> Iterator[Scripted]:
+    script = Scripted()
+    server: Server
+    with serve(script.treat, "127.0.0.1", 0, process_request=script.admit) as server:
+        host, port = server.socket.getsockname()
+        script.base_url = f"http://{host}:{port}"
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield script
+        server.shutdown()
+        thread.join()
+
+
+class Bare(Client):
+    """A client that takes the built-in profile for granted: the scripted server has no REST."""
+
+    @property
+    def profile(self):
+        return BUILT_IN
+
+
+@pytest.fixture
+def client(scripted: Scripted) -> Iterator[Client]:
+    with Bare(scripted.base_url, KEY) as client:
+        yield client
+
+
+def first(client: Client, count: int, **options: object) -> list[StreamItem]:
+    said = stream(client, EventFamily.SPREAD, **{"policy": QUICK, **options})
+    return list(itertools.islice(said, count))
+
+
+def test_messages_come_as_they_were_sent_over_lost_connections(
+    scripted: Scripted, client: Client
+) -> None:
+    scripted.treatments = [
+        lambda socket: (socket.send('{"a": 1.10}'), socket.close(1011, "tired")),
+        lambda socket: (socket.send(b"\x00"), socket.recv()),
+    ]
+    assert first(client, 5) == [
+        Joined(),
+        Received(b'{"a": 1.10}'),
+        Lost("closed with 1011: tired", was_open=True),
+        Joined(),
+        Received(b"\x00"),
+    ]
+    assert [request.path for request in scripted.requests] == ["/api/v1/spreadbot/ws"] * 2
+    assert {request.headers["Authorization"] for request in scripted.requests} == {f"Bearer {KEY}"}
+
+
+def test_a_connection_that_breaks_without_a_word_is_lost_too(
+    scripted: Scripted, client: Client
+) -> None:
+    scripted.treatments = [lambda socket: socket.socket.shutdown(2)]
+    assert first(client, 2) == [Joined(), Lost("the connection broke", was_open=True)]
+
+
+@pytest.mark.parametrize(("status", "error"), [(401, KeyRefusedError), (403, PlanRefusedError)])
+def test_a_refusal_ends_the_stream_with_the_error_that_rest_would_give(
+    scripted: Scripted, client: Client, status: int, error: type[ServiceError]
+) -> None:
+    scripted.answers = [(status, {})]
+    with pytest.raises(error) as refused:
+        first(client, 9)
+    assert refused.value.status == status
+    assert len(scripted.requests) == 1
+
+
+@pytest.mark.parametrize("code", [1008, 4003])
+def test_a_close_that_is_meant_ends_the_stream(
+    scripted: Scripted, client: Client, code: int
+) -> None:
+    scripted.treatments = [lambda socket: socket.close(code, "go away")]
+    with pytest.raises(ServiceError, match=f"ended the stream \\(closed with {code}: go away\\)"):
+        first(client, 9)
+    assert len(scripted.requests) == 1
+
+
+@pytest.mark.parametrize("elsewhere", ["", "http://[::1", "ws://127.0.0.1:9/", "other://x"])
+def test_a_redirect_is_not_followed_wherever_it_leads(
+    scripted: Scripted, client: Client, elsewhere: str
+) -> None:
+    location = elsewhere or f"{scripted.base_url}/elsewhere"
+    scripted.answers = [(307, {"Location": location})]
+    with pytest.raises(ServiceError, match="307"):
+        first(client, 9, policy=replace(QUICK, silence_s=0.1))
+    assert [request.path for request in scripted.requests] == ["/api/v1/spreadbot/ws"]
+
+
+def test_too_many_requests_is_waited_out(scripted: Scripted, client: Client) -> None:
+    scripted.answers = [(429, {"Retry-After": "0"}), (503, {})]
+    assert first(client, 3) == [
+        Lost("refused with 429", was_open=False),
+        Lost("refused with 503", was_open=False),
+        Joined(),
+    ]
+
+
+def test_where_nothing_listens_it_goes_on_trying() -> None:
+    with Bare("http://127.0.0.1:9", KEY) as client:
+        told = first(client, 3)
+    assert [item.was_open for item in told if isinstance(item, Lost)] == [False] * 3
+
+
+def test_it_ends_soon_after_it_is_told_to_while_it_listens(client: Client) -> None:
+    stop = threading.Event()
+    said = stream(client, EventFamily.SPREAD, stop=stop)
+    assert next(said) == Joined()
+    stop.set()
+    assert list(said) == []
+
+
+def test_it_ends_soon_after_it_is_told_to_while_it_waits(
+    scripted: Scripted, client: Client
+) -> None:
+    stop = threading.Event()
+    scripted.treatments = [lambda socket: socket.close(1011)]
+    said = stream(client, EventFamily.SPREAD, stop=stop, policy=ReconnectPolicy(first_wait_s=600))
+    assert [next(said), next(said)] == [Joined(), Lost("closed with 1011", was_open=True)]
+    stop.set()
+    assert list(said) == []
+
+
+def test_a_silent_connection_is_left_for_another(scripted: Scripted, client: Client) -> None:
+    scripted.treatments = [lambda _: threading.Event().wait(1.5)]
+    policy = ReconnectPolicy(first_wait_s=0.01, silence_s=0.3)
+    assert first(client, 3, policy=policy) == [
+        Joined(),
+        Lost("silent for 0.3 s", was_open=True),
+        Joined(),
+    ]
+
+
+def test_a_connection_that_is_not_admitted_is_given_up_before_it_is_heard(
+    scripted: Scripted, client: Client
+) -> None:
+    refusals: list[Exception] = [UnreachableError("the archive does not answer")]
+
+    def admitted() -> None:
+        if refusals:
+            raise refusals.pop()
+
+    scripted.treatments = [lambda socket: (socket.send("x"), socket.recv())] * 2
+    assert first(client, 3, admitted=admitted) == [
+        Lost("the archive does not answer", was_open=False),
+        Joined(),
+        Received(b"x"),
+    ]
+
+
+def test_at_debug_level_neither_logs_nor_errors_show_the_key(
+    scripted: Scripted, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    scripted.treatments = [lambda socket: socket.close(1011, KEY)]
+    scripted.answers = [(503, {"X-Echo": KEY})]
+    said = first(client, 4)
+    scripted.answers = [(401, {"X-Echo": KEY})]
+    with pytest.raises(KeyRefusedError) as refused:
+        first(client, 9)
+    ours = [record for record in caplog.records if record.name == "toolkit.client.stream"]
+    logged = "\n".join(record.getMessage() for record in ours)
+    assert "Authorization: Bearer ***" in logged
+    shown = logged + repr(said) + "".join(traceback.format_exception(refused.value))
+    assert KEY not in shown + repr(client) + str(refused.value.detail)
+    theirs = [record for record in caplog.records if record not in ours]
+    sent = [record for record in theirs if record.name != "websockets.server"]
+    assert not [record for record in sent if KEY in record.getMessage()]
+
+
+def test_trajectories_are_subscribed_to_by_their_place_and_again_after_a_loss() -> None:
+    clock = SpedClock(start=START, speed=600.0)
+    wanted = [
+        Trajectory.parse("BTC_USDT:AURORA.spot"),
+        Trajectory.parse("BTC_USDT:AURORA.spot:DRACO.futures"),
+    ]
+    with (
+        running(Config(Simulated(7), port=0, clock=clock)) as service,
+        Client(service.base_url, "demo-pro") as client,
+    ):
+        names = client.profile.streams
+        found: dict[int, bytes] = {}
+        for item in stream(client, wanted):
+            if isinstance(item, Received):
+                said = read_market_message(names, item.body)
+                if isinstance(said, Item):
+                    found[said.identity] = said.record
+            if len(found) == 2:
+                break
+    assert b'"mark_price"' in found[0]
+    assert b'"spread_pct"' in found[1]

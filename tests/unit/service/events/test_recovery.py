@@ -1,0 +1,173 @@
+"""Events out of the archive's documents, by our own statistics, against what was planted.
+
+The value of a spread, 1e4 ln(sell / buy), is at each minute's end its level, the planted pulses,
+and a normal part whose standard deviation is known. Of ten million minutes one in a hundred tests
+would see a part beyond 6 of them; of the four minutes that bound each of two thousand episodes,
+one test in four hundred a part beyond 5.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import permutations
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from toolkit.market import EventFamily, Leg
+from toolkit.service.archive import EventArchive
+from toolkit.service.detectors import DEFAULT
+from toolkit.service.simulated import Simulated
+from toolkit.service.simulator import Truth
+from toolkit.service.simulator.pulses import Pulse
+from toolkit.statistics.events import lifecycles
+from toolkit.tables import EVENT
+from toolkit.wire.event_routes import BUILT_IN_EVENTS
+from toolkit.wire.events import read_document
+
+SEEDS, DAYS = range(20), 2
+EVERYWHERE, AT_BOUNDS = 6.0, 5.0  # standard deviations
+BAR_S, AT_LEAST_S = 60, 120
+RULE = DEFAULT.spread
+OPEN_BPS, CLOSE_BPS = (1e4 * math.log1p(pct / 100) for pct in (RULE.open, RULE.close))
+KEY = ["symbol", "buy_exchange", "buy_market", "sell_exchange", "sell_market"]
+
+
+class Pair(NamedTuple):
+    """Two legs of one asset, neither stale: the law of their spread holds wherever there are bars.
+
+    ``whole``: there are bars at every minute.
+    """
+
+    symbol: str
+    buy: Leg
+    sell: Leg
+    whole: bool
+    level_bps: float
+    sd_bps: float
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        legs = (part for leg in (self.buy, self.sell) for part in (leg.exchange, leg.market.value))
+        return (self.symbol, *legs)
+
+
+class Bounds(NamedTuple):
+    """Between which moments (s) an episode's event opens, and closes unless its age ends it."""
+
+    opened: tuple[float, float]
+    closed: tuple[float, float]
+
+
+def pairs(source: Simulated, truth: Truth) -> Iterator[Pair]:
+    for symbol, legs in source.listing.items():
+        listings = {leg: truth.listing(symbol, leg) for leg in legs}
+        whole = {leg: not (each.quiet_share or each.outages) for leg, each in listings.items()}
+        fresh = [leg for leg, each in listings.items() if not each.stale_share]
+        for buy, sell in permutations(fresh, 2):
+            law = truth.spread(symbol, buy, sell)
+            if law.same_asset:
+                both = whole[buy] and whole[sell]
+                yield Pair(symbol, buy, sell, both, law.level_bps, law.sd_bps)
+
+
+def events(source: Simulated, start: int, end: int) -> dict[tuple[str, ...], pl.DataFrame]:
+    """The lifecycles of each trajectory, from the archive's documents."""
+    archive, route = EventArchive(source), BUILT_IN_EVENTS[EventFamily.SPREAD]
+    bodies, _ = archive.page(EventFamily.SPREAD, start, end, limit=10**9, visible_until=end)
+    rows = [read_document(route, body, []) for body in reversed(bodies)]
+    schema = {name: EVENT.schema[name] for name in (*KEY, "family", "event_id", "event_type")}
+    schema |= {name: EVENT.schema[name] for name in ("lifecycle", "ts", "ts_ms")}
+    frame = pl.DataFrame(rows, schema).with_row_index("arrival")
+    found = lifecycles(frame, start, end, key=("event_id", *KEY))
+    assert set(found["kind"]) <= {"closed", "open", "orphan_close", "orphan_update"}
+    return {tuple(map(str, key)): part for key, part in found.group_by(KEY)}
+
+
+def bounds(pulse: Pulse, pair: Pair) -> Bounds | None:
+    """The bounds of an episode that is beyond the opening threshold for long enough, else None.
+
+    The earliest moment is where level, pulse and the best chance reach a threshold; the latest is a
+    bar after the one where they reach it with the worst chance. Ramps last a bar at most, so that
+    no bar between the opening and the last sure one is below the closing threshold.
+    """
+    opening, closing = OPEN_BPS - pair.level_bps, CLOSE_BPS - pair.level_bps
+    chance = AT_BOUNDS * pair.sd_bps
+    if pulse.peak_bps <= 0 or closing - chance <= 0:
+        return None
+    sure = pulse.beyond(opening + chance)
+    if sure is None or sure[1] - sure[0] < AT_LEAST_S:
+        return None
+    assert max(pulse.rise_s, pulse.fall_s) <= BAR_S
+    lower = [opening - chance, closing + chance, closing - chance]
+    spans = [pulse.beyond(threshold) for threshold in lower]
+    assert None not in spans  # as it is beyond a higher one
+    (first, _), (_, converging), (_, converged) = spans
+    return Bounds((first, sure[0] + BAR_S), (converging, converged + BAR_S))
+
+
+class Recovered(NamedTuple):
+    """Of one seed: the episodes to be found and how many had expired, and the events explained."""
+
+    episodes: int
+    expired: int
+    explained: int
+
+
+def check_episode(pulse: Pulse, within: Bounds, lives: pl.DataFrame) -> bool:
+    """One event, opened and closed within its bounds; whether its age ended it."""
+    near = pl.col("t_open").is_between(pulse.start, pulse.end + BAR_S)
+    (life,) = lives.filter(near).rows(named=True)
+    assert life["kind"] == "closed"
+    assert within.opened[0] <= life["t_open"] < within.opened[1], (pulse, life)
+    expiry = life["t_open"] + RULE.max_age_s
+    low, high = (min(each, expiry) for each in within.closed)
+    assert low <= life["t_close"] <= high, (pulse, life)
+    assert abs(life["duration_s"] - (life["t_close"] - life["t_open"])) <= 1
+    return bool(expiry <= low)
+
+
+def check_explained(lives: pl.DataFrame, pair: Pair, pulses: list[Pulse]) -> int:
+    """Every event opens where the law and what is planted can reach the threshold; how many."""
+    opened = lives["t_open"].drop_nulls().to_numpy()
+    height = sum((pulse.height_bps(opened) for pulse in pulses), np.zeros(len(opened)))
+    reached = pair.level_bps + height + EVERYWHERE * pair.sd_bps
+    assert (reached >= OPEN_BPS).all(), pair
+    return len(opened)
+
+
+def check_seed(seed: int, start: int, end: int) -> Recovered:
+    source, truth = Simulated(seed), Truth(seed)
+    found = events(source, start, end)
+    nothing = next(iter(found.values())).clear()
+    episodes = expired = explained = 0
+    for pair in pairs(source, truth):
+        lives = found.get(pair.key, nothing)
+        asked = (pair.symbol, pair.buy, pair.sell, start - BAR_S, end + BAR_S)
+        planted = truth.episodes(*asked)
+        pulses = planted + truth.leg_shocks(*asked)
+        if (
+            pair.level_bps + EVERYWHERE * pair.sd_bps < OPEN_BPS
+        ):  # else its law alone may open an event
+            explained += check_explained(lives, pair, pulses)
+        for place, pulse in enumerate(planted):
+            within = bounds(pulse, pair)
+            first, last = pulse.start - BAR_S, pulse.end + BAR_S
+            others = pulses[:place] + pulses[place + 1 :]
+            alone = all(other.end <= first or other.start >= last for other in others)
+            if within is not None and pair.whole and alone and start <= first and last <= end:
+                episodes += 1
+                expired += check_episode(pulse, within, lives)
+    return Recovered(episodes, expired, explained)
+
+
+def test_lifecycles_of_planted_episodes_are_recovered_and_none_is_invented_in_20_seeds(
+    day: int,
+) -> None:
+    window = (day * 86_400, (day + DAYS) * 86_400)
+    totals = Recovered(*map(sum, zip(*(check_seed(seed, *window) for seed in SEEDS), strict=True)))
+    assert totals.episodes > 1_500
+    assert totals.expired > 200
+    assert totals.explained > 10_000

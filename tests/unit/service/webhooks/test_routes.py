@@ -1,0 +1,219 @@
+"""Signing in, and the management route, as an owner's browser uses them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from standardwebhooks.webhooks import Webhook
+
+from toolkit.service import Config, running
+
+from .conftest import ENDPOINT, Sink
+
+SignIn = Callable[..., httpx.Client]
+NOTHING = {"url": None, "families": [], "enabled": False, "secret_hint": None}
+
+
+@pytest.fixture
+def base_url(config: Config) -> Iterator[str]:
+    with running(config) as service:
+        yield service.base_url
+
+
+@pytest.fixture
+def pro(config: Config, base_url: str, sign_in: SignIn) -> httpx.Client:
+    return sign_in(config, base_url)
+
+
+def test_a_code_buys_one_session_and_then_nothing(config: Config, base_url: str) -> None:
+    code = config.sessions.issue("demo-pro")
+    answers = [httpx.post(f"{base_url}/api/v1/auth/session", json={"code": code}) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [200, 401]
+    assert answers[0].json() == {"owner": "demo-pro", "plan": "pro"}
+    name, _, rest = answers[0].headers["set-cookie"].partition("=")
+    assert name == "rail_session"
+    assert {part.strip().lower() for part in rest.split(";")[1:]} == {
+        *("httponly", "samesite=strict", "path=/api/v1/auth")
+    }
+    assert "set-cookie" not in answers[1].headers
+
+
+@pytest.mark.parametrize("code", ["guess", "demo-pro", "", "\u20ac", "x" * 10_000])
+def test_a_key_or_a_guess_never_buys_a_session(base_url: str, code: str) -> None:
+    for headers in ({}, {"apikey": "demo-pro"}):
+        answer = httpx.post(f"{base_url}/api/v1/auth/session", json={"code": code}, headers=headers)
+        assert answer.status_code == 401
+        assert answer.json()["code"] == "unauthorized"
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"code":7}', b"{}", b"x" * 70_000, b"\xff"])
+def test_a_sign_in_without_a_code_is_a_400(base_url: str, body: bytes) -> None:
+    answer = httpx.post(f"{base_url}/api/v1/auth/session", content=body)
+    assert answer.status_code == 400
+    assert answer.json()["code"] == "bad_request"
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", ""), ("PUT", ""), ("DELETE", ""), ("POST", "/test")],
+)
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"apikey": "demo-pro"},
+        {"Authorization": "Bearer demo-pro"},
+        {"Cookie": "rail_session=x"},
+    ],
+)
+def test_without_a_session_everything_is_refused_whatever_the_key(
+    base_url: str, method: str, path: str, headers: dict[str, str]
+) -> None:
+    answer = httpx.request(method, f"{base_url}{ENDPOINT}{path}", headers=headers, content=b"{}")
+    assert answer.status_code == 401
+    assert answer.headers["www-authenticate"] == 'Session realm="machine-rail"'
+
+
+def test_free_is_refused_and_builder_and_pro_are_not(
+    config: Config, base_url: str, sign_in: SignIn
+) -> None:
+    statuses = {}
+    for plan in ("free", "builder", "pro"):
+        statuses[plan] = sign_in(config, base_url, f"demo-{plan}").get(ENDPOINT).status_code
+    assert statuses == {"free": 403, "builder": 200, "pro": 200}
+    refusal = sign_in(config, base_url, "demo-free").put(ENDPOINT, json={}).json()
+    assert (refusal["code"], refusal["minimum_plan"]) == ("tier_required", "builder")
+
+
+def test_an_endpoint_is_set_shown_changed_and_deleted(pro: httpx.Client, sink: Sink) -> None:
+    assert pro.get(ENDPOINT).json() == NOTHING
+    made = pro.put(ENDPOINT, json={"url": sink.url, "families": ["splash", "spread", "spread"]})
+    secret = made.json().pop("secret")
+    shown = {"url": sink.url, "families": ["spread", "splash"], "enabled": True}
+    shown |= {"secret_hint": f"whsec_...{secret[-4:]}"}
+    assert made.json() == shown | {"secret": secret}
+    assert made.headers["cache-control"] == "no-store"
+    assert pro.get(ENDPOINT).json() == shown
+    changed = pro.put(ENDPOINT, json={"url": sink.url, "families": ["funding"]}).json()
+    assert changed == shown | {"families": ["funding"]}
+    assert pro.delete(ENDPOINT).status_code == 204
+    assert pro.get(ENDPOINT).json() == NOTHING
+    assert pro.delete(ENDPOINT).status_code == 204
+    again = pro.put(ENDPOINT, json={"url": sink.url, "families": ["funding"]}).json()
+    assert again["secret"] != secret
+
+
+def test_each_owner_has_an_endpoint_of_their_own(
+    config: Config, base_url: str, sign_in: SignIn, sink: Sink
+) -> None:
+    pro, builder = (sign_in(config, base_url, f"demo-{plan}") for plan in ("pro", "builder"))
+    assert pro.put(ENDPOINT, json={"url": sink.url, "families": ["spread"]}).status_code == 200
+    assert builder.get(ENDPOINT).json() == NOTHING
+    assert sign_in(config, base_url, "demo-pro").get(ENDPOINT).json()["url"] == sink.url
+
+
+@pytest.mark.parametrize(
+    ("url", "families", "wrong"),
+    [
+        ("http://hooks.example/", ["spread"], ["url"]),
+        ("https://10.0.0.1/", ["spread"], ["url"]),
+        ("https://169.254.169.254/latest", ["spread"], ["url"]),
+        (7, ["spread"], ["url"]),
+        (None, ["spread"], ["url"]),
+        ("https://hooks.example/", [], ["families"]),
+        ("https://hooks.example/", ["spread", "price"], ["families"]),
+        ("https://hooks.example/", [["spread"]], ["families"]),
+        ("https://hooks.example/", "spread", ["families"]),
+        ("https://hooks.example/", None, ["families"]),
+        ("ftp://hooks.example/", {}, ["url", "families"]),
+    ],
+)
+def test_a_wrong_endpoint_is_a_400_that_names_each_part_and_changes_nothing(
+    pro: httpx.Client, url: object, families: object, wrong: list[str]
+) -> None:
+    answer = pro.put(ENDPOINT, json={"url": url, "families": families})
+    assert answer.status_code == 400
+    assert [each["parameter"] for each in answer.json()["errors"]] == wrong
+    assert pro.get(ENDPOINT).json() == NOTHING
+
+
+def test_http_and_loopback_are_refused_without_the_flag(sign_in: SignIn, config: Config) -> None:
+    strict = Config(config.source, port=0, clock=config.clock)
+    with running(strict) as service:
+        client = sign_in(strict, service.base_url)
+        for url in ("http://127.0.0.1:1/", "https://127.0.0.1:1/", "http://localhost:1/"):
+            answer = client.put(ENDPOINT, json={"url": url, "families": ["spread"]})
+            assert answer.status_code == 400
+        named = {"url": "https://localhost:1/", "families": ["spread"]}
+        assert client.put(ENDPOINT, json=named).status_code == 200
+        tried = client.post(f"{ENDPOINT}/test").json()
+    assert not tried["delivered"]
+    assert "no address that may be reached" in tried["reason"]
+
+
+def test_a_test_delivery_is_signed_tells_what_came_of_it_and_is_no_event(
+    pro: httpx.Client, sink: Sink
+) -> None:
+    assert pro.post(f"{ENDPOINT}/test").status_code == 404
+    secret = pro.put(ENDPOINT, json={"url": sink.url, "families": ["spread"]}).json()["secret"]
+    assert pro.post(f"{ENDPOINT}/test").json() == {"delivered": True, "status": 204, "reason": None}
+    sink.script = [(401, {}), (410, {})]
+    told = [pro.post(f"{ENDPOINT}/test").json() for _ in range(2)]
+    assert [(each["delivered"], each["status"]) for each in told] == [(False, 401), (False, 410)]
+    assert pro.get(ENDPOINT).json()["enabled"]
+    assert len(sink.requests) == 3
+    said = Webhook(secret).verify(sink.requests[0].body, sink.requests[0].headers)
+    assert said["type"] == "webhook.test"
+
+
+def test_a_plan_that_was_lowered_or_an_owner_that_is_gone_loses_the_route_at_once(
+    config: Config, sign_in: SignIn, tmp_path: Path
+) -> None:
+    file = tmp_path / "owners.toml"
+    file.write_text('[owners.ann]\nplan = "pro"\nkeys = ["k"]\n[owners.bob]\nplan="pro"\nkeys=[]')
+    owned = Config(config.source, port=0, clock=config.clock, owners_file=file)
+    with running(owned) as service:
+        ann = sign_in(owned, service.base_url, "ann")
+        assert ann.get(ENDPOINT).status_code == 200
+        file.write_text('[owners.ann]\nplan = "free"\nkeys = ["k"]')
+        assert ann.get(ENDPOINT).status_code == 403
+        file.write_text('[owners.bob]\nplan = "pro"\nkeys = ["k"]')
+        assert ann.get(ENDPOINT).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allow"),
+    [
+        ("GET", "/api/v1/auth/session", "POST"),
+        ("POST", ENDPOINT, "DELETE, GET, HEAD, PUT"),
+        ("GET", f"{ENDPOINT}/test", "POST"),
+    ],
+)
+def test_another_method_is_a_405_that_names_those_allowed(
+    base_url: str, method: str, path: str, allow: str
+) -> None:
+    answer = httpx.request(method, base_url + path)
+    assert (answer.status_code, answer.headers["allow"]) == (405, allow)
+    assert answer.json()["code"] == "method_not_allowed"
+
+
+def test_no_code_token_or_secret_reaches_a_log_or_a_repr(
+    config: Config,
+    base_url: str,
+    sink: Sink,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    code = config.sessions.issue("demo-pro")
+    with caplog.at_level(logging.DEBUG, "toolkit"), httpx.Client(base_url=base_url) as client:
+        answer = client.post("/api/v1/auth/session", json={"code": code})
+        token = answer.cookies["rail_session"]
+        secret = client.put(ENDPOINT, json={"url": sink.url, "families": ["spread"]}).json()
+        sink.script = [(500, {})]
+        client.post(f"{ENDPOINT}/test")
+    said = caplog.text + repr(config) + repr(config.sessions) + repr(vars(config.sessions))
+    for hidden in (code, token, secret["secret"].removeprefix("whsec_")):
+        assert hidden not in said

@@ -1,0 +1,103 @@
+"""What the body of a delivery is taken for."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.errors import WireError
+from toolkit.market import EventFamily
+from toolkit.service.archive import EventArchive
+from toolkit.service.simulated import Simulated
+from toolkit.wire.deliveries import read_delivery
+from toolkit.wire.event_routes import BUILT_IN_EVENTS
+from toolkit.wire.events import document_frame, read_document
+
+DAY = 20_786 * 86_400
+
+
+@pytest.mark.parametrize("family", EventFamily)
+def test_a_document_of_each_family_is_read_as_the_archive_s_is(family: EventFamily) -> None:
+    for _, body in EventArchive(Simulated(7)).documents(family, DAY, DAY + 86_400):
+        found = read_delivery(BUILT_IN_EVENTS, body)
+        assert found.row == read_document(BUILT_IN_EVENTS[family], body, [])
+        assert found.findings == ()
+        assert found.body.encode() == body
+
+
+@pytest.mark.parametrize(
+    ("body", "family"),
+    [
+        ('{"schema":"svc.spread.v1","ts":60}', "spread"),
+        ('{"schema":"svc.spread.v2","ts":60}', "spread"),
+        ('{"event_type":"funding.opened","ts":60}', "funding"),
+        ('{"schema":"svc.splash.v1","event_type":"spread.opened","ts":60}', "splash"),
+        ('{"schema":"svc.spreads.v1","ts":60}', None),
+        ('{"schema":"svc.spread.v1"}', None),
+        ('{"schema":"svc.spread.v1","ts":true}', None),
+        ('{"schema":"svc.spread.v1","ts":4000000000000000000}', None),
+        ('{"schema":"svc.splash.v1","ts":60,"pct":1' + "0" * 400 + "}", "splash"),
+        ('{"schema":"svc.splash.v1","ts":60,"ts_ms":1' + "0" * 400 + "}", "splash"),
+        ('{"schema":"svc.splash.v1","ts":60,"pct":1e999}', "splash"),
+        ('{"schema":7,"ts":60}', None),
+        ('{"type":"webhook.test"}', None),
+        ("{}", None),
+    ],
+)
+def test_the_family_is_the_one_that_the_schema_or_else_the_type_names(
+    body: str, family: str | None
+) -> None:
+    row = read_delivery(BUILT_IN_EVENTS, body.encode()).row
+    assert (row["family"] if row else None) == family
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b'"x"',
+        b"null",
+        b"{",
+        b'{"a":"\xff"}',
+        b"\xff{}",
+        b'{"a":NaN}',
+        b'{"a":"\\ud800"}',
+    ],
+)
+def test_a_body_that_is_no_json_object_is_a_wire_error(body: bytes) -> None:
+    with pytest.raises(WireError):
+        read_delivery(BUILT_IN_EVENTS, body)
+
+
+def test_a_body_nested_too_deep_is_a_wire_error() -> None:
+    with pytest.raises(WireError):
+        read_delivery(BUILT_IN_EVENTS, b'{"a":' * 100_000 + b"1" + b"}" * 100_000)
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=4,
+)
+FIELDS = ["schema", "event_type", "event_id", "ts", "ts_ms", "pct", "spread", "instrument", "buy"]
+KNOWN = st.sampled_from(["svc.splash.v1", "spread.opened", "funding", 60, -1, 2**61, 1.5, 10**400])
+
+
+@given(st.dictionaries(st.sampled_from(FIELDS), KNOWN | VALUES))
+def test_whatever_the_fields_hold_the_columns_take_it_or_the_document_is_kept_whole(
+    document: dict[str, Any],
+) -> None:
+    body = json.dumps(document).encode()
+    found = read_delivery(BUILT_IN_EVENTS, body)
+    assert found.body.encode() == body
+    if found.row is not None:
+        assert document_frame([found.row]).height == 1

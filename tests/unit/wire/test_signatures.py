@@ -1,0 +1,300 @@
+"""Signatures of webhook deliveries: published vectors, another library's judgement, malice."""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import hashlib
+import hmac
+import logging
+import secrets
+import time
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from standardwebhooks.webhooks import Webhook, WebhookVerificationError
+
+from toolkit.errors import InputError
+from toolkit.service.webhooks.deliveries import new_secret, signed_headers
+from toolkit.wire.signatures import (
+    BodyHmac,
+    Genuine,
+    Refusal,
+    StandardWebhooks,
+    TimestampedHmac,
+    Verifier,
+)
+
+NOW = 1_795_000_000
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+BODY = b'{"schema":"svc.spread.v1"}'
+
+
+def clock() -> float:
+    return NOW + 0.5
+
+
+def raw(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
+
+
+def standard(body: bytes = BODY, secret: str = SECRET, **changed: str) -> list[tuple[bytes, bytes]]:
+    """The headers that the service would send now, with some changed."""
+    headers = signed_headers(secret, "msg_1", NOW, body)
+    return raw(headers | {name.replace("_", "-"): value for name, value in changed.items()})
+
+
+def hexadecimal(secret: str, signed: bytes) -> str:
+    return hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()
+
+
+def stripe(secret: str, ts: int = NOW, body: bytes = BODY) -> list[tuple[bytes, bytes]]:
+    signature = hexadecimal(secret, f"{ts}.".encode() + body)
+    return raw({"Webhook-Signature": f"t={ts},v1={signature}"})
+
+
+def github(secret: str, body: bytes = BODY) -> list[tuple[bytes, bytes]]:
+    return raw({"X-Hub-Signature-256": "sha256=" + hexadecimal(secret, body)})
+
+
+SCHEMES: dict[str, tuple[Callable[[list[str]], Verifier], Callable[..., object], str, str]] = {
+    "standard": (
+        lambda held: StandardWebhooks(held, clock),
+        lambda secret, body=BODY: standard(body, secret),
+        SECRET,
+        new_secret(),
+    ),
+    "timestamped": (
+        lambda held: TimestampedHmac(held, clock=clock),
+        lambda secret, body=BODY: stripe(secret, body=body),
+        "the first secret",
+        "the second secret",
+    ),
+    "body": (BodyHmac, github, "the first secret", "the second secret"),
+}
+each_scheme = pytest.mark.parametrize(("make", "sign", "one", "two"), SCHEMES.values(), ids=SCHEMES)
+
+
+def test_the_vector_that_github_publishes_is_genuine() -> None:
+    signature = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
+    scheme = BodyHmac(["It's a Secret to Everybody"])
+    found = scheme.check([(b"X-Hub-Signature-256", signature.encode())], b"Hello, World!")
+    assert isinstance(found, Genuine)
+    assert isinstance(
+        scheme.check([(b"X-Hub-Signature-256", signature.encode())], b"Hello, World"), Refusal
+    )
+
+
+def test_the_vector_of_the_standard_webhooks_specification_is_genuine() -> None:
+    headers = {
+        "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
+        "webhook-timestamp": "1614265330",
+        "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+    }
+    scheme = StandardWebhooks([SECRET], clock=lambda: 1_614_265_330.0)
+    assert scheme.check(raw(headers), b'{"test": 2432232314}') == Genuine(headers["webhook-id"])
+
+
+def test_the_standard_webhooks_library_verifies_what_the_service_signs() -> None:
+    for number in range(500):
+        secret, body = new_secret(), secrets.token_hex(number).encode()
+        headers = signed_headers(secret, f"msg_{number}", int(time.time()), body)
+        Webhook(secret).verify(body, headers, json_parse=False)
+        with pytest.raises(WebhookVerificationError):
+            Webhook(secret).verify(body + b" ", headers, json_parse=False)
+
+
+def test_our_verifier_agrees_with_the_standard_webhooks_library_on_what_it_signs() -> None:
+    for number in range(500):
+        secret, body = new_secret(), secrets.token_hex(number)
+        moment = dt.datetime.fromtimestamp(NOW, dt.UTC)
+        headers = {
+            "Webhook-Id": f"msg_{number}",
+            "Webhook-Timestamp": str(NOW),
+            "Webhook-Signature": Webhook(secret).sign(f"msg_{number}", moment, body),
+        }
+        scheme = StandardWebhooks([secret], clock)
+        assert scheme.check(raw(headers), body.encode()) == Genuine(f"msg_{number}")
+        assert isinstance(scheme.check(raw(headers), body.encode() + b" "), Refusal)
+
+
+def test_a_secret_without_prefix_or_padding_is_the_same_secret() -> None:
+    key = base64.b64encode(b"k" * 25).decode()
+    for held in (key, key.rstrip("="), f"whsec_{key}", f"whsec_{key}".rstrip("=")):
+        found = StandardWebhooks([held], clock).check(standard(secret=f"whsec_{key}"), BODY)
+        assert found == Genuine("msg_1")
+
+
+@each_scheme
+def test_each_of_several_secrets_may_have_signed_and_no_other(
+    make: Callable[[list[str]], Verifier], sign: Callable[..., object], one: str, two: str
+) -> None:
+    for held, signing, genuine in [
+        ([one], one, True),
+        ([one, two], one, True),
+        ([one, two], two, True),
+        ([two], one, False),
+    ]:
+        found = make(held).check(sign(signing), BODY)
+        assert isinstance(found, Genuine) is genuine
+
+
+@each_scheme
+@given(body=st.binary(max_size=200), place=st.integers(0), bit=st.integers(0, 7))
+def test_one_changed_bit_of_the_body_is_refused(
+    *,
+    make: Callable[[list[str]], Verifier],
+    sign: Callable[..., object],
+    one: str,
+    two: str,
+    body: bytes,
+    place: int,
+    bit: int,
+) -> None:
+    headers = sign(one, body=body)
+    assert isinstance(make([two, one]).check(headers, body), Genuine)
+    changed = bytearray(body or b" ")
+    changed[place % len(changed)] ^= 1 << bit if body else 0
+    assert isinstance(make([two, one]).check(headers, bytes(changed)), Refusal)
+
+
+@each_scheme
+def test_the_same_delivery_has_the_same_id_at_each_attempt(
+    make: Callable[[list[str]], Verifier], sign: Callable[..., object], one: str, two: str
+) -> None:
+    first, again = (make([one, two]).check(sign(secret), BODY) for secret in (one, two))
+    assert first == again
+    assert isinstance(first, Genuine)
+
+
+@pytest.mark.parametrize("away_s", [-301, -300, 0, 300, 301])
+def test_a_time_more_than_five_minutes_from_the_clock_is_refused(away_s: int) -> None:
+    def exactly() -> float:
+        return float(NOW - away_s)
+
+    for scheme, headers in [
+        (StandardWebhooks([SECRET], exactly), standard()),
+        (TimestampedHmac(["one"], clock=exactly), stripe("one")),
+    ]:
+        assert isinstance(scheme.check(headers, BODY), Genuine) is (abs(away_s) <= 300)
+
+
+def test_a_body_signature_alone_is_genuine_at_any_time_and_known_again_by_its_body() -> None:
+    found = BodyHmac(["one"]).check(github("one"), BODY)
+    assert found == Genuine("sha256:" + hashlib.sha256(BODY).hexdigest())
+
+
+def test_an_unsigned_id_is_not_believed() -> None:
+    named = [*github("one"), (b"x-github-delivery", b"another"), (b"webhook-id", b"another")]
+    found = BodyHmac(["one"]).check(named, BODY)
+    assert isinstance(found, Genuine)
+    assert "another" not in found.delivery_id
+
+
+def test_an_id_cannot_take_the_time_into_itself() -> None:
+    genuine = dict(signed_headers(SECRET, "msg_1", NOW, b"5.{}"))
+    moved = genuine | {"webhook-id": f"msg_1.{NOW}", "webhook-timestamp": "5"}
+    scheme = StandardWebhooks([SECRET], clock=lambda: 5.0)
+    assert scheme.check(raw(moved), b"{}") == Refusal("webhook-id has a full stop in it")
+
+
+@pytest.mark.parametrize(
+    ("signature", "genuine"),
+    [
+        ("{good}", True),
+        ("v1,AAAA {good}", True),
+        ("v1a,AAAA v2,BBBB {good}", True),
+        ("{good} {good}", True),
+        (" {good} ", True),
+        ("v1a,{digest}", False),
+        ("V1,{digest}", False),
+        ("{digest}", False),
+        ("v1,", False),
+        ("v1", False),
+        (",", False),
+        ("v1,{digest}x", False),
+        ("v1,\xe9\xff", False),
+        ("v1," + "A" * 43 + " {good}", True),
+        ("v1,AAAA " * 40 + "{good}", False),
+    ],
+)
+def test_one_good_signature_of_the_first_32_is_enough(signature: str, genuine: bool) -> None:
+    good = signed_headers(SECRET, "msg_1", NOW, BODY)["webhook-signature"]
+    sent = signature.format(good=good, digest=good.removeprefix("v1,"))
+    found = StandardWebhooks([SECRET], clock).check(standard(webhook_signature=sent), BODY)
+    assert isinstance(found, Genuine) is genuine
+
+
+@pytest.mark.parametrize(
+    "moment", ["", "1e9", f"{NOW}.0", f"+{NOW}", f" {NOW} x", "-5", "\u0665", "9" * 16]
+)
+def test_a_time_that_is_no_whole_number_of_seconds_is_refused(moment: str) -> None:
+    sent = [pair for pair in standard() if pair[0] != b"webhook-timestamp"]
+    sent.append((b"webhook-timestamp", moment.encode()))
+    assert isinstance(StandardWebhooks([SECRET], clock).check(sent, BODY), Refusal)
+    header = raw({"Webhook-Signature": "x"})[0][0], f"t={moment},v1=00".encode()
+    assert isinstance(TimestampedHmac(["one"], clock=clock).check([header], BODY), Refusal)
+
+
+@pytest.mark.parametrize("missing", ["webhook-id", "webhook-timestamp", "webhook-signature"])
+def test_a_header_that_is_missing_or_sent_twice_is_refused(missing: str) -> None:
+    scheme, headers = StandardWebhooks([SECRET], clock), standard()
+    rest = [pair for pair in headers if pair[0].decode() != missing]
+    assert scheme.check(rest, BODY) == Refusal(f"{missing} is missing")
+    twice = [*headers, *(pair for pair in headers if pair[0].decode() == missing)]
+    assert scheme.check(twice, BODY) == Refusal(f"{missing} is sent more than once")
+
+
+NAMES = [b"webhook-id", b"Webhook-Timestamp", b"webhook-signature", b"X-Hub-Signature-256", b"\xff"]
+PIECES = [b"t=", b"v1=", b"v1,", b"sha256=", str(NOW).encode(), b",", b"=", b".", b" ", b"ab" * 32]
+VALUES = st.binary(max_size=40) | st.lists(st.sampled_from(PIECES), max_size=8).map(b"".join)
+
+
+@given(
+    headers=st.lists(st.tuples(st.sampled_from(NAMES), VALUES), max_size=8),
+    body=st.binary(max_size=40),
+)
+def test_malformed_headers_are_refused_and_never_raise(
+    headers: list[tuple[bytes, bytes]], body: bytes
+) -> None:
+    for make, _, one, two in SCHEMES.values():
+        assert isinstance(make([one, two]).check(headers, body), Refusal)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: StandardWebhooks([]),
+        lambda: StandardWebhooks("whsec_secretly"),
+        lambda: StandardWebhooks(["whsec_secretly"]),
+        lambda: StandardWebhooks(["whsec_secretly" + "A" * 100]),
+        lambda: StandardWebhooks(["whsec_\xe9secretly"]),
+        lambda: TimestampedHmac(["secretly", ""]),
+        lambda: BodyHmac("secretly"),
+        lambda: StandardWebhooks([SECRET], window_s=0),
+        lambda: TimestampedHmac(["secretly"], window_s=-1),
+    ],
+)
+def test_an_unusable_secret_or_window_is_an_input_error_that_does_not_show_it(
+    make: Callable[[], Verifier],
+) -> None:
+    with pytest.raises(InputError) as refused:
+        make()
+    assert "secretly" not in str(refused.value) + repr(refused.value)
+
+
+@each_scheme
+def test_no_secret_stands_in_a_repr_or_a_log(
+    make: Callable[[list[str]], Verifier],
+    sign: Callable[..., object],
+    one: str,
+    two: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.DEBUG):
+        scheme = make([one, two])
+        found = [scheme.check(sign(one), BODY), scheme.check(sign(two), BODY + b" ")]
+    for secret in (one, two, one.removeprefix("whsec_")):
+        assert secret not in f"{scheme!r} {found!r} {caplog.text}"

@@ -1,0 +1,333 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.errors import (
+    InputError,
+    KeyRefusedError,
+    PlanRefusedError,
+    ServiceError,
+    WireError,
+)
+from toolkit.market import EventFamily, Family, Trajectory
+from toolkit.wire.exchange import Answer, Wait
+from toolkit.wire.profile import BUILT_IN
+from toolkit.wire.stream import (
+    Backoff,
+    Item,
+    Joined,
+    Listen,
+    Loss,
+    Lost,
+    Open,
+    Received,
+    ReconnectPolicy,
+    Refused,
+    Say,
+    Seen,
+    StreamItem,
+    lasting,
+    read_market_message,
+    subscription,
+)
+from toolkit.wire.stream_names import BUILT_IN_STREAMS, StreamNames
+from toolkit.wire.user_profile import UserProfile
+
+STEADY = ReconnectPolicy(fraction=lambda: 1.0)
+DROPPED = Loss("closed with 1011", code=1011)
+
+
+class World:
+    """A service and a clock, on paper: what each opening and each listening gives.
+
+    A connection is a list of what is heard on it, one thing after another ``apart_s`` seconds; a
+    loss ends it, and where the list ends it is mute.
+    """
+
+    def __init__(self, openings: Sequence[Loss | list[bytes | Loss]], apart_s: float = 1.0) -> None:
+        self.now = 0.0
+        self.said: list[bytes] = []
+        self.opened_at: list[float] = []
+        self._openings = list(openings)
+        self._apart_s = apart_s
+        self._heard: list[bytes | Loss] = []
+
+    def clock(self) -> float:
+        return self.now
+
+    def live(self, policy: ReconnectPolicy, *, until_s: float, greetings: Sequence[bytes] = ()):
+        """What a stream tells until a moment."""
+        flow = lasting("/ws", greetings, policy, self.clock)
+        told: list[StreamItem] = []
+        outcome: Loss | bytes | None = None
+        while self.now < until_s:
+            step = flow.send(outcome)
+            outcome = None
+            if isinstance(step, Joined | Received | Lost):
+                told.append(step)
+            else:
+                outcome = self._carried_out(step)
+        return told
+
+    def _carried_out(self, step: Open | Say | Listen | Wait) -> Loss | bytes | None:
+        match step:
+            case Open():
+                self.opened_at.append(self.now)
+                repeats = len(self._openings) == 1
+                given_ = self._openings[0] if repeats else self._openings.pop(0)
+                if isinstance(given_, Loss):
+                    return given_
+                self._heard = list(given_)
+            case Say(message):
+                self.said.append(message)
+            case Wait(seconds):
+                self.now += seconds
+            case Listen(seconds) if not self._heard or seconds < self._apart_s:
+                self.now += seconds
+            case Listen():
+                self.now += self._apart_s
+                return self._heard.pop(0)
+        return None
+
+
+def test_a_stream_joins_hands_on_what_comes_and_tells_when_it_is_lost() -> None:
+    world = World([[b"1", b"2", DROPPED], [b"3"]])
+    told = world.live(STEADY, until_s=10)
+    assert told == [
+        Joined(),
+        Received(b"1"),
+        Received(b"2"),
+        Lost("closed with 1011", was_open=True),
+        Joined(),
+        Received(b"3"),
+    ]
+
+
+def test_greetings_are_said_at_each_opening_before_anything_is_heard() -> None:
+    world = World([[DROPPED], [b"1"]])
+    world.live(STEADY, until_s=5, greetings=[b"hello"])
+    assert world.said == [b"hello", b"hello"]
+
+
+def test_a_mute_connection_is_given_up_after_exactly_the_silence_allowed() -> None:
+    world = World([[b"1"], [b"2"]])
+    told = world.live(ReconnectPolicy(silence_s=30.0, fraction=lambda: 1.0), until_s=35)
+    assert told[2] == Lost("silent for 30 s", was_open=True)
+    assert world.opened_at == [0.0, 31.5]  # heard at 1, silent until 31, and the first wait
+
+
+def test_a_message_now_and_then_is_no_silence() -> None:
+    world = World([[b"."] * 100], apart_s=29.0)
+    told = world.live(ReconnectPolicy(silence_s=30.0), until_s=1_000)
+    assert not [item for item in told if isinstance(item, Lost)]
+
+
+@pytest.mark.parametrize("heard", [[], [b"hello"]])
+def test_accepted_and_closed_at_once_it_tries_fewer_than_twenty_times_a_minute(
+    heard: list[bytes],
+) -> None:
+    world = World([[*heard, DROPPED]], apart_s=0.001)
+    world.live(ReconnectPolicy(), until_s=600)
+    for minute in range(10):
+        assert sum(60 * minute <= at < 60 * minute + 60 for at in world.opened_at) < 20
+
+
+def test_a_stable_spell_with_a_message_begins_the_count_anew() -> None:
+    world = World([])
+    waits = Backoff(STEADY, world.clock)
+    assert [waits.after(DROPPED) for _ in range(4)] == [0.5, 1.0, 2.0, 4.0]
+    waits.opened()
+    waits.heard()
+    world.now += STEADY.stable_s
+    assert waits.after(DROPPED) == 0.5
+
+
+@pytest.mark.parametrize(("lasted_s", "heard"), [(59.9, True), (3_600.0, False)])
+def test_a_short_or_silent_spell_does_not(lasted_s: float, heard: bool) -> None:
+    world = World([])
+    waits = Backoff(STEADY, world.clock)
+    waits.after(DROPPED)
+    waits.opened()
+    if heard:
+        waits.heard()
+    world.now += lasted_s
+    assert waits.after(DROPPED) == 1.0
+
+
+def test_waits_grow_to_the_longest_and_no_further() -> None:
+    waits = Backoff(ReconnectPolicy(longest_wait_s=7.0, fraction=lambda: 1.0), lambda: 0.0)
+    assert [waits.after(DROPPED) for _ in range(200)][-1] == 7.0
+
+
+def test_half_of_a_wait_is_left_to_chance() -> None:
+    waits = Backoff(ReconnectPolicy(fraction=lambda: 0.0), lambda: 0.0)
+    assert waits.after(DROPPED) == 0.25
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_retry_after_is_waited_for_where_it_is_longer(status: int) -> None:
+    loss = Loss("refused", answer=Answer(status, {"retry-after": "17"}, b""))
+    assert Backoff(STEADY, lambda: 0.0).after(loss) == 17.0
+
+
+@pytest.mark.parametrize(
+    ("loss", "error"),
+    [
+        (Loss("", answer=Answer(401, {}, b"")), KeyRefusedError),
+        (Loss("", answer=Answer(403, {}, b"")), PlanRefusedError),
+        (Loss("closed with 1008", code=1008), ServiceError),
+        (Loss("closed with 4401", code=4401), ServiceError),
+    ],
+)
+def test_a_refusal_that_is_meant_ends_the_stream_after_telling_of_it(
+    loss: Loss, error: type[ServiceError]
+) -> None:
+    flow = lasting("/ws", [], STEADY, lambda: 0.0)
+    assert isinstance(flow.send(None), Open)
+    assert flow.send(loss) == Lost(loss.why, was_open=False)
+    with pytest.raises(error):
+        flow.send(None)
+
+
+@pytest.mark.parametrize("name", ["first_wait_s", "longest_wait_s", "silence_s"])
+def test_a_policy_without_time_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match=name):
+        ReconnectPolicy(**{name: 0.0})
+
+
+def test_a_subscription_names_the_trajectory_as_the_route_does() -> None:
+    key = Trajectory.parse("BTC_USDT:ALPHA.spot:BETA.futures")
+    said = msgspec.json.decode(
+        subscription(BUILT_IN_STREAMS, BUILT_IN.histories[Family.SPREAD], key, 3)
+    )
+    assert said == {
+        "action": "subscribe",
+        "id": 3,
+        "channel": "spread",
+        "symbol": "BTC_USDT",
+        "buy_exchange": "ALPHA",
+        "buy_market": "spot",
+        "sell_exchange": "BETA",
+        "sell_market": "futures",
+    }
+
+
+def test_names_of_another_service_are_a_matter_of_the_profile() -> None:
+    names = StreamNames(
+        channels={**BUILT_IN_STREAMS.channels, Family.PRICE: "ticker"},
+        fields={**BUILT_IN_STREAMS.fields, "action": "op", "item": "data"},
+        words={**BUILT_IN_STREAMS.words, "subscribe": "sub", "error": "failed"},
+    )
+    key = Trajectory.parse("BTC_USDT:ALPHA.spot")
+    said = subscription(names, BUILT_IN.histories[Family.PRICE], key, 3)
+    assert said.startswith(b'{"op":"sub","id":3,"channel":"ticker",')
+    assert read_market_message(names, b'{"id":3,"data":{"ts":1}}') == Item(3, b'{"ts":1}')
+    assert isinstance(read_market_message(names, b'{"type":"failed","id":3}'), Refused)
+
+
+def test_a_record_keeps_its_bytes() -> None:
+    body = b'{"item": {"price": 1.10, "ts": 60 }, "id": 7, "type": "price"}'
+    assert read_market_message(BUILT_IN_STREAMS, body) == Item(7, b'{"price": 1.10, "ts": 60 }')
+
+
+def test_a_refusal_is_read_as_the_answer_that_rest_would_have_given() -> None:
+    body = b'{"type":"error","id":7,"status":403,"detail":"no"}'
+    found = read_market_message(BUILT_IN_STREAMS, body)
+    assert isinstance(found, Refused)
+    assert (found.identity, found.answer.status, found.answer.body) == (7, 403, body)
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b"\xff", b"[" * 5_000])
+def test_what_is_no_object_is_a_wire_error(body: bytes) -> None:
+    with pytest.raises(WireError, match="no JSON object"):
+        read_market_message(BUILT_IN_STREAMS, body)
+
+
+@pytest.mark.parametrize(
+    "body", [b"{}", b'{"type":"subscribed","id":1}', b'{"item":{}}', b'{"id":"x","item":{}}']
+)
+def test_what_belongs_to_no_subscription_is_no_record(body: bytes) -> None:
+    assert read_market_message(BUILT_IN_STREAMS, body) is None
+
+
+DELIVERIES = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 2)), max_size=60)
+
+
+@given(DELIVERIES)
+def test_of_any_deliveries_each_content_is_handed_on_exactly_once(
+    deliveries: list[tuple[int, int]],
+) -> None:
+    seen = Seen(capacity=1_000)
+    handed_on = [each for each in deliveries if seen.is_new(*each)]
+    assert handed_on == list(dict.fromkeys(deliveries))
+
+
+@given(
+    st.lists(st.integers(0, 30), max_size=60),
+    st.lists(st.integers(0, 30), max_size=60),
+    st.randoms(use_true_random=False),
+)
+def test_two_ways_of_one_stream_merge_to_their_union_in_whatever_order_they_come(
+    by_stream: list[int], by_archive: list[int], random: object
+) -> None:
+    deliveries = by_stream + by_archive
+    random.shuffle(deliveries)  # type: ignore[attr-defined]  # hypothesis's own Random
+    seen = Seen(capacity=1_000)
+    handed_on = [key for key in deliveries if seen.is_new(key, "content")]
+    assert sorted(handed_on) == sorted({*by_stream, *by_archive})
+
+
+@given(DELIVERIES, st.integers(1, 10))
+def test_a_small_memory_never_loses_a_content_and_never_outgrows_its_size(
+    deliveries: list[tuple[int, int]], capacity: int
+) -> None:
+    seen = Seen(capacity)
+    handed_on = []
+    for each in deliveries:
+        if seen.is_new(*each):
+            handed_on.append(each)
+        assert len(seen) <= capacity
+    assert {*handed_on} == {*deliveries}
+
+
+def test_what_is_heard_of_again_is_remembered_longer() -> None:
+    seen = Seen(capacity=2)
+    for key in ("a", "b", "a", "c"):
+        seen.is_new(key, "")
+    assert not seen.is_new("a", "")
+    assert seen.is_new("b", "")
+
+
+def test_a_memory_of_nothing_is_refused() -> None:
+    with pytest.raises(InputError, match="capacity"):
+        Seen(0)
+
+
+def test_the_users_file_has_the_last_word_on_paths_and_words(tmp_path: Path) -> None:
+    file = tmp_path / "rail.toml"
+    file.write_text(
+        '[streams]\nmarket = "/v2/ws"\nevents.splash = "/v2/splash"\nchannels.price = "ticker"\n'
+        'fields.item = "data"\nwords.subscribe = "sub"\n'
+    )
+    names = UserProfile.read(file).applied(BUILT_IN).streams
+    assert (names.market, names.events[EventFamily.SPLASH]) == ("/v2/ws", "/v2/splash")
+    assert names.events[EventFamily.SPREAD] == BUILT_IN_STREAMS.events[EventFamily.SPREAD]
+    assert (names.channels[Family.PRICE], names.channels[Family.SPREAD]) == ("ticker", "spread")
+    assert (names.fields["item"], names.words["subscribe"]) == ("data", "sub")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['market = "http://elsewhere/ws"', 'fields.thing = "x"', 'words.dance = "x"', "events.x = 1"],
+)
+def test_what_the_users_file_cannot_mean_is_refused(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "rail.toml"
+    file.write_text(f"[streams]\n{line}\n")
+    with pytest.raises(InputError):
+        UserProfile.read(file).applied(BUILT_IN)

@@ -1,0 +1,51 @@
+"""Names of tools: built in, then as the schemas say, then as the user says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from toolkit.errors import InputError
+from toolkit.wire.profile import BUILT_IN, with_schemas
+from toolkit.wire.tools import BUILT_IN_TOOLS
+from toolkit.wire.user_profile import UserProfile
+
+
+def schemas(tools: dict[str, object]) -> bytes:
+    return json.dumps({"source": {"kind": "live", "id": "x"}, "tools": tools}).encode()
+
+
+def test_every_built_in_tool_has_a_route_to_be_known_by() -> None:
+    assert set(BUILT_IN.routes) == set(BUILT_IN_TOOLS)
+    assert len(set(BUILT_IN.routes.values())) == len(set(BUILT_IN_TOOLS.values())) == 11
+
+
+def test_a_tool_renamed_by_the_schemas_is_known_by_its_route() -> None:
+    body = schemas({f"market.{role}": {"route": path} for role, path in BUILT_IN.routes.items()})
+    assert with_schemas(BUILT_IN, body).tools == {role: f"market.{role}" for role in BUILT_IN_TOOLS}
+
+
+@pytest.mark.parametrize("odd", [None, 5, [], {"route": None}, {"route": ["/x"]}, {}])
+def test_an_odd_description_leaves_the_built_in_names(odd: object) -> None:
+    assert with_schemas(BUILT_IN, schemas({"a": odd})).tools == BUILT_IN_TOOLS
+
+
+def test_the_users_file_has_the_last_word(tmp_path: Path) -> None:
+    path = tmp_path / "profile.toml"
+    path.write_text('mcp_path = "/rpc"\n[tools]\nsymbols = "find"')
+    found = with_schemas(BUILT_IN, schemas({"market.find": {"route": BUILT_IN.symbols_path}}))
+    applied = UserProfile.read(path).applied(found)
+    assert (found.tools["symbols"], applied.tools["symbols"]) == ("market.find", "find")
+    assert applied.mcp_path == "/rpc"
+
+
+@pytest.mark.parametrize(
+    "said", ['[tools]\nprices = "x"', 'mcp_path = "http://elsewhere/mcp"', "[tools]\nsymbols = 5"]
+)
+def test_a_role_that_there_is_none_of_or_an_address_is_refused(tmp_path: Path, said: str) -> None:
+    path = tmp_path / "profile.toml"
+    path.write_text(said)
+    with pytest.raises(InputError):
+        UserProfile.read(path).applied(BUILT_IN)

@@ -1,0 +1,236 @@
+"""The examination of a service in every state: no traceback, the cause named, usable or not."""
+
+from __future__ import annotations
+
+import threading
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import httpx
+import pytest
+
+from toolkit.service import Clock, Config, Simulated, running
+from toolkit.wire.user_profile import UserProfile
+from toolkit.workspace import Settings
+from toolkit.workspace.doctor import Check, Examination, State, examine
+
+NOW = 1_795_046_400  # 2026-11-19
+
+Examine = Callable[..., Examination]
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[httpx.Client]:
+    config = Config(Simulated(7), port=0, clock=Clock(fixed_at=NOW), quota=10**6, control=True)
+    with running(config) as found, httpx.Client(base_url=found.base_url) as client:
+        yield client
+
+
+@pytest.fixture
+def examined(service: httpx.Client) -> Examine:
+    """Examines the service once it behaves as the switches say."""
+
+    def ask(key: str = "demo-pro", profile: Path | None = None, **rest: object) -> Examination:
+        answer = service.put("/control/adversary", json={"rest": rest})
+        assert answer.status_code == 200, answer.text
+        settings = Settings(str(service.base_url), Path("unused.duckdb"), key, profile)
+        return examine(settings)
+
+    return ask
+
+
+def check(found: Examination, name: str) -> Check:
+    return next(each for each in found.checks if each.name == name)
+
+
+def test_the_faithful_service_passes_every_check_but_the_standing_clock(examined: Examine) -> None:
+    found = examined()
+    assert found.usable
+    assert not found.differs
+    assert [c.name for c in found.checks if c.state is not State.OK] == ["clock"]
+    assert check(found, "plan").says.startswith("pro; 10 routes answer; 1,000,000 requests in 1 m")
+    assert "2026-11-19 00:00 UTC" in check(found, "clock").says
+    assert check(found, "paging").says.endswith("as expected")
+    names = [c.name for c in found.checks]
+    assert names[:5] == ["reachable", "key", "plan", "clock", "/schemas"]
+    assert names[-5:] == ["/mcp", "market", "spread events", "splash events", "funding events"]
+
+
+def test_a_free_key_is_usable_and_what_its_plan_lacks_is_no_failure(examined: Examine) -> None:
+    found = examined("demo-free")
+    assert found.usable
+    assert State.FAILED not in {c.state for c in found.checks}
+    assert check(found, "plan").says.startswith("free; 4 routes answer, 6 are not in it")
+    assert check(found, "/mcp").state is check(found, "market").state is State.REFUSED
+
+
+@pytest.mark.parametrize(
+    "kind", ["400", "402", "403", "404", "429", "500", "502", "503", "reset", "truncated", "html"]
+)
+def test_whatever_every_answer_is_it_is_named_and_the_service_not_usable(
+    examined: Examine, kind: str
+) -> None:
+    found = examined(accidents=[{"kind": kind}])
+    assert not found.usable
+    said = " ".join(each.says for each in found.checks)
+    named = {"reset": "no answer", "truncated": "truncated", "html": "a web page came"}
+    assert named.get(kind, f"{kind}") in said
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize("kind", ["401", "429", "500", "reset", "truncated", "html", "slow"])
+@pytest.mark.parametrize("every", [2, 3])
+def test_accidents_now_and_then_are_told_apart_from_what_answers(
+    examined: Examine, kind: str, every: int
+) -> None:
+    found = examined(accidents=[{"kind": kind, "every": every, "slow_s": 0.001}])
+    assert check(found, "reachable").state is State.OK
+    assert check(found, "/mcp").state is State.OK
+    failed = [each for each in found.checks if each.state is State.FAILED]
+    assert bool(failed) == (kind != "slow")
+
+
+def test_a_service_that_hides_its_schemas_is_taken_as_built_in_and_usable(
+    examined: Examine,
+) -> None:
+    for kind in ("404", "html", "truncated", "500"):
+        found = examined(accidents=[{"kind": kind, "routes": ["schemas"]}])
+        assert found.usable
+        assert found.source.startswith("Source not stated")
+        assert check(found, "/schemas").state is State.FAILED
+
+
+def test_other_paging_is_noted_not_failed(examined: Examine) -> None:
+    found = examined(end_time="inclusive", next_end_time="oldest+1")
+    assert found.usable
+    assert check(found, "paging") == Check(
+        "fields",
+        "paging",
+        State.NOTE,
+        "end_time is inclusive, next_end_time is the oldest row's time +1 s: the loader copes",
+    )
+
+
+def test_other_units_and_fields_beyond_those_expected_are_noted(examined: Examine) -> None:
+    found = examined(units={"spread_pct": "bps", "ts": "ms"}, extra_fields={"depth": 3})
+    assert found.usable
+    assert not found.differs
+    assert check(found, "spread record").says == (
+        "4 of 4 fields found; converted: ts in ms, spread_pct in bps; unknown, kept in extra: depth"
+    )
+
+
+def test_other_schema_ids_of_events_are_noted(examined: Examine) -> None:
+    found = examined(schema_ids={"svc.spread.v1": "svc.spread.v2"})
+    assert check(found, "history/spread-events").state is State.NOTE
+    assert "svc.spread.v2" in check(found, "history/spread-events").says
+
+
+def test_the_draft_of_a_renamed_service_proposes_and_applies_nothing(
+    examined: Examine, tmp_path: Path
+) -> None:
+    found = examined(
+        renamed_fields={"ts": "t", "buy_price": "long_px", "price": "xyz"},
+        renamed_tools={"data.get_spread_events": "rail.spread_events"},
+    )
+    assert not found.usable
+    assert found.differs
+    assert check(found, "spread record").state is State.FAILED
+    path = tmp_path / "draft.toml"
+    path.write_text(found.draft)
+    said = tomllib.loads(found.draft)
+    assert not any(said.pop("history").values())
+    assert not any(said.values())
+    UserProfile.read(path)
+    assert '# fields.buy_price = { wire = "long_px", unit = "quote" }' in found.draft
+    assert "# GUESS, by its name and its unit: t (s, e.g. 17" in found.draft
+    assert '# fields.price = { wire = "?", unit = "quote" }' in found.draft
+    # MCP lists its tools by the names of the service's start, and so otherwise than /schemas.
+    assert '# spread_events = "data.get_spread_events"' in found.draft
+
+
+def test_names_that_would_break_out_of_the_draft_stay_inside_comments_and_strings(
+    examined: Examine, tmp_path: Path
+) -> None:
+    evil = 'ts"\nsymbols_path = "/evil'
+    found = examined(renamed_fields={"ts": evil, "price": "p\x1b[31m"})
+    path = tmp_path / "draft.toml"
+    path.write_text(found.draft)
+    UserProfile.read(path)
+    assert all(line[:1] in ("#", "[", "") for line in found.draft.splitlines())
+    assert "\x1b" not in found.draft
+
+
+def test_no_service_and_a_wrong_key_end_it_at_once(examined: Examine) -> None:
+    wrong = examined("wrong")
+    assert [(c.name, c.state) for c in wrong.checks][-1] == ("key", State.FAILED)
+    nowhere = Settings("http://127.0.0.1:9", Path("unused.duckdb"), "key")
+    assert [c.name for c in examine(nowhere).checks] == ["reachable"]
+    assert not examine(replace(nowhere, base_url="http://no.such.host.invalid")).usable
+
+
+class _Stranger(ThreadingHTTPServer):
+    """Something that is no machine-rail service at all, and answers everything alike."""
+
+    daemon_threads = False
+
+    def __init__(self, status: int, body: bytes, headers: dict[str, str]) -> None:
+        super().__init__(("127.0.0.1", 0), _Alike)
+        self.said = status, body, headers
+
+
+class _Alike(BaseHTTPRequestHandler):
+    server: _Stranger
+
+    def do_GET(self) -> None:
+        status, body, headers = self.server.said
+        if self.command == "POST":
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.send_response_only(status)
+        for name, value in {"Content-Length": str(len(body)), **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_POST(self) -> None:
+        self.do_GET()
+
+    def do_DELETE(self) -> None:
+        self.do_GET()
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "headers", "named"),
+    [
+        (200, b"", {}, "not JSON"),
+        (200, b"{}", {}, "does not describe"),
+        (200, b"[]", {"Content-Type": "application/json"}, "does not describe"),
+        (200, b'{"items": [], "tools": {}}', {}, "does not describe"),
+        (200, b'{"items": [3, {"ts": "x"}], "tools": {"a": 1}, "source": 2}', {}, "does not"),
+        (200, b"\xff\xfe\x00", {"Date": "yesterday"}, "not JSON"),
+        (200, b"[" * 5_000, {}, "not JSON"),
+        (204, b"", {}, "204"),
+        (301, b"", {"Location": "https://rail.example/"}, "moved to https://rail.example/"),
+        (418, b'{"detail": "\\u001b[31mred\\n"}', {}, "418"),
+    ],
+)
+def test_a_stranger_at_the_address_is_survived_and_named(
+    status: int, body: bytes, headers: dict[str, str], named: str
+) -> None:
+    with _Stranger(status, body, headers) as stranger:
+        thread = threading.Thread(target=stranger.serve_forever, args=(0.01,))
+        thread.start()
+        url = f"http://127.0.0.1:{stranger.server_address[1]}"
+        try:
+            found = examine(Settings(url, Path("unused.duckdb"), "key"))
+        finally:
+            stranger.shutdown()
+            thread.join()
+    assert not found.usable
+    assert named in check(found, "/schemas").says

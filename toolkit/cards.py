@@ -1,0 +1,127 @@
+"""What an object says of itself where it is displayed: the same facts as text and as HTML.
+
+Jupyter and IPython ask an object for ``_repr_mimebundle_``; nothing of theirs is imported here. The
+HTML takes its colours from the page around it, so that it reads on a light and on a dark one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+__all__ = ["Card", "Shown", "counted", "duration", "some"]
+
+_ROWS = 10
+_CELL = "text-align:left;vertical-align:top;padding:1px 1em 1px 0;border:0;background:none"
+_NAME = f"{_CELL};font-weight:normal;opacity:0.75;white-space:nowrap"
+_TABLE = "border-collapse:collapse;border:0;margin:2px 0 0 0;font-variant-numeric:tabular-nums"
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A heading, and facts as pairs of a name and what it is; of more than ten, nine are shown.
+
+    Examples
+    --------
+    >>> card = Card("Store <rail.duckdb>", [("rows", "1,000"), ("size", "2 MB")])
+    >>> print(card)
+    Store <rail.duckdb>
+      rows  1,000
+      size  2 MB
+    >>> card.html[:42]
+    '<div><b>Store &lt;rail.duckdb&gt;</b><tabl'
+    """
+
+    heading: str
+    facts: Sequence[tuple[str, str]]
+
+    @property
+    def shown(self) -> list[tuple[str, str]]:
+        """The facts that are shown, at most ten, the last one saying how many are not.
+
+        Examples
+        --------
+        >>> Card("", [(f"symbol {n}", "") for n in range(12)]).shown[-1]
+        ('…', '3 more')
+        """
+        facts = list(self.facts)
+        left_out = len(facts) - (_ROWS - 1)
+        return facts if len(facts) <= _ROWS else [*facts[: _ROWS - 1], ("…", f"{left_out:,} more")]
+
+    def __str__(self) -> str:
+        width = max((len(name) for name, _ in self.shown), default=0)
+        return "\n".join(
+            [self.heading, *(f"  {name:<{width}}  {fact}" for name, fact in self.shown)]
+        )
+
+    @property
+    def html(self) -> str:
+        """Heading and facts as HTML, escaped, in the colours of the page."""
+        rows = "".join(
+            f'<tr style="background:none"><th scope="row" style="{_NAME}">{escape(name)}</th>'
+            f'<td style="{_CELL}">{escape(fact)}</td></tr>'
+            for name, fact in self.shown
+        )
+        table = f'<table style="{_TABLE}"><tbody>{rows}</tbody></table>'
+        return f"<div><b>{escape(self.heading)}</b>{table}</div>"
+
+
+class Shown(ABC):
+    """Something that shows its card where it is displayed."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def card(self) -> Card:
+        """What it says of itself."""
+
+    def _repr_mimebundle_(self, **_wanted: object) -> dict[str, str]:
+        card = self.card
+        return {"text/plain": str(card), "text/html": card.html}
+
+
+def counted(n: int, one: str, many: str | None = None) -> str:
+    """A number of things, in the word that goes with it.
+
+    Examples
+    --------
+    >>> counted(1, "page"), counted(1200, "page"), counted(0, "trajectory", "trajectories")
+    ('1 page', '1,200 pages', '0 trajectories')
+    """
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds in the largest two units that fit: 95 -> 1 min 35 s.
+
+    Examples
+    --------
+    >>> duration(95), duration(7200), duration(0.25), duration(None)
+    ('1 min 35 s', '2 h', '0.25 s', '–')
+    """
+    if seconds is None:
+        return "–"
+    if seconds < 60:
+        return f"{seconds:.3g} s"
+    units = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
+    left, parts = round(seconds), []
+    for name, size in units:
+        count, left = divmod(left, size)
+        if count:
+            parts.append(f"{count} {name}")
+    return " ".join(parts[:2])
+
+
+def some(names: Sequence[object], *, at_most: int = 3) -> str:
+    """The first few of many, and how many more there are.
+
+    Examples
+    --------
+    >>> some(["a", "b", "c", "d", "e"]), some(["a"]), some([])
+    ('a, b, c and 2 more', 'a', 'none')
+    """
+    more = f" and {len(names) - at_most:,} more" if len(names) > at_most else ""
+    return ", ".join(map(str, names[:at_most])) + more or "none"

@@ -1,0 +1,101 @@
+"""`rail doctor`: the first meeting with a service."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from toolkit.cli.options import BaseUrl
+from toolkit.cli.show import console
+from toolkit.errors import InputError
+from toolkit.workspace import Settings
+from toolkit.workspace.doctor import Check, State, examine
+
+__all__ = ["doctor_command"]
+
+_HEADINGS = {
+    "service": "The service",
+    "routes": "Its data routes",
+    "fields": "Its records",
+    "mcp": "MCP",
+    "sockets": "Sockets",
+}
+_NAMES_WIDTH = 27
+"""Characters of the longest name, so that the tables stand in line."""
+
+_STYLES = {
+    State.OK: "green",
+    State.NOTE: "yellow",
+    State.REFUSED: "dim",
+    State.FAILED: "bold red",
+    State.SKIPPED: "dim",
+}
+
+
+def doctor_command(
+    base_url: BaseUrl = None,
+    profile_out: Annotated[
+        Path | None,
+        typer.Option("--profile-out", help="Write a draft wire profile (TOML) to this new file."),
+    ] = None,
+) -> None:
+    """Ask a service what it is, and show what works, what does not, and what to do about it.
+
+    Reachable? Key accepted? Which plan, whose clock, which routes, do its records have the fields
+    expected, MCP, sockets? Asks about 25 questions, loads nothing. The key is read from
+    RAIL_API_KEY, a wire profile from the file that RAIL_PROFILE names. Exit code 0: data can be
+    loaded; 1: not yet.
+
+    Example: rail doctor --base-url https://rail.example --profile-out profile.toml
+    """
+    if profile_out is not None and profile_out.exists():
+        raise InputError("--profile-out", str(profile_out), "a file that is not there yet")
+    found = examine(Settings.read(base_url=base_url))
+    console.print(Text.assemble((found.base_url, "bold"), " · ", _printable(found.source)))
+    for group, checks in groupby(found.checks, key=lambda check: check.group):
+        console.print(f"\n[bold]{_HEADINGS[group]}[/bold]")
+        console.print(_table(list(checks)))
+    console.print()
+    if profile_out is not None and found.draft:
+        try:
+            profile_out.write_text(found.draft, encoding="utf-8")
+        except OSError as error:
+            told = error.strerror or str(error)
+            raise InputError(
+                "--profile-out", str(profile_out), "a file to write", advice=told
+            ) from None
+        console.print(f"A draft profile is in {profile_out}: read it, then set RAIL_PROFILE to it.")
+    elif found.differs:
+        console.print(
+            "Some names were not found: --profile-out FILE writes a draft to say them in."
+        )
+    console.print(
+        "[bold green]Usable[/bold green]: data can be loaded; `rail symbols` shows which."
+        if found.usable
+        else "[bold red]Not usable yet[/bold red]: see what failed above, and what to do."
+    )
+    if not found.usable:
+        raise typer.Exit(1)
+
+
+def _printable(text: str) -> str:
+    """The text without what would steer the terminal: some of it the service has written."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def _table(checks: list[Check]) -> Table:
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column(no_wrap=True, width=_NAMES_WIDTH)
+    table.add_column(no_wrap=True, min_width=11)
+    table.add_column(overflow="fold")
+    for check in checks:
+        says = Text(_printable(check.says))
+        if check.advice:
+            says.append(f"\n→ {check.advice}", style="italic")
+        table.add_row(_printable(check.name), Text(check.state, style=_STYLES[check.state]), says)
+    return table

@@ -1,0 +1,152 @@
+"""`rail stream`: keep the store up to date from the service's streams."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+from toolkit.cli.options import BaseUrl, StorePath
+from toolkit.cli.show import console, duration, errors
+from toolkit.errors import InputError
+from toolkit.loader import CaptureProgress, CaptureResult, capture
+from toolkit.market import EventFamily, Family, Trajectory, parse_ts
+from toolkit.store import Store
+from toolkit.tables import GapStatus
+from toolkit.workspace import Settings
+
+__all__ = ["stream_command"]
+
+_SECONDS_A_LINE = 10
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
+
+
+def stream_command(
+    trajectories: Annotated[
+        list[str] | None,
+        typer.Argument(help="Keys: SYMBOL:EXCHANGE.market, or SYMBOL:BUY.market:SELL.market."),
+    ] = None,
+    funding: Annotated[
+        list[str] | None,
+        typer.Option("--funding", help="The funding trajectory of this SYMBOL:BUY:SELL key."),
+    ] = None,
+    events: Annotated[
+        list[EventFamily] | None,
+        typer.Option("--events", help="This event stream; may be repeated."),
+    ] = None,
+    lasting: Annotated[
+        str | None,
+        typer.Option("--for", help="Stop after this long: 90s, 10m, 2h, 1d. Default: Ctrl-C."),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", help="Fill up from this time on, UTC. Default: from now on."),
+    ] = None,
+    sweep: Annotated[
+        float, typer.Option("--sweep", help="Seconds between two looks into the archive.")
+    ] = 60.0,
+    store: StorePath = None,
+    base_url: BaseUrl = None,
+) -> None:
+    """Bring rows and event documents into the store as they happen, without a gap.
+
+    What a lost connection did not bring is asked from the archive. Ctrl-C ends it cleanly, with a
+    last look into the archive; a second one cuts it short. The key is read from RAIL_API_KEY.
+
+    Example: rail stream BTC_USDT:AURORA.spot:BOREAS.spot --events spread --for 10m
+    """
+    wanted = [Trajectory.parse(key) for key in trajectories or []]
+    wanted += [Trajectory.parse(key, Family.FUNDING) for key in funding or []]
+    if not (wanted or events):
+        raise InputError("trajectories", None, "one key or more, --funding or --events")
+    seconds = None if lasting is None else _seconds(lasting)
+    start = None if since is None else parse_ts(since, parameter="--since")
+    settings = Settings.read(base_url=base_url, store=store)
+    client = settings.client()
+    with contextlib.closing(client), _stopping() as stop, _progress() as show:
+        result = capture(
+            client,
+            Store(settings.store),
+            wanted,
+            events or [],
+            since=start,
+            duration_s=seconds,
+            stop=stop,
+            sweep_every_s=sweep,
+            on_progress=show,
+        )
+    _tell(result)
+
+
+def _seconds(text: str) -> int:
+    """Seconds of a length of time such as 90s, 10m, 2h or 1d."""
+    match = re.fullmatch(r"(?P<number>[1-9]\d{0,8})(?P<unit>[smhd]?)", text)
+    if match is None:
+        raise InputError("--for", text, "a whole number and s, m, h or d, e.g. 10m")
+    return int(match["number"]) * _UNITS[match["unit"]]
+
+
+@contextlib.contextmanager
+def _stopping() -> Iterator[threading.Event]:
+    """An event that the first SIGINT or SIGTERM sets; the second one has its usual effect."""
+    stop = threading.Event()
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in signals}
+
+    def usual() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def stopped(_number: int, _frame: FrameType | None) -> None:
+        usual()
+        stop.set()
+
+    for number in signals:
+        signal.signal(number, stopped)
+    try:
+        yield stop
+    finally:
+        usual()
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[Callable[[CaptureProgress], None]]:
+    """A line that changes on a terminal; elsewhere a line every ten seconds."""
+    if errors.is_terminal:
+        with errors.status("connecting") as status:
+            yield lambda progress: status.update(_told(progress))
+        return
+    told_s = -_SECONDS_A_LINE
+
+    def show(progress: CaptureProgress) -> None:
+        nonlocal told_s
+        if progress.elapsed_s - told_s >= _SECONDS_A_LINE:
+            told_s = round(progress.elapsed_s)
+            errors.print(_told(progress))
+
+    yield show
+
+
+def _told(progress: CaptureProgress) -> str:
+    return (
+        f"{duration(round(progress.elapsed_s))}: {progress.messages:,} messages, "
+        f"{progress.new:,} new, {progress.connected} of {progress.streams} streams connected, "
+        f"{progress.gaps:,} gaps"
+    )
+
+
+def _tell(result: CaptureResult) -> None:
+    """The total, and what it does not say: gaps that are open or for good, and what was odd."""
+    console.print(str(result))
+    if result.gaps.get(GapStatus.OPEN):
+        errors.print("open gaps are asked for again by the next `rail sync` or `rail stream`")
+    if lost := result.gaps.get(GapStatus.UNREPAIRABLE):
+        errors.print(f"{lost:,} gaps reach back beyond what the archive still holds")
+    for finding, count in result.findings:
+        errors.print(f"finding: {finding.kind} at {finding.where} ({count}x): {finding.says}")

@@ -1,0 +1,201 @@
+"""What any client knows of a service and its key, and the flows that several clients carry out."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import replace
+
+import polars as pl
+
+from toolkit.cards import Card, Shown
+from toolkit.client.card import client_card
+from toolkit.errors import InputError
+from toolkit.market import Trajectory
+from toolkit.wire.allowance import Allowance, read_allowance
+from toolkit.wire.exchange import (
+    Answer,
+    Failure,
+    Outcome,
+    Request,
+    RetryPolicy,
+    Step,
+    base_address,
+    http_date_ts,
+    whole_document,
+    with_retries,
+)
+from toolkit.wire.profile import BUILT_IN, Profile, with_schemas
+from toolkit.wire.rows import column_schema
+from toolkit.wire.user_profile import UserProfile
+
+__all__ = ["Contact", "answer_without_key", "checked_key", "history_frame", "key_pattern"]
+
+
+class Contact(Shown):
+    """A service's address and key, how it speaks, and what its answers told last.
+
+    Examples
+    --------
+    >>> contact = Contact("http://127.0.0.1:8700/", "sekrit")
+    >>> contact.base_url, contact.without_key("said sekrit")
+    ('http://127.0.0.1:8700', 'said ***')
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str,
+        *,
+        profile: UserProfile | None = None,
+        retries: RetryPolicy | None = None,
+    ) -> None:
+        self.base_url = base_address(base_url)
+        self.retries = retries or RetryPolicy()
+        self._key = checked_key(api_key)
+        self._key_pattern = key_pattern(self._key)
+        self._users = profile
+        self._profile: Profile | None = None
+        self._served_at: int | None = None
+        self._allowance: Allowance | None = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.base_url!r})"
+
+    @property
+    def card(self) -> Card:
+        """What is known of the service, for display, without asking it; see `client_card`."""
+        return client_card(self.base_url, self._profile, self._allowance)
+
+    @property
+    def key_header(self) -> dict[str, str]:
+        """The header that carries the key, for a socket to the same service; never to be shown."""
+        return {"Authorization": f"Bearer {self._key}"}
+
+    @property
+    def allowance(self) -> Allowance | None:
+        """The plan and quota that the service told last, None while it has told none."""
+        return self._allowance
+
+    @property
+    def assumed(self) -> Profile:
+        """How the service is taken to speak before it was asked: as built in, and as the user says.
+
+        Examples
+        --------
+        >>> Contact("http://127.0.0.1:8700", "key").assumed.schemas_path
+        '/api/v1/data/schemas'
+        """
+        return self._users.applied(BUILT_IN) if self._users else BUILT_IN
+
+    def learn(self, schemas: bytes) -> Profile:
+        """How the service speaks by a `/schemas` body, in which the user's own words come last.
+
+        Raises `WireError` for a body that is no JSON, or gives a history no usable time.
+        """
+        found = with_schemas(self.assumed, schemas)
+        return self.speak(self._users.applied(found) if self._users else found)
+
+    def speak(self, profile: Profile) -> Profile:
+        """Take a profile for how the service speaks, instead of asking it."""
+        self._profile = profile
+        return profile
+
+    def without_key(self, text: str) -> str:
+        """The text with stars where it shows the key."""
+        return self._key_pattern.sub("***", text)
+
+    def _clock(self) -> int:
+        return self._served_at if self._served_at is not None else int(time.time())
+
+    def _url(self, request: Request) -> str:
+        return self.base_url + request.path
+
+    def _answered(
+        self, request: Request, status: int, headers: Iterable[tuple[str, str]], body: bytes
+    ) -> Answer:
+        """What came, with the key struck out of it; the clock and the quota it tells are kept."""
+        url = self._url(request)
+        answer = answer_without_key(self.without_key, status, headers, body, url)
+        self._served_at = http_date_ts(answer.headers.get("date")) or self._served_at
+        self._allowance = read_allowance(answer.headers) or self._allowance
+        return answer
+
+    def _failed(self, request: Request, error: Exception) -> Failure:
+        told = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        return Failure(self.without_key(told).rstrip(": "), self._url(request))
+
+    def _ask_profile(self) -> Generator[Step, Outcome, Profile]:
+        """A first contact gives up sooner than a load under way: the address may be wrong."""
+        request = Request.get(self.assumed.schemas_path, {})
+        patience = replace(self.retries, attempts=min(3, self.retries.attempts))
+        answer = yield from with_retries(request, patience)
+        return self.learn(answer.body)
+
+    def _ask_snapshot(self, profile: Profile, kind: str) -> Generator[Step, Outcome, bytes]:
+        paths = profile.snapshots
+        if kind not in paths:
+            raise InputError("snapshot", kind, ", ".join(paths))
+        limit = {"limit": profile.symbols_limit} if kind == "symbols" else {}
+        answer = yield from with_retries(Request.get(paths[kind], limit), self.retries)
+        return whole_document(answer)
+
+
+def history_frame(trajectory: Trajectory, frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    """Pages' frames as one, sorted by ts, with the trajectory's key in the first column.
+
+    Examples
+    --------
+    >>> history_frame(Trajectory.parse("BTC_USD:KRAKEN.spot"), []).columns
+    ['trajectory', 'ts', 'price', 'mark_price', 'volume', 'extra']
+    """
+    rows = pl.concat([column_schema(trajectory.family).to_frame(), *frames])
+    key = pl.lit(trajectory.key).alias("trajectory")
+    return rows.select(key, pl.all()).sort("ts", maintain_order=True)
+
+
+def answer_without_key(
+    hide: Callable[[str], str],
+    status: int,
+    headers: Iterable[tuple[str, str]],
+    body: bytes,
+    url: str,
+) -> Answer:
+    """What came, with the key hidden in its headers and, where it is no 200, in its body.
+
+    Examples
+    --------
+    >>> hide = Contact("http://127.0.0.1:8700", "sekrit").without_key
+    >>> answer_without_key(hide, 401, [("X-Key", "sekrit")], b"no sekrit", "http://h/p")
+    Answer(status=401, headers={'x-key': '***'}, body=b'no ***', url='http://h/p')
+    """
+    said = {name.lower(): hide(value) for name, value in headers}
+    if status != 200:
+        body = hide(body.decode(errors="replace")).encode()
+    return Answer(status, said, body, url)
+
+
+def key_pattern(key: str) -> re.Pattern[str]:
+    r"""What finds a key in a text, written plainly or with any of JSON's escapes.
+
+    Examples
+    --------
+    >>> key_pattern("a/b").sub("***", r"said a\/b")
+    'said ***'
+    """
+    return re.compile("".join(rf"(?:\\u(?i:{ord(c):04x})|\\?{re.escape(c)})" for c in key))
+
+
+def checked_key(text: str) -> str:
+    """The key without blanks; one that no header can carry is refused without being shown.
+
+    Examples
+    --------
+    >>> checked_key(" k1 ")
+    'k1'
+    """
+    key = text.strip()
+    if not key or not key.isascii() or not key.isprintable() or " " in key:
+        raise InputError("api_key", "***", "the key as issued: printable ASCII without blanks")
+    return key

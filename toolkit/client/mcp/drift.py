@@ -1,0 +1,50 @@
+"""Where a document differs from the schema that its service declared for it, as findings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from jsonschema.exceptions import SchemaError  # type: ignore[import-untyped]  # it ships no types
+from jsonschema.validators import validator_for  # type: ignore[import-untyped]  # as above
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+
+from toolkit.wire.profile import Finding
+
+__all__ = ["drift"]
+
+
+def drift(tool: str, schema: dict[str, Any] | None, document: object) -> list[Finding]:
+    """A finding for each kind of difference and place, however many items show it.
+
+    A tool without a schema, and a schema that is none, are findings as well. References are
+    followed inside the schema alone, never to an address.
+
+    Examples
+    --------
+    >>> schema = {"properties": {"items": {"items": {"required": ["ts"]}}}}
+    >>> drift("prices", schema, {"items": [{"ts": 1}, {}, {}]})[0].says
+    "'ts' is a required property (2 times)"
+    """
+    if schema is None:
+        return [Finding("schema_missing", tool, "the service declares none for its results")]
+    kind = validator_for(schema)
+    found: Counter[tuple[str, str]] = Counter()
+    try:
+        kind.check_schema(schema)
+        for error in kind(schema, registry=Registry()).iter_errors(document):
+            place = "".join("[]" if isinstance(step, int) else f".{step}" for step in error.path)
+            says = error.message if error.validator == "required" else _rule(error)
+            found[place, says] += 1
+    except (SchemaError, Unresolvable) as error:
+        return [Finding("schema_unusable", tool, " ".join(str(error).split())[:200])]
+    return [
+        Finding("result_differs", tool + place, says if times == 1 else f"{says} ({times} times)")
+        for (place, says), times in found.items()
+    ]
+
+
+def _rule(error: Any) -> str:
+    """Which rule is broken, without the value, which differs from item to item."""
+    return f"is not {error.validator} {error.validator_value!r:.80}"

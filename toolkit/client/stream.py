@@ -1,0 +1,210 @@
+"""WebSocket streams: carries out the steps of `toolkit.wire.stream` on sockets of `websockets`.
+
+The one module that imports websockets. Its logs show headers; here they show stars for the key.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+from websockets.sync.client import ClientConnection, reconnect
+
+from toolkit.client.contact import answer_without_key
+from toolkit.client.http import Client
+from toolkit.errors import ServiceError
+from toolkit.market import EventFamily, Trajectory
+from toolkit.wire.exchange import Answer, Wait
+from toolkit.wire.stream import (
+    Listen,
+    Loss,
+    Open,
+    ReconnectPolicy,
+    Say,
+    StreamItem,
+    StreamStep,
+    is_fatal,
+    lasting,
+    subscription,
+)
+
+__all__ = ["stream"]
+
+_LARGEST_MESSAGE = 16 * 2**20  # a page of history by action passes the library's 1 MiB
+_WAITING_MESSAGES = 1_024
+_OPEN_S, _CLOSE_S = 10, 1
+_LOOK_S = 0.2  # how often a stream that waits looks whether it is to stop
+
+
+def stream(
+    client: Client,
+    of: EventFamily | Sequence[Trajectory],
+    *,
+    policy: ReconnectPolicy | None = None,
+    stop: threading.Event | None = None,
+    admitted: Callable[[], object] | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[StreamItem]:
+    """What a stream says, for good: `Joined`, `Received` with a message, `Lost`, `Joined` ...
+
+    Of an event family each message is an event document; of trajectories each is a message of the
+    market socket, which `toolkit.wire.stream.read_market_message` reads; the id of a subscription
+    is the trajectory's place in ``of``. A lost connection is opened again as ``policy`` says; what
+    happened meanwhile is NOT made up for: `toolkit.loader.capture` does that. Ends soon after
+    ``stop`` is set. A redirect is a refusal. ``admitted`` is called whenever a connection stands,
+    before anything is heard; the connection is given up where it raises what may pass.
+
+    Raises `KeyRefusedError`, `PlanRefusedError` and others where trying again is of no use.
+
+    Examples
+    --------
+    >>> from toolkit.service import Config, Simulated, SpedClock, running
+    >>> from toolkit.wire.stream import Received
+    >>> clock = SpedClock(start=1_795_046_400, speed=600.0)
+    >>> with running(Config(Simulated(7), port=0, clock=clock)) as service:
+    ...     with Client(service.base_url, "demo-pro") as client:
+    ...         said = stream(client, EventFamily.SPREAD)
+    ...         next(item.body[:23] for item in said if isinstance(item, Received))
+    b'{"schema":"svc.spread.v'
+    """
+    driver = _Driver(client, stop or threading.Event(), admitted)
+    path, greetings = _place(client, of)
+    flow = lasting(path, greetings, policy or ReconnectPolicy(), clock)
+    with contextlib.closing(flow), contextlib.closing(driver):
+        outcome: Loss | bytes | None = None
+        while not driver.stop.is_set():
+            step = flow.send(outcome)
+            outcome = None
+            if isinstance(step, StreamStep):
+                outcome = driver.carry_out(step)
+            else:
+                yield step
+
+
+def _place(client: Client, of: EventFamily | Sequence[Trajectory]) -> tuple[str, list[bytes]]:
+    """Where the stream is, and what is said when it opens."""
+    profile = client.profile
+    if isinstance(of, EventFamily):
+        return profile.streams.events[of], []
+    return profile.streams.market, [
+        subscription(profile.streams, profile.histories[each.family], each, number)
+        for number, each in enumerate(of)
+    ]
+
+
+class _Straight(reconnect):
+    """A connection to the service itself: another place may be another source."""
+
+    def process_redirect(self, exc: Exception) -> Exception | str:
+        return exc
+
+
+class _Driver:
+    """The socket of one stream, opened again and again."""
+
+    def __init__(
+        self, client: Client, stop: threading.Event, admitted: Callable[[], object] | None
+    ) -> None:
+        self.stop = stop
+        self._client = client
+        self._admitted = admitted
+        self._logger = _discreet_logger(client.without_key)
+        self._socket: ClientConnection | None = None
+        self._closing = contextlib.ExitStack()
+
+    def close(self) -> None:
+        """Let go of the socket."""
+        self._socket = None
+        self._closing.close()
+
+    def carry_out(self, step: StreamStep) -> Loss | bytes | None:
+        """Do what the flow asks for, and give what came of it."""
+        match step:
+            case Open(path):
+                self.close()
+                return self._open(path)
+            case Say(message):
+                return self._carefully(lambda socket: socket.send(message.decode()))
+            case Listen(seconds):
+                return self._listen(seconds)
+            case Wait(seconds):
+                self.close()
+                self.stop.wait(seconds)
+                return None
+
+    def _open(self, path: str) -> Loss | None:
+        url = self._client.base_url + path
+        try:
+            self._socket = self._closing.enter_context(
+                _Straight(
+                    f"ws{url.removeprefix('http')}",
+                    additional_headers=self._client.key_header,
+                    max_size=_LARGEST_MESSAGE,
+                    max_queue=_WAITING_MESSAGES,
+                    open_timeout=_OPEN_S,
+                    close_timeout=_CLOSE_S,
+                    logger=self._logger,
+                )
+            )
+            if self._admitted:
+                self._admitted()
+        except InvalidStatus as error:
+            return self._refused(error, url)
+        except (OSError, WebSocketException) as error:
+            return Loss(self._client.without_key(f"{type(error).__name__}: {error}"), url)
+        except ServiceError as error:
+            if error.status is not None and is_fatal(
+                Loss("", answer=Answer(error.status, {}, b""))
+            ):
+                raise
+            return Loss(str(error), url)
+        return None
+
+    def _refused(self, error: InvalidStatus, url: str) -> Loss:
+        said = error.response
+        headers, body = said.headers.raw_items(), bytes(said.body or b"")
+        hide = self._client.without_key
+        answer = answer_without_key(hide, said.status_code, headers, body, url)
+        return Loss(f"refused with {answer.status}", url, answer=answer)
+
+    def _listen(self, seconds: float) -> Loss | bytes | None:
+        until = time.monotonic() + seconds
+        while not self.stop.is_set():
+            left_s = until - time.monotonic()
+            outcome = self._carefully(
+                lambda socket: socket.recv(max(0.0, min(left_s, _LOOK_S)), decode=False)  # noqa: B023 - called at once
+            )
+            if outcome is not None or left_s <= _LOOK_S:
+                return outcome
+        return None
+
+    def _carefully(self, use: Callable[[ClientConnection], bytes | None]) -> Loss | bytes | None:
+        """What a use of the socket gives; None where the time ran out, the loss where it closed."""
+        if self._socket is None:
+            return Loss("no connection")
+        try:
+            return use(self._socket)
+        except TimeoutError:
+            return None
+        except ConnectionClosed as error:
+            code = error.rcvd.code if error.rcvd else None
+            why = f"closed with {code}" if code else "the connection broke"
+            reason = self._client.without_key(error.rcvd.reason) if error.rcvd else ""
+            return Loss(f"{why}: {reason}" if reason else why, self._client.base_url, code=code)
+
+
+def _discreet_logger(hide: Callable[[str], str]) -> logging.Logger:
+    """A logger below this module's, whose records have no key in them."""
+
+    def without_key(record: logging.LogRecord) -> bool:
+        record.msg, record.args = hide(record.getMessage()), ()
+        return True
+
+    logger = logging.Logger(__name__)  # noqa: LOG001 - one a stream, for each hides its own key
+    logger.parent = logging.getLogger(__name__)
+    logger.addFilter(without_key)
+    return logger

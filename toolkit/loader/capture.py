@@ -1,0 +1,398 @@
+"""Live capture: streams into the store, without a gap that the archive could fill.
+
+Every stream is heard first and its messages are kept at once; meanwhile the archive is asked for
+the same stretch until it has settled past it, and only what the archive has answered for enters
+the ledger. So a killed capture claims nothing that it does not hold, and a lost connection costs
+time, not rows. Each loss is a row of the gap ledger. Source: design.md decision 9.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import queue
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Self, TypeVar
+
+import polars as pl
+
+from toolkit.client import Client
+from toolkit.errors import (
+    BadRequestError,
+    InputError,
+    KeyRefusedError,
+    NotFoundError,
+    PlanRefusedError,
+    ServiceError,
+    StoreLockedError,
+)
+from toolkit.intervals import Interval
+from toolkit.loader.listening import Ear, Heard, Said
+from toolkit.loader.messages import Messages
+from toolkit.loader.progress import Asked
+from toolkit.loader.run import Piece
+from toolkit.loader.sweep import Sweeper
+from toolkit.loader.sync import begin_load, bound_source, check_listed, checked_workers
+from toolkit.market import EventFamily, Source, Trajectory
+from toolkit.store import Batch, Gap, Inserted, Store
+from toolkit.tables import GapStatus
+from toolkit.wire.profile import Finding
+from toolkit.wire.stream import ReconnectPolicy
+
+__all__ = ["CaptureProgress", "CaptureResult", "capture"]
+
+_Result = TypeVar("_Result")
+_LASTING = (BadRequestError, KeyRefusedError, NotFoundError, PlanRefusedError)
+_WAITING_MESSAGES, _WAITING_PAGES = 10_000, 32
+_SUBSCRIPTIONS_A_SOCKET = 500
+_SECONDS_A_COMMIT, _MESSAGES_A_COMMIT = 1.0, 5_000
+_LOOK_S, _PATIENCE_S = 0.1, 30.0
+_LOCKED = Finding("store_locked", "the store", "another process held it; hearing waited")
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureProgress:
+    """How a capture stands: messages heard, rows and documents new, streams heard now, gaps so far.
+
+    Examples
+    --------
+    >>> CaptureProgress(messages=3, new=2, connected=4, streams=4, gaps=0, elapsed_s=1.0).new
+    2
+    """
+
+    messages: int
+    new: int
+    connected: int
+    streams: int
+    gaps: int
+    elapsed_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureResult:
+    """What a capture did. ``window`` runs from its start to its end by the service's clock.
+
+    ``rows`` counts rows and documents, whether a stream or the archive brought them. ``gaps``
+    counts the losses of a stream by what became of them: an open one is settled by the next load
+    of its stretch. ``attempts`` is how often a socket was tried. ``findings`` as in `LoadResult`.
+    """
+
+    source: Source
+    window: Interval
+    asked: tuple[Asked, ...]
+    rows: Inserted
+    messages: int
+    sweeps: int
+    attempts: int
+    elapsed_s: float
+    gaps: Mapping[GapStatus, int] = field(default_factory=dict)
+    findings: tuple[tuple[Finding, int], ...] = ()
+
+    def __str__(self) -> str:
+        lost = sum(self.gaps.values())
+        told = ", ".join(f"{count:,} {status}" for status, count in self.gaps.items())
+        gaps = f"{lost:,} gaps ({told})" if lost else "no gaps"
+        return (
+            f"{self.rows.new:,} new, {self.rows.repeated:,} held already; "
+            f"{self.messages:,} messages, {self.sweeps:,} sweeps of the archive, {gaps}; "
+            f"{self.elapsed_s:.1f} s; {self.source.label}"
+        )
+
+
+def capture(
+    client: Client,
+    store: Store,
+    trajectories: Sequence[Trajectory] = (),
+    families: Sequence[EventFamily] = (),
+    *,
+    since: int | None = None,
+    duration_s: float | None = None,
+    stop: threading.Event | None = None,
+    sweep_every_s: float = 60.0,
+    policy: ReconnectPolicy | None = None,
+    workers: int = 4,
+    on_progress: Callable[[CaptureProgress], object] | None = None,
+) -> CaptureResult:
+    """Keep the store up to date from the service's streams, until told to stop.
+
+    From ``since`` (s, the service's clock; default its present) on, every row of the trajectories
+    and every document of the event families is brought in once, by a stream or by the archive,
+    which is asked for the stretch every ``sweep_every_s`` until it has settled. Ends after
+    ``duration_s`` (s, the local clock) or when ``stop`` is set, with a last sweep: what is younger
+    than the archive's delay then is "not yet known" to the ledger, and the next load asks for it.
+    Gaps of earlier captures that are still open are asked for, too.
+
+    ``policy`` says when a lost or silent stream is opened again. A service that does not answer and
+    a store that another process holds are waited for. Raises `KeyRefusedError`, `PlanRefusedError`
+    and others that waiting does not mend, `StoreSourceError` (another source's store), `InputError`
+    (nothing to capture); what was heard before an error is kept.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from toolkit.service import Config, Simulated, SpedClock, running
+    >>> config = Config(Simulated(7), port=0, clock=SpedClock(start=1_795_046_400, speed=600.0))
+    >>> key = Trajectory.parse("BTC_USDT:AURORA.spot")
+    >>> with tempfile.TemporaryDirectory() as folder, running(config) as service:
+    ...     with Client(service.base_url, "demo-pro") as client:
+    ...         done = capture(client, Store(f"{folder}/s.duckdb"), [key], duration_s=1.0)
+    >>> done.rows.new > 0, done.gaps
+    (True, {})
+    """
+    asked: tuple[Asked, ...] = (*dict.fromkeys(trajectories), *dict.fromkeys(families))
+    if not asked:
+        raise InputError("trajectories", None, "one trajectory or event family, or more")
+    for name, seconds in (("sweep_every_s", sweep_every_s), ("duration_s", duration_s)):
+        if seconds is not None and seconds <= 0:
+            raise InputError(name, seconds, "seconds above 0")
+    checked_workers(workers)
+    client.discover()
+    start = client.served_at if since is None else since
+    source = bound_source(client, store)
+    check_listed(client, [each for each in asked if isinstance(each, Trajectory)])
+    load_id = begin_load(client, store, client.served_at)
+    store.end_gaps(client.served_at)
+    run = _Capture(
+        client,
+        store,
+        load_id,
+        asked=asked,
+        policy=policy or ReconnectPolicy(),
+        on_progress=on_progress,
+    )
+    sweeper = Sweeper(client, store, asked, start, run.put_page, workers=workers)
+    with run:
+        run.carry_out(sweeper, sweep_every_s, duration_s, stop or threading.Event())
+    findings = tuple(sorted(run.findings.items(), key=str))
+    told = [asdict(f) | {"times": times} for f, times in findings]
+    _patiently(lambda: store.finish_load(load_id, told))
+    statuses = _patiently(store.gaps).filter(pl.col("load_id") == load_id)["status"]
+    return CaptureResult(
+        source=source,
+        window=Interval(start, max(client.served_at, start + 1)),
+        asked=asked,
+        rows=run.inserted,
+        messages=run.messages,
+        sweeps=run.sweeps,
+        attempts=sum(ear.attempts for ear in run.ears),
+        elapsed_s=run.elapsed_s,
+        gaps={
+            GapStatus(status): int((statuses == status).sum()) for status in sorted(set(statuses))
+        },
+        findings=findings,
+    )
+
+
+def _patiently(use: Callable[[], _Result]) -> _Result:
+    """Use the store, however long another process holds it."""
+    while True:
+        with contextlib.suppress(StoreLockedError):
+            return use()
+
+
+class _Capture:
+    """A capture under way: ears and a sweeper fill the inbox, the calling thread writes it down."""
+
+    def __init__(
+        self,
+        client: Client,
+        store: Store,
+        load_id: int,
+        *,
+        asked: Sequence[Asked],
+        policy: ReconnectPolicy,
+        on_progress: Callable[[CaptureProgress], object] | None,
+    ) -> None:
+        self.inserted = Inserted()
+        self.messages = 0
+        self.sweeps = 0
+        self.findings: Counter[Finding] = Counter()
+        self._client = client
+        self._source = client.profile.source
+        self._store = store
+        self._load_id = load_id
+        self._on_progress = on_progress
+        self._inbox: queue.Queue[Said | Piece | threading.Event] = queue.Queue(_WAITING_MESSAGES)
+        self._pages = threading.Semaphore(_WAITING_PAGES)
+        self._stop, self._abandoned = threading.Event(), threading.Event()
+        self._pending = Messages(client.profile)
+        self._gaps: set[int] = set()
+        self._threads: list[threading.Thread] = []
+        self._began = self._committed = time.monotonic()
+        numbers = itertools.count(1)
+        trajectories = [each for each in asked if isinstance(each, Trajectory)]
+        size = _SUBSCRIPTIONS_A_SOCKET
+        sockets: list[EventFamily | Sequence[Trajectory]] = [
+            *(each for each in asked if isinstance(each, EventFamily)),
+            *(trajectories[first : first + size] for first in range(0, len(trajectories), size)),
+        ]
+        self.ears = [
+            Ear(
+                client,
+                of,
+                policy=policy,
+                stop=self._stop,
+                put=self._put,
+                admit=self._admit,
+                gap_number=lambda: next(numbers),
+            )
+            for of in sockets
+        ]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Whatever ended it: nothing is heard any more, and what was heard is kept."""
+        self._stop.set()
+        self._abandoned.set()
+        for thread in self._threads:
+            thread.join(_PATIENCE_S)  # one that dies with the process inside DuckDB takes it along
+        self._commit()
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since it began, by the local clock."""
+        return time.monotonic() - self._began
+
+    def carry_out(
+        self,
+        sweeper: Sweeper,
+        sweep_every_s: float,
+        duration_s: float | None,
+        stop: threading.Event,
+    ) -> None:
+        """Listen and sweep until told to stop; then hear the ears out, and sweep once more."""
+        sweeping = threading.Thread(
+            target=self._sweep_on, args=(sweeper, sweep_every_s), name="rail-sweeps", daemon=True
+        )
+        for thread in (*self.ears, sweeping):
+            thread.start()
+            self._threads.append(thread)
+        while not stop.is_set() and (duration_s is None or self.elapsed_s < duration_s):
+            self._take_some()
+        self._stop.set()
+        while sweeping.is_alive() or not self._inbox.empty():
+            self._take_some()
+
+    # -- what the other threads do -----------------------------------------------------------------
+
+    def _put(self, item: Said | Piece | threading.Event) -> bool:
+        """Hand something to the writer, who may have gone; waits while too much waits there."""
+        while not self._abandoned.is_set():
+            try:
+                self._inbox.put(item, timeout=_LOOK_S)
+            except queue.Full:
+                continue
+            return True
+        return False
+
+    def put_page(self, page: Piece) -> bool:
+        """Hand a page of the archive to the writer; few wait at a time, for they are large."""
+        while not self._pages.acquire(timeout=_LOOK_S):
+            if self._abandoned.is_set():
+                return False
+        return self._put(page)
+
+    def _admit(self) -> None:
+        """Refuse a connection behind which another source now answers."""
+        if self._client.discover().source != self._source:
+            bound_source(self._client, self._store)
+
+    def _sweep_on(self, sweeper: Sweeper, every_s: float) -> None:
+        """Sweep again and again; the last one begins when nobody listens any more."""
+        try:
+            while True:
+                last = self._stop.is_set()
+                if last:
+                    for ear in self.ears:
+                        ear.join()
+                self._sweep(sweeper)
+                if last or self._abandoned.is_set():
+                    return
+                self._stop.wait(every_s)
+        except BaseException as error:  # noqa: BLE001 - raised again in the capture's own thread
+            self._put(error)
+
+    def _sweep(self, sweeper: Sweeper) -> None:
+        try:
+            sweeper.sweep()
+        except _LASTING:
+            raise
+        except (ServiceError, StoreLockedError) as error:  # the next sweep asks for the same again
+            self._put(
+                Finding("sweep_failed", type(error).__name__, "asked again in the next sweep")
+            )
+        self.sweeps += 1
+        written = threading.Event()
+        self._put(written)
+        while not written.wait(_LOOK_S) and not self._abandoned.is_set():
+            pass
+
+    # -- what the calling thread does --------------------------------------------------------------
+
+    def _take_some(self) -> None:
+        try:
+            item = self._inbox.get(timeout=_LOOK_S)
+        except queue.Empty:
+            self._commit_if_due()
+            return
+        match item:
+            case Heard():
+                self.messages += 1
+                self._pending.hear(item)
+            case Piece():
+                self._pages.release()
+                item.put(self._pending.batch)
+                self._pending.pages += 1
+                self.findings.update(item.findings)
+            case Gap():
+                self._gaps.add(item.number)
+                self._pending.batch.gaps[item.number] = item
+            case Finding():
+                self.findings[item] += 1
+            case threading.Event():
+                self._commit()
+                item.set()
+            case _:
+                raise item
+        self._commit_if_due()
+
+    def _commit_if_due(self) -> None:
+        waited_s = time.monotonic() - self._committed
+        if waited_s >= _SECONDS_A_COMMIT or self._pending.size >= _MESSAGES_A_COMMIT:
+            self._commit()
+
+    def _commit(self) -> None:
+        self._committed = time.monotonic()
+        if self._pending.size:
+            pending, self._pending = self._pending, self._pending.following()
+            batch, repeated, findings = pending.batch_of_all()
+            self.findings.update(findings)
+            self.inserted += self._written(batch) + Inserted(repeated=repeated)
+        if self._on_progress:
+            connected = sum(ear.connected for ear in self.ears)
+            self._on_progress(
+                CaptureProgress(
+                    self.messages,
+                    self.inserted.new,
+                    connected,
+                    len(self.ears),
+                    len(self._gaps),
+                    self.elapsed_s,
+                )
+            )
+
+    def _written(self, batch: Batch) -> Inserted:
+        """Write a batch; where others hold the file, hearing waits until they let go."""
+        while True:
+            try:
+                return self._store.commit(self._load_id, batch)
+            except StoreLockedError:
+                if self._abandoned.is_set():
+                    raise
+                self.findings[_LOCKED] += 1

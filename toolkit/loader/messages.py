@@ -1,0 +1,124 @@
+"""What a capture has heard and not yet written: messages become rows when they are committed.
+
+Rows are read in bulk, by the same reader as pages. An event document that was handed on before, by
+a stream or by the archive, is left out, also where only its volatile fields differ. In a batch the
+archive has the last word: where it says otherwise than a stream did, its row is the newer revision.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+import polars as pl
+
+from toolkit.errors import WireError
+from toolkit.loader.listening import Heard
+from toolkit.market import EventFamily, Trajectory
+from toolkit.store import Batch
+from toolkit.wire.events import document_frame, lasting_content, read_document, timeless
+from toolkit.wire.exchange import Answer
+from toolkit.wire.profile import Finding, Profile
+from toolkit.wire.rows import read_history_page
+from toolkit.wire.stream import Seen
+
+__all__ = ["Messages"]
+
+_REMEMBERED = 100_000
+_KEY = ("family", "schema_id", "event_id", "event_type", "ts_ms")
+
+
+class Messages:
+    """A batch in the making: pages of the archive as they are, messages of streams as they came.
+
+    Examples
+    --------
+    >>> from toolkit.wire.profile import BUILT_IN
+    >>> pending = Messages(BUILT_IN)
+    >>> for _ in range(2):
+    ...     pending.hear(Heard(EventFamily.SPLASH, b'{"event_id":"e1","ts":60}'))
+    >>> batch, repeated, _ = pending.batch_of_all()
+    >>> batch.documents[0].height, repeated
+    (1, 1)
+    """
+
+    def __init__(self, profile: Profile, seen: Seen | None = None) -> None:
+        self.batch = Batch()
+        self.pages = 0
+        self._profile = profile
+        self._seen = seen or Seen(_REMEMBERED)
+        self._documents: list[Heard] = []
+        self._records: dict[Trajectory, list[bytes]] = {}
+        self._heard = 0
+
+    @property
+    def size(self) -> int:
+        """Messages, pages and gaps that wait."""
+        return self._heard + self.pages + len(self.batch.gaps)
+
+    def following(self) -> Messages:
+        """An empty one that remembers the same documents."""
+        return Messages(self._profile, self._seen)
+
+    def hear(self, heard: Heard) -> None:
+        """Take a message in."""
+        self._heard += 1
+        if isinstance(heard.of, EventFamily):
+            self._documents.append(heard)
+        else:
+            self._records.setdefault(heard.of, []).append(heard.body)
+
+    def batch_of_all(self) -> tuple[Batch, int, Counter[Finding]]:
+        """The batch with everything in it, how many documents came again, and what was odd."""
+        findings: list[Finding] = []
+        for trajectory, records in self._records.items():
+            if frames := self._frames(trajectory, records, findings):
+                self.batch.rows[trajectory] = frames + self.batch.rows.get(trajectory, [])
+        heard = [row for each in self._documents if (row := self._read(each, findings))]
+        if heard:
+            self.batch.documents.insert(0, document_frame(heard))
+        return self.batch, self._leave_out_repeats(), Counter(findings)
+
+    def _frames(
+        self, trajectory: Trajectory, records: Sequence[bytes], findings: list[Finding]
+    ) -> list[pl.DataFrame]:
+        """Read records as if they were a page; where that fails, one by one."""
+        route = self._profile.histories[trajectory.family]
+        names = (msgspec.json.encode(name) for name in (route.items, route.next))
+        body = b"{%b:[%b],%b:null}" % (next(names), b",".join(records), next(names))
+        try:
+            page = read_history_page(route, trajectory, Answer(200, {}, body, trajectory.key))
+        except WireError as error:
+            if len(records) > 1:
+                return [f for each in records for f in self._frames(trajectory, [each], findings)]
+            findings.append(Finding("record_unreadable", trajectory.key, str(error)))
+            return []
+        findings.extend(page.findings)
+        return [page.frame]
+
+    def _read(self, heard: Heard, findings: list[Finding]) -> dict[str, object] | None:
+        route = self._profile.events[EventFamily(str(heard.of))]
+        try:
+            row = read_document(route, heard.body, findings)
+        except WireError as error:
+            findings.append(Finding("document_unreadable", route.path, str(error)))
+            return None
+        if row["ts"] is None:
+            findings.append(timeless(route, row))
+            return None
+        return row
+
+    def _leave_out_repeats(self) -> int:
+        """Drop the documents that were handed on before; gives how many."""
+        frames = self.batch.documents
+        if not frames:
+            return 0
+        whole = pl.concat(frames)
+        fresh = []
+        for *key, document in whole.select(*_KEY, "document").iter_rows():
+            route = self._profile.events[EventFamily(key[0])]
+            content = lasting_content(route, document.encode())
+            fresh.append(self._seen.is_new(tuple(key), content))
+        self.batch.documents = [whole.filter(pl.Series(fresh, dtype=pl.Boolean))]
+        return whole.height - sum(fresh)

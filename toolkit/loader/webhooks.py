@@ -1,0 +1,307 @@
+"""The webhook receiver: an ASGI application that stores what is genuine before it says so.
+
+Deliveries that come while a commit is under way are committed together with the next: one commit
+takes about 40 ms, whatever it holds. The store's file is open only while it is written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from importlib.metadata import version
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from toolkit.errors import InputError, StoreError, WireError
+from toolkit.market import EventFamily
+from toolkit.store import Delivered, Kept, LoadOrigin, Store, keep_deliveries
+from toolkit.wire.deliveries import Delivery, read_delivery
+from toolkit.wire.event_routes import BUILT_IN_EVENTS, EventRoute
+from toolkit.wire.events import document_frame
+from toolkit.wire.profile import Finding
+from toolkit.wire.signatures import Refusal, StandardWebhooks, Verifier
+
+__all__ = ["MAX_BYTES", "Receipts", "WebhookApp", "webhook_app"]
+
+MAX_BYTES = 262_144
+"""The largest body that is read, where no other limit is given; an event document has about 600."""
+
+_WAITING_BYTES = 67_108_864  # of bodies, while a commit takes its time; more are sent away
+_RETRY_AFTER = {"Retry-After": "5"}
+_TITLES = {
+    400: "Bad Request",
+    401: "Unauthorized",
+    405: "Method Not Allowed",
+    413: "Content Too Large",
+    503: "Service Unavailable",
+}
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Receipts:
+    """What a receiver did, counted (deliveries, but for ``events``).
+
+    ``stored`` were new and ``repeated`` were not; both are answered 204. ``kept`` of the stored
+    ones are no event documents and are kept whole. ``events``: documents that the store did not
+    hold. ``refused``: not shown to be genuine (401). ``unreadable``: no JSON object, or not sent
+    with POST (400, 405). ``too_large`` (413). ``postponed``: the store could not take them (503).
+
+    Examples
+    --------
+    >>> str(Receipts(stored=3, events=2, repeated=1, kept=1))
+    '3 stored (2 new events, 1 kept whole), 1 repeated, 0 refused'
+    """
+
+    stored: int = 0
+    repeated: int = 0
+    kept: int = 0
+    events: int = 0
+    refused: int = 0
+    unreadable: int = 0
+    too_large: int = 0
+    postponed: int = 0
+
+    def __str__(self) -> str:
+        said = f"{self.stored:,} stored ({self.events:,} new events"
+        said += f", {self.kept:,} kept whole)" if self.kept else ")"
+        said += f", {self.repeated:,} repeated, {self.refused:,} refused"
+        rest = ("unreadable", "too_large", "postponed")
+        odd = [f.name for f in fields(self) if f.name in rest and getattr(self, f.name)]
+        return said + "".join(f", {getattr(self, name):,} {name.replace('_', ' ')}" for name in odd)
+
+
+def webhook_app(
+    store: Store,
+    *,
+    secrets: Sequence[str] = (),
+    verifier: Verifier | None = None,
+    max_bytes: int = MAX_BYTES,
+    routes: Mapping[EventFamily, EventRoute] = BUILT_IN_EVENTS,
+) -> WebhookApp:
+    """An ASGI application that receives deliveries into a store, to be run or mounted anywhere.
+
+    ``secrets`` are those of Standard Webhooks, any of which may have signed; ``verifier`` is
+    another scheme with its own. The store must exist: a delivery does not say whose it is, so it
+    is taken to be from the store's source. ``routes`` say where a document keeps what.
+
+    Raises `InputError` for no or two ways to verify and a limit below 1, `StoreError` where there
+    is no store.
+
+    Examples
+    --------
+    >>> webhook_app(Store("none.duckdb"), secrets=[])
+    Traceback (most recent call last):
+    toolkit.errors.InputError: verifier: None is not allowed; allowed: secrets, or a verifier ...
+    """
+    if (verifier is None) == (not secrets):
+        raise InputError("verifier", verifier, "secrets, or a verifier with secrets of its own")
+    if max_bytes < 1:
+        raise InputError("max_bytes", max_bytes, "1 or more")
+    _ = store.source  # raises where there is none
+    return WebhookApp(store, verifier or StandardWebhooks(secrets), max_bytes, routes)
+
+
+class WebhookApp:
+    """The application that `webhook_app` makes; it takes POST at whatever path it is mounted.
+
+    The size and the signature are judged by the body's exact bytes, before anything is read into
+    them. What is genuine is in the store when 204 is answered, and a repeat of it is answered 204
+    as well. A store that another process holds, or that fails, is answered 503 with
+    ``Retry-After``. ``receipts`` counts.
+
+    Where a server runs the application alone, `close` is called at its end; who mounts it calls
+    `close` at the end of its own.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        verifier: Verifier,
+        max_bytes: int,
+        routes: Mapping[EventFamily, EventRoute],
+    ) -> None:
+        self.receipts = Receipts()
+        self._verifier = verifier
+        self._max_bytes = max_bytes
+        self._routes = routes
+        self._keeper = _Keeper(store, self.receipts)
+
+    def __repr__(self) -> str:
+        return f"WebhookApp({self._keeper.store!r}, {self._verifier!r})"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or follow a server's start and end."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+            return
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1000})
+            return
+        request = Request(scope, receive)
+        try:
+            answer = await self._answer(request)
+        except ClientDisconnect:
+            return
+        await answer(scope, receive, send)
+
+    async def close(self) -> None:
+        """Record in the store that the receiver ended well, and what it found odd."""
+        await run_in_threadpool(self._keeper.finish)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        try:
+            await self.close()
+        except StoreError as error:
+            _log.warning("the run could not be marked as ended: %s", error)
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _answer(self, request: Request) -> Response:
+        if request.method != "POST":
+            self.receipts.unreadable += 1
+            return _problem(405, "Deliveries come with POST.", {"Allow": "POST"})
+        body = await self._body(request)
+        if body is None:
+            self.receipts.too_large += 1
+            return _problem(413, f"A body has at most {self._max_bytes} bytes here.")
+        verdict = self._verifier.check(request.headers.raw, body)
+        if isinstance(verdict, Refusal):
+            self.receipts.refused += 1
+            challenge = {"WWW-Authenticate": "Webhook-Signature"}
+            return _problem(401, f"Not shown to be genuine: {verdict.reason}.", challenge)
+        try:
+            delivery = read_delivery(self._routes, body)
+        except WireError as error:
+            self.receipts.unreadable += 1
+            return _problem(400, f"Not understood: {error}.")
+        return await self._kept(verdict.delivery_id, delivery)
+
+    async def _body(self, request: Request) -> bytes | None:
+        """The body's exact bytes, None where they are too many; no more are read then."""
+        declared = request.headers.get("content-length", "").lstrip("0")
+        if declared.isascii() and declared.isdigit():
+            # First by its length: Python makes no number of thousands of digits.
+            limit = str(self._max_bytes)
+            if (len(declared), declared) > (len(limit), limit):
+                return None
+        parts, length = [], 0
+        async for part in request.stream():
+            length += len(part)
+            if length > self._max_bytes:
+                return None
+            parts.append(part)
+        return b"".join(parts)
+
+    async def _kept(self, delivery_id: str, delivery: Delivery) -> Response:
+        try:
+            await self._keeper.keep(delivery_id, delivery)
+        except StoreError as error:
+            self.receipts.postponed += 1
+            _log.warning("a delivery could not be stored and is to come again: %s", error)
+            return _problem(503, "It could not be stored now; send it again.", _RETRY_AFTER)
+        return Response(status_code=204)
+
+
+def _problem(status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
+    document = {"type": "about:blank", "title": _TITLES[status], "status": status, "detail": detail}
+    return JSONResponse(document, status, headers, "application/problem+json")
+
+
+@dataclass(slots=True)
+class _Waiting:
+    delivery_id: str
+    delivery: Delivery
+    done: asyncio.Future[None]
+
+
+class _Keeper:
+    """Commits deliveries, those together that came while the commit before was under way."""
+
+    def __init__(self, store: Store, receipts: Receipts) -> None:
+        self.store = store
+        self._receipts = receipts
+        self._load_id: int | None = None
+        self._findings: Counter[Finding] = Counter()
+        self._waiting: list[_Waiting] = []
+        self._bytes = 0
+        self._writing = threading.Lock()
+        self._task: asyncio.Task[None] | None = None
+
+    async def keep(self, delivery_id: str, delivery: Delivery) -> None:
+        """Return when the delivery is committed; raises `StoreError` where it is not."""
+        size = len(delivery.body)
+        if self._bytes + size > _WAITING_BYTES:
+            raise StoreError("too much waits to be written already", path=str(self.store.path))
+        loop = asyncio.get_running_loop()
+        waiting = _Waiting(delivery_id, delivery, loop.create_future())
+        self._waiting.append(waiting)
+        self._bytes += size
+        if self._task is None or self._task.done():
+            self._task = loop.create_task(self._commit_all())
+        try:
+            await waiting.done
+        finally:
+            self._bytes -= size
+
+    async def _commit_all(self) -> None:
+        while self._waiting:
+            group, self._waiting = self._waiting, []
+            failure: Exception | None = None
+            try:
+                kept = await run_in_threadpool(self._commit, group)
+                self._count(group, kept)
+            except Exception as error:  # noqa: BLE001 - raised in each request that waits for it
+                failure = error
+            for done in (each.done for each in group if not each.done.done()):
+                if failure is None:
+                    done.set_result(None)
+                else:
+                    done.set_exception(failure)
+
+    def _commit(self, group: Sequence[_Waiting]) -> Kept:
+        rows = [each.delivery.row for each in group if each.delivery.row is not None]
+        delivered = [_delivered(each) for each in group]
+        with self._writing:
+            return keep_deliveries(self.store, self._begun(), delivered, document_frame(rows))
+
+    def _count(self, group: Sequence[_Waiting], kept: Kept) -> None:
+        self._receipts.stored += kept.deliveries
+        self._receipts.repeated += len(group) - kept.deliveries
+        self._receipts.kept += kept.whole
+        self._receipts.events += kept.events.new + kept.events.revised
+        for each in group:
+            self._findings.update(each.delivery.findings)
+
+    def _begun(self) -> int:
+        if self._load_id is None:
+            origin = LoadOrigin("webhook", int(time.time()), None, version("machine-rail-toolkit"))
+            self._load_id = self.store.start_load(origin)
+        return self._load_id
+
+    def finish(self) -> None:
+        """Mark the run in the store as ended well, where it brought anything at all."""
+        with self._writing:
+            if self._load_id is not None:
+                found = sorted(self._findings.items(), key=str)
+                findings = [asdict(finding) | {"times": times} for finding, times in found]
+                self.store.finish_load(self._load_id, findings)
+                self._load_id = None
+
+
+def _delivered(waiting: _Waiting) -> Delivered:
+    delivery = waiting.delivery
+    if delivery.row is None:
+        return Delivered(waiting.delivery_id, None, delivery.body)
+    return Delivered(waiting.delivery_id, delivery.row["family"])

@@ -1,0 +1,144 @@
+"""Accidents of single answers: refusals, failures, and bodies that do not arrive as they left."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from email.utils import formatdate
+
+from starlette.datastructures import MutableHeaders
+from starlette.responses import HTMLResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from toolkit.service.adversary.rest import Accident
+from toolkit.service.adversary.settings import Adversary
+from toolkit.service.calls import Service
+from toolkit.service.problems import Problem
+
+__all__ = ["Accidents"]
+
+_DATA = "/api/v1/data/"
+_PAGE = "<!doctype html><title>Sign in</title><p>This page is not the service's."
+_PARTS = 4
+_CODES = {
+    400: "bad_request",
+    401: "unauthorized",
+    402: "payment_required",
+    403: "tier_required",
+    404: "not_found",
+    429: "quota_exhausted",
+    500: "internal",
+    503: "unavailable",
+}
+
+
+class Accidents:
+    """ASGI middleware: lets the accidents befall that the service's switches name.
+
+    Requests are counted for each accident by itself, anew when the switches are changed.
+
+    Examples
+    --------
+    >>> from starlette.routing import Router
+    >>> from toolkit.service import miniature
+    >>> from toolkit.service.clock import Clock
+    >>> from toolkit.service.policy import Policy
+    >>> Accidents(Router(), Service(miniature.source(), Clock(), Policy())).befalls("schemas")
+    """
+
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self.app = app
+        self._service = service
+        self._counted: Adversary | None = None
+        self._requests: Counter[Accident] = Counter()
+        self._befallen: Counter[Accident] = Counter()
+
+    def befalls(self, path: str) -> Accident | None:
+        """Count a request of a route (its path below ``/api/v1/data/``); what befalls it, if any.
+
+        Examples
+        --------
+        >>> from starlette.routing import Router
+        >>> from toolkit.service import miniature
+        >>> from toolkit.service.adversary.rest import RestSwitches
+        >>> from toolkit.service.clock import Clock
+        >>> from toolkit.service.policy import Policy
+        >>> adversary = Adversary(rest=RestSwitches(accidents=(Accident("503", every=2),)))
+        >>> service = Service(miniature.source(), Clock(), Policy(), adversary=adversary)
+        >>> accidents = Accidents(Router(), service)
+        >>> [bool(accidents.befalls("schemas")) for _ in range(4)]
+        [False, True, False, True]
+        """
+        adversary = self._service.adversary
+        if adversary is not self._counted:
+            self._counted = adversary
+            self._requests.clear()
+            self._befallen.clear()
+        found = None
+        for accident in adversary.rest.accidents:
+            if accident.routes and path not in accident.routes:
+                continue
+            self._requests[accident] += 1
+            due = self._requests[accident] % accident.every == 0
+            spent = accident.times is not None and self._befallen[accident] >= accident.times
+            if due and not spent and found is None:
+                self._befallen[accident] += 1
+                found = accident
+        return found
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one connection, or not quite."""
+        accident = None
+        if scope["type"] == "http" and scope["path"].startswith(_DATA):
+            accident = self.befalls(scope["path"].removeprefix(_DATA))
+        if accident is None:
+            await self.app(scope, receive, send)
+        elif accident.kind == "html":
+            await HTMLResponse(_PAGE)(scope, receive, send)
+        elif accident.kind == "502":
+            await HTMLResponse(_PAGE, status_code=502)(scope, receive, send)
+        elif accident.kind.isdigit():
+            raise self._problem(accident)
+        else:
+            await self._hinder(accident, scope, receive, send)
+
+    def _problem(self, accident: Accident) -> Problem:
+        status = int(accident.kind)
+        headers = {}
+        if status in (429, 503) and accident.retry_after != "none":
+            then = self._service.clock.now() + accident.retry_after_s
+            dated = accident.retry_after == "date"
+            wait = formatdate(then, usegmt=True) if dated else str(accident.retry_after_s)
+            headers = {"Retry-After": wait}
+        return Problem(status, _CODES[status], "The adversary's switches say so.", headers=headers)
+
+    async def _hinder(self, accident: Accident, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, but with a body that does not arrive whole, or not soon."""
+        start: Message = {}
+        body = b""
+
+        async def held(message: Message) -> None:
+            nonlocal start, body
+            if message["type"] == "http.response.start":
+                start = message
+            else:
+                body += message.get("body", b"")
+
+        await self.app(scope, receive, held)
+        half = body[: len(body) // 2]
+        if accident.kind == "truncated":
+            MutableHeaders(scope=start)["content-length"] = str(len(half))
+            await send(start)
+            await send({"type": "http.response.body", "body": half})
+            return
+        await send(start)
+        if accident.kind == "reset":
+            # The server cuts a connection whose answer is left unfinished.
+            await send({"type": "http.response.body", "body": half, "more_body": True})
+            return
+        size = -(-len(body) // _PARTS)
+        for begin in range(0, size * _PARTS, size or 1):
+            await asyncio.sleep(accident.slow_s)
+            part = body[begin : begin + size]
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})

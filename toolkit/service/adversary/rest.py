@@ -1,0 +1,104 @@
+"""Switches of the REST routes: other paging, other words for the records, accidents of answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from toolkit.errors import InputError
+
+__all__ = ["Accident", "RestSwitches"]
+
+
+@dataclass(frozen=True, slots=True)
+class Accident:
+    """What befalls answers: a status, or the way that the body of a good answer arrives.
+
+    ``kind`` is a status (429 and 503 with ``Retry-After``: ``retry_after_s`` seconds, the same as
+    an HTTP ``date``, or ``none``), or one of: ``reset`` (the connection is cut inside the body),
+    ``truncated`` (half of the JSON, as if it were all), ``html`` (a web page with status 200),
+    ``slow`` (the body in four parts, ``slow_s`` apart). It befalls each ``every``-th request of
+    the ``routes`` (paths below ``/api/v1/data/``; none named: all), and only ``times`` times
+    where that is given.
+
+    Examples
+    --------
+    >>> Accident("429", every=0)
+    Traceback (most recent call last):
+    toolkit.errors.InputError: every: 0 is not allowed; allowed: a whole number of 1 or more
+    """
+
+    kind: Literal[
+        "400",
+        "401",
+        "402",
+        "403",
+        "404",
+        "429",
+        "500",
+        "502",
+        "503",
+        "reset",
+        "truncated",
+        "html",
+        "slow",
+    ]
+    every: int = 1
+    times: int | None = None
+    routes: tuple[str, ...] = ()
+    retry_after: Literal["seconds", "date", "none"] = "seconds"
+    retry_after_s: int = 1
+    slow_s: float = 0.05
+
+    def __post_init__(self) -> None:
+        for name in ("every", "times", "retry_after_s"):
+            _check_at_least_one(name, getattr(self, name))
+        if self.slow_s < 0:
+            raise InputError("slow_s", self.slow_s, "seconds, 0 or more")
+
+
+@dataclass(frozen=True, slots=True)
+class RestSwitches:
+    """How REST differs from what is agreed; so do MCP and the history actions of sockets.
+
+    Trajectories: whether the row at ``end_time`` belongs to the page; what ``next_end_time`` is
+    beside the page's oldest row; what stands ``at_end`` (``repeat``: it points on, and beyond the
+    end the last page comes again). A page never reaches over a multiple of ``empty_pages_s`` (s),
+    so that where there are no rows it is empty and points on. With ``tie_s`` times are rounded down
+    to a multiple of it (s): several rows share a second. ``page_cap`` cuts the pages of all logs.
+
+    Words, in history records and event documents: fields are renamed (old = new), left out, or
+    stand there beyond those described (name = value); a field is sent in another unit, and
+    ``/schemas`` says so. Tools are renamed (for MCP when the service starts), and so are the
+    schema ids of documents.
+
+    Examples
+    --------
+    >>> RestSwitches(page_cap=0)
+    Traceback (most recent call last):
+    toolkit.errors.InputError: page_cap: 0 is not allowed; allowed: a whole number of 1 or more
+    """
+
+    end_time: Literal["exclusive", "inclusive"] = "exclusive"
+    next_end_time: Literal["oldest", "oldest-1", "oldest+1"] = "oldest"
+    at_end: Literal["null", "missing", "echo", "repeat"] = "null"
+    empty_pages_s: int | None = None
+    page_cap: int | None = None
+    tie_s: int = 1
+    renamed_fields: Mapping[str, str] = field(default_factory=dict, hash=False)
+    missing_fields: tuple[str, ...] = ()
+    extra_fields: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    units: Mapping[str, str] = field(default_factory=dict, hash=False)
+    renamed_tools: Mapping[str, str] = field(default_factory=dict, hash=False)
+    schema_ids: Mapping[str, str] = field(default_factory=dict, hash=False)
+    accidents: tuple[Accident, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("empty_pages_s", "page_cap", "tie_s"):
+            _check_at_least_one(name, getattr(self, name))
+
+
+def _check_at_least_one(name: str, value: int | None) -> None:
+    if value is not None and value < 1:
+        raise InputError(name, value, "a whole number of 1 or more")

@@ -1,0 +1,186 @@
+"""The tools of a service that pages and names otherwise than agreed: wrappers around the answers.
+
+Each body is made by the faithful service and then changed, so that nothing of this stands in the
+faithful one's way. The switches are read at every call: they may be changed while it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from toolkit.market import unit_factor
+from toolkit.service.adversary.rest import RestSwitches
+from toolkit.service.calls import Call
+from toolkit.service.queries import EventQuery, PriceQuery, SpreadQuery
+from toolkit.service.records import Record
+from toolkit.service.tools import Tool
+
+__all__ = ["adverse_tools"]
+
+_FAITHFUL = RestSwitches()
+_ALL = 10**9
+
+
+def adverse_tools(tools: Sequence[Tool[Any]], switches: RestSwitches) -> tuple[Tool[Any], ...]:
+    """The tools, under the names that ``switches`` gives, answering as the service's switches say.
+
+    Examples
+    --------
+    >>> from toolkit.service.registry import TOOLS
+    >>> named = RestSwitches(renamed_tools={"data.get_schemas": "rail.describe"})
+    >>> adverse_tools(TOOLS, named)[0].name
+    'rail.describe'
+    """
+    return tuple(
+        replace(
+            tool,
+            name=switches.renamed_tools.get(tool.name, tool.name),
+            answer=partial(_answer, tools, tool),
+        )
+        for tool in tools
+    )
+
+
+def _answer(tools: Sequence[Tool[Any]], tool: Tool[Any], call: Call[Any]) -> bytes:
+    switches = call.service.adversary.rest
+    if switches == _FAITHFUL:
+        return tool.answer(call)
+    if isinstance(call.query, PriceQuery | SpreadQuery):
+        return msgspec.json.encode(_history(switches, tool, call))
+    if isinstance(call.query, EventQuery):
+        return msgspec.json.encode(_events(switches, tool, call))
+    if tool.path == "schemas":
+        return msgspec.json.encode(
+            _schemas(switches, tools, msgspec.json.decode(tool.answer(call)))
+        )
+    return tool.answer(call)
+
+
+def _history(switches: RestSwitches, tool: Tool[Any], call: Call[Any]) -> dict[str, Any]:
+    """A page of a trajectory, cut and worded as the switches say."""
+    asked = call.now if call.query.end_time is UNSET else call.query.end_time
+    limit = min(call.limit, switches.page_cap or call.limit)
+    whole = switches.end_time == "inclusive"
+    end = asked + whole
+    page, more = _rows_before(switches, tool, call, end, limit)
+    rows: list[dict[str, Any]] = page["items"]
+    if not rows and not more and switches.at_end == "repeat":
+        page, _ = _rows_before(switches, tool, call, call.now + 1, _ALL)
+        rows = page["items"][-limit:]
+    elif rows and switches.empty_pages_s is not None:
+        edge = (end - 1) - (end - 1) % switches.empty_pages_s
+        scanned = [row for row in rows if row["ts"] >= edge]
+        if not scanned:
+            return page | {"items": [], "next_end_time": edge - whole}
+        more |= len(scanned) < len(rows)
+        rows = scanned
+    offset = {"oldest": 0, "oldest-1": -1, "oldest+1": 1}[switches.next_end_time]
+    page["items"] = [_worded(switches, tool.record, row) for row in rows]
+    page["next_end_time"] = None
+    if rows and (more or switches.at_end == "repeat"):
+        page["next_end_time"] = rows[-1]["ts"] + offset
+    elif switches.at_end == "missing":
+        del page["next_end_time"]
+    elif switches.at_end == "echo":
+        page["next_end_time"] = asked
+    return page
+
+
+def _rows_before(
+    switches: RestSwitches,
+    tool: Tool[Any],
+    call: Call[Any],
+    end: int,
+    limit: int,
+) -> tuple[dict[str, Any], bool]:
+    """The newest rows before ``end``, by their rounded times, as a page; whether there are more."""
+    tie_s = switches.tie_s
+    before = -(-end // tie_s) * tie_s
+    query = msgspec.structs.replace(call.query, end_time=before)
+    page = msgspec.json.decode(tool.answer(replace(call, query=query, limit=limit)))
+    for row in page["items"]:
+        row["ts"] -= row["ts"] % tie_s
+    return page, page["next_end_time"] is not None
+
+
+def _events(switches: RestSwitches, tool: Tool[Any], call: Call[EventQuery]) -> dict[str, Any]:
+    limit = min(call.limit, switches.page_cap or call.limit)
+    page: dict[str, Any] = msgspec.json.decode(tool.answer(replace(call, limit=limit)))
+    page["items"] = [
+        _renamed_ids(switches, _worded(switches, None, document)) for document in page["items"]
+    ]
+    return page
+
+
+def _worded(switches: RestSwitches, record: Record | None, row: dict[str, Any]) -> dict[str, Any]:
+    """A record or document in the service's own words and units."""
+    said = dict(row)
+    for name, unit in switches.units.items():
+        if record is not None and name in record.fields and said.get(name) is not None:
+            described = record.fields[name]
+            value = said[name] * unit_factor(described.unit or unit, unit)
+            said[name] = round(value) if described.type == "integer" else value
+    return {
+        switches.renamed_fields.get(name, name): value
+        for name, value in said.items()
+        if name not in switches.missing_fields
+    } | dict(switches.extra_fields)
+
+
+def _renamed_ids(switches: RestSwitches, found: Any) -> Any:
+    """The same JSON with the schema ids that the switches rename."""
+    if isinstance(found, dict):
+        return {name: _renamed_ids(switches, value) for name, value in found.items()}
+    if isinstance(found, list):
+        return [_renamed_ids(switches, value) for value in found]
+    return switches.schema_ids.get(found, found) if isinstance(found, str) else found
+
+
+def _schemas(
+    switches: RestSwitches, tools: Sequence[Tool[Any]], document: dict[str, Any]
+) -> dict[str, Any]:
+    """What the service says of itself: its own words, not those agreed."""
+    paged = {tool.name for tool in tools if tool.pagination is not None}
+    for name, said in document["tools"].items():
+        if name not in paged:
+            continue
+        if said["record"] is not None:
+            _describe_record(switches, said["record"])
+        if "document" in said:
+            properties = said["document"].get("properties", {})
+            said["document"]["properties"] = _names(switches, properties)
+            said["document"] = _renamed_ids(switches, said["document"])
+    document["tools"] = {
+        switches.renamed_tools.get(name, name): said for name, said in document["tools"].items()
+    }
+    return document
+
+
+def _describe_record(switches: RestSwitches, record: dict[str, Any]) -> None:
+    for name, unit in switches.units.items():
+        if name in record["fields"]:
+            record["fields"][name]["unit"] = unit
+    record["key"] = [switches.renamed_fields.get(name, name) for name in record["key"]]
+    record["fields"] = _names(switches, record["fields"]) | {
+        name: {"type": _json_type(value), "unit": None, "nullable": False}
+        for name, value in switches.extra_fields.items()
+    }
+
+
+def _names(switches: RestSwitches, described: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        switches.renamed_fields.get(name, name): value
+        for name, value in described.items()
+        if name not in switches.missing_fields
+    }
+
+
+def _json_type(value: object) -> str:
+    kinds = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
+    return kinds.get(type(value), "object")

@@ -1,0 +1,68 @@
+"""Signing in to the dashboard's routes: a code that counts once buys a session; a key buys none."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+
+__all__ = ["Sessions"]
+
+
+class Sessions:
+    """The codes issued and not used yet, and the sessions they bought, until the service ends.
+
+    Only hashes are kept, by which they are looked up.
+
+    Examples
+    --------
+    >>> sessions = Sessions()
+    >>> code = sessions.issue("ann")
+    >>> token = sessions.sign_in(code)
+    >>> sessions.owner_of(token), sessions.sign_in(code)
+    ('ann', None)
+    """
+
+    def __init__(self) -> None:
+        self._codes: dict[bytes, str] = {}
+        self._owners: dict[bytes, str] = {}
+
+    def issue(self, owner: str) -> str:
+        """A new code by which someone may sign in once, as the owner of this name.
+
+        Examples
+        --------
+        >>> Sessions().issue("ann") == Sessions().issue("ann")
+        False
+        """
+        code = secrets.token_urlsafe(16)
+        self._codes[_hash(code)] = owner
+        return code
+
+    def sign_in(self, code: str) -> str | None:
+        """A session's token for a code, which does not count any more; None where it never did.
+
+        Examples
+        --------
+        >>> Sessions().sign_in("guess") is None
+        True
+        """
+        owner = self._codes.pop(_hash(code), None)
+        if owner is None:
+            return None
+        token = secrets.token_urlsafe(32)
+        self._owners[_hash(token)] = owner
+        return token
+
+    def owner_of(self, token: str) -> str | None:
+        """The name of a session's owner, None where there is no such session.
+
+        Examples
+        --------
+        >>> Sessions().owner_of("demo-pro") is None
+        True
+        """
+        return self._owners.get(_hash(token))
+
+
+def _hash(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()

@@ -1,0 +1,77 @@
+"""Webhook deliveries in the store: their ids and what they brought, in one transaction."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from toolkit.store.events import insert_documents
+from toolkit.store.ingest import Inserted
+from toolkit.store.store import Store
+from toolkit.tables import DELIVERY
+
+__all__ = ["Delivered", "Kept", "keep_deliveries", "read_deliveries"]
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """One genuine delivery: its id, and the text of its body where that is no event document."""
+
+    delivery_id: str
+    family: str | None
+    document: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a commit of deliveries brought: new ones, those kept whole among them, and events."""
+
+    deliveries: int
+    whole: int
+    events: Inserted
+
+
+def keep_deliveries(
+    store: Store, load_id: int, delivered: Sequence[Delivered], documents: pl.DataFrame
+) -> Kept:
+    """Commit deliveries with the event documents they brought; what is held stays as it is.
+
+    Documents are known by their own key, whatever the delivery's id: a sender that uses an id
+    twice loses no event. They answer for no stretch of the event logs: a webhook tells what
+    happened, never that nothing else did.
+    """
+    now = int(time.time())
+    rows = [(d.delivery_id, now, d.family, d.document, load_id) for d in delivered]
+    arrived = pl.DataFrame(rows, DELIVERY.schema, orient="row").unique(
+        "delivery_id", keep="first", maintain_order=True
+    )
+    with store.writing() as connection:
+        connection.register("arrived_deliveries", arrived)
+        new = connection.execute(
+            "INSERT INTO delivery FROM arrived_deliveries a "
+            "ANTI JOIN delivery d USING (delivery_id) RETURNING document IS NOT NULL"
+        ).fetchall()
+        connection.unregister("arrived_deliveries")
+        inserted = insert_documents(connection, documents, load_id)
+    return Kept(len(new), sum(whole for (whole,) in new), inserted)
+
+
+def read_deliveries(store: Store) -> pl.DataFrame:
+    """The genuine deliveries held, in the order they came: the columns of `DELIVERY`.
+
+    A store of an older format, which no receiver has written to, has none.
+    """
+    with store.reading() as connection:
+        known: list[Any] = connection.execute(
+            "SELECT 1 FROM duckdb_tables() WHERE table_name = 'delivery'"
+        ).fetchall()
+        if not known:
+            return pl.DataFrame(schema=DELIVERY.schema)
+        found: pl.DataFrame = connection.sql(
+            "SELECT * FROM delivery ORDER BY load_id, received_at, delivery_id"
+        ).pl()
+    return found

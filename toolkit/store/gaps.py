@@ -1,0 +1,152 @@
+"""The gap ledger: each time a stream was lost, and what became of the stretch that was not heard.
+
+Whether a gap is repaired follows from the coverage ledger alone: it is when the service has
+answered for all of it, whoever asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import duckdb
+import polars as pl
+
+from toolkit.intervals import Interval, difference
+from toolkit.market import EventFamily, Trajectory
+from toolkit.store.ledger import Edge
+from toolkit.tables import GAP, GapStatus
+
+__all__ = ["Gap", "end_gaps", "read_gaps", "settle_gaps", "write_gaps"]
+
+_SHOWN = {
+    "load_id": pl.Int64,
+    "gap_id": pl.Int32,
+    **dict.fromkeys(("stream", "key"), pl.String),
+    **dict.fromkeys(("start_ts", "end_ts"), pl.Int64),
+    **dict.fromkeys(("cause", "status"), pl.String),
+    "repaired_load_id": pl.Int64,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A loss of the stream ``of`` a trajectory or event log, from ``start`` to ``end`` (s).
+
+    ``end`` is None while the stream is still lost; ``number`` is the gap's own inside its load.
+    """
+
+    number: int
+    of: Trajectory | EventFamily
+    start: int
+    end: int | None
+    cause: str
+
+
+def write_gaps(
+    connection: duckdb.DuckDBPyConnection,
+    gaps: Iterable[Gap],
+    numbers: Mapping[Trajectory, int],
+    load_id: int,
+) -> None:
+    """Record gaps of a load, each as it is known last."""
+    rows: list[tuple[object, ...]] = []
+    for gap in gaps:
+        whose = (None, gap.of.value) if isinstance(gap.of, EventFamily) else (numbers[gap.of], None)
+        open_gap = (*whose, gap.start, gap.end, gap.cause, GapStatus.OPEN.value, None)
+        rows.append((load_id, gap.number, *open_gap))
+    if rows:
+        connection.register("told_gaps", pl.DataFrame(rows, schema=GAP.schema, orient="row"))
+        connection.execute(
+            "DELETE FROM gap WHERE load_id = ? AND gap_id IN (SELECT gap_id FROM told_gaps)",
+            [load_id],
+        )
+        connection.execute("INSERT INTO gap SELECT * FROM told_gaps")
+        connection.unregister("told_gaps")
+
+
+def settle_gaps(
+    connection: duckdb.DuckDBPyConnection,
+    trajectories: Mapping[int, Edge],
+    families: Mapping[EventFamily, Edge],
+    load_id: int,
+) -> None:
+    """Mark the open gaps of what a load has just asked: repaired, or out of the plan's reach."""
+    ended = connection.execute(
+        "SELECT load_id, gap_id, trajectory_id, family, start_ts, end_ts FROM gap "
+        "WHERE status = ? AND end_ts IS NOT NULL",
+        [GapStatus.OPEN],
+    ).fetchall()
+    if not ended:
+        return
+    answered = _answers_to_gaps(connection)
+    settled: list[tuple[object, ...]] = []
+    for gap_load_id, gap_id, trajectory_id, family, start, end in ended:
+        of_log = family is not None
+        edge = families.get(EventFamily(family)) if of_log else trajectories.get(trajectory_id)
+        if edge is None:
+            continue
+        unknown = difference([(start, end)], answered.get((gap_load_id, gap_id), []))
+        status = _status(unknown, edge)
+        if status is not GapStatus.OPEN:
+            by = load_id if status is GapStatus.REPAIRED else None
+            settled.append((gap_load_id, gap_id, status.value, by))
+    if settled:
+        columns = {n: GAP.schema[n] for n in ("load_id", "gap_id", "status", "repaired_load_id")}
+        connection.register("settled", pl.DataFrame(settled, schema=columns, orient="row"))
+        connection.execute(
+            "UPDATE gap SET status = s.status, repaired_load_id = s.repaired_load_id "
+            "FROM settled s WHERE gap.load_id = s.load_id AND gap.gap_id = s.gap_id"
+        )
+        connection.unregister("settled")
+
+
+def _answers_to_gaps(
+    connection: duckdb.DuckDBPyConnection,
+) -> dict[tuple[int, int], list[tuple[int, int]]]:
+    """By load and number of each open gap: the answered stretches that touch it."""
+    answered: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for table, column in (("event_coverage", "family"), ("coverage", "trajectory_id")):
+        touching = connection.execute(
+            f"SELECT g.load_id, g.gap_id, c.start_ts, c.end_ts FROM gap g JOIN {table} c "  # noqa: S608 - ours
+            f"ON c.{column} = g.{column} AND c.start_ts < g.end_ts AND c.end_ts > g.start_ts "
+            "WHERE g.status = ?",
+            [GapStatus.OPEN],
+        ).fetchall()
+        for gap_load_id, gap_id, start, end in touching:
+            answered.setdefault((gap_load_id, gap_id), []).append((start, end))
+    return answered
+
+
+def _status(unknown: list[Interval], edge: Edge) -> GapStatus:
+    if not unknown:
+        return GapStatus.REPAIRED
+    oldest = edge.reachable_from
+    gone = oldest is not None and unknown[0].start < oldest
+    return GapStatus.UNREPAIRABLE if gone else GapStatus.OPEN
+
+
+def end_gaps(connection: duckdb.DuckDBPyConnection, at: int) -> None:
+    """End the gaps that a capture left without an end when it was killed: nobody heard until now.
+
+    ``at`` is the service's clock (s).
+    """
+    connection.execute(
+        "UPDATE gap SET end_ts = greatest(start_ts + 1, ?) WHERE end_ts IS NULL", [at]
+    )
+
+
+def read_gaps(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
+    """One row for each gap, newest first: see `Store.gaps`; none where the format has no gaps."""
+    held = connection.execute(
+        "SELECT count(*) FROM duckdb_tables() WHERE table_name = ?", [GAP.name]
+    ).fetchall()
+    if not held[0][0]:
+        return pl.DataFrame(schema=_SHOWN)
+    found: pl.DataFrame = connection.sql(
+        "SELECT load_id, gap_id, coalesce(g.family || ' events', t.family) AS stream, key, "
+        "start_ts, end_ts, cause, status, repaired_load_id "
+        "FROM gap g LEFT JOIN trajectory t USING (trajectory_id) "
+        "ORDER BY load_id DESC, gap_id DESC"
+    ).pl()
+    return found

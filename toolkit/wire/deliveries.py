@@ -1,0 +1,59 @@
+"""What the body of a webhook delivery is: an event document of one of the families, or not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from toolkit.errors import WireError
+from toolkit.market import EventFamily
+from toolkit.wire.event_routes import EventRoute
+from toolkit.wire.events import read_document
+from toolkit.wire.exchange import UNREADABLE
+from toolkit.wire.profile import Finding
+
+__all__ = ["Delivery", "read_delivery"]
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A body, and the columns of the event document that it is; None where it is none."""
+
+    body: str
+    row: Mapping[str, Any] | None
+    findings: tuple[Finding, ...] = ()
+
+
+def read_delivery(routes: Mapping[EventFamily, EventRoute], body: bytes) -> Delivery:
+    """Read a delivery's body; raises `WireError` where it is not a JSON object.
+
+    The family is the word that the document's schema (``svc.splash.v1``) or else its event type
+    (``splash.pump``) names, each found where the family's route says. A JSON object that names
+    none, or has no time of use, is no event document.
+
+    Examples
+    --------
+    >>> from toolkit.wire.event_routes import BUILT_IN_EVENTS
+    >>> read_delivery(BUILT_IN_EVENTS, b'{"schema":"svc.splash.v2","ts":60,"pct":2}').row["family"]
+    'splash'
+    >>> read_delivery(BUILT_IN_EVENTS, b'{"hello":1}').row is None
+    True
+    """
+    try:
+        text = body.decode()
+        msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    except UNREADABLE as error:
+        raise WireError(f"the body is not a JSON object ({error})") from None
+    for route in routes.values():
+        findings: list[Finding] = []
+        try:
+            row = read_document(route, body, findings)
+        except WireError:
+            continue
+        named = row["schema_id"] or row["event_type"] or ""
+        if route.family.value in named.split(".") and row["ts_ms"] is not None:
+            return Delivery(text, row, tuple(findings))
+    return Delivery(text, None)

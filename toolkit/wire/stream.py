@@ -1,0 +1,346 @@
+"""A stream without its socket: what is said on it, when it is lost, and when to try again.
+
+`lasting` is the whole life of one stream as a generator: it yields steps to carry out and, between
+them, what happened. Time comes from a clock that is handed in. Source of the rules: the
+measurements behind design.md decision 9.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import OrderedDict
+from collections.abc import Callable, Generator, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from toolkit.errors import InputError, ServiceError, WireError
+from toolkit.market import Trajectory
+from toolkit.wire.exchange import UNREADABLE, Answer, Wait, refusal, retry_after_s
+from toolkit.wire.profile import HistoryRoute
+from toolkit.wire.stream_names import StreamNames
+
+__all__ = [
+    "Backoff",
+    "Item",
+    "Joined",
+    "Listen",
+    "Loss",
+    "Lost",
+    "Open",
+    "Received",
+    "ReconnectPolicy",
+    "Refused",
+    "Say",
+    "Seen",
+    "StreamItem",
+    "StreamStep",
+    "is_fatal",
+    "lasting",
+    "read_market_message",
+    "subscription",
+]
+
+_POLICY_VIOLATION = 1008
+_PRIVATE_CODES = range(4000, 5000)
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A stream's wish: open a socket at this path; hand back None, or the `Loss`."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """A stream's wish: send this message; hand back None, or the `Loss`."""
+
+    message: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """A stream's wish: the next message, None where none came in so many seconds, or the `Loss`."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """The stream is open: what happens from now on is heard."""
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A message came."""
+
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The stream is not, or not any more, open; ``was_open`` where it had been."""
+
+    why: str
+    was_open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Why a socket is gone: in words, and the answer or close code where the service gave one."""
+
+    why: str
+    url: str = ""
+    answer: Answer | None = None
+    code: int | None = None
+
+
+StreamStep = Open | Say | Listen | Wait
+StreamItem = Joined | Received | Lost
+_Outcome = Loss | bytes | None
+_Stream = Generator[StreamStep | StreamItem, _Outcome, None]
+
+
+@dataclass(frozen=True, slots=True)
+class ReconnectPolicy:
+    """When to open a lost stream again, and when it counts as silent.
+
+    The n-th wait in a row is a random part (between a half and the whole) of
+    ``first_wait_s * 2**n``, at most ``longest_wait_s``, and never less than ``Retry-After``. The
+    count begins anew only when a connection has lasted ``stable_s`` with a message on it: one that
+    is accepted and closed at once is no success. A connection on which nothing came for
+    ``silence_s`` is given up, whatever its pings say.
+
+    Examples
+    --------
+    >>> ReconnectPolicy(silence_s=0)
+    Traceback (most recent call last):
+    toolkit.errors.InputError: silence_s: 0 is not allowed; allowed: seconds above 0
+    """
+
+    first_wait_s: float = 0.5
+    longest_wait_s: float = 60.0
+    stable_s: float = 60.0
+    silence_s: float = 600.0
+    fraction: Callable[[], float] = field(default=random.random, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in ("first_wait_s", "longest_wait_s", "silence_s"):
+            if getattr(self, name) <= 0:
+                raise InputError(name, getattr(self, name), "seconds above 0")
+
+
+class Backoff:
+    """How long to wait before the next attempt; `clock` gives seconds that only grow.
+
+    Examples
+    --------
+    >>> waits = Backoff(ReconnectPolicy(fraction=lambda: 1.0), clock=lambda: 0.0)
+    >>> [waits.after(Loss("closed with 1011")) for _ in range(3)]
+    [0.5, 1.0, 2.0]
+    """
+
+    def __init__(self, policy: ReconnectPolicy, clock: Callable[[], float]) -> None:
+        self._policy = policy
+        self._clock = clock
+        self._failures = 0
+        self._opened_at: float | None = None
+        self._heard = False
+
+    def opened(self) -> None:
+        """A connection stands."""
+        self._opened_at, self._heard = self._clock(), False
+
+    def heard(self) -> None:
+        """A message came on it."""
+        self._heard = True
+
+    def after(self, loss: Loss) -> float:
+        """Seconds to wait after a loss; the error where trying again is of no use."""
+        if is_fatal(loss):
+            raise _error(loss)
+        lasted_s = 0.0 if self._opened_at is None else self._clock() - self._opened_at
+        if self._heard and lasted_s >= self._policy.stable_s:
+            self._failures = 0
+        self._opened_at, self._heard = None, False
+        policy = self._policy
+        whole_s = min(policy.longest_wait_s, policy.first_wait_s * 2.0 ** min(self._failures, 60))
+        self._failures += 1
+        asked_s = retry_after_s(loss.answer) if loss.answer else None
+        return max(whole_s * (0.5 + 0.5 * policy.fraction()), asked_s or 0.0)
+
+
+def is_fatal(loss: Loss) -> bool:
+    """Whether the service means it: a refusal that is not about load, or close code 1008 or 4xxx.
+
+    Examples
+    --------
+    >>> is_fatal(Loss("closed", code=4401)), is_fatal(Loss("closed", code=1013))
+    (True, False)
+    >>> is_fatal(Loss("refused", answer=Answer(401, {}, b""))), is_fatal(
+    ...     Loss("refused", answer=Answer(429, {}, b"")))
+    (True, False)
+    """
+    if loss.answer is not None:
+        return loss.answer.status != 429 and loss.answer.status < 500
+    return loss.code == _POLICY_VIOLATION or loss.code in _PRIVATE_CODES
+
+
+def _error(loss: Loss) -> ServiceError:
+    if loss.answer is not None:
+        return refusal(loss.answer)
+    return ServiceError(f"{loss.url}: the service ended the stream ({loss.why})", url=loss.url)
+
+
+def lasting(
+    path: str,
+    greetings: Sequence[bytes],
+    policy: ReconnectPolicy,
+    clock: Callable[[], float],
+) -> _Stream:
+    """One stream for good: opened, greeted and listened to, and opened again when it is lost.
+
+    Yields `Open`, `Say`, `Listen` and `Wait` to be carried out, and `Joined`, `Received` and
+    `Lost`. ``greetings`` are said each time it opens. Never returns; raises what `Backoff.after`
+    raises, after the `Lost` that tells of it.
+    """
+    backoff = Backoff(policy, clock)
+    while True:
+        refused = yield Open(path)
+        if isinstance(refused, Loss):
+            loss = refused
+        else:
+            backoff.opened()
+            loss = yield from _conversation(greetings, policy.silence_s, clock, backoff)
+        yield Lost(loss.why, was_open=not isinstance(refused, Loss))
+        yield Wait(backoff.after(loss), loss.why)
+
+
+def _conversation(
+    greetings: Sequence[bytes], silence_s: float, clock: Callable[[], float], backoff: Backoff
+) -> Generator[StreamStep | StreamItem, _Outcome, Loss]:
+    """An open connection, until it is lost."""
+    for greeting in greetings:
+        outcome = yield Say(greeting)
+        if isinstance(outcome, Loss):
+            return outcome
+    yield Joined()
+    heard_at = clock()
+    while (left_s := heard_at + silence_s - clock()) > 0:
+        outcome = yield Listen(left_s)
+        if isinstance(outcome, Loss):
+            return outcome
+        if outcome is not None:
+            heard_at = clock()
+            backoff.heard()
+            yield Received(outcome)
+    return Loss(f"silent for {silence_s:g} s")
+
+
+def subscription(
+    names: StreamNames, route: HistoryRoute, trajectory: Trajectory, identity: int
+) -> bytes:
+    """The message that subscribes to a trajectory under an id.
+
+    Examples
+    --------
+    >>> from toolkit.market import Family
+    >>> from toolkit.wire.profile import BUILT_IN
+    >>> from toolkit.wire.stream_names import BUILT_IN_STREAMS
+    >>> key = Trajectory.parse("BTC_USD:KRAKEN.spot")
+    >>> subscription(BUILT_IN_STREAMS, BUILT_IN.histories[Family.PRICE], key, 7)
+    b'{"action":"subscribe","id":7,"channel":"price","symbol":"BTC_USD","exchange":"KRAKEN",...}'
+    """
+    head = {
+        names.fields["action"]: names.words["subscribe"],
+        names.fields["id"]: identity,
+        names.fields["channel"]: names.channels[trajectory.family],
+    }
+    return msgspec.json.encode(head | route.trajectory_query(trajectory))
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A record of a subscription, by its id; its bytes as they came."""
+
+    identity: int
+    record: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The service refused what was asked under an id; ``answer`` is what REST would have said."""
+
+    identity: int | None
+    answer: Answer
+
+
+def read_market_message(names: StreamNames, body: bytes) -> Item | Refused | None:
+    """What a message of the market socket says; None where it only confirms something.
+
+    Raises `WireError` for what is no JSON object.
+
+    Examples
+    --------
+    >>> from toolkit.wire.stream_names import BUILT_IN_STREAMS
+    >>> read_market_message(BUILT_IN_STREAMS, b'{"type":"price","id":7,"item":{"ts":60}}')
+    Item(identity=7, record=b'{"ts":60}')
+    >>> read_market_message(BUILT_IN_STREAMS, b'{"type":"subscribed","id":7}') is None
+    True
+    """
+    try:
+        message = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    except UNREADABLE as error:
+        raise WireError(f"{names.market} sent a message that is no JSON object ({error})") from None
+    identity = _plain(message.get(names.fields["id"]), int)
+    if _plain(message.get(names.fields["type"]), str) == names.words["error"]:
+        status = _plain(message.get("status"), int)
+        return Refused(identity, Answer(status or 500, {}, body, names.market))
+    record = message.get(names.fields["item"])
+    return None if record is None or identity is None else Item(identity, bytes(record))
+
+
+def _plain(raw: msgspec.Raw | None, kind: type) -> Any:
+    try:
+        return None if raw is None else msgspec.json.decode(raw, type=kind)
+    except UNREADABLE:
+        return None
+
+
+class Seen:
+    """Which contents were handed on under which key, of late: what comes again is told apart.
+
+    At most ``capacity`` contents are remembered, the longest unheard of forgotten first.
+
+    Examples
+    --------
+    >>> seen = Seen(capacity=100)
+    >>> seen.is_new("event 1", "opened"), seen.is_new("event 1", "opened")
+    (True, False)
+    """
+
+    def __init__(self, capacity: int) -> None:
+        if capacity < 1:
+            raise InputError("capacity", capacity, "1 or more")
+        self._capacity = capacity
+        self._known: OrderedDict[tuple[Hashable, Hashable], None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def is_new(self, key: Hashable, content: Hashable) -> bool:
+        """Whether a content comes for the first time under its key; it is remembered.
+
+        Examples
+        --------
+        >>> Seen(1).is_new("event 1", "opened")
+        True
+        """
+        known = (key, content) in self._known
+        self._known[key, content] = None
+        self._known.move_to_end((key, content))
+        if len(self._known) > self._capacity:
+            self._known.popitem(last=False)
+        return not known

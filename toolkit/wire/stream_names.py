@@ -1,0 +1,49 @@
+"""The sockets' part of the wire profile: where they are, and what their messages are called.
+
+Built in is contract.md, "WebSockets"; the user's file has the last word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from toolkit.market import EventFamily, Family
+
+__all__ = ["BUILT_IN_STREAMS", "StreamNames"]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamNames:
+    """Paths of the sockets, and the words of the market socket's messages.
+
+    ``fields`` names the parts of a message: action, id, channel, type, item. ``words`` names what
+    stands in them: the actions subscribe and unsubscribe, the type error.
+
+    Examples
+    --------
+    >>> BUILT_IN_STREAMS.events[EventFamily.SPLASH], BUILT_IN_STREAMS.channels[Family.SPREAD]
+    ('/api/v1/xbot/ws', 'spread')
+    """
+
+    market: str = "/api/v1/data/ws"
+    events: Mapping[EventFamily, str] = field(
+        default_factory=lambda: {
+            EventFamily.SPREAD: "/api/v1/spreadbot/ws",
+            EventFamily.SPLASH: "/api/v1/xbot/ws",
+            EventFamily.FUNDING: "/api/v1/fundingbot/ws",
+        }
+    )
+    channels: Mapping[Family, str] = field(
+        default_factory=lambda: {family: family.value for family in Family}
+    )
+    fields: Mapping[str, str] = field(
+        default_factory=lambda: {name: name for name in ("action", "id", "channel", "type", "item")}
+    )
+    words: Mapping[str, str] = field(
+        default_factory=lambda: {name: name for name in ("subscribe", "unsubscribe", "error")}
+    )
+
+
+BUILT_IN_STREAMS = StreamNames()
+"""The sockets of contract.md."""

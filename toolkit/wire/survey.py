@@ -1,0 +1,232 @@
+"""What a service shows of its records, laid beside what the profile expects: matches and guesses.
+
+A guess is a proposal for a person to judge, with the reason it was made; nothing is ever read by
+one. Names are compared by their words, units by their dimension.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from toolkit.errors import InputError
+from toolkit.market import unit_factor
+from toolkit.wire.exchange import UNREADABLE
+from toolkit.wire.profile import HistoryRoute
+
+__all__ = [
+    "FieldSurvey",
+    "Guess",
+    "ShownField",
+    "described_fields",
+    "guessed",
+    "rows_of",
+    "shown_fields",
+    "survey_fields",
+]
+
+_LEAST_LIKENESS = 0.45
+_SIDES = {"buy", "sell"}
+_SYNONYMS = {
+    **dict.fromkeys(("bid", "long", "entry"), "buy"),
+    **dict.fromkeys(("ask", "short", "exit"), "sell"),
+    **dict.fromkeys(("t", "time", "timestamp", "at", "date", "epoch", "ts"), "time"),
+    **dict.fromkeys(("px", "last", "close", "quote"), "price"),
+    **dict.fromkeys(("vol", "turnover", "size"), "volume"),
+    **dict.fromkeys(("percent", "percentage", "bp", "bps", "gap", "basis"), "pct"),
+    **dict.fromkeys(("h", "hrs"), "hour"),
+    **dict.fromkeys(("diff", "delta"), "differential"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ShownField:
+    """A field that the service shows: its JSON type and unit where they are known, an example."""
+
+    name: str
+    type: str | None = None
+    unit: str | None = None
+    example: object = None
+
+    def __str__(self) -> str:
+        if self.example is None:
+            return f"{self.name} ({self.unit})" if self.unit else self.name
+        return f"{self.name} ({self.unit or 'unit not said'}, e.g. {self.example!r:.40})"
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """A field of the service that may be what a column wants, and what speaks for it."""
+
+    field: ShownField
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSurvey:
+    """A record's fields: those found, those wanted but not shown, those shown that nothing takes.
+
+    ``missing`` are our columns with their units; ``guesses`` has an entry for some of them.
+    """
+
+    matched: tuple[str, ...]
+    missing: Mapping[str, str]
+    unknown: tuple[ShownField, ...]
+    guesses: Mapping[str, Guess]
+
+
+def described_fields(schemas: bytes, route: HistoryRoute) -> object:
+    """What a ``/schemas`` body says of the fields of a route's records; None where it does not.
+
+    Examples
+    --------
+    >>> from toolkit.market import Family
+    >>> from toolkit.wire.profile import BUILT_IN
+    >>> route = BUILT_IN.histories[Family.PRICE]
+    >>> body = b'{"tools": {"a": {"route": "/api/v1/data/history/price", "record": {"fields": 1}}}}'
+    >>> described_fields(body, route)
+    1
+    """
+    try:
+        tools = msgspec.json.decode(schemas)["tools"].values()
+        records = [tool["record"] for tool in tools if tool["route"] == route.path]
+        return records[0]["fields"]
+    except (*UNREADABLE, AttributeError, LookupError, TypeError):
+        return None
+
+
+def shown_fields(described: object, rows: Sequence[Mapping[str, Any]]) -> list[ShownField]:
+    """The fields that a ``/schemas`` record describes, and those that rows of a page have.
+
+    Examples
+    --------
+    >>> found = shown_fields({"t": {"type": "integer", "unit": "s"}}, [{"t": 60, "mid": 1.5}])
+    >>> [str(field) for field in found]
+    ['t (s, e.g. 60)', 'mid (unit not said, e.g. 1.5)']
+    """
+    said = described if isinstance(described, dict) else {}
+    names = list(dict.fromkeys([*said, *(name for row in rows for name in row)]))
+    found = []
+    for name in names:
+        about = said.get(name)
+        about = about if isinstance(about, dict) else {}
+        example = next((row[name] for row in rows if row.get(name) is not None), None)
+        kind = about.get("type") if isinstance(about.get("type"), str) else _json_type(example)
+        unit = about.get("unit") if isinstance(about.get("unit"), str) else None
+        found.append(ShownField(name, kind, unit, example))
+    return found
+
+
+def survey_fields(route: HistoryRoute, shown: Iterable[ShownField]) -> FieldSurvey:
+    """A route's rules beside the fields that the service shows.
+
+    Examples
+    --------
+    >>> from toolkit.market import Family
+    >>> from toolkit.wire.profile import BUILT_IN
+    >>> shown = [ShownField("ts", "integer", "s"), ShownField("px", "number", "quote")]
+    >>> found = survey_fields(BUILT_IN.histories[Family.PRICE], shown)
+    >>> found.matched, list(found.missing), found.guesses["price"].field.name
+    (('ts',), ['price', 'mark_price', 'volume'], 'px')
+    """
+    by_name = {field.name: field for field in shown}
+    matched = tuple(rule.column for rule in route.fields if rule.wire in by_name)
+    missing = {rule.column: rule.wanted for rule in route.fields if rule.wire not in by_name}
+    taken = {rule.wire for rule in route.fields}
+    unknown = tuple(field for name, field in by_name.items() if name not in taken)
+    return FieldSurvey(matched, missing, unknown, guessed(missing, unknown))
+
+
+def guessed(missing: Mapping[str, str], unknown: Iterable[ShownField]) -> dict[str, Guess]:
+    """For each column that has a likely field, that field; none is proposed for two columns.
+
+    A field of another dimension or of a type that is no number is out of the question. Where the
+    column's unit is "" (a name, a path) only names are compared.
+
+    Examples
+    --------
+    >>> bid, ask = ShownField("bid_px", "number", "quote"), ShownField("ask_px", "number", "quote")
+    >>> found = guessed({"buy_price": "quote", "sell_price": "quote"}, [ask, bid])
+    >>> found["buy_price"].field.name, found["sell_price"].field.name
+    ('bid_px', 'ask_px')
+    """
+    scored = []
+    for column, unit in missing.items():
+        for field in unknown:
+            likeness = _likeness(column, field.name)
+            fits = _unit_fits(unit, field)
+            if fits is None or (likeness < _LEAST_LIKENESS and not (fits and likeness > 0)):
+                continue
+            reasons = ["its name"] if likeness >= _LEAST_LIKENESS else []
+            reasons += ["its unit"] if fits and unit else []
+            scored.append((likeness + 0.5 * fits, column, field, " and ".join(reasons)))
+    found: dict[str, Guess] = {}
+    for _, column, field, because in sorted(scored, key=lambda each: (-each[0], each[1])):
+        if column not in found and field not in [guess.field for guess in found.values()]:
+            found[column] = Guess(field, because)
+    return found
+
+
+def rows_of(body: bytes, items: str) -> list[dict[str, Any]]:
+    """The objects of a page, under ``items`` or in its only array of objects; none where unread.
+
+    Examples
+    --------
+    >>> rows_of(b'{"data": [{"t": 60}], "next": null}', "items")
+    [{'t': 60}]
+    """
+    try:
+        page = msgspec.json.decode(body)
+    except UNREADABLE:
+        return []
+    if not isinstance(page, dict):
+        return []
+    arrays = [value for value in page.values() if isinstance(value, list)]
+    if isinstance(page.get(items), list):
+        arrays = [page[items]]
+    return [row for row in arrays[0] if isinstance(row, dict)] if len(arrays) == 1 else []
+
+
+def _unit_fits(wanted: str, field: ShownField) -> bool | None:
+    """Whether a field's unit speaks for it; None where unit or type speak against it."""
+    if not wanted:
+        return False
+    if field.type not in ("integer", "number", None):
+        return None
+    if field.unit is None:
+        return _is_time(field.example) if wanted == "s" else False
+    try:
+        unit_factor(field.unit, wanted)
+    except InputError:
+        return None
+    return True
+
+
+def _is_time(example: object) -> bool:
+    """Whether a number is a moment of the years 2001 to 2286, in seconds or milliseconds."""
+    return isinstance(example, int) and (10**9 <= example < 10**10 or 10**12 <= example < 10**13)
+
+
+def _likeness(one: str, other: str) -> float:
+    """How alike two names are, 0 to 1, by their words; buy and sell are opposites."""
+    ours, theirs = _words(one), _words(other)
+    if ours & _SIDES != theirs & _SIDES:
+        return 0.0
+    common = len(ours & theirs) / max(len(ours | theirs), 1)
+    return max(common, difflib.SequenceMatcher(None, one.lower(), other.lower()).ratio() * 0.9)
+
+
+def _words(name: str) -> set[str]:
+    parts = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name)
+    found = (part.lower() for part in parts)
+    return {_SYNONYMS.get(part, part.rstrip("s") or part) for part in found}
+
+
+def _json_type(example: object) -> str | None:
+    kinds = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
+    return None if example is None else kinds.get(type(example), "object")

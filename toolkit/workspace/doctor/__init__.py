@@ -1,0 +1,6 @@
+"""`rail doctor`: what a service is, asked of itself, before anything is loaded from it."""
+
+from toolkit.workspace.doctor.examination import examine
+from toolkit.workspace.doctor.findings import Check, Examination, State
+
+__all__ = ["Check", "Examination", "State", "examine"]

@@ -1,0 +1,175 @@
+"""The whole examination: the service, the key, the routes, their fields, MCP and sockets."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from toolkit.cards import duration, some
+from toolkit.client import Client
+from toolkit.errors import ServiceError
+from toolkit.market import Plan, Source, format_ts
+from toolkit.wire.allowance import Allowance
+from toolkit.wire.exchange import Answer, Failure, Request, RetryPolicy, http_date_ts, refusal
+from toolkit.wire.profile import Profile
+from toolkit.wire.user_profile import UserProfile
+from toolkit.workspace.doctor.findings import Check, Examination, State, refused_words, state_of
+from toolkit.workspace.doctor.routes import Routes
+from toolkit.workspace.doctor.surfaces import mcp_check, socket_checks
+from toolkit.workspace.settings import LOCAL_KEY, Settings
+
+__all__ = ["examine"]
+
+_TIMEOUT_S = 30.0
+_CLOCKS_AGREE_S = 30
+
+
+def examine(settings: Settings) -> Examination:
+    """Ask a service what it is; nothing is loaded or stored, and no refusal is raised.
+
+    About 25 requests. Raises `InputError` where the address, the key or the profile is none.
+
+    Examples
+    --------
+    >>> from toolkit.workspace import simulated_service
+    >>> with simulated_service() as base_url:
+    ...     found = examine(Settings.read({}, base_url=base_url))
+    >>> found.source, found.usable, found.differs
+    ('SIMULATED market, seed-7-f7d23fcf535b', True, False)
+    """
+    users = UserProfile.read(settings.profile) if settings.profile else None
+    patience = RetryPolicy(attempts=1)
+    with Client(
+        settings.base_url, settings.api_key, profile=users, retries=patience, timeout_s=_TIMEOUT_S
+    ) as client:
+        began = time.perf_counter()
+        outcome = client.ask(Request.get(client.assumed.schemas_path, {}))
+        elapsed_ms = 1000 * (time.perf_counter() - began)
+        if isinstance(outcome, Failure):
+            return _unreachable(client.base_url, outcome)
+        checks = [
+            Check("service", "reachable", State.OK, f"answered in {elapsed_ms:,.0f} ms"),
+            _key(outcome, settings),
+        ]
+        if checks[-1].state is State.FAILED:
+            return Examination(client.base_url, "not asked", checks, usable=False)
+        profile, schemas = _schemas(client, outcome)
+        clock = _clock(outcome, profile.source)
+        if _is_page(outcome) and not _lists_symbols(client):
+            checks += [clock, schemas]
+            return Examination(client.base_url, "not told", checks, usable=False)
+        now = http_date_ts(outcome.headers.get("date")) or int(time.time())
+        body = outcome.body if outcome.status == 200 else b""
+        routes = Routes(client, profile, body, now)
+        asked = list(routes.checks())
+        checks += [_plan(client.allowance, asked), clock, schemas, *asked]
+        checks.append(mcp_check(settings, users, profile, routes.draft))
+        checks += socket_checks(client, profile, routes.draft)
+        source = (profile.source or Source("unknown", client.base_url)).label
+        return Examination(
+            client.base_url,
+            source,
+            checks,
+            usable=bool(routes.readable),
+            draft=routes.draft.text(client.base_url),
+            differs=bool(len(routes.draft)),
+        )
+
+
+def _unreachable(base_url: str, failure: Failure) -> Examination:
+    advice = "is it running there? `rail serve` starts the local one; RAIL_BASE_URL names another"
+    check = Check("service", "reachable", State.FAILED, f"no answer ({failure.reason})", advice)
+    return Examination(base_url, "not asked", [check], usable=False)
+
+
+def _key(answer: Answer, settings: Settings) -> Check:
+    local = settings.api_key == LOCAL_KEY
+    which = f"the local service's own {LOCAL_KEY}" if local else "yours"
+    if answer.status == 401:
+        advice = (
+            "put the key, as issued, into RAIL_API_KEY; a rotated or revoked one is refused too"
+        )
+        return Check("service", "key", State.FAILED, f"not accepted ({which})", advice)
+    if answer.status in (200, 402, 403, 429) and not _is_page(answer):
+        return Check("service", "key", State.OK, f"accepted ({which})")
+    return Check("service", "key", State.SKIPPED, "this answer does not tell")
+
+
+def _is_page(answer: Answer) -> bool:
+    return "html" in answer.headers.get("content-type", "")
+
+
+def _lists_symbols(client: Client) -> bool:
+    """Whether there is a service all the same, where a web page stands in for /schemas."""
+    try:
+        client.symbols()
+    except ServiceError:
+        return False
+    return True
+
+
+def _schemas(client: Client, answer: Answer) -> tuple[Profile, Check]:
+    """How the service speaks, by its own word where it gives one."""
+    name = "/schemas"
+    assumed = client.speak(client.assumed)
+    built_in = "names and units are taken as built in"
+    if answer.status != 200:
+        error = refusal(answer)
+        moved = answer.headers.get("location", "")
+        at = f", moved to {moved:.80}" if moved else ""
+        says = f"{refused_words(error)}{at}; {built_in}"
+        advice = "use the address it has moved to" if moved else ""
+        return assumed, Check("service", name, state_of(error), says, advice)
+    if _is_page(answer):
+        advice = "the address wanted is what stands before /api/v1/data, without a sign-in page"
+        return assumed, Check("service", name, State.FAILED, "a web page came, no data", advice)
+    try:
+        profile = client.learn(answer.body)
+    except ServiceError as error:
+        client.speak(assumed)
+        return assumed, Check("service", name, State.FAILED, f"{error}; {built_in}")
+    lost = [f.where for f in profile.findings if f.kind == "tool_missing"]
+    odd = [f"{f.where}: {f.says}" for f in profile.findings if f.kind == "paging_differs"]
+    if lost or odd:
+        says = "; ".join([*([f"does not describe {some(lost)}"] if lost else []), *odd])
+        return profile, Check("service", name, State.NOTE, f"{says}; {built_in}")
+    return profile, Check("service", name, State.OK, "describes every history and event log")
+
+
+def _plan(allowance: Allowance | None, asked: Sequence[Check]) -> Check:
+    """The plan by the service's own word, else by which routes answer."""
+    refused = [check.name for check in asked if check.state is State.REFUSED]
+    answers = [c for c in asked if c.group == "routes" and c.state in (State.OK, State.NOTE)]
+    open_to = f"{len(answers)} routes answer"
+    if refused:
+        open_to += f", {len(refused)} are not in it"
+    if allowance is not None:
+        told = [allowance.plan, open_to]
+        if allowance.quota is not None:
+            span = f" in {duration(allowance.window_s)}" if allowance.window_s else ""
+            left = "" if allowance.left is None else f", {allowance.left:,} left"
+            told.append(f"{allowance.quota:,} requests{span}{left}")
+        return Check("service", "plan", State.OK, "; ".join(told))
+    if not answers:
+        return Check("service", "plan", State.SKIPPED, "no route answers that could tell it")
+    likely = f"{Plan.FREE}, it seems" if refused else f"{Plan.BUILDER} or {Plan.PRO}, it seems"
+    return Check("service", "plan", State.OK, f"not told; {likely}: {open_to}")
+
+
+def _clock(answer: Answer, source: Source | None) -> Check:
+    served_at = http_date_ts(answer.headers.get("date"))
+    if served_at is None:
+        return Check("service", "clock", State.NOTE, "not told; this machine's is used")
+    apart_s = served_at - int(time.time())
+    reads = f"reads {format_ts(served_at)}"
+    if abs(apart_s) <= _CLOCKS_AGREE_S:
+        return Check("service", "clock", State.OK, f"{reads}, as this machine's does")
+    way = "ahead of" if apart_s > 0 else "behind"
+    says = f"{reads}, {duration(abs(apart_s))} {way} this machine's"
+    live = source is not None and source.kind == "live"
+    advice = (
+        "set this machine's clock"
+        if live
+        else "`rail sync` without --end goes up to its clock, not to this machine's"
+    )
+    return Check("service", "clock", State.NOTE, says, advice)

@@ -1,0 +1,81 @@
+"""What an examination comes to: checks with a state, words and advice, and the profile's draft."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from toolkit.errors import PlanRefusedError, ServiceError, UnreachableError
+
+__all__ = ["Check", "Examination", "State", "refused_words", "state_of"]
+
+
+class State(StrEnum):
+    """How a check went. ``NOTE``: otherwise than agreed, and coped with."""
+
+    OK = "ok"
+    NOTE = "note"
+    REFUSED = "not in plan"
+    FAILED = "failed"
+    SKIPPED = "not asked"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One question put to a service, how it went, and what to do where it did not go well.
+
+    Examples
+    --------
+    >>> Check("service", "reachable", State.OK, "answered in 3 ms").advice
+    ''
+    """
+
+    group: str
+    name: str
+    state: State
+    says: str
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """All checks of a service, in order; whether data can be loaded; a draft profile, if any.
+
+    ``differs`` says whether the draft has anything in it.
+    """
+
+    base_url: str
+    source: str
+    checks: Sequence[Check]
+    usable: bool
+    draft: str = ""
+    differs: bool = False
+
+
+def refused_words(error: ServiceError) -> str:
+    """A refusal in a few words: its status, and what the service says of it.
+
+    Examples
+    --------
+    >>> refused_words(ServiceError("long", status=403, detail="begins at the builder plan"))
+    '403: begins at the builder plan'
+    """
+    if error.status is None or error.status == 200:
+        told = str(error)
+        if isinstance(error, UnreachableError) and (reason := re.search(r"\((.*)\)", told)):
+            return f"no answer ({reason[1]})"
+        return told.removeprefix(error.url).removeprefix(",").strip()
+    return f"{error.status}: {error.detail}" if error.detail else f"{error.status}"
+
+
+def state_of(error: ServiceError) -> State:
+    """Whether an error is a matter of the plan, or a failure.
+
+    Examples
+    --------
+    >>> state_of(PlanRefusedError("")).value
+    'not in plan'
+    """
+    return State.REFUSED if isinstance(error, PlanRefusedError) else State.FAILED

@@ -1,0 +1,214 @@
+"""The data routes, each asked once: do they answer, and do their records say what is expected."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from toolkit.cards import duration, some
+from toolkit.client import Client
+from toolkit.errors import ServiceError
+from toolkit.intervals import Interval
+from toolkit.market import EventFamily, Family, Market, Trajectory
+from toolkit.wire.draft import Draft
+from toolkit.wire.exchange import Answer, Failure, Request, refusal
+from toolkit.wire.listing import Listing, price_trajectories, spread_trajectories
+from toolkit.wire.profile import HistoryRoute, Profile
+from toolkit.wire.rows import RawPage, read_history_page
+from toolkit.wire.survey import described_fields, rows_of, shown_fields, survey_fields
+from toolkit.workspace.doctor.findings import Check, State, refused_words, state_of
+
+__all__ = ["Routes"]
+
+_ROWS = 50
+_TRIES = 3
+_DAY_S = 86_400
+_SCHEMAS = {family: f"svc.{family}.v1" for family in EventFamily}
+
+
+class Routes:
+    """Asks the routes of a service; what they show otherwise than expected goes into the draft.
+
+    ``readable`` are the histories whose rows can be read.
+    """
+
+    def __init__(self, client: Client, profile: Profile, schemas: bytes, now: int) -> None:
+        self.readable: list[Family] = []
+        self.draft = Draft()
+        self._client = client
+        self._profile = profile
+        self._schemas = schemas
+        self._now = now
+        self._fields: dict[Family, Check] = {}
+        self._paging: Check | None = None
+
+    def checks(self) -> Iterator[Check]:
+        """A check for each route, then one for the fields of each history, then the paging."""
+        listing = None
+        try:
+            listing = self._client.symbols()
+            yield _listed(listing)
+        except ServiceError as error:
+            yield self._failed("symbols/search", error)
+        for family, route in self._profile.histories.items():
+            yield self._history(route, [] if listing is None else _candidates(listing, family))
+        for event_family in self._profile.events:
+            yield self._events(event_family)
+        for kind in ("activity", "spread", "funding"):
+            yield self._snapshot(kind)
+        yield from self._fields.values()
+        if self._paging:
+            yield self._paging
+
+    def _failed(self, name: str, error: ServiceError) -> Check:
+        advice = "" if error.status in (402, 403) else _advice(error)
+        return Check("routes", name, state_of(error), refused_words(error), advice)
+
+    def _history(self, route: HistoryRoute, candidates: Sequence[Trajectory]) -> Check:
+        name = f"history/{route.family}"
+        if not candidates:
+            return Check("routes", name, State.SKIPPED, "no symbol is listed that it could be of")
+        small = replace(route, limit=min(_ROWS, route.limit))
+        page: RawPage | None = None
+        for trajectory in candidates[:_TRIES]:
+            answer = self._ask(small, trajectory, self._now)
+            if isinstance(answer, ServiceError):
+                failed = self._failed(name, answer)
+                if answer.status == 400:
+                    continue  # of this trajectory perhaps: its legs may not go together
+                return failed
+            self._survey(route, answer)
+            try:
+                page = read_history_page(small, trajectory, answer)
+            except ServiceError as error:
+                return Check(
+                    "routes", name, State.FAILED, refused_words(error), "see its record below"
+                )
+            if not page.frame.is_empty():
+                break
+        if page is None:
+            return failed
+        if page.frame.is_empty():
+            record = self._fields.get(route.family)
+            if record is None or record.state is not State.FAILED:
+                self.readable.append(route.family)
+            return Check("routes", name, State.OK, f"answers; no rows of {trajectory.key}")
+        self.readable.append(route.family)
+        if self._paging is None and page.frame["ts"].n_unique() > 1:
+            self._paging = self._paged(small, trajectory, page)
+        behind = duration(max(0, self._now - (page.newest or 0)))
+        says = f"{page.frame.height} rows of {trajectory.key}, the newest {behind} old"
+        return Check("routes", name, State.OK, says)
+
+    def _ask(
+        self, route: HistoryRoute, trajectory: Trajectory, end_time: int
+    ) -> Answer | ServiceError:
+        outcome = self._client.ask(Request.get(route.path, route.query(trajectory, end_time)))
+        if isinstance(outcome, Failure):
+            return ServiceError(f"no answer ({outcome.reason})", url=outcome.url)
+        return outcome if outcome.status == 200 else refusal(outcome)
+
+    def _survey(self, route: HistoryRoute, answer: Answer) -> None:
+        """Lay the record's fields beside those expected; once for each route."""
+        if route.family in self._fields:
+            return
+        described = described_fields(self._schemas, route)
+        found = survey_fields(route, shown_fields(described, rows_of(answer.body, route.items)))
+        if not found.matched and not found.unknown:
+            return  # neither described nor any rows
+        self.draft.fields(route.family.value, found)
+        total = len(found.matched) + len(found.missing)
+        says = f"{len(found.matched)} of {total} fields found"
+        converted = [f"{r.wire} in {r.unit}" for r in route.fields if r.factor != 1.0]
+        if converted:
+            says += f"; converted: {', '.join(converted)}"
+        if found.missing:
+            says += f"; not found: {', '.join(found.missing)}"
+        if found.unknown:
+            says += f"; unknown, kept in extra: {some([f.name for f in found.unknown])}"
+        state = State.FAILED if "ts" in found.missing else State.NOTE if "; " in says else State.OK
+        advice = "say in a profile what they are called" if found.missing else ""
+        name = f"{route.family} record"
+        self._fields[route.family] = Check("fields", name, state, says, advice)
+
+    def _paged(self, route: HistoryRoute, trajectory: Trajectory, page: RawPage) -> Check | None:
+        """What end_time and the paging value mean here; the loader copes with every answer."""
+        edge = page.oldest
+        assert edge is not None, "it has rows"
+        answer = self._ask(route, trajectory, page.newest or 0)
+        if isinstance(answer, ServiceError):
+            return None
+        again = read_history_page(route, trajectory, answer)
+        inclusive = again.newest == page.newest
+        parts = [f"end_time is {'inclusive' if inclusive else 'exclusive'}"]
+        if page.next_end_time is not None:
+            off = page.next_end_time - edge
+            place = "the oldest row's time" if off == 0 else f"the oldest row's time {off:+d} s"
+            parts.append(f"{route.next} is {place}")
+        elif not page.ends:
+            parts.append(f"no {route.next} in a page")
+        agreed = not inclusive and page.next_end_time in (None, edge)
+        state, tail = (State.OK, "as expected") if agreed else (State.NOTE, "the loader copes")
+        return Check("fields", "paging", state, f"{', '.join(parts)}: {tail}")
+
+    def _events(self, family: EventFamily) -> Check:
+        name = f"history/{family}-events"
+        window = Interval(self._now - _DAY_S, self._now)
+        try:
+            page = next(self._client.event_pages(family, window))
+        except ServiceError as error:
+            return self._failed(name, error)
+        if page.frame.is_empty():
+            return Check("routes", name, State.OK, "answers; no events in the last day")
+        ids = sorted(set(page.frame["schema_id"].drop_nulls().to_list()))
+        count = f"{page.frame.height}{'' if page.last else ' and more'}"
+        says = f"{count} documents of the last day, {', '.join(ids) or 'no schema id'}"
+        known = ids == [_SCHEMAS[family]] and not page.findings
+        if page.findings:
+            says += "; " + "; ".join(f"{f.kind}: {f.says}" for f in page.findings[:3])
+        elif not known:
+            says += "; kept whole, its columns may lack something"
+        return Check("routes", name, State.OK if known else State.NOTE, says)
+
+    def _snapshot(self, kind: str) -> Check:
+        path = self._profile.snapshots[kind]
+        name = "/".join(path.split("/")[4:]) or path
+        try:
+            body = self._client.snapshot(kind)
+        except ServiceError as error:
+            return self._failed(name, error)
+        return Check("routes", name, State.OK, f"answers ({len(body):,} bytes)")
+
+
+def _listed(listing: Listing) -> Check:
+    legs = sum(map(len, listing.legs.values()))
+    says = f"{len(listing.legs)} symbols, {legs} legs"
+    if listing.truncated:
+        says += ", and more than it lists at once"
+    if listing.findings:
+        says += f"; {len(listing.findings)} unreadable, e.g. {listing.findings[0].says:.80}"
+    return Check("routes", "symbols/search", State.NOTE if listing.findings else State.OK, says)
+
+
+def _candidates(listing: Listing, family: Family) -> list[Trajectory]:
+    if family is Family.PRICE:
+        return price_trajectories(listing)[:_TRIES]
+    pairs: Iterator[Trajectory] = iter(spread_trajectories(listing))
+    if family is Family.FUNDING:
+        pairs = (
+            Trajectory(Family.FUNDING, pair.symbol, pair.legs)
+            for pair in pairs
+            if Market.FUTURES in {leg.market for leg in pair.legs}
+        )
+    return list(itertools.islice(pairs, _TRIES))
+
+
+def _advice(error: ServiceError) -> str:
+    words: dict[Any, str] = {
+        404: "if it is elsewhere, say where in a profile (path)",
+        429: "wait until the quota is renewed, then ask again",
+        500: "the service's own fault; ask its operator, or try later",
+    }
+    return words.get(500 if (error.status or 0) >= 500 else error.status, "")

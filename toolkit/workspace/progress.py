@@ -1,0 +1,143 @@
+"""A load's progress where somebody watches it: a bar in a notebook or on a terminal.
+
+In a notebook one output is updated in place, through the kernel's own display: IPython is found
+where it runs and never imported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from toolkit.cards import counted, duration
+from toolkit.loader import LoadResult, Progress
+
+__all__ = ["Watch", "load_progress"]
+
+_SECONDS_A_LINE = 10
+_SECONDS_A_PICTURE = 0.2
+_BAR = '<progress max="1" value="{:.4f}" style="width:16em;vertical-align:middle"></progress>'
+
+
+@dataclass(slots=True)
+class Watch:
+    """What a load reports to; its ``result``, once set, is left where the bar was."""
+
+    show: Callable[[Progress], object] | None
+    result: LoadResult | None = None
+
+
+@contextlib.contextmanager
+def load_progress(title: str, *, lines: bool = False) -> Iterator[Watch]:
+    """A bar for a load while the block lasts: in a notebook, or on a terminal (standard error).
+
+    Elsewhere nothing, or with ``lines`` a line every ten seconds. However the block ends, the bar
+    goes; the watch's result takes its place where there is one.
+
+    Examples
+    --------
+    >>> with load_progress("3 trajectories") as watch:  # nobody watches a doctest
+    ...     print(watch.show)
+    None
+    """
+    if publish := _kernel_display():
+        with _in_notebook(title, publish) as watch:
+            yield watch
+    elif sys.stderr.isatty():
+        with _on_terminal(title) as watch:
+            yield watch
+    else:
+        yield Watch(_lines(title) if lines else None)
+
+
+def _told(progress: Progress) -> str:
+    """Rows and pages so far, and the pace and time left where they are known."""
+    parts = [counted(progress.rows, "row"), counted(progress.pages, "page")]
+    if progress.elapsed_s > 0:
+        parts.append(f"{progress.rows / progress.elapsed_s:,.0f} rows/s")
+    if progress.eta_s is not None:
+        parts.append(f"{duration(progress.eta_s)} left")
+    return ", ".join(parts)
+
+
+def _every(seconds: float, show: Callable[[Progress], object]) -> Callable[[Progress], None]:
+    """Shows what is reported, at most once in so many seconds."""
+    shown_at = 0.0
+
+    def paced(progress: Progress) -> None:
+        nonlocal shown_at
+        if progress.elapsed_s - shown_at >= seconds:
+            shown_at = progress.elapsed_s
+            show(progress)
+
+    return paced
+
+
+def _lines(title: str) -> Callable[[Progress], None]:
+    def line(progress: Progress) -> None:
+        sys.stderr.write(f"{title}: {progress.fraction:.0%}, {_told(progress)}\n")
+
+    return _every(_SECONDS_A_LINE, line)
+
+
+@contextlib.contextmanager
+def _on_terminal(title: str) -> Iterator[Watch]:
+    from rich.console import Console  # noqa: PLC0415 - only where a terminal watches
+    from rich.progress import (  # noqa: PLC0415 - only where a terminal watches
+        BarColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+    from rich.progress import Progress as Bar  # noqa: PLC0415 - only where a terminal watches
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.percentage:>3.0f} %  {task.fields[told]}"),
+        TimeElapsedColumn(),
+    )
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    with Bar(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(title, total=1.0, told="")
+        watch = Watch(
+            lambda progress: bar.update(task, completed=progress.fraction, told=_told(progress))
+        )
+        yield watch
+    if watch.result:
+        console.print(str(watch.result), markup=False)
+
+
+def _kernel_display() -> Callable[..., object] | None:
+    """How the running notebook's kernel publishes an output; None where no kernel runs us."""
+    ipython: Any = sys.modules.get("IPython")
+    shell: Any = ipython.get_ipython() if ipython else None
+    kernel = getattr(shell, "kernel", None)
+    publish: Callable[..., object] | None = shell.display_pub.publish if kernel else None
+    return publish
+
+
+@contextlib.contextmanager
+def _in_notebook(title: str, publish: Callable[..., object]) -> Iterator[Watch]:
+    transient = {"display_id": uuid.uuid4().hex}
+
+    def put(text: str, html: str, *, update: bool = True) -> None:
+        publish({"text/plain": text, "text/html": html}, transient=transient, update=update)
+
+    def show(progress: Progress, *, update: bool = True) -> None:
+        told = f"{progress.fraction:.0%}, {_told(progress)}"
+        bar = _BAR.format(progress.fraction)
+        put(f"{title}: {told}", f"<div>{escape(title)} {bar} {escape(told)}</div>", update=update)
+
+    begun = Progress(0, 0, 0, 1, 0.0)
+    show(begun, update=False)
+    watch = Watch(_every(_SECONDS_A_PICTURE, show))
+    try:
+        yield watch
+    finally:
+        done = str(watch.result) if watch.result else ""
+        put(done, f"<div>{escape(done)}</div>" if done else "")
