@@ -1,12 +1,27 @@
-"""Frame in, plotly figure out: trajectories through time, and what the store holds of them.
+"""Frame in, plotly figure out: trajectories, funding and events through time, and what is held.
 
 A figure says its window, its number of rows and its source, marks simulated data in the corner,
 never draws a line across a gap, and says when it shows fewer points than there are rows. Templates
 are set on each figure; plotly's default is left alone.
 """
 
-from toolkit.charts.coverage import coverage_chart
+from toolkit.charts.coverage import coverage_chart, coverage_shares_chart
 from toolkit.charts.downsampling import downsample
+from toolkit.charts.events import activity_chart, event_timeline
+from toolkit.charts.funding import funding_chart
+from toolkit.charts.matrix import FUNDING_UNITS, funding_matrix, in_unit
 from toolkit.charts.series import price_chart, spread_chart
 
-__all__ = ["coverage_chart", "downsample", "price_chart", "spread_chart"]
+__all__ = [
+    "FUNDING_UNITS",
+    "activity_chart",
+    "coverage_chart",
+    "coverage_shares_chart",
+    "downsample",
+    "event_timeline",
+    "funding_chart",
+    "funding_matrix",
+    "in_unit",
+    "price_chart",
+    "spread_chart",
+]

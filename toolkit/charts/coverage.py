@@ -1,22 +1,33 @@
-"""What the ledger knows of a window, as one thin strip."""
+"""What the ledger knows: of one trajectory as a strip through time, of all as shares by kind."""
 
 from __future__ import annotations
 
-import numpy as np
 import plotly.graph_objects as go
 import polars as pl
 
+from toolkit.cards import counted, duration
 from toolkit.charts.downsampling import require_columns
 from toolkit.charts.lines import share_text
 from toolkit.charts.theme import STATE_COLOURS
 from toolkit.charts.time_axis import clock_text, utc_offset_s
-from toolkit.charts.view import View
+from toolkit.charts.view import Card, View
 from toolkit.errors import InputError
-from toolkit.intervals import Interval, total_s
+from toolkit.intervals import Interval, total_s, union
 from toolkit.market import Source, Trajectory
 from toolkit.tables import LedgerState
 
-__all__ = ["coverage_chart"]
+__all__ = ["coverage_chart", "coverage_shares_chart"]
+
+_BUCKETS = 1000
+_BUCKETS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 43_200)
+_DAY_S = 86_400
+_SLIVER = 0.05
+"""A share of a bucket below which a state is marked once more under the strip."""
+_STRIP_PX = 120
+_ROW_PX, _AXIS_PX = 36, 24
+_MARK_Y, _MARK_HEIGHT = -0.08, 0.08
+_HAIR_PX = 0.3
+"""An outline that closes the seams between bars; without any, plotly widens the thinnest."""
 
 
 def coverage_chart(
@@ -47,7 +58,11 @@ def coverage_chart(
     -------
     go.Figure
         One bar trace a state, always all five, named with the state's share of the window; the
-        shares are of seconds. Without stretches in the window: a figure with a sentence.
+        shares are of seconds. The window is cut into at most 1,000 buckets: where one has several
+        states, each takes its share of the bucket's height, so that a colour's area is its share of
+        the time. A state other than held with less than 5 % of a bucket is also marked below the
+        strip. Both are said in the subtitle. Without stretches in the window: a figure with a
+        sentence.
 
     Raises
     ------
@@ -63,21 +78,27 @@ def coverage_chart(
     >>> [bar.name for bar in figure.data][:2]
     ['held 75 %', 'empty 0 %']
     """
-    view = View(trajectory, Interval.checked(start, end), source, timezone, theme)
+    view = View.of(trajectory, start, end, source=source, timezone=timezone, theme=theme)
     inside = _clipped(intervals, view.window)
     if inside.is_empty():
         return view.empty(
             f"The ledger says nothing about {view}. Load it with: {view.sync_command}"
         )
-    figure = go.Figure([_bar(inside, state, view) for state in LedgerState])
+    bucket_s = _bucket_s(view.window)
+    pieces = _pieces(inside, view.window, bucket_s)
+    marks = pieces.filter(pl.col("share") < _SLIVER, pl.col("state") != LedgerState.HELD)
+    words = [counted(inside.height, "stretch", "stretches")]
+    words += [f"height: share of each {duration(bucket_s)}"] * (pieces["share"] < 1).any()
+    words += [f"marks below: shares under {share_text(_SLIVER)}"] * (marks.height > 0)
+    marks = marks.with_columns(foot=_MARK_Y - _MARK_HEIGHT / 2, height=_MARK_HEIGHT, outline_px=1.0)
+    drawn = pl.concat([pieces, marks])
+    figure = go.Figure([_bar(drawn, state, inside, view) for state in LedgerState])
+    heading = view.layout("What the store holds", *words)
     return figure.update_layout(
-        view.layout(
-            "What the store holds", f"{inside.height:,} stretch{'es' * (inside.height > 1)}"
-        ),
+        heading,
         barmode="overlay",
-        bargap=0,
-        height=260,
-        yaxis={"visible": False, "fixedrange": True},
+        height=heading["margin"]["t"] + heading["margin"]["b"] + _STRIP_PX,
+        yaxis={"visible": False, "fixedrange": True, "range": [1.5 * _MARK_Y, 1]},
     )
 
 
@@ -95,22 +116,164 @@ def _clipped(intervals: pl.DataFrame, window: Interval) -> pl.DataFrame:
     ).filter(pl.col("start_ts") < pl.col("end_ts"))
 
 
-def _bar(intervals: pl.DataFrame, state: LedgerState, view: View) -> go.Bar:
-    mine = intervals.filter(pl.col("state") == state)
-    since, until = (clock_text(mine[c], view.timezone) for c in ("start_ts", "end_ts"))
+def _bucket_s(window: Interval) -> int:
+    """The seconds of a bucket: a length that reads well, about a thousandth of the window."""
+    least = -(-window.length_s // _BUCKETS)
+    days = -(-least // _DAY_S) * _DAY_S
+    return next((length_s for length_s in _BUCKETS_S if length_s >= least), days)
+
+
+def _pieces(stretches: pl.DataFrame, window: Interval, bucket_s: int) -> pl.DataFrame:
+    """The strip's bars: a stretch as long as it fills buckets, and the shares of mixed buckets.
+
+    Columns: state, start_ts and end_ts (of the bar), share (of its bucket's time), foot and height
+    (of the strip's height 1), outline_px, and since_ts and until_ts: what the bar speaks of.
+    """
+    start, end = (pl.col(name) - window.start for name in ("start_ts", "end_ts"))
+    low, high = window.start + pl.col("bucket") * bucket_s, pl.col("low") + bucket_s
+    inside_s = pl.min_horizontal("end_ts", "high") - pl.max_horizontal("start_ts", "low")
+    parts = (
+        _united(stretches)
+        .with_columns(bucket=pl.int_ranges(start // bucket_s, (end - 1) // bucket_s + 1))
+        .explode("bucket")
+        .with_columns(low=low)
+        .with_columns(high=high.clip(upper_bound=window.end))
+        .with_columns(inside_s=inside_s)
+    )
+    whole = pl.col("inside_s") == pl.col("high") - pl.col("low")
+    runs = parts.filter(whole).group_by("order", since_ts="start_ts", until_ts="end_ts")
+    mixed = parts.filter(~whole).group_by("order", since_ts="low", until_ts="high")
+    bars = pl.concat(
+        [
+            runs.agg(pl.col("low").min(), pl.col("high").max(), share=pl.lit(1.0)),
+            mixed.agg(
+                pl.col("low").first(),
+                pl.col("high").first(),
+                share=pl.col("inside_s").sum() / (pl.col("high") - pl.col("low")).first(),
+            ),
+        ]
+    ).sort("low", "order")
+    return bars.select(
+        pl.col("order").replace_strict(dict(enumerate(LedgerState))).alias("state"),
+        "since_ts",
+        "until_ts",
+        "share",
+        start_ts="low",
+        end_ts="high",
+        foot=pl.col("share").cum_sum().over("low") - pl.col("share"),
+        height="share",
+        outline_px=pl.lit(_HAIR_PX),
+    )
+
+
+def _united(stretches: pl.DataFrame) -> pl.DataFrame:
+    """Each state's seconds once: start_ts, end_ts and order, the state's place in `LedgerState`."""
+    rows = [
+        (*part, order)
+        for order, state in enumerate(LedgerState)
+        for part in union(_stretches_of(stretches, state))
+    ]
+    columns = {"start_ts": pl.Int64, "end_ts": pl.Int64, "order": pl.Int64}
+    return pl.DataFrame(rows, schema=columns, orient="row")
+
+
+def _stretches_of(stretches: pl.DataFrame, state: LedgerState) -> list[tuple[int, int]]:
+    mine = stretches.filter(pl.col("state") == state)
+    return list(mine.select("start_ts", "end_ts").iter_rows())
+
+
+def _bar(drawn: pl.DataFrame, state: LedgerState, stretches: pl.DataFrame, view: View) -> go.Bar:
+    mine = drawn.filter(pl.col("state") == state)
+    base, since, until = (
+        clock_text(mine[name], view.timezone) for name in ("start_ts", "since_ts", "until_ts")
+    )
     first, last = (mine[c] + utc_offset_s(mine[c], view.timezone) for c in ("start_ts", "end_ts"))
-    share = total_s(mine.select("start_ts", "end_ts").iter_rows()) / view.window.length_s
+    part = [f"{share_text(share)} of " if share < 1 else "" for share in mine["share"]]
+    total = total_s(_stretches_of(stretches, state)) / view.window.length_s
     return go.Bar(
-        base=since.to_list(),
+        base=base.to_list(),
         x=(1000 * (last - first)).clip(lower_bound=0).to_numpy(),
-        y=np.zeros(mine.height, dtype=np.int8),
+        y=(mine["foot"] + mine["height"] / 2).to_numpy(),
+        width=mine["height"].to_numpy(),
         orientation="h",
-        name=f"{state} {share_text(share)}",
-        hovertext=(f"{state}: " + since + " to " + until + f" {view.timezone}").to_list(),
+        name=f"{state} {share_text(total)}",
+        hovertext=(
+            f"{state}: "
+            + pl.Series(part, dtype=pl.String)
+            + since
+            + " to "
+            + until
+            + f" {view.timezone}"
+        ).to_list(),
         hoverinfo="text",
-        # The outline keeps a stretch narrower than a pixel in sight.
         marker={
             "color": STATE_COLOURS[state],
-            "line": {"color": STATE_COLOURS[state], "width": int(state is not LedgerState.HELD)},
+            "line": {"color": STATE_COLOURS[state], "width": mine["outline_px"].to_numpy()},
         },
+    )
+
+
+def coverage_shares_chart(
+    shares: pl.DataFrame, *, source: Source, theme: str = "light"
+) -> go.Figure:
+    """What share of the time is held, and why not the rest, one bar a kind of data.
+
+    Parameters
+    ----------
+    shares
+        One row a bar, the first on top: ``what`` (String, distinct) and a column of percents for
+        each `LedgerState`.
+    source, theme
+        As for `spread_chart`.
+
+    Returns
+    -------
+    go.Figure
+        One bar trace for each state that has a share. Without rows: a figure with a sentence.
+
+    Raises
+    ------
+    InputError
+        A missing column, or a parameter that is not allowed.
+
+    Examples
+    --------
+    >>> shares = pl.DataFrame({"what": ["price (2)"], "held": [75.0], "empty": [25.0],
+    ...     "not yet known": [0.0], "missing": [0.0], "unrecoverable": [0.0]})
+    >>> figure = coverage_shares_chart(shares, source=Source("replay", "depeg"))
+    >>> [(bar.name, bar.x.tolist()) for bar in figure.data]
+    [('held', [75.0]), ('empty', [25.0])]
+    """
+    card = Card("of everything that was asked for", source, theme)
+    require_columns(shares, [state.value for state in LedgerState])
+    if "what" not in shares.columns:
+        raise InputError("shares", shares.columns, "a column what")
+    if shares.is_empty():
+        return card.empty("The ledger says nothing yet. Load something with: rail sync")
+    seen = [state for state in LedgerState if shares[state.value].sum() > 0]
+    bars = [
+        go.Bar(
+            x=shares[state.value].to_numpy(),
+            y=shares["what"].to_list(),
+            orientation="h",
+            name=state.value,
+            marker={"color": STATE_COLOURS[state]},
+            hovertext=[
+                f"{what}: {state} {share_text(share / 100)}"
+                for what, share in shares.select("what", state.value).iter_rows()
+            ],
+            hoverinfo="text",
+        )
+        for state in seen
+    ]
+    heading = card.heading("Time held, by kind")
+    heading["legend"]["traceorder"] = "normal"
+    margin = heading["margin"]
+    return go.Figure(bars).update_layout(
+        heading,
+        barmode="stack",
+        bargap=0.25,
+        height=margin["t"] + margin["b"] + _AXIS_PX + _ROW_PX * shares.height,
+        xaxis={"range": [0, 100], "title": {"text": "% of the time"}, "fixedrange": True},
+        yaxis={"autorange": "reversed", "fixedrange": True, "showgrid": False},
     )

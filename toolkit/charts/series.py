@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import plotly.graph_objects as go
 import polars as pl
 
 from toolkit.charts.lines import Rows, gapped_line, rows_to_draw
+from toolkit.charts.marks import events_of, lifetime_shapes, opened_marks, threshold_line
 from toolkit.charts.theme import MARK_COLOUR
 from toolkit.charts.view import View
 from toolkit.errors import InputError
-from toolkit.intervals import Interval
 from toolkit.market import Family, Source, Trajectory
 
 __all__ = ["price_chart", "spread_chart"]
@@ -25,6 +26,8 @@ def spread_chart(
     end: int,
     source: Source,
     step_s: int | None = None,
+    thresholds_bps: Sequence[float] = (),
+    events: pl.DataFrame | None = None,
     timezone: str = "UTC",
     theme: str = "light",
     points: int = 2000,
@@ -48,6 +51,13 @@ def spread_chart(
     step_s
         Seconds between rows; rows more than 1.5 steps apart have a gap between them. By default
         the commonest distance in the window.
+    thresholds_bps
+        Values (log bps, with their sign) at which the spread's plot has a dashed line.
+    events
+        Documents as `Store.events` gives them, of any events: those of a spread between the two
+        legs, either way round, are shown. The time from opening to close is shaded and each opening
+        marked at its size; what opened before the documents begin is shaded from the window's
+        start. Documents from before the window are read, so that it need not be.
     timezone
         The zone of the time axis, UTC or an IANA name. Where its clock changes, the lines break.
     theme
@@ -60,8 +70,9 @@ def spread_chart(
     Returns
     -------
     go.Figure
-        Three lines (buy leg, sell leg, spread), drawn from the same rows. Without rows in the
-        window: a figure with a sentence that says what to do.
+        Three lines (buy leg, sell leg, spread), drawn from the same rows; then one of the
+        thresholds and one of the openings, where there are any. Without rows in the window: a
+        figure with a sentence that says what to do.
 
     Raises
     ------
@@ -78,22 +89,30 @@ def spread_chart(
     ...                       source=Source("replay", "depeg"))
     >>> [line.name for line in figure.data]
     ['buy COINBASE.spot', 'sell KRAKEN.spot', 'log spread, sell over buy']
+    >>> spread_chart(frame, trajectory=pair, start=0, end=120, source=Source("replay", "depeg"),
+    ...              thresholds_bps=[50]).data[-1].name
+    'threshold +50 bps'
     """
     _require(trajectory, Family.SPREAD)
-    view = View(trajectory, Interval.checked(start, end), source, timezone, theme)
+    view = View.of(trajectory, start, end, source=source, timezone=timezone, theme=theme)
     columns = ["spread_log_bps", "buy_price", "sell_price"]
     rows = rows_to_draw(frame, columns, view.window, step_s=step_s, points=points)
     if rows.total == 0:
         return _nothing(view)
-    figure = go.Figure(
-        [
-            _price_line(rows, "buy_price", f"buy {trajectory.buy}", view),
-            _price_line(rows, "sell_price", f"sell {trajectory.sell}", view),
-            _spread_line(rows, view),
-        ]
-    )
-    return figure.update_layout(
-        _layout(view, f"{trajectory.symbol}: prices and spread", rows),
+    traces = [
+        _price_line(rows, "buy_price", f"buy {trajectory.buy}", view),
+        _price_line(rows, "sell_price", f"sell {trajectory.sell}", view),
+        _spread_line(rows, view),
+    ]
+    if len(thresholds_bps):
+        traces.append(threshold_line(thresholds_bps, view))
+    shapes = []
+    if events is not None and not (mine := events_of(events, trajectory)).is_empty():
+        shapes = lifetime_shapes(mine, view)
+        traces.append(opened_marks(mine, view, points))
+    return go.Figure(traces).update_layout(
+        _layout(view, trajectory, "prices and spread", rows),
+        shapes=shapes,
         height=640,
         hoversubplots="axis",
         yaxis_domain=[0.46, 1.0],
@@ -150,7 +169,7 @@ def price_chart(
     ('BTC_USD: price', 'price (USD)')
     """
     _require(trajectory, Family.PRICE)
-    view = View(trajectory, Interval.checked(start, end), source, timezone, theme)
+    view = View.of(trajectory, start, end, source=source, timezone=timezone, theme=theme)
     columns = ["price"]
     if "mark_price" in frame.columns and frame["mark_price"].count():
         columns.append("mark_price")
@@ -158,9 +177,7 @@ def price_chart(
     if rows.total == 0:
         return _nothing(view)
     lines = [_price_line(rows, column, column.replace("_", " "), view) for column in columns]
-    return go.Figure(lines).update_layout(
-        _layout(view, f"{trajectory.symbol}: price", rows), height=480
-    )
+    return go.Figure(lines).update_layout(_layout(view, trajectory, "price", rows), height=480)
 
 
 def _require(trajectory: Trajectory, family: Family) -> None:
@@ -189,10 +206,11 @@ def _spread_line(rows: Rows, view: View) -> go.Scatter:
     )
 
 
-def _layout(view: View, title: str, rows: Rows) -> dict[str, Any]:
+def _layout(view: View, trajectory: Trajectory, title: str, rows: Rows) -> dict[str, Any]:
     price_axis = {
-        "title": {"text": f"price ({view.trajectory.symbol.quote})"},
+        "title": {"text": f"price ({trajectory.symbol.quote})"},
         "exponentformat": "none",
         "separatethousands": True,
     }
-    return {**view.layout(title, rows.words), "yaxis": price_axis, "hovermode": "x unified"}
+    heading = view.layout(f"{trajectory.symbol}: {title}", rows.words)
+    return {**heading, "yaxis": price_axis, "hovermode": "x unified"}

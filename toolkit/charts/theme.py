@@ -11,11 +11,13 @@ import plotly.graph_objects as go
 import plotly.io as pio
 
 from toolkit.errors import InputError
+from toolkit.market import EventFamily
 from toolkit.tables import LedgerState
 
 __all__ = [
     "BACKGROUND",
     "COLOURS",
+    "FAMILY_COLOURS",
     "MARK_COLOUR",
     "STATE_COLOURS",
     "WARNING_COLOUR",
@@ -51,6 +53,13 @@ STATE_COLOURS = {
     LedgerState.UNRECOVERABLE: "#8b5500",
 }
 """One colour a state of the ledger, on either background."""
+
+FAMILY_COLOURS = {
+    EventFamily.SPREAD: "#1878f0",
+    EventFamily.SPLASH: "#906000",
+    EventFamily.FUNDING: "#f04890",
+}
+"""One colour a family of events, on either background, the same in every chart."""
 
 _INK = {"light": ("#1f2328", "#59636e", "#d8dee4"), "dark": ("#f0f3f6", "#9ea7b3", "#30363d")}
 

@@ -13,66 +13,42 @@ import plotly.graph_objects as go
 from toolkit.charts.theme import MARK_COLOUR, WARNING_COLOUR, template_name
 from toolkit.charts.time_axis import date_axis, window_text
 from toolkit.intervals import Interval
-from toolkit.market import Source, Trajectory
+from toolkit.market import Family, Source, Trajectory
 
-__all__ = ["View"]
+__all__ = ["Card", "View"]
+
+_LINE_PX = 17
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """One trajectory over one window, from one source, in one zone and theme.
+class Card:
+    """Whose data a chart shows (a line of text), where they are from, and in which theme.
 
     Examples
     --------
-    >>> view = View(Trajectory.parse("BTC_USD:KRAKEN.spot"), Interval(0, 60),
-    ...             Source("simulated", "miniature"), "UTC", "light")
-    >>> print(view)
-    BTC_USD:KRAKEN.spot from 1970-01-01 00:00 to 1970-01-01 00:01 UTC
-    >>> [note["text"] for note in view.layout("Price", "n = 1")["annotations"]]
+    >>> card = Card("all symbols", Source("simulated", "seed-7"), "light")
+    >>> heading = card.heading("Funding rates", "n = 54")
+    >>> heading["title"]["subtitle"]["text"].split("<br>")
+    ['all symbols', 'n = 54', 'SIMULATED market, seed-7']
+    >>> [note["text"] for note in heading["annotations"]]
     ['SIMULATED']
     """
 
-    trajectory: Trajectory
-    window: Interval
+    subject: str
     source: Source
-    timezone: str
     theme: str
 
-    def __str__(self) -> str:
-        return f"{self.trajectory} from {window_text(self.window, self.timezone)}"
-
-    @property
-    def sync_command(self) -> str:
-        """What loads the window.
-
-        Examples
-        --------
-        >>> View(Trajectory.parse("BTC_USD:KRAKEN.spot"), Interval(0, 60),
-        ...      Source("replay", "depeg"), "UTC", "light").sync_command
-        'rail sync BTC_USD:KRAKEN.spot --start 1970-01-01T00:00:00Z --end 1970-01-01T00:01:00Z'
-        """
-        start, end = (f"{dt.datetime.fromtimestamp(ts, dt.UTC):%Y-%m-%dT%XZ}" for ts in self.window)
-        return f"rail sync {self.trajectory} --start {start} --end {end}"
-
-    def layout(self, title: str, numbers: str) -> dict[str, Any]:
-        """Template, time axis, title over whose data, window, numbers and source, and its mark.
+    def heading(self, title: str, *lines: str) -> dict[str, Any]:
+        """Template, title over subject, lines and source, the source's mark, legend and margins.
 
         The lines are short, for a title does not wrap on a narrow screen.
 
         Examples
         --------
-        >>> view = View(Trajectory.parse("BTC_USD:KRAKEN.spot"), Interval(0, 60),
-        ...             Source("replay", "depeg"), "UTC", "light")
-        >>> view.layout("Price", "n = 1")["title"]["subtitle"]["text"].split("<br>")
-        ['BTC_USD:KRAKEN.spot', '1970-01-01 00:00 to 1970-01-01 00:01 UTC', 'n = 1',
-         'Replay of recorded data, depeg']
+        >>> Card("all", Source("live", "rail"), "dark").heading("Rates", "n = 1")["margin"]["t"]
+        105
         """
-        below = (
-            self.trajectory.key,
-            window_text(self.window, self.timezone),
-            numbers,
-            self.source.label,
-        )
+        below = (self.subject, *lines, self.source.label)
         return {
             "template": template_name(self.theme),
             "title": {
@@ -87,7 +63,6 @@ class View:
                 "pad": {"l": 8, "t": 8},
             },
             "annotations": self._source_mark(),
-            "xaxis": date_axis(self.window, self.timezone),
             "legend": {
                 "orientation": "h",
                 "x": 0,
@@ -95,7 +70,7 @@ class View:
                 "yref": "container",
                 "yanchor": "bottom",
             },
-            "margin": {"l": 8, "r": 8, "t": 122, "b": 72},
+            "margin": {"l": 8, "r": 8, "t": 54 + _LINE_PX * len(below), "b": 72},
         }
 
     def empty(self, message: str) -> go.Figure:
@@ -103,9 +78,8 @@ class View:
 
         Examples
         --------
-        >>> view = View(Trajectory.parse("BTC_USD:KRAKEN.spot"), Interval(0, 60),
-        ...             Source("replay", "depeg"), "UTC", "light")
-        >>> view.empty("No rows. Choose another window.").layout.annotations[0].text
+        >>> card = Card("all symbols", Source("replay", "depeg"), "light")
+        >>> card.empty("No rows. Choose another window.").layout.annotations[0].text
         'No rows. Choose another window.'
         """
         text = "<br>".join(textwrap.wrap(escape(message), 64, break_long_words=False))
@@ -138,3 +112,75 @@ class View:
                 **corner,
             }
         ]
+
+
+@dataclass(frozen=True, slots=True)
+class View(Card):
+    """A card over a window, in a zone; ``asked`` is what `rail sync` is told to load it.
+
+    Examples
+    --------
+    >>> view = View("splash events", Source("simulated", "seed-7"), "light", Interval(0, 60),
+    ...             "UTC", "--events splash")
+    >>> print(view)
+    splash events from 1970-01-01 00:00 to 1970-01-01 00:01 UTC
+    """
+
+    window: Interval
+    timezone: str
+    asked: str
+
+    @classmethod
+    def of(
+        cls,
+        trajectory: Trajectory,
+        start: int,
+        end: int,
+        *,
+        source: Source,
+        timezone: str,
+        theme: str,
+    ) -> View:
+        """The view of one trajectory over ``[start, end)``; an empty window is an `InputError`.
+
+        Examples
+        --------
+        >>> pair = Trajectory.parse("A_B:X.futures:Y.futures", Family.FUNDING)
+        >>> View.of(pair, 0, 60, source=Source("replay", "depeg"), timezone="UTC",
+        ...         theme="light").asked
+        '--funding A_B:X.futures:Y.futures'
+        """
+        option = "--funding " if trajectory.family is Family.FUNDING else ""
+        window = Interval.checked(start, end)
+        return cls(trajectory.key, source, theme, window, timezone, option + trajectory.key)
+
+    def __str__(self) -> str:
+        return f"{self.subject} from {window_text(self.window, self.timezone)}"
+
+    @property
+    def sync_command(self) -> str:
+        """What loads the window.
+
+        Examples
+        --------
+        >>> View("", Source("replay", "depeg"), "light", Interval(0, 60), "UTC",
+        ...      "BTC_USD:KRAKEN.spot").sync_command
+        'rail sync BTC_USD:KRAKEN.spot --start 1970-01-01T00:00:00Z --end 1970-01-01T00:01:00Z'
+        """
+        start, end = (f"{dt.datetime.fromtimestamp(ts, dt.UTC):%Y-%m-%dT%XZ}" for ts in self.window)
+        return f"rail sync {self.asked} --start {start} --end {end}"
+
+    def layout(self, title: str, *numbers: str) -> dict[str, Any]:
+        """`heading` with the window above the numbers, and a time axis over all of it.
+
+        Examples
+        --------
+        >>> view = View("BTC_USD:KRAKEN.spot", Source("replay", "depeg"), "light",
+        ...             Interval(0, 60), "UTC", "BTC_USD:KRAKEN.spot")
+        >>> view.layout("Price", "n = 1")["title"]["subtitle"]["text"].split("<br>")
+        ['BTC_USD:KRAKEN.spot', '1970-01-01 00:00 to 1970-01-01 00:01 UTC', 'n = 1',
+         'Replay of recorded data, depeg']
+        """
+        words = window_text(self.window, self.timezone)
+        axis = date_axis(self.window, self.timezone)
+        return self.heading(title, words, *numbers) | {"xaxis": axis}

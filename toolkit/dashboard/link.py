@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import polars as pl
 
+from toolkit.charts.time_axis import utc_offset_s
 from toolkit.dashboard.words import code
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
-from toolkit.market import format_ts, parse_ts
+from toolkit.market import Trajectory, format_ts, parse_ts
 
-__all__ = ["PRESETS", "Choice", "held_window", "preset_window", "read_link"]
+__all__ = [
+    "PRESETS",
+    "Choice",
+    "held_window",
+    "preset_window",
+    "read_choice",
+    "read_link",
+    "read_number",
+    "read_zone",
+]
 
 PRESETS = {"24 hours": 86_400, "7 days": 604_800, "30 days": 2_592_000, "All": None}
 """Windows that end with what is held, by their length in seconds; None is all of it."""
@@ -113,7 +124,7 @@ def read_link(params: Mapping[str, str], catalogue: pl.DataFrame) -> tuple[Choic
     if trajectory not in keys:
         wrong.append(
             f"The link asks for {code(f'trajectory={trajectory}')}, which this store does "
-            f"not hold; the page shows {code(keys[0])} instead."
+            f"not hold{_how_to_load(trajectory)}; the page shows {code(keys[0])} instead."
         )
         trajectory = keys[0]
     default = preset_window(held_window(catalogue, trajectory), _DEFAULT_PRESET)
@@ -129,6 +140,84 @@ def read_link(params: Mapping[str, str], catalogue: pl.DataFrame) -> tuple[Choic
         )
         start, end = default
     return Choice(trajectory, Interval(start, end)), wrong
+
+
+def read_zone(text: str | None) -> tuple[str, str | None]:
+    """The time zone that a link names, UTC where it names none; and what is wrong with it.
+
+    Examples
+    --------
+    >>> read_zone("Asia/Tokyo"), read_zone(None)
+    (('Asia/Tokyo', None), ('UTC', None))
+    >>> read_zone("Mars/Olympus")
+    ('UTC', 'The link asks for `clock=Mars/Olympus`, which is no time zone ...')
+    """
+    if text is None:
+        return "UTC", None
+    try:
+        utc_offset_s(pl.Series([0]), text)
+    except InputError as error:
+        return "UTC", (
+            f"The link asks for {code(f'clock={text}')}, which is no time zone "
+            f"(allowed: {error.allowed}); times are UTC instead."
+        )
+    return text, None
+
+
+def read_choice(
+    params: Mapping[str, str], name: str, allowed: Sequence[str], wrong: list[str]
+) -> list[str]:
+    """Which of the allowed values a parameter names, several parted by commas; [] for all.
+
+    A value that is not allowed is left out, and ``wrong`` gets a sentence that says so.
+
+    Examples
+    --------
+    >>> wrong: list[str] = []
+    >>> read_choice({"symbol": "BTC_USD,X_Y"}, "symbol", ["BTC_USD", "ETH_USD"], wrong), wrong
+    (['BTC_USD'], ['The link asks for `symbol=X_Y`, which this store does not hold; ...'])
+    """
+    asked = [value for value in params.get(name, "").split(",") if value]
+    wrong.extend(
+        f"The link asks for {code(f'{name}={value}')}, which this store does not hold; "
+        "the page leaves it out."
+        for value in asked
+        if value not in allowed
+    )
+    return [value for value in dict.fromkeys(asked) if value in allowed]
+
+
+def read_number(
+    params: Mapping[str, str],
+    name: str,
+    default: float,
+    bounds: tuple[float, float],
+    wrong: list[str],
+) -> float:
+    """The number of a parameter within the bounds, or the default and why in ``wrong``.
+
+    Examples
+    --------
+    >>> wrong: list[str] = []
+    >>> read_number({"above": "25"}, "above", 10.0, (0.0, 1000.0), wrong), wrong
+    (25.0, [])
+    >>> read_number({"above": "nan"}, "above", 10.0, (0.0, 1000.0), wrong), wrong
+    (10.0, ['The link asks for `above=nan`, which is no number from 0 to 1,000; ...'])
+    """
+    if name not in params:
+        return default
+    try:
+        number = float(params[name])
+    except ValueError:
+        number = math.nan
+    low, high = bounds
+    if low <= number <= high:
+        return number
+    wrong.append(
+        f"The link asks for {code(f'{name}={params[name]}')}, which is no number from {low:,g} to "
+        f"{high:,g}; the page takes {default:,g} instead."
+    )
+    return default
 
 
 def _read_time(name: str, text: str, default: int, wrong: list[str]) -> int:
@@ -151,6 +240,15 @@ def _read_time(name: str, text: str, default: int, wrong: list[str]) -> int:
             f"{format_ts(ts - ts % 60)}."
         )
     return ts - ts % 60
+
+
+def _how_to_load(trajectory: str) -> str:
+    """What loads a trajectory, "" for what is none."""
+    try:
+        key = Trajectory.parse(trajectory).key
+    except InputError:
+        return ""
+    return f" ({code(f'rail sync {key}')} loads it)"
 
 
 def _minutes(window: Interval) -> Interval:

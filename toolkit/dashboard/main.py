@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import argparse
 import os
-from pathlib import Path
 
 import streamlit as st
 
-__all__ = ["main"]
+from toolkit.dashboard.ways import PAGES, page_file
 
-_PAGES = Path(__file__).parent
+__all__ = ["main"]
 
 
 def main() -> None:
-    """Set the page up and show the one that the address names."""
+    """Set the application up and show the page that the address names."""
     arguments = argparse.ArgumentParser(allow_abbrev=False)
     arguments.add_argument("--store")
     store = arguments.parse_known_args()[0].store
     if store:
         os.environ["RAIL_STORE"] = store
+    # An emoji: any other icon of a page or of the navigation is fetched from elsewhere.
     st.set_page_config(page_title="machine-rail toolkit", page_icon="📈", layout="wide")
-    # Absolute, so that an installed package finds its pages without a checkout.
-    st.navigation([st.Page(str(_PAGES / "trajectory.py"), title="Trajectory", default=True)]).run()
+    first, *others = (
+        st.Page(page_file(name), title=title, url_path=name, default=name == "overview")
+        for name, title in PAGES.items()
+    )
+    st.navigation([first, *others], position="top").run()
 
 
 if __name__ == "__main__":

@@ -1,23 +1,70 @@
-"""What the pages read of the store: opened per query, kept for a short while, never held open."""
+"""What the pages read of the store: opened per query, kept until the file changes, never held open.
+
+Every cached reading is of one *version* of the file, so that a sync shows at the next look and an
+unchanged store is not read twice.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 import streamlit as st
 
-from toolkit.market import Family, Source, Trajectory
-from toolkit.statistics.spread import with_spread
+from toolkit.dashboard.health_tables import coverage_line, log_states
+from toolkit.intervals import Interval
+from toolkit.market import EventFamily, Family, Source, Trajectory
+from toolkit.statistics.spread import summary, time_above, with_spread
 from toolkit.store import Store
+from toolkit.store.schema import read_format
 from toolkit.workspace import DEFAULT_BASE_URL, Settings
 
-__all__ = ["read_catalogue", "read_coverage", "read_rows", "store_path"]
+__all__ = [
+    "Held",
+    "Version",
+    "measure_above",
+    "measure_coverage",
+    "measure_spreads",
+    "read_coverage",
+    "read_events",
+    "read_held",
+    "read_rows",
+    "read_snapshot",
+    "read_spreads",
+    "store_path",
+    "store_version",
+]
 
-_LOOK_AGAIN_S = 15
 _KEEP_S = 600
 _WAIT_S = 3.0
 """A writer lets go within milliseconds; a reader of a page is told after this many seconds."""
+
+Version = tuple[tuple[int, int], ...]
+"""What changes with every commit: time and size of the file and of the log beside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One look at a store: whose data, and what there is of it.
+
+    ``catalogue``, ``logs`` and ``loads`` are `Store.catalogue`, `Store.event_catalogue` and
+    `Store.loads`.
+    """
+
+    path: Path
+    version: Version
+    source: Source
+    catalogue: pl.DataFrame
+    logs: pl.DataFrame
+    loads: pl.DataFrame
+
+    @property
+    def as_of(self) -> int | None:
+        """The service's clock (s) when it was last asked, None where it never was."""
+        seen = [frame["served_at"] for frame in (self.catalogue, self.logs, self.loads)]
+        newest = pl.concat([s.cast(pl.Int64) for s in seen]).max()
+        return newest if isinstance(newest, int) else None
 
 
 def store_path() -> Path:
@@ -34,33 +81,139 @@ def store_path() -> Path:
     return Settings.read(base_url=DEFAULT_BASE_URL).store
 
 
-@st.cache_data(ttl=_LOOK_AGAIN_S, show_spinner=False)
-def read_catalogue(path: Path) -> tuple[Source, pl.DataFrame]:
-    """The store's source and `Store.catalogue`; looked at again after 15 s.
+def store_version(path: Path) -> Version:
+    """What tells this state of the file from a later one; () where there is no file.
 
-    Raises the errors of `toolkit.store.Store`, which are not kept.
+    Examples
+    --------
+    >>> store_version(Path("nowhere.duckdb"))
+    ()
     """
+    files = (path, path.with_name(f"{path.name}.wal"))
+    stats = [file.stat() for file in files if file.exists()]
+    return tuple((stat.st_mtime_ns, stat.st_size) for stat in stats)
+
+
+@st.cache_data(ttl=_KEEP_S, max_entries=4, show_spinner=False)
+def read_held(path: Path, version: Version) -> Held:
+    """What the store holds. Raises the errors of `toolkit.store.Store`, which are not kept."""
     store = Store(path, wait_s=_WAIT_S)
-    return store.source, store.catalogue()
+    with store.reading():  # one opening for all of it
+        return Held(
+            path,
+            version,
+            store.source,
+            store.catalogue(),
+            store.event_catalogue(),
+            store.loads(),
+        )
 
 
 @st.cache_data(ttl=_KEEP_S, max_entries=20, show_spinner="Reading the store")
 def read_rows(
-    path: Path, key: str, family: Family, start: int, end: int, *, asked_at: int
+    path: Path, key: str, family: Family, start: int, end: int, *, version: Version
 ) -> pl.DataFrame:
-    """`Store.series` of one trajectory, a spread with its ``spread_log_bps`` and ``spread_bps``.
-
-    ``asked_at``, the time of the trajectory's last sync, makes a new sync be read anew.
-    """
-    del asked_at
+    """`Store.series` of one trajectory, a spread with its ``spread_log_bps`` and ``spread_bps``."""
+    del version
     rows = Store(path, wait_s=_WAIT_S).series(Trajectory.parse(key, family), start, end)
     return with_spread(rows) if family is Family.SPREAD else rows
 
 
 @st.cache_data(ttl=_KEEP_S, max_entries=20, show_spinner=False)
 def read_coverage(
-    path: Path, key: str, family: Family, start: int, end: int, *, asked_at: int
+    path: Path, key: str, family: Family, start: int, end: int, *, version: Version
 ) -> pl.DataFrame:
-    """`Store.coverage` of one trajectory; ``asked_at`` as for `read_rows`."""
-    del asked_at
+    """`Store.coverage` of one trajectory."""
+    del version
     return Store(path, wait_s=_WAIT_S).coverage(Trajectory.parse(key, family), start, end)
+
+
+@st.cache_data(ttl=_KEEP_S, max_entries=20, show_spinner="Reading the store")
+def read_events(path: Path, start: int, end: int, *, version: Version) -> pl.DataFrame:
+    """`Store.events` of every family with ``start <= ts < end``, one below the other.
+
+    ``arrival`` is the order within a family, as `toolkit.statistics.events.lifecycles` wants it.
+    """
+    del version
+    store = Store(path, wait_s=_WAIT_S)
+    with store.reading():
+        return pl.concat([store.events(family, start, end) for family in EventFamily])
+
+
+@st.cache_data(ttl=_KEEP_S, max_entries=20, show_spinner=False)
+def read_snapshot(path: Path, kind: str, *, version: Version) -> tuple[int, str] | None:
+    """The newest kept answer of a kind (symbols, activity, spread, funding): when, and its text."""
+    del version
+    kept = Store(path, wait_s=_WAIT_S).snapshots(kind)
+    if kept.is_empty():
+        return None
+    newest = kept.row(0, named=True)
+    return newest["served_at"], newest["document"]
+
+
+@st.cache_resource(ttl=_KEEP_S, max_entries=2, show_spinner="Reading the spreads")
+def read_spreads(path: Path, start: int, end: int, *, version: Version) -> pl.DataFrame:
+    """trajectory, ts (s UTC) and spread_log_bps of every spread held; shared, never changed."""
+    del version
+    rows = Store(path, wait_s=_WAIT_S).family_series(Family.SPREAD, start, end)
+    return with_spread(rows).select("trajectory", "ts", "spread_log_bps")
+
+
+@st.cache_data(ttl=_KEEP_S, max_entries=8, show_spinner="Measuring the spreads")
+def measure_spreads(
+    path: Path, start: int, end: int, *, version: Version
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """`toolkit.statistics.spread.summary` of every spread, and the newest observation of each."""
+    rows = read_spreads(path, start, end, version=version)
+    last = rows.drop_nulls("spread_log_bps").group_by("trajectory").last()
+    return summary(rows, start, end), last
+
+
+@st.cache_data(ttl=_KEEP_S, max_entries=32, show_spinner=False)
+def measure_above(
+    path: Path, start: int, end: int, above_bps: float, *, version: Version
+) -> pl.DataFrame:
+    """`toolkit.statistics.spread.time_above` of every spread."""
+    rows = read_spreads(path, start, end, version=version)
+    return time_above(rows, start, end, threshold_bps=above_bps)
+
+
+@st.cache_data(ttl=_KEEP_S, max_entries=2, show_spinner="Reading the ledger")
+def measure_coverage(path: Path, version: Version) -> tuple[pl.DataFrame, pl.DataFrame, int]:
+    """What is known of everything ever asked for; the rows of each load; the store's format.
+
+    One row of `coverage_line` for each trajectory and event log, over the time from its first
+    second asked for, or first row, to the service's clock when it was last asked.
+    """
+    del version
+    store = Store(path, wait_s=_WAIT_S)
+    lines = []
+    with store.reading() as connection:
+        first = {
+            (family, key): ts
+            for family, key, ts in store.catalogue()
+            .select("family", "trajectory", "first_ts")
+            .iter_rows()
+        }
+        for trajectory, known in store.ledger().items():
+            starts = [part.start for part in known.answered[:1]] + [
+                first.get((trajectory.family, trajectory.key))
+            ]
+            window = _known_window(starts, known.edge.served_at)
+            if window:
+                coverage = store.coverage(trajectory, *window)
+                lines.append(coverage_line(trajectory.family.value, trajectory.key, coverage))
+        for family, known in store.event_ledger().items():
+            window = _known_window(
+                [part.start for part in known.answered[:1]], known.edge.served_at
+            )
+            if window:
+                coverage = log_states(window, known.answered, known.edge)
+                lines.append(coverage_line("events", family.value, coverage))
+        rows, version_held = store.rows_by_load(), read_format(connection, path)
+    return pl.DataFrame(lines, infer_schema_length=None), rows, version_held
+
+
+def _known_window(starts: list[int | None], end: int) -> Interval | None:
+    begun = [start for start in starts if start is not None and start < end]
+    return Interval(min(begun), end) if begun else None

@@ -30,6 +30,7 @@ def settings() -> dict[str, bool | str | list[str]]:
         "browser.gatherUsageStats": False,
         "client.toolbarMode": "minimal",
         "logger.hideWelcomeMessage": True,
+        "runner.magicEnabled": False,
         "server.address": "127.0.0.1",
         "server.showEmailPrompt": False,
         "theme.paddingTop": "2rem",

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-import time
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -14,18 +12,13 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from toolkit.charts import coverage_chart, price_chart, spread_chart
+from toolkit.dashboard.event_tables import event_legs, event_size, newest_events, of_legs
+from toolkit.dashboard.frame import Frame, draw, opened_row, page, say_empty, say_faults
 from toolkit.dashboard.link import PRESETS, Choice, held_window, preset_window, read_link
-from toolkit.dashboard.reading import read_catalogue, read_coverage, read_rows, store_path
+from toolkit.dashboard.reading import read_coverage, read_events, read_rows
 from toolkit.dashboard.tables import gap_table, row_table, rows_csv
-from toolkit.dashboard.words import (
-    NULL,
-    age_text,
-    code,
-    duration_text,
-    source_text,
-    statistics_rows,
-)
-from toolkit.errors import RailError
+from toolkit.dashboard.ways import go_to, page_file
+from toolkit.dashboard.words import NULL, code, duration_text, statistics_rows
 from toolkit.intervals import Interval
 from toolkit.market import Family, Source, Trajectory, format_ts
 from toolkit.statistics.spread import summary
@@ -33,12 +26,8 @@ from toolkit.statistics.spread import summary
 __all__ = ["show"]
 
 _ROWS_SHOWN = 1000
+_EVENTS_SHOWN = 10
 _GAPS_SHOWN = 500
-# No more buttons than fit beside a title on a phone; drag to zoom, double-click to return.
-_PLOTLY = {
-    "displaylogo": False,
-    "modeBarButtonsToRemove": ["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "autoScale2d"],
-}
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - the calendar widget has no zones; it shows UTC
 
 
@@ -46,13 +35,18 @@ _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - the calendar widget has no zo
 class _Shown:
     """What the page shows: a trajectory's window from a source, in a clock."""
 
-    path: Path
-    source: Source
+    frame: Frame
     trajectory: Trajectory
     window: Interval
-    timezone: str
     step_s: int | None
-    asked_at: int
+
+    @property
+    def source(self) -> Source:
+        return self.frame.held.source
+
+    @property
+    def timezone(self) -> str:
+        return self.frame.timezone
 
     @property
     def quote(self) -> str:
@@ -61,12 +55,12 @@ class _Shown:
     @property
     def query(self) -> dict[str, Any]:
         return {
-            "path": self.path,
+            "path": self.frame.held.path,
             "key": self.trajectory.key,
             "family": self.trajectory.family,
             "start": self.window.start,
             "end": self.window.end,
-            "asked_at": self.asked_at,
+            "version": self.frame.held.version,
         }
 
     @property
@@ -81,41 +75,32 @@ class _Shown:
 
 
 def show() -> None:
-    """The whole page, or one sentence that says why there is none and what to do."""
-    path = store_path()
-    try:
-        source, catalogue = read_catalogue(path)
-        _say_source(source)
-        if catalogue.is_empty():
-            st.info(
-                f"{code(str(path))} holds no trajectory yet. Load one with `rail sync`, e.g. "
-                "`rail sync BTC_USD:COINBASE.spot:KRAKEN.spot --start 2023-03-01 --end 2023-03-22`."
-            )
-            return
-        _show_trajectory(path, source, catalogue)
-    except RailError as error:
-        st.error(f"{error}.")
+    """The page, inside the frame of every page."""
+    page("Trajectory", _body)
 
 
-def _show_trajectory(path: Path, source: Source, catalogue: pl.DataFrame) -> None:
-    choice, timezone = _choose(catalogue)
+def _body(frame: Frame) -> None:
+    catalogue = frame.held.catalogue.filter(pl.col("family") != Family.FUNDING)
+    if catalogue.is_empty():
+        say_empty(
+            f"{code(str(frame.held.path))} holds no price and no spread yet. Load some, then look "
+            "here again:",
+            "rail sync BTC_USD:COINBASE.spot:KRAKEN.spot --start 2023-03-01 --end 2023-03-22",
+        )
+        return
+    choice = _choose(catalogue)
     row = catalogue.row(by_predicate=pl.col("trajectory") == choice.trajectory, named=True)
-    age = age_text(
-        row["last_ts"], row["served_at"], row["asked_at"], row["delay_s"], int(time.time())
-    )
-    st.caption(f"{age} As of {format_ts(row['served_at'])} (the service's clock).")
     shown = _Shown(
-        path,
-        source,
+        frame,
         Trajectory.parse(choice.trajectory, Family(row["family"])),
         choice.window,
-        timezone,
         row["step_s"],
-        row["asked_at"],
     )
     rows = read_rows(**shown.query)
-    draw = spread_chart if shown.trajectory.family is Family.SPREAD else price_chart
-    _draw(draw(rows, step_s=shown.step_s, **shown.chart), key="chart")
+    if shown.trajectory.family is Family.SPREAD:
+        _draw_spread(rows, shown)
+    else:
+        draw(price_chart(rows, step_s=shown.step_s, **shown.chart), key="chart")
     if not rows.is_empty():
         _show_statistics(rows, shown)
     _show_coverage(shown)
@@ -123,15 +108,10 @@ def _show_trajectory(path: Path, source: Source, catalogue: pl.DataFrame) -> Non
         _show_rows(rows, shown)
 
 
-def _say_source(source: Source) -> None:
-    say = st.warning if source.is_simulated else st.info if source.kind == "replay" else st.caption
-    say(source_text(source))
-
-
 # -- what is chosen ------------------------------------------------------------------------------
 
 
-def _choose(catalogue: pl.DataFrame) -> tuple[Choice, str]:
+def _choose(catalogue: pl.DataFrame) -> Choice:
     """The widgets, filled from the link; and the link, kept to what the widgets say."""
     _follow_link(catalogue)
     which, length = st.columns(2, vertical_alignment="bottom")
@@ -147,15 +127,13 @@ def _choose(catalogue: pl.DataFrame) -> tuple[Choice, str]:
         on_change=_take_preset,
         args=(held,),
     )
-    since, until, clock = st.columns(3, vertical_alignment="bottom")
+    since, until = st.columns(2, vertical_alignment="bottom")
     _calendar(since, "From (UTC)", "start")
     _calendar(until, "To, excluded (UTC)", "end")
-    timezone = _choose_clock(clock)
     choice = Choice(key, _chosen_window(held))
     _write_link(choice)
-    for fault in st.session_state["faults"]:
-        st.warning(fault)
-    return choice, timezone
+    say_faults(st.session_state["faults"])
+    return choice
 
 
 def _calendar(column: DeltaGenerator, label: str, key: str) -> None:
@@ -176,6 +154,9 @@ def _follow_link(catalogue: pl.DataFrame) -> None:
     ours = state.get("trajectory") in catalogue["trajectory"] and params == state.get("written")
     if ours:
         return
+    before = state.get("read")
+    if not params and before and before.trajectory in catalogue["trajectory"]:
+        params = before.params  # back from another page
     choice, state["faults"] = read_link(params, catalogue)
     state["trajectory"] = choice.trajectory
     state["read"] = choice
@@ -187,7 +168,7 @@ def _write_link(choice: Choice) -> None:
     if choice != state["read"]:
         state["faults"], state["read"] = [], choice
     if state.get("written") != choice.params:
-        st.query_params.from_dict(choice.params)
+        st.query_params.update(choice.params)
         state["written"] = choice.params
 
 
@@ -229,23 +210,69 @@ def _chosen_window(held: Interval) -> Interval:
     return held
 
 
-def _choose_clock(column: DeltaGenerator) -> str:
-    """UTC, or the browser's zone where that is another."""
-    zones = list(dict.fromkeys(["UTC", st.context.timezone or "UTC"]))
-    if len(zones) == 1:
-        return zones[0]
-    chosen = column.segmented_control(
-        "Clock of charts and tables", zones, default="UTC", required=True, key="clock"
-    )
-    return str(chosen)
-
-
-def _draw(figure: Any, key: str) -> None:
-    """The figure in Streamlit's template, whose colours the browser fills in for its theme."""
-    st.plotly_chart(figure.update_layout(template="streamlit"), config=_PLOTLY, key=key)
-
-
 # -- what is shown -------------------------------------------------------------------------------
+
+
+def _draw_spread(rows: pl.DataFrame, shown: _Shown) -> None:
+    """The spread's chart, with the threshold and the events that the reader asks for."""
+    threshold, marks = st.columns(2, vertical_alignment="bottom")
+    bps = threshold.number_input(
+        "Mark a threshold on either side (log bps)",
+        min_value=0.0,
+        value=None,
+        step=5.0,
+        format="%g",
+        key="threshold",
+        placeholder="none",
+        persist_state="session",
+    )
+    held = shown.frame.held
+    logged = "spread" in set(held.logs["family"])
+    wanted = marks.toggle(
+        "Shade the spread events of these legs",
+        value=True,
+        key="marks",
+        disabled=not logged,
+        persist_state="session",
+        help=None if logged else "The log is not held: rail sync --events spread",
+    )
+    events = None
+    if logged and wanted:
+        symbol = str(shown.trajectory.symbol)
+        found = read_events(held.path, *shown.window, version=held.version)
+        events = of_legs(found.filter(family="spread", symbol=symbol), shown.trajectory)
+    chart = spread_chart(
+        rows,
+        step_s=shown.step_s,
+        thresholds_bps=(bps, -bps) if bps else (),
+        events=events,
+        **shown.chart,
+    )
+    draw(chart, key="chart")
+    st.page_link(page_file("spreads"), label="← All spreads")
+    if events is not None:
+        _list_events(events, shown)
+
+
+def _list_events(events: pl.DataFrame, shown: _Shown) -> None:
+    """The events of the two legs, newest first, each with the way to its page."""
+    newest = newest_events(events, _EVENTS_SHOWN)
+    if newest.is_empty():
+        st.caption("No spread event of these legs in the window.")
+        return
+    total = events["event_id"].n_unique()
+    st.caption(f"Spread events of these legs, newest first: {_of(_EVENTS_SHOWN, total)}.")
+    table = pl.DataFrame(
+        {
+            "": ["Open"] * newest.height,
+            f"newest document ({shown.timezone})": shown.frame.clock(newest["ts"]),
+            "event": newest["event_type"],
+            "legs": [event_legs(row) for row in newest.iter_rows(named=True)],
+            "size": [event_size(row) for row in newest.iter_rows(named=True)],
+        }
+    )
+    if (clicked := opened_row(table, "legs_events")) is not None:
+        go_to("events", event=newest["event_id"][clicked])
 
 
 def _show_statistics(rows: pl.DataFrame, shown: _Shown) -> None:
@@ -285,7 +312,7 @@ def _show_statistics(rows: pl.DataFrame, shown: _Shown) -> None:
 def _show_coverage(shown: _Shown) -> None:
     st.subheader("Coverage")
     coverage = read_coverage(**shown.query)
-    _draw(coverage_chart(coverage, **shown.chart), key="coverage")
+    draw(coverage_chart(coverage, **shown.chart), key="coverage")
     gaps = gap_table(coverage, shown.timezone)
     if gaps.is_empty():
         st.caption("Every second of the window is held.")

@@ -6,11 +6,22 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+import polars as pl
+
 from toolkit.charts.lines import share_text
 from toolkit.market import Source
 from toolkit.statistics.contract import Reason, column_for
 
-__all__ = ["NULL", "age_text", "code", "duration_text", "source_text", "statistics_rows"]
+__all__ = [
+    "NULL",
+    "age_words",
+    "code",
+    "duration_text",
+    "plan_words",
+    "reason_words",
+    "source_words",
+    "statistics_rows",
+]
 
 NULL = "–"
 
@@ -50,24 +61,67 @@ def duration_text(seconds: float) -> str:
     return " ".join(f"{n} {unit}" for n, unit in parts[first : first + 2] if n) or "0 s"
 
 
-def age_text(last_ts: int | None, served_at: int, asked_at: int, delay_s: int, now: int) -> str:
-    """How old the newest row was when the service was last asked, and how long ago that was.
+def age_words(catalogue: pl.DataFrame, logs: pl.DataFrame, loads: pl.DataFrame, now: int) -> str:
+    """How old the newest data was when the service was last asked, and how long ago that was.
+
+    A row's age counts from the end of its own interval, less what the plan delays it by.
 
     Examples
     --------
-    >>> age_text(880, served_at=1000, asked_at=1003, delay_s=0, now=1303)
-    "Newest row 2 min before the service's clock at the last sync; synced 5 min ago."
-    >>> age_text(None, served_at=1000, asked_at=1003, delay_s=30, now=1003)
-    'No row yet; synced 0 s ago. The plan delays rows by 30 s.'
+    >>> catalogue = pl.DataFrame({"last_ts": [880], "step_s": [60], "delay_s": [30],
+    ...                           "served_at": [1000], "asked_at": [1003]})
+    >>> logs = catalogue.drop("step_s").clear()
+    >>> loads = pl.DataFrame({"started_at": [1003]})
+    >>> age_words(catalogue, logs, loads, now=1303)
+    'newest data 30 s old at the sync 5 min ago'
+    >>> age_words(catalogue.clear(), logs, loads.clear(), now=1303)
+    'never synced'
     """
-    behind = (
-        "No row yet"
-        if last_ts is None
-        else f"Newest row {duration_text(served_at - last_ts)} before the service's clock "
-        "at the last sync"
-    )
-    delayed = f" The plan delays rows by {duration_text(delay_s)}." if delay_s else ""
-    return f"{behind}; synced {duration_text(max(0, now - asked_at))} ago.{delayed}"
+    if loads.is_empty():
+        return "never synced"
+    ends = pl.concat(
+        [
+            frame.select(
+                end=pl.col("last_ts") + step.fill_null(0),
+                age_s=pl.col("served_at")
+                - pl.col("last_ts")
+                - step.fill_null(0)
+                - pl.col("delay_s"),
+            )
+            for frame, step in ((catalogue, pl.col("step_s")), (logs, pl.lit(0)))
+        ]
+    ).drop_nulls("end")
+    asked_at = loads["started_at"].cast(pl.Int64).sort()[-1]
+    ago = f"{duration_text(max(0, now - asked_at))} ago"
+    if ends.is_empty():
+        return f"no rows yet, last sync {ago}"
+    age_s = ends.sort("end")["age_s"][-1]
+    return f"newest data {duration_text(max(0, age_s))} old at the sync {ago}"
+
+
+def plan_words(loads: pl.DataFrame, catalogue: pl.DataFrame, logs: pl.DataFrame) -> str:
+    """The plan, its quota and its delay, as far as the service has told them.
+
+    Examples
+    --------
+    >>> loads = pl.DataFrame({"plan": ["builder"], "quota": [600], "quota_window_s": [60]})
+    >>> delays = pl.DataFrame({"delay_s": [0, 30]})
+    >>> plan_words(loads, delays, delays.clear())
+    'plan builder, 600 requests in 1 min, rows up to 30 s late'
+    >>> plan_words(loads.clear(), delays.clear(), delays.clear())
+    'plan not told by the service'
+    """
+    told = loads.filter(pl.col("plan").is_not_null()).head(1).to_dicts()
+    parts = [f"plan {told[0]['plan']}" if told else "plan not told by the service"]
+    if told and told[0]["quota"] is not None:
+        window_s = told[0]["quota_window_s"]
+        within = f" in {duration_text(window_s)}" if window_s else ""
+        parts.append(f"{told[0]['quota']:,} requests{within}")
+    delays = pl.concat([catalogue["delay_s"], logs["delay_s"]])
+    if delays.len():
+        worst = delays.sort()[-1]
+        parts.append(f"rows up to {duration_text(worst)} late" if worst else "no delay")
+    return ", ".join(parts)
 
 
 def code(text: str) -> str:
@@ -84,18 +138,23 @@ def code(text: str) -> str:
     return f"`{words[:80] or ' '}`"
 
 
-def source_text(source: Source) -> str:
-    """The source in a sentence of Markdown.
+def source_words(source: Source) -> str:
+    """The source as Markdown: a word that stands out, and whose data it is.
 
     Examples
     --------
-    >>> source_text(Source("simulated", "miniature"))
-    'SIMULATED market, `miniature`: no market ever showed these numbers.'
-    >>> source_text(Source("live", "rail"))
-    'Live service, `rail`.'
+    >>> source_words(Source("simulated", "miniature"))
+    ':orange-badge[SIMULATED] :small[`miniature`, no market ever showed these numbers]'
+    >>> source_words(Source("live", "rail"))
+    ':green-badge[LIVE] :small[`rail`]'
     """
-    said = ": no market ever showed these numbers" if source.is_simulated else ""
-    return f"{source.label.removesuffix(source.id)}{code(source.id)}{said}."
+    words = {
+        "simulated": (":orange-badge[SIMULATED]", ", no market ever showed these numbers"),
+        "replay": (":blue-badge[REPLAY]", ", recorded data"),
+        "live": (":green-badge[LIVE]", ""),
+    }
+    badge, said = words.get(source.kind, (f":gray-badge[{source.kind.upper()}]", ""))
+    return f"{badge} :small[{code(source.id)}{said}]"
 
 
 def statistics_rows(
@@ -125,7 +184,7 @@ def statistics_rows(
             "value": _value(name, row[name], unit),
             "n": f"{row['ar1_pairs']:,} pairs" if name in _HALF_LIFE else f"{row['n']:,}",
             "coverage": coverage,
-            "reason": "" if row[name] is not None else _reason(row, name),
+            "reason": "" if row[name] is not None else reason_words(row, name),
         }
         for name, label in named.items()
         if name in row
@@ -144,8 +203,14 @@ def _value(name: str, value: float | None, unit: str) -> str:
     return f"{Decimal(f'{value:.8g}'):,f} {unit}"
 
 
-def _reason(row: Mapping[str, Any], name: str) -> str:
-    """The words of the first ``*_reason`` column to the right of the null."""
+def reason_words(row: Mapping[str, Any], name: str) -> str:
+    """The words of the first ``*_reason`` column to the right of a null.
+
+    Examples
+    --------
+    >>> reason_words({"half_life_s": None, "half_life_reason": "too_few"}, "half_life_s")
+    'too few observations for this statistic'
+    """
     names = list(row)
     code = next(row[n] for n in names[names.index(name) :] if n.endswith("_reason"))
     return Reason(code).words

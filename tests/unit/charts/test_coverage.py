@@ -1,9 +1,11 @@
 """What the coverage strip draws and says."""
 
+import random
+
 import polars as pl
 import pytest
 
-from toolkit.charts import coverage_chart
+from toolkit.charts import coverage_chart, coverage_shares_chart
 from toolkit.charts.theme import STATE_COLOURS
 from toolkit.errors import InputError
 from toolkit.market import Source, Trajectory
@@ -51,6 +53,61 @@ def test_stretches_are_clipped_to_the_window():
     assert figure.data[0].name == "held 66.67 %"
 
 
+def minutes(states):
+    """A ledger of one-minute stretches in these states."""
+    starts = [60 * minute for minute in range(len(states))]
+    ends = [start + 60 for start in starts]
+    return pl.DataFrame({"start_ts": starts, "end_ts": ends, "state": states})
+
+
+def areas(figure, length_s):
+    """The share of the strip that each colour covers, the marks below it left out."""
+    return {
+        bar.name.rsplit(" ", 2)[0]: sum(
+            x / 1000 * height for x, y, height in zip(bar.x, bar.y, bar.width, strict=True) if y > 0
+        )
+        / length_s
+        for bar in figure.data
+    }
+
+
+def test_the_area_of_a_colour_is_its_share_however_short_the_stretches_are():
+    week = 7 * 1440
+    chance = random.Random(7)
+    states = chance.choices(["held", "empty", "missing"], weights=[870, 120, 10], k=week)
+    figure = chart(minutes(states), end=60 * week)
+    found = areas(figure, 60 * week)
+    for state in ("held", "empty", "missing"):
+        assert found[state] == pytest.approx(states.count(state) / week, abs=1e-9)
+    assert sum(found.values()) == pytest.approx(1)
+    assert sum(len(bar.x) for bar in figure.data) < 3 * 1000
+    assert "height: share of each 15 min" in figure.layout.title.subtitle.text
+
+
+def test_the_states_of_a_bucket_stand_on_one_another_and_fill_it():
+    figure = chart(minutes(["empty", "held", "missing"] * 5000), end=15_000 * 60)
+    held, empty, _, missing, _ = figure.data
+    for bar, foot in ((held, 0), (empty, 1 / 3), (missing, 2 / 3)):
+        assert (bar.y - bar.width / 2).tolist() == pytest.approx([foot] * 1000)
+        assert bar.width.tolist() == pytest.approx([1 / 3] * 1000)
+    assert held.hovertext[1] == "held: 33.33 % of 1970-01-01 00:15 to 1970-01-01 00:30 UTC"
+
+
+def test_a_stretch_between_buckets_of_several_states_is_one_bar_and_says_where_it_ends():
+    ledger = pl.DataFrame(
+        {
+            "start_ts": [0, 90, 200_010],
+            "end_ts": [90, 200_010, 600_000],
+            "state": ["missing", "held", "missing"],
+        }
+    )
+    held, *_, missing, _ = chart(ledger, end=600_000).data
+    assert held.width.tolist() == pytest.approx([0.85, 1, 0.35])
+    assert held.hovertext[1] == "held: 1970-01-01 00:01:30 to 1970-01-03 07:33:30 UTC"
+    assert held.x.tolist() == [600_000.0, 199_200_000.0, 600_000.0]
+    assert missing.width[0] == pytest.approx(0.15)
+
+
 def test_a_sliver_neither_vanishes_nor_rounds_to_everything():
     ledger = pl.DataFrame(
         {
@@ -59,9 +116,18 @@ def test_a_sliver_neither_vanishes_nor_rounds_to_everything():
             "state": ["held", "missing"],
         }
     )
-    held, *_, missing, _ = chart(ledger, end=10_000_060).data
+    figure = chart(ledger, end=10_000_060)
+    held, *_, missing, _ = figure.data
     assert (held.name, missing.name) == ("held >99.99 %", "missing <0.01 %")
-    assert missing.marker.line.width == 1
+    assert [y < 0 for y in missing.y] == [False, True]
+    assert missing.marker.line.width[1] == 1
+    assert "missing: 0.93 % of" in missing.hovertext[1]
+    assert figure.layout.yaxis.range[0] < missing.y[1]
+    assert "marks below: shares under 5 %" in figure.layout.title.subtitle.text
+
+
+def test_without_a_short_stretch_nothing_is_said_of_heights():
+    assert "height" not in chart().layout.title.subtitle.text
 
 
 def test_overlapping_stretches_of_one_state_count_once():
@@ -104,3 +170,35 @@ def test_a_stretch_over_the_change_of_clocks_ends_where_the_zones_clock_does():
     held = chart(ledger, **window, timezone="Europe/London").data[0]
     assert list(held.base) == ["2023-10-29 00:00"]
     assert held.x.tolist() == [3 * 3_600_000]
+
+
+SHARES = pl.DataFrame(
+    {"what": ["price (2)", "spread (1)"], "held": [75.0, 100.0], "empty": [25.0, 0.0]}
+    | {state: [0.0, 0.0] for state in ("not yet known", "missing", "unrecoverable")}
+)
+
+
+def test_shares_are_stacked_to_the_whole_with_a_bar_a_kind_from_the_top():
+    figure = coverage_shares_chart(SHARES, source=Source("simulated", "mini"))
+    assert [bar.name for bar in figure.data] == ["held", "empty"]
+    assert [bar.marker.color for bar in figure.data] == [
+        STATE_COLOURS[LedgerState.HELD],
+        STATE_COLOURS[LedgerState.EMPTY],
+    ]
+    assert sum(bar.x for bar in figure.data).tolist() == [100, 100]
+    assert list(figure.data[0].y) == ["price (2)", "spread (1)"]
+    assert figure.data[1].hovertext[0] == "price (2): empty 25 %"
+    assert figure.layout.barmode == "stack"
+    assert figure.layout.yaxis.autorange == "reversed"
+    assert [note.text for note in figure.layout.annotations] == ["SIMULATED"]
+
+
+def test_no_kind_at_all_says_what_to_do():
+    (note,) = coverage_shares_chart(SHARES[:0], source=Source("live", "rail")).layout.annotations
+    assert "rail sync" in note.text
+
+
+@pytest.mark.parametrize("column", ["what", "missing"])
+def test_shares_without_a_column_are_refused(column):
+    with pytest.raises(InputError, match=column):
+        coverage_shares_chart(SHARES.drop(column), source=Source("live", "rail"))

@@ -8,7 +8,15 @@ import numpy as np
 import plotly.io as pio
 import pytest
 
-from toolkit.charts.theme import BACKGROUND, COLOURS, MARK_COLOUR, STATE_COLOURS, WARNING_COLOUR
+from toolkit.charts.theme import (
+    BACKGROUND,
+    COLOURS,
+    FAMILY_COLOURS,
+    MARK_COLOUR,
+    STATE_COLOURS,
+    WARNING_COLOUR,
+)
+from toolkit.market import EventFamily
 from toolkit.tables import LedgerState
 
 # Machado, Oliveira, Fernandes 2009, severity 1.0, on linear RGB.
@@ -84,15 +92,18 @@ def test_colours_stay_apart_for_every_kind_of_eye(theme, vision):
 
 
 @pytest.mark.parametrize("background", BACKGROUND.values())
-def test_warning_and_states_stand_out_on_either_background(background):
+def test_warning_states_and_families_stand_out_on_either_background(background):
     assert set(STATE_COLOURS) == set(LedgerState)
-    for colour in [WARNING_COLOUR, MARK_COLOUR, *STATE_COLOURS.values()]:
+    assert set(FAMILY_COLOURS) == set(EventFamily)
+    own = [*STATE_COLOURS.values(), *FAMILY_COLOURS.values()]
+    for colour in [WARNING_COLOUR, MARK_COLOUR, *own]:
         assert contrast(colour, background) >= 3
 
 
 @pytest.mark.parametrize("vision", VISION)
-def test_states_stay_apart_for_every_kind_of_eye(vision):
+def test_states_and_families_stay_apart_for_every_kind_of_eye(vision):
     assert nearest(STATE_COLOURS.values(), vision) > 0.13
+    assert nearest(FAMILY_COLOURS.values(), vision) > 0.13
 
 
 @pytest.mark.parametrize("theme", COLOURS)

@@ -1,7 +1,8 @@
-"""A real store with two trajectories, and the page over it."""
+"""A real store with two trajectories, events and snapshots where asked, and the pages over it."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,9 +12,12 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from toolkit.dashboard.settings import MAIN
+from toolkit.dashboard.ways import page_file
 from toolkit.intervals import Interval
-from toolkit.market import Source, Trajectory
+from toolkit.market import EventFamily, Source, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store
+from toolkit.tables import EVENT
+from toolkit.wire.allowance import Allowance
 
 START = 1_678_406_400  # 2023-03-10 00:00 UTC
 MINUTES = 600
@@ -51,10 +55,10 @@ def spread_rows() -> pl.DataFrame:
     )
 
 
-def fill(store: Store, source: Source) -> None:
+def fill(store: Store, source: Source, allowance: Allowance | None = None) -> None:
     """One load of ten hours of a leg and a pair."""
     store.bind(source)
-    load = store.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
+    load = store.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0", allowance))
     batch = Batch()
     whole = Interval(START, SERVED_AT)
     batch.add(LEG, price_rows(), whole, EDGE)
@@ -63,35 +67,147 @@ def fill(store: Store, source: Source) -> None:
     store.finish_load(load, [])
 
 
+def documents(*rows: tuple[str, str, int, str, float]) -> pl.DataFrame:
+    """Documents of BTC_USD between the pair's legs: id, type, minute, lifecycle and size (%)."""
+    given = [
+        {
+            "family": kind.split(".")[0],
+            "schema_id": f"svc.{kind.split('.')[0]}.v1",
+            "event_id": event_id,
+            "event_type": kind,
+            "ts_ms": 1000 * (START + 60 * minute),
+            "ts": START + 60 * minute,
+            "lifecycle": lifecycle,
+            "symbol": "BTC_USD",
+            "buy_exchange": "COINBASE",
+            "buy_market": "spot",
+            "sell_exchange": None if kind.startswith("splash") else "KRAKEN",
+            "sell_market": None if kind.startswith("splash") else "spot",
+            "magnitude_pct": size,
+            "document": f'{{"event_id": "{event_id}", "event_type": "{kind}"}}',
+        }
+        for event_id, kind, minute, lifecycle, size in rows
+    ]
+    columns = {n: t for n, t in EVENT.schema.items() if n not in ("revision", "load_id")}
+    return pl.DataFrame(given, schema=columns)
+
+
+def add_events(store: Store) -> None:
+    """One load of two logs: a spread that closed, one that stands open, and a pump."""
+    load = store.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
+    spread = documents(
+        ("closed-one", "spread.opened", 500, "open", 1.5),
+        ("closed-one", "spread.closed", 520, "closed", 0.1),
+        ("open-one", "spread.opened", 590, "open", 2.5),
+    )
+    batch = Batch()
+    edge = Edge(served_at=SERVED_AT, delay_s=30, retention_s=2_592_000, step_s=0)
+    whole = Interval(START, SERVED_AT)
+    batch.add_documents(EventFamily.SPREAD, spread, whole, edge)
+    pump = documents(("pump-one", "splash.pump", 595, "open", 3.25))
+    batch.add_documents(EventFamily.SPLASH, pump, whole, edge)
+    store.commit(load, batch)
+    store.finish_load(load, [{"kind": "next_missing", "where": "x", "says": "y", "times": 2}])
+
+
+def add_snapshots(store: Store) -> None:
+    """One load of both dashboards: a spread held, one held swapped, one not held, one tracked."""
+    load = store.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
+    legs = [("COINBASE", "KRAKEN", 2.5), ("KRAKEN", "COINBASE", 1.5), ("KRAKEN", "GEMINI", 1.25)]
+    spreads = [
+        {
+            "symbol": "BTC_USD",
+            "buy_exchange": buy,
+            "buy_market": "spot",
+            "sell_exchange": sell,
+            "sell_market": "spot",
+            "spread_pct": pct,
+            "opened_at": SERVED_AT - 600,
+        }
+        for buy, sell, pct in legs
+    ]
+    spreads.append(spreads[0] | {"sell_exchange": "GEMINI", "spread_pct": 90.0, "opened_at": None})
+    rates = [
+        {"symbol": "BTC_USD", "exchange": name, "market": "futures", "rate": rate}
+        | {"interval_hours": 8, "next_funding_time": SERVED_AT}
+        for name, rate in (("KRAKEN", -0.0001), ("GEMINI", 0.0003))
+    ]
+    for kind, items in (("spread", spreads), ("funding", rates)):
+        store.keep_snapshot(load, kind, SERVED_AT, json.dumps({"items": items}).encode())
+    store.finish_load(load, [])
+
+
 @pytest.fixture
-def make_store(tmp_path: Path) -> Callable[[Source], Store]:
+def make_store(tmp_path: Path) -> Callable[..., Store]:
     """A store of a source with one load of ten hours of a leg and a pair."""
 
-    def made(source: Source) -> Store:
+    def made(source: Source, allowance: Allowance | None = None) -> Store:
         store = Store(tmp_path / "held.duckdb")
-        fill(store, source)
+        fill(store, source, allowance)
         return store
 
     return made
 
 
 @pytest.fixture
-def held(make_store: Callable[[Source], Store]) -> Store:
+def held(make_store: Callable[..., Store]) -> Store:
     """A store that replays recorded data."""
     return make_store(Source("replay", "depeg-77aa"))
 
 
 @pytest.fixture
-def page(monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppTest]:
-    """The page over a store, opened by a link with the given parameters."""
+def full(held: Store) -> Store:
+    """The same with events and snapshots."""
+    add_events(held)
+    add_snapshots(held)
+    return held
 
-    def opened(path: Path, timezone: str = "UTC", **params: str) -> AppTest:
+
+@pytest.fixture
+def logged(held: Store) -> Store:
+    """The held store with its event logs, and no snapshot."""
+    add_events(held)
+    return held
+
+
+@pytest.fixture
+def gapped(held: Store) -> Store:
+    """The leg asked again two hours later, of which only the last minutes were loaded."""
+    later = SERVED_AT + 7200
+    load = held.start_load(LoadOrigin("http://127.0.0.1:1", later, None, "0.1.0"))
+    edge = Edge(served_at=later, delay_s=0, retention_s=None, step_s=60)
+    batch = Batch()
+    batch.add(LEG, price_rows().clear(), Interval(later - 180, later), edge)
+    held.commit(load, batch)
+    held.finish_load(load, [])
+    return held
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Store:
+    """A store that was bound to its source and asked for nothing yet."""
+    store = Store(tmp_path / "bare.duckdb")
+    store.bind(Source("live", "rail"))
+    return store
+
+
+@pytest.fixture
+def page(monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppTest]:
+    """A page over a store, the trajectory's where none is named, opened by a link."""
+
+    def opened(
+        path: Path, name: str = "trajectory", *, timezone: str = "UTC", **params: str
+    ) -> AppTest:
         monkeypatch.setenv("RAIL_STORE", str(path))
         st.cache_data.clear()
+        st.cache_resource.clear()
         page = AppTest.from_file(str(MAIN), default_timeout=60)
         page.context = {"timezone": timezone}
-        for name, value in params.items():
-            page.query_params[name] = value
+        if name != "overview":
+            page.run()
+            page.switch_page(page_file(name))
+        for parameter, value in params.items():
+            page.query_params[parameter] = value
         page.run()
         assert not page.exception
         return page

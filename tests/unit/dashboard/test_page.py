@@ -8,8 +8,11 @@ import sys
 import duckdb
 import pytest
 
-from toolkit.market import Source
-from toolkit.store import Store
+from toolkit.intervals import Interval
+from toolkit.market import EventFamily, Source
+from toolkit.store import Batch, Edge, LoadOrigin
+
+from .conftest import SERVED_AT, START, documents
 
 LEG = "BTC_USD:KRAKEN.spot"
 PAIR = "BTC_USD:COINBASE.spot:KRAKEN.spot"
@@ -164,12 +167,6 @@ def test_rows_are_shown_newest_first(page, held):
     assert len(rows) == 540
 
 
-def test_the_age_counts_from_the_services_clock(page, held):
-    (age,) = (text for text in texts(page(held.path).caption) if "Newest row" in text)
-    assert age.startswith("Newest row 1 min before the service's clock at the last sync; synced ")
-    assert "As of 2023-03-10 10:00 UTC" in age
-
-
 def test_the_browsers_zone_can_be_chosen_where_it_is_not_utc(page, held):
     shown = page(held.path, timezone="Asia/Tokyo")
     assert figures(shown)[0]["layout"]["xaxis"]["title"]["text"] == "time (UTC)"
@@ -179,33 +176,88 @@ def test_the_browsers_zone_can_be_chosen_where_it_is_not_utc(page, held):
     assert layout["xaxis"]["range"][0] == "2023-03-10 09:00"
     assert shown.dataframe[2].value.iloc[0]["time (Asia/Tokyo)"] == "2023-03-10 18:59"
     assert link(shown)["start"] == "2023-03-10T00:00Z"
-    with pytest.raises(KeyError):
-        page(held.path, timezone="UTC").get_by_key("clock")
+    assert shown.query_params["clock"] == "Asia/Tokyo"
 
 
-def test_simulated_data_is_announced_on_the_page_and_in_every_chart(page, make_store):
-    shown = page(make_store(Source("simulated", "mini-1")).path, trajectory=PAIR)
-    assert texts(shown.warning) == [
-        "SIMULATED market, `mini-1`: no market ever showed these numbers."
-    ]
-    for figure in figures(shown):
+def test_simulated_data_is_marked_in_every_chart(page, make_store):
+    for figure in figures(page(make_store(Source("simulated", "mini-1")).path, trajectory=PAIR)):
         assert "SIMULATED" in [note["text"] for note in figure["layout"]["annotations"]]
 
 
-def test_a_replay_is_named(page, held):
-    assert texts(page(held.path).info) == ["Replay of recorded data, `depeg-77aa`."]
+def test_events_of_the_legs_are_marked_until_they_are_not_wanted(page, full):
+    shown = page(full.path, trajectory=PAIR)
+    marked = figures(shown)[0]
+    assert marked["data"][-1]["name"] == "2 events opened"
+    shown.get_by_key("marks").set_value(False).run()
+    assert len(figures(shown)[0]["data"]) == 3
 
 
-def test_a_live_source_is_named(page, make_store):
-    assert "Live service, `rail`." in texts(page(make_store(Source("live", "rail")).path).caption)
+def test_events_of_the_legs_are_listed_newest_first_and_each_opens_its_page(page, full):
+    shown = page(full.path, trajectory=PAIR)
+    assert "Spread events of these legs, newest first: 2." in texts(shown.caption)
+    table = shown.dataframe[0].value
+    assert table.columns.to_list() == ["", "newest document (UTC)", "event", "legs", "size"]
+    assert table.to_dict("records")[1] == {
+        "": "Open",
+        "newest document (UTC)": "2023-03-10 08:40",
+        "event": "spread.closed",
+        "legs": "COINBASE.spot → KRAKEN.spot",
+        "size": "+0.10 %",
+    }
+    shown.session_state["legs_events_clicked"] = {"row": 1, "label": "Open"}
+    shown.run()
+    assert [title.value for title in shown.header] == ["Events"]
+    assert shown.query_params["event"] == "closed-one"
+    assert not shown.warning
 
 
-def test_a_store_without_trajectories_says_how_to_load_one(page, tmp_path):
-    store = Store(tmp_path / "empty.duckdb")
-    store.bind(Source("live", "rail"))
-    (says,) = texts(page(store.path).info)
-    assert "holds no trajectory yet" in says
-    assert "`rail sync" in says
+def test_the_list_of_events_says_how_many_more_there_are(page, full):
+    load = full.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
+    rows = [(f"more-{minute}", "spread.opened", minute, "open", 1.0) for minute in range(20)]
+    batch = Batch()
+    whole = Interval(START, SERVED_AT)
+    edge = Edge(served_at=SERVED_AT, delay_s=30, retention_s=None, step_s=0)
+    batch.add_documents(EventFamily.SPREAD, documents(*rows), whole, edge)
+    full.commit(load, batch)
+    shown = page(full.path, trajectory=PAIR)
+    assert "Spread events of these legs, newest first: 10 of 22." in texts(shown.caption)
+    assert len(shown.dataframe[0].value) == 10
+
+
+def listed(shown):
+    return [text for text in texts(shown.caption) if "of these legs" in text]
+
+
+def test_a_window_without_an_event_of_the_legs_says_so(page, full):
+    shown = page(full.path, trajectory=PAIR, end="2023-03-10T01:00Z")
+    assert listed(shown) == ["No spread event of these legs in the window."]
+
+
+def test_events_that_are_not_wanted_are_not_listed(page, full):
+    shown = page(full.path, trajectory=PAIR)
+    shown.get_by_key("marks").set_value(False).run()
+    assert not listed(shown)
+    assert "statistic" in shown.dataframe[0].value.columns
+
+
+def test_a_threshold_is_drawn_on_both_sides(page, held):
+    shown = page(held.path, trajectory=PAIR)
+    assert shown.get_by_key("marks").disabled
+    assert not listed(shown)
+    shown.get_by_key("threshold").set_value(2.0).run()
+    assert "threshold" in figures(shown)[0]["data"][-1]["name"]
+
+
+def test_a_store_without_trajectories_says_how_to_load_one(page, bare):
+    shown = page(bare.path)
+    (says,) = texts(shown.info)
+    assert "holds no price and no spread yet" in says
+    assert "rail sync" in shown.code[0].value
+
+
+def test_a_trajectory_that_is_not_held_comes_with_the_command_that_loads_it(page, held):
+    shown = page(held.path, trajectory="ETH_USD:KRAKEN.spot")
+    assert "`rail sync ETH_USD:KRAKEN.spot` loads it" in shown.warning[0].value
 
 
 def test_a_store_that_is_not_there_says_what_makes_one(page, tmp_path):

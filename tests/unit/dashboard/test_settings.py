@@ -60,7 +60,7 @@ def test_the_package_brings_neither_streamlit_nor_plotly_until_it_is_used():
 
 
 def test_the_checkouts_script_shows_the_same_page(page, held):
-    packaged = page(held.path)
+    packaged = page(held.path, "overview")
     checkout = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
     assert not checkout.exception
     assert [c.value for c in checkout.subheader] == [c.value for c in packaged.subheader] != []

@@ -1,0 +1,141 @@
+"""What the chart of a funding trajectory draws and says."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from toolkit.charts import funding_chart
+from toolkit.charts.theme import COLOURS
+from toolkit.errors import InputError
+from toolkit.market import Family, Source, Trajectory
+
+PAIR = Trajectory.parse("BTC_USDT:AURORA.futures:BOREAS.futures", Family.FUNDING)
+START = 1_678_406_400  # 2023-03-10 00:00 UTC
+EIGHT = 8 * 3600
+
+
+def settled(buy=(1e-4, 1e-4, 1e-4), sell=(3e-4, 1e-4, 0.0), *, first=1):
+    n = len(buy)
+    return pl.DataFrame(
+        {
+            "ts": [START + EIGHT * (first + k) for k in range(n)],
+            "buy_rate": buy,
+            "sell_rate": sell,
+            "buy_interval_hours": [8.0] * n,
+            "sell_interval_hours": [8.0] * n,
+        },
+        schema_overrides={"buy_rate": pl.Float64, "sell_rate": pl.Float64},
+    )
+
+
+def chart(frame=None, **more):
+    window = {"start": START, "end": START + 3 * EIGHT}
+    source = Source("simulated", "seed-7")
+    frame = settled() if frame is None else frame
+    return funding_chart(frame, **{"trajectory": PAIR, "source": source, **window, **more})
+
+
+def test_the_differential_stands_in_steps_above_and_the_carry_below():
+    differential, carry = chart().data
+    assert differential.x == ("2023-03-10 08:00", "2023-03-10 16:00", "2023-03-11 00:00")
+    assert differential.y.tolist() == pytest.approx([0.02, 0.0, 0.0])
+    assert carry.x[0] == "2023-03-10 00:00"
+    assert carry.y.tolist() == pytest.approx([0.0, 2.0, 2.0, 1.0])
+    assert {line.line.shape for line in (differential, carry)} == {"hv"}
+    assert (differential.yaxis, carry.yaxis) == ("y", "y2")
+
+
+def test_a_rate_from_before_the_window_stands_at_its_start_and_pays_nothing():
+    differential, carry = chart(settled(first=0)).data
+    assert differential.x[0] == "2023-03-10 00:00"
+    assert differential.y.tolist() == pytest.approx([0.02, 0.0, -0.01, -0.01])
+    assert carry.y.tolist() == pytest.approx([0.0, 0.0, -1.0, -1.0])
+
+
+def test_titles_say_what_which_units_how_many_and_what_it_came_to():
+    layout = chart().layout
+    assert layout.title.text == "BTC_USDT: funding differential and carry"
+    assert layout.title.subtitle.text.split("<br>") == [
+        PAIR.key,
+        "2023-03-10 00:00 to 2023-03-11 00:00 UTC",
+        "n = 3, coverage 100 %",
+        "carry +1.00 bps, APR +3.65 %",
+        "+: long buy, short sell receives",
+        "SIMULATED market, seed-7",
+    ]
+    assert layout.yaxis.title.text == "differential (% per 8 h)"
+    assert layout.yaxis2.title.text == "carry (bps)"
+    assert [note.text for note in layout.annotations] == ["SIMULATED"]
+
+
+def test_the_order_of_the_rows_does_not_matter():
+    for drawn, again in zip(chart().data, chart(settled().reverse()).data, strict=True):
+        assert drawn.x == again.x
+        assert drawn.y.tolist() == again.y.tolist()
+
+
+def test_a_rate_that_ran_out_ends_its_line_there_and_the_missed_settlement_is_counted():
+    gappy = settled((1e-4,) * 9, (3e-4,) * 9)[[0, 1, 2, 7, 8]]
+    figure = chart(gappy, end=START + 9 * EIGHT)
+    differential, _ = figure.data
+    assert differential.x[3:6] == ("2023-03-11 16:00", "2023-03-11 16:00", "2023-03-12 16:00")
+    assert np.isnan(differential.y).tolist() == [0, 0, 0, 0, 1, 0, 0]
+    assert "8 settlements missed" in figure.layout.title.subtitle.text
+
+
+def test_a_leg_of_which_nothing_is_known_leaves_no_carry_and_says_why():
+    frame = settled(sell=(None, None, None)).with_columns(sell_interval_hours=8.0)
+    figure = chart(frame)
+    assert len(figure.data[1].x) == 0
+    assert np.isnan(figure.data[0].y).all()
+    assert "carry not known: one leg has nothing to compare" in figure.layout.title.subtitle.text
+
+
+def test_both_legs_rates_stand_in_the_hover():
+    assert chart().data[0].hovertext[0] == " (buy 0.01, sell 0.03)"
+    assert chart().data[1].hovertext[1] == " (2.0 then)"
+
+
+@pytest.mark.parametrize("frame", [settled(), settled()[:0]])
+def test_a_window_without_a_settlement_says_what_to_do(frame):
+    figure = chart(frame, start=0, end=60)
+    assert not figure.data
+    words = figure.layout.annotations[0].text.replace("<br>", " ")
+    assert f"rail sync --funding {PAIR} --start 1970-01-01T00:00:00Z" in words
+
+
+def test_a_long_history_is_drawn_in_fewer_points_and_says_so():
+    n = 20_000
+    spike = np.where(np.arange(n) == 12_345, 5e-2, 1e-4)
+    figure = chart(settled((0.0,) * n, spike), end=START + (n + 1) * EIGHT)
+    assert "points" in figure.layout.title.subtitle.text
+    assert np.nanmax(figure.data[0].y) == pytest.approx(5.0)
+    assert len(figure.to_json()) < 400_000
+
+
+@pytest.mark.parametrize("theme", COLOURS)
+def test_it_shows_in_either_theme_and_in_the_zones_clock(theme):
+    figure = chart(theme=theme, timezone="Asia/Tokyo")
+    assert figure.layout.template.layout.colorway == COLOURS[theme]
+    assert figure.data[1].x[0] == "2023-03-10 09:00"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "names"),
+    [
+        ({"trajectory": Trajectory.parse("BTC_USD:X.spot:Y.spot")}, "trajectory"),
+        ({"end": START}, "window"),
+        ({"theme": "blue"}, "theme"),
+        ({"timezone": "Mars/Olympus"}, "timezone"),
+        ({"points": 3}, "points"),
+    ],
+)
+def test_a_parameter_that_is_not_allowed_is_named(wrong, names):
+    with pytest.raises(InputError) as caught:
+        chart(**wrong)
+    assert caught.value.parameter == names
+
+
+def test_a_missing_column_is_named():
+    with pytest.raises(InputError, match="sell_rate"):
+        chart(settled().drop("sell_rate"))

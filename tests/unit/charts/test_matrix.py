@@ -1,0 +1,157 @@
+"""What the matrix of funding rates draws and says."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from toolkit.charts import FUNDING_UNITS, funding_matrix, in_unit
+from toolkit.charts.theme import COLOURS
+from toolkit.errors import InputError
+from toolkit.market import Source
+
+from .test_theme import contrast
+
+TS = 1_678_406_400  # 2023-03-10 00:00 UTC
+RATES = pl.DataFrame(
+    {
+        "symbol": ["BTC_USDT", "BTC_USDT", "ETH_USDT"],
+        "exchange": ["AURORA", "BOREAS", "BOREAS"],
+        "market": ["futures"] * 3,
+        "rate": [1e-4, -2e-4, 3e-5],
+        "interval_hours": [8, 4, 1],
+        "next_funding_time": [TS + 28_800, TS + 14_400, TS + 3600],
+    }
+)
+
+
+def chart(frame=RATES, **more):
+    fixed = {"unit": "% per 8 h", "ts": TS, "source": Source("simulated", "seed-7")}
+    return funding_matrix(frame, **{**fixed, **more})
+
+
+def test_rates_stand_by_symbol_and_exchange_the_first_symbol_on_top():
+    for frame in (RATES, RATES.reverse()):
+        cells = chart(frame).data[0]
+        assert cells.x == ("AURORA", "BOREAS")
+        assert cells.y == ("ETH_USDT", "BTC_USDT")
+        assert np.allclose(cells.z, [[np.nan, 0.024], [0.01, -0.04]], equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("unit", "values"),
+    [
+        ("% per 1 h", [0.00125, -0.005, 0.003]),
+        ("% per 8 h", [0.01, -0.04, 0.024]),
+        ("% per 24 h", [0.03, -0.12, 0.072]),
+        ("% per year (APR)", [10.95, -43.8, 26.28]),
+    ],
+)
+def test_every_rate_is_brought_to_the_unit(unit, values):
+    assert unit in FUNDING_UNITS
+    assert in_unit(RATES, unit)["value"].to_list() == pytest.approx(values)
+    figure = chart(unit=unit)
+    assert figure.layout.title.text == f"Funding rates in force ({unit})"
+    drawn = figure.data[0].z
+    assert sorted(drawn[np.isfinite(drawn)]) == pytest.approx(sorted(values))
+
+
+def test_colours_are_centred_on_zero_and_one_extreme_does_not_pale_the_rest():
+    many = pl.concat(
+        [
+            RATES[:1].with_columns(
+                symbol=pl.lit(f"S{i}_USDT"), rate=pl.lit(1e-4 if i else 1.0, pl.Float64)
+            )
+            for i in range(40)
+        ]
+    )
+    cells = chart(many).data[0]
+    assert cells.zmin == -cells.zmax
+    assert cells.zmax == pytest.approx(0.01)
+    assert np.nanmax(cells.z) == pytest.approx(100.0)
+
+
+def test_the_hover_has_the_rate_as_given_its_interval_and_the_next_settlement():
+    text = chart(timezone="Asia/Tokyo").data[0].hovertext[1][1]
+    assert text.split("<br>") == [
+        "BTC_USDT BOREAS",
+        "-0.04 % per 8 h",
+        "as the service gave it: -0.02 % per 4 h",
+        "next settlement: 2023-03-10 13:00 Asia/Tokyo",
+    ]
+
+
+def test_a_cell_that_is_not_listed_has_neither_fill_nor_hover():
+    cells = chart().data[0]
+    assert np.isnan(cells.z[0][0])
+    assert cells.hoverongaps is False
+
+
+def test_few_cells_have_their_number_and_many_do_not():
+    assert chart().data[1].text == ("+0.010", "-0.040", "+0.024")
+    many = pl.concat([RATES[:1].with_columns(symbol=pl.lit(f"S{i}_USDT")) for i in range(301)])
+    figure = chart(many)
+    assert len(figure.data) == 1
+    assert len(figure.to_json()) < 150_000
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    [{"rate": None}, {"rate": float("nan")}, {"interval_hours": None}, {"interval_hours": 0}],
+)
+def test_a_rate_that_cannot_be_brought_to_a_unit_is_counted_and_not_drawn(unknown):
+    ((name, value),) = unknown.items()
+    last = pl.int_range(pl.len()) == 2
+    replaced = pl.when(last).then(pl.lit(value, RATES.schema[name])).otherwise(name).alias(name)
+    figure = chart(RATES.with_columns(replaced))
+    assert figure.data[0].y == ("BTC_USDT",)
+    assert "n = 2 rates, 1 without a rate or an interval" in figure.layout.title.subtitle.text
+
+
+def test_a_next_settlement_that_is_not_told_is_said():
+    frame = RATES.with_columns(next_funding_time=pl.lit(None, pl.Int64))
+    assert chart(frame).data[0].hovertext[1][0].endswith("next settlement: not told")
+
+
+def test_a_leg_that_is_not_futures_has_its_market_in_its_name():
+    assert chart(RATES.with_columns(market=pl.lit("dex"))).data[0].x[0] == "AURORA.dex"
+
+
+def test_title_moment_sign_source_and_mark_are_there():
+    layout = chart().layout
+    assert layout.title.subtitle.text.split("<br>") == [
+        "all symbols with a rate",
+        "as of 2023-03-10 00:00 UTC",
+        "n = 3 rates",
+        "+: longs pay shorts",
+        "SIMULATED market, seed-7",
+    ]
+    assert [note.text for note in layout.annotations] == ["SIMULATED"]
+
+
+def test_no_rates_say_what_to_do():
+    (note,) = chart(RATES[:0]).layout.annotations
+    assert "rail sync --snapshot funding" in note.text.replace("<br>", " ")
+
+
+def test_two_rows_of_one_leg_are_refused():
+    with pytest.raises(InputError, match="BTC_USDT at AURORA twice"):
+        chart(pl.concat([RATES, RATES[:1]]))
+
+
+@pytest.mark.parametrize("column", RATES.columns)
+def test_a_missing_column_is_named(column):
+    with pytest.raises(InputError, match=column):
+        chart(RATES.drop(column))
+
+
+def test_another_unit_is_refused():
+    with pytest.raises(InputError, match="% per 24 h"):
+        chart(unit="bps")
+
+
+@pytest.mark.parametrize("theme", COLOURS)
+def test_numbers_read_on_every_cell_in_either_theme(theme):
+    cells, numbers = chart(theme=theme).data
+    assert cells.colorscale[1][0] == 0.5
+    for _, colour in cells.colorscale:
+        assert contrast(numbers.textfont.color, colour) > 6

@@ -1,0 +1,287 @@
+"""What the page of funding shows, in each state that a store can be in."""
+
+import json
+
+import polars as pl
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from toolkit.dashboard.settings import MAIN
+from toolkit.dashboard.ways import page_file
+from toolkit.intervals import Interval
+from toolkit.market import Family, Source, Trajectory
+from toolkit.store import Batch, Edge, LoadOrigin, Store
+
+START = 1_678_406_400  # 2023-03-10 00:00 UTC
+EIGHT = 8 * 3600
+SERVED_AT = START + 30 * EIGHT  # ten days
+PAIR = Trajectory.parse("BTC_USDT:AURORA.futures:BOREAS.futures", Family.FUNDING)
+OTHER = Trajectory.parse("ETH_USDT:BOREAS.futures:CORONA.futures", Family.FUNDING)
+SOURCE = Source("simulated", "seed-7")
+
+
+def settled(missing=()):
+    """Ten days of settlements every 8 h; the sell leg pays 2 bps more each time."""
+    kept = [k for k in range(30) if k not in missing]
+    return pl.DataFrame(
+        {
+            "ts": [START + EIGHT * k for k in kept],
+            "buy_rate": 1e-4,
+            "sell_rate": 3e-4,
+            "buy_interval_hours": 8.0,
+            "sell_interval_hours": 8.0,
+            "differential_pct_8h": 0.02,
+            "extra": pl.Series([None] * len(kept), dtype=pl.String),
+        }
+    )
+
+
+def overview():
+    legs = [
+        ("BTC_USDT", "AURORA", 1e-4, 8),
+        ("BTC_USDT", "BOREAS", 3e-4, 8),
+        ("ETH_USDT", "BOREAS", 5e-4, 1),
+        ("ETH_USDT", "CORONA", -1e-4, 4),
+    ]
+    items = [
+        {
+            "symbol": symbol,
+            "exchange": exchange,
+            "market": "futures",
+            "rate": rate,
+            "interval_hours": hours,
+            "next_funding_time": SERVED_AT + 3600 * hours,
+        }
+        for symbol, exchange, rate, hours in legs
+    ]
+    return json.dumps({"type": "funding_overview", "ts": SERVED_AT, "items": items}).encode()
+
+
+def fill(path, *, pairs=True, rates=True, missing=(), source=SOURCE):
+    store = Store(path)
+    store.bind(source)
+    load = store.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
+    if pairs:
+        edge = Edge(served_at=SERVED_AT, delay_s=0, retention_s=None, step_s=EIGHT)
+        batch = Batch()
+        for trajectory in (PAIR, OTHER):
+            batch.add(trajectory, settled(missing), Interval(START, SERVED_AT), edge)
+        store.commit(load, batch)
+    if rates:
+        store.keep_snapshot(load, "funding", SERVED_AT, overview())
+    store.finish_load(load, [])
+    return path
+
+
+@pytest.fixture
+def store(tmp_path):
+    return fill(tmp_path / "held.duckdb")
+
+
+@pytest.fixture
+def page(monkeypatch):
+    """The page over a store, opened by a link with the given parameters."""
+
+    def opened(path, timezone="UTC", script=None, **params):
+        monkeypatch.setenv("RAIL_STORE", str(path))
+        st.cache_data.clear()
+        shown = AppTest.from_file(str(script or page_file("funding")), default_timeout=60)
+        shown.context = {"timezone": timezone}
+        for name, value in params.items():
+            shown.query_params[name] = value
+        shown.run()
+        assert not shown.exception
+        return shown
+
+    return opened
+
+
+def texts(elements):
+    return [element.value for element in elements]
+
+
+def figures(shown):
+    return [json.loads(chart.proto.spec) for chart in shown.get("plotly_chart")]
+
+
+def metrics(shown):
+    return {metric.label: metric.value for metric in shown.metric}
+
+
+def test_it_opens_on_the_rates_in_force_by_symbol_and_exchange(page, store):
+    shown = page(store)
+    assert shown.get_by_key("funding_view").value == "Rates in force"
+    cells, numbers = figures(shown)[0]["data"]
+    assert (cells["y"], cells["x"]) == (["ETH_USDT", "BTC_USDT"], ["AURORA", "BOREAS", "CORONA"])
+    assert numbers["text"] == ["+0.400", "+0.030", "+0.010", "-0.020"]
+    assert not shown.warning
+    assert not shown.error
+
+
+def test_the_unit_is_chosen_and_kept_in_the_link(page, store):
+    shown = page(store)
+    shown.get_by_key("funding_unit").set_value("apr").run()
+    assert shown.query_params["unit"] == "apr"
+    assert "% per year (APR)" in figures(shown)[0]["layout"]["title"]["text"]
+    assert "% per year (APR)" in shown.dataframe[0].value.columns
+    again = page(store, unit="24h")
+    assert again.get_by_key("funding_unit").value == "24h"
+
+
+def test_legs_are_listed_the_highest_first_with_the_rate_as_given(page, store):
+    table = page(store).dataframe[0].value
+    assert table["leg"].to_list() == [
+        "BOREAS.futures",
+        "BOREAS.futures",
+        "AURORA.futures",
+        "CORONA.futures",
+    ]
+    assert table["% per 8 h"].to_list() == pytest.approx([0.4, 0.03, 0.01, -0.02])
+    assert table["as given (%)"].to_list() == pytest.approx([0.05, 0.03, 0.01, -0.01])
+    assert table["next settlement (UTC)"][0] == "2023-03-20 01:00"
+
+
+def test_symbols_with_rates_apart_open_the_pair_that_is_held_whichever_way_round(page, store):
+    table = page(store).dataframe[1].value
+    assert table["symbol"].to_list() == ["ETH_USDT", "BTC_USDT"]
+    assert table[""].to_list() == ["Open ⇄", "Open"]
+    assert table["% per 8 h"].to_list() == pytest.approx([0.42, 0.02])
+
+
+def test_a_pair_that_is_not_held_has_no_button_and_says_what_loads_it(page, tmp_path):
+    shown = page(fill(tmp_path / "rates.duckdb", pairs=False))
+    assert shown.dataframe[1].value[""].isna().all()
+    assert texts(shown.code) == ["rail sync --funding ETH_USDT:CORONA.futures:BOREAS.futures"]
+
+
+def test_a_link_opens_its_pair_with_differential_carry_and_their_grounds(page, store):
+    shown = page(store, trajectory=PAIR.key)
+    assert shown.get_by_key("funding_view").value == "One pair through time"
+    differential, carry = figures(shown)[0]["data"]
+    assert differential["name"] == "differential, sell less buy"
+    assert carry["name"] == "cumulative carry"
+    # Ten days from the first settlement, which is not received: 29 are.
+    assert metrics(shown) == {
+        "Cumulative carry (bps)": "+58.00",
+        "Simple APR (%)": "+21.17",
+        "On the leg bought (bps)": "-29.00",
+        "On the leg sold (bps)": "+87.00",
+    }
+    assert texts(shown.caption).count("n = 29, coverage 96.67 %") == 4
+    assert len(shown.dataframe[0].value) == 58
+
+
+def test_a_shorter_window_is_measured_anew(page, store):
+    shown = page(store, trajectory=PAIR.key)
+    shown.get_by_key("funding_window").set_value("24 hours").run()
+    assert metrics(shown)["Cumulative carry (bps)"] == "+4.00"
+    assert "n = 2, coverage 66.67 %" in texts(shown.caption)
+
+
+def test_missing_settlements_are_counted(page, tmp_path):
+    shown = page(fill(tmp_path / "gap.duckdb", missing=(10, 11)), trajectory=PAIR.key)
+    assert "Settlements missing between others: 4" in texts(shown.caption)
+    assert metrics(shown)["Cumulative carry (bps)"] == "+54.00"
+    remarks = shown.dataframe[0].value["remark"].dropna().to_list()
+    assert remarks == ["one before it is missing"] * 2
+
+
+def test_a_pair_held_with_its_legs_swapped_is_shown_and_said(page, store):
+    shown = page(store, trajectory="BTC_USDT:BOREAS.futures:AURORA.futures")
+    assert shown.get_by_key("funding_pair").value == PAIR.key
+    (says,) = texts(shown.warning)
+    assert "legs swapped, so signs are opposite" in says
+
+
+@pytest.mark.parametrize(
+    ("params", "says"),
+    [
+        (
+            {"trajectory": "XRP_USDT:AURORA.futures:BOREAS.futures"},
+            ["does not hold", "rail sync --funding XRP_USDT:AURORA.futures:BOREAS.futures"],
+        ),
+        ({"trajectory": "![x](https://example.org)"}, ["`trajectory=![x]", "no pair"]),
+        ({"trajectory": "BTC_USDT:AURORA.futures"}, ["no pair", "2 for a funding trajectory"]),
+        ({"unit": "week"}, ["unit=week", "1h, 8h, 24h, apr"]),
+    ],
+)
+def test_a_link_that_cannot_be_followed_says_why_until_something_is_chosen(
+    page, store, params, says
+):
+    shown = page(store, **params)
+    (warning,) = texts(shown.warning)
+    for words in says:
+        assert words in warning
+    assert figures(shown)
+    assert len(shown.run().warning) == 1
+    if "unit" in params:
+        shown.get_by_key("funding_unit").set_value("1h").run()
+    else:
+        shown.get_by_key("funding_pair").set_value(OTHER.key).run()
+    assert not shown.warning
+
+
+def test_a_store_without_funding_says_how_to_load_it(page, tmp_path):
+    shown = page(fill(tmp_path / "none.duckdb", pairs=False, rates=False))
+    (says,) = texts(shown.info)
+    assert "holds no funding yet" in says
+    assert "rail sync --snapshot funding" in texts(shown.code)[0]
+
+
+def test_a_store_that_was_never_synced_says_how_to_load_it(page, tmp_path):
+    empty = Store(tmp_path / "empty.duckdb")
+    empty.bind(SOURCE)
+    assert "holds no funding yet" in page(empty.path).info[0].value
+
+
+def test_pairs_without_rates_open_on_a_pair_and_say_what_brings_the_rates(page, tmp_path):
+    shown = page(fill(tmp_path / "pairs.duckdb", rates=False))
+    assert shown.get_by_key("funding_view").value == "One pair through time"
+    shown.get_by_key("funding_view").set_value("Rates in force").run()
+    assert "No funding overview is held." in texts(shown.info)
+    assert "rail sync --snapshot funding" in texts(shown.code)
+
+
+def test_rates_without_pairs_say_what_brings_the_widest(page, tmp_path):
+    shown = page(fill(tmp_path / "rates.duckdb", pairs=False))
+    shown.get_by_key("funding_view").set_value("One pair through time").run()
+    assert "No pair's funding is held." in texts(shown.info)
+    assert texts(shown.code) == ["rail sync --funding ETH_USDT:CORONA.futures:BOREAS.futures"]
+
+
+def test_an_overview_without_rates_says_so(page, tmp_path):
+    path = fill(tmp_path / "held.duckdb", rates=False)
+    kept = Store(path)
+    load = kept.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
+    kept.keep_snapshot(load, "funding", SERVED_AT, b'{"items":[]}')
+    (chart,) = figures(page(path))
+    assert "No funding rate as of" in chart["layout"]["annotations"][0]["text"]
+
+
+def test_times_are_in_the_links_zone(page, store):
+    shown = page(store, timezone="Asia/Tokyo", clock="Asia/Tokyo")
+    assert "next settlement (Asia/Tokyo)" in shown.dataframe[0].value.columns
+    assert "2023-03-20 09:00 Asia/Tokyo" in figures(shown)[0]["layout"]["title"]["subtitle"]["text"]
+
+
+@pytest.mark.parametrize(("kind", "mark"), [("simulated", ["SIMULATED"]), ("live", [])])
+def test_every_chart_is_marked_with_its_source(page, tmp_path, kind, mark):
+    path = fill(tmp_path / "held.duckdb", source=Source(kind, "x"))
+    for params in ({}, {"trajectory": PAIR.key}):
+        (chart,) = figures(page(path, **params))
+        assert [note["text"] for note in chart["layout"].get("annotations", [])] == mark
+
+
+def test_a_store_that_is_not_there_says_what_makes_one(page, tmp_path):
+    (says,) = texts(page(tmp_path / "nowhere.duckdb").error)
+    assert "there is no store at" in says
+
+
+def test_the_navigation_leads_to_it_and_the_choice_is_kept(page, store):
+    shown = page(store, script=MAIN)
+    shown.switch_page(page_file("funding")).run()
+    assert not shown.exception
+    shown.get_by_key("funding_view").set_value("One pair through time").run()
+    shown.get_by_key("funding_pair").set_value(OTHER.key).run()
+    assert figures(shown)[0]["layout"]["title"]["text"].startswith("ETH_USDT")

@@ -1,0 +1,81 @@
+"""The page of data health: coverage, gaps, loads, plan and quota."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from toolkit.market import Source
+from toolkit.store import LoadOrigin
+from toolkit.wire.allowance import Allowance
+
+
+def metrics(shown):
+    return {metric.label: metric.value for metric in shown.metric}
+
+
+def test_rows_documents_and_size_are_counted(page, full):
+    found = metrics(page(full.path, "health"))
+    assert found["Rows"] == "1,080"
+    assert found["Event documents"] == "4"
+    assert found["Store"].endswith(" MB")
+    assert found["Quota left"] == "–"
+
+
+def test_coverage_is_said_of_every_trajectory_and_log(page, full):
+    lines = page(full.path, "health").dataframe[0].value
+    assert lines["kind"].to_list() == ["spread", "price", "events", "events"]
+    assert lines["held (%)"].to_list() == pytest.approx([89.67, 89.67, 99.75, 99.75], abs=0.01)
+    assert lines["longest gap"].to_list()[0] == "1 h, empty"
+    assert lines[""].isna().to_list() == [False, False, True, True]
+    shares = lines[[name for name in lines.columns if name.endswith("(%)")]].sum(axis=1)
+    assert shares.to_list() == pytest.approx([100.0] * 4)
+
+
+def test_shares_of_the_time_are_drawn_by_kind_in_the_ledgers_states(page, full):
+    (chart,) = page(full.path, "health").get("plotly_chart")
+    bars = json.loads(chart.proto.spec)["data"]
+    assert [bar["name"] for bar in bars] == ["held", "empty", "not yet known"]
+    assert sorted(bars[0]["y"]) == ["events (2)", "price (1)", "spread (1)"]
+    assert "spread (1): empty 10 %" in bars[1]["hovertext"]
+
+
+def test_a_trajectory_opens_from_its_line(page, full):
+    shown = page(full.path, "health")
+    shown.session_state["lines_clicked"] = {"row": 1, "label": "Open"}
+    shown.run()
+    assert shown.selectbox(key="trajectory").value == "BTC_USD:KRAKEN.spot"
+
+
+def test_a_stretch_that_is_missing_comes_with_the_command_that_loads_it(page, gapped):
+    shown = page(gapped.path, "health")
+    assert shown.code[0].value == (
+        "rail sync BTC_USD:KRAKEN.spot --start 2023-03-10T09:58:00Z --end 2023-03-10T11:57:00Z"
+    )
+    assert any("1 have a stretch that is missing" in c.value for c in shown.caption)
+
+
+def test_loads_are_told_with_what_they_found_and_whether_they_finished(page, full):
+    full.start_load(LoadOrigin("http://127.0.0.1:1", 1_678_442_400, None, "0.1.0"))
+    shown = page(full.path, "health")
+    loads = shown.dataframe[1].value
+    assert loads["outcome"].to_list() == ["did not finish", *["finished"] * 3]
+    assert loads["findings"].to_list() == ["–", "–", "next_missing (2×)", "–"]
+    assert loads["rows"].to_list() == [0, 0, 4, 1080]
+    assert loads["took"].iloc[0] == "–"
+    assert any("1 did not finish" in caption.value for caption in shown.caption)
+
+
+def test_the_quota_left_is_that_of_the_last_answer(page, make_store):
+    store = make_store(Source("live", "rail"), Allowance("builder", 600, 60, 594))
+    shown = page(store.path, "health")
+    assert metrics(shown)["Quota left"] == "594"
+    assert shown.dataframe[1].value["quota left"].to_list() == ["594 of 600"]
+    assert any("plan builder" in caption.value for caption in shown.caption)
+
+
+def test_a_store_that_was_never_asked_says_what_to_type(page, bare):
+    shown = page(bare.path, "health")
+    assert "was never asked to hold anything" in shown.info[0].value
+    assert shown.code[0].value == "rail sync --all-prices --all-spreads"

@@ -1,0 +1,123 @@
+"""The page that opens first, in each state that a store can be in."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from .conftest import add_snapshots
+
+PAIR = "BTC_USD:COINBASE.spot:KRAKEN.spot"
+
+
+def metrics(shown):
+    return {metric.label: metric.value for metric in shown.metric}
+
+
+def captions(shown):
+    return " ".join(caption.value for caption in shown.caption)
+
+
+@pytest.fixture
+def shown(page, full):
+    return page(full.path, "overview")
+
+
+def test_it_opens_without_a_name_and_counts_what_the_store_holds(shown):
+    assert metrics(shown) == {
+        "Spreads open": "3",
+        "Spreads opened, 24 h": "2",
+        "Pumps and dumps, 24 h": "1",
+        "Funding events, 24 h": "–",
+    }
+
+
+def test_open_spreads_are_the_services_list_widest_first(shown):
+    table = shown.dataframe[0].value
+    assert table["spread (%)"].to_list() == [2.5, 1.5, 1.25]
+    assert table["open for"].to_list() == ["10 min"] * 3
+    assert table[""].to_list() == ["Open", "Swapped", "Events"]
+    says = captions(shown)
+    assert "2023-03-10 10:00 UTC, widest first: 3 open; 1 more are tracked" in says
+    assert "Events: the trajectory is not held, so the button shows the symbol's events" in says
+    assert "`rail sync BTC_USD:KRAKEN.spot:GEMINI.spot`" in says
+    assert "A row without a button" not in says
+
+
+@pytest.mark.parametrize("row", [0, 1])
+def test_a_row_opens_its_trajectory_whichever_way_round_it_is_held(shown, row):
+    shown.session_state["open_clicked"] = {"row": row, "label": "Open"}
+    shown.run()
+    assert [title.value for title in shown.header] == ["Trajectory"]
+    assert shown.selectbox(key="trajectory").value == PAIR
+
+
+def test_a_row_whose_trajectory_is_not_held_leads_to_the_events_of_its_symbol(shown):
+    shown.session_state["open_clicked"] = {"row": 2, "label": "Events"}
+    shown.run()
+    assert [title.value for title in shown.header] == ["Events"]
+    assert shown.get_by_key("event_symbol").value == ["BTC_USD"]
+    assert shown.query_params["symbol"] == "BTC_USD"
+    assert not shown.warning
+
+
+def test_a_row_of_which_nothing_is_held_has_no_button_and_a_reason(page, held):
+    add_snapshots(held)
+    shown = page(held.path, "overview")
+    table = shown.dataframe[0].value
+    assert table[""].isna().to_list() == [False, False, True]
+    says = captions(shown)
+    assert "A row without a button: neither the trajectory nor an event of its symbol" in says
+    assert "`rail sync BTC_USD:KRAKEN.spot:GEMINI.spot`" in says
+
+
+def test_rates_apart_have_units_and_open_the_funding_page(shown):
+    (row,) = shown.dataframe[1].value.to_dict("records")
+    assert row["% per 8 h"] == pytest.approx(0.04)
+    assert row["% a year"] == pytest.approx(43.8)
+    assert row["lowest → highest"] == "KRAKEN.futures → GEMINI.futures"
+    assert "n = 2 legs" in captions(shown)
+    shown.session_state["apart_clicked"] = {"row": 0, "label": "Open"}
+    shown.run()
+    assert [title.value for title in shown.header] == ["Funding"]
+
+
+def test_the_newest_events_come_first_and_open_the_events_page(shown):
+    table = shown.dataframe[2].value
+    assert table["event"].to_list() == ["splash.pump", "spread.opened", "spread.closed"]
+    assert table["time (UTC)"].iloc[0] == "2023-03-10 09:55"
+    assert table["legs"].to_list()[:2] == ["COINBASE.spot", "COINBASE.spot → KRAKEN.spot"]
+    assert table["size"].iloc[1] == "+2.50 %"
+    (chart,) = [json.loads(c.proto.spec) for c in shown.get("plotly_chart")]
+    assert [bars["name"] for bars in chart["data"]][:2] == ["spread (2)", "splash (1)"]
+    shown.session_state["newest_clicked"] = {"row": 1, "label": "Open"}
+    shown.run()
+    assert [title.value for title in shown.header] == ["Events"]
+    assert shown.query_params["event"] == "open-one"
+
+
+def test_without_snapshots_open_spreads_come_from_the_event_log(page, logged):
+    shown = page(logged.path, "overview")
+    assert metrics(shown)["Spreads open"] == "1"
+    assert "From the event log: 1 whose newest document" in captions(shown)
+    assert shown.dataframe[0].value["spread (%)"].to_list() == [2.5]
+    assert "rail sync --snapshot funding" in [code.value for code in shown.code]
+
+
+def test_without_events_and_snapshots_each_part_says_what_brings_it(page, held):
+    shown = page(held.path, "overview")
+    assert [code.value for code in shown.code] == [
+        "rail sync --snapshot spread",
+        "rail sync --snapshot funding",
+        "rail sync --events spread --events splash --events funding",
+    ]
+    assert metrics(shown)["Spreads opened, 24 h"] == "–"
+
+
+def test_a_store_that_holds_nothing_says_what_to_type(page, bare):
+    shown = page(bare.path, "overview")
+    (says,) = [info.value for info in shown.info]
+    assert "holds nothing yet" in says
+    assert "rail sync --all-prices --all-spreads" in shown.code[0].value
+    assert not shown.metric

@@ -1,0 +1,105 @@
+"""The page of all spreads: rows, filters, links, and the states without any."""
+
+from __future__ import annotations
+
+import pytest
+
+from toolkit.dashboard.ways import page_file
+from toolkit.market import Trajectory
+from toolkit.statistics.spread import summary, with_spread
+
+from .conftest import SERVED_AT, START
+
+PAIR = "BTC_USD:COINBASE.spot:KRAKEN.spot"
+
+
+def warnings(shown):
+    return [warning.value for warning in shown.warning]
+
+
+def test_a_spread_has_its_statistics_with_n_and_coverage(page, held):
+    (row,) = page(held.path, "spreads").dataframe[0].value.to_dict("records")
+    assert row["symbol"] == "BTC_USD"
+    assert (row["buy"], row["sell"]) == ("COINBASE.spot", "KRAKEN.spot")
+    assert row["n"] == 539
+    assert row["coverage (%)"] == pytest.approx(90.33, abs=0.01)
+    assert row["last (log bps)"] == pytest.approx(4.0, abs=0.01)
+    assert row["≥ 20 (% of time)"] == 0.0
+    assert row["age at the sync"] == "0 s"
+
+
+def test_the_half_life_is_in_minutes(page, held):
+    rows = with_spread(held.series(Trajectory.parse(PAIR)))
+    half_life_s = summary(rows, START, SERVED_AT)["half_life_s"].item()
+    (row,) = page(held.path, "spreads").dataframe[0].value.to_dict("records")
+    assert row["half-life (min)"] == pytest.approx(half_life_s / 60)
+
+
+def test_the_window_and_the_unit_are_said(page, held):
+    says = page(held.path, "spreads").caption[0].value
+    assert says.startswith("1 of 1 spreads, the largest last spread first")
+    assert "Window 2023-03-10 00:00 UTC to 2023-03-10 10:00 UTC" in says
+    assert "10,000 ln(sell price / buy price)" in says
+
+
+def test_the_time_counted_follows_the_threshold_and_the_link_says_it(page, held):
+    shown = page(held.path, "spreads")
+    shown.get_by_key("above").set_value(2.5).run()
+    table = shown.dataframe[0].value
+    assert table["≥ 2.5 (% of time)"].iloc[0] == pytest.approx(40, abs=0.5)
+    assert shown.query_params["above"] == "2.5"
+
+
+def test_filters_come_from_the_link_and_stay_over_a_change_of_page(page, held):
+    shown = page(held.path, "spreads", symbol="BTC_USD", exchange="KRAKEN", min="2")
+    assert shown.get_by_key("symbol").value == ["BTC_USD"]
+    assert shown.get_by_key("min").value == 2.0
+    assert not warnings(shown)
+    shown.switch_page(page_file("overview")).run()
+    shown.switch_page(page_file("spreads"))
+    shown.query_params.clear()
+    shown.run()
+    assert shown.get_by_key("exchange").value == ["KRAKEN"]
+    assert shown.query_params["min"] == "2"
+
+
+@pytest.mark.parametrize(
+    ("params", "says"),
+    [
+        ({"symbol": "X_Y"}, "`symbol=X_Y`, which this store does not hold; the page leaves it out"),
+        ({"type": "spot/moon"}, "`type=spot/moon`"),
+        ({"min": "many"}, "`min=many`, which is no number from 0 to 10,000; the page takes 0"),
+        ({"above": "-5"}, "`above=-5`, which is no number from 0.1 to 10,000"),
+        ({"window": "2 years"}, "`window=2 years`, which is none of 24 hours, 7 days"),
+    ],
+)
+def test_a_link_that_cannot_be_followed_says_why_until_something_is_chosen(
+    page, held, params, says
+):
+    shown = page(held.path, "spreads", **params)
+    (warning,) = warnings(shown)
+    assert says in warning
+    assert len(shown.dataframe) == 1
+    shown.get_by_key("above").set_value(3.0).run()
+    assert not warnings(shown)
+
+
+def test_filters_that_leave_nothing_say_so(page, held):
+    shown = page(held.path, "spreads", min="5000")
+    assert [info.value for info in shown.info] == [
+        "No spread passes the filters; take one of them back."
+    ]
+    assert not shown.dataframe
+
+
+def test_a_row_opens_its_trajectory(page, held):
+    shown = page(held.path, "spreads")
+    shown.session_state["spreads_clicked"] = {"row": 0, "label": "Open"}
+    shown.run()
+    assert shown.selectbox(key="trajectory").value == PAIR
+
+
+def test_a_store_without_spreads_says_how_to_load_one(page, bare):
+    shown = page(bare.path, "spreads")
+    assert "holds no spread yet" in shown.info[0].value
+    assert shown.code[0].value == "rail sync --all-spreads --symbol BTC_USDT"

@@ -1,0 +1,197 @@
+"""The pages' tables as pure functions: events counted, spreads filtered, coverage added up."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from toolkit.dashboard.event_tables import count_events, event_legs, event_size, newest_events
+from toolkit.dashboard.health_tables import (
+    STATE_COLUMNS,
+    coverage_line,
+    fill_commands,
+    load_lines,
+    log_states,
+    shares_by_kind,
+)
+from toolkit.dashboard.spread_table import Filters, filtered, shown_lines, spread_lines
+from toolkit.intervals import Interval
+from toolkit.market import EventFamily
+from toolkit.statistics.spread import summary, time_above
+from toolkit.store import Edge
+
+A, B, C = (f"{symbol}:X.spot:Y.futures" for symbol in ("A_U", "B_U", "C_U"))
+
+
+def events(*rows):
+    names = ("family", "event_id", "event_type", "ts")
+    frame = pl.DataFrame(rows, schema=list(names), orient="row")
+    return frame.with_columns(ts_ms=1000 * pl.col("ts")).with_row_index("arrival")
+
+
+def test_an_event_counts_where_it_opened_and_once():
+    frame = events(
+        ("spread", "a", "spread.opened", 5),
+        ("spread", "a", "spread.closed", 15),
+        ("spread", "b", "spread.opened", 10),
+        ("spread", "b", "spread.opened", 12),
+        ("splash", "c", "splash.dump", 19),
+        ("splash", "d", "splash.pump", 20),
+    )
+    counts = {count.family: count[1:] for count in count_events(frame, Interval(10, 20))}
+    assert counts[EventFamily.SPREAD] == (1, 3, 1)
+    assert counts[EventFamily.SPLASH] == (1, 1, 0)
+    assert counts[EventFamily.FUNDING] == (0, 0, 0)
+
+
+def test_each_of_the_newest_events_is_shown_by_its_newest_document():
+    frame = events(
+        ("spread", "a", "spread.opened", 5),
+        ("spread", "b", "spread.opened", 6),
+        ("spread", "a", "spread.closed", 7),
+    )
+    found = newest_events(frame, 5)
+    assert found.select("event_id", "event_type").rows() == [
+        ("a", "spread.closed"),
+        ("b", "spread.opened"),
+    ]
+    assert newest_events(frame, 1).height == 1
+
+
+def test_an_event_without_legs_or_size_is_a_dash():
+    names = ("buy_exchange", "buy_market", "sell_exchange", "sell_market")
+    assert event_legs(dict.fromkeys(names)) == "–"
+    assert event_size({"magnitude_pct": None, "differential_pct_8h": None}) == "–"
+
+
+def catalogue():
+    return pl.DataFrame(
+        {
+            "trajectory": [A, B, C, "A_U:X.spot"],
+            "family": ["spread"] * 3 + ["price"],
+            "last_ts": [540, 540, None, 540],
+            "step_s": [60, None, None, 60],
+            "served_at": [660, 660, 660, 660],
+            "delay_s": [30, 0, 0, 0],
+        }
+    )
+
+
+def lines():
+    rows = pl.DataFrame(
+        {
+            "trajectory": [A] * 10 + [B],
+            "ts": [*range(0, 600, 60), 540],
+            "spread_log_bps": [*([5.0] * 9), -50.0, 7.0],
+        }
+    )
+    last = rows.group_by("trajectory").last()
+    above = time_above(rows, 0, 600, threshold_bps=20.0)
+    return spread_lines(catalogue(), summary(rows, 0, 600), last, above)
+
+
+def test_spreads_are_sorted_by_size_and_every_missing_number_has_a_reason():
+    found = lines()
+    assert found["trajectory"].to_list() == [A, B, C]
+    assert found["n"].to_list() == [10, 1, 0]
+    assert found["behind_s"].to_list() == [30, 120, None]
+    assert found["reason"].to_list() == [
+        "too few observations for this statistic",
+        "too few observations for this statistic",
+        "no observation in the window",
+    ]
+    assert found["above_share"][0] == pytest.approx(60 / 600)
+
+
+def test_the_shown_table_has_units_and_no_zero_for_what_is_missing():
+    table = shown_lines(lines(), 20.0).to_dicts()
+    assert table[2]["last (log bps)"] is None
+    assert table[0]["≥ 20 (% of time)"] == pytest.approx(10.0)
+    assert [row["age at the sync"] for row in table] == ["30 s", "2 min", None]
+
+
+@pytest.mark.parametrize(
+    ("filters", "kept"),
+    [
+        (Filters(), [A, B, C]),
+        (Filters(symbols=("B_U", "C_U")), [B, C]),
+        (Filters(exchanges=("Y",)), [A, B, C]),
+        (Filters(exchanges=("Z",)), []),
+        (Filters(types=("spot/futures",)), [A, B, C]),
+        (Filters(types=("spot/spot",)), []),
+        (Filters(at_least=50.0), [A]),
+        (Filters(symbols=("B_U",), at_least=50.0), []),
+    ],
+)
+def test_filters_are_all_of_them_at_once(filters, kept):
+    assert filtered(lines(), filters)["trajectory"].to_list() == kept
+
+
+COVERAGE = pl.DataFrame(
+    {
+        "start_ts": [0, 50, 60, 90],
+        "end_ts": [50, 60, 90, 100],
+        "state": ["unrecoverable", "missing", "held", "not yet known"],
+    }
+)
+
+
+def test_a_line_of_coverage_accounts_for_every_second_and_names_the_longest_gap():
+    line = coverage_line("price", "A_U:X.spot", COVERAGE)
+    assert [line[column] for column in STATE_COLUMNS.values()] == [30, 0, 10, 10, 50]
+    assert line["known_s"] == 100
+    assert (line["gap_start"], line["gap_end"], line["gap_state"]) == (0, 50, "unrecoverable")
+
+
+def test_what_is_held_throughout_has_no_gap():
+    whole = COVERAGE.filter(state="held")
+    line = coverage_line("price", "A_U:X.spot", whole)
+    assert line["gap_start"] is line["gap_state"] is None
+    shares = shares_by_kind(pl.DataFrame([line]))
+    assert shares.row(0) == ("price (1)", 100.0, 0.0, 0.0, 0.0, 0.0)
+
+
+def test_of_a_log_what_was_answered_is_held_and_its_youngest_part_not_yet_known():
+    edge = Edge(served_at=1000, delay_s=30, retention_s=900, step_s=0)
+    found = log_states(Interval(0, 1000), [Interval(200, 910)], edge)
+    assert found.rows() == [
+        (0, 100, "unrecoverable"),
+        (100, 200, "missing"),
+        (200, 910, "held"),
+        (910, 1000, "not yet known"),
+    ]
+
+
+def test_only_what_is_missing_can_be_loaded_and_each_family_in_its_own_words():
+    gap = {"missing_s": 60, "gap_start": 0, "gap_end": 60, "gap_state": "missing"}
+    found = pl.DataFrame(
+        [
+            {"kind": "price", "name": "A_U:X.spot", **gap},
+            {"kind": "funding", "name": B, **gap, "gap_end": 120},
+            {"kind": "events", "name": "splash", **gap},
+            {"kind": "spread", "name": A, **gap, "gap_state": "empty"},
+        ]
+    )
+    assert [command.split(" --start")[0] for command in fill_commands(found, 9)] == [
+        f"rail sync --funding {B}",
+        "rail sync A_U:X.spot",
+        "rail sync --events splash",
+    ]
+    assert len(fill_commands(found, 1)) == 1
+
+
+def test_a_load_says_how_long_it_took_what_it_brought_and_what_it_found():
+    load = {
+        "load_id": 1,
+        "started_at": 100,
+        "finished_at": 100,
+        "finding": '[{"kind": "renamed"}, {"kind": "missing", "times": 3}]',
+        "quota_left": 9,
+        "quota": None,
+    }
+    loads = pl.DataFrame([load, load | {"load_id": 2, "finished_at": None, "finding": None}])
+    found = load_lines(loads, pl.DataFrame({"load_id": [1], "rows": [7]})).to_dicts()
+    assert found[0]["took"] == "under 1 s"
+    assert found[0]["findings"] == "renamed (1×); missing (3×)"
+    assert (found[0]["rows"], found[1]["rows"]) == (7, 0)
+    assert (found[0]["quota left"], found[1]["outcome"]) == ("9", "did not finish")

@@ -1,0 +1,352 @@
+"""Detected events: when each lived, and how many began in an hour."""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+import plotly.graph_objects as go
+import polars as pl
+
+from toolkit.charts.theme import FAMILY_COLOURS
+from toolkit.charts.time_axis import clock_text, utc_offset_s
+from toolkit.charts.view import View
+from toolkit.errors import InputError
+from toolkit.intervals import Interval
+from toolkit.market import EventFamily, Source
+
+__all__ = ["activity_chart", "event_timeline"]
+
+_LOGS = " ".join(f"--events {family}" for family in EventFamily)
+_BUCKETS_S = {"hour": 3600, "6 hours": 21_600, "day": 86_400, "week": 604_800}
+_MOST_BUCKETS = 400
+_OPENINGS = ("opened", "pump", "dump")
+_NARROWEST = 150
+"""A bar is told from its neighbours down to this part of the window."""
+_UNITS = {EventFamily.FUNDING: "% per 8 h"}
+_PATTERNS = {"closed": "", "open": "/", "reopened": "x", "orphan_close": "\\"}
+_SAID = {
+    "open": "/ still open",
+    "reopened": "x close lost",
+    "orphan_close": "\\ opened before",
+    "orphan_update": "only updated, not drawn",
+}
+
+
+def event_timeline(
+    lifecycles: pl.DataFrame,
+    *,
+    start: int,
+    end: int,
+    source: Source,
+    subject: str = "all symbols",
+    timezone: str = "UTC",
+    theme: str = "light",
+    limit: int = 60,
+) -> go.Figure:
+    r"""One bar an event, from where it opened to where it closed, in lanes by symbol.
+
+    Parameters
+    ----------
+    lifecycles
+        Rows of `toolkit.statistics.events.lifecycles` in any order, with ``symbol`` and ``legs``
+        (String) beside them: ``family``, ``t_open``, ``t_close`` (s, Unix UTC), ``duration_s``,
+        ``kind`` and ``peak`` (percent; of funding percent per 8 h).
+    start, end
+        The window ``[start, end)`` in Unix seconds; bars are cut to it, events that do not touch it
+        are not counted.
+    source, timezone, theme
+        As for `spread_chart`.
+    subject
+        Whose events they are, in words.
+    limit
+        The most events drawn: of each family the largest by peak, in turns.
+
+    Returns
+    -------
+    go.Figure
+        One bar trace a family with events, the same colour everywhere. A bar with a pattern is not
+        an observed life: / still open, drawn to where that is known; x its close was lost, drawn to
+        where it opened again; \ it opened before the documents, drawn from the window's start. An
+        event that was only updated has no end to draw, and is counted in the subtitle. Without
+        events in the window: a figure with a sentence that says what to do.
+
+    Raises
+    ------
+    InputError
+        A missing column, another kind, or a parameter that is not allowed.
+
+    Examples
+    --------
+    >>> lives = pl.DataFrame({"family": ["spread"], "symbol": ["A_B"], "legs": ["X.spot, Y.spot"],
+    ...     "t_open": [600], "t_close": [1200], "duration_s": [600.0],
+    ...     "kind": ["closed"], "peak": [1.5]})
+    >>> figure = event_timeline(lives, start=0, end=3600, source=Source("replay", "depeg"))
+    >>> figure.data[0].name, figure.data[0].base[0], figure.data[0].x.tolist()
+    ('spread (1)', '1970-01-01 00:10', [600000])
+    """
+    view = View(subject, source, theme, Interval.checked(start, end), timezone, _LOGS)
+    if not isinstance(limit, int) or limit < 1:
+        raise InputError("limit", limit, "a whole number of events, at least 1")
+    spans = _spans(lifecycles, view.window)
+    drawable = spans.drop_nulls("since")
+    if drawable.is_empty():
+        return _nothing(view)
+    lanes = _packed(_largest(drawable, limit), view.window)
+    families = [family for family in EventFamily if (lanes["family"] == family).any()]
+    traces = [_bars(lanes.filter(family=family.value), family, view) for family in families]
+    height = int(lanes["lane"].max()) + 1  # type: ignore[arg-type]  # an integer column with rows
+    return go.Figure(traces).update_layout(
+        view.layout("Events from opening to close", *_told(spans, lanes.height)),
+        barmode="overlay",
+        showlegend=True,
+        bargap=0.25,
+        height=54 + 17 * 6 + 90 + 15 * height,
+        shapes=_rules(lanes),
+        yaxis=_lane_axis(lanes, height),
+    )
+
+
+def activity_chart(
+    events: pl.DataFrame,
+    *,
+    start: int,
+    end: int,
+    source: Source,
+    subject: str = "all symbols",
+    timezone: str = "UTC",
+    theme: str = "light",
+) -> go.Figure:
+    """How many events opened in each hour, stacked by family.
+
+    Parameters
+    ----------
+    events
+        Documents as `Store.events` gives them, of any families and in any order: ``family``,
+        ``event_type`` and ``ts`` (s, Unix UTC). Those count whose type ends in opened, pump or
+        dump; updates and closes are of events counted already.
+    start, end
+        The window ``[start, end)`` in Unix seconds. Of more than 400 hours, 6 hours, a day or a
+        week are counted together.
+    source, subject, timezone, theme
+        As for `event_timeline`.
+
+    Returns
+    -------
+    go.Figure
+        One bar trace a family, always all three, named with its number of events. Hours are whole
+        ones of UTC: the first and the last may lie partly outside the window. Without events that
+        opened in it: a figure with a sentence that says what to do.
+
+    Raises
+    ------
+    InputError
+        A missing column, or a parameter that is not allowed.
+
+    Examples
+    --------
+    >>> events = pl.DataFrame({"family": ["spread"] * 3, "ts": [0, 60, 3600],
+    ...     "event_type": ["spread.opened", "spread.closed", "spread.opened"]})
+    >>> figure = activity_chart(events, start=0, end=7200, source=Source("replay", "depeg"))
+    >>> figure.data[0].name, figure.data[0].y.tolist()
+    ('spread (2)', [1, 1])
+    """
+    view = View(subject, source, theme, Interval.checked(start, end), timezone, _LOGS)
+    _require(events, ("family", "event_type", "ts"))
+    began = pl.col("event_type").str.split(".").list.last().is_in(_OPENINGS)
+    opened = events.filter(began & pl.col("ts").is_between(*view.window, closed="left"))
+    if opened.is_empty():
+        return _nothing(view)
+    name, length_s = next(
+        (each for each in _BUCKETS_S.items() if view.window.length_s <= _MOST_BUCKETS * each[1]),
+        list(_BUCKETS_S.items())[-1],
+    )
+    counted = (
+        opened.group_by("family", pl.col("ts") // length_s * length_s).len().sort("family", "ts")
+    )
+    traces = [
+        _columns(counted.filter(family=family.value), family, view, length_s)
+        for family in EventFamily
+    ]
+    return go.Figure(traces).update_layout(
+        view.layout(
+            f"Events that opened in each {name}",
+            f"n = {opened.height:,} event{'s' * (opened.height > 1)}",
+        ),
+        barmode="stack",
+        bargap=0.1,
+        height=340,
+        hovermode="x unified",
+        legend={"traceorder": "normal"},
+        yaxis={"title": {"text": f"events per {name}"}, "rangemode": "tozero"},
+    )
+
+
+def _require(frame: pl.DataFrame, columns: tuple[str, ...]) -> None:
+    if any(name not in frame.columns for name in columns):
+        raise InputError("frame", frame.columns, "columns " + ", ".join(columns))
+
+
+def _nothing(view: View) -> go.Figure:
+    return view.empty(
+        f"No events of {view}. Choose another window or filter, or load the logs with: "
+        f"{view.sync_command}"
+    )
+
+
+def _columns(counted: pl.DataFrame, family: EventFamily, view: View, length_s: int) -> go.Bar:
+    middle = counted["ts"] + length_s // 2
+    since, until = (clock_text(counted["ts"] + shift, view.timezone) for shift in (0, length_s))
+    return go.Bar(
+        x=clock_text(middle, view.timezone).to_list(),
+        y=counted["len"].cast(pl.Int64).to_numpy(),
+        width=1000 * length_s,
+        name=f"{family} ({counted['len'].sum():,})",
+        marker={"color": FAMILY_COLOURS[family], "line": {"width": 0}},
+        hovertext=(since + " to " + until.str.slice(11)).to_list(),
+        hovertemplate="%{y:,} (%{hovertext})<extra>" + family + "</extra>",
+    )
+
+
+# -- the timeline --------------------------------------------------------------------------------
+
+
+def _spans(lifecycles: pl.DataFrame, window: Interval) -> pl.DataFrame:
+    """The events that touch the window, with ``since`` and ``until`` cut to it (s)."""
+    needed = ("family", "symbol", "legs", "t_open", "t_close", "duration_s")
+    _require(lifecycles, (*needed, "kind", "peak"))
+    strange = lifecycles.filter(~pl.col("kind").is_in([*_PATTERNS, "orphan_update"]))
+    if strange.height:
+        raise InputError("kind", strange["kind"][0], ", ".join([*_PATTERNS, "orphan_update"]))
+    ends = pl.col("t_open") + pl.col("duration_s")
+    drawn = pl.col("kind") != "orphan_update"
+    return (
+        lifecycles.with_columns(
+            pl.when(drawn).then(pl.col("t_open").fill_null(window.start)).alias("since"),
+            pl.when(drawn)
+            .then(pl.coalesce(ends, pl.col("t_close").cast(pl.Float64)))
+            .alias("until"),
+        )
+        .filter(~drawn | ((pl.col("since") < window.end) & (pl.col("until") >= window.start)))
+        .with_columns(
+            pl.col("since").clip(lower_bound=window.start),
+            pl.col("until").clip(upper_bound=window.end),
+        )
+    )
+
+
+def _largest(spans: pl.DataFrame, limit: int) -> pl.DataFrame:
+    """Of each family the largest by peak, in turns, until there are ``limit``."""
+    size = pl.col("peak").abs().fill_null(0.0)
+    order = ["family", "size", "since", "symbol", "legs"]
+    return (
+        spans.with_columns(size.alias("size"))
+        .sort(order, descending=[False, True, False, False, False])
+        .with_columns(pl.int_range(pl.len()).over("family").alias("rank"))
+        .sort("rank", "family")
+        .head(limit)
+    )
+
+
+def _packed(spans: pl.DataFrame, window: Interval) -> pl.DataFrame:
+    """The events with a ``lane`` each, from 0: lanes of a symbol lie together, bars apart."""
+    narrowest_s = window.length_s / _NARROWEST
+    ordered = spans.sort("symbol", "since", "until", "family", "legs")
+    lanes: list[int] = []
+    base = used = 0
+    symbol = None
+    free: list[tuple[float, int]] = []
+    for row in ordered.select("symbol", "since", "until").iter_rows():
+        if row[0] != symbol:
+            symbol, base, used, free = row[0], base + used, 0, []
+        if free and free[0][0] <= row[1]:
+            lane = heapq.heappop(free)[1]
+        else:
+            lane, used = used, used + 1
+        heapq.heappush(free, (max(row[2], row[1] + narrowest_s) + narrowest_s / 4, lane))
+        lanes.append(base + lane)
+    return ordered.with_columns(pl.Series("lane", lanes, dtype=pl.Int64))
+
+
+def _bars(spans: pl.DataFrame, family: EventFamily, view: View) -> go.Bar:
+    since, until = spans["since"].cast(pl.Int64), spans["until"].ceil().cast(pl.Int64)
+    shown = (clock_text(times, view.timezone) for times in (since, until))
+    offsets = utc_offset_s(until, view.timezone) - utc_offset_s(since, view.timezone)
+    length_ms = 1000 * (spans["until"] - since + offsets)
+    colour = FAMILY_COLOURS[family]
+    return go.Bar(
+        base=clock_text(since, view.timezone).to_list(),
+        x=length_ms.round().cast(pl.Int64).clip(lower_bound=0).to_numpy(),
+        y=spans["lane"].to_numpy(),
+        orientation="h",
+        name=f"{family} ({spans.height:,})",
+        hovertext=[
+            _hover(row, since, until, view.timezone, _UNITS.get(family, "%"))
+            for row, since, until in zip(spans.iter_rows(named=True), *shown, strict=True)
+        ],
+        hoverinfo="text",
+        marker={
+            "color": colour,
+            # The outline keeps a life shorter than a pixel in sight.
+            "line": {"color": colour, "width": 1.5},
+            "pattern": {
+                "shape": [_PATTERNS[kind] for kind in spans["kind"]],
+                "fillmode": "overlay",
+                "size": 6,
+                "solidity": 0.5,
+            },
+        },
+    )
+
+
+def _hover(row: dict[str, Any], since: str, until: str, timezone: str, unit: str) -> str:
+    ends = {
+        "closed": f"{since} to {until} {timezone}",
+        "open": f"{since} {timezone}, still open at {until}",
+        "reopened": f"{since} {timezone}, close lost; opened again at {until}",
+        "orphan_close": f"opened before, closed {until} {timezone}",
+    }[row["kind"]]
+    size = "size not told" if row["peak"] is None else f"peak {row['peak']:+.4g} {unit}"
+    lasted = "" if row["duration_s"] is None else f"<br>{row['duration_s']:,.0f} s"
+    at_least = " at least" if row["kind"] == "open" and lasted else ""
+    return f"{row['family']} {row['symbol']}<br>{row['legs']}<br>{size}<br>{ends}{lasted}{at_least}"
+
+
+def _told(spans: pl.DataFrame, drawn: int) -> list[str]:
+    """How many of how many, and what of all of them was not seen from opening to close."""
+    counts = dict(spans["kind"].value_counts().iter_rows())
+    others = [f"{said} {counts[kind]:,}" for kind, said in _SAID.items() if kind in counts]
+    total = f"{spans.height:,}"
+    if drawn == spans.height:
+        many = "events" if drawn > 1 else "event"
+        return [f"n = {total} {many}", ", ".join(others) or "all seen from opening to close"]
+    chosen = f"{drawn:,} of {total} events, of each family the largest"
+    return [chosen, f"of all: {', '.join(others)}" if others else "all seen from opening to close"]
+
+
+def _rules(lanes: pl.DataFrame) -> list[dict[str, Any]]:
+    """A thin line between the lanes of one symbol and the next."""
+    lasts = lanes.group_by("symbol").agg(pl.col("lane").max()).sort("lane")["lane"].to_list()[:-1]
+    fixed = {
+        "type": "line",
+        "xref": "paper",
+        "x0": 0,
+        "x1": 1,
+        "yref": "y",
+        "layer": "below",
+        "line": {"width": 1, "color": "rgba(125,133,144,0.35)"},
+    }
+    return [fixed | {"y0": last + 0.5, "y1": last + 0.5} for last in lasts]
+
+
+def _lane_axis(lanes: pl.DataFrame, height: int) -> dict[str, Any]:
+    middles = lanes.group_by("symbol").agg(pl.col("lane").unique().mean()).sort("lane")
+    return {
+        "tickmode": "array",
+        "tickvals": middles["lane"].to_list(),
+        "ticktext": middles["symbol"].to_list(),
+        "range": [height - 0.5, -0.5],
+        "showgrid": False,
+        "zeroline": False,
+        "fixedrange": True,
+    }

@@ -1,0 +1,190 @@
+"""Funding through time: the differential in force, and what it has paid."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import plotly.graph_objects as go
+import polars as pl
+
+from toolkit.charts.downsampling import downsample
+from toolkit.charts.lines import share_text
+from toolkit.charts.theme import MARK_COLOUR
+from toolkit.charts.time_axis import clock_text
+from toolkit.charts.view import View
+from toolkit.errors import InputError
+from toolkit.intervals import Interval
+from toolkit.market import Family, Source, Trajectory
+from toolkit.statistics.contract import Reason
+from toolkit.statistics.funding import carry, differential, summary
+
+__all__ = ["funding_chart"]
+
+_PCT_8H = 100 * 8
+"""From a fraction an hour to percent per 8 h."""
+
+
+def funding_chart(
+    frame: pl.DataFrame,
+    *,
+    trajectory: Trajectory,
+    start: int,
+    end: int,
+    source: Source,
+    timezone: str = "UTC",
+    theme: str = "light",
+    points: int = 2000,
+) -> go.Figure:
+    """The funding differential in force above, the cumulative carry below.
+
+    Positive: long the buy leg and short the sell leg receives it.
+
+    Parameters
+    ----------
+    frame
+        One row a settlement of one funding trajectory, in any order: the columns that
+        `toolkit.statistics.funding` reads, as `Store.series` gives them. Rows from before the
+        window say which rate was in force at its start.
+    trajectory
+        Whose rows they are.
+    start, end
+        The window in Unix seconds. The differential is drawn over ``[start, end)``; a position is
+        opened at ``start`` and closed at ``end``, so that a settlement at ``end`` is received.
+    source, timezone, theme
+        As for `spread_chart`.
+    points
+        The most steps drawn in either plot; the subtitle says how many of how many, and extremes
+        are kept.
+
+    Returns
+    -------
+    go.Figure
+        Two lines of steps: sell rate less buy rate (percent per 8 h), broken where a leg has no
+        rate in force; and what was received since ``start`` (bps of the notional of one leg), by
+        `toolkit.statistics.funding.carry`, or nothing and the reason in the subtitle. Without a
+        settlement in the window: a figure with a sentence that says what to do.
+
+    Raises
+    ------
+    InputError
+        Another family's trajectory, columns that the statistics refuse, or a parameter that is not
+        allowed.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame({"ts": [28800, 57600], "buy_rate": [0.0, 0.0],
+    ...                       "sell_rate": [1e-4, 2e-4], "buy_interval_hours": [None, None],
+    ...                       "sell_interval_hours": [8.0, 8.0]})
+    >>> pair = Trajectory.parse("BTC_USDT:KRAKEN.spot:KRAKEN.futures", Family.FUNDING)
+    >>> figure = funding_chart(frame, trajectory=pair, start=0, end=57600,
+    ...                        source=Source("replay", "depeg"))
+    >>> [line.y.round(4).tolist() for line in figure.data]
+    [[0.01, 0.01], [0.0, 1.0, 3.0]]
+    """
+    if trajectory.family is not Family.FUNDING:
+        raise InputError("trajectory", trajectory.key, "a funding trajectory")
+    view = View.of(trajectory, start, end, source=source, timezone=timezone, theme=theme)
+    keyed = frame.with_columns(pl.lit(trajectory.key).alias("trajectory"))
+    figures = summary(keyed, start, end)
+    if not figures.height or figures["n"].item() == 0:
+        return view.empty(
+            f"No settlement of {view}. Choose another window, or load this one with: "
+            f"{view.sync_command}"
+        )
+    row = figures.row(0, named=True)
+    rates = _standing(_rates(keyed), view.window, "left")
+    paid = _standing(_paid(keyed, view.window), view.window, "both")
+    drawn = [downsample(steps, "value", points=points) for steps in (rates, paid)]
+    total, shown = rates.height + paid.height, sum(steps.height for steps in drawn)
+    some = [f"{shown:,} of {total:,} points"] if shown < total else []
+    traces = [
+        _line(steps, name, hover, view, axis)
+        for steps, (name, hover, axis) in zip(
+            drawn,
+            (
+                ("differential, sell less buy", "%{y:+,.4~f} % per 8 h%{hovertext}", "y"),
+                ("cumulative carry", "%{y:+,.2f} bps%{hovertext}", "y2"),
+            ),
+            strict=True,
+        )
+    ]
+    title = f"{trajectory.symbol}: funding differential and carry"
+    return go.Figure(traces).update_layout(
+        view.layout(title, *_words(row, some), "+: long buy, short sell receives"), **_axes()
+    )
+
+
+def _axes() -> dict[str, Any]:
+    zero = {"zeroline": True, "zerolinecolor": MARK_COLOUR}
+    return {
+        "height": 560,
+        "hovermode": "x unified",
+        "hoversubplots": "axis",
+        "xaxis_anchor": "y2",
+        "yaxis": {"domain": [0.54, 1.0], "title": {"text": "differential (% per 8 h)"}} | zero,
+        "yaxis2": {"domain": [0.0, 0.46], "title": {"text": "carry (bps)"}} | zero,
+    }
+
+
+def _words(row: dict[str, Any], some: list[str]) -> list[str]:
+    """n, coverage and what was missed; then what it came to, or why that is not known."""
+    parts = [f"n = {row['n']:,}", f"coverage {share_text(row['coverage'])}", *some]
+    if row["n_missed"]:
+        parts.append(f"{row['n_missed']:,} settlement{'s' * (row['n_missed'] > 1)} missed")
+    if row["carry_reason"]:
+        came_to = f"carry not known: {Reason(row['carry_reason']).words}"
+    else:
+        came_to = f"carry {row['carry_bps']:+,.2f} bps, APR {row['funding_apr_pct']:+,.2f} %"
+    return [", ".join(parts), came_to]
+
+
+def _rates(frame: pl.DataFrame) -> pl.DataFrame:
+    """The differential's steps: ts, value (percent per 8 h), and what the legs pay."""
+    buy, sell = (
+        _PCT_8H * pl.col(f"{leg}_rate_per_hour").round_sig_figs(4) for leg in ("buy", "sell")
+    )
+    return differential(frame).select(
+        "ts",
+        (_PCT_8H * pl.col("differential_per_hour")).alias("value"),
+        pl.format(" (buy {}, sell {})", buy.round(6), sell.round(6)).alias("text"),
+    )
+
+
+def _paid(frame: pl.DataFrame, window: Interval) -> pl.DataFrame:
+    """The carry's steps, from 0 at the window's start: ts, value (bps), and each payment."""
+    found = carry(frame, *window).drop_nulls("carry_bps")
+    if found.is_empty():
+        return found.select("ts", pl.col("carry_bps").alias("value"), pl.lit("").alias("text"))
+    opened = pl.DataFrame({"ts": [window.start], "value": [0.0], "text": [" (opened)"]})
+    payment = pl.format(" ({} then)", pl.col("payment_bps").round(4))
+    steps = found.select("ts", pl.col("carry_bps").alias("value"), payment.alias("text"))
+    return pl.concat([opened, steps])
+
+
+def _standing(
+    steps: pl.DataFrame, window: Interval, closed: Literal["left", "both"]
+) -> pl.DataFrame:
+    """The steps inside the window, with what stands at its start and at its end."""
+    ts = pl.col("ts")
+    inside = steps.filter(ts.is_between(*window, closed=closed))
+    if inside["ts"].first() != window.start:
+        before = steps.filter(ts < window.start).tail(1)
+        inside = pl.concat([before.with_columns(ts=pl.lit(window.start, pl.Int64)), inside])
+    last = inside.tail(1).filter(ts < window.end).with_columns(ts=pl.lit(window.end, pl.Int64))
+    return pl.concat([inside, last])
+
+
+def _line(steps: pl.DataFrame, name: str, hover: str, view: View, yaxis: str) -> go.Scatter:
+    """Steps as one line: each value stands until the next row, and a null ends it there."""
+    ends = steps.with_columns(pl.col("value").shift(1)).filter(steps["value"].is_null())
+    shown = pl.concat([ends.drop_nulls("value"), steps]).sort("ts", maintain_order=True)
+    return go.Scatter(
+        x=clock_text(shown["ts"], view.timezone).to_list(),
+        y=shown["value"].to_numpy(),
+        hovertext=shown["text"].to_list(),
+        name=name,
+        hovertemplate=hover + "<extra></extra>",
+        line={"shape": "hv", "width": 1.5},
+        connectgaps=False,
+        yaxis=yaxis,
+    )

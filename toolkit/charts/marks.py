@@ -1,0 +1,171 @@
+"""What stands behind and on a spread's line: thresholds, and the events detected on its legs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+import polars as pl
+
+from toolkit.charts.downsampling import downsample
+from toolkit.charts.theme import FAMILY_COLOURS, MARK_COLOUR
+from toolkit.charts.time_axis import clock_text
+from toolkit.charts.view import View
+from toolkit.errors import InputError
+from toolkit.intervals import Interval, clip, union
+from toolkit.market import EventFamily, Trajectory
+from toolkit.statistics.events import lifecycles
+from toolkit.statistics.spread import with_spread
+
+__all__ = ["events_of", "lifetime_shapes", "opened_marks", "threshold_line"]
+
+_GRAIN = 1000
+"""A chart is about this many pixels wide."""
+
+
+def threshold_line(thresholds_bps: Sequence[float], view: View) -> go.Scatter:
+    """All thresholds as one dashed line over the whole window, named with their values.
+
+    Examples
+    --------
+    >>> from toolkit.market import Source
+    >>> view = View("", Source("live", "rail"), "light", Interval(0, 60), "UTC", "")
+    >>> threshold_line([-25.0, 25.0], view).name
+    'threshold -25, +25 bps'
+    """
+    values = [float(value) for value in thresholds_bps]
+    if wrong := [value for value in values if not math.isfinite(value)]:
+        raise InputError("thresholds_bps", wrong[0], "finite numbers (log bps)")
+    since, until = clock_text(pl.Series(view.window), view.timezone)
+    return go.Scatter(
+        x=[since, until, None] * len(values),
+        y=[y for value in values for y in (value, value, None)],
+        name=f"threshold {', '.join(f'{value:+,.10g}' for value in values)} bps",
+        mode="lines",
+        line={"dash": "dash", "width": 1.2, "color": MARK_COLOUR},
+        hoverinfo="skip",
+        yaxis="y2",
+    )
+
+
+def events_of(events: pl.DataFrame, trajectory: Trajectory) -> pl.DataFrame:
+    """The spread documents between the trajectory's two legs, with ``sign``.
+
+    A detector buys the cheaper leg: an event that buys the trajectory's sell leg is one of its
+    negative spreads, and has a sign of -1.
+
+    Examples
+    --------
+    >>> events = pl.DataFrame({"family": ["spread"] * 2, "symbol": ["A_B"] * 2,
+    ...                        "buy_exchange": ["X", "Y"], "buy_market": ["spot"] * 2,
+    ...                        "sell_exchange": ["Y", "Z"], "sell_market": ["spot"] * 2})
+    >>> events_of(events, Trajectory.parse("A_B:Y.spot:X.spot"))["sign"].to_list()
+    [-1]
+    """
+    legs = ("buy_exchange", "buy_market", "sell_exchange", "sell_market")
+    needed = ("family", "symbol", *legs)
+    if missing := [name for name in needed if name not in events.columns]:
+        raise InputError("events", events.columns, "the columns " + ", ".join(missing))
+    buy, sell = ((leg.exchange, leg.market.value) for leg in (trajectory.buy, trajectory.sell))
+
+    def between(values: tuple[str, ...]) -> pl.Expr:
+        return pl.all_horizontal(
+            pl.col(name) == value for name, value in zip(legs, values, strict=True)
+        )
+
+    sign = pl.when(between((*buy, *sell))).then(1).when(between((*sell, *buy))).then(-1)
+    mine = (pl.col("family") == EventFamily.SPREAD) & (pl.col("symbol") == str(trajectory.symbol))
+    return events.filter(mine).with_columns(sign.alias("sign")).filter(pl.col("sign").is_not_null())
+
+
+def lifetime_shapes(events: pl.DataFrame, view: View) -> list[dict[str, Any]]:
+    """The time with an event open, as shaded stretches of the lower plot.
+
+    What opened before the documents begin is shaded from the window's start, what has not closed to
+    its end. Stretches less than a pixel apart are one.
+
+    Examples
+    --------
+    >>> from toolkit.market import Source
+    >>> view = View("", Source("live", "rail"), "light", Interval(0, 6000), "UTC", "")
+    >>> events = pl.DataFrame({"family": ["spread"] * 2, "event_id": ["a"] * 2,
+    ...     "event_type": ["spread.opened", "spread.closed"], "lifecycle": ["open", "closed"],
+    ...     "ts": [60, 180], "ts_ms": [60_000, 180_000], "arrival": [0, 1]})
+    >>> [(shape["x0"], shape["x1"]) for shape in lifetime_shapes(events, view)]
+    [('1970-01-01 00:01', '1970-01-01 00:03')]
+    """
+    if events.is_empty():
+        return []
+    first, last = events.select(pl.col("ts").min(), last=pl.col("ts").max()).row(0)
+    known = Interval(min(first, view.window.start), max(last + 1, view.window.end))
+    lives = lifecycles(events, *known)
+    opened = pl.col("t_open").fill_null(known.start)
+    until = pl.coalesce(
+        "t_close", pl.col("t_open") + pl.col("duration_s").ceil().cast(pl.Int64), pl.lit(known.end)
+    )
+    grain_s = view.window.length_s // _GRAIN
+    told = lives.select(opened.alias("start"), until + grain_s)
+    joined = [Interval(start, end - grain_s) for start, end in union(told.iter_rows())]
+    stretches = clip([(start, max(end, start + 1)) for start, end in joined], view.window)
+    since, until_text = (
+        clock_text(pl.Series([s[side] for s in stretches], dtype=pl.Int64), view.timezone)
+        for side in (0, 1)
+    )
+    fixed = {
+        "type": "rect",
+        "xref": "x",
+        "yref": "y2 domain",
+        "y0": 0,
+        "y1": 1,
+        "layer": "below",
+        "fillcolor": FAMILY_COLOURS[EventFamily.SPREAD],
+        "opacity": 0.18,
+        "line": {"width": 0},
+    }
+    return [fixed | {"x0": x0, "x1": x1} for x0, x1 in zip(since, until_text, strict=True)]
+
+
+def opened_marks(events: pl.DataFrame, view: View, points: int) -> go.Scatter:
+    """A mark where each event opened, at its size on the axis of the spread (log bps).
+
+    Examples
+    --------
+    >>> from toolkit.market import Source
+    >>> view = View("", Source("live", "rail"), "light", Interval(0, 6000), "UTC", "")
+    >>> events = pl.DataFrame({"event_type": ["spread.opened"], "ts": [60], "sign": [-1],
+    ...                        "magnitude_pct": [1.0]})
+    >>> marks = opened_marks(events, view, 100)
+    >>> marks.name, marks.y.round(2).tolist(), marks.hovertext[0]
+    ('1 event opened', [-99.5], 'spread.opened 1 %, buying the sell leg')
+    """
+    size, forward = pl.col("magnitude_pct"), pl.col("sign") == 1
+    legs = [(100 + size, forward), (pl.lit(100.0), ~forward)]
+    prices = {
+        "sell_price": pl.coalesce(pl.when(held).then(price) for price, held in legs),
+        "buy_price": pl.coalesce(pl.when(~held).then(price) for price, held in legs),
+    }
+    inside = pl.col("ts").is_between(*view.window, closed="left")
+    opened = events.filter(pl.col("event_type").str.ends_with(".opened") & inside)
+    placed = with_spread(opened.with_columns(**prices)).drop_nulls("spread_log_bps")
+    shown = downsample(placed, "spread_log_bps", points=points)
+    drawn = f"{shown.height:,} of " if shown.height < opened.height else ""
+    return go.Scatter(
+        x=clock_text(shown["ts"], view.timezone).to_list(),
+        y=shown["spread_log_bps"].to_numpy(),
+        name=f"{drawn}{opened.height:,} event{'s' * (opened.height != 1)} opened",
+        mode="markers",
+        marker={
+            "color": FAMILY_COLOURS[EventFamily.SPREAD],
+            "size": 7,
+            "symbol": "diamond",
+            "line": {"width": 0},
+        },
+        hovertext=[
+            f"{kind} {pct:,.4g} %{'' if sign == 1 else ', buying the sell leg'}"
+            for kind, pct, sign in shown.select("event_type", "magnitude_pct", "sign").iter_rows()
+        ],
+        hovertemplate="%{hovertext}<extra></extra>",
+        yaxis="y2",
+    )

@@ -1,0 +1,205 @@
+"""Funding rates at one moment, by symbol and exchange."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+import polars as pl
+
+from toolkit.charts.downsampling import require_columns
+from toolkit.charts.time_axis import clock_text
+from toolkit.charts.view import Card
+from toolkit.errors import InputError
+from toolkit.market import Market, Source
+from toolkit.statistics.settlements import HOURS_A_YEAR
+
+__all__ = ["FUNDING_UNITS", "funding_matrix", "in_unit"]
+
+FUNDING_UNITS = {
+    "% per 1 h": 1,
+    "% per 8 h": 8,
+    "% per 24 h": 24,
+    "% per year (APR)": HOURS_A_YEAR,
+}
+"""The units a rate is brought to, and their hours; a year is 365 days, not compounded."""
+
+_DECIMALS = {1: 4, 8: 3, 24: 3, HOURS_A_YEAR: 1}
+"""Of the numbers in the cells, by the hours of the unit: no more than fit on a phone."""
+_NAMES_PX = 48
+"""Height of the exchanges' names over the cells, which a narrow screen turns."""
+_TEXTS = 300
+"""Cells up to which each has its number in it."""
+_SCALE = [[0.0, "#6fa8f7"], [0.5, "#e1e4e8"], [1.0, "#f2a65a"]]
+_INK = "#1f2328"
+"""Light cells with dark numbers, which read on a light page and on a dark one."""
+
+
+def in_unit(rates: pl.DataFrame, unit: str) -> pl.DataFrame:
+    """The rows with ``value``: the rate brought to the unit, null where that cannot be.
+
+    Parameters
+    ----------
+    rates
+        ``rate`` (fraction per its interval) and ``interval_hours`` (h), both nullable.
+    unit
+        One of `FUNDING_UNITS`.
+
+    Examples
+    --------
+    >>> rates = pl.DataFrame({"rate": [1e-4, 1e-4, None], "interval_hours": [8, 0, 8]})
+    >>> in_unit(rates, "% per 24 h")["value"].round(9).to_list()
+    [0.03, None, None]
+    """
+    if unit not in FUNDING_UNITS:
+        raise InputError("unit", unit, ", ".join(FUNDING_UNITS))
+    require_columns(rates, ["rate", "interval_hours"])
+    rate, hours = pl.col("rate").cast(pl.Float64), pl.col("interval_hours").cast(pl.Float64)
+    value = 100 * FUNDING_UNITS[unit] * rate / hours
+    return rates.with_columns(pl.when((hours > 0) & value.is_finite()).then(value).alias("value"))
+
+
+def funding_matrix(
+    frame: pl.DataFrame,
+    *,
+    unit: str,
+    ts: int,
+    source: Source,
+    timezone: str = "UTC",
+    theme: str = "light",
+) -> go.Figure:
+    """Every rate in force at one moment, a row a symbol and a column an exchange.
+
+    Positive: longs pay shorts.
+
+    Parameters
+    ----------
+    frame
+        One row a leg, in any order: ``symbol``, ``exchange``, ``market`` (String), ``rate``
+        (fraction per its interval), ``interval_hours`` (h) and ``next_funding_time`` (s, Unix UTC),
+        the numbers nullable.
+    unit
+        One of `FUNDING_UNITS`, to which all rates are brought.
+    ts
+        When the rates stood, Unix seconds.
+    source, timezone, theme
+        As for `spread_chart`.
+
+    Returns
+    -------
+    go.Figure
+        A heat map whose colours are centred on 0 and, up to 300 cells, a trace with the numbers.
+        A cell without fill: the service shows no rate of that leg. A leg whose rate or interval it
+        does not tell is not drawn, and counted in the subtitle. The colours reach their ends at the
+        95 % quantile of the sizes, so that one extreme does not pale the rest; the numbers are
+        exact. Without a rate: a figure with a sentence.
+
+    Raises
+    ------
+    InputError
+        A missing column, another unit, two rows of one leg, or a parameter that is not allowed.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame({"symbol": ["A_B", "A_B"], "exchange": ["X", "Y"],
+    ...                       "market": ["futures"] * 2, "rate": [1e-4, -2e-4],
+    ...                       "interval_hours": [8, 1], "next_funding_time": [28800, 3600]})
+    >>> figure = funding_matrix(frame, unit="% per 8 h", ts=0, source=Source("replay", "depeg"))
+    >>> figure.data[0].z.round(6).tolist()
+    [[0.01, -0.16]]
+    """
+    card = Card("all symbols with a rate", source, theme)
+    require_columns(frame, ["next_funding_time"])
+    if missing := [name for name in ("symbol", "exchange", "market") if name not in frame.columns]:
+        raise InputError("frame", frame.columns, "columns " + ", ".join(missing))
+    known = in_unit(frame, unit).drop_nulls("value")
+    known = known.with_columns(_column().alias("column"))
+    if (twice := known.filter(pl.struct("symbol", "column").is_duplicated())).height:
+        doubled = f"{twice['symbol'][0]} at {twice['column'][0]} twice"
+        raise InputError("frame", doubled, "one row a leg")
+    moment = f"{clock_text(pl.Series([ts]), timezone)[0]} {timezone}"
+    if known.is_empty():
+        return card.empty(
+            f"No funding rate as of {moment}. Ask the service for its rates with: "
+            "rail sync --snapshot funding"
+        )
+    symbols = known["symbol"].unique().sort(descending=True).to_list()
+    columns = known["column"].unique().sort().to_list()
+    traces: list[go.Heatmap | go.Scatter] = [_cells(known, symbols, columns, unit, timezone)]
+    if few := known.height <= _TEXTS:
+        traces.append(_numbers(known, _DECIMALS[FUNDING_UNITS[unit]]))
+    left_out = frame.height - known.height
+    unknown = [f"{left_out:,} without a rate or an interval"] if left_out else []
+    words = ", ".join([f"n = {known.height:,} rates", *unknown])
+    heading = card.heading(
+        f"Funding rates in force ({unit})", f"as of {moment}", words, "+: longs pay shorts"
+    )
+    heading["margin"] |= {"t": heading["margin"]["t"] + _NAMES_PX, "b": 16}
+    for note in heading["annotations"]:
+        note["yshift"] = _NAMES_PX
+    return go.Figure(traces).update_layout(
+        heading,
+        height=heading["margin"]["t"] + 16 + (26 if few else 14) * len(symbols),
+        xaxis={"side": "top", "type": "category", "showgrid": False, "fixedrange": True},
+        yaxis={"type": "category", "dtick": 1, "showgrid": False, "fixedrange": True},
+        showlegend=False,
+    )
+
+
+def _column() -> pl.Expr:
+    """The exchange, with its market where that is not futures."""
+    plain = pl.col("market") == Market.FUTURES
+    return pl.col("exchange") + pl.when(plain).then(pl.lit("")).otherwise("." + pl.col("market"))
+
+
+def _cells(
+    known: pl.DataFrame, symbols: list[str], columns: list[str], unit: str, timezone: str
+) -> go.Heatmap:
+    following = known["next_funding_time"].cast(pl.Int64)
+    told = known.with_columns(
+        pl.Series("next", clock_text(following, timezone) + f" {timezone}").fill_null("not told"),
+        (100 * pl.col("rate")).alias("pct"),
+    ).select(
+        "symbol",
+        "column",
+        "value",
+        pl.format(
+            "{} {}<br>{} "
+            + unit.replace("{", "")
+            + "<br>as the service gave it: {} % per {} h<br>next settlement: {}",
+            "symbol",
+            "column",
+            pl.col("value").round_sig_figs(5),
+            pl.col("pct").round_sig_figs(8),
+            "interval_hours",
+            "next",
+        ).alias("text"),
+    )
+    cells = told.pivot("column", index="symbol", values=["value", "text"], separator="\n")
+    rows = pl.DataFrame({"symbol": symbols}).join(cells, on="symbol", maintain_order="left")
+    names = {part: [f"{part}\n{column}" for column in columns] for part in ("value", "text")}
+    reach = float(known["value"].abs().quantile(0.95) or 0.0) or 1e-9
+    return go.Heatmap(
+        z=rows.select(names["value"]).to_numpy(),
+        x=columns,
+        y=symbols,
+        hovertext=rows.select(pl.col(names["text"]).fill_null("")).rows(),
+        hovertemplate="%{hovertext}<extra></extra>",
+        hoverongaps=False,
+        colorscale=_SCALE,
+        zmin=-reach,
+        zmax=reach,
+        xgap=2,
+        ygap=2,
+        showscale=False,
+    )
+
+
+def _numbers(known: pl.DataFrame, decimals: int) -> go.Scatter:
+    """The numbers in the cells."""
+    return go.Scatter(
+        x=known["column"].to_list(),
+        y=known["symbol"].to_list(),
+        text=[f"{value:+,.{decimals}f}" for value in known["value"]],
+        mode="text",
+        textfont={"size": 10, "color": _INK},
+        hoverinfo="skip",
+    )

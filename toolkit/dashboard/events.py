@@ -1,0 +1,307 @@
+"""The page of events: when each lived, how many there were, and one event's documents."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+from typing import Any
+
+import polars as pl
+import streamlit as st
+
+from toolkit.charts import activity_chart, event_timeline
+from toolkit.dashboard.frame import Frame, draw, opened_row, page, say_empty, say_faults
+from toolkit.dashboard.funding_tables import swapped
+from toolkit.dashboard.link import PRESETS, Choice, preset_window, read_choice
+from toolkit.dashboard.lives import (
+    STATES,
+    Filter,
+    around,
+    life_table,
+    paired,
+    pretty,
+    size_text,
+    transition_table,
+    with_stories,
+)
+from toolkit.dashboard.reading import read_events
+from toolkit.dashboard.ways import go_to
+from toolkit.dashboard.words import NULL, code
+from toolkit.intervals import Interval
+from toolkit.market import EventFamily, Family, Trajectory
+
+__all__ = ["show"]
+
+# Documents are read from so long before a window, so that what opened before it is seen to open.
+# (No text under a constant here: Streamlit writes it onto the page.)
+_LOOK_BACK_S = 2 * 86_400
+_SHOWN = 500
+_DOCUMENTS_SHOWN = 200
+_AROUND_S = 3600
+_TABLE_PX = 388
+_OPENINGS = ("opened", "pump", "dump")
+_WORDS = ("family", "symbol", "exchange", "state", "window")
+_SYNC = "rail sync --events spread --events splash --events funding"
+
+
+def show() -> None:
+    """The page, inside the frame of every page."""
+    page("Events", _body)
+
+
+def _body(frame: Frame) -> None:
+    logs = frame.held.logs
+    if logs.is_empty():
+        say_empty(
+            f"{code(str(frame.held.path))} holds no event log yet. Load some, then look here "
+            "again:",
+            _SYNC,
+        )
+        return
+    held = _held(logs)
+    asked = _follow_link()
+    window = preset_window(held, st.session_state["event_window"])
+    since = max(held.start, window.start - _LOOK_BACK_S)
+    read = read_events(frame.held.path, since, window.end, version=frame.held.version)
+    stories = with_stories(read)
+    if asked is not None:
+        _show_event(frame, asked, stories, held)
+    chosen = _choose(stories)
+    _show_events(frame, stories, window, chosen)
+
+
+def _held(logs: pl.DataFrame) -> Interval:
+    """From the oldest document of any log to the newest clock of a log's service."""
+    end = -(-max(logs["served_at"]) // 60) * 60
+    first = [ts for ts in logs["first_ts"] if ts is not None]
+    return Interval(min([*first, end - 86_400]) // 60 * 60, end)
+
+
+# -- what is chosen ------------------------------------------------------------------------------
+
+
+def _follow_link() -> str | None:
+    """Take over what the link says, unless the page wrote it itself; the event it asks for."""
+    state = st.session_state
+    params = {name: st.query_params[name] for name in _WORDS if name in st.query_params}
+    written = state.get("events_written")
+    if params != written or "event_window" not in state:
+        if not params and written:
+            params = written  # back from another page, or to one event of this one
+        state["events_faults"] = []
+        state.pop("events_read", None)
+        state["events_link"] = params
+        for name, allowed, default in (
+            ("window", list(PRESETS), "24 hours"),
+            ("state", list(STATES), "any"),
+        ):
+            value = params.get(name, default)
+            if value not in allowed:
+                state["events_faults"].append(
+                    f"The link asks for {code(f'{name}={value}')} (allowed: {', '.join(allowed)}); "
+                    f"the page takes {default} instead."
+                )
+                value = default
+            state[f"event_{name}"] = value
+    return st.query_params.get("event")
+
+
+def _choose(stories: pl.DataFrame) -> Filter:
+    """The widgets, filled from the link once; and the link, kept to what the widgets say."""
+    state = st.session_state
+    exchanges = pl.concat([stories["buy_exchange"], stories["sell_exchange"]]).drop_nulls()
+    options = {
+        "family": [family.value for family in EventFamily],
+        "symbol": stories["symbol"].unique().sort().to_list(),
+        "exchange": exchanges.unique().sort().to_list(),
+    }
+    link = state.pop("events_link", None)
+    for name, allowed in options.items():
+        if link is not None:
+            state[f"event_{name}"] = read_choice(link, name, allowed, state["events_faults"])
+        kept = [value for value in state.get(f"event_{name}", []) if value in allowed]
+        state[f"event_{name}"] = kept
+    first, second = st.columns(2, vertical_alignment="bottom")
+    first.pills("Window, up to the last sync", list(PRESETS), key="event_window", required=True)
+    second.segmented_control("State at its end", list(STATES), key="event_state", required=True)
+    places = st.columns(3, vertical_alignment="bottom")
+    labels = {"family": "Families", "symbol": "Symbols", "exchange": "Exchanges"}
+    for place, (name, allowed) in zip(places, options.items(), strict=True):
+        place.multiselect(labels[name], allowed, key=f"event_{name}", placeholder="all")
+    families, symbols, venues = (tuple(state[f"event_{name}"]) for name in options)
+    chosen = Filter(families, symbols, venues, state["event_state"])
+    _write_link(chosen)
+    say_faults(state["events_faults"])
+    return chosen
+
+
+def _write_link(chosen: Filter) -> None:
+    """Keep the link to what the widgets say; what was wrong with it stands until one is used."""
+    state = st.session_state
+    values = [",".join(part) if isinstance(part, tuple) else part for part in astuple(chosen)]
+    said = dict(zip(_WORDS, [*values, state["event_window"]], strict=True))
+    defaults = {"state": "any", "window": "24 hours"}
+    params = {name: value for name, value in said.items() if value != defaults.get(name, "")}
+    if state.setdefault("events_read", params) != params:
+        state["events_faults"], state["events_read"] = [], params
+    for name in _WORDS:
+        if name in st.query_params and name not in params:
+            del st.query_params[name]
+    if any(st.query_params.get(name) != value for name, value in params.items()):
+        st.query_params.update(params)
+    state["events_written"] = params
+
+
+# -- all events ----------------------------------------------------------------------------------
+
+
+def _show_events(frame: Frame, stories: pl.DataFrame, window: Interval, chosen: Filter) -> None:
+    logs = frame.held.logs
+    documents = chosen.documents(stories)
+    found, left_out = paired(documents, logs, window)
+    lives = chosen.lives(found)
+    never = [family.value for family in EventFamily if family not in logs["family"]]
+    if never:
+        ask = " ".join(f"--events {family}" for family in never)
+        st.caption(f"Never asked for: {', '.join(never)}; {code(f'rail sync {ask}')} loads them.")
+    if left_out:
+        st.caption(
+            f"{left_out:,} documents say neither by type nor by lifecycle what became of their "
+            "event, and are left out."
+        )
+    shared: dict[str, Any] = {
+        "start": window.start,
+        "end": window.end,
+        "source": frame.held.source,
+        "subject": chosen.words,
+        "timezone": frame.timezone,
+    }
+    draw(event_timeline(lives, **shared), key="timeline")
+    if lives.is_empty():
+        return
+    shown = lives.head(_SHOWN)
+    st.subheader("List", anchor=False)
+    total = (
+        f"{shown.height:,} of {lives.height:,}" if lives.height > _SHOWN else f"{lives.height:,}"
+    )
+    st.caption(f"{total} events, newest first. {NULL}: not seen.")
+    clicked = opened_row(life_table(shown, frame.timezone), "lives", height=_TABLE_PX)
+    if clicked is not None:
+        st.query_params["event"] = shown["event_id"][clicked]
+        st.rerun()
+    if chosen.state == "any":
+        draw(activity_chart(documents, **shared), key="activity")
+
+
+# -- one event -----------------------------------------------------------------------------------
+
+
+def _show_event(frame: Frame, event_id: str, stories: pl.DataFrame, held: Interval) -> None:
+    mine = _story(event_id, stories)
+    if mine.is_empty() or not mine["event_type"].fill_null("")[0].endswith(_OPENINGS):
+        # It began outside of the window: look through all that is held.
+        everything = read_events(frame.held.path, *held, version=frame.held.version)
+        mine = _story(event_id, with_stories(everything))
+    if mine.is_empty():
+        st.warning(
+            f"The link asks for {code(f'event={event_id}')}, which this store does not hold; "
+            f"{code(_SYNC)} loads the logs of 7 days."
+        )
+        return
+    newest = mine.row(-1, named=True)
+    with st.container(border=True):
+        name, close = st.columns([5, 1], vertical_alignment="center")
+        name.subheader(f"{newest['family']} {newest['symbol']}, {newest['legs']}", anchor=False)
+        if close.button("Close", key="event_close", width="stretch"):
+            del st.query_params["event"]
+            st.rerun()
+        st.caption(f"Event {code(event_id)}")
+        _show_story(frame, mine)
+        _show_way(frame, mine)
+        _show_documents(frame, mine)
+
+
+def _story(event_id: str, stories: pl.DataFrame) -> pl.DataFrame:
+    """All documents of the event that one document of that id belongs to, oldest first."""
+    one = stories.filter(event_id=event_id).select("family", "story").unique()
+    return stories.join(one, on=["family", "story"], how="semi").sort("ts_ms", "event_type")
+
+
+def _show_story(frame: Frame, mine: pl.DataFrame) -> None:
+    window = Interval(mine["ts"][0], mine["ts"][-1] + 1)
+    known = Interval(window.start, max(window.end, *frame.held.logs["served_at"]))
+    lives, _ = paired(mine, frame.held.logs, known)
+    if not lives.is_empty():
+        row = life_table(lives.head(1), frame.timezone).row(0, named=True)
+        opened = row[f"opened ({frame.timezone})"]
+        peak = size_text(lives["peak"][0], mine["family"][0])
+        st.markdown(
+            f"Opened **{f'{opened} {frame.timezone}' if opened else NULL}**, lasted "
+            f"**{row['lasted']}**, peak **{peak}**, **{row['seen']}**"
+        )
+    table = transition_table(mine.tail(_DOCUMENTS_SHOWN), frame.timezone)
+    some = f", the newest {_DOCUMENTS_SHOWN:,}" if mine.height > _DOCUMENTS_SHOWN else ""
+    st.caption(f"{mine.height:,} transition{'s' * (mine.height > 1)}{some}, oldest first.")
+    st.dataframe(table, hide_index=True, placeholder=NULL, height="content")
+
+
+def _show_way(frame: Frame, mine: pl.DataFrame) -> None:
+    """To the trajectory's page around the event, or what loads that trajectory."""
+    trajectory = around(mine.row(-1, named=True))
+    if trajectory is None:
+        return
+    held = frame.held.catalogue.filter(family=trajectory.family.value)["trajectory"].to_list()
+    both = (
+        [trajectory.key]
+        if trajectory.family is Family.PRICE
+        else [
+            trajectory.key,
+            swapped(trajectory.key),
+        ]
+    )
+    key = next((key for key in both if key in held), None)
+    if key is None:
+        option = "--funding " if trajectory.family is Family.FUNDING else ""
+        start, end = (text[:-1] + ":00Z" for text in _times(trajectory, mine))
+        st.caption(f"Its {trajectory.family} around that time is not held; this loads it:")
+        st.code(f"rail sync {option}{trajectory.key} --start {start} --end {end}", language="bash")
+    elif st.button(f"Show its {trajectory.family} around that time", key="event_way"):
+        if trajectory.family is Family.FUNDING:
+            go_to("funding", trajectory=key)
+        start, end = _times(trajectory, mine)
+        go_to("trajectory", trajectory=key, start=start, end=end)
+
+
+def _times(trajectory: Trajectory, mine: pl.DataFrame) -> tuple[str, str]:
+    """A window about the event, as a link has it: its length on either side, an hour at least."""
+    first, last = mine["ts"][0] // 60 * 60, -(-mine["ts"][-1] // 60) * 60
+    margin_s = max(_AROUND_S, last - first)
+    params = Choice(trajectory.key, Interval(first - margin_s, last + margin_s)).params
+    return params["start"], params["end"]
+
+
+def _show_documents(frame: Frame, mine: pl.DataFrame) -> None:
+    shown = mine.tail(_DOCUMENTS_SHOWN).with_row_index("row")
+    clock = frame.clock(shown["ts"])
+    labels = [f"{kind} {time}" for kind, time in zip(shown["event_type"], clock, strict=True)]
+    with st.expander("Documents as the service sent them"):
+        row = st.selectbox(
+            "Document",
+            range(shown.height),
+            index=shown.height - 1,
+            key="event_document",
+            format_func=labels.__getitem__,
+            label_visibility="collapsed",
+        )
+        one = shown.row(row, named=True)
+        st.code(pretty(one["document"]), language="json")
+        st.download_button(
+            "Download its exact bytes",
+            one["document"].encode(),
+            file_name=f"{one['event_id'].replace(':', '_')}_{one['ts_ms']}.json",
+            mime="application/json",
+            on_click="ignore",
+        )
+
+
+if __name__ == "__main__":
+    show()

@@ -1,0 +1,163 @@
+"""What every page has around it: whose data, under which plan, how old, in which clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+import streamlit as st
+
+from toolkit.charts.time_axis import clock_text
+from toolkit.dashboard.link import read_zone
+from toolkit.dashboard.reading import Held, read_held, store_path, store_version
+from toolkit.dashboard.words import NULL, age_words, plan_words, source_words
+from toolkit.errors import RailError
+
+__all__ = ["Frame", "draw", "opened_row", "page", "say_empty", "say_faults"]
+
+_LOOK_S = 10
+"""How often a page that follows the store looks whether the file changed."""
+
+# No more buttons than fit beside a title on a phone; drag to zoom, double-click to return.
+_PLOTLY = {
+    "displaylogo": False,
+    "modeBarButtonsToRemove": ["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "autoScale2d"],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What a page's body is given: one look at the store, and the clock to show times in."""
+
+    held: Held
+    timezone: str
+
+    def clock(self, ts: pl.Series) -> pl.Series:
+        """Unix seconds as the chosen clock shows them; null stays null."""
+        return clock_text(ts, self.timezone)
+
+    def moment(self, ts: int) -> str:
+        """One time in the chosen clock, with its zone."""
+        return f"{self.clock(pl.Series([ts]))[0]} {self.timezone}"
+
+
+def page(title: str, body: Callable[[Frame], None]) -> None:
+    """A whole page: its head, its body, or one sentence that says why not and what to do."""
+    path = store_path()
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.header(title, anchor=False, width="stretch")
+        timezone, fault = _choose_clock()
+        follows = st.toggle(
+            "Follow the store",
+            key="follow",
+            persist_state="session",
+            help=f"Looks every {_LOOK_S} s and shows what a sync has brought. "
+            "A page that does not follow shows it at the next click.",
+        )
+    if follows:
+        _follow()
+    try:
+        held = read_held(path, store_version(path))
+        _say_whose(held, timezone)
+        say_faults([fault] if fault else [])
+        body(Frame(held, timezone))
+    except RailError as error:
+        st.error(f"{error}.")
+
+
+def say_faults(faults: list[str]) -> None:
+    """One warning for each thing that a link asked for and did not get."""
+    for fault in faults:
+        st.warning(fault)
+
+
+def say_empty(what: str, *commands: str) -> None:
+    """That there is nothing to show yet, and what to type for it to be there."""
+    st.info(what)
+    if commands:
+        st.code("\n".join(commands), language="bash")
+
+
+def draw(figure: Any, key: str) -> None:
+    """The figure in Streamlit's template, whose colours the browser fills in for its theme."""
+    st.plotly_chart(figure.update_layout(template="streamlit"), config=_PLOTLY, key=key)
+
+
+def opened_row(
+    table: pl.DataFrame, key: str, *, height: int | str = "auto", **columns: Any
+) -> int | None:
+    """A table whose first column, named "", has a button a row; the row that was clicked, if any.
+
+    A null there leaves the row without a button. ``columns`` configures others by name.
+    """
+    clicked = f"{key}_clicked"
+    button = st.column_config.ButtonColumn("", width="small", type="tertiary", key=clicked)
+    st.dataframe(
+        table,
+        key=key,
+        hide_index=True,
+        height=height,  # type: ignore[arg-type]  # one of the words or a number of pixels
+        placeholder=NULL,
+        column_config={"": button, **columns},
+    )
+    click = st.session_state.get(clicked)
+    return None if click is None else int(click["row"])
+
+
+def _say_whose(held: Held, timezone: str) -> None:
+    now = int(time.time())
+    said = [source_words(held.source), plan_words(held.loads, held.catalogue, held.logs)]
+    if held.as_of is not None:
+        as_of = clock_text(pl.Series([held.as_of]), timezone)[0]
+        said.append(f"as of {as_of} {timezone}")
+    said.append(age_words(held.catalogue, held.logs, held.loads, now))
+    st.markdown(f"{said[0]} · :small[:gray[{' · '.join(said[1:])}]]")
+
+
+def _choose_clock() -> tuple[str, str | None]:
+    """UTC, the browser's zone or the link's; and what is wrong with the link's."""
+    state = st.session_state
+    asked = st.query_params.get("clock")
+    linked, fault = read_zone(asked)
+    if "zone" not in state or (asked is not None and asked != state["zone_link"]):
+        state["zone"] = linked
+    zones = list(dict.fromkeys(["UTC", st.context.timezone or "UTC", linked, state["zone"]]))
+    if len(zones) > 1:
+        state["clock"] = state["zone"]
+        state["zone"] = st.segmented_control(
+            "Clock",
+            zones,
+            required=True,
+            key="clock",
+            on_change=_take_clock,
+            label_visibility="collapsed",
+        )
+    if state["zone"] != linked:
+        fault = None
+    if state["zone"] not in ("UTC", asked):
+        st.query_params["clock"] = state["zone"]
+    elif state["zone"] == "UTC" and asked is not None and fault is None:
+        del st.query_params["clock"]
+    state["zone_link"] = st.query_params.get("clock")
+    return state["zone"], fault
+
+
+def _take_clock() -> None:
+    """Keep the clock under a name of our own: a widget's goes with the page it stands on."""
+    st.session_state["zone"] = st.session_state["clock"]
+    st.session_state["zone_link"] = st.query_params.get("clock")
+
+
+def _follow() -> None:
+    """Run the page again when the file has changed; nothing moves while it has not."""
+    seen = store_version(store_path())
+
+    @st.fragment(run_every=_LOOK_S)
+    def look() -> None:
+        if store_version(store_path()) != seen:
+            st.rerun(scope="app")
+
+    look()

@@ -1,0 +1,259 @@
+"""The page of funding: the rates in force, and one pair's differential and carry."""
+
+from __future__ import annotations
+
+import polars as pl
+import streamlit as st
+
+from toolkit.charts import funding_chart, funding_matrix
+from toolkit.dashboard.frame import Frame, draw, opened_row, page, say_empty, say_faults
+from toolkit.dashboard.funding_tables import (
+    UNITS,
+    carry_rows,
+    pair_window,
+    rate_table,
+    read_pair,
+    settlement_table,
+    swapped,
+)
+from toolkit.dashboard.link import PRESETS
+from toolkit.dashboard.reading import read_rows, read_snapshot
+from toolkit.dashboard.snapshot_tables import funding_rates, widest_differentials
+from toolkit.dashboard.ways import go_to
+from toolkit.dashboard.words import code
+from toolkit.intervals import Interval
+from toolkit.market import Family, Trajectory
+from toolkit.statistics.funding import summary
+
+__all__ = ["show"]
+
+_RATES, _PAIR = "Rates in force", "One pair through time"
+_NAMES = ("trajectory", "unit")
+# A rate that was settled so long before a window may still be in force at its start. (No text
+# under a constant here: Streamlit writes it onto the page.)
+_LONGEST_S = 2 * 86_400
+_SHOWN = 500
+_TABLE_PX = 388
+
+
+def show() -> None:
+    """The page, inside the frame of every page."""
+    page("Funding", _body)
+
+
+def _body(frame: Frame) -> None:
+    held = frame.held
+    pairs = held.catalogue.filter(family=Family.FUNDING.value)
+    keys: list[str] = pairs["trajectory"].to_list()
+    answer = read_snapshot(held.path, "funding", version=held.version)
+    rates = None if answer is None else funding_rates(answer[1])
+    if answer is None and not keys:
+        say_empty(
+            f"{code(str(held.path))} holds no funding yet. Load the rates in force, or what pairs "
+            "of futures legs have settled, then look here again:",
+            "rail sync --snapshot funding",
+            "rail sync --all-funding --symbol BTC_USDT",
+        )
+        return
+    _follow_link(keys, rates_held=answer is not None)
+    view = st.segmented_control(
+        "Show", [_RATES, _PAIR], key="funding_view", required=True, label_visibility="collapsed"
+    )
+    if view == _PAIR:
+        _show_pair(frame, pairs, keys, rates)
+    else:
+        _show_rates(frame, rates, answer[0] if answer else 0, keys)
+
+
+# -- what is chosen ------------------------------------------------------------------------------
+
+
+def _follow_link(keys: list[str], *, rates_held: bool) -> None:
+    """Take over what the link says, unless the page wrote it itself."""
+    state = st.session_state
+    params = {name: st.query_params[name] for name in _NAMES if name in st.query_params}
+    written = state.get("funding_written")
+    if params == written and "funding_view" in state:
+        return
+    if not params and written:
+        params = written  # back from another page
+    key, faults = read_pair(params.get("trajectory"), keys)
+    unit = params.get("unit", "8h")
+    if unit not in UNITS:
+        faults.append(
+            f"The link asks for {code(f'unit={unit}')}, which is no unit of rates (allowed: "
+            f"{', '.join(UNITS)}); the page takes 8h instead."
+        )
+        unit = "8h"
+    state["funding_faults"] = faults
+    state.pop("funding_read", None)
+    state["funding_pair"], state["funding_unit"] = key, unit
+    state["funding_view"] = _PAIR if "trajectory" in params or not rates_held else _RATES
+
+
+def _write_link(params: dict[str, str]) -> None:
+    """Keep the link to what the widgets say; what was wrong with it stands until one is used."""
+    state = st.session_state
+    if state.setdefault("funding_read", params) != params:
+        state["funding_faults"], state["funding_read"] = [], params
+    for name in _NAMES:
+        if name in st.query_params and name not in params:
+            del st.query_params[name]
+    if any(st.query_params.get(name) != value for name, value in params.items()):
+        st.query_params.update(params)
+    state["funding_written"] = params
+    say_faults(state["funding_faults"])
+
+
+# -- the rates in force --------------------------------------------------------------------------
+
+
+def _show_rates(frame: Frame, rates: pl.DataFrame | None, served_at: int, keys: list[str]) -> None:
+    word = st.segmented_control(
+        "Unit",
+        list(UNITS),
+        key="funding_unit",
+        format_func=UNITS.__getitem__,
+        required=True,
+        label_visibility="collapsed",
+    )
+    _write_link({"unit": str(word)})
+    if rates is None:
+        say_empty("No funding overview is held.", "rail sync --snapshot funding")
+        return
+    unit = UNITS[str(word)]
+    figure = funding_matrix(
+        rates, unit=unit, ts=served_at, source=frame.held.source, timezone=frame.timezone
+    )
+    draw(figure, key="matrix")
+    if rates.is_empty():
+        return
+    left, right = st.columns(2)
+    with left:
+        st.subheader("Rates by leg", anchor=False)
+        table = rate_table(rates, unit, frame.timezone)
+        st.caption(
+            f"n = {table.height:,} legs at {frame.moment(served_at)}, the highest first. "
+            "Positive: longs pay shorts."
+        )
+        number = st.column_config.NumberColumn(format="%+.4f")
+        st.dataframe(
+            table.head(_SHOWN),
+            hide_index=True,
+            height=_TABLE_PX,
+            column_config={unit: number, "as given (%)": number},
+        )
+    with right:
+        _show_widest(rates, keys)
+
+
+def _show_widest(rates: pl.DataFrame, keys: list[str]) -> None:
+    st.subheader("Widest apart", anchor=False)
+    widest = widest_differentials(rates).head(_SHOWN)
+    if widest.is_empty():
+        st.caption("No symbol has rates on two legs.")
+        return
+    st.caption(
+        "Of each symbol the lowest and the highest rate: what long the first and short the second "
+        "receives while both stand, before fees. ⇄: held with the legs swapped, signs are opposite."
+    )
+    held = [
+        key if key in keys else other if (other := swapped(key)) in keys else None
+        for key in widest["key"]
+    ]
+    ways = [
+        None if key is None else "Open" if key == asked else "Open ⇄"
+        for key, asked in zip(held, widest["key"], strict=True)
+    ]
+    table = widest.select(
+        pl.Series("", ways, dtype=pl.String),
+        "symbol",
+        pl.col("differential_pct_8h").alias("% per 8 h"),
+        pl.col("differential_apr_pct").alias("% a year"),
+        pl.col("buy").alias("lowest on"),
+        pl.col("sell").alias("highest on"),
+    )
+    numbers = {
+        "% per 8 h": st.column_config.NumberColumn(format="%.4f"),
+        "% a year": st.column_config.NumberColumn(format="%.1f"),
+    }
+    chosen = opened_row(table, "widest", height=_TABLE_PX, **numbers)
+    if chosen is not None and (key := held[chosen]) is not None:
+        go_to("funding", trajectory=key)
+    if None in held:
+        st.caption("A row without a button is not held as a pair; for the first of them:")
+        st.code(f"rail sync --funding {widest['key'][held.index(None)]}", language="bash")
+
+
+# -- one pair ------------------------------------------------------------------------------------
+
+
+def _show_pair(
+    frame: Frame, pairs: pl.DataFrame, keys: list[str], rates: pl.DataFrame | None
+) -> None:
+    if not keys:
+        widest = None if rates is None else widest_differentials(rates)
+        known = widest is not None and not widest.is_empty()
+        what = f"--funding {widest['key'][0]}" if known and widest is not None else "--all-funding"
+        say_empty("No pair's funding is held.", f"rail sync {what}")
+        return
+    which, length = st.columns(2, vertical_alignment="bottom")
+    key = which.selectbox(
+        "Pair: symbol, leg bought, leg sold", keys, key="funding_pair", help="Type to filter."
+    )
+    preset = length.pills(
+        "Window, up to the newest settlement",
+        list(PRESETS),
+        key="funding_window",
+        default="30 days",
+        required=True,
+    )
+    _write_link({"trajectory": key})
+    trajectory = Trajectory.parse(key, Family.FUNDING)
+    window = pair_window(pairs, key, str(preset))
+    rows = read_rows(
+        frame.held.path,
+        key,
+        Family.FUNDING,
+        window.start - _LONGEST_S,
+        window.end + _LONGEST_S,
+        version=frame.held.version,
+    )
+    figure = funding_chart(
+        rows,
+        trajectory=trajectory,
+        start=window.start,
+        end=window.end,
+        source=frame.held.source,
+        timezone=frame.timezone,
+    )
+    draw(figure, key="pair")
+    if not rows.is_empty():
+        _show_figures(frame, rows, window)
+
+
+def _show_figures(frame: Frame, rows: pl.DataFrame, window: Interval) -> None:
+    """What the pair received and the settlements that say so."""
+    lines = carry_rows(summary(rows, *window).row(0, named=True))
+    with st.grid(4, min_column_width=150):
+        for line in lines[:4]:
+            with st.container():
+                st.metric(line["figure"], line["value"])
+                st.caption(line["reason"] or line["rests on"])
+    st.caption(
+        "In bps of the notional of one leg, from settled rates alone: long the leg bought, short "
+        "the leg sold, opened at the window's start and closed at its end. A settlement pays its "
+        "whole rate to who holds the position then; prices, fees and slippage are not in it."
+    )
+    for line in lines[4:]:
+        if line["value"] != "0":
+            st.caption(f"{line['figure']}: {line['value']}")
+    settlements = settlement_table(rows, window, frame.timezone)
+    some = f"{_SHOWN:,} of " if settlements.height > _SHOWN else ""
+    st.subheader("Settlements", anchor=False)
+    st.caption(f"{some}{settlements.height:,}, newest first.")
+    st.dataframe(settlements.head(_SHOWN), hide_index=True, placeholder="")
+
+
+if __name__ == "__main__":
+    show()

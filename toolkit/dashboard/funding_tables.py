@@ -1,0 +1,184 @@
+"""Funding as tables: what a link asks for, what a pair has received, and its settlements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from toolkit.charts import FUNDING_UNITS, in_unit
+from toolkit.charts.lines import share_text
+from toolkit.charts.time_axis import clock_text
+from toolkit.dashboard.link import PRESETS, held_window, preset_window
+from toolkit.dashboard.words import NULL, code, reason_words
+from toolkit.errors import InputError
+from toolkit.intervals import Interval
+from toolkit.market import Family, Trajectory
+from toolkit.statistics.funding import intervals
+
+__all__ = [
+    "UNITS",
+    "carry_rows",
+    "pair_window",
+    "rate_table",
+    "read_pair",
+    "settlement_table",
+    "swapped",
+]
+
+UNITS = dict(zip(("1h", "8h", "24h", "apr"), FUNDING_UNITS, strict=True))
+"""The units of rates by the word that a link has for them."""
+
+_FLAGS = {
+    "declared_differs": "not the declared interval",
+    "missed": "one before it is missing",
+    "early": "before its interval was over",
+}
+
+
+def read_pair(key: str | None, held: Sequence[str]) -> tuple[str | None, list[str]]:
+    """Which held funding trajectory to show for a link's, and what is wrong with the link's.
+
+    Examples
+    --------
+    >>> read_pair("A_B:X.futures:Y.futures", ["C_D:X.futures:Y.futures"])
+    ('C_D:X.futures:Y.futures', ['The link asks for `trajectory=A_B:X.futures:Y.futures`, whose
+     funding this store does not hold (`rail sync --funding A_B:X.futures:Y.futures` loads it).'])
+    """
+    shown = held[0] if held else None
+    if key is None:
+        return shown, []
+    if key in held:
+        return key, []
+    asks = f"The link asks for {code(f'trajectory={key}')}"
+    try:
+        pair = Trajectory.parse(key, Family.FUNDING)
+    except InputError as error:
+        return shown, [f"{asks}, which is no pair (allowed: {error.allowed})."]
+    if (other := swapped(pair.key)) in held:
+        return other, [f"{asks}; this store holds it with the legs swapped, so signs are opposite."]
+    load = code(f"rail sync --funding {pair.key}")
+    return shown, [f"{asks}, whose funding this store does not hold ({load} loads it)."]
+
+
+def swapped(key: str) -> str:
+    """The key of the same pair the other way round.
+
+    Examples
+    --------
+    >>> swapped("A_B:X.futures:Y.futures")
+    'A_B:Y.futures:X.futures'
+    """
+    symbol, buy, sell = key.split(":")
+    return f"{symbol}:{sell}:{buy}"
+
+
+def pair_window(catalogue: pl.DataFrame, key: str, preset: str) -> Interval:
+    """The last part of what is held of a pair, to the service's clock at the last sync at most.
+
+    Examples
+    --------
+    >>> catalogue = pl.DataFrame({"trajectory": ["a"], "first_ts": [0], "last_ts": [864000],
+    ...                           "step_s": [28800], "served_at": [870000]})
+    >>> pair_window(catalogue, "a", "7 days")
+    Interval(start=265200, end=870000)
+    """
+    held = held_window(catalogue, key)
+    row = catalogue.row(by_predicate=pl.col("trajectory") == key, named=True)
+    known = -(-row["served_at"] // 60) * 60
+    end = max(held.start + 60, min(held.end, known))
+    return preset_window(Interval(held.start, end), preset if preset in PRESETS else "All")
+
+
+def rate_table(rates: pl.DataFrame, unit: str, timezone: str) -> pl.DataFrame:
+    """Every leg's rate in one unit, the highest first, as given beside it.
+
+    Examples
+    --------
+    >>> rates = pl.DataFrame({"symbol": ["A_B"], "leg": ["X.futures"], "rate": [1e-4],
+    ...                       "interval_hours": [4.0], "next_funding_time": [0]})
+    >>> rate_table(rates, "% per 8 h", "UTC").rows()
+    [('A_B', 'X.futures', 0.02, 0.01, 4.0, '1970-01-01 00:00')]
+    """
+    valued = in_unit(rates, unit).sort("value", "symbol", "leg", descending=[True, False, False])
+    return valued.select(
+        "symbol",
+        "leg",
+        pl.col("value").alias(unit),
+        (100 * pl.col("rate")).alias("as given (%)"),
+        pl.col("interval_hours").alias("per (h)"),
+    ).with_columns(
+        pl.Series(
+            f"next settlement ({timezone})", clock_text(valued["next_funding_time"], timezone)
+        )
+    )
+
+
+def carry_rows(row: Mapping[str, Any]) -> list[dict[str, str]]:
+    """One line a figure of a row of `toolkit.statistics.funding.summary`.
+
+    A line has the figure's name with its unit, its value, what it rests on, and why it is null.
+
+    Examples
+    --------
+    >>> row = {"n": 3, "n_buy": 0, "n_sell": 3, "n_missed": 0, "n_changed": 0,
+    ...        "n_declared_differs": 0, "buy_coverage": 1.0, "sell_coverage": 0.5,
+    ...        "coverage": 0.5, "buy_carry_bps": 0.0, "sell_carry_bps": None, "carry_bps": None,
+    ...        "funding_apr_pct": None, "carry_reason": "missing_leg"}
+    >>> for line in carry_rows(row)[:3]:
+    ...     print(" | ".join(line.values()))
+    Cumulative carry (bps) | – | n = 3, coverage 50 % | one leg has nothing to compare the ...
+    Simple APR (%) | – | n = 3, coverage 50 % | one leg has nothing to compare the other with
+    On the leg bought (bps) | +0.00 | n = 0, coverage 100 % |
+    """
+
+    def line(label: str, name: str, leg: str = "") -> dict[str, str]:
+        value, count, share = row[name], row[f"n_{leg}" if leg else "n"], f"{leg}_coverage"
+        rests = f"n = {count:,}, coverage {share_text(row[share.lstrip('_')])}"
+        return {
+            "figure": label,
+            "value": NULL if value is None else f"{value:+,.2f}",
+            "rests on": rests,
+            "reason": reason_words(row, name) if value is None else "",
+        }
+
+    counts = {
+        "Settlements missing between others": "n_missed",
+        "Changes of interval": "n_changed",
+        "Settlements whose interval is not the declared one": "n_declared_differs",
+    }
+    return [
+        line("Cumulative carry (bps)", "carry_bps"),
+        line("Simple APR (%)", "funding_apr_pct"),
+        line("On the leg bought (bps)", "buy_carry_bps", "buy"),
+        line("On the leg sold (bps)", "sell_carry_bps", "sell"),
+        *(
+            {"figure": label, "value": f"{row[name]:,}", "rests on": "", "reason": ""}
+            for label, name in counts.items()
+        ),
+    ]
+
+
+def settlement_table(rows: pl.DataFrame, window: Interval, timezone: str) -> pl.DataFrame:
+    """The settlements of both legs in ``(start, end]``, newest first.
+
+    Examples
+    --------
+    >>> rows = pl.DataFrame({"trajectory": ["a"] * 2, "ts": [0, 28800], "buy_rate": [0.0] * 2,
+    ...     "sell_rate": [0.25] * 2, "buy_interval_hours": [None] * 2,
+    ...     "sell_interval_hours": [8.0] * 2})
+    >>> settlement_table(rows, Interval(0, 28800), "UTC").rows()
+    [('1970-01-01 08:00', 'sell', 25.0, 8.0, 27375.0, None)]
+    """
+    found = intervals(rows).filter(pl.col("ts").is_between(*window, closed="right"))
+    newest = found.sort("ts", "leg", descending=[True, False])
+    flags = pl.col("interval_flag").replace_strict(_FLAGS, default=None, return_dtype=pl.String)
+    return newest.select(
+        pl.Series(f"time ({timezone})", clock_text(newest["ts"], timezone)),
+        "leg",
+        (100 * pl.col("rate")).alias("rate (%)"),
+        pl.col("interval_hours").alias("accrued over (h)"),
+        pl.col("funding_apr_pct").alias("% a year"),
+        flags.alias("remark"),
+    )

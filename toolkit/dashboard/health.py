@@ -1,0 +1,186 @@
+"""The page that says how complete and how old the data is, and what to type to fill a gap."""
+
+from __future__ import annotations
+
+import time
+
+import polars as pl
+import streamlit as st
+
+from toolkit.charts import coverage_shares_chart
+from toolkit.dashboard.frame import Frame, draw, opened_row, page, say_empty
+from toolkit.dashboard.health_tables import (
+    STATE_COLUMNS,
+    fill_commands,
+    load_lines,
+    shares_by_kind,
+)
+from toolkit.dashboard.reading import measure_coverage
+from toolkit.dashboard.ways import go_to
+from toolkit.dashboard.words import NULL, code, duration_text
+
+__all__ = ["show"]
+
+_LINES_SHOWN = 500
+_LOADS_SHOWN = 50
+_COMMANDS_SHOWN = 5
+
+
+def show() -> None:
+    """The page, inside the frame of every page."""
+    page("Data health", _body)
+
+
+def _body(frame: Frame) -> None:
+    held = frame.held
+    lines, rows, store_format = measure_coverage(held.path, held.version)
+    _show_figures(frame, store_format)
+    if lines.is_empty():
+        say_empty(
+            f"{code(str(held.path))} was never asked to hold anything; load something, then look "
+            "here again:",
+            "rail sync --all-prices --all-spreads",
+        )
+    else:
+        _show_coverage(frame, lines)
+    _show_loads(frame, rows)
+
+
+def _show_figures(frame: Frame, store_format: int) -> None:
+    held = frame.held
+    rows, documents = held.catalogue["rows"].sum(), held.logs["documents"].sum()
+    told = held.loads.filter(pl.col("plan").is_not_null()).head(1).to_dicts()
+    plan = told[0] if told else {"plan": None, "quota_left": None, "quota": None}
+    with st.grid(4, min_column_width=150):
+        st.metric("Rows", f"{rows:,}", help=f"Of {held.catalogue.height:,} trajectories.")
+        st.metric("Event documents", f"{documents:,}", help=f"Of {held.logs.height:,} event logs.")
+        st.metric(
+            "Quota left",
+            NULL if plan["quota_left"] is None else f"{plan['quota_left']:,}",
+            help="Requests left in the plan's window when the service was last asked."
+            if told
+            else "Not told by the service.",
+        )
+        st.metric(
+            "Store", f"{held.path.stat().st_size / 1e6:,.1f} MB", help=f"Format {store_format}."
+        )
+    quota = (
+        f"plan {plan['plan']}"
+        if plan["plan"] is not None
+        else "the service has told no plan and no quota"
+    )
+    depth = pl.concat([held.catalogue["retention_s"], held.logs["retention_s"]]).drop_nulls()
+    reach = f"the plan reaches back {duration_text(depth.sort()[0])}" if depth.len() else ""
+    st.caption(" · ".join(part for part in (code(str(held.path)), quota, reach) if part))
+
+
+def _show_coverage(frame: Frame, lines: pl.DataFrame) -> None:
+    st.subheader("Coverage", anchor=False)
+    st.caption(
+        "Shares of the time from the first second asked for to the service's clock at the last "
+        "sync. held: answered, with rows; empty: the service answered that it has no row there; "
+        "not yet known: rows may still appear or change; missing: not loaded; unrecoverable: older "
+        "than the plan reaches. Of an event log, all that was answered for is held."
+    )
+    draw(coverage_shares_chart(shares_by_kind(lines), source=frame.held.source), key="shares")
+    _show_lines(frame, lines)
+    commands = fill_commands(lines, _COMMANDS_SHOWN)
+    if commands:
+        missing = lines.filter(pl.col("missing_s") > 0).height
+        st.caption(f"{missing:,} have a stretch that is missing. To load the longest:")
+        st.code("\n".join(commands), language="bash")
+
+
+def _show_lines(frame: Frame, lines: pl.DataFrame) -> None:
+    worst = lines.sort(
+        pl.col("held_s") / pl.col("known_s"), pl.col("name"), maintain_order=True
+    ).head(_LINES_SHOWN)
+    worst = worst.join(_facts(frame), on=["kind", "name"], how="left", maintain_order="left")
+    st.caption(
+        f"{worst.height:,} of {lines.height:,}, the least held first. Age: from the end of the "
+        "newest row to the service's clock at the last sync."
+    )
+    opens = pl.when(pl.col("kind") == "events").then(pl.lit(None)).otherwise(pl.lit("Open"))
+    seconds = [*STATE_COLUMNS.values()]
+    percent = {f"{name.removesuffix('_s').replace('_', ' ')} (%)": name for name in seconds}
+    table = worst.select(
+        opens.alias(""),
+        "kind",
+        "name",
+        *((100 * pl.col(c) / pl.col("known_s")).alias(title) for title, c in percent.items()),
+        pl.Series("longest gap", [_gap(line) for line in worst.iter_rows(named=True)]),
+        "rows",
+        pl.Series("age", [_words(age) for age in worst["behind_s"]]),
+        "revisions",
+    )
+    if not table["revisions"].sum():
+        table = table.drop("revisions")
+    number = st.column_config.NumberColumn
+    formats = {title: number(format="%.2f") for title in percent}
+    formats |= {name: number(format="localized") for name in ("rows", "revisions")}
+    chosen = opened_row(table, "lines", height=min(36 * (table.height + 1), 460), **formats)
+    if chosen is not None:
+        line = worst.row(chosen, named=True)
+        go_to("funding" if line["kind"] == "funding" else "trajectory", trajectory=line["name"])
+
+
+def _facts(frame: Frame) -> pl.DataFrame:
+    """Rows, revisions and the age at the last sync of every trajectory and event log."""
+    facts = frame.held.catalogue.select(
+        pl.col("family").alias("kind"),
+        pl.col("trajectory").alias("name"),
+        "rows",
+        "revisions",
+        behind_s=(pl.col("served_at") - pl.col("last_ts") - pl.col("step_s").fill_null(0)).clip(
+            lower_bound=0
+        ),
+    )
+    logs = frame.held.logs.select(
+        pl.lit("events").alias("kind"),
+        pl.col("family").alias("name"),
+        pl.col("documents").alias("rows"),
+        pl.lit(0, pl.Int64).alias("revisions"),
+        behind_s=(pl.col("served_at") - pl.col("last_ts")).clip(lower_bound=0),
+    )
+    return pl.concat([facts, logs], how="vertical_relaxed")
+
+
+def _gap(line: dict[str, object]) -> str:
+    start, end = line["gap_start"], line["gap_end"]
+    if not isinstance(start, int) or not isinstance(end, int):
+        return NULL
+    return f"{duration_text(end - start)}, {line['gap_state']}"
+
+
+def _words(seconds: int | None) -> str:
+    return NULL if seconds is None else duration_text(seconds)
+
+
+def _show_loads(frame: Frame, rows: pl.DataFrame) -> None:
+    st.subheader("Loads", anchor=False)
+    loads = frame.held.loads
+    if loads.is_empty():
+        st.caption("None yet; `rail sync` is one.")
+        return
+    shown = loads.head(_LOADS_SHOWN)
+    newest_s = max(0, int(time.time()) - int(loads["started_at"][0]))
+    unfinished = loads["finished_at"].null_count()
+    said = f"{unfinished:,} did not finish: what they had committed is held." if unfinished else ""
+    st.caption(
+        f"{shown.height:,} of {loads.height:,}, newest first; the newest began "
+        f"{duration_text(newest_s)} ago. {said}"
+    )
+    lines = load_lines(shown, rows)
+    started = pl.Series(f"started ({frame.timezone})", frame.clock(lines["started_at"]))
+    table = lines.drop("started_at").insert_column(1, started)
+    number = st.column_config.NumberColumn(format="localized")
+    st.dataframe(
+        table.with_columns(shown["base_url"].alias("asked at")),
+        hide_index=True,
+        height=min(36 * (table.height + 1), 460),
+        column_config={"rows": number},
+    )
+
+
+if __name__ == "__main__":
+    show()

@@ -1,0 +1,171 @@
+"""What is held, missing and out of reach, as tables, and what to type to fill a gap."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from typing import Any
+
+import polars as pl
+
+from toolkit.dashboard.words import NULL, duration_text
+from toolkit.intervals import Interval
+from toolkit.store import Edge
+from toolkit.store.ledger import states
+from toolkit.tables import LedgerState
+
+__all__ = [
+    "STATE_COLUMNS",
+    "coverage_line",
+    "fill_commands",
+    "load_lines",
+    "log_states",
+    "shares_by_kind",
+]
+
+STATE_COLUMNS = {state: f"{state.value.replace(' ', '_')}_s" for state in LedgerState}
+"""The column of `coverage_line` with the seconds of each state."""
+
+_OPTIONS = {"price": "", "spread": "", "funding": "--funding "}
+
+
+def log_states(window: Interval, answered: list[Interval], edge: Edge) -> pl.DataFrame:
+    """What is known of an event log, as `toolkit.store.Store.coverage` says it of a trajectory.
+
+    A log without an event for hours is no gap: what was answered for is held.
+
+    Examples
+    --------
+    >>> log_states(Interval(0, 100), [Interval(0, 60)], Edge(served_at=200, step_s=0)).rows()
+    [(0, 60, 'held'), (60, 100, 'missing')]
+    """
+    found = states(window, answered, answered, edge)
+    return pl.DataFrame(
+        [(*interval, state.value) for interval, state in found],
+        schema={"start_ts": pl.Int64, "end_ts": pl.Int64, "state": pl.String},
+        orient="row",
+    )
+
+
+def coverage_line(kind: str, name: str, coverage: pl.DataFrame) -> dict[str, Any]:
+    """One row of the table of coverage: seconds a state, and the longest stretch not held.
+
+    ``kind`` is price, spread, funding or events, ``name`` the trajectory's key or the log.
+
+    Examples
+    --------
+    >>> coverage = pl.DataFrame({"start_ts": [0, 60], "end_ts": [60, 100],
+    ...                          "state": ["held", "missing"]})
+    >>> line = coverage_line("price", "BTC_USD:KRAKEN.spot", coverage)
+    >>> line["held_s"], line["missing_s"], line["gap_start"], line["gap_end"], line["gap_state"]
+    (60, 40, 60, 100, 'missing')
+    """
+    lengths = coverage["end_ts"] - coverage["start_ts"]
+    seconds = dict(coverage.group_by("state").agg(lengths_s=_length().sum()).iter_rows())
+    gaps = coverage.filter(pl.col("state") != LedgerState.HELD).sort(
+        _length(), descending=True, maintain_order=True
+    )
+    longest = gaps.row(0, named=True) if gaps.height else {}
+    return {
+        "kind": kind,
+        "name": name,
+        "known_s": int(lengths.sum()),
+        **{column: int(seconds.get(state.value, 0)) for state, column in STATE_COLUMNS.items()},
+        "gap_start": longest.get("start_ts"),
+        "gap_end": longest.get("end_ts"),
+        "gap_state": longest.get("state"),
+    }
+
+
+def _length() -> pl.Expr:
+    return pl.col("end_ts") - pl.col("start_ts")
+
+
+def shares_by_kind(lines: pl.DataFrame) -> pl.DataFrame:
+    """For each kind: the share of each state in percent of its seconds, and how many it has.
+
+    Columns: what (kind and number), then the five states.
+
+    Examples
+    --------
+    >>> seconds = {"held_s": 30, "empty_s": 10, "not_yet_known_s": 0, "missing_s": 0,
+    ...            "unrecoverable_s": 0}
+    >>> lines = pl.DataFrame([{"kind": "price", "known_s": 40} | seconds])
+    >>> shares_by_kind(lines).row(0)
+    ('price (1)', 75.0, 25.0, 0.0, 0.0, 0.0)
+    """
+    totals = lines.group_by("kind", maintain_order=True).agg(
+        pl.len().alias("of"), pl.col("known_s", *STATE_COLUMNS.values()).sum()
+    )
+    return totals.select(
+        pl.format("{} ({})", "kind", "of").alias("what"),
+        *(
+            (100 * pl.col(column) / pl.col("known_s")).alias(state.value)
+            for state, column in STATE_COLUMNS.items()
+        ),
+    )
+
+
+def fill_commands(lines: pl.DataFrame, limit: int) -> list[str]:
+    """What to type to load the longest stretches that are missing, the longest first.
+
+    Examples
+    --------
+    >>> lines = pl.DataFrame([{"kind": "events", "name": "splash", "missing_s": 60,
+    ...                        "gap_start": 0, "gap_end": 60, "gap_state": "missing"}])
+    >>> fill_commands(lines, 1)
+    ['rail sync --events splash --start 1970-01-01T00:00:00Z --end 1970-01-01T00:01:00Z']
+    """
+    missing = lines.filter(pl.col("gap_state") == LedgerState.MISSING).sort(
+        pl.col("gap_end") - pl.col("gap_start"), descending=True, maintain_order=True
+    )
+    commands = []
+    for line in missing.head(limit).iter_rows(named=True):
+        start, end = (
+            f"{dt.datetime.fromtimestamp(line[name], dt.UTC):%Y-%m-%dT%XZ}"
+            for name in ("gap_start", "gap_end")
+        )
+        asked = _OPTIONS.get(line["kind"], "--events ") + line["name"]
+        commands.append(f"rail sync {asked} --start {start} --end {end}")
+    return commands
+
+
+def load_lines(loads: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+    """The loads in words, in their order: load, started_at (s), took, rows, left, found, outcome.
+
+    ``rows`` is `toolkit.store.Store.rows_by_load`. A load that never finished was killed or met an
+    error: what it had committed is held.
+    """
+    counts = dict(rows.select("load_id", "rows").iter_rows())
+    lines = []
+    for load in loads.iter_rows(named=True):
+        finished = load["finished_at"]
+        found = json.loads(load["finding"]) if load["finding"] else []
+        lines.append(
+            {
+                "load": load["load_id"],
+                "started_at": load["started_at"],
+                "took": _took(load["started_at"], finished),
+                "rows": counts.get(load["load_id"], 0),
+                "quota left": _left(load),
+                "findings": "; ".join(f"{f['kind']} ({f.get('times', 1)}×)" for f in found) or NULL,
+                "outcome": "did not finish" if finished is None else "finished",
+            }
+        )
+    words = ("took", "quota left", "findings", "outcome")
+    numbers = ("load", "started_at", "rows")
+    schema = dict.fromkeys(numbers, pl.Int64()) | dict.fromkeys(words, pl.String())
+    return pl.DataFrame(lines, schema_overrides=schema)
+
+
+def _took(started: int, finished: int | None) -> str:
+    if finished is None:
+        return NULL
+    return duration_text(finished - started) if finished > started else "under 1 s"
+
+
+def _left(load: dict[str, Any]) -> str:
+    if load["quota_left"] is None:
+        return NULL
+    quota = "" if load["quota"] is None else f" of {load['quota']:,}"
+    return f"{load['quota_left']:,}{quota}"

@@ -1,0 +1,314 @@
+"""Events as lives: the documents of the logs filtered, paired and put into words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+import polars as pl
+
+from toolkit.charts.time_axis import clock_text
+from toolkit.dashboard.event_tables import event_legs
+from toolkit.dashboard.words import NULL, duration_text
+from toolkit.intervals import Interval
+from toolkit.market import EventFamily, Family, Leg, Symbol, Trajectory
+from toolkit.statistics.events import lifecycles
+
+__all__ = [
+    "STATES",
+    "Filter",
+    "around",
+    "life_table",
+    "paired",
+    "pretty",
+    "size_text",
+    "transition_table",
+    "with_stories",
+]
+
+STATES = {"any": None, "open": True, "over": False}
+"""Whether an event is still open, by the word that a link has for it."""
+
+_TOLD = r"(^|\.)(opened|pump|dump|updated|closed|faded)$"
+"""What the type of a document ends in that says what became of its event."""
+_KINDS = {
+    "closed": "closed",
+    "open": "still open",
+    "reopened": "over, its close was lost",
+    "orphan_close": "closed, its opening was not seen",
+    "orphan_update": "neither end seen",
+}
+_UNITS = {EventFamily.FUNDING: "% per 8 h"}
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which events to show; an empty tuple leaves nothing out, state is one of `STATES`.
+
+    Examples
+    --------
+    >>> Filter(("spread",), ("BTC_USDT",), (), "any").words
+    'spread events, BTC_USDT'
+    >>> Filter((), (), ("AURORA",), "open").words
+    'all events, all symbols, on AURORA, open'
+    """
+
+    families: tuple[str, ...] = ()
+    symbols: tuple[str, ...] = ()
+    exchanges: tuple[str, ...] = ()
+    state: str = "any"
+
+    @property
+    def words(self) -> str:
+        """The filter as the subject of a chart."""
+        parts = [
+            f"{' and '.join(self.families) or 'all'} events",
+            _some(self.symbols) or "all symbols",
+        ]
+        if self.exchanges:
+            parts.append(f"on {_some(self.exchanges)}")
+        if self.state != "any":
+            parts.append(self.state)
+        return ", ".join(parts)
+
+    def documents(self, events: pl.DataFrame) -> pl.DataFrame:
+        """The documents of the families, symbols and exchanges (of either leg).
+
+        Examples
+        --------
+        >>> events = pl.DataFrame({"family": ["spread", "splash"], "symbol": ["A_B", "A_B"],
+        ...                        "buy_exchange": ["X", "Y"], "sell_exchange": ["Y", None]})
+        >>> Filter(exchanges=("X",)).documents(events)["family"].to_list()
+        ['spread']
+        """
+        kept = pl.lit(value=True)
+        if self.families:
+            kept &= pl.col("family").is_in(self.families)
+        if self.symbols:
+            kept &= pl.col("symbol").is_in(self.symbols)
+        if self.exchanges:
+            kept &= pl.any_horizontal(
+                pl.col(f"{side}_exchange").is_in(self.exchanges).fill_null(value=False)
+                for side in ("buy", "sell")
+            )
+        return events.filter(kept)
+
+    def lives(self, lives: pl.DataFrame) -> pl.DataFrame:
+        """The lives in the state.
+
+        Examples
+        --------
+        >>> Filter(state="over").lives(pl.DataFrame({"kind": ["open", "closed"]}))["kind"][0]
+        'closed'
+        """
+        wanted = STATES[self.state]
+        still = pl.col("kind").is_in(["open", "orphan_update"])
+        return lives if wanted is None else lives.filter(still == wanted)
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 2} more" if len(names) > 2 else ""
+    return ", ".join(names[:2]) + more
+
+
+def with_stories(events: pl.DataFrame) -> pl.DataFrame:
+    """The documents with ``legs`` (words), ``size`` and ``story``: what all of one event share.
+
+    That is the event's id where the service sends one; else, where the id is only a document's own
+    hash, its symbol and legs. ``size`` is a spread's largest so far, else the magnitude (percent)
+    or the differential (percent per 8 h).
+
+    Examples
+    --------
+    >>> events = pl.DataFrame({"event_id": ["s1", "sha256:ab"], "symbol": ["A_B"] * 2,
+    ...     "buy_exchange": ["X"] * 2, "buy_market": ["spot"] * 2, "sell_exchange": [None] * 2,
+    ...     "sell_market": [None] * 2, "peak_pct": [None, 2.0], "magnitude_pct": [1.0, 1.0],
+    ...     "differential_pct_8h": [None] * 2})
+    >>> with_stories(events).select("story", "size").rows()
+    [('s1', 1.0), ('A_B X.spot', 2.0)]
+    """
+    rows = events.select("buy_exchange", "buy_market", "sell_exchange", "sell_market").to_dicts()
+    told = events.with_columns(
+        pl.Series("legs", list(map(event_legs, rows)), dtype=pl.String),
+        pl.coalesce("peak_pct", "magnitude_pct", "differential_pct_8h").alias("size"),
+        pl.col("symbol").fill_null(NULL),
+    )
+    place = pl.concat_str("symbol", pl.lit(" "), "legs")
+    hashed = pl.col("event_id").str.starts_with("sha256:")
+    return told.with_columns(
+        pl.when(hashed).then(place).otherwise("event_id").alias("story"),
+    )
+
+
+def paired(stories: pl.DataFrame, logs: pl.DataFrame, window: Interval) -> tuple[pl.DataFrame, int]:
+    """The lives that touch the window, newest first, and how many documents could not be read.
+
+    Parameters
+    ----------
+    stories
+        Of `with_stories`: documents of the window and from before it, so that openings are seen.
+    logs
+        `toolkit.store.Store.event_catalogue`: how far each log was known at the last sync.
+    window
+        Half-open.
+
+    Returns
+    -------
+    tuple of DataFrame and int
+        The rows of `toolkit.statistics.events.lifecycles` with symbol, legs, event_id (of a
+        document) and ``since`` (s: opened, or else the first document); and the number of documents
+        that say neither by type nor by lifecycle what became of their event.
+
+    Examples
+    --------
+    >>> stories = pl.DataFrame({"family": ["spread"] * 2, "event_type": ["a.opened", "a.closed"],
+    ...     "lifecycle": ["open", "closed"], "ts": [10, 40], "ts_ms": [10_000, 40_000],
+    ...     "arrival": [0, 1], "event_id": ["s1"] * 2, "story": ["s1"] * 2, "symbol": ["A_B"] * 2,
+    ...     "legs": ["X.spot → Y.spot"] * 2, "size": [1.0, 2.0]})
+    >>> logs = pl.DataFrame({"family": ["spread"], "served_at": [100], "delay_s": [0]})
+    >>> lives, left_out = paired(stories, logs, Interval(20, 60))
+    >>> lives.select("event_id", "since", "duration_s", "peak").row(0), left_out
+    (('s1', 10, 30.0, 2.0), 0)
+    """
+    state = pl.col("lifecycle").is_in(["open", "closed"]).fill_null(value=False)
+    told = (pl.col("event_type").str.contains(_TOLD) | state).fill_null(value=False)
+    readable = stories.filter(told & pl.col("event_type").is_not_null())
+    first = readable["ts"].min()
+    start = min(window.start, first) if isinstance(first, int) else window.start
+    found = []
+    for log in logs.iter_rows(named=True):
+        known_until = min(window.end, log["served_at"] - log["delay_s"])
+        if known_until > start:
+            of_family = readable.filter(family=log["family"])
+            lives = lifecycles(of_family, start, known_until, key=("story",), magnitude="size")
+            found.append(lives)
+    shown = readable.group_by("family", "story").agg(
+        pl.col("symbol", "legs", "event_id").first(), pl.col("ts").min().alias("first_ts")
+    )
+    left_out = stories.height - readable.height
+    if not found:
+        return shown.clear(), left_out
+    ends = pl.coalesce(
+        pl.col("t_open") + pl.col("duration_s"), pl.col("t_close"), pl.lit(window.end)
+    )
+    lives = (
+        pl.concat(found)
+        .join(shown, on=["family", "story"], maintain_order="left")
+        .with_columns(pl.coalesce("t_open", "first_ts").alias("since"))
+        .filter((pl.col("since") < window.end) & (ends >= window.start))
+    )
+    newest = lives.sort("since", "family", "story", descending=[True, False, False])
+    return newest, left_out
+
+
+def life_table(lives: pl.DataFrame, timezone: str) -> pl.DataFrame:
+    """The lives in words, a button before each.
+
+    Examples
+    --------
+    >>> lives = pl.DataFrame({"family": ["spread"], "symbol": ["A_B"], "legs": ["X.spot → Y.dex"],
+    ...     "t_open": [0], "t_close": [90], "duration_s": [90.0], "kind": ["closed"],
+    ...     "peak": [1.5]})
+    >>> life_table(lives, "UTC").rows()
+    [('Open', '1970-01-01 00:00', 'spread', 'A_B', 'X.spot → Y.dex', '+1.5 %', '1 min 30 s',
+      'closed')]
+    """
+    rows = lives.select("family", "duration_s", "kind", "peak").to_dicts()
+    return pl.DataFrame(
+        {
+            "": ["Open"] * len(rows),
+            f"opened ({timezone})": clock_text(lives["t_open"], timezone),
+            "family": lives["family"],
+            "symbol": lives["symbol"],
+            "legs": lives["legs"],
+            "peak": [size_text(row["peak"], row["family"]) for row in rows],
+            "lasted": [_lasted(row["duration_s"], row["kind"]) for row in rows],
+            "seen": [_KINDS[row["kind"]] for row in rows],
+        }
+    )
+
+
+def size_text(size: float | None, family: str) -> str:
+    """A size with its unit.
+
+    Examples
+    --------
+    >>> size_text(1.23456, "spread"), size_text(-0.1, "funding"), size_text(None, "splash")
+    ('+1.235 %', '-0.1 % per 8 h', '–')
+    """
+    return NULL if size is None else f"{size:+,.4g} {_UNITS.get(EventFamily(family), '%')}"
+
+
+def _lasted(duration_s: float | None, kind: str) -> str:
+    if duration_s is None:
+        return NULL
+    least = {"open": "at least ", "reopened": "at most "}.get(kind, "")
+    return least + duration_text(duration_s)
+
+
+def transition_table(documents: pl.DataFrame, timezone: str) -> pl.DataFrame:
+    """An event's documents as its transitions, oldest first.
+
+    Examples
+    --------
+    >>> documents = pl.DataFrame({"ts": [0], "ts_ms": [250], "event_type": ["spread.closed"],
+    ...     "family": ["spread"], "magnitude_pct": [1.0], "peak_pct": [2.5],
+    ...     "differential_pct_8h": [None], "close_reason": ["converged"], "lifecycle": ["closed"]})
+    >>> transition_table(documents, "UTC").row(0)
+    ('1970-01-01 00:00', 250, 'spread.closed', 'closed', '+1 %', '+2.5 %', 'converged')
+    """
+    ordered = documents.sort("ts_ms", "event_type")
+    now = pl.coalesce("magnitude_pct", "differential_pct_8h").cast(pl.Float64).alias("now")
+    sizes = ordered.select("family", now, peak=pl.col("peak_pct").cast(pl.Float64)).rows()
+    return pl.DataFrame(
+        {
+            f"time ({timezone})": clock_text(ordered["ts"], timezone),
+            "ms": ordered["ts_ms"] % 1000,
+            "transition": ordered["event_type"],
+            "lifecycle": ordered["lifecycle"],
+            "size": [size_text(size, family) for family, size, _ in sizes],
+            "largest so far": [size_text(peak, family) for family, _, peak in sizes],
+            "close reason": ordered["close_reason"],
+        }
+    )
+
+
+def pretty(document: str) -> str:
+    """A document's own text with line breaks: not a digit of it is changed.
+
+    Examples
+    --------
+    >>> print(pretty('{"pct":1.0939203004283193e0,"legs":[]}'))
+    {
+      "pct": 1.0939203004283193e0,
+      "legs": []
+    }
+    """
+    return msgspec.json.format(document.encode(), indent=2).decode()
+
+
+def around(document: dict[str, str | None]) -> Trajectory | None:
+    """The trajectory that an event happened on: a splash's price, a spread, a funding pair.
+
+    None where the document does not name its legs.
+
+    Examples
+    --------
+    >>> around({"family": "splash", "symbol": "A_B", "buy_exchange": "X", "buy_market": "spot",
+    ...         "sell_exchange": None, "sell_market": None}).key
+    'A_B:X.spot'
+    """
+    legs = [
+        Leg.parse(f"{document[f'{side}_exchange']}.{document[f'{side}_market']}")
+        for side in ("buy", "sell")
+        if document[f"{side}_exchange"] and document[f"{side}_market"]
+    ]
+    family = {
+        EventFamily.SPREAD: Family.SPREAD,
+        EventFamily.SPLASH: Family.PRICE,
+        EventFamily.FUNDING: Family.FUNDING,
+    }[EventFamily(str(document["family"]))]
+    if document["symbol"] is None or len(legs) != (1 if family is Family.PRICE else 2):
+        return None
+    return Trajectory(family, Symbol.parse(document["symbol"]), tuple(legs))

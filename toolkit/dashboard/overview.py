@@ -1,0 +1,273 @@
+"""The page that opens first: what stands open, which rates lie apart, and what has happened."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import streamlit as st
+
+from toolkit.charts import activity_chart
+from toolkit.dashboard.event_tables import (
+    count_events,
+    event_legs,
+    event_size,
+    newest_events,
+    open_events,
+)
+from toolkit.dashboard.frame import Frame, draw, opened_row, page, say_empty
+from toolkit.dashboard.reading import read_events, read_snapshot
+from toolkit.dashboard.snapshot_tables import funding_rates, open_spreads, widest_differentials
+from toolkit.dashboard.ways import go_to
+from toolkit.dashboard.words import NULL, code, duration_text
+from toolkit.intervals import Interval
+from toolkit.market import EventFamily, Family
+
+__all__ = ["show"]
+
+_DAY_S = 86_400
+_SPREADS_SHOWN = 100
+_EXTREMES_SHOWN = 10
+_EVENTS_SHOWN = 10
+_TABLE_PX = 388  # ten rows and their heading
+
+_WAYS = {
+    "Swapped": "Swapped: held with the legs the other way round, so with the other sign.",
+    "Events": "Events: the trajectory is not held, so the button shows the symbol's events; "
+    "to load the first of them: {lacking}",
+    None: "A row without a button: neither the trajectory nor an event of its symbol in the last "
+    "48 h is held; to load the first of them: {lacking}",
+}
+
+_LABELS = {
+    EventFamily.SPREAD: "Spreads opened, 24 h",
+    EventFamily.SPLASH: "Pumps and dumps, 24 h",
+    EventFamily.FUNDING: "Funding events, 24 h",
+}
+
+
+def show() -> None:
+    """The page, inside the frame of every page."""
+    page("Overview", _body)
+
+
+def _body(frame: Frame) -> None:
+    held = frame.held
+    spreads = read_snapshot(held.path, "spread", version=held.version)
+    rates = read_snapshot(held.path, "funding", version=held.version)
+    if held.catalogue.is_empty() and held.logs.is_empty() and not spreads and not rates:
+        say_empty(
+            f"{code(str(held.path))} holds nothing yet. Load something from the service, "
+            "then look here again:",
+            "rail sync --all-prices --all-spreads",
+            "rail sync --events spread --events splash --events funding",
+            "rail sync --snapshot spread --snapshot funding",
+        )
+        return
+    window, events = _day(frame)
+    _show_figures(frame, window, events, spreads)
+    left, right = st.columns(2)
+    with left:
+        _show_open(frame, spreads, events)
+    with right:
+        _show_extremes(frame, rates)
+    _show_events(frame, window, events)
+
+
+def _day(frame: Frame) -> tuple[Interval, pl.DataFrame]:
+    """The 24 h before the event logs' clock, and the documents of twice as long."""
+    held = frame.held
+    end = held.logs["served_at"].max() if held.logs.height else held.as_of
+    assert isinstance(end, int)  # a store that was never asked has shown its empty state
+    window = Interval(end - _DAY_S, end)
+    return window, read_events(held.path, end - 2 * _DAY_S, end, version=held.version)
+
+
+def _show_figures(
+    frame: Frame, window: Interval, events: pl.DataFrame, spreads: tuple[int, str] | None
+) -> None:
+    with st.grid(4, min_column_width=150):
+        if spreads:
+            opened = open_spreads(spreads[1]).drop_nulls("opened_at").height
+        else:
+            opened = open_events(events, EventFamily.SPREAD).height
+        st.metric("Spreads open", f"{opened:,}", help="At the service's clock; listed below.")
+        asked = set(frame.held.logs["family"])
+        for count in count_events(events, window):
+            known = count.family.value in asked
+            st.metric(
+                _LABELS[count.family],
+                f"{count.events:,}" if known else NULL,
+                delta=count.events - count.before if known else None,
+                delta_color="off",
+                delta_description="vs 24 h before" if known else None,
+                help=f"Events that opened in the 24 h to {frame.moment(window.end)}; the log has "
+                f"n = {count.documents:,} documents of that time."
+                if known
+                else f"This log was never asked for: rail sync --events {count.family}",
+            )
+
+
+def _show_open(frame: Frame, spreads: tuple[int, str] | None, events: pl.DataFrame) -> None:
+    st.subheader("Open spreads", anchor=False)
+    if spreads:
+        served_at, document = spreads
+        rows = open_spreads(document)
+        tracked = rows["opened_at"].null_count()
+        rows = rows.drop_nulls("opened_at")
+        st.caption(
+            f"The service's list of {frame.moment(served_at)}, widest first: {rows.height:,} open; "
+            f"{tracked:,} more are tracked without an event that opened them."
+        )
+    elif "spread" in set(frame.held.logs["family"]):
+        rows = _from_log(open_events(events, EventFamily.SPREAD))
+        st.caption(
+            f"From the event log: {rows.height:,} whose newest document of the last 48 h leaves "
+            "them open, by that document's spread. `rail sync --snapshot spread` brings the "
+            "service's own list."
+        )
+    else:
+        say_empty(
+            "Neither the service's list of spreads nor its event log is held.",
+            "rail sync --snapshot spread",
+        )
+        return
+    if rows.is_empty():
+        st.caption("None is open.")
+        return
+    _open_table(frame, rows.head(_SPREADS_SHOWN), events)
+
+
+def _from_log(events: pl.DataFrame) -> pl.DataFrame:
+    """Open events as rows like those of `open_spreads`; opened_at is not told by one document."""
+    return (
+        events.with_columns(
+            buy=pl.format("{}.{}", "buy_exchange", "buy_market"),
+            sell=pl.format("{}.{}", "sell_exchange", "sell_market"),
+            spread_pct="magnitude_pct",
+            opened_at=pl.lit(None, pl.Int64),
+        )
+        .with_columns(key=pl.format("{}:{}:{}", "symbol", "buy", "sell"))
+        .sort("spread_pct", "key", descending=[True, False], nulls_last=True)
+    )
+
+
+def _open_table(frame: Frame, rows: pl.DataFrame, events: pl.DataFrame) -> None:
+    spreads = frame.held.catalogue.filter(pl.col("family") == Family.SPREAD)["trajectory"]
+    ways = _ways(rows, set(spreads), set(events["symbol"]))
+    as_of = frame.held.as_of
+    table = pl.DataFrame(
+        {
+            "": pl.Series(ways, dtype=pl.String),
+            "symbol": rows["symbol"],
+            "spread (%)": rows["spread_pct"],
+            "buy → sell": rows.select(pl.format("{} → {}", "buy", "sell")).to_series(),
+            "open for": [
+                None if ts is None or as_of is None else duration_text(max(0, as_of - ts))
+                for ts in rows["opened_at"]
+            ],
+        }
+    )
+    number = st.column_config.NumberColumn(format="%.3f")
+    chosen = opened_row(table, "open", height=_TABLE_PX, **{"spread (%)": number})
+    for word, says in _WAYS.items():
+        if word in ways:
+            lacking = code(f"rail sync {rows['key'][ways.index(word)]}")
+            st.caption(says.format(lacking=lacking))
+    if chosen is None:
+        return
+    row = rows.row(chosen, named=True)
+    if ways[chosen] == "Events":
+        go_to("events", symbol=row["symbol"])
+    go_to("trajectory", trajectory=row["key"] if ways[chosen] == "Open" else _swapped(row))
+
+
+def _ways(rows: pl.DataFrame, held: set[str], with_events: set[str]) -> list[str | None]:
+    """Where each row's button leads, None where the store holds nothing of it."""
+    return [
+        "Open"
+        if row["key"] in held
+        else "Swapped"
+        if _swapped(row) in held
+        else "Events"
+        if row["symbol"] in with_events
+        else None
+        for row in rows.iter_rows(named=True)
+    ]
+
+
+def _swapped(row: dict[str, Any]) -> str:
+    return f"{row['symbol']}:{row['sell']}:{row['buy']}"
+
+
+def _show_extremes(frame: Frame, rates: tuple[int, str] | None) -> None:
+    st.subheader("Funding apart", anchor=False)
+    if rates is None:
+        say_empty("No funding overview is held.", "rail sync --snapshot funding")
+        return
+    found = funding_rates(rates[1])
+    widest = widest_differentials(found)
+    if widest.is_empty():
+        st.caption(
+            f"The overview of {frame.moment(rates[0])} names no symbol with rates on two legs."
+        )
+        return
+    top, low = found.row(0, named=True), found.row(-1, named=True)
+    st.caption(
+        f"Rates in force at {frame.moment(rates[0])}, n = {found.height:,} legs; percent a year, "
+        f"simple. Highest: {top['symbol']} {top['leg']} {top['apr_pct']:+,.1f}; lowest: "
+        f"{low['symbol']} {low['leg']} {low['apr_pct']:+,.1f}. Positive: longs pay shorts."
+    )
+    shown = widest.head(_EXTREMES_SHOWN)
+    table = shown.select(
+        pl.lit("Open").alias(""),
+        "symbol",
+        pl.col("differential_apr_pct").alias("% a year"),
+        pl.col("differential_pct_8h").alias("% per 8 h"),
+        pl.format("{} → {}", "buy", "sell").alias("lowest → highest"),
+    )
+    year, hours = (st.column_config.NumberColumn(format=f"%.{digits}f") for digits in (1, 4))
+    chosen = opened_row(table, "apart", height=_TABLE_PX, **{"% a year": year, "% per 8 h": hours})
+    if chosen is not None:
+        go_to("funding", trajectory=shown["key"][chosen])
+
+
+def _show_events(frame: Frame, window: Interval, events: pl.DataFrame) -> None:
+    st.subheader("Events", anchor=False)
+    if frame.held.logs.is_empty():
+        say_empty(
+            "No event log is held.", "rail sync --events spread --events splash --events funding"
+        )
+        return
+    of_day = events.filter(pl.col("ts") >= window.start)
+    figure = activity_chart(
+        of_day,
+        start=window.start,
+        end=window.end,
+        source=frame.held.source,
+        timezone=frame.timezone,
+    )
+    draw(figure, key="activity")
+    newest = newest_events(of_day, _EVENTS_SHOWN)
+    if newest.is_empty():
+        return
+    total = of_day.select("family", "event_id").n_unique()
+    st.caption(f"The newest {newest.height:,} of {total:,} events of the 24 h, newest first.")
+    rows = newest.to_dicts()
+    table = pl.DataFrame(
+        {
+            "": ["Open"] * newest.height,
+            f"time ({frame.timezone})": frame.clock(newest["ts"]),
+            "event": newest["event_type"],
+            "symbol": newest["symbol"],
+            "legs": [event_legs(row) for row in rows],
+            "size": [event_size(row) for row in rows],
+        }
+    )
+    chosen = opened_row(table, "newest", height="content")
+    if chosen is not None:
+        go_to("events", event=newest["event_id"][chosen])
+
+
+if __name__ == "__main__":
+    show()

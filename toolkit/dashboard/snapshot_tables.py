@@ -1,0 +1,136 @@
+"""What the kept dashboards of the service say, as tables: open spreads and funding rates in force.
+
+A snapshot is kept as it came, so a field that is absent or of another kind reads as null here, and
+an item that is no object is left out.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import polars as pl
+
+from toolkit.statistics.settlements import HOURS_A_YEAR
+
+__all__ = ["funding_rates", "open_spreads", "widest_differentials"]
+
+_SPREADS = {
+    "symbol": pl.String,
+    "buy_exchange": pl.String,
+    "buy_market": pl.String,
+    "sell_exchange": pl.String,
+    "sell_market": pl.String,
+    "spread_pct": pl.Float64,
+    "opened_at": pl.Int64,
+}
+_RATES = {
+    "symbol": pl.String,
+    "exchange": pl.String,
+    "market": pl.String,
+    "rate": pl.Float64,
+    "interval_hours": pl.Float64,
+    "next_funding_time": pl.Int64,
+}
+
+
+def open_spreads(document: str) -> pl.DataFrame:
+    """The spreads of a ``dashboards/spread`` answer, the widest first.
+
+    Columns: symbol, buy_exchange, buy_market, sell_exchange, sell_market, spread_pct (percent,
+    100 (sell / buy - 1)), opened_at (s UTC, null where no event opened it), buy and sell (legs),
+    key (of the spread trajectory).
+
+    Examples
+    --------
+    >>> document = '''{"items": [{"symbol": "BTC_USD", "buy_exchange": "X", "buy_market": "spot",
+    ...     "sell_exchange": "Y", "sell_market": "dex", "spread_pct": 2, "opened_at": null}]}'''
+    >>> open_spreads(document).select("key", "spread_pct", "opened_at").row(0)
+    ('BTC_USD:X.spot:Y.dex', 2.0, None)
+    >>> open_spreads("{}").height
+    0
+    """
+    rows = _items(document, _SPREADS).with_columns(
+        buy=pl.format("{}.{}", "buy_exchange", "buy_market"),
+        sell=pl.format("{}.{}", "sell_exchange", "sell_market"),
+    )
+    rows = rows.with_columns(key=pl.format("{}:{}:{}", "symbol", "buy", "sell"))
+    return rows.drop_nulls(["key", "spread_pct"]).sort(
+        "spread_pct", "key", descending=[True, False]
+    )
+
+
+def funding_rates(document: str) -> pl.DataFrame:
+    """The rates of a ``dashboards/funding-overview`` answer, the highest a year first.
+
+    Columns: symbol, exchange, market, rate (fraction per its interval, positive where longs pay
+    shorts), interval_hours, next_funding_time (s UTC), leg, rate_pct_8h (percent per 8 h) and
+    apr_pct (percent, a year of 8760 h at that rate, simple). An item without rate or interval is
+    left out.
+
+    Examples
+    --------
+    >>> document = '''{"items": [{"symbol": "BTC_USD", "exchange": "X", "market": "futures",
+    ...     "rate": 0.125, "interval_hours": 4, "next_funding_time": 0}]}'''
+    >>> funding_rates(document).select("leg", "rate_pct_8h", "apr_pct").row(0)
+    ('X.futures', 25.0, 27375.0)
+    """
+    rows = _items(document, _RATES).filter(pl.col("interval_hours") > 0).drop_nulls(["rate"])
+    per_hour = pl.col("rate") / pl.col("interval_hours")
+    return rows.with_columns(
+        leg=pl.format("{}.{}", "exchange", "market"),
+        rate_pct_8h=100 * 8 * per_hour,
+        apr_pct=100 * HOURS_A_YEAR * per_hour,
+    ).sort("apr_pct", "symbol", "leg", descending=[True, False, False])
+
+
+def widest_differentials(rates: pl.DataFrame) -> pl.DataFrame:
+    """For each symbol of two legs or more, its lowest and highest rate; the widest apart first.
+
+    Columns: symbol, buy (the leg of the lowest rate), sell (of the highest), differential_pct_8h
+    (percent per 8 h, sell - buy) and differential_apr_pct (percent a year), key (of the funding
+    trajectory), legs (count).
+
+    Examples
+    --------
+    >>> rates = pl.DataFrame({"symbol": ["A_B", "A_B"], "leg": ["X.futures", "Y.futures"],
+    ...                       "rate_pct_8h": [0.5, 0.25], "apr_pct": [30.0, 10.0]})
+    >>> widest_differentials(rates).row(0)
+    ('A_B', 'Y.futures', 'X.futures', 0.25, 20.0, 2, 'A_B:Y.futures:X.futures')
+    """
+    low, high = pl.col("apr_pct").arg_min(), pl.col("apr_pct").arg_max()
+    found = (
+        rates.group_by("symbol", maintain_order=True)
+        .agg(
+            pl.col("leg").get(low).alias("buy"),
+            pl.col("leg").get(high).alias("sell"),
+            (pl.col("rate_pct_8h").max() - pl.col("rate_pct_8h").min()).alias(
+                "differential_pct_8h"
+            ),
+            (pl.col("apr_pct").max() - pl.col("apr_pct").min()).alias("differential_apr_pct"),
+            pl.len().cast(pl.Int64).alias("legs"),
+        )
+        .filter(pl.col("legs") > 1)
+    )
+    return found.with_columns(key=pl.format("{}:{}:{}", "symbol", "buy", "sell")).sort(
+        "differential_apr_pct", "symbol", descending=[True, False]
+    )
+
+
+def _items(document: str, columns: dict[str, type[pl.DataType]]) -> pl.DataFrame:
+    """The items of an answer with these columns; what does not fit a column is null."""
+    answer = msgspec.json.decode(document)
+    items = answer.get("items") if isinstance(answer, dict) else None
+    found = [item for item in items or [] if isinstance(item, dict)]
+    return pl.DataFrame(
+        {
+            name: pl.Series(name, [_fits(item.get(name), kind) for item in found], dtype=kind)
+            for name, kind in columns.items()
+        }
+    )
+
+
+def _fits(value: object, kind: type[pl.DataType]) -> str | float | int | None:
+    if kind is pl.String:
+        return value if isinstance(value, str) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return int(value) if kind is pl.Int64 else float(value)

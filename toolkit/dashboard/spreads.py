@@ -1,0 +1,190 @@
+"""The page of all spreads: each trajectory with its statistics, filters, and the way to one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+import streamlit as st
+
+from toolkit.dashboard.frame import Frame, opened_row, page, say_empty, say_faults
+from toolkit.dashboard.link import PRESETS, Choice, read_choice, read_number
+from toolkit.dashboard.reading import measure_above, measure_spreads
+from toolkit.dashboard.spread_table import (
+    Filters,
+    filtered,
+    shown_lines,
+    spread_lines,
+    spread_names,
+)
+from toolkit.dashboard.ways import go_to
+from toolkit.dashboard.words import code
+from toolkit.intervals import Interval
+from toolkit.market import Family
+
+__all__ = ["show"]
+
+_ROWS_SHOWN = 500
+_ABOVE_BPS = 20.0
+_MOST_BPS = 10_000.0
+_DEFAULT_WINDOW = "7 days"
+_KINDS = {"symbol": "symbol", "exchange": "exchanges", "type": "type"}
+
+
+def show() -> None:
+    """The page, inside the frame of every page."""
+    page("Spreads", _body)
+
+
+def _body(frame: Frame) -> None:
+    held = frame.held
+    spreads = held.catalogue.filter(pl.col("family") == Family.SPREAD)
+    if spreads["last_ts"].drop_nulls().is_empty():
+        say_empty(
+            f"{code(str(held.path))} holds no spread yet. Load some, then look here again:",
+            "rail sync --all-spreads --symbol BTC_USDT",
+        )
+        return
+    filters, above_bps, preset = _choose(spread_names(spreads["trajectory"]))
+    window = _window(spreads, preset)
+    summary, last = measure_spreads(held.path, *window, version=held.version)
+    above = measure_above(held.path, *window, above_bps, version=held.version)
+    lines = spread_lines(spreads, summary, last, above)
+    _show(frame, lines, filtered(lines, filters), window, above_bps)
+
+
+def _window(spreads: pl.DataFrame, preset: str) -> Interval:
+    """As long as the preset says, up to the end of the newest row; never before the first."""
+    ends = spreads.select(end=pl.col("last_ts") + pl.col("step_s").fill_null(60)).drop_nulls()
+    end, first = int(ends["end"].sort()[-1]), int(spreads["first_ts"].drop_nulls().sort()[0])
+    length_s = PRESETS[preset]
+    return Interval(first if length_s is None else max(first, end - length_s), end)
+
+
+def _show(
+    frame: Frame, lines: pl.DataFrame, kept: pl.DataFrame, window: Interval, above_bps: float
+) -> None:
+    shown = kept.head(_ROWS_SHOWN)
+    limited = f", the first {_ROWS_SHOWN:,} shown" if kept.height > _ROWS_SHOWN else ""
+    st.caption(
+        f"{kept.height:,} of {lines.height:,} spreads{limited}, the largest last spread first, on "
+        f"either side of zero. Window {frame.moment(window.start)} to {frame.moment(window.end)}. "
+        "Log bps: 10,000 ln(sell price / buy price), positive where the sell leg is dearer."
+    )
+    if kept.is_empty():
+        st.info("No spread passes the filters; take one of them back.")
+        return
+    table = shown_lines(shown, above_bps)
+    number = st.column_config.NumberColumn
+    formats: dict[str, Any] = {
+        name: number(format="%.2f")
+        for name in table.columns
+        if name in ("last (log bps)", "mean", "std. dev.", "half-life (min)")
+    }
+    formats |= {name: number(format="%.2f") for name in table.columns if name.startswith("≥")}
+    formats |= {"n": number(format="localized"), "coverage (%)": number(format="%.2f")}
+    if table["why a number is missing"].null_count() == table.height:
+        table = table.drop("why a number is missing")
+    chosen = opened_row(table, "spreads", height=min(36 * (table.height + 1), 640), **formats)
+    if chosen is not None:
+        # The whole link, as the page would write it: one step back leads here again.
+        go_to("trajectory", **Choice(shown["trajectory"][chosen], window).params)
+
+
+# -- what is chosen ------------------------------------------------------------------------------
+
+
+def _choose(names: pl.DataFrame) -> tuple[Filters, float, str]:
+    """The widgets, filled from the link; and the link, kept to what the widgets say."""
+    allowed = {
+        kind: names[column].explode().unique().sort().to_list() for kind, column in _KINDS.items()
+    }
+    _follow_link(allowed)
+    with st.grid(3, min_column_width=220):
+        for kind, label in (("symbol", "Symbol"), ("exchange", "Exchange"), ("type", "Markets")):
+            st.multiselect(
+                label, allowed[kind], key=kind, placeholder="all", persist_state="session"
+            )
+        st.number_input(
+            "Last spread at least (log bps, either side)",
+            0.0,
+            _MOST_BPS,
+            step=5.0,
+            format="%g",
+            key="min",
+            persist_state="session",
+        )
+        st.number_input(
+            "Count the time at or beyond (log bps)",
+            0.1,
+            _MOST_BPS,
+            step=5.0,
+            format="%g",
+            key="above",
+            persist_state="session",
+        )
+        st.segmented_control(
+            "Window", list(PRESETS), key="window", required=True, persist_state="session"
+        )
+    _write_link()
+    say_faults(st.session_state["spread_faults"])
+    state = st.session_state
+    chosen = Filters(
+        tuple(state["symbol"]), tuple(state["exchange"]), tuple(state["type"]), state["min"]
+    )
+    return chosen, state["above"], state["window"]
+
+
+def _follow_link(allowed: Mapping[str, list[str]]) -> None:
+    """Take over what the link says, unless the page wrote it itself."""
+    state = st.session_state
+    names = (*allowed, "min", "above", "window")
+    params = {name: st.query_params[name] for name in names if name in st.query_params}
+    if "spread_faults" in state and (not params or params == state.get("spread_link")):
+        return
+    faults: list[str] = []
+    for kind, values in allowed.items():
+        state[kind] = read_choice(params, kind, values, faults)
+    state["min"] = read_number(params, "min", 0.0, (0.0, _MOST_BPS), faults)
+    state["above"] = read_number(params, "above", _ABOVE_BPS, (0.1, _MOST_BPS), faults)
+    state["window"] = params.get("window", _DEFAULT_WINDOW)
+    if state["window"] not in PRESETS:
+        faults.append(
+            f"The link asks for {code('window=' + state['window'])}, which is none of "
+            f"{', '.join(PRESETS)}; the page shows {_DEFAULT_WINDOW} instead."
+        )
+        state["window"] = _DEFAULT_WINDOW
+    state["spread_faults"] = faults
+    state["spread_read"] = _said()
+
+
+def _write_link() -> None:
+    state = st.session_state
+    said = _said()
+    if said != state["spread_read"]:
+        state["spread_faults"], state["spread_read"] = [], said
+    if state.get("spread_link") != said or any(
+        st.query_params.get(name) != value for name, value in said.items()
+    ):
+        for name in (*_KINDS, "min", "above", "window"):
+            if name in st.query_params and name not in said:
+                del st.query_params[name]
+        st.query_params.update(said)
+        state["spread_link"] = said
+
+
+def _said() -> dict[str, str]:
+    """What the widgets say where it is not the default, as parameters of a link."""
+    state = st.session_state
+    said = {kind: ",".join(state[kind]) for kind in _KINDS if state[kind]}
+    for name, default in (("min", 0.0), ("above", _ABOVE_BPS)):
+        if state[name] != default:
+            said[name] = f"{state[name]:g}"
+    if state["window"] != _DEFAULT_WINDOW:
+        said["window"] = state["window"]
+    return said
+
+
+if __name__ == "__main__":
+    show()

@@ -1,0 +1,38 @@
+"""The pages by name, and the way from one to another with what the other is to show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+__all__ = ["PAGES", "go_to", "page_file"]
+
+PAGES = {
+    "overview": "Overview",
+    "spreads": "Spreads",
+    "trajectory": "Trajectory",
+    "funding": "Funding",
+    "events": "Events",
+    "health": "Data health",
+}
+"""The pages in order: the name in the address, and the title."""
+
+
+def page_file(name: str) -> str:
+    """The page's script, absolute: an installed package finds it without a checkout.
+
+    Examples
+    --------
+    >>> Path(page_file("spreads")).name
+    'spreads.py'
+    """
+    return str(Path(__file__).with_name(f"{name}.py"))
+
+
+def go_to(name: str, **asked: str) -> None:
+    """Leave for another page, which then shows what its link's parameters ask for.
+
+    The clock goes along by itself. Ends the run of the script.
+    """
+    st.switch_page(page_file(name), query_params=asked)
