@@ -209,6 +209,5 @@ def test_mocks_and_stopwatches_are_seen(source: str, mocks: int, stopwatches: se
 def test_the_ci_runs_the_command_that_contributors_run() -> None:
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
-    commands = script.read_text(encoding="utf-8").split("\n\n")[-1].split("\n")
-    assert commands == ["make test", ""]
+    assert "make test" in script.read_text(encoding="utf-8").splitlines()
     assert "make test" in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")

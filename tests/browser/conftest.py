@@ -1,0 +1,176 @@
+"""The dashboard as a person sees it: its own process, a real store, Debian's Chromium.
+
+Every page that a test opens is watched: an error on the console, a request that leaves the
+machine or an exception shown on the page fails the test. RAIL_CHROMIUM names another browser;
+with RAIL_BROWSER=required a missing one is a failure instead of a skip.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+
+from toolkit.client import Client
+from toolkit.intervals import Interval
+from toolkit.loader import take_snapshots
+from toolkit.service import Clock, Config, Simulated, running
+from toolkit.store import Store
+from toolkit.workspace import Watchlist, Workspace
+
+NOW = 1_795_132_800
+"""2026-11-20 00:00 UTC: the same pictures whenever they are taken."""
+WINDOW = Interval(NOW - 3 * 86_400, NOW)
+CHROMIUM = os.environ.get("RAIL_CHROMIUM") or shutil.which("chromium")
+REQUIRED = os.environ.get("RAIL_BROWSER") == "required"
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+# Opened by a deep link, Streamlit's page first asks whether the server lives below that path, and
+# the browser writes the two 404 to the console.
+PROBE = re.compile(r"//127\.0\.0\.1:\d+/[a-z]+/_stcore/(health|host-config)$")
+LOOKS = {
+    "light": {"color_scheme": "light", "viewport": {"width": 1280, "height": 900}},
+    "dark": {"color_scheme": "dark", "viewport": {"width": 1280, "height": 900}},
+    "narrow": {"color_scheme": "light", "viewport": {"width": 390, "height": 844}},
+}
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    if not CHROMIUM:
+        told = "no Chromium here: install Debian's package chromium or name one in RAIL_CHROMIUM"
+        pytest.fail(told) if REQUIRED else pytest.skip(told)
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        yield launched
+        launched.close()
+
+
+@dataclass
+class Watch:
+    """What a context's pages did that they must not do."""
+
+    faults: list[str] = field(default_factory=list)
+
+    def over(self, context: BrowserContext) -> None:
+        context.on("console", self._console)
+        context.on("weberror", lambda error: self.faults.append(f"page: {error.error}"))
+        context.on("request", lambda request: self._request(request.url))
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type == "error" and not PROBE.search(message.location["url"]):
+            self.faults.append(f"console: {message.text} {message.location['url']}")
+
+    def _request(self, url: str) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("about", "data", "blob") and parts.hostname != "127.0.0.1":
+            self.faults.append(f"request outside: {url}")
+
+
+@pytest.fixture
+def look(browser: Browser) -> Iterator[Callable[..., Page]]:
+    """A page in one of `LOOKS`; afterwards nothing may have gone wrong in it."""
+    watch, contexts = Watch(), []
+
+    def opened(name: str = "light", **options: object) -> Page:
+        context = browser.new_context(**(LOOKS[name] | {"timezone_id": "Europe/London"} | options))
+        context.set_default_timeout(30_000)
+        watch.over(context)
+        contexts.append(context)
+        return context.new_page()
+
+    yield opened
+    for context in contexts:
+        for page in context.pages:
+            leave(page)
+        context.close()
+    assert watch.faults == []
+
+
+def leave(page: Page) -> None:
+    """Go from a page that shows no exception, before the dashboard behind it may end."""
+    assert page.locator("[data-testid=stException]").all_inner_texts() == []
+    page.goto("about:blank")
+
+
+@contextmanager
+def dashboard_over(store: Path) -> Iterator[str]:
+    """The address of a dashboard over a store, a process of its own."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    argv = ["-m", "toolkit.dashboard", "--store", str(store), "--port", str(port), "--headless"]
+    process = subprocess.Popen([sys.executable, *argv], cwd=store.parent)
+    address = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(300):
+            try:
+                with urllib.request.urlopen(f"{address}/_stcore/health") as answer:
+                    if answer.status == 200:
+                        break
+            except OSError:
+                time.sleep(0.1)
+        else:
+            pytest.fail("the dashboard did not start")
+        yield address
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+@pytest.fixture(scope="session")
+def service() -> Iterator[str]:
+    """A SIMULATED market whose clock stands at NOW."""
+    with running(Config(Simulated(7), port=0, clock=Clock(fixed_at=NOW), quota=1_000_000)) as local:
+        yield local.base_url
+
+
+@pytest.fixture(scope="session")
+def store(service: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three days of two symbols, of the event logs and all snapshots."""
+    path = tmp_path_factory.mktemp("browser") / "rail.duckdb"
+    with Workspace(Client(service, "demo-pro"), Store(path)) as workspace:
+        wanted = Watchlist.default(workspace.client.symbols(), symbols=2)
+        workspace.sync(wanted.trajectories, *WINDOW)
+        workspace.sync_events(wanted.events, *WINDOW)
+        take_snapshots(workspace.client, workspace.store, wanted.snapshots)
+    return path
+
+
+@pytest.fixture(scope="session")
+def dashboard(store: Path) -> Iterator[str]:
+    with dashboard_over(store) as address:
+        yield address
+
+
+def settled(page: Page) -> Page:
+    """Wait until the script has run and what it shows has been drawn."""
+    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
+    page.wait_for_function("document.querySelectorAll('[data-testid=stSkeleton]').length === 0")
+    page.wait_for_timeout(400)  # a figure fades in
+    return page
+
+
+def heading(page: Page, title: str) -> None:
+    """Wait for the page with that title, run to its end."""
+    page.get_by_role("heading", name=re.compile(rf"^{re.escape(title)}$")).wait_for()
+    settled(page)

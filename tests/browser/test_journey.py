@@ -1,0 +1,123 @@
+"""From page to page by click, while a sync writes into the same store; and the other states."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from toolkit.market import Source
+from toolkit.store import Store
+
+from .conftest import WINDOW, dashboard_over, heading, leave, settled
+
+RAIL = Path(sys.executable).with_name("rail")
+ROW_PX = 35
+
+
+def click_first_row(page: Page, x: int) -> None:
+    """Click the button ``x`` pixels into the first row of the first table, which is a canvas."""
+    table = page.locator("[data-testid=stDataFrame] canvas").first
+    table.scroll_into_view_if_needed()
+    place = table.bounding_box()
+    assert place is not None
+    page.mouse.click(place["x"] + x, place["y"] + 1.5 * ROW_PX)
+
+
+def sync(service: str, store: Path, *wanted: str, start: int = WINDOW.start) -> subprocess.Popen:
+    window = ("--start", str(start), "--end", str(WINDOW.end))
+    argv = [RAIL, "sync", *wanted, *window, "--store", store, "--base-url", service]
+    return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def test_one_walks_from_overview_to_an_event_and_back_while_a_sync_runs(
+    service: str, store: Path, look: Callable[..., Page], tmp_path: Path
+) -> None:
+    own = Path(shutil.copy(store, tmp_path / "rail.duckdb"))
+    loading = ("--all-prices", "--symbol", "SOL_USDT", "--symbol", "XRP_USDT")
+    with (
+        dashboard_over(own) as address,
+        sync(service, own, *loading, start=WINDOW.end - 30 * 86_400) as running,
+    ):
+        page = look()
+        page.goto(address)
+        heading(page, "Overview")
+        page.get_by_role("link", name="Spreads").click()
+        heading(page, "Spreads")
+        click_first_row(page, 40)
+        heading(page, "Trajectory")
+        expect(page).to_have_url(re.compile(r"/trajectory\?.*trajectory=[A-Z0-9_]+(%3A|:)"))
+        click_first_row(page, 90)
+        heading(page, "Events")
+        expect(page).to_have_url(re.compile(r"/events\?.*event="))
+        expect(page.get_by_text("svc.spread.v1").first).to_be_attached()
+        for title in ("Trajectory", "Spreads"):
+            page.go_back()
+            page.go_back()  # Streamlit writes a change of page and of its link as two steps
+            heading(page, title)
+        leave(page)
+        said = running.stdout.read() if running.stdout else ""
+        assert running.wait(120) == 0, said
+    assert Store(own).catalogue().height > Store(store).catalogue().height
+
+
+@pytest.mark.parametrize("name", ["", "spreads", "trajectory", "funding", "events", "health"])
+def test_an_empty_store_says_what_to_do(
+    look: Callable[..., Page], empty_dashboard: str, name: str
+) -> None:
+    page = look()
+    page.goto(f"{empty_dashboard}/{name}")
+    page.locator("[data-testid=stHeading]").first.wait_for()
+    settled(page)
+    assert "rail sync" in page.locator("[data-testid=stMain]").inner_text()
+
+
+@pytest.fixture(scope="module")
+def empty_dashboard(tmp_path_factory: pytest.TempPathFactory):
+    path = tmp_path_factory.mktemp("empty") / "rail.duckdb"
+    Store(path).bind(Source("simulated", "seed-7"))
+    with dashboard_over(path) as address:
+        yield address
+
+
+def test_a_service_that_is_down_leaves_what_is_held_and_a_load_that_did_not_finish(
+    store: Path, look: Callable[..., Page], tmp_path: Path
+) -> None:
+    own = Path(shutil.copy(store, tmp_path / "rail.duckdb"))
+    failed = sync("http://127.0.0.1:9", own, "BTC_USDT:AURORA.spot")
+    said = failed.communicate(timeout=120)[0]
+    assert failed.returncode == 1
+    assert len(said.strip().splitlines()) == 1
+    with dashboard_over(own) as address:
+        page = look()
+        page.goto(f"{address}/health")
+        heading(page, "Data health")
+        main = page.locator("[data-testid=stMain]").inner_text()
+        leave(page)
+    assert re.search(r"the newest began .* ago", main)
+    assert "held" in main
+
+
+@pytest.mark.parametrize(
+    ("link", "says"),
+    [
+        ("trajectory?trajectory=NO_SUCH:AURORA.spot", "NO_SUCH"),
+        ("events?event=nothing-of-this-name", "nothing-of-this-name"),
+        ("funding?unit=furlongs", "furlongs"),
+        ("?clock=Mars/Olympus", "Mars/Olympus"),
+    ],
+)
+def test_a_wrong_deep_link_says_what_is_wrong_and_shows_the_page(
+    dashboard: str, look: Callable[..., Page], link: str, says: str
+) -> None:
+    page = look()
+    page.goto(f"{dashboard}/{link}")
+    page.locator("[data-testid=stAlert]").first.wait_for()
+    settled(page)
+    assert says in page.locator("[data-testid=stAlert]").first.inner_text()

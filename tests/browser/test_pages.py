@@ -1,0 +1,45 @@
+"""Every page in light, in dark and on a narrow screen; the pictures stay in ci-output/screens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page
+
+from toolkit.dashboard.ways import PAGES
+
+from .conftest import LOOKS, heading
+
+ROOT = Path(__file__).parents[2]
+SCREENS = ROOT / "ci-output" / "screens"
+SPREAD = "BTC_USDT:AURORA.spot:CORONA.futures"
+LINKS = {"trajectory": f"?trajectory={SPREAD}"}
+
+
+def unrolled(page: Page, width: int) -> None:
+    """Make the window as high as what the page holds, so that a picture shows all of it."""
+    height = page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
+    page.set_viewport_size({"width": width, "height": min(max(height, 844), 6000)})
+    page.wait_for_timeout(600)
+
+
+@pytest.mark.parametrize("looks", LOOKS)
+@pytest.mark.parametrize(("name", "title"), PAGES.items())
+def test_a_page_shows_what_the_store_holds_and_whose_it_is(
+    dashboard: str, look: Callable[..., Page], name: str, title: str, looks: str
+) -> None:
+    page = look(looks)
+    path = "" if name == "overview" else name
+    page.goto(f"{dashboard}/{path}{LINKS.get(name, '')}")
+    heading(page, title)
+
+    assert "SIMULATED" in page.locator("[data-testid=stMain]").inner_text()
+    assert page.locator("[data-testid=stAlertContentError]").count() == 0
+    width = LOOKS[looks]["viewport"]["width"]
+    wide = page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth")
+    assert wide <= width
+    unrolled(page, width)
+    SCREENS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=SCREENS / f"{name}-{looks}.png")

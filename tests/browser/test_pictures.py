@@ -1,0 +1,72 @@
+"""README's pictures: taken by `make pictures` from the simulator, and still of today's pages.
+
+Beside each view lie the words that stood on its page, numbers left out: where a page says
+something else today, its pictures have grown old.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page
+
+from .conftest import heading
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PICTURES = ROOT / "docs" / "pictures"
+TAKING = os.environ.get("RAIL_PICTURES") == "1"
+SPREAD = "BTC_USDT:AURORA.spot:CORONA.futures"
+VIEWS = {
+    "overview": ("", "Overview", 1280),
+    "trajectory": (f"trajectory?trajectory={SPREAD}", "Trajectory", 1120),
+    "events": ("events", "Events", 1180),
+}
+
+
+def shown_in_readme() -> set[str]:
+    return set(re.findall(r"docs/pictures/([\w-]+)\.png", README))
+
+
+def test_readme_shows_the_pictures_there_are_each_in_light_and_dark() -> None:
+    wanted = {f"{name}-{looks}" for name in VIEWS for looks in ("light", "dark")}
+    assert shown_in_readme() == wanted
+    assert {path.stem for path in PICTURES.glob("*.png")} == wanted
+
+
+def opened(page: Page, dashboard: str, name: str) -> str:
+    """Show a view, and give the words on it."""
+    link, title, _ = VIEWS[name]
+    page.goto(f"{dashboard}/{link}")
+    heading(page, title)
+    page.wait_for_timeout(1_500)
+    said = page.locator("[data-testid=stMain]").inner_text()
+    said = re.sub(r"sync .* ago", "sync # ago", said)
+    lines = (re.sub(r"[-+]?\d[\d,.:]*", "#", line).strip() for line in said.splitlines())
+    return "\n".join(line for line in lines if line) + "\n"
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_the_pages_of_the_pictures_still_say_what_they_said(
+    dashboard: str, look: Callable[..., Page], name: str
+) -> None:
+    said = opened(look(timezone_id="UTC"), dashboard, name)
+    assert "SIMULATED" in said
+    written = (PICTURES / f"{name}.txt").read_text(encoding="utf-8")
+    assert said == written, "`make pictures` takes them anew"
+
+
+@pytest.mark.parametrize("looks", ["light", "dark"])
+@pytest.mark.parametrize("name", VIEWS if TAKING else [])
+def test_a_picture_is_taken_of_the_simulated_market(
+    dashboard: str, look: Callable[..., Page], name: str, looks: str
+) -> None:
+    size = {"width": 1100, "height": VIEWS[name][2]}
+    page = look(looks, timezone_id="UTC", viewport=size)
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    (PICTURES / f"{name}.txt").write_text(opened(page, dashboard, name), encoding="utf-8")
+    page.screenshot(path=PICTURES / f"{name}-{looks}.png")
