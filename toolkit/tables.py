@@ -333,7 +333,9 @@ GAP = Table(
         Column("trajectory_id", "INTEGER", "", "whose; null for an event log", nullable=True),
         Column("family", "VARCHAR", "", "which event log; null for a trajectory", nullable=True),
         Column("start_ts", "BIGINT", "s", "the service's clock when it was heard last"),
-        Column("end_ts", "BIGINT", "s", "when it was heard again", nullable=True),
+        Column(
+            "end_ts", "BIGINT", "s", "when it was heard again, or the capture ended", nullable=True
+        ),
         Column("cause", "VARCHAR", "", "why it was lost, in words"),
         Column("status", "VARCHAR", "", "open, repaired or unrepairable"),
         Column("repaired_load_id", "BIGINT", "", "the load that filled it", nullable=True),

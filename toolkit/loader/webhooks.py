@@ -34,12 +34,14 @@ __all__ = ["MAX_BYTES", "Receipts", "WebhookApp", "webhook_app"]
 MAX_BYTES = 262_144
 """The largest body that is read, where no other limit is given; an event document has about 600."""
 
+_BODY_TIMEOUT_S = 15.0
 _WAITING_BYTES = 67_108_864  # of bodies, while a commit takes its time; more are sent away
 _RETRY_AFTER = {"Retry-After": "5"}
 _TITLES = {
     400: "Bad Request",
     401: "Unauthorized",
     405: "Method Not Allowed",
+    408: "Request Timeout",
     413: "Content Too Large",
     503: "Service Unavailable",
 }
@@ -53,8 +55,9 @@ class Receipts:
 
     ``stored`` were new and ``repeated`` were not; both are answered 204. ``kept`` of the stored
     ones are no event documents and are kept whole. ``events``: documents that the store did not
-    hold. ``refused``: not shown to be genuine (401). ``unreadable``: no JSON object, or not sent
-    with POST (400, 405). ``too_large`` (413). ``postponed``: the store could not take them (503).
+    hold. ``refused``: not shown to be genuine (401). ``unreadable``: no JSON object, not sent
+    with POST, or not whole in time (400, 405, 408). ``too_large`` (413). ``postponed``: the store
+    could not take them (503).
 
     Examples
     --------
@@ -86,13 +89,16 @@ def webhook_app(
     secrets: Sequence[str] = (),
     verifier: Verifier | None = None,
     max_bytes: int = MAX_BYTES,
+    body_timeout_s: float = _BODY_TIMEOUT_S,
     routes: Mapping[EventFamily, EventRoute] = BUILT_IN_EVENTS,
 ) -> WebhookApp:
     """An ASGI application that receives deliveries into a store, to be run or mounted anywhere.
 
     ``secrets`` are those of Standard Webhooks, any of which may have signed; ``verifier`` is
     another scheme with its own. The store must exist: a delivery does not say whose it is, so it
-    is taken to be from the store's source. ``routes`` say where a document keeps what.
+    is taken to be from the store's source. A body that is not whole after ``body_timeout_s`` is
+    given up, so that a slow sender holds nothing; what else a public address needs (TLS, a limit on
+    connections) belongs to the server in front. ``routes`` say where a document keeps what.
 
     Raises `InputError` for no or two ways to verify and a limit below 1, `StoreError` where there
     is no store.
@@ -108,7 +114,8 @@ def webhook_app(
     if max_bytes < 1:
         raise InputError("max_bytes", max_bytes, "1 or more")
     _ = store.source  # raises where there is none
-    return WebhookApp(store, verifier or StandardWebhooks(secrets), max_bytes, routes)
+    scheme = verifier or StandardWebhooks(secrets)
+    return WebhookApp(store, scheme, max_bytes, body_timeout_s, routes)
 
 
 class WebhookApp:
@@ -128,11 +135,13 @@ class WebhookApp:
         store: Store,
         verifier: Verifier,
         max_bytes: int,
+        body_timeout_s: float,
         routes: Mapping[EventFamily, EventRoute],
     ) -> None:
         self.receipts = Receipts()
         self._verifier = verifier
         self._max_bytes = max_bytes
+        self._body_timeout_s = body_timeout_s
         self._routes = routes
         self._keeper = _Keeper(store, self.receipts)
 
@@ -172,7 +181,13 @@ class WebhookApp:
         if request.method != "POST":
             self.receipts.unreadable += 1
             return _problem(405, "Deliveries come with POST.", {"Allow": "POST"})
-        body = await self._body(request)
+        try:
+            async with asyncio.timeout(self._body_timeout_s):
+                body = await self._body(request)
+        except TimeoutError:
+            self.receipts.unreadable += 1
+            detail = f"The body was not whole after {self._body_timeout_s:g} s."
+            return _problem(408, detail, {"Connection": "close"})
         if body is None:
             self.receipts.too_large += 1
             return _problem(413, f"A body has at most {self._max_bytes} bytes here.")

@@ -325,3 +325,18 @@ def test_a_store_of_the_format_before_deliveries_has_none_until_one_comes(store:
     with store.writing() as connection:
         connection.execute("DROP TABLE delivery")
     assert read_deliveries(store).is_empty()
+
+
+def test_a_body_that_does_not_come_is_given_up_and_the_next_delivery_is_stored(
+    store: Store,
+) -> None:
+    impatient = webhook_app(store, secrets=[NEW], body_timeout_s=0.2)
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{"
+    with served(impatient) as address, httpx.Client(base_url=address) as client:
+        host, port = address.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=20) as slow:
+            slow.sendall(head)
+            assert slow.recv(100).startswith(b"HTTP/1.1 408 ")
+        assert deliver(client, document()).status_code == 204
+    assert impatient.receipts.unreadable == 1
+    assert len(held(store)) == 1
