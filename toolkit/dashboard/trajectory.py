@@ -284,6 +284,10 @@ def _show_statistics(rows: pl.DataFrame, shown: _Shown) -> None:
         )
     else:
         st.subheader("Statistics of the price")
+    st.caption(
+        "Coverage of a statistic: the share of the window in which a value stood, each for three "
+        "steps at most. What is held, further below, counts every step without a row as a gap."
+    )
     column, unit = ("spread_log_bps", "log bps") if spread else ("price", shown.quote)
     row = summary(rows, *shown.window, column=column).row(0, named=True)
     lines = statistics_rows(row, column, unit, half_life=spread)
