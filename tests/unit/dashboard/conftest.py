@@ -213,3 +213,23 @@ def page(monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppTest]:
         return page
 
     return opened
+
+
+@pytest.fixture
+def page_alone(monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppTest]:
+    """One page's script without the others, or another script, opened by a link."""
+
+    def opened(
+        name: str, path: Path, timezone: str = "UTC", script: Path | None = None, **params: str
+    ) -> AppTest:
+        monkeypatch.setenv("RAIL_STORE", str(path))
+        st.cache_data.clear()
+        shown = AppTest.from_file(str(script or page_file(name)), default_timeout=60)
+        shown.context = {"timezone": timezone}
+        for parameter, value in params.items():
+            shown.query_params[parameter] = value
+        shown.run()
+        assert not shown.exception
+        return shown
+
+    return opened

@@ -1,11 +1,9 @@
 """What the page of events shows, in each state that a store can be in."""
 
-import json
+from functools import partial
 
 import polars as pl
 import pytest
-import streamlit as st
-from streamlit.testing.v1 import AppTest
 
 from toolkit.dashboard.settings import MAIN
 from toolkit.dashboard.ways import page_file
@@ -13,6 +11,8 @@ from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Source, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store
 from toolkit.tables import EVENT
+
+from .shown import figures, texts
 
 START = 1_678_406_400  # 2023-03-10 00:00 UTC
 HOUR = 3600
@@ -99,29 +99,9 @@ def store(tmp_path):
 
 
 @pytest.fixture
-def page(monkeypatch):
+def page(page_alone):
     """The page over a store, opened by a link with the given parameters."""
-
-    def opened(path, timezone="UTC", script=None, **params):
-        monkeypatch.setenv("RAIL_STORE", str(path))
-        st.cache_data.clear()
-        shown = AppTest.from_file(str(script or page_file("events")), default_timeout=60)
-        shown.context = {"timezone": timezone}
-        for name, value in params.items():
-            shown.query_params[name] = value
-        shown.run()
-        assert not shown.exception
-        return shown
-
-    return opened
-
-
-def texts(elements):
-    return [element.value for element in elements]
-
-
-def figures(shown):
-    return [json.loads(chart.proto.spec) for chart in shown.get("plotly_chart")]
+    return partial(page_alone, "events")
 
 
 def subtitle(figure):

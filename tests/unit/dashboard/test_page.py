@@ -1,7 +1,6 @@
 """What the page of a trajectory shows, in each state that a store can be in."""
 
 import datetime as dt
-import json
 import subprocess
 import sys
 
@@ -13,13 +12,10 @@ from toolkit.market import EventFamily, Source
 from toolkit.store import Batch, Edge, LoadOrigin
 
 from .conftest import SERVED_AT, START, documents
+from .shown import figures, texts
 
 LEG = "BTC_USD:KRAKEN.spot"
 PAIR = "BTC_USD:COINBASE.spot:KRAKEN.spot"
-
-
-def texts(elements):
-    return [element.value for element in elements]
 
 
 def march(day, hour=0):
@@ -28,10 +24,6 @@ def march(day, hour=0):
 
 def link(page):
     return {name: page.query_params[name] for name in ("trajectory", "start", "end")}
-
-
-def figures(page):
-    return [json.loads(chart.proto.spec) for chart in page.get("plotly_chart")]
 
 
 def test_the_page_opens_on_the_first_trajectory_and_all_that_is_held(page, held):
