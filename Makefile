@@ -11,7 +11,7 @@ TEST_WORKERS ?= auto
 .PHONY: help install demo test kill-loop soak judges adversary docs-adversary lint format bench lock clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(READY) ## an environment in .venv with exactly what requirements.lock names
 
