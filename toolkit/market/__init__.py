@@ -1,0 +1,30 @@
+"""The vocabulary of the field: names, streams, units and times.
+
+A `Stream` is anything that can be asked for. It has one text key, the same in the command line, in
+links and in the store. A `Trajectory` is one series through time: of a price (one leg), of a
+spread or of a funding differential (two legs, buy first, never flipped or sorted).
+"""
+
+from toolkit.market.names import EventFamily, Family, Leg, Market, Plan, Source, Symbol
+from toolkit.market.streams import EventLog, SnapshotKind, SnapshotLog, Stream, Trajectory
+from toolkit.market.times import format_ts, parse_ts
+from toolkit.market.units import UNIT_FACTORS, unit_factor
+
+__all__ = [
+    "UNIT_FACTORS",
+    "EventFamily",
+    "EventLog",
+    "Family",
+    "Leg",
+    "Market",
+    "Plan",
+    "SnapshotKind",
+    "SnapshotLog",
+    "Source",
+    "Stream",
+    "Symbol",
+    "Trajectory",
+    "format_ts",
+    "parse_ts",
+    "unit_factor",
+]

@@ -1,0 +1,170 @@
+"""The field's names: markets, exchanges, symbols, legs, event families, plans and sources."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from toolkit.errors import InputError
+
+__all__ = ["EventFamily", "Family", "Leg", "Market", "Plan", "Source", "Symbol"]
+
+_SYMBOL = re.compile(r"(?P<base>[^\s:_/?#&%]+)_(?P<quote>[^\s:_/?#&%]+)")
+_EXCHANGE = re.compile(r"[A-Z0-9][A-Z0-9_-]*")
+
+
+class Market(StrEnum):
+    """Where a leg trades."""
+
+    SPOT = "spot"
+    FUTURES = "futures"
+    DEX = "dex"
+
+
+class Family(StrEnum):
+    """The kinds of trajectory."""
+
+    PRICE = "price"
+    SPREAD = "spread"
+    FUNDING = "funding"
+
+
+class EventFamily(StrEnum):
+    """The kinds of detected event: a spread, a pump or dump (splash), a funding dislocation."""
+
+    SPREAD = "spread"
+    SPLASH = "splash"
+    FUNDING = "funding"
+
+
+class Plan(StrEnum):
+    """Machine plans, from the least to the most."""
+
+    FREE = "free"
+    BUILDER = "builder"
+    PRO = "pro"
+
+    @property
+    def rank(self) -> int:
+        """0 for Free, 1 for Builder, 2 for Pro.
+
+        Examples
+        --------
+        >>> Plan.PRO.rank > Plan.BUILDER.rank
+        True
+        """
+        return list(Plan).index(self)
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Symbol:
+    """A canonical ``BASE_QUOTE`` pair.
+
+    Examples
+    --------
+    >>> Symbol.parse("BTC_USDT")
+    Symbol(base='BTC', quote='USDT')
+    >>> str(Symbol("BTC", "USDT"))
+    'BTC_USDT'
+    """
+
+    base: str
+    quote: str
+
+    def __post_init__(self) -> None:
+        if _SYMBOL.fullmatch(str(self)) is None:
+            raise InputError("symbol", str(self), "BASE_QUOTE, e.g. BTC_USDT")
+
+    @classmethod
+    def parse(cls, text: str) -> Symbol:
+        """Read ``BASE_QUOTE``; anything else is an `InputError`.
+
+        Examples
+        --------
+        >>> Symbol.parse("BTCUSDT")
+        Traceback (most recent call last):
+        toolkit.errors.InputError: symbol: 'BTCUSDT' is not allowed; allowed: BASE_QUOTE, ...
+        """
+        match = _SYMBOL.fullmatch(text)
+        if match is None:
+            raise InputError("symbol", text, "BASE_QUOTE, e.g. BTC_USDT")
+        return cls(match["base"], match["quote"])
+
+    def __str__(self) -> str:
+        return f"{self.base}_{self.quote}"
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Leg:
+    """One side of a trade: an exchange (uppercase, ``DEX-{CHAIN}`` for a DEX) and a market.
+
+    Examples
+    --------
+    >>> Leg.parse("DEX-ETHEREUM.dex")
+    Leg(exchange='DEX-ETHEREUM', market=<Market.DEX: 'dex'>)
+    """
+
+    exchange: str
+    market: Market
+
+    def __post_init__(self) -> None:
+        if _EXCHANGE.fullmatch(self.exchange) is None:
+            raise InputError(
+                "exchange", self.exchange, "an UPPERCASE name, e.g. BINANCE or DEX-ETHEREUM"
+            )
+        if self.market not in list(Market):
+            raise InputError("market", self.market, ", ".join(Market))
+        object.__setattr__(self, "market", Market(self.market))
+
+    @classmethod
+    def parse(cls, text: str) -> Leg:
+        """Read ``EXCHANGE.market``; anything else is an `InputError`.
+
+        Examples
+        --------
+        >>> str(Leg.parse("KRAKEN.spot"))
+        'KRAKEN.spot'
+        """
+        exchange, dot, market = text.rpartition(".")
+        if not dot:
+            raise InputError("leg", text, "EXCHANGE.market, e.g. KRAKEN.spot")
+        if market not in list(Market):
+            raise InputError("market", market, ", ".join(Market))
+        return cls(exchange, Market(market))
+
+    def __str__(self) -> str:
+        return f"{self.exchange}.{self.market}"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where data comes from, as `/schemas` says it: its kind and its identity.
+
+    Kind is ``live``, ``simulated`` or ``replay``; ``unknown`` where the service does not say.
+
+    Examples
+    --------
+    >>> Source("simulated", "miniature-1a2b").label
+    'SIMULATED market, miniature-1a2b'
+    >>> Source("replay", "iaqf-77aa").label
+    'Replay of recorded data, iaqf-77aa'
+    """
+
+    kind: str
+    id: str
+
+    @property
+    def label(self) -> str:
+        """The source in words, for titles, banners and the head of a table."""
+        words = {
+            "live": "Live service",
+            "simulated": "SIMULATED market",
+            "replay": "Replay of recorded data",
+        }
+        return f"{words.get(self.kind, 'Source not stated')}, {self.id}"
+
+    @property
+    def is_simulated(self) -> bool:
+        """True where no market ever showed these numbers."""
+        return self.kind == "simulated"

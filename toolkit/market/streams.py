@@ -1,0 +1,267 @@
+"""Streams: everything that can be asked for, each with one text key that reads back.
+
+=========================================  ======================================================
+key                                        stream
+=========================================  ======================================================
+``BTC_USDT:KRAKEN.spot``                   price of one symbol on one leg
+``BTC_USDT:COINBASE.spot:KRAKEN.spot``     spread: buy on the first leg, sell on the second
+``funding/BTC_USDT:X.futures:Y.futures``   funding: long the first leg, short the second
+``events/spread``                          log of detected events: spread, splash or funding
+``snapshot/symbols``                       snapshots: symbols, activity, spread or funding
+=========================================  ======================================================
+
+The prefixes ``snapshot-spread/``, ``snapshot-funding/`` and ``pair/``, and ``funding/`` with one
+leg, are reserved: they are refused until they mean something.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeVar
+
+from toolkit.errors import InputError
+from toolkit.market.names import EventFamily, Family, Leg, Symbol
+
+__all__ = ["EventLog", "SnapshotKind", "SnapshotLog", "Stream", "Trajectory"]
+
+_Member = TypeVar("_Member", bound=StrEnum)
+_RESERVED = ("snapshot-spread", "snapshot-funding", "pair")
+_FUNDING = "funding/"
+_TRAJECTORIES = (
+    "SYMBOL:EXCHANGE.market, SYMBOL:BUY.market:SELL.market or funding/SYMBOL:BUY.market:SELL.market"
+    ", e.g. BTC_USD:COINBASE.spot:KRAKEN.spot"
+)
+_STREAMS = f"{_TRAJECTORIES}; events/FAMILY, e.g. events/spread; snapshot/KIND"
+
+
+class Stream:
+    """Anything that can be asked for: a `Trajectory`, an `EventLog` or a `SnapshotLog`.
+
+    Two streams are equal where their keys are.
+
+    Examples
+    --------
+    >>> Stream.parse("events/splash")
+    EventLog(family=<EventFamily.SPLASH: 'splash'>)
+    >>> Stream.parse("funding/BTC_USDT:BINANCE.futures:BYBIT.futures").kind
+    'funding'
+    """
+
+    __slots__ = ()
+
+    @staticmethod
+    def parse(key: str) -> Stream:
+        """Read any stream's key; anything else is an `InputError`.
+
+        Examples
+        --------
+        >>> Stream.parse("snapshot/spread") == SnapshotLog(SnapshotKind.SPREAD)
+        True
+        >>> Stream.parse("pair/BTC_USD:KRAKEN.spot/BTC_USDT:KRAKEN.spot")
+        Traceback (most recent call last):
+        toolkit.errors.InputError: stream: 'pair/...' is not allowed; allowed: ... not built yet
+        """
+        prefix, slash, rest = key.partition("/")
+        if prefix in _RESERVED and slash:
+            raise InputError("stream", key, f"a built kind of stream; {prefix}/ is not built yet")
+        if prefix == "events" and slash:
+            return EventLog(_member("event family", rest, EventFamily))
+        if prefix == "snapshot" and slash:
+            return SnapshotLog(_member("snapshot", rest, SnapshotKind))
+        if not (rest if slash else prefix).count(":") or (slash and prefix != Family.FUNDING):
+            raise InputError("stream", key, _STREAMS)
+        return Trajectory.parse(key)
+
+    @property
+    def kind(self) -> str:
+        """What is asked for: price, spread, funding, events or snapshot."""
+        raise NotImplementedError
+
+    @property
+    def key(self) -> str:
+        """The text key, which `parse` reads back."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self.key
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Trajectory(Stream):
+    """One series: a family, a symbol and its one (price) or two (buy, then sell) legs.
+
+    Examples
+    --------
+    >>> one = Trajectory.parse("BTC_USD:KRAKEN.spot")
+    >>> two = Trajectory.parse("BTC_USD:COINBASE.spot:KRAKEN.spot")
+    >>> one.family.value, two.family.value
+    ('price', 'spread')
+    >>> str(two.buy), str(two.sell), two.key
+    ('COINBASE.spot', 'KRAKEN.spot', 'BTC_USD:COINBASE.spot:KRAKEN.spot')
+    """
+
+    family: Family
+    symbol: Symbol
+    legs: tuple[Leg, ...]
+
+    def __post_init__(self) -> None:
+        wanted = 1 if self.family is Family.PRICE else 2
+        if len(self.legs) != wanted:
+            raise InputError("legs", self.key, f"{wanted} for a {self.family} trajectory")
+        if wanted == 2 and self.legs[0] == self.legs[1]:
+            raise InputError("legs", self.key, "two different legs")
+
+    @classmethod
+    def price(cls, symbol: str, exchange: str, market: str) -> Trajectory:
+        """Give the price trajectory of one symbol on one leg.
+
+        Examples
+        --------
+        >>> Trajectory.price("BTC_USD", "KRAKEN", "spot").key
+        'BTC_USD:KRAKEN.spot'
+        """
+        return cls(Family.PRICE, Symbol.parse(symbol), (Leg.parse(f"{exchange}.{market}"),))
+
+    @classmethod
+    def spread(cls, symbol: str, buy: str | Leg, sell: str | Leg) -> Trajectory:
+        """Give the spread trajectory that buys on one leg and sells on the other.
+
+        Examples
+        --------
+        >>> Trajectory.spread("BTC_USD", "COINBASE.spot", "KRAKEN.spot").key
+        'BTC_USD:COINBASE.spot:KRAKEN.spot'
+        """
+        legs = tuple(leg if isinstance(leg, Leg) else Leg.parse(leg) for leg in (buy, sell))
+        return cls(Family.SPREAD, Symbol.parse(symbol), legs)
+
+    @classmethod
+    def parse(cls, key: str, family: Family | None = None) -> Trajectory:
+        """Read a trajectory's key: one leg is a price, two legs (buy, sell) are a spread.
+
+        A key of funding begins with ``funding/``. Where ``family`` is funding the prefix may be
+        left out. A key of another family than the one asked for is an `InputError`.
+
+        Examples
+        --------
+        >>> Trajectory.parse("BTC_USDT:X.futures:Y.futures", Family.FUNDING).key
+        'funding/BTC_USDT:X.futures:Y.futures'
+        >>> Trajectory.parse("BTC_USD")
+        Traceback (most recent call last):
+        toolkit.errors.InputError: trajectory: 'BTC_USD' is not allowed; allowed: SYMBOL:...
+        """
+        of_funding = key.startswith(_FUNDING)
+        parts = key.removeprefix(_FUNDING).split(":")
+        if len(parts) not in (2, 3) or not all(parts) or "/" in "".join(parts):
+            raise InputError("trajectory", key, _TRAJECTORIES)
+        if of_funding and len(parts) == 2:
+            raise InputError("trajectory", key, "two legs; funding of one leg is not built yet")
+        named = Family.PRICE if len(parts) == 2 else Family.SPREAD
+        named = Family.FUNDING if of_funding else named
+        if family is not None and family is not named and (of_funding or family is Family.PRICE):
+            raise InputError("trajectory", key, f"the key of a {family} trajectory")
+        legs = tuple(Leg.parse(part) for part in parts[1:])
+        return cls(family or named, Symbol.parse(parts[0]), legs)
+
+    @property
+    def kind(self) -> str:
+        """The family: price, spread or funding."""
+        return self.family.value
+
+    @property
+    def key(self) -> str:
+        """The text key, which `parse` reads back."""
+        return (_FUNDING if self.family is Family.FUNDING else "") + self.legs_key
+
+    @property
+    def legs_key(self) -> str:
+        """The symbol and the legs, without the prefix of the family.
+
+        Examples
+        --------
+        >>> Trajectory.parse("funding/BTC_USDT:X.futures:Y.futures").legs_key
+        'BTC_USDT:X.futures:Y.futures'
+        """
+        return ":".join([str(self.symbol), *map(str, self.legs)])
+
+    @property
+    def buy(self) -> Leg:
+        """The first leg: the one bought (a price trajectory's only leg)."""
+        return self.legs[0]
+
+    @property
+    def sell(self) -> Leg:
+        """The last leg: the one sold (a price trajectory's only leg)."""
+        return self.legs[-1]
+
+    @property
+    def spread_type(self) -> str:
+        """The markets, buy first, as on the wire: ``spot/futures``.
+
+        Examples
+        --------
+        >>> Trajectory.parse("BTC_USDT:BINANCE.spot:BYBIT.futures").spread_type
+        'spot/futures'
+        """
+        return "/".join(leg.market.value for leg in self.legs)
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class EventLog(Stream):
+    """The log of one family of detected events.
+
+    Examples
+    --------
+    >>> EventLog(EventFamily.SPREAD).key
+    'events/spread'
+    """
+
+    family: EventFamily
+
+    @property
+    def kind(self) -> str:
+        """Always ``events``."""
+        return "events"
+
+    @property
+    def key(self) -> str:
+        """The text key, which `Stream.parse` reads back."""
+        return f"events/{self.family}"
+
+
+class SnapshotKind(StrEnum):
+    """What the service can be asked for as it is at one moment."""
+
+    SYMBOLS = "symbols"
+    ACTIVITY = "activity"
+    SPREAD = "spread"
+    FUNDING = "funding"
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class SnapshotLog(Stream):
+    """The snapshots of one kind, one answer per moment asked.
+
+    Examples
+    --------
+    >>> SnapshotLog(SnapshotKind.ACTIVITY).key
+    'snapshot/activity'
+    """
+
+    of: SnapshotKind
+
+    @property
+    def kind(self) -> str:
+        """Always ``snapshot``."""
+        return "snapshot"
+
+    @property
+    def key(self) -> str:
+        """The text key, which `Stream.parse` reads back."""
+        return f"snapshot/{self.of}"
+
+
+def _member(parameter: str, text: str, members: type[_Member]) -> _Member:
+    if text not in list(members):
+        raise InputError(parameter, text, ", ".join(members))
+    return members(text)
