@@ -22,6 +22,7 @@ import numpy as np
 import polars as pl
 
 from toolkit.client import Client
+from toolkit.intervals import Interval
 from toolkit.loader import sync
 from toolkit.market import Trajectory
 from toolkit.store import Store
@@ -77,8 +78,8 @@ def next_of(body: bytes) -> int | None:
 def toolkit_way(base_url: str, folder: Path, days: int, legs: int) -> int:
     with Client(base_url, KEY) as client:
         store = Store(folder / "toolkit.duckdb")
-        sync(client, store, trajectories(legs), START, START + days * 86_400)
-        return sum(store.counts(START, START + days * 86_400).values())
+        sync(client, store, trajectories(legs), Interval(START, START + days * 86_400))
+        return sum(store.counts(Interval(START, START + days * 86_400)).values())
 
 
 def fetch_only(base_url: str, folder: Path, days: int, legs: int) -> int:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from toolkit.errors import InputError
 from toolkit.market import format_ts
 
-__all__ = ["Interval", "clip", "difference", "intersection", "split", "total_s", "union"]
+__all__ = ["EVER", "Interval", "clip", "difference", "intersection", "split", "total_s", "union"]
 
 
 class Interval(NamedTuple):
@@ -30,7 +30,7 @@ class Interval(NamedTuple):
 
     @classmethod
     def checked(cls, start: int, end: int) -> Interval:
-        """The interval, or an `InputError` where it would be empty.
+        """Return the interval, or raise `InputError` where it would be empty.
 
         Examples
         --------
@@ -54,8 +54,12 @@ class Interval(NamedTuple):
         return f"[{format_ts(self.start)}, {format_ts(self.end)})"
 
 
+EVER = Interval(-(2**62), 2**62)
+"""All of time."""
+
+
 def union(intervals: Iterable[tuple[int, int]]) -> list[Interval]:
-    """All seconds that lie in any of the intervals.
+    """Return all seconds that lie in any of the intervals.
 
     Examples
     --------
@@ -76,7 +80,7 @@ def union(intervals: Iterable[tuple[int, int]]) -> list[Interval]:
 def intersection(
     left: Iterable[tuple[int, int]], right: Iterable[tuple[int, int]]
 ) -> list[Interval]:
-    """All seconds that lie in both.
+    """Return all seconds that lie in both.
 
     Examples
     --------
@@ -98,7 +102,7 @@ def intersection(
 
 
 def difference(left: Iterable[tuple[int, int]], right: Iterable[tuple[int, int]]) -> list[Interval]:
-    """All seconds of ``left`` that are not in ``right``.
+    """Return all seconds of ``left`` that are not in ``right``.
 
     Examples
     --------
@@ -124,7 +128,7 @@ def difference(left: Iterable[tuple[int, int]], right: Iterable[tuple[int, int]]
 
 
 def clip(intervals: Iterable[tuple[int, int]], window: tuple[int, int]) -> list[Interval]:
-    """The parts of the intervals that lie in the window.
+    """Return the parts of the intervals that lie in the window.
 
     Examples
     --------
@@ -135,7 +139,7 @@ def clip(intervals: Iterable[tuple[int, int]], window: tuple[int, int]) -> list[
 
 
 def split(interval: Interval, length_s: int) -> list[Interval]:
-    """The interval in pieces of at most ``length_s``, cut at whole multiples of it.
+    """Split the interval into pieces of at most ``length_s``, at whole multiples of it.
 
     Examples
     --------
@@ -150,7 +154,7 @@ def split(interval: Interval, length_s: int) -> list[Interval]:
 
 
 def total_s(intervals: Iterable[tuple[int, int]]) -> int:
-    """Seconds covered by any of the intervals.
+    """Count the seconds covered by any of the intervals.
 
     Examples
     --------

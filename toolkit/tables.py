@@ -18,16 +18,15 @@ __all__ = [
     "DELIVERY",
     "EDGE",
     "EVENT",
-    "EVENT_COVERAGE",
-    "EVENT_EDGE",
     "GAP",
     "LOAD",
     "META",
     "SERIES",
     "SNAPSHOT",
+    "STREAM",
     "TABLES",
-    "TRAJECTORY",
     "Column",
+    "CoverageState",
     "GapStatus",
     "LedgerState",
     "Table",
@@ -122,6 +121,13 @@ class LedgerState(StrEnum):
     UNRECOVERABLE = "unrecoverable"
 
 
+class CoverageState(StrEnum):
+    """What the ledger records of a stretch: that it was asked for, and that it was answered."""
+
+    ASKED = "asked"
+    ANSWERED = "answered"
+
+
 class GapStatus(StrEnum):
     """What became of a stretch that a lost stream did not bring.
 
@@ -144,15 +150,19 @@ META = Table(
     key=("name",),
 )
 
-TRAJECTORY = Table(
-    "trajectory",
-    "The trajectories the store knows; series carry the integer, users see the key.",
+STREAM = Table(
+    "stream",
+    "The streams the store knows. Other tables carry the number, users see the key.",
     (
-        Column("trajectory_id", "INTEGER", "", "number inside this store"),
-        Column("family", "VARCHAR", "", "price, spread or funding"),
-        Column("key", "VARCHAR", "", "SYMBOL:LEG or SYMBOL:BUY:SELL, a leg being EXCHANGE.market"),
+        Column("stream_id", "INTEGER", "", "number inside this store"),
+        Column("kind", "VARCHAR", "", "price, spread, funding, events or snapshot"),
+        Column("key", "VARCHAR", "", "the stream's text key, e.g. events/spread"),
+        Column("rows", "BIGINT", "count", "rows, documents or snapshots held, revisions left out"),
+        Column("revisions", "BIGINT", "count", "changed answers held beside them"),
+        Column("first_ts", "BIGINT", "s", "oldest time held, Unix UTC", nullable=True),
+        Column("last_ts", "BIGINT", "s", "newest time held, Unix UTC", nullable=True),
     ),
-    key=("trajectory_id",),
+    key=("stream_id",),
 )
 
 LOAD = Table(
@@ -177,34 +187,34 @@ LOAD = Table(
 
 COVERAGE = Table(
     "coverage",
-    "The ledger: stretches the service has answered for, committed with their rows.",
+    "The ledger: which seconds of a stream were asked for, and which the service answered for.",
     (
-        Column("trajectory_id", "INTEGER", "", "whose"),
-        Column("start_ts", "BIGINT", "s", "first second answered for"),
+        Column("stream_id", "INTEGER", "", "number of the stream"),
+        Column("state", "VARCHAR", "", "asked or answered; what is answered was asked, too"),
+        Column("start_ts", "BIGINT", "s", "first second"),
         Column("end_ts", "BIGINT", "s", "first second after"),
-        Column("load_id", "BIGINT", "", "the load that asked"),
     ),
-    key=("trajectory_id", "start_ts", "load_id"),
+    key=("stream_id", "state", "start_ts"),
 )
 
 EDGE = Table(
     "edge",
-    "Per trajectory and load: how far back and how fresh the service said it answers.",
+    "How far back and how fresh the service answered for a stream when it was last asked.",
     (
-        Column("trajectory_id", "INTEGER", "", "whose"),
-        Column("load_id", "BIGINT", "", "the load that asked"),
-        Column("retention_s", "BIGINT", "s", "depth of the caller's plan", nullable=True),
-        Column("delay_s", "BIGINT", "s", "delay of the caller's plan"),
+        Column("stream_id", "INTEGER", "", "number of the stream"),
+        Column("load_id", "BIGINT", "", "the load that asked last"),
+        Column("retention_s", "BIGINT", "s", "how far back the plan reaches", nullable=True),
+        Column("delay_s", "BIGINT", "s", "delay of the plan"),
         Column("step_s", "BIGINT", "s", "spacing of the rows, as observed", nullable=True),
         Column("tail_ts", "BIGINT", "s", "end of the newest row that came", nullable=True),
         Column("served_at", "BIGINT", "s", "the service's clock at the question"),
         Column("asked_at", "BIGINT", "s", "the local clock at the question"),
     ),
-    key=("trajectory_id", "load_id"),
+    key=("stream_id",),
 )
 
 _KEY = (
-    Column("trajectory_id", "INTEGER", "", "whose"),
+    Column("stream_id", "INTEGER", "", "number of the trajectory"),
     Column("ts", "BIGINT", "s", "start of the row's interval, Unix UTC"),
 )
 _PROVENANCE = (
@@ -212,7 +222,7 @@ _PROVENANCE = (
     Column("revision", "INTEGER", "", "0, then one more for each changed answer"),
     Column("load_id", "BIGINT", "", "the load that brought the row"),
 )
-_SERIES_KEY = ("trajectory_id", "ts", "revision")
+_SERIES_KEY = ("stream_id", "ts", "revision")
 
 SERIES: dict[Family, Table] = {
     Family.PRICE: Table(
@@ -226,7 +236,7 @@ SERIES: dict[Family, Table] = {
             *_PROVENANCE,
         ),
         key=_SERIES_KEY,
-        order=("trajectory_id", "ts"),
+        order=("stream_id", "ts"),
     ),
     Family.SPREAD: Table(
         "spread",
@@ -241,7 +251,7 @@ SERIES: dict[Family, Table] = {
             *_PROVENANCE,
         ),
         key=_SERIES_KEY,
-        order=("trajectory_id", "ts"),
+        order=("stream_id", "ts"),
     ),
     Family.FUNDING: Table(
         "funding",
@@ -263,7 +273,7 @@ SERIES: dict[Family, Table] = {
             *_PROVENANCE,
         ),
         key=_SERIES_KEY,
-        order=("trajectory_id", "ts"),
+        order=("stream_id", "ts"),
     ),
 }
 """The series tables, by family."""
@@ -294,34 +304,8 @@ EVENT = Table(
         Column("revision", "INTEGER", "", "0, then one more for each changed delivery"),
         Column("load_id", "BIGINT", "", "the load that brought it"),
     ),
-    key=("family", "event_id", "ts_ms", "revision"),
+    key=("family", "schema_id", "event_id", "event_type", "ts_ms", "revision"),
     order=("family", "ts_ms", "event_id"),
-)
-
-EVENT_COVERAGE = Table(
-    "event_coverage",
-    "The ledger of the event logs: windows paged to their end.",
-    (
-        Column("family", "VARCHAR", "", "which log"),
-        Column("start_ts", "BIGINT", "s", "first second answered for"),
-        Column("end_ts", "BIGINT", "s", "first second after"),
-        Column("load_id", "BIGINT", "", "the load that asked"),
-    ),
-    key=("family", "start_ts", "load_id"),
-)
-
-EVENT_EDGE = Table(
-    "event_edge",
-    "Per event log and load: how far back and how fresh the service said it answers.",
-    (
-        Column("family", "VARCHAR", "", "which log"),
-        Column("load_id", "BIGINT", "", "the load that asked"),
-        Column("retention_s", "BIGINT", "s", "depth of the archive", nullable=True),
-        Column("delay_s", "BIGINT", "s", "delay of the caller's plan"),
-        Column("served_at", "BIGINT", "s", "the service's clock at the question"),
-        Column("asked_at", "BIGINT", "s", "the local clock at the question"),
-    ),
-    key=("family", "load_id"),
 )
 
 GAP = Table(
@@ -330,8 +314,7 @@ GAP = Table(
     (
         Column("load_id", "BIGINT", "", "the capture that lost it"),
         Column("gap_id", "INTEGER", "", "number of the gap inside that capture"),
-        Column("trajectory_id", "INTEGER", "", "whose; null for an event log", nullable=True),
-        Column("family", "VARCHAR", "", "which event log; null for a trajectory", nullable=True),
+        Column("stream_id", "INTEGER", "", "number of the stream"),
         Column("start_ts", "BIGINT", "s", "the service's clock when it was heard last"),
         Column(
             "end_ts", "BIGINT", "s", "when it was heard again, or the capture ended", nullable=True
@@ -370,14 +353,12 @@ SNAPSHOT = Table(
 
 TABLES: tuple[Table, ...] = (
     META,
-    TRAJECTORY,
+    STREAM,
     LOAD,
     COVERAGE,
     EDGE,
     *SERIES.values(),
     EVENT,
-    EVENT_COVERAGE,
-    EVENT_EDGE,
     GAP,
     DELIVERY,
     SNAPSHOT,

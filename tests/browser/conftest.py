@@ -26,10 +26,9 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, s
 
 from toolkit.client import Client
 from toolkit.intervals import Interval
-from toolkit.loader import take_snapshots
 from toolkit.service import Clock, Config, Simulated, running
 from toolkit.store import Store
-from toolkit.workspace import Watchlist, Workspace
+from toolkit.workspace import Workspace, watchlist
 
 NOW = 1_795_132_800
 """2026-11-20 00:00 UTC: the same pictures whenever they are taken."""
@@ -149,10 +148,8 @@ def store(service: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three days of two symbols, of the event logs and all snapshots."""
     path = tmp_path_factory.mktemp("browser") / "rail.duckdb"
     with Workspace(Client(service, "demo-pro"), Store(path)) as workspace:
-        wanted = Watchlist.default(workspace.client.symbols(), symbols=2)
-        workspace.sync(wanted.trajectories, *WINDOW)
-        workspace.sync_events(wanted.events, *WINDOW)
-        take_snapshots(workspace.client, workspace.store, wanted.snapshots)
+        wanted = watchlist(workspace.client.symbols(), symbols=2)
+        workspace.sync(wanted, *WINDOW)
     return path
 
 

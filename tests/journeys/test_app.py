@@ -20,9 +20,9 @@ STORE = Path("rail.duckdb")
 WINDOW = ("--start", "2026-11-19", "--end", "2026-11-20")
 WANTED = (
     *("BTC_USDT:AURORA.spot", "BTC_USDT:AURORA.spot:CORONA.futures"),
-    *("--funding", "BTC_USDT:AURORA.futures:CORONA.futures"),
-    *("--events", "spread", "--events", "splash", "--events", "funding"),
-    *("--snapshot", "spread", "--snapshot", "funding"),
+    "funding/BTC_USDT:AURORA.futures:CORONA.futures",
+    *("events/spread", "events/splash", "events/funding"),
+    *("snapshot/spread", "snapshot/funding"),
 )
 
 

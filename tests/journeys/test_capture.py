@@ -20,8 +20,9 @@ import polars as pl
 import pytest
 
 from toolkit.client import Client
+from toolkit.intervals import Interval
 from toolkit.loader import CaptureResult, capture
-from toolkit.market import EventFamily, Trajectory
+from toolkit.market import EventFamily, EventLog, Trajectory
 from toolkit.service import Adversary, Config, Replay, running
 from toolkit.store import Store
 from toolkit.tables import GapStatus
@@ -78,7 +79,12 @@ def captured(
     clock.let_go()
     try:
         return capture(
-            client, store, SPREADS, FAMILIES, stop=stop, sweep_every_s=0.5, policy=policy
+            client,
+            store,
+            [*SPREADS, *map(EventLog, FAMILIES)],
+            stop=stop,
+            sweep_every_s=0.5,
+            policy=policy,
         )
     finally:
         ending.join()
@@ -89,10 +95,12 @@ def assert_whole(truth: Truth, store: Store, start: int, end: int) -> int:
     count = 0
     for family in FAMILIES:
         wanted = truth.documents(family, start, end)
-        assert held_documents(store.events(family, start, end)) == wanted, family
+        assert held_documents(store.events(family, Interval(start, end))) == wanted, family
         count += len(wanted)
     for trajectory in SPREADS:
-        assert store.series(trajectory, start, end)["ts"].to_list() == list(range(start, end))
+        assert store.series(trajectory, Interval(start, end))["ts"].to_list() == list(
+            range(start, end)
+        )
     with store.reading() as connection:
         for table in ("event", "spread"):
             revised = connection.sql(f"SELECT count(*) FROM {table} WHERE revision > 0").fetchall()
@@ -129,7 +137,7 @@ def assert_gaps_tell_the_truth(store: Store) -> None:
     """There are gaps; one is repaired where the ledger answers for it all, and open elsewhere."""
     gaps = store.gaps().filter(pl.col("end_ts").is_not_null())
     assert gaps.height >= 5
-    answered = {f"{f} events": held.answered for f, held in store.event_ledger().items()}
+    answered = {stream.key: held.answered for stream, held in store.ledger().items()}
     for stream, start, end, status in (
         gaps.filter(pl.col("key").is_null())
         .select("stream", "start_ts", "end_ts", "status")
@@ -151,7 +159,7 @@ def test_a_mute_socket_is_given_up_by_the_watchdog_and_the_next_one_is_heard(
         result = captured(c, store, clock, policy, streamed_s=100)
 
     silent = store.gaps().filter(pl.col("cause") == "silent for 1 s")
-    assert {*silent["stream"]} == {"spread events", "splash events", "spread"}
+    assert {*silent["stream"]} == {"events/spread", "events/splash", SPREADS[0].key}
     assert result.messages > 0
     assert_whole(truth, store, result.window.start, START + 160)
 
@@ -165,7 +173,7 @@ def test_accepted_and_closed_at_once_a_capture_tries_fewer_than_twenty_times_a_m
         running(config(truth, clock, Adversary(accept_then_close=1001))) as service,
         Client(service.base_url, "demo-pro") as client,
     ):
-        result = capture(client, store, [], [EventFamily.SPREAD], duration_s=seconds)
+        result = capture(client, store, [EventLog(EventFamily.SPREAD)], duration_s=seconds)
     assert 2 <= result.attempts < 20
     assert {*store.gaps()["cause"]} == {"closed with 1001"}
 
@@ -199,7 +207,7 @@ def streaming(truth: Truth, clock: HeldClock) -> Iterator[dict[str, str]]:
         yield os.environ | {"RAIL_BASE_URL": service.base_url, "RAIL_API_KEY": "demo-pro"}
 
 
-STREAM = [RAIL, "stream", SPREADS[0].key, "--events", "spread", "--sweep", "0.5"]
+STREAM = [RAIL, "stream", SPREADS[0].key, "events/spread", "--sweep", "0.5"]
 
 
 def started(environment: dict[str, str], store: Store) -> subprocess.Popen[str]:
@@ -211,7 +219,7 @@ def started(environment: dict[str, str], store: Store) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
     )
-    while not store.path.exists() or not store.event_ledger():
+    while not store.path.exists() or not store.ledger():
         assert process.poll() is None, process.communicate()
         time.sleep(0.1)
     return process
@@ -250,26 +258,26 @@ def test_a_killed_capture_claims_nothing_that_it_does_not_hold(
 ) -> None:
     store = Store(tmp_path / "s.duckdb")
     process = started(streaming, store)
-    while not store.event_ledger()[EventFamily.SPREAD].answered:
+    while not store.ledger()[EventLog(EventFamily.SPREAD)].answered:
         time.sleep(0.1)
     process.kill()
     process.communicate()
 
-    claimed = store.event_ledger()[EventFamily.SPREAD].answered
+    claimed = store.ledger()[EventLog(EventFamily.SPREAD)].answered
     assert claimed
     for stretch in claimed:
-        held = held_documents(store.events(EventFamily.SPREAD, *stretch))
+        held = held_documents(store.events(EventFamily.SPREAD, Interval(*stretch)))
         assert held == truth.documents(EventFamily.SPREAD, *stretch)
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "--events"),
-        (["--events", "spread", "--for", "5x"], "--for: '5x' is not allowed"),
-        (["--events", "spread", "--for", "0s"], "--for: '0s' is not allowed"),
+        ([], "trajectories and event logs"),
+        (["events/spread", "--for", "5x"], "--for: '5x' is not allowed"),
+        (["events/spread", "--for", "0s"], "--for: '0s' is not allowed"),
         (["BTC"], "trajectory: 'BTC' is not allowed"),
-        (["--events", "spread", "--sweep", "0"], "sweep_every_s: 0.0 is not allowed"),
+        (["events/spread", "--sweep", "0"], "sweep_every_s: 0.0 is not allowed"),
     ],
 )
 def test_what_cannot_be_captured_is_refused_in_one_line(
@@ -285,7 +293,7 @@ def test_a_free_key_is_refused_the_streams(
     rail: Callable[..., subprocess.CompletedProcess[str]], miniature_service: str
 ) -> None:
     settings = {"base_url": miniature_service, "api_key": "demo-free"}
-    done = rail("stream", "--events", "spread", **settings)
+    done = rail("stream", "events/spread", **settings)
     assert done.returncode == 1
     assert "is not in the key's plan (403)" in done.stderr
     assert "demo-free" not in done.stderr

@@ -51,8 +51,8 @@ def content(store: Store) -> dict[str, pl.DataFrame]:
     with store.reading() as connection:
         found = {
             table.name: connection.sql(
-                f"SELECT * EXCLUDE (load_id, trajectory_id) FROM {table.name} "
-                "JOIN trajectory USING (trajectory_id) ORDER BY key, ts, revision"
+                f"SELECT * EXCLUDE (load_id, stream_id) FROM {table.name} "
+                "JOIN stream USING (stream_id) ORDER BY key, ts, revision"
             ).pl()
             for table in SERIES.values()
         }

@@ -21,7 +21,8 @@ from typing import Self
 import polars as pl
 import pytest
 
-from toolkit.market import EventFamily, format_ts
+from toolkit.intervals import Interval
+from toolkit.market import EventFamily, EventLog, format_ts
 from toolkit.service import Simulated
 from toolkit.service.archive import EventArchive
 from toolkit.store import Store
@@ -32,7 +33,7 @@ from .kill_loop import KILLS, Loads, check_same
 DAYS = 30 if KILLS >= 50 else 3
 END = crowded_service.NOW
 START = END - DAYS * 86_400
-FAMILIES = [option for family in EventFamily for option in ("--events", family.value)]
+FAMILIES = [EventLog(family).key for family in EventFamily]
 LOADING = ["sync", *FAMILIES, "--start", format_ts(START), "--end", format_ts(END)]
 
 
@@ -90,9 +91,7 @@ def content(store: Path) -> dict[str, pl.DataFrame]:
             "SELECT * EXCLUDE load_id FROM event "
             "ORDER BY family, ts_ms, event_id, event_type, revision"
         ).pl()
-    ledger = {
-        family.value: str(known.answered) for family, known in Store(store).event_ledger().items()
-    }
+    ledger = {stream.key: str(known.answered) for stream, known in Store(store).ledger().items()}
     return {"documents": documents, "ledger": pl.DataFrame(sorted(ledger.items()), orient="row")}
 
 
@@ -153,7 +152,7 @@ class Storm:
 
     def _count(self, killed: bool, store: Path) -> None:
         self.outcomes["killed"] += killed
-        if killed and store.exists() and Store(store).event_counts(START, END):
+        if killed and store.exists() and Store(store).counts(Interval(START, END)):
             self.outcomes["killed after a first commit"] += 1
 
 

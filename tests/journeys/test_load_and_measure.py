@@ -13,11 +13,11 @@ import polars as pl
 import pytest
 
 from toolkit.intervals import Interval, total_s
-from toolkit.market import EventFamily, Family, Symbol, Trajectory
+from toolkit.market import EventFamily, EventLog, Family, Symbol, Trajectory
 from toolkit.service import Simulated, miniature
 from toolkit.store import Store
 from toolkit.wire.listing import Listing
-from toolkit.workspace import DEFAULT_SEED, Watchlist
+from toolkit.workspace import DEFAULT_SEED, watchlist
 
 from .conftest import serving
 
@@ -112,7 +112,7 @@ def test_real_funding_of_two_years_is_loaded_whole_and_its_carry_printed(
     replayed = ("--replay", str(real_data), "--dataset", "supervik", "--rename", "BTC_USD=BTC_USDT")
     times = ("--start", "2022-01-01", "--end", "2024-01-01")
     with serving(*replayed, "--now", "2024-01-01") as base_url:
-        loaded = rail("sync", "--funding", key, *times, base_url=base_url)
+        loaded = rail("sync", f"funding/{key}", *times, base_url=base_url)
     assert loaded.returncode == 0, loaded.stderr
 
     held = Store(tmp_path / "rail.duckdb").series(Trajectory.parse(key, Family.FUNDING))
@@ -144,12 +144,12 @@ def test_the_demo_loads_a_week_of_a_watchlist_and_prints_its_statistics(
     assert shown.stdout.count("half-life, upper 95 %") == 1
     assert shown.stdout.count("carry, received on both") == 1
     store = Store(tmp_path / "demo.duckdb")
-    wanted = set(Watchlist.default(listing_of(Simulated(DEFAULT_SEED))).trajectories)
+    wanted = set(watchlist(listing_of(Simulated(DEFAULT_SEED))))
     held = store.catalogue().filter(pl.col("rows") > 0)
     assert {
         Trajectory.parse(key, Family(f)) for key, f in held["trajectory", "family"].rows()
     } == wanted
-    edge = store.event_ledger()[EventFamily.SPREAD]
+    edge = store.ledger()[EventLog(EventFamily.SPREAD)]
     assert total_s(edge.answered) > 6.9 * 86_400
     assert all(store.snapshots(kind).height == 1 for kind in ("activity", "spread", "funding"))
 

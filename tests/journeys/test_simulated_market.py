@@ -17,9 +17,9 @@ from .conftest import serving
 
 Rail = Callable[..., subprocess.CompletedProcess[str]]
 SPREAD = "BTC_USDT:AURORA.spot:BOREAS.spot"
-FUNDING = "BTC_USDT:AURORA.futures:BOREAS.futures"
+FUNDING = "funding/BTC_USDT:AURORA.futures:BOREAS.futures"
 WINDOW = ("--start", "2026-11-17", "--end", "2026-11-19")
-EVENTS = ("--events", "spread", "--events", "splash", "--events", "funding")
+EVENTS = ("events/spread", "events/splash", "events/funding")
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def seeded() -> Iterator[str]:
 def test_one_sync_brings_spreads_funding_events_and_snapshots(
     rail: Rail, seeded: str, tmp_path: Path
 ) -> None:
-    loading = ("sync", SPREAD, "--funding", FUNDING, *EVENTS, "--snapshot", "activity", *WINDOW)
+    loading = ("sync", SPREAD, FUNDING, *EVENTS, "snapshot/activity", *WINDOW)
 
     first, again = rail(*loading, base_url=seeded), rail(*loading, base_url=seeded)
 
@@ -61,7 +61,7 @@ def test_two_services_of_one_seed_are_one_source(rail: Rail, seeded: str, tmp_pa
 
 
 def test_funding_and_events_are_measured(rail: Rail, seeded: str) -> None:
-    loaded = rail("sync", "--funding", FUNDING, *EVENTS, *WINDOW, base_url=seeded)
+    loaded = rail("sync", FUNDING, *EVENTS, *WINDOW, base_url=seeded)
     assert loaded.returncode == 0, loaded.stderr
 
     funding = rail("stats", "funding", FUNDING, *WINDOW)
@@ -90,7 +90,7 @@ def test_a_key_taken_from_the_owners_file_is_refused_at_once(rail: Rail, tmp_pat
 
 
 def test_a_plan_without_funding_is_told_so_in_one_line(rail: Rail, seeded: str) -> None:
-    refused = rail("sync", "--funding", FUNDING, *WINDOW, base_url=seeded, api_key="demo-free")
+    refused = rail("sync", FUNDING, *WINDOW, base_url=seeded, api_key="demo-free")
 
     assert refused.returncode == 1
     assert "is not in the key's plan (403)" in refused.stderr

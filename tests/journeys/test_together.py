@@ -27,7 +27,7 @@ from nbformat import NotebookNode
 from toolkit.client import Client
 from toolkit.dashboard.ways import PAGES
 from toolkit.intervals import Interval, split
-from toolkit.market import EventFamily, Family, Trajectory
+from toolkit.market import EventFamily, EventLog, Family, Trajectory
 from toolkit.store import Store
 
 from .conftest import RAIL, serving
@@ -111,8 +111,8 @@ class Syncs:
             time.strftime("%Y-%m-%dT%XZ", time.gmtime(ts))
             for ts in (self._start, self._start + STEP_S)
         )
-        wanted = [LEG.key, PAIR.key, "--funding", RATE.key, *more]
-        wanted += [word for family in EventFamily for word in ("--events", family.value)]
+        wanted = [LEG.key, PAIR.key, RATE.key, *more]
+        wanted += [EventLog(family).key for family in EventFamily]
         done = subprocess.run(
             [RAIL, "sync", *wanted, "--start", start, "--end", end, *self._where],
             capture_output=True,
@@ -184,7 +184,7 @@ def check_held(store: Store, client: Client, window: Interval) -> None:
             page for part in split(window, 86_400) for page in client.event_pages(family, part)
         )
         answered = pl.concat([page.frame["document"] for page in pages])
-        held = store.events(family, *window)["document"]
+        held = store.events(family, Interval(*window))["document"]
         assert held.sort().equals(answered.sort()), family
 
 
@@ -201,7 +201,7 @@ def test_dashboard_notebook_and_running_sync_use_one_store_without_an_error(fold
     store = Store(folder / "rail.duckdb")
     with serving("--seed", "7", "--now", "2026-11-20") as base_url:
         syncs = Syncs(store.path, base_url)
-        syncs.once("--snapshot", "spread", "--snapshot", "funding")
+        syncs.once("snapshot/spread", "snapshot/funding")
         with app_over(store.path, folder) as app, Reader.in_kernel(folder) as reader:
             visitor = Visitor(app)
             together = Together("page", "sync", "cell")

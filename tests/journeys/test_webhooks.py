@@ -26,8 +26,9 @@ import httpx
 import pytest
 
 from toolkit.client import Client
-from toolkit.loader import CaptureProgress, capture, sync_events
-from toolkit.market import EventFamily, Source
+from toolkit.intervals import Interval
+from toolkit.loader import CaptureProgress, capture, sync
+from toolkit.market import EventFamily, EventLog, Source
 from toolkit.service import (
     Adversary,
     Clock,
@@ -168,7 +169,7 @@ def test_every_genuine_delivery_is_stored_once_and_every_other_one_refused(
     with capsys.disabled():
         rate = len(made) / took_s
         sys.stdout.write(f"\n{len(made):,} deliveries: {said[-1].strip()}; {rate:,.0f}/s\n")
-    held = store.events(EventFamily.SPREAD, at, at + 1)
+    held = store.events(EventFamily.SPREAD, Interval(at, at + 1))
     assert sorted(held["document"]) == sorted(body.decode() for body in wanted)
     assert counted(said[-1], "stored") == len(wanted) == len(read_deliveries(store))
     assert said[-1].rstrip().endswith(done)
@@ -207,9 +208,9 @@ def test_a_receiver_killed_in_mid_delivery_loses_and_doubles_nothing(tmp_path: P
         assert 0 < held[1] < held[2] < len(wanted)
         with receiving(path, secret, port):
             wait_for(lambda: len(read_deliveries(store)) == len(wanted), every_s=0.5)
-    found = store.events(EventFamily.SPREAD, at, at + 1)
+    found = store.events(EventFamily.SPREAD, Interval(at, at + 1))
     assert sorted(found["document"]) == sorted(wanted)
-    assert store.event_counts(at, at + 1) == {EventFamily.SPREAD: len(wanted)}
+    assert store.counts(Interval(at, at + 1)) == {EventFamily.SPREAD: len(wanted)}
     assert store.loads()["finished_at"].null_count() == 2
 
 
@@ -251,14 +252,14 @@ def test_an_event_that_comes_by_socket_archive_and_webhook_is_one_event(tmp_path
             stop.set()
             result = captured.result(60)
         clock.moments.append(end + 3600)
-        again = sync_events(client, store, families, start, end - 1)
+        again = sync(client, store, [*map(EventLog, families)], Interval(start, end - 1))
     assert total > 200
     assert result.messages >= total
     assert counted(said[-1], "stored") == total
     assert (again.rows.new, again.rows.revised) == (0, 0)
     for family in families:
-        assert sorted(store.events(family, start, end)["document"]) == wanted[family]
-    assert sum(store.event_counts(start, end).values()) == total
+        assert sorted(store.events(family, Interval(start, end))["document"]) == wanted[family]
+    assert sum(store.counts(Interval(start, end)).values()) == total
 
 
 def rail_webhook(*arguments: str | Path, **settings: str) -> subprocess.CompletedProcess[str]:

@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from toolkit.loader.listening import Heard
+
 from toolkit.loader.messages import Messages
 from toolkit.market import EventFamily, Source
 from toolkit.service.archive import EventArchive

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolkit.client import Client
+from toolkit.intervals import Interval
 from toolkit.loader import sync
 from toolkit.market import Leg, Trajectory
 from toolkit.service import Bars, Clock, Config, running
@@ -73,7 +74,7 @@ def test_any_sequence_of_syncs_ends_with_every_visible_row_once(
         store = Store(Path(folder) / "rail.duckdb")
         for now, window in [*zip(clocks, windows, strict=True), (HORIZON, (0, HORIZON))]:
             clock.at = now
-            sync(client, store, [PRICE], *window)
-            seen = store.series(PRICE, *window)["ts"].to_list()
+            sync(client, store, [PRICE], Interval(*window))
+            seen = store.series(PRICE, Interval(*window))["ts"].to_list()
             assert seen == [t for t in bars if window[0] <= t < window[1] and t + interval_s <= now]
         assert store.catalogue()["revisions"].to_list() == [0]

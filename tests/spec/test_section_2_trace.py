@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from toolkit.loader.listening import Heard
 
 from toolkit.client import Client
 from toolkit.intervals import Interval
-from toolkit.loader import sync_events
-from toolkit.loader.listening import Heard
+from toolkit.loader import sync
 from toolkit.loader.messages import Messages
-from toolkit.market import EventFamily, Trajectory
+from toolkit.market import EventFamily, EventLog, Trajectory
 from toolkit.service import Adversary, Clock, Config, RestSwitches, Simulated, running
 from toolkit.store import Store
 from toolkit.wire.deliveries import read_delivery
@@ -39,8 +39,8 @@ def test_a_trace_in_the_retained_documents_is_in_the_store_as_it_came(
 ) -> None:
     store = Store(tmp_path / "rail.duckdb")
     with running(marked) as service, Client(service.base_url, "demo-pro") as client:
-        sync_events(client, store, [EventFamily.FUNDING], NOW - 86_400, NOW)
-        held = store.events(EventFamily.FUNDING, NOW - 86_400, NOW)
+        sync(client, store, [EventLog(EventFamily.FUNDING)], Interval(NOW - 86_400, NOW))
+        held = store.events(EventFamily.FUNDING, Interval(NOW - 86_400, NOW))
     assert held.height > 10
     assert {json.loads(text)["trace"] for text in held["document"]} == {"of-ann"}
 

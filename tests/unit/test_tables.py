@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from toolkit.market import UNIT_FACTORS, Family
-from toolkit.tables import SERIES, TABLES, TRAJECTORY, LedgerState, Table
+from toolkit.tables import SERIES, STREAM, TABLES, LedgerState, Table
 
 EVERY_TABLE = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 EVERY_COLUMN = pytest.mark.parametrize(
@@ -14,7 +14,7 @@ EVERY_COLUMN = pytest.mark.parametrize(
 )
 NUMBERS = {"BIGINT", "INTEGER", "DOUBLE"}
 ENDINGS = {
-    "count": ("quota", "quota_left"),
+    "count": ("quota", "quota_left", "rows", "revisions"),
     "s": ("_s", "_at", "_ts", "ts"),
     "ms": ("_ms",),
     "percent": ("_pct",),
@@ -111,7 +111,7 @@ def test_table_names_are_unique_and_every_series_is_among_them() -> None:
 @pytest.mark.parametrize("family", Family)
 def test_a_series_is_keyed_and_kept_by_trajectory_and_time(family: Family) -> None:
     table = SERIES[family]
-    assert table.order == ("trajectory_id", "ts")
+    assert table.order == ("stream_id", "ts")
     assert table.key == (*table.order, "revision")
     assert table.names[:2] == table.order
     values = [c.name for c in table.values]
@@ -119,9 +119,9 @@ def test_a_series_is_keyed_and_kept_by_trajectory_and_time(family: Family) -> No
     assert set(values) == set(table.names) - {*table.key, "load_id"}
 
 
-def test_a_trajectory_is_numbered_as_its_series_are() -> None:
+def test_a_stream_is_numbered_as_its_series_are() -> None:
     for table in SERIES.values():
-        assert table.columns[0].type == TRAJECTORY.columns[0].type
+        assert table.columns[0].type == STREAM.columns[0].type
 
 
 def test_the_states_of_the_ledger_are_five() -> None:

@@ -15,14 +15,14 @@ from toolkit.cli.stats import print_events, print_funding, print_spreads
 from toolkit.cli.sync import load
 from toolkit.client import Client
 from toolkit.intervals import Interval
-from toolkit.market import Family
+from toolkit.market import Family, Trajectory
 from toolkit.store import Store
 from toolkit.workspace import (
     DEFAULT_WINDOW_S,
     LOCAL_KEY,
-    Watchlist,
     Workspace,
     simulated_service,
+    watchlist,
 )
 
 __all__ = ["demo_command"]
@@ -55,13 +55,13 @@ def demo_command(
         console.print(f"local service on a SIMULATED market at {base_url}")
         held = Store(store or Path(folder) / "demo.duckdb")
         with Workspace(Client(base_url, LOCAL_KEY), held) as workspace:
-            wanted = Watchlist.default(workspace.client.symbols())
+            wanted = watchlist(workspace.client.symbols())
             now = workspace.client.served_at
             window = Interval(now - DEFAULT_WINDOW_S, now)
             load(workspace, wanted, window)
         for family, show in ((Family.SPREAD, print_spreads), (Family.FUNDING, print_funding)):
             console.print()
-            of_family = [t for t in wanted.trajectories if t.family is family]
+            of_family = [t for t in wanted if isinstance(t, Trajectory) and t.family is family]
             show(held, of_family[:_PRINTED], *window)
         console.print()
         print_events(held, *window)

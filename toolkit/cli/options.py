@@ -10,7 +10,12 @@ import typer
 from toolkit.intervals import Interval
 from toolkit.market import parse_ts
 
-__all__ = ["BaseUrl", "End", "Start", "StorePath", "window"]
+__all__ = ["STREAM_KEYS", "BaseUrl", "End", "Start", "StorePath", "window"]
+
+STREAM_KEYS = (
+    "SYMBOL:EXCHANGE.market (price), SYMBOL:BUY.market:SELL.market (spread), "
+    "funding/SYMBOL:BUY.market:SELL.market, events/FAMILY, snapshot/KIND."
+)
 
 StorePath = Annotated[
     Path | None,
@@ -30,7 +35,7 @@ End = Annotated[str | None, typer.Option("--end", help="First second after the w
 
 
 def window(start: str | None, end: str | None, *, default: Interval) -> Interval:
-    """The window ``[start, end)`` asked for, ``default`` standing in for what was not given."""
+    """Return the window ``[start, end)``, with ``default`` for what was not given."""
     low = default.start if start is None else parse_ts(start, parameter="--start")
     high = default.end if end is None else parse_ts(end, parameter="--end")
     return Interval.checked(low, high)

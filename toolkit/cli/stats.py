@@ -14,7 +14,7 @@ from toolkit.cli.options import End, Start, StorePath, window
 from toolkit.cli.show import console, duration, plain_table
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval
-from toolkit.market import Family, Trajectory
+from toolkit.market import EventFamily, EventLog, Family, Trajectory
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics import spread as spread_statistics
@@ -137,7 +137,7 @@ def events_command(
     Example: rail stats events --start 2026-11-01 --end 2026-11-08
     """
     held = Store(Settings.read(base_url="http://127.0.0.1", store=store).store)
-    ledger = held.event_ledger()
+    ledger = held.ledger(map(EventLog, EventFamily))
     stretches = [stretch for known in ledger.values() for stretch in known.answered]
     if not stretches:
         raise EmptyWindowError(
@@ -155,12 +155,13 @@ def _event_counts(store: Store, asked: Interval) -> pl.DataFrame:
     """Events by family and how they ended, and the median of the durations seen whole."""
     lives = pl.concat(
         event_statistics.lifecycles(
-            store.events(family, *asked),
+            store.events(EventFamily(log.key.removeprefix("events/")), asked),
             *asked,
             now=known.edge.served_at,
             delay_s=known.edge.delay_s,
         )
-        for family, known in store.event_ledger().items()
+        for log, known in store.ledger(list(map(EventLog, EventFamily))).items()
+        if known.edge
     )
     kinds = {kind: pl.col("kind").eq(kind).sum() for kind in ("closed", "open", "reopened")}
     return lives.group_by("family", maintain_order=True).agg(
@@ -206,7 +207,7 @@ def _summary(store: Store, trajectories: Sequence[Trajectory], asked: Interval) 
     """One row a trajectory; the settlement at the very end of a funding window belongs to it."""
     funding = trajectories[0].family is Family.FUNDING
     reach = Interval(asked.start, asked.end + 1) if funding else asked
-    frame = pl.concat([store.series(t, *reach) for t in trajectories])
+    frame = pl.concat([store.series(t, reach) for t in trajectories])
     if frame.is_empty():
         names = ", ".join(t.key for t in trajectories)
         raise EmptyWindowError(f"{store.path} holds nothing in {asked} of {names}")

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import time
+from collections import Counter
+from typing import Any
 
 import polars as pl
 
+from toolkit.cards import counted, some
 from toolkit.cli.options import StorePath
 from toolkit.cli.show import console, duration, plain_table
 from toolkit.errors import EmptyWindowError
-from toolkit.intervals import Interval, total_s
-from toolkit.market import Family, Trajectory, format_ts
-from toolkit.store import Ledger, Store
+from toolkit.intervals import clip, total_s
+from toolkit.market import Stream, format_ts
+from toolkit.store import Ledger, Store, read_deliveries
+from toolkit.tables import GapStatus
 from toolkit.workspace import Settings
 
 __all__ = ["status_command"]
@@ -19,67 +24,117 @@ __all__ = ["status_command"]
 _WIDE = 118
 """Columns of a terminal on which the table's every column has room."""
 
+_NONE = "–"
+
 
 def status_command(store: StorePath = None) -> None:
-    """Show what the store holds: coverage, gaps, age and source of every trajectory.
+    """Show what the store holds: one line per trajectory, event log and kind of snapshot.
 
-    answered: the share of the time from the first to the last second asked for that the service
-    has answered for. holes: where rows are further apart than 1.5 steps (and how far at most).
-    behind: from the newest row to the service's clock at the last sync. Times are UTC.
+    held: rows, documents or snapshots. answered: of the time asked for that can be known by now,
+    the share that the service has answered for. holes: where rows are further apart than 1.5
+    steps (and how far at most). gaps: losses of live capture that are still open. behind: from the
+    newest row to the service's clock when it was last asked. Times are UTC.
 
     Example: rail status --store rail.duckdb
     """
     held = Store(Settings.read(base_url="http://127.0.0.1", store=store).store)
-    source = held.source
-    catalogue = held.catalogue().join(
-        held.continuity(), on=["trajectory", "family"], how="left", maintain_order="left"
-    )
+    with held.reading():
+        catalogue, gaps = held.catalogue(), held.gaps()
+        holes = {row["stream"]: row for row in held.continuity().iter_rows(named=True)}
+        ledger = held.ledger()
     if catalogue.is_empty():
-        raise EmptyWindowError(f"{held.path} holds no trajectory yet; `rail sync` loads some")
-    ledger = held.ledger()
-    console.print(f"{held.path} · {source.label}")
-    wide = console.width >= _WIDE
-    headings = ["trajectory", "rows", "first", "last", "answered", "holes", "behind"]
-    table = plain_table(*(h for h in headings if wide or h != "first"))
+        raise EmptyWindowError(f"{held.path} holds nothing yet; `rail sync` loads some")
+    console.print(f"{held.path} · {held.source.label}")
+    lost = Counter(gaps.filter(status=GapStatus.OPEN)["stream"])
+    headings = ["stream", "held", "first", "last", "answered", "holes", "gaps", "behind"]
+    hidden = {h for h, hide in (("first", console.width < _WIDE), ("gaps", not lost)) if hide}
+    table = plain_table(*(h for h in headings if h not in hidden))
     for row in catalogue.iter_rows(named=True):
-        trajectory = Trajectory.parse(row["trajectory"], Family(row["family"]))
-        cells = _cells(row, ledger[trajectory])
-        table.add_row(*(c for h, c in zip(headings, cells, strict=True) if wide or h != "first"))
+        known = ledger.get(Stream.parse(row["stream"]))
+        cells = _cells(row, known, holes.get(row["stream"]), lost[row["stream"]])
+        table.add_row(*(cells[h] for h in headings if h not in hidden))
     console.print(table)
-    console.print(_age(catalogue))
+    console.print(_totals(held, catalogue))
+    for line in (_gaps(gaps), _findings(held)):
+        if line:
+            console.print(line)
 
 
-def _cells(row: dict[str, int | str | None], ledger: Ledger) -> list[str]:
-    answered = ledger.answered
-    asked = Interval(answered[0].start, answered[-1].end) if answered else Interval(0, 0)
-    share = total_s(answered) / asked.length_s if answered else 0.0
-    first, last = row["first_ts"], row["last_ts"]
-    return [
-        str(row["trajectory"]),
-        f"{row['rows']:,}",
-        _short(first),
-        _short(last),
-        f"{share:.2%}",
-        _holes(row),
-        duration(ledger.edge.served_at - last) if isinstance(last, int) else "–",
-    ]
+def _cells(
+    row: dict[str, Any], known: Ledger | None, holes: dict[str, Any] | None, lost: int
+) -> dict[str, str]:
+    last, served_at = row["last_ts"], row["served_at"]
+    behind_s = None if last is None or served_at is None else max(0, served_at - last)
+    return {
+        "stream": row["stream"],
+        "held": f"{row['rows']:,}",
+        "first": _short(row["first_ts"]),
+        "last": _short(last),
+        "answered": _answered(row["kind"], known),
+        "holes": _holes(holes) if row["kind"] not in ("events", "snapshot") else _NONE,
+        "gaps": f"{lost:,}",
+        "behind": duration(behind_s),
+    }
 
 
-def _short(ts: object) -> str:
-    return format_ts(ts).removesuffix(" UTC") if isinstance(ts, int) else "–"
+def _answered(kind: str, known: Ledger | None) -> str:
+    """Return the share of what was asked for, and can be known, that was answered."""
+    if known is None or kind == "snapshot":
+        return _NONE
+    asked = known.asked
+    if known.edge and asked:
+        asked = clip(asked, (asked[0].start, max(known.edge.final_before, asked[0].start)))
+    seconds = total_s(asked)
+    if not seconds:
+        return _NONE
+    answered_s = sum(total_s(clip(known.answered, stretch)) for stretch in asked)
+    return f"{answered_s / seconds:.2%}"
 
 
-def _holes(row: dict[str, int | str | None]) -> str:
-    if not row["holes"]:
+def _short(ts: int | None) -> str:
+    return _NONE if ts is None else format_ts(ts).removesuffix(" UTC")
+
+
+def _holes(holes: dict[str, Any] | None) -> str:
+    if holes is None or not holes["holes"]:
         return "0"
-    return f"{row['holes']:,} (to {duration(float(row['longest_hole_s'] or 0))})"
+    return f"{holes['holes']:,} (to {duration(float(holes['longest_hole_s']))})"
 
 
-def _age(catalogue: pl.DataFrame) -> str:
-    newest = catalogue.sort("asked_at").tail(1).to_dicts()[0]
-    ago_s = max(0, int(time.time()) - int(newest["asked_at"]))
-    total = int(catalogue["rows"].sum())
-    return (
-        f"{total:,} rows of {catalogue.height:,} trajectories; last sync {duration(ago_s)} ago, "
-        f"when the service's clock read {format_ts(int(newest['served_at']))}"
-    )
+def _totals(store: Store, catalogue: pl.DataFrame) -> str:
+    """Return how much there is of each kind, and when the service was last asked."""
+    of_kind = {kind: catalogue.filter(kind=kind) for kind in ("events", "snapshot")}
+    series = catalogue.filter(~pl.col("kind").is_in(list(of_kind)))
+    parts = [
+        (series, ("row", "rows"), ("trajectory", "trajectories")),
+        (of_kind["events"], ("event document",), ("log",)),
+        (of_kind["snapshot"], ("snapshot",), ("kind",)),
+    ]
+    held = [
+        f"{counted(int(frame['rows'].sum()), *things)} of {counted(frame.height, *of)}"
+        for frame, things, of in parts
+        if frame.height
+    ]
+    if deliveries := read_deliveries(store).height:
+        held.append(counted(deliveries, "webhook delivery", "webhook deliveries"))
+    asked = catalogue.drop_nulls("asked_at").sort("asked_at").tail(1).to_dicts()
+    if not asked:
+        return f"{', '.join(held)}; the service has answered nothing yet"
+    ago_s = max(0, int(time.time()) - int(asked[0]["asked_at"]))
+    clock = format_ts(int(asked[0]["served_at"]))
+    last = f"last sync {duration(ago_s)} ago, when the service's clock was {clock}"
+    return f"{', '.join(held)}; {last}"
+
+
+def _gaps(gaps: pl.DataFrame) -> str:
+    statuses = Counter(gaps["status"])
+    parts = [f"{statuses[status]:,} {status}" for status in GapStatus if statuses[status]]
+    return f"gaps of live capture: {', '.join(parts)}" if parts else ""
+
+
+def _findings(store: Store) -> str:
+    """Return what the last load found odd."""
+    last = store.loads().head(1)["finding"].drop_nulls().to_list()
+    found = json.loads(last[0]) if last else []
+    listed = some([f"{f['kind']} at {f['where']} ({f.get('times', 1)}x)" for f in found])
+    return f"findings of the last load: {listed}" if found else ""

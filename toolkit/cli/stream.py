@@ -12,11 +12,11 @@ from typing import Annotated
 
 import typer
 
-from toolkit.cli.options import BaseUrl, StorePath
+from toolkit.cli.options import STREAM_KEYS, BaseUrl, StorePath
 from toolkit.cli.show import console, duration, errors
 from toolkit.errors import InputError
 from toolkit.loader import CaptureProgress, CaptureResult, capture
-from toolkit.market import EventFamily, Family, Trajectory, parse_ts
+from toolkit.market import Stream, parse_ts
 from toolkit.store import Store
 from toolkit.tables import GapStatus
 from toolkit.workspace import Settings
@@ -28,18 +28,7 @@ _UNITS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
 def stream_command(
-    trajectories: Annotated[
-        list[str] | None,
-        typer.Argument(help="Keys: SYMBOL:EXCHANGE.market, or SYMBOL:BUY.market:SELL.market."),
-    ] = None,
-    funding: Annotated[
-        list[str] | None,
-        typer.Option("--funding", help="The funding trajectory of this SYMBOL:BUY:SELL key."),
-    ] = None,
-    events: Annotated[
-        list[EventFamily] | None,
-        typer.Option("--events", help="This event stream; may be repeated."),
-    ] = None,
+    streams: Annotated[list[str] | None, typer.Argument(help=STREAM_KEYS)] = None,
     lasting: Annotated[
         str | None,
         typer.Option("--for", help="Stop after this long: 90s, 10m, 2h, 1d. Default: Ctrl-C."),
@@ -59,12 +48,9 @@ def stream_command(
     What a lost connection did not bring is asked from the archive. Ctrl-C ends it cleanly, with a
     last look into the archive; a second one cuts it short. The key is read from RAIL_API_KEY.
 
-    Example: rail stream BTC_USDT:AURORA.spot:BOREAS.spot --events spread --for 10m
+    Example: rail stream BTC_USDT:AURORA.spot:BOREAS.spot events/spread --for 10m
     """
-    wanted = [Trajectory.parse(key) for key in trajectories or []]
-    wanted += [Trajectory.parse(key, Family.FUNDING) for key in funding or []]
-    if not (wanted or events):
-        raise InputError("trajectories", None, "one key or more, --funding or --events")
+    wanted = [Stream.parse(key) for key in streams or []]
     seconds = None if lasting is None else _seconds(lasting)
     start = None if since is None else parse_ts(since, parameter="--since")
     settings = Settings.read(base_url=base_url, store=store)
@@ -74,18 +60,17 @@ def stream_command(
             client,
             Store(settings.store),
             wanted,
-            events or [],
             since=start,
             duration_s=seconds,
             stop=stop,
             sweep_every_s=sweep,
             on_progress=show,
         )
-    _tell(result)
+    _print_result(result)
 
 
 def _seconds(text: str) -> int:
-    """Seconds of a length of time such as 90s, 10m, 2h or 1d."""
+    """Return the seconds of a length of time such as 90s, 10m, 2h or 1d."""
     match = re.fullmatch(r"(?P<number>[1-9]\d{0,8})(?P<unit>[smhd]?)", text)
     if match is None:
         raise InputError("--for", text, "a whole number and s, m, h or d, e.g. 10m")
@@ -94,7 +79,7 @@ def _seconds(text: str) -> int:
 
 @contextlib.contextmanager
 def _stopping() -> Iterator[threading.Event]:
-    """An event that the first SIGINT or SIGTERM sets; the second one has its usual effect."""
+    """Yield an event that the first SIGINT or SIGTERM sets; the second has its usual effect."""
     stop = threading.Event()
     signals = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.getsignal(number) for number in signals}
@@ -117,23 +102,23 @@ def _stopping() -> Iterator[threading.Event]:
 
 @contextlib.contextmanager
 def _progress() -> Iterator[Callable[[CaptureProgress], None]]:
-    """A line that changes on a terminal; elsewhere a line every ten seconds."""
+    """Show a line that changes on a terminal, elsewhere a line every ten seconds."""
     if errors.is_terminal:
         with errors.status("connecting") as status:
-            yield lambda progress: status.update(_told(progress))
+            yield lambda progress: status.update(_line(progress))
         return
-    told_s = -_SECONDS_A_LINE
+    shown_s = -_SECONDS_A_LINE
 
     def show(progress: CaptureProgress) -> None:
-        nonlocal told_s
-        if progress.elapsed_s - told_s >= _SECONDS_A_LINE:
-            told_s = round(progress.elapsed_s)
-            errors.print(_told(progress))
+        nonlocal shown_s
+        if progress.elapsed_s - shown_s >= _SECONDS_A_LINE:
+            shown_s = round(progress.elapsed_s)
+            errors.print(_line(progress))
 
     yield show
 
 
-def _told(progress: CaptureProgress) -> str:
+def _line(progress: CaptureProgress) -> str:
     return (
         f"{duration(round(progress.elapsed_s))}: {progress.messages:,} messages, "
         f"{progress.new:,} new, {progress.connected} of {progress.streams} streams connected, "
@@ -141,8 +126,8 @@ def _told(progress: CaptureProgress) -> str:
     )
 
 
-def _tell(result: CaptureResult) -> None:
-    """The total, and what it does not say: gaps that are open or for good, and what was odd."""
+def _print_result(result: CaptureResult) -> None:
+    """Print the total, then the gaps that are open or lost for good, and what was odd."""
     console.print(str(result))
     if result.gaps.get(GapStatus.OPEN):
         errors.print("open gaps are asked for again by the next `rail sync` or `rail stream`")

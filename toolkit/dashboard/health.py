@@ -27,7 +27,7 @@ _COMMANDS_SHOWN = 5
 
 
 def show() -> None:
-    """The page, inside the frame of every page."""
+    """Show the page, inside the shell of every page."""
     page("Data health", _body)
 
 
@@ -48,18 +48,21 @@ def _body(frame: Frame) -> None:
 
 def _show_figures(frame: Frame, store_format: int) -> None:
     held = frame.held
-    rows, documents = held.catalogue["rows"].sum(), held.logs["documents"].sum()
-    told = held.loads.filter(pl.col("plan").is_not_null()).head(1).to_dicts()
-    plan = told[0] if told else {"plan": None, "quota_left": None, "quota": None}
+    by_kind = dict(held.streams.group_by("kind").agg(pl.col("rows").sum()).iter_rows())
+    documents, snapshots = by_kind.pop("events", 0), by_kind.pop("snapshot", 0)
+    named = held.loads.filter(pl.col("plan").is_not_null()).head(1).to_dicts()
+    plan = named[0] if named else {"plan": None, "quota_left": None, "quota": None}
     with st.grid(4, min_column_width=150):
-        st.metric("Rows", f"{rows:,}", help=f"Of {held.catalogue.height:,} trajectories.")
-        st.metric("Event documents", f"{documents:,}", help=f"Of {held.logs.height:,} event logs.")
+        st.metric(
+            "Rows", f"{sum(by_kind.values()):,}", help=f"Of {held.catalogue.height:,} trajectories."
+        )
+        st.metric("Event documents", f"{documents:,}", help=f"Beside {snapshots:,} snapshots.")
         st.metric(
             "Quota left",
             NULL if plan["quota_left"] is None else f"{plan['quota_left']:,}",
             help="Requests left in the plan's window when the service was last asked."
-            if told
-            else "Not told by the service.",
+            if named
+            else "The service has named none.",
         )
         st.metric(
             "Store", f"{held.path.stat().st_size / 1e6:,.1f} MB", help=f"Format {store_format}."
@@ -67,9 +70,9 @@ def _show_figures(frame: Frame, store_format: int) -> None:
     quota = (
         f"plan {plan['plan']}"
         if plan["plan"] is not None
-        else "the service has told no plan and no quota"
+        else "the service has named no plan and no quota"
     )
-    depth = pl.concat([held.catalogue["retention_s"], held.logs["retention_s"]]).drop_nulls()
+    depth = held.streams["retention_s"].drop_nulls()
     reach = f"the plan reaches back {duration_text(depth.sort()[0])}" if depth.len() else ""
     st.caption(" · ".join(part for part in (code(str(held.path)), quota, reach) if part))
 
@@ -93,21 +96,22 @@ def _show_coverage(frame: Frame, lines: pl.DataFrame) -> None:
 
 def _show_lines(frame: Frame, lines: pl.DataFrame) -> None:
     worst = lines.sort(
-        pl.col("held_s") / pl.col("known_s"), pl.col("name"), maintain_order=True
+        pl.col("held_s") / pl.col("known_s"), pl.col("stream"), maintain_order=True
     ).head(_LINES_SHOWN)
-    worst = worst.join(_facts(frame), on=["kind", "name"], how="left", maintain_order="left")
+    worst = worst.join(_facts(frame), on="stream", how="left", maintain_order="left")
     st.caption(
         f"{worst.height:,} of {lines.height:,}, the least held first. Age: from the end of the "
         "newest row to the service's clock at the last sync."
     )
-    opens = pl.when(pl.col("kind") == "events").then(pl.lit(None)).otherwise(pl.lit("Open"))
+    opens = pl.when(~pl.col("kind").is_in(["events", "snapshot"])).then(pl.lit("Open"))
     seconds = [*STATE_COLUMNS.values()]
     percent = {f"{name.removesuffix('_s').replace('_', ' ')} (%)": name for name in seconds}
+    known_s = pl.when(pl.col("known_s") > 0).then("known_s")
     table = worst.select(
         opens.alias(""),
         "kind",
-        "name",
-        *((100 * pl.col(c) / pl.col("known_s")).alias(title) for title, c in percent.items()),
+        "stream",
+        *((100 * pl.col(c) / known_s).alias(title) for title, c in percent.items()),
         pl.Series("longest gap", [_gap(line) for line in worst.iter_rows(named=True)]),
         "rows",
         pl.Series("age", [_words(age) for age in worst["behind_s"]]),
@@ -121,28 +125,19 @@ def _show_lines(frame: Frame, lines: pl.DataFrame) -> None:
     chosen = opened_row(table, "lines", height=min(36 * (table.height + 1), 460), **formats)
     if chosen is not None:
         line = worst.row(chosen, named=True)
-        go_to("funding" if line["kind"] == "funding" else "trajectory", trajectory=line["name"])
+        go_to("funding" if line["kind"] == "funding" else "trajectory", trajectory=line["stream"])
 
 
 def _facts(frame: Frame) -> pl.DataFrame:
-    """Rows, revisions and the age at the last sync of every trajectory and event log."""
-    facts = frame.held.catalogue.select(
-        pl.col("family").alias("kind"),
-        pl.col("trajectory").alias("name"),
+    """Return rows, revisions and the age at the last question of every stream."""
+    return frame.held.streams.select(
+        "stream",
         "rows",
         "revisions",
         behind_s=(pl.col("served_at") - pl.col("last_ts") - pl.col("step_s").fill_null(0)).clip(
             lower_bound=0
         ),
     )
-    logs = frame.held.logs.select(
-        pl.lit("events").alias("kind"),
-        pl.col("family").alias("name"),
-        pl.col("documents").alias("rows"),
-        pl.lit(0, pl.Int64).alias("revisions"),
-        behind_s=(pl.col("served_at") - pl.col("last_ts")).clip(lower_bound=0),
-    )
-    return pl.concat([facts, logs], how="vertical_relaxed")
 
 
 def _gap(line: dict[str, object]) -> str:
@@ -165,10 +160,10 @@ def _show_loads(frame: Frame, rows: pl.DataFrame) -> None:
     shown = loads.head(_LOADS_SHOWN)
     newest_s = max(0, int(time.time()) - int(loads["started_at"][0]))
     unfinished = loads["finished_at"].null_count()
-    said = f"{unfinished:,} did not finish: what they had committed is held." if unfinished else ""
+    left = f"{unfinished:,} did not finish: what they had committed is held." if unfinished else ""
     st.caption(
         f"{shown.height:,} of {loads.height:,}, newest first; the newest began "
-        f"{duration_text(newest_s)} ago. {said}"
+        f"{duration_text(newest_s)} ago. {left}"
     )
     lines = load_lines(shown, rows)
     started = pl.Series(f"started ({frame.timezone})", frame.clock(lines["started_at"]))

@@ -9,9 +9,7 @@ from typing import Any
 import polars as pl
 
 from toolkit.dashboard.words import NULL, duration_text
-from toolkit.intervals import Interval
-from toolkit.store import Edge
-from toolkit.store.ledger import states
+from toolkit.market import Stream
 from toolkit.tables import LedgerState
 
 __all__ = [
@@ -19,47 +17,30 @@ __all__ = [
     "coverage_line",
     "fill_commands",
     "load_lines",
-    "log_states",
     "shares_by_kind",
 ]
 
 STATE_COLUMNS = {state: f"{state.value.replace(' ', '_')}_s" for state in LedgerState}
 """The column of `coverage_line` with the seconds of each state."""
 
-_OPTIONS = {"price": "", "spread": "", "funding": "--funding "}
+_COVERAGE = {"start_ts": pl.Int64, "end_ts": pl.Int64, "state": pl.String}
 
 
-def log_states(window: Interval, answered: list[Interval], edge: Edge) -> pl.DataFrame:
-    """What is known of an event log, as `toolkit.store.Store.coverage` says it of a trajectory.
+def coverage_line(stream: Stream, coverage: pl.DataFrame | None) -> dict[str, Any]:
+    """Return one row of the table of coverage: seconds of each state, the longest stretch not held.
 
-    A log without an event for hours is no gap: what was answered for is held.
-
-    Examples
-    --------
-    >>> log_states(Interval(0, 100), [Interval(0, 60)], Edge(served_at=200, step_s=0)).rows()
-    [(0, 60, 'held'), (60, 100, 'missing')]
-    """
-    found = states(window, answered, answered, edge)
-    return pl.DataFrame(
-        [(*interval, state.value) for interval, state in found],
-        schema={"start_ts": pl.Int64, "end_ts": pl.Int64, "state": pl.String},
-        orient="row",
-    )
-
-
-def coverage_line(kind: str, name: str, coverage: pl.DataFrame) -> dict[str, Any]:
-    """One row of the table of coverage: seconds a state, and the longest stretch not held.
-
-    ``kind`` is price, spread, funding or events, ``name`` the trajectory's key or the log.
+    ``coverage`` is `toolkit.store.Store.coverage`, None where nothing was answered.
 
     Examples
     --------
     >>> coverage = pl.DataFrame({"start_ts": [0, 60], "end_ts": [60, 100],
     ...                          "state": ["held", "missing"]})
-    >>> line = coverage_line("price", "BTC_USD:KRAKEN.spot", coverage)
+    >>> line = coverage_line(Stream.parse("BTC_USD:KRAKEN.spot"), coverage)
     >>> line["held_s"], line["missing_s"], line["gap_start"], line["gap_end"], line["gap_state"]
     (60, 40, 60, 100, 'missing')
     """
+    if coverage is None:
+        coverage = pl.DataFrame(schema=_COVERAGE)
     lengths = coverage["end_ts"] - coverage["start_ts"]
     seconds = dict(coverage.group_by("state").agg(lengths_s=_length().sum()).iter_rows())
     gaps = coverage.filter(pl.col("state") != LedgerState.HELD).sort(
@@ -67,8 +48,8 @@ def coverage_line(kind: str, name: str, coverage: pl.DataFrame) -> dict[str, Any
     )
     longest = gaps.row(0, named=True) if gaps.height else {}
     return {
-        "kind": kind,
-        "name": name,
+        "kind": stream.kind,
+        "stream": stream.key,
         "known_s": int(lengths.sum()),
         **{column: int(seconds.get(state.value, 0)) for state, column in STATE_COLUMNS.items()},
         "gap_start": longest.get("start_ts"),
@@ -82,7 +63,7 @@ def _length() -> pl.Expr:
 
 
 def shares_by_kind(lines: pl.DataFrame) -> pl.DataFrame:
-    """For each kind: the share of each state in percent of its seconds, and how many it has.
+    """Return for each kind the share of each state in percent of its seconds, and its streams.
 
     Columns: what (kind and number), then the five states.
 
@@ -94,7 +75,8 @@ def shares_by_kind(lines: pl.DataFrame) -> pl.DataFrame:
     >>> shares_by_kind(lines).row(0)
     ('price (1)', 75.0, 25.0, 0.0, 0.0, 0.0)
     """
-    totals = lines.group_by("kind", maintain_order=True).agg(
+    known = lines.filter(pl.col("known_s") > 0)
+    totals = known.group_by("kind", maintain_order=True).agg(
         pl.len().alias("of"), pl.col("known_s", *STATE_COLUMNS.values()).sum()
     )
     return totals.select(
@@ -107,14 +89,14 @@ def shares_by_kind(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def fill_commands(lines: pl.DataFrame, limit: int) -> list[str]:
-    """What to type to load the longest stretches that are missing, the longest first.
+    """Return what to type to load the longest stretches that are missing, the longest first.
 
     Examples
     --------
-    >>> lines = pl.DataFrame([{"kind": "events", "name": "splash", "missing_s": 60,
+    >>> lines = pl.DataFrame([{"stream": "events/splash", "missing_s": 60,
     ...                        "gap_start": 0, "gap_end": 60, "gap_state": "missing"}])
     >>> fill_commands(lines, 1)
-    ['rail sync --events splash --start 1970-01-01T00:00:00Z --end 1970-01-01T00:01:00Z']
+    ['rail sync events/splash --start 1970-01-01T00:00:00Z --end 1970-01-01T00:01:00Z']
     """
     missing = lines.filter(pl.col("gap_state") == LedgerState.MISSING).sort(
         pl.col("gap_end") - pl.col("gap_start"), descending=True, maintain_order=True
@@ -125,14 +107,14 @@ def fill_commands(lines: pl.DataFrame, limit: int) -> list[str]:
             f"{dt.datetime.fromtimestamp(line[name], dt.UTC):%Y-%m-%dT%XZ}"
             for name in ("gap_start", "gap_end")
         )
-        asked = _OPTIONS.get(line["kind"], "--events ") + line["name"]
-        commands.append(f"rail sync {asked} --start {start} --end {end}")
+        commands.append(f"rail sync {line['stream']} --start {start} --end {end}")
     return commands
 
 
 def load_lines(loads: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    """The loads in words, in their order: load, started_at (s), took, rows, left, found, outcome.
+    """Return the loads in words, in their order.
 
+    Columns: load, started_at (s), took, rows, quota left, findings, outcome.
     ``rows`` is `toolkit.store.Store.rows_by_load`. A load that never finished was killed or met an
     error: what it had committed is held.
     """

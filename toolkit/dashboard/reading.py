@@ -12,11 +12,11 @@ from pathlib import Path
 import polars as pl
 import streamlit as st
 
-from toolkit.dashboard.health_tables import coverage_line, log_states
+from toolkit.dashboard.health_tables import coverage_line
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, Family, Source, Trajectory
+from toolkit.market import EventFamily, Family, SnapshotLog, Source, Stream, Trajectory
 from toolkit.statistics.spread import summary, time_above, with_spread
-from toolkit.store import Store
+from toolkit.store import Ledger, Store
 from toolkit.store.schema import read_format
 from toolkit.workspace import DEFAULT_BASE_URL, Settings
 
@@ -38,7 +38,7 @@ __all__ = [
 
 _KEEP_S = 600
 _WAIT_S = 3.0
-"""A writer lets go within milliseconds; a reader of a page is told after this many seconds."""
+"""A writer lets go within milliseconds; a page that waits longer than this shows why (s)."""
 
 Version = tuple[tuple[int, int], ...]
 """What changes with every commit: time and size of the file and of the log beside it."""
@@ -46,29 +46,37 @@ Version = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """One look at a store: whose data, and what there is of it.
-
-    ``catalogue``, ``logs`` and ``loads`` are `Store.catalogue`, `Store.event_catalogue` and
-    `Store.loads`.
-    """
+    """One look at a store: its source, its streams (`Store.catalogue`) and its loads."""
 
     path: Path
     version: Version
     source: Source
-    catalogue: pl.DataFrame
-    logs: pl.DataFrame
+    streams: pl.DataFrame
     loads: pl.DataFrame
+
+    @property
+    def catalogue(self) -> pl.DataFrame:
+        """The trajectories among the streams, with their family and key."""
+        series = ~pl.col("kind").is_in(["events", "snapshot"])
+        return self.streams.filter(series).rename({"stream": "trajectory", "kind": "family"})
+
+    @property
+    def logs(self) -> pl.DataFrame:
+        """The event logs among the streams, with their family and how many documents they hold."""
+        family = pl.col("stream").str.strip_prefix("events/").alias("family")
+        logs = self.streams.filter(kind="events").select(family, pl.exclude("stream", "kind"))
+        return logs.rename({"rows": "documents"})
 
     @property
     def as_of(self) -> int | None:
         """The service's clock (s) when it was last asked, None where it never was."""
-        seen = [frame["served_at"] for frame in (self.catalogue, self.logs, self.loads)]
+        seen = [frame["served_at"] for frame in (self.streams, self.loads)]
         newest = pl.concat([s.cast(pl.Int64) for s in seen]).max()
         return newest if isinstance(newest, int) else None
 
 
 def store_path() -> Path:
-    """The DuckDB file named by ``RAIL_STORE``, by default ``rail.duckdb``.
+    """Return the DuckDB file named by ``RAIL_STORE``, by default ``rail.duckdb``.
 
     Examples
     --------
@@ -82,7 +90,7 @@ def store_path() -> Path:
 
 
 def store_version(path: Path) -> Version:
-    """What tells this state of the file from a later one; () where there is no file.
+    """Return what tells this state of the file from a later one; () where there is no file.
 
     Examples
     --------
@@ -96,7 +104,7 @@ def store_version(path: Path) -> Version:
 
 @st.cache_data(ttl=_KEEP_S, max_entries=4, show_spinner=False)
 def read_held(path: Path, version: Version) -> Held:
-    """What the store holds. Raises the errors of `toolkit.store.Store`, which are not kept."""
+    """Read what the store holds. Raises the errors of `toolkit.store.Store`, which are not kept."""
     store = Store(path, wait_s=_WAIT_S)
     with store.reading():  # one opening for all of it
         return Held(
@@ -104,7 +112,6 @@ def read_held(path: Path, version: Version) -> Held:
             version,
             store.source,
             store.catalogue(),
-            store.event_catalogue(),
             store.loads(),
         )
 
@@ -113,9 +120,9 @@ def read_held(path: Path, version: Version) -> Held:
 def read_rows(
     path: Path, key: str, family: Family, start: int, end: int, *, version: Version
 ) -> pl.DataFrame:
-    """`Store.series` of one trajectory, a spread with its ``spread_log_bps`` and ``spread_bps``."""
+    """Read `Store.series` of one trajectory, of a spread with `with_spread`'s columns."""
     del version
-    rows = Store(path, wait_s=_WAIT_S).series(Trajectory.parse(key, family), start, end)
+    rows = Store(path, wait_s=_WAIT_S).series(Trajectory.parse(key, family), Interval(start, end))
     return with_spread(rows) if family is Family.SPREAD else rows
 
 
@@ -123,26 +130,27 @@ def read_rows(
 def read_coverage(
     path: Path, key: str, family: Family, start: int, end: int, *, version: Version
 ) -> pl.DataFrame:
-    """`Store.coverage` of one trajectory."""
+    """Read `Store.coverage` of one trajectory."""
     del version
-    return Store(path, wait_s=_WAIT_S).coverage(Trajectory.parse(key, family), start, end)
+    trajectory = Trajectory.parse(key, family)
+    return Store(path, wait_s=_WAIT_S).coverage(trajectory, Interval(start, end))
 
 
 @st.cache_data(ttl=_KEEP_S, max_entries=20, show_spinner="Reading the store")
 def read_events(path: Path, start: int, end: int, *, version: Version) -> pl.DataFrame:
-    """`Store.events` of every family with ``start <= ts < end``, one below the other.
+    """Read `Store.events` of every family with ``start <= ts < end``, one below the other.
 
     ``arrival`` is the order within a family, as `toolkit.statistics.events.lifecycles` wants it.
     """
     del version
     store = Store(path, wait_s=_WAIT_S)
     with store.reading():
-        return pl.concat([store.events(family, start, end) for family in EventFamily])
+        return pl.concat([store.events(family, Interval(start, end)) for family in EventFamily])
 
 
 @st.cache_data(ttl=_KEEP_S, max_entries=20, show_spinner=False)
 def read_snapshot(path: Path, kind: str, *, version: Version) -> tuple[int, str] | None:
-    """The newest kept answer of a kind (symbols, activity, spread, funding): when, and its text."""
+    """Read the newest snapshot of a kind (symbols, activity, spread, funding): time and text."""
     del version
     kept = Store(path, wait_s=_WAIT_S).snapshots(kind)
     if kept.is_empty():
@@ -153,9 +161,9 @@ def read_snapshot(path: Path, kind: str, *, version: Version) -> tuple[int, str]
 
 @st.cache_resource(ttl=_KEEP_S, max_entries=2, show_spinner="Reading the spreads")
 def read_spreads(path: Path, start: int, end: int, *, version: Version) -> pl.DataFrame:
-    """trajectory, ts (s UTC) and spread_log_bps of every spread held; shared, never changed."""
+    """Read trajectory, ts (s UTC) and spread_log_bps of every spread; shared, never changed."""
     del version
-    rows = Store(path, wait_s=_WAIT_S).family_series(Family.SPREAD, start, end)
+    rows = Store(path, wait_s=_WAIT_S).family_series(Family.SPREAD, Interval(start, end))
     return with_spread(rows).select("trajectory", "ts", "spread_log_bps")
 
 
@@ -163,7 +171,7 @@ def read_spreads(path: Path, start: int, end: int, *, version: Version) -> pl.Da
 def measure_spreads(
     path: Path, start: int, end: int, *, version: Version
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """`toolkit.statistics.spread.summary` of every spread, and the newest observation of each."""
+    """Measure `toolkit.statistics.spread.summary` of every spread, and read its newest row."""
     rows = read_spreads(path, start, end, version=version)
     last = rows.drop_nulls("spread_log_bps").group_by("trajectory").last()
     return summary(rows, start, end), last
@@ -173,47 +181,39 @@ def measure_spreads(
 def measure_above(
     path: Path, start: int, end: int, above_bps: float, *, version: Version
 ) -> pl.DataFrame:
-    """`toolkit.statistics.spread.time_above` of every spread."""
+    """Measure `toolkit.statistics.spread.time_above` of every spread."""
     rows = read_spreads(path, start, end, version=version)
     return time_above(rows, start, end, threshold_bps=above_bps)
 
 
 @st.cache_data(ttl=_KEEP_S, max_entries=2, show_spinner="Reading the ledger")
 def measure_coverage(path: Path, version: Version) -> tuple[pl.DataFrame, pl.DataFrame, int]:
-    """What is known of everything ever asked for; the rows of each load; the store's format.
+    """Return what is known of every stream; the rows of each load; the store's format.
 
-    One row of `coverage_line` for each trajectory and event log, over the time from its first
-    second asked for, or first row, to the service's clock when it was last asked.
+    One row of `coverage_line` for each stream, over the time from its first second asked for, or
+    first row, to the service's clock when it was last asked.
     """
     del version
     store = Store(path, wait_s=_WAIT_S)
     lines = []
     with store.reading() as connection:
-        first = {
-            (family, key): ts
-            for family, key, ts in store.catalogue()
-            .select("family", "trajectory", "first_ts")
-            .iter_rows()
-        }
-        for trajectory, known in store.ledger().items():
-            starts = [part.start for part in known.answered[:1]] + [
-                first.get((trajectory.family, trajectory.key))
-            ]
-            window = _known_window(starts, known.edge.served_at)
-            if window:
-                coverage = store.coverage(trajectory, *window)
-                lines.append(coverage_line(trajectory.family.value, trajectory.key, coverage))
-        for family, known in store.event_ledger().items():
-            window = _known_window(
-                [part.start for part in known.answered[:1]], known.edge.served_at
-            )
-            if window:
-                coverage = log_states(window, known.answered, known.edge)
-                lines.append(coverage_line("events", family.value, coverage))
+        ledger = store.ledger()
+        for key, first_ts in store.catalogue().select("stream", "first_ts").iter_rows():
+            stream = Stream.parse(key)
+            window = _known_window(ledger.get(stream), first_ts)
+            coverage = None
+            if window and not isinstance(stream, SnapshotLog):
+                coverage = store.coverage(stream, window)
+            lines.append(coverage_line(stream, coverage))
         rows, version_held = store.rows_by_load(), read_format(connection, path)
     return pl.DataFrame(lines, infer_schema_length=None), rows, version_held
 
 
-def _known_window(starts: list[int | None], end: int) -> Interval | None:
-    begun = [start for start in starts if start is not None and start < end]
+def _known_window(known: Ledger | None, first_ts: int | None) -> Interval | None:
+    """Return the time from the first second asked for or held to the last question."""
+    if known is None or known.edge is None:
+        return None
+    end = known.edge.served_at
+    starts = [part.start for part in (*known.asked[:1], *known.answered[:1])]
+    begun = [start for start in (*starts, first_ts) if start is not None and start < end]
     return Interval(min(begun), end) if begun else None

@@ -1,18 +1,7 @@
 """What brings the service's rows into the store, completely and once."""
 
 from toolkit.loader.capture import CaptureProgress, CaptureResult, capture
-from toolkit.loader.events import sync_events
 from toolkit.loader.progress import LoadResult, Progress
-from toolkit.loader.snapshots import take_snapshots
 from toolkit.loader.sync import sync
 
-__all__ = [
-    "CaptureProgress",
-    "CaptureResult",
-    "LoadResult",
-    "Progress",
-    "capture",
-    "sync",
-    "sync_events",
-    "take_snapshots",
-]
+__all__ = ["CaptureProgress", "CaptureResult", "LoadResult", "Progress", "capture", "sync"]

@@ -1,9 +1,9 @@
 """Live capture: streams into the store, without a gap that the archive could fill.
 
-Every stream is heard first and its messages are kept at once; meanwhile the archive is asked for
+Every stream is received first and its messages are kept at once. Meanwhile the archive is asked for
 the same stretch until it has settled past it, and only what the archive has answered for enters
 the ledger. So a killed capture claims nothing that it does not hold, and a lost connection costs
-time, not rows. Each loss is a row of the gap ledger. Source: design.md decision 9.
+time, not rows. Each loss is a row of the gap ledger. Measured in docs/design.md.
 """
 
 from __future__ import annotations
@@ -31,13 +31,12 @@ from toolkit.errors import (
     StoreLockedError,
 )
 from toolkit.intervals import Interval
-from toolkit.loader.listening import Ear, Heard, Said
 from toolkit.loader.messages import Messages
-from toolkit.loader.progress import Asked
-from toolkit.loader.run import Piece
+from toolkit.loader.reader import Message, ReaderItem, StreamReader
 from toolkit.loader.sweep import Sweeper
-from toolkit.loader.sync import begin_load, bound_source, check_listed, checked_workers
-from toolkit.market import EventFamily, Source, Trajectory
+from toolkit.loader.sync import bound_source, check_listed, checked_workers, load_origin
+from toolkit.loader.tasks import Piece
+from toolkit.market import EventLog, Source, Stream, Trajectory
 from toolkit.store import Batch, Gap, Inserted, Store
 from toolkit.tables import GapStatus
 from toolkit.wire.profile import Finding
@@ -51,12 +50,12 @@ _WAITING_MESSAGES, _WAITING_PAGES = 10_000, 32
 _SUBSCRIPTIONS_A_SOCKET = 500
 _SECONDS_A_COMMIT, _MESSAGES_A_COMMIT = 1.0, 5_000
 _LOOK_S, _PATIENCE_S = 0.1, 30.0
-_LOCKED = Finding("store_locked", "the store", "another process held it; hearing waited")
+_LOCKED = Finding("store_locked", "the store", "another process held it; the capture waited")
 
 
 @dataclass(frozen=True, slots=True)
 class CaptureProgress:
-    """How a capture stands: messages heard, rows and documents new, streams heard now, gaps so far.
+    """How far a capture is: messages received, new rows and documents, sockets open now, gaps.
 
     Examples
     --------
@@ -83,7 +82,7 @@ class CaptureResult:
 
     source: Source
     window: Interval
-    asked: tuple[Asked, ...]
+    asked: tuple[Stream, ...]
     rows: Inserted
     messages: int
     sweeps: int
@@ -106,8 +105,7 @@ class CaptureResult:
 def capture(
     client: Client,
     store: Store,
-    trajectories: Sequence[Trajectory] = (),
-    families: Sequence[EventFamily] = (),
+    streams: Sequence[Stream],
     *,
     since: int | None = None,
     duration_s: float | None = None,
@@ -117,19 +115,20 @@ def capture(
     workers: int = 4,
     on_progress: Callable[[CaptureProgress], object] | None = None,
 ) -> CaptureResult:
-    """Keep the store up to date from the service's streams, until told to stop.
+    """Keep the store up to date from the service's sockets, until ``stop`` or for ``duration_s``.
 
     From ``since`` (s, the service's clock; default its present) on, every row of the trajectories
-    and every document of the event families is brought in once, by a stream or by the archive,
-    which is asked for the stretch every ``sweep_every_s`` until it has settled. Ends after
-    ``duration_s`` (s, the local clock) or when ``stop`` is set, with a last sweep: what is younger
-    than the archive's delay then is "not yet known" to the ledger, and the next load asks for it.
-    Gaps of earlier captures that are still open are asked for, too.
+    and every document of the event logs is brought in once, by a socket or by the archive, which is
+    asked for the stretch every ``sweep_every_s`` until it has settled. Ends after ``duration_s``
+    (s, the local clock) or when ``stop`` is set, with a last sweep. What is younger than the
+    archive's delay then is "not yet known" to the ledger, and the next load asks for it. Gaps of
+    earlier captures that are still open are asked for, too.
 
-    ``policy`` says when a lost or silent stream is opened again. A service that does not answer and
-    a store that another process holds are waited for. Raises `KeyRefusedError`, `PlanRefusedError`
-    and others that waiting does not mend, `StoreSourceError` (another source's store), `InputError`
-    (nothing to capture); what was heard before an error is kept.
+    ``policy`` decides when a lost or silent socket is opened again. A service that does not answer
+    and a store that another process holds are waited for. Raises `KeyRefusedError`,
+    `PlanRefusedError` and others that waiting does not mend, `StoreSourceError` (another source's
+    store), `InputError` (nothing to capture, or a snapshot). What was received before an error is
+    kept.
 
     Examples
     --------
@@ -143,9 +142,10 @@ def capture(
     >>> done.rows.new > 0, done.gaps
     (True, {})
     """
-    asked: tuple[Asked, ...] = (*dict.fromkeys(trajectories), *dict.fromkeys(families))
-    if not asked:
-        raise InputError("trajectories", None, "one trajectory or event family, or more")
+    asked = tuple(dict.fromkeys(streams))
+    wrong = [each for each in asked if not isinstance(each, Trajectory | EventLog)]
+    if wrong or not asked:
+        raise InputError("streams", wrong[0].key if wrong else None, "trajectories and event logs")
     for name, seconds in (("sweep_every_s", sweep_every_s), ("duration_s", duration_s)):
         if seconds is not None and seconds <= 0:
             raise InputError(name, seconds, "seconds above 0")
@@ -154,7 +154,7 @@ def capture(
     start = client.served_at if since is None else since
     source = bound_source(client, store)
     check_listed(client, [each for each in asked if isinstance(each, Trajectory)])
-    load_id = begin_load(client, store, client.served_at)
+    load_id = store.start_load(load_origin(client, client.served_at))
     store.end_gaps(client.served_at)
     run = _Capture(
         client,
@@ -168,8 +168,8 @@ def capture(
     with run:
         run.carry_out(sweeper, sweep_every_s, duration_s, stop or threading.Event())
     findings = tuple(sorted(run.findings.items(), key=str))
-    told = [asdict(f) | {"times": times} for f, times in findings]
-    _patiently(lambda: store.finish_load(load_id, told))
+    listed = [asdict(f) | {"times": times} for f, times in findings]
+    _patiently(lambda: store.finish_load(load_id, listed))
     statuses = _patiently(store.gaps).filter(pl.col("load_id") == load_id)["status"]
     return CaptureResult(
         source=source,
@@ -178,7 +178,7 @@ def capture(
         rows=run.inserted,
         messages=run.messages,
         sweeps=run.sweeps,
-        attempts=sum(ear.attempts for ear in run.ears),
+        attempts=sum(reader.attempts for reader in run.readers),
         elapsed_s=run.elapsed_s,
         gaps={
             GapStatus(status): int((statuses == status).sum()) for status in sorted(set(statuses))
@@ -195,7 +195,7 @@ def _patiently(use: Callable[[], _Result]) -> _Result:
 
 
 class _Capture:
-    """A capture under way: ears and a sweeper fill the inbox, the calling thread writes it down."""
+    """A capture under way: readers and a sweeper fill the inbox, the calling thread writes it."""
 
     def __init__(
         self,
@@ -203,7 +203,7 @@ class _Capture:
         store: Store,
         load_id: int,
         *,
-        asked: Sequence[Asked],
+        asked: Sequence[Stream],
         policy: ReconnectPolicy,
         on_progress: Callable[[CaptureProgress], object] | None,
     ) -> None:
@@ -216,7 +216,9 @@ class _Capture:
         self._store = store
         self._load_id = load_id
         self._on_progress = on_progress
-        self._inbox: queue.Queue[Said | Piece | threading.Event] = queue.Queue(_WAITING_MESSAGES)
+        self._inbox: queue.Queue[ReaderItem | Piece | threading.Event] = queue.Queue(
+            _WAITING_MESSAGES
+        )
         self._pages = threading.Semaphore(_WAITING_PAGES)
         self._stop, self._abandoned = threading.Event(), threading.Event()
         self._pending = Messages(client.profile)
@@ -226,12 +228,12 @@ class _Capture:
         numbers = itertools.count(1)
         trajectories = [each for each in asked if isinstance(each, Trajectory)]
         size = _SUBSCRIPTIONS_A_SOCKET
-        sockets: list[EventFamily | Sequence[Trajectory]] = [
-            *(each for each in asked if isinstance(each, EventFamily)),
+        sockets: list[EventLog | Sequence[Trajectory]] = [
+            *(each for each in asked if isinstance(each, EventLog)),
             *(trajectories[first : first + size] for first in range(0, len(trajectories), size)),
         ]
-        self.ears = [
-            Ear(
+        self.readers = [
+            StreamReader(
                 client,
                 of,
                 policy=policy,
@@ -247,7 +249,7 @@ class _Capture:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Whatever ended it: nothing is heard any more, and what was heard is kept."""
+        """Stop reading, whatever ended the capture, and keep what was received."""
         self._stop.set()
         self._abandoned.set()
         for thread in self._threads:
@@ -266,11 +268,11 @@ class _Capture:
         duration_s: float | None,
         stop: threading.Event,
     ) -> None:
-        """Listen and sweep until told to stop; then hear the ears out, and sweep once more."""
+        """Read and sweep until the end; then take what the readers still hold, and sweep again."""
         sweeping = threading.Thread(
             target=self._sweep_on, args=(sweeper, sweep_every_s), name="rail-sweeps", daemon=True
         )
-        for thread in (*self.ears, sweeping):
+        for thread in (*self.readers, sweeping):
             thread.start()
             self._threads.append(thread)
         while not stop.is_set() and (duration_s is None or self.elapsed_s < duration_s):
@@ -281,8 +283,8 @@ class _Capture:
 
     # -- what the other threads do -----------------------------------------------------------------
 
-    def _put(self, item: Said | Piece | threading.Event) -> bool:
-        """Hand something to the writer, who may have gone; waits while too much waits there."""
+    def _put(self, item: ReaderItem | Piece | threading.Event) -> bool:
+        """Hand something to the writer, who may be gone; wait while too much waits there."""
         while not self._abandoned.is_set():
             try:
                 self._inbox.put(item, timeout=_LOOK_S)
@@ -304,13 +306,13 @@ class _Capture:
             bound_source(self._client, self._store)
 
     def _sweep_on(self, sweeper: Sweeper, every_s: float) -> None:
-        """Sweep again and again; the last one begins when nobody listens any more."""
+        """Sweep again and again; the last one begins when nothing is read any more."""
         try:
             while True:
                 last = self._stop.is_set()
                 if last:
-                    for ear in self.ears:
-                        ear.join()
+                    for reader in self.readers:
+                        reader.join()
                 self._sweep(sweeper)
                 if last or self._abandoned.is_set():
                     return
@@ -342,9 +344,9 @@ class _Capture:
             self._commit_if_due()
             return
         match item:
-            case Heard():
+            case Message():
                 self.messages += 1
-                self._pending.hear(item)
+                self._pending.add(item)
             case Piece():
                 self._pages.release()
                 item.put(self._pending.batch)
@@ -375,20 +377,20 @@ class _Capture:
             self.findings.update(findings)
             self.inserted += self._written(batch) + Inserted(repeated=repeated)
         if self._on_progress:
-            connected = sum(ear.connected for ear in self.ears)
+            connected = sum(reader.connected for reader in self.readers)
             self._on_progress(
                 CaptureProgress(
                     self.messages,
                     self.inserted.new,
                     connected,
-                    len(self.ears),
+                    len(self.readers),
                     len(self._gaps),
                     self.elapsed_s,
                 )
             )
 
     def _written(self, batch: Batch) -> Inserted:
-        """Write a batch; where others hold the file, hearing waits until they let go."""
+        """Write a batch; where others hold the file, wait until they let go."""
         while True:
             try:
                 return self._store.commit(self._load_id, batch)

@@ -1,4 +1,4 @@
-"""What a capture has heard and not yet written: messages become rows when they are committed.
+"""What a capture has received and not yet written: messages become rows when they are committed.
 
 Rows are read in bulk, by the same reader as pages. An event document that was handed on before, by
 a stream or by the archive, is left out, also where only its volatile fields differ. In a batch the
@@ -14,8 +14,8 @@ import msgspec
 import polars as pl
 
 from toolkit.errors import WireError
-from toolkit.loader.listening import Heard
-from toolkit.market import EventFamily, Trajectory
+from toolkit.loader.reader import Message
+from toolkit.market import EventFamily, EventLog, Trajectory
 from toolkit.store import Batch
 from toolkit.wire.events import document_frame, lasting_content, read_document, timeless
 from toolkit.wire.exchange import Answer
@@ -37,7 +37,7 @@ class Messages:
     >>> from toolkit.wire.profile import BUILT_IN
     >>> pending = Messages(BUILT_IN)
     >>> for _ in range(2):
-    ...     pending.hear(Heard(EventFamily.SPLASH, b'{"event_id":"e1","ts":60}'))
+    ...     pending.add(Message(EventLog(EventFamily.SPLASH), b'{"event_id":"e1","ts":60}'))
     >>> batch, repeated, _ = pending.batch_of_all()
     >>> batch.documents[0].height, repeated
     (1, 1)
@@ -48,36 +48,36 @@ class Messages:
         self.pages = 0
         self._profile = profile
         self._seen = seen or Seen(_REMEMBERED)
-        self._documents: list[Heard] = []
+        self._documents: list[tuple[EventFamily, bytes]] = []
         self._records: dict[Trajectory, list[bytes]] = {}
-        self._heard = 0
+        self._received = 0
 
     @property
     def size(self) -> int:
         """Messages, pages and gaps that wait."""
-        return self._heard + self.pages + len(self.batch.gaps)
+        return self._received + self.pages + len(self.batch.gaps)
 
     def following(self) -> Messages:
-        """An empty one that remembers the same documents."""
+        """Return an empty one that remembers the same documents."""
         return Messages(self._profile, self._seen)
 
-    def hear(self, heard: Heard) -> None:
+    def add(self, message: Message) -> None:
         """Take a message in."""
-        self._heard += 1
-        if isinstance(heard.of, EventFamily):
-            self._documents.append(heard)
-        else:
-            self._records.setdefault(heard.of, []).append(heard.body)
+        self._received += 1
+        if isinstance(message.of, EventLog):
+            self._documents.append((message.of.family, message.body))
+        elif isinstance(message.of, Trajectory):
+            self._records.setdefault(message.of, []).append(message.body)
 
     def batch_of_all(self) -> tuple[Batch, int, Counter[Finding]]:
-        """The batch with everything in it, how many documents came again, and what was odd."""
+        """Return the batch, how many documents came again, and what was odd."""
         findings: list[Finding] = []
         for trajectory, records in self._records.items():
             if frames := self._frames(trajectory, records, findings):
                 self.batch.rows[trajectory] = frames + self.batch.rows.get(trajectory, [])
-        heard = [row for each in self._documents if (row := self._read(each, findings))]
-        if heard:
-            self.batch.documents.insert(0, document_frame(heard))
+        rows = [row for each in self._documents if (row := self._read(*each, findings))]
+        if rows:
+            self.batch.documents.insert(0, document_frame(rows))
         return self.batch, self._leave_out_repeats(), Counter(findings)
 
     def _frames(
@@ -97,10 +97,12 @@ class Messages:
         findings.extend(page.findings)
         return [page.frame]
 
-    def _read(self, heard: Heard, findings: list[Finding]) -> dict[str, object] | None:
-        route = self._profile.events[EventFamily(str(heard.of))]
+    def _read(
+        self, family: EventFamily, body: bytes, findings: list[Finding]
+    ) -> dict[str, object] | None:
+        route = self._profile.events[family]
         try:
-            row = read_document(route, heard.body, findings)
+            row = read_document(route, body, findings)
         except WireError as error:
             findings.append(Finding("document_unreadable", route.path, str(error)))
             return None
@@ -110,7 +112,7 @@ class Messages:
         return row
 
     def _leave_out_repeats(self) -> int:
-        """Drop the documents that were handed on before; gives how many."""
+        """Drop the documents that were handed on before, and return how many."""
         frames = self.batch.documents
         if not frames:
             return 0

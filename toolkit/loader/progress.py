@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from toolkit.cards import Card, Shown, counted, duration, some
 from toolkit.intervals import Interval, total_s
-from toolkit.market import EventFamily, Source, Trajectory
+from toolkit.market import Source, Stream
 from toolkit.store import Inserted
 from toolkit.wire.profile import Finding
 
-__all__ = ["Asked", "LoadResult", "Progress"]
+__all__ = ["LoadResult", "Progress", "streams_counted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,58 +44,69 @@ class Progress:
         return self.elapsed_s * (self.asked_s - self.answered_s) / self.answered_s
 
 
-Asked = Trajectory | EventFamily
-"""What a load is of: a trajectory, or an event log."""
+_KINDS = {"events": "document", "snapshot": "snapshot"}
+
+
+def streams_counted(streams: Sequence[Stream]) -> str:
+    """Count streams by what they are.
+
+    Examples
+    --------
+    >>> streams_counted([Stream.parse("BTC_USD:KRAKEN.spot"), Stream.parse("events/splash")])
+    '1 trajectory, 1 event log'
+    """
+    kinds = Counter(stream.kind if stream.kind in _KINDS else "" for stream in streams)
+    words = {
+        "": ("trajectory", "trajectories"),
+        "events": ("event log",),
+        "snapshot": ("snapshot",),
+    }
+    return ", ".join(counted(kinds[kind], *words[kind]) for kind in words if kinds[kind]) or "none"
 
 
 @dataclass(frozen=True, slots=True)
 class LoadResult(Shown):
     """What a load did: of what, from where, how much, and what was odd.
 
-    ``asked`` are the trajectories or the event logs of the call; ``silent`` those of them of which
-    the store holds nothing in the window after it. ``unrecoverable`` are the stretches that the
-    key's plan no longer reaches and the store does not hold. ``findings`` says what the service
-    did otherwise than assumed, each kind once with how often.
+    ``asked`` are the streams of the call, ``silent`` those of them of which the store holds nothing
+    in the window after it. ``unrecoverable`` are the stretches that the key's plan no longer
+    reaches and the store does not hold. ``findings`` are what the service did otherwise than
+    assumed, each kind once with how often.
     """
 
     source: Source
     window: Interval
-    asked: tuple[Asked, ...]
+    asked: tuple[Stream, ...]
     rows: Inserted
     pages: int
     elapsed_s: float
-    silent: tuple[Asked, ...] = ()
-    unrecoverable: Mapping[Asked, list[Interval]] = field(default_factory=dict)
+    silent: tuple[Stream, ...] = ()
+    unrecoverable: Mapping[Stream, list[Interval]] = field(default_factory=dict)
     findings: tuple[tuple[Finding, int], ...] = ()
 
     @property
-    def _of_logs(self) -> bool:
-        return all(isinstance(asked, EventFamily) for asked in self.asked)
-
-    @property
-    def _rows_told(self) -> str:
-        rows = self.rows
-        parts = [f"{counted(rows.new, 'document' if self._of_logs else 'row')} new"]
-        parts.append(f"{rows.repeated:,} held already")
+    def _rows_counted(self) -> str:
+        rows, kinds = self.rows, {_KINDS.get(stream.kind, "row") for stream in self.asked}
+        thing = kinds.pop() if len(kinds) == 1 else "row or document"
+        many = "rows and documents" if thing == "row or document" else None
+        parts = [f"{counted(rows.new, thing, many)} new", f"{rows.repeated:,} held already"]
         if rows.revised:
             parts.append(f"{rows.revised:,} revised")
         return ", ".join(parts)
 
     def __str__(self) -> str:
-        things = ("event log", None) if self._of_logs else ("trajectory", "trajectories")
         return (
-            f"{self._rows_told}; {counted(self.pages, 'page')}, "
-            f"{counted(len(self.asked), *things)}, "
-            f"{self.elapsed_s:.1f} s; {self.source.label}"
+            f"{self._rows_counted}; {counted(self.pages, 'page')}, "
+            f"{streams_counted(self.asked)}, {self.elapsed_s:.1f} s; {self.source.label}"
         )
 
     @property
     def card(self) -> Card:
-        """What the line of `str` says, and what it does not: window, silence, losses, findings.
+        """The facts of a load: what came, of what, in which window, what is lacking or odd.
 
         Examples
         --------
-        >>> pair = Trajectory.parse("BTC_USD:KRAKEN.spot")
+        >>> pair = Stream.parse("BTC_USD:KRAKEN.spot")
         >>> print(LoadResult(Source("replay", "depeg"), Interval(0, 86400), (pair,),
         ...                  Inserted(new=1440), 2, 0.31, silent=(pair,)).card)
         Load from Replay of recorded data, depeg
@@ -105,7 +117,7 @@ class LoadResult(Shown):
           silent   1 of 1: BTC_USD:KRAKEN.spot
         """
         facts = [
-            ("loaded", self._rows_told),
+            ("loaded", self._rows_counted),
             ("asked", some(self.asked)),
             ("window", str(self.window)),
             ("took", f"{counted(self.pages, 'page')}, {self.elapsed_s:.1f} s"),

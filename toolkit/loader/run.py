@@ -10,42 +10,20 @@ import queue
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Sequence
 
 from toolkit.client import Client
 from toolkit.loader.progress import Progress
+from toolkit.loader.tasks import Piece, Task
 from toolkit.store import Batch, Inserted, Store
 from toolkit.wire.profile import Finding
 
-__all__ = ["Piece", "Run", "Task"]
+__all__ = ["Run"]
 
 _PAGES_A_COMMIT = 100
 _ROWS_A_COMMIT = 250_000
 _SECONDS_A_COMMIT = 2.0
 _WAITING_PIECES = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """What one page brings: ``put`` adds it to a batch; the rest is for the count."""
-
-    put: Callable[[Batch], object]
-    rows: int
-    answered_s: int
-    findings: Sequence[Finding] = ()
-
-
-class Task(Protocol):
-    """A stretch to be asked for: how long it is, and its pages, one after another."""
-
-    @property
-    def asked_s(self) -> int:
-        """Seconds of the stretch."""
-
-    def fetch(self, client: Client) -> Iterator[Piece]:
-        """Ask for the stretch, page by page; runs in a worker."""
 
 
 class Run:

@@ -66,7 +66,7 @@ class Stream:
         if prefix in _RESERVED and slash:
             raise InputError("stream", key, f"a built kind of stream; {prefix}/ is not built yet")
         if prefix == "events" and slash:
-            return EventLog(_member("event family", rest, EventFamily))
+            return EventLog.of(rest)
         if prefix == "snapshot" and slash:
             return SnapshotLog(_member("snapshot", rest, SnapshotKind))
         if not (rest if slash else prefix).count(":") or (slash and prefix != Family.FUNDING):
@@ -217,6 +217,18 @@ class EventLog(Stream):
     """
 
     family: EventFamily
+
+    @classmethod
+    def of(cls, family: str) -> EventLog:
+        """Return the log of a family given by name; another name is an `InputError`.
+
+        Examples
+        --------
+        >>> EventLog.of("pump")
+        Traceback (most recent call last):
+        toolkit.errors.InputError: event family: 'pump' is not allowed; allowed: spread, ...
+        """
+        return cls(_member("event family", family, EventFamily))
 
     @property
     def kind(self) -> str:

@@ -1,6 +1,6 @@
 """One DuckDB file: series, the coverage ledger, and where everything came from."""
 
-from toolkit.store.batch import Batch, Ledger, LoadOrigin
+from toolkit.store.batch import Batch, Ledger, LoadOrigin, Snapshot
 from toolkit.store.deliveries import Delivered, Kept, keep_deliveries, read_deliveries
 from toolkit.store.gaps import Gap
 from toolkit.store.ingest import Inserted
@@ -16,6 +16,7 @@ __all__ = [
     "Kept",
     "Ledger",
     "LoadOrigin",
+    "Snapshot",
     "Store",
     "keep_deliveries",
     "read_deliveries",

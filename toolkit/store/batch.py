@@ -1,4 +1,4 @@
-"""What goes into a store together, and what a load says of itself."""
+"""What goes into a store together, and what a load records of itself."""
 
 from __future__ import annotations
 
@@ -7,20 +7,24 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, Trajectory
+from toolkit.market import EventLog, SnapshotLog, Stream, Trajectory
 from toolkit.store.gaps import Gap
 from toolkit.store.ledger import Edge
 from toolkit.wire.allowance import Allowance
 
-__all__ = ["Batch", "Ledger", "LoadOrigin"]
+__all__ = ["Batch", "Ledger", "LoadOrigin", "Snapshot"]
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What is known of a trajectory or an event log: how far was answered, and which stretches."""
+    """What is known of a stream: how far the service answers, what was answered, what was asked.
 
-    edge: Edge
-    answered: list[Interval]
+    ``edge`` is None while the service has answered nothing of what was asked.
+    """
+
+    edge: Edge | None
+    answered: list[Interval] = field(default_factory=list)
+    asked: list[Interval] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +38,27 @@ class LoadOrigin:
     allowance: Allowance | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One answer kept whole: of which kind, at what time of the service's clock (s)."""
+
+    log: SnapshotLog
+    served_at: int
+    document: bytes
+
+
 @dataclass(slots=True)
 class Batch:
     """Pages to be committed together: rows and documents, and the stretches they answer for.
 
-    What a stream brought answers for no stretch: it is put into ``rows`` and ``documents`` alone.
+    What a stream brought answers for no stretch. It is put into ``rows`` and ``documents`` alone.
     """
 
     rows: dict[Trajectory, list[pl.DataFrame]] = field(default_factory=dict)
-    answered: dict[Trajectory, list[Interval]] = field(default_factory=dict)
-    edges: dict[Trajectory, Edge] = field(default_factory=dict)
     documents: list[pl.DataFrame] = field(default_factory=list)
-    event_answered: dict[EventFamily, list[Interval]] = field(default_factory=dict)
-    event_edges: dict[EventFamily, Edge] = field(default_factory=dict)
+    snapshots: list[Snapshot] = field(default_factory=list)
+    answered: dict[Stream, list[Interval]] = field(default_factory=dict)
+    edges: dict[Stream, Edge] = field(default_factory=dict)
     gaps: dict[int, Gap] = field(default_factory=dict)
 
     def add(
@@ -54,14 +66,21 @@ class Batch:
     ) -> None:
         """Put one page of a trajectory in."""
         self.rows.setdefault(trajectory, []).append(frame)
-        self.answered.setdefault(trajectory, []).append(answered)
-        self.edges[trajectory] = edge
+        self._answer(trajectory, answered, edge)
 
     def add_documents(
-        self, family: EventFamily, frame: pl.DataFrame, answered: Interval | None, edge: Edge
+        self, log: EventLog, frame: pl.DataFrame, answered: Interval | None, edge: Edge
     ) -> None:
-        """Put one page of an event log in; its window is answered for with the last page only."""
+        """Put one page of an event log in. Only the last page answers for its window."""
         self.documents.append(frame)
-        self.event_edges[family] = edge
+        self._answer(log, answered, edge)
+
+    def add_snapshot(self, snapshot: Snapshot, edge: Edge) -> None:
+        """Put one snapshot in."""
+        self.snapshots.append(snapshot)
+        self._answer(snapshot.log, None, edge)
+
+    def _answer(self, stream: Stream, answered: Interval | None, edge: Edge) -> None:
+        self.edges[stream] = edge
         if answered is not None:
-            self.event_answered.setdefault(family, []).append(answered)
+            self.answered.setdefault(stream, []).append(answered)

@@ -1,4 +1,4 @@
-"""What a store says of itself: read in one short look, and said too where it cannot be read."""
+"""The card of a store: what it holds, read in one short look, also where it cannot be read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WAIT_S = 0.5
 
 
 def store_card(store: Store) -> Card:
-    """Source, trajectories, rows, first and last time, size and last load of a store.
+    """Show source, trajectories, rows, first and last time, size and last load of a store.
 
     A display neither waits for a load under way nor fails: a store that is missing, locked or no
     store is a fact like the others.
@@ -44,32 +44,34 @@ def store_card(store: Store) -> Card:
 
 def _facts(store: Store) -> list[tuple[str, str]]:
     with store.reading():
-        source, series, logs = store.source, store.catalogue(), store.event_catalogue()
-        loads = store.loads()
+        source, streams, loads = store.source, store.catalogue(), store.loads()
+    logs = streams.filter(kind="events")
+    snapshots = int(streams.filter(kind="snapshot")["rows"].sum())
+    series = streams.filter(~pl.col("kind").is_in(["events", "snapshot"]))
     facts = [
         ("source", source.label),
-        ("trajectories", _counted(series, "len")),
-        ("rows", _counted(series, "rows")),
-        ("events", _counted(logs.rename({"documents": "rows"}), "rows")),
-        ("between", _between(series, logs)),
+        ("trajectories", _counted(series, pl.len())),
+        ("rows", _counted(series, pl.col("rows").sum())),
+        ("events", _counted(logs.with_columns(kind="stream"), pl.col("rows").sum())),
+        ("snapshots", f"{snapshots:,}" if snapshots else "none"),
+        ("between", _between(pl.concat([series, logs]))),
         ("size", f"{store.path.stat().st_size / 1e6:,.1f} MB"),
     ]
     return [*facts, ("last load", _last_load(loads.row(0, named=True) if loads.height else None))]
 
 
-def _counted(catalogue: pl.DataFrame, what: str) -> str:
-    """A total, and its parts by family where there are several: 3 (2 price, 1 spread)."""
-    parts = catalogue.group_by("family", maintain_order=True).agg(pl.len(), pl.col("rows").sum())
-    told = ", ".join(f"{count:,} {family}" for family, count in parts.select("family", what).rows())
-    total = sum(parts[what].to_list())
-    return f"{total:,} ({told})" if total else "none"
+def _counted(streams: pl.DataFrame, what: pl.Expr) -> str:
+    """Return a total, and its parts by kind where there is one: 3 (2 price, 1 spread)."""
+    parts = streams.group_by("kind", maintain_order=True).agg(what.alias("count"))
+    named = ", ".join(f"{count:,} {kind.removeprefix('events/')}" for kind, count in parts.rows())
+    total = sum(parts["count"].to_list())
+    return f"{total:,} ({named})" if total else "none"
 
 
-def _between(series: pl.DataFrame, logs: pl.DataFrame) -> str:
-    times = pl.concat(frame.select("first_ts", "last_ts") for frame in (series, logs)).drop_nulls()
-    if times.is_empty():
+def _between(streams: pl.DataFrame) -> str:
+    first, last = streams["first_ts"].min(), streams["last_ts"].max()
+    if not isinstance(first, int) or not isinstance(last, int):
         return "–"
-    first, last = times.select(pl.col("first_ts").min(), pl.col("last_ts").max()).row(0)
     return f"first {format_ts(first)}, last {format_ts(last)}"
 
 

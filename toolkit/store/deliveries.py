@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
@@ -61,16 +60,8 @@ def keep_deliveries(
 
 
 def read_deliveries(store: Store) -> pl.DataFrame:
-    """The genuine deliveries held, in the order they came: the columns of `DELIVERY`.
-
-    A store of an older format, which no receiver has written to, has none.
-    """
+    """Return the genuine deliveries held, in the order they came: the columns of `DELIVERY`."""
     with store.reading() as connection:
-        known: list[Any] = connection.execute(
-            "SELECT 1 FROM duckdb_tables() WHERE table_name = 'delivery'"
-        ).fetchall()
-        if not known:
-            return pl.DataFrame(schema=DELIVERY.schema)
         found: pl.DataFrame = connection.sql(
             "SELECT * FROM delivery ORDER BY load_id, received_at, delivery_id"
         ).pl()

@@ -1,21 +1,16 @@
-"""Event documents in the store: kept whole and once, with the ledger of the logs they came from."""
+"""Event documents in the store: kept whole and once."""
 
 from __future__ import annotations
-
-import time
-from collections.abc import Iterable, Mapping
 
 import duckdb
 import polars as pl
 
-from toolkit.intervals import Interval, difference, union
-from toolkit.market import EventFamily
-from toolkit.store.batch import Ledger
+from toolkit.market import EventFamily, EventLog
 from toolkit.store.ingest import Inserted
-from toolkit.store.ledger import Edge, final_part
+from toolkit.store.streams import add_counts, append, count_rows, number_streams
 from toolkit.tables import EVENT
 
-__all__ = ["insert_documents", "read_event_ledger", "write_event_answers"]
+__all__ = ["insert_documents"]
 
 _KEY = ["family", "schema_id", "event_id", "event_type", "ts_ms"]
 
@@ -53,62 +48,11 @@ def insert_documents(
         .select(EVENT.names)
         .sort(*EVENT.order, "revision", maintain_order=True)
     )
-    if stamped.height:
-        connection.register("documents", stamped)
-        connection.execute("INSERT INTO event SELECT * FROM documents")
-        connection.unregister("documents")
+    append(connection, EVENT, stamped)
+    logs = {EventLog(EventFamily(family)): family for family in stamped["family"].unique()}
+    numbers = {logs[log]: n for log, n in number_streams(connection, logs).items()}
+    rows = pl.DataFrame({"family": list(numbers), "stream_id": list(numbers.values())})
+    if logs:
+        add_counts(connection, count_rows(stamped.join(rows, on="family")))
     revised = int((stamped["revision"] > 0).sum())
     return Inserted(stamped.height - revised, revised, documents.height - stamped.height)
-
-
-def write_event_answers(
-    connection: duckdb.DuckDBPyConnection,
-    answered: Mapping[EventFamily, Iterable[Interval]],
-    edges: Mapping[EventFamily, Edge],
-    load_id: int,
-) -> None:
-    """Record windows paged to their end, and how far the service answered in this load."""
-    known = read_event_ledger(connection)
-    for family, stretches in answered.items():
-        held = known[family].answered if family in known else []
-        final = [part for stretch in stretches for part in final_part(stretch, edges[family])]
-        fresh = difference(union(final), held)
-        rows = [(family.value, start, end, load_id) for start, end in fresh]
-        if rows:
-            connection.executemany("INSERT INTO event_coverage VALUES (?, ?, ?, ?)", rows)
-    for family, edge in edges.items():
-        connection.execute(
-            "DELETE FROM event_edge WHERE family = ? AND load_id = ?", [family.value, load_id]
-        )
-        connection.execute(
-            "INSERT INTO event_edge VALUES (?, ?, ?, ?, ?, ?)",
-            [
-                family.value,
-                load_id,
-                edge.retention_s,
-                edge.delay_s,
-                edge.served_at,
-                int(time.time()),
-            ],
-        )
-
-
-def read_event_ledger(
-    connection: duckdb.DuckDBPyConnection,
-) -> dict[EventFamily, Ledger]:
-    """For each event log ever asked: how far it answered at last, and the windows it did."""
-    edges = connection.execute(
-        "SELECT family, served_at, delay_s, retention_s FROM event_edge "
-        "QUALIFY row_number() OVER (PARTITION BY family ORDER BY load_id DESC) = 1"
-    ).fetchall()
-    stretches: dict[str, list[tuple[int, int]]] = {}
-    for family, start, end in connection.execute(
-        "SELECT family, start_ts, end_ts FROM event_coverage"
-    ).fetchall():
-        stretches.setdefault(family, []).append((start, end))
-    return {
-        EventFamily(family): Ledger(
-            Edge(served_at, delay_s, retention_s, step_s=0), union(stretches.get(family, []))
-        )
-        for family, served_at, delay_s, retention_s in edges
-    }

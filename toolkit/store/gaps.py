@@ -13,31 +13,23 @@ import duckdb
 import polars as pl
 
 from toolkit.intervals import Interval, difference
-from toolkit.market import EventFamily, Trajectory
+from toolkit.market import Stream
 from toolkit.store.ledger import Edge
-from toolkit.tables import GAP, GapStatus
+from toolkit.store.streams import append
+from toolkit.tables import GAP, CoverageState, GapStatus
 
 __all__ = ["Gap", "end_gaps", "read_gaps", "settle_gaps", "write_gaps"]
-
-_SHOWN = {
-    "load_id": pl.Int64,
-    "gap_id": pl.Int32,
-    **dict.fromkeys(("stream", "key"), pl.String),
-    **dict.fromkeys(("start_ts", "end_ts"), pl.Int64),
-    **dict.fromkeys(("cause", "status"), pl.String),
-    "repaired_load_id": pl.Int64,
-}
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A loss of the stream ``of`` a trajectory or event log, from ``start`` to ``end`` (s).
+    """A loss of live capture of the stream ``of``, from ``start`` to ``end`` (s).
 
-    ``end`` is None while the stream is still lost; ``number`` is the gap's own inside its load.
+    ``end`` is None while it is still lost. ``number`` is the gap's own inside its load.
     """
 
     number: int
-    of: Trajectory | EventFamily
+    of: Stream
     start: int
     end: int | None
     cause: str
@@ -46,34 +38,30 @@ class Gap:
 def write_gaps(
     connection: duckdb.DuckDBPyConnection,
     gaps: Iterable[Gap],
-    numbers: Mapping[Trajectory, int],
+    numbers: Mapping[Stream, int],
     load_id: int,
 ) -> None:
     """Record gaps of a load, each as it is known last."""
-    rows: list[tuple[object, ...]] = []
-    for gap in gaps:
-        whose = (None, gap.of.value) if isinstance(gap.of, EventFamily) else (numbers[gap.of], None)
-        open_gap = (*whose, gap.start, gap.end, gap.cause, GapStatus.OPEN.value, None)
-        rows.append((load_id, gap.number, *open_gap))
+    rows = [
+        (load_id, g.number, numbers[g.of], g.start, g.end, g.cause, GapStatus.OPEN.value, None)
+        for g in gaps
+    ]
     if rows:
-        connection.register("told_gaps", pl.DataFrame(rows, schema=GAP.schema, orient="row"))
         connection.execute(
-            "DELETE FROM gap WHERE load_id = ? AND gap_id IN (SELECT gap_id FROM told_gaps)",
-            [load_id],
+            "DELETE FROM gap WHERE load_id = ? AND list_contains(?, gap_id)",
+            [load_id, [gap_id for _, gap_id, *_ in rows]],
         )
-        connection.execute("INSERT INTO gap SELECT * FROM told_gaps")
-        connection.unregister("told_gaps")
+        append(connection, GAP, rows)
 
 
 def settle_gaps(
     connection: duckdb.DuckDBPyConnection,
-    trajectories: Mapping[int, Edge],
-    families: Mapping[EventFamily, Edge],
+    edges: Mapping[int, Edge],
     load_id: int,
 ) -> None:
     """Mark the open gaps of what a load has just asked: repaired, or out of the plan's reach."""
     ended = connection.execute(
-        "SELECT load_id, gap_id, trajectory_id, family, start_ts, end_ts FROM gap "
+        "SELECT load_id, gap_id, stream_id, start_ts, end_ts FROM gap "
         "WHERE status = ? AND end_ts IS NOT NULL",
         [GapStatus.OPEN],
     ).fetchall()
@@ -81,9 +69,8 @@ def settle_gaps(
         return
     answered = _answers_to_gaps(connection)
     settled: list[tuple[object, ...]] = []
-    for gap_load_id, gap_id, trajectory_id, family, start, end in ended:
-        of_log = family is not None
-        edge = families.get(EventFamily(family)) if of_log else trajectories.get(trajectory_id)
+    for gap_load_id, gap_id, stream_id, start, end in ended:
+        edge = edges.get(stream_id)
         if edge is None:
             continue
         unknown = difference([(start, end)], answered.get((gap_load_id, gap_id), []))
@@ -105,16 +92,15 @@ def _answers_to_gaps(
     connection: duckdb.DuckDBPyConnection,
 ) -> dict[tuple[int, int], list[tuple[int, int]]]:
     """By load and number of each open gap: the answered stretches that touch it."""
+    touching = connection.execute(
+        "SELECT g.load_id, g.gap_id, c.start_ts, c.end_ts FROM gap g "
+        "JOIN coverage c USING (stream_id) WHERE c.state = ? AND c.start_ts < g.end_ts "
+        "AND c.end_ts > g.start_ts AND g.status = ?",
+        [CoverageState.ANSWERED, GapStatus.OPEN],
+    ).fetchall()
     answered: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    for table, column in (("event_coverage", "family"), ("coverage", "trajectory_id")):
-        touching = connection.execute(
-            f"SELECT g.load_id, g.gap_id, c.start_ts, c.end_ts FROM gap g JOIN {table} c "  # noqa: S608 - ours
-            f"ON c.{column} = g.{column} AND c.start_ts < g.end_ts AND c.end_ts > g.start_ts "
-            "WHERE g.status = ?",
-            [GapStatus.OPEN],
-        ).fetchall()
-        for gap_load_id, gap_id, start, end in touching:
-            answered.setdefault((gap_load_id, gap_id), []).append((start, end))
+    for gap_load_id, gap_id, start, end in touching:
+        answered.setdefault((gap_load_id, gap_id), []).append((start, end))
     return answered
 
 
@@ -137,16 +123,9 @@ def end_gaps(connection: duckdb.DuckDBPyConnection, at: int) -> None:
 
 
 def read_gaps(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
-    """One row for each gap, newest first: see `Store.gaps`; none where the format has no gaps."""
-    held = connection.execute(
-        "SELECT count(*) FROM duckdb_tables() WHERE table_name = ?", [GAP.name]
-    ).fetchall()
-    if not held[0][0]:
-        return pl.DataFrame(schema=_SHOWN)
+    """Return one row for each gap, newest first: see `Store.gaps`."""
     found: pl.DataFrame = connection.sql(
-        "SELECT load_id, gap_id, coalesce(g.family || ' events', t.family) AS stream, key, "
-        "start_ts, end_ts, cause, status, repaired_load_id "
-        "FROM gap g LEFT JOIN trajectory t USING (trajectory_id) "
-        "ORDER BY load_id DESC, gap_id DESC"
+        "SELECT load_id, gap_id, key AS stream, start_ts, end_ts, cause, status, repaired_load_id "
+        "FROM gap JOIN stream USING (stream_id) ORDER BY load_id DESC, gap_id DESC"
     ).pl()
     return found

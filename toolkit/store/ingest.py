@@ -1,28 +1,25 @@
-"""Writing a batch: rows that are new, rows that were revised, and the ledger, in one transaction.
+"""Writing the rows of a batch: those that are new, and those that were revised.
 
-What the store holds is looked up only in the stretch the batch touches; what is new goes in by one
-sorted insert. (A primary key would cost seven times the rate, unsorted arrival twenty times the
-read: research/storage.md A3, A4.) Each table is asked and written once a batch, however many
-trajectories it brings: a statement costs most of a millisecond.
+What the store holds is looked up only in the stretch that the batch touches. What is new goes in by
+one sorted insert: a primary key would cost seven times the rate, unsorted arrival twenty times the
+read (docs/design.md). Each table is asked and written once per batch, however many trajectories it
+brings: a statement costs most of a millisecond.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import duckdb
 import polars as pl
 
-from toolkit.intervals import difference, union
-from toolkit.market import Family, Trajectory
-from toolkit.store.ledger import Edge
-from toolkit.tables import COVERAGE, EDGE, SERIES, TRAJECTORY, Table
+from toolkit.market import Family
+from toolkit.store.streams import add_counts, append, count_rows
+from toolkit.tables import SERIES, Table
 
-__all__ = ["Inserted", "insert_answered", "insert_rows", "number_trajectories", "write_edges"]
+__all__ = ["Inserted", "insert_rows"]
 
-_KEY = ["trajectory_id", "ts"]
+_KEY = ["stream_id", "ts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +47,7 @@ def insert_rows(
 ) -> Inserted:
     """Append the rows that the series table does not hold.
 
-    ``rows`` has trajectory_id, ts and the family's value columns. A row equal to the newest one
+    ``rows`` has stream_id, ts and the family's value columns. A row equal to the newest one
     held under its key is dropped; one that differs becomes the next revision. Where a batch brings
     several different rows of one key, those not held in any revision follow in order of arrival.
     """
@@ -62,20 +59,22 @@ def insert_rows(
     fresh = _fresh(distinct, _held(connection, table, distinct), values)
     if fresh.height:
         stamped = fresh.with_columns(load_id=pl.lit(load_id, pl.Int64))
-        _append(connection, table, stamped.sort(table.key).select(table.names))
+        append(connection, table, stamped.sort(table.key).select(table.names))
+        add_counts(connection, count_rows(stamped))
     revised = int((fresh["revision"] > 0).sum())
     return Inserted(fresh.height - revised, revised, rows.height - fresh.height)
 
 
 def _held(connection: duckdb.DuckDBPyConnection, table: Table, rows: pl.DataFrame) -> pl.DataFrame:
     """Every revision held in the stretch of each trajectory that the batch touches."""
-    touched = rows.group_by("trajectory_id").agg(low=pl.col("ts").min(), high=pl.col("ts").max())
-    connection.register("touched", touched)
+    touched = rows.group_by("stream_id").agg(low=pl.col("ts").min(), high=pl.col("ts").max())
+    connection.register("touched_rows", touched)
     found: pl.DataFrame = connection.sql(
-        f"SELECT s.* EXCLUDE (load_id) FROM {table.name} s JOIN touched USING (trajectory_id) "  # noqa: S608 - ours
+        f"SELECT s.* EXCLUDE (load_id) FROM {table.name} s JOIN touched_rows USING (stream_id) "  # noqa: S608 - ours
         "WHERE s.ts BETWEEN low AND high AND s.ts BETWEEN $low AND $high",
         params={"low": rows["ts"].min(), "high": rows["ts"].max()},
     ).pl()
+    connection.unregister("touched_rows")
     return found
 
 
@@ -102,71 +101,3 @@ def _fresh(rows: pl.DataFrame, held: pl.DataFrame, values: list[str]) -> pl.Data
         )
         following += pl.int_range(pl.len(), dtype=pl.Int32).over(_KEY)  # slow: only where needed
     return fresh.with_columns(revision=following.cast(pl.Int32)).drop("several")
-
-
-def number_trajectories(
-    connection: duckdb.DuckDBPyConnection, trajectories: Iterable[Trajectory]
-) -> dict[Trajectory, int]:
-    """The number of each trajectory in this store, a new one where it has none yet."""
-    known = {
-        (family, key): int(number)
-        for family, key, number in connection.execute(
-            "SELECT family, key, trajectory_id FROM trajectory"
-        ).fetchall()
-    }
-    names = {t: (t.family.value, t.key) for t in trajectories}
-    fresh = [name for name in names.values() if name not in known]
-    known |= {name: number for number, name in enumerate(fresh, max(known.values(), default=0) + 1)}
-    _append(connection, TRAJECTORY, [(known[name], *name) for name in fresh])
-    return {t: known[name] for t, name in names.items()}
-
-
-def insert_answered(
-    connection: duckdb.DuckDBPyConnection,
-    answered: Mapping[int, Iterable[tuple[int, int]]],
-    load_id: int,
-) -> None:
-    """Record stretches as answered for, by trajectory number; no second is recorded twice."""
-    wanted = {number: joined for number, parts in answered.items() if (joined := union(parts))}
-    touched = [(number, parts[0].start, parts[-1].end) for number, parts in wanted.items()]
-    bounds = {"trajectory_id": pl.Int32, "low": pl.Int64, "high": pl.Int64}
-    connection.register("touched", pl.DataFrame(touched, schema=bounds, orient="row"))
-    held: dict[int, list[tuple[int, int]]] = {number: [] for number in wanted}
-    for number, start, end in connection.execute(
-        "SELECT trajectory_id, start_ts, end_ts FROM coverage JOIN touched USING (trajectory_id) "
-        "WHERE start_ts < high AND end_ts > low"
-    ).fetchall():
-        held[number].append((start, end))
-    fresh = [
-        (number, start, end, load_id)
-        for number, parts in wanted.items()
-        for start, end in difference(parts, held[number])
-    ]
-    _append(connection, COVERAGE, fresh)
-
-
-def write_edges(
-    connection: duckdb.DuckDBPyConnection, edges: Mapping[int, Edge], load_id: int
-) -> None:
-    """Record how far the service answered in this load, by trajectory number; the last stays."""
-    asked_at = int(time.time())
-    rows = [
-        (number, load_id, e.retention_s, e.delay_s, e.step_s, e.tail_ts, e.served_at, asked_at)
-        for number, e in edges.items()
-    ]
-    connection.execute(
-        "DELETE FROM edge WHERE load_id = ? AND list_contains(?, trajectory_id)",
-        [load_id, list(edges)],
-    )
-    _append(connection, EDGE, rows)
-
-
-def _append(
-    connection: duckdb.DuckDBPyConnection,
-    table: Table,
-    rows: pl.DataFrame | Sequence[tuple[object, ...]],
-) -> None:
-    if len(rows):
-        frame = pl.DataFrame(rows, schema=table.schema, orient="row")
-        connection.register("appended", frame)
-        connection.execute(f"INSERT INTO {table.name} SELECT * FROM appended")  # noqa: S608 - ours

@@ -1,4 +1,4 @@
-"""Making a store file, and telling one from any other file.
+"""Making a store file, and recognising one.
 
 A file is made whole under another name and then given its own: a killed process leaves either
 no store or a complete one. It is written in a storage version that DuckDB 1.5 still reads.
@@ -14,27 +14,15 @@ import duckdb
 
 from toolkit.errors import NotAStoreError, StoreError, StoreVersionError
 from toolkit.market import Source
-from toolkit.tables import DELIVERY, GAP, LOAD, TABLES
+from toolkit.tables import TABLES
 
-__all__ = [
-    "FORMAT_VERSION",
-    "create_store",
-    "load_columns",
-    "migrate",
-    "read_format",
-    "read_source",
-]
+__all__ = ["FORMAT_VERSION", "STORAGE_VERSION", "create_store", "read_format", "read_source"]
 
-FORMAT_VERSION = 2
-"""Counts up when a table changes; a newer one than ours is refused, an older one is read as it is
-and changed by the first writing use."""
+FORMAT_VERSION = 3
+"""Counts up when a table changes. A newer one than ours is refused, an older one is migrated."""
 
-_ADDED = {2: {LOAD: ("plan", "quota", "quota_window_s", "quota_left")}}
-"""The columns that each format added; all of them nullable, so that older rows stay true."""
-
-_ADDED_TABLES = {2: (GAP, DELIVERY)}
-
-_STORAGE_VERSION = "v1.5.0"
+STORAGE_VERSION = "v1.5.0"
+"""The storage version of DuckDB that files are written in."""
 
 
 def create_store(path: Path, source: Source) -> None:
@@ -65,7 +53,7 @@ def _write_empty(path: Path, source: Source) -> None:
     connection = duckdb.connect()
     try:
         quoted = str(path).replace("'", "''")
-        connection.execute(f"ATTACH '{quoted}' AS made (STORAGE_VERSION '{_STORAGE_VERSION}')")
+        connection.execute(f"ATTACH '{quoted}' AS made (STORAGE_VERSION '{STORAGE_VERSION}')")
         connection.execute("USE made")
         for table in TABLES:
             connection.execute(table.ddl)
@@ -107,35 +95,3 @@ def _facts(connection: duckdb.DuckDBPyConnection, path: Path) -> tuple[int, Sour
             f"{path} is a DuckDB file, but not a store of this toolkit; name another file",
             path=str(path),
         ) from None
-
-
-def migrate(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """Bring a store of an older format to ours, inside the transaction of the connection."""
-    version = read_format(connection, path)
-    if version == FORMAT_VERSION:
-        return
-    for later in range(version + 1, FORMAT_VERSION + 1):
-        for table in _ADDED_TABLES.get(later, ()):
-            connection.execute(table.ddl)
-        for table, names in _ADDED[later].items():
-            for column in table.columns:
-                if column.name in names:
-                    connection.execute(
-                        f"ALTER TABLE {table.name} ADD COLUMN {column.name} {column.type}"
-                    )
-    connection.execute(
-        "UPDATE meta SET value = ? WHERE name = 'format_version'", [str(FORMAT_VERSION)]
-    )
-
-
-def load_columns(connection: duckdb.DuckDBPyConnection, path: Path) -> str:
-    """The columns of the load table for a SELECT, null where the store's format lacks them."""
-    version = read_format(connection, path)
-    absent = {
-        name
-        for later in range(version + 1, FORMAT_VERSION + 1)
-        for name in _ADDED[later].get(LOAD, ())
-    }
-    return ", ".join(
-        f"CAST(NULL AS {c.type}) AS {c.name}" if c.name in absent else c.name for c in LOAD.columns
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import duckdb
@@ -13,29 +13,32 @@ import polars as pl
 
 from toolkit.cards import Card, Shown
 from toolkit.errors import InputError, StoreError, StoreSourceError
-from toolkit.intervals import Interval
-from toolkit.market import EventFamily, Family, Source, Trajectory
+from toolkit.intervals import EVER, Interval
+from toolkit.market import (
+    EventFamily,
+    Family,
+    SnapshotKind,
+    SnapshotLog,
+    Source,
+    Stream,
+    Trajectory,
+)
 from toolkit.store.batch import Batch, Ledger, LoadOrigin
 from toolkit.store.card import store_card
 from toolkit.store.catalogue import (
-    named,
     read_catalogue,
     read_continuity,
-    read_event_catalogue,
-    read_ledger,
     read_rows_by_load,
     write_allowance,
 )
 from toolkit.store.commit import write_batch
 from toolkit.store.connection import opened
-from toolkit.store.events import read_event_ledger
+from toolkit.store.coverage import read_coverage, read_ledger, record_asked
 from toolkit.store.gaps import end_gaps, read_gaps
-from toolkit.store.ingest import (
-    Inserted,
-)
-from toolkit.store.ledger import states, stretches
-from toolkit.store.schema import create_store, load_columns, migrate, read_source
-from toolkit.tables import SERIES
+from toolkit.store.ingest import Inserted
+from toolkit.store.migration import migrate
+from toolkit.store.schema import FORMAT_VERSION, create_store, read_format, read_source
+from toolkit.tables import LOAD, SERIES
 from toolkit.wire.allowance import Allowance
 
 __all__ = ["Store"]
@@ -63,6 +66,7 @@ class Store(Shown):
     def __init__(self, path: str | Path, *, wait_s: float = 10.0) -> None:
         self.path = Path(path)
         self.wait_s = wait_s
+        self._up_to_date = False
 
     def __repr__(self) -> str:
         return f"Store({str(self.path)!r})"
@@ -82,6 +86,7 @@ class Store(Shown):
         Raises `StoreError` where there is no file, `NotAStoreError` where it is something else,
         `StoreLockedError` where another process keeps it open for writing.
         """
+        self._bring_up_to_date()
         with opened(self.path, writable=False, wait_s=self.wait_s) as connection:
             connection.execute("BEGIN READ ONLY")
             read_source(connection, self.path)
@@ -92,14 +97,25 @@ class Store(Shown):
         """A cursor inside one transaction, committed with the block, dropped with an error.
 
         Raises what `reading` raises, and `StoreLockedError` at once inside another use of the
-        same thread. What is read inside, by this cursor, includes what was written. A store of an
-        older format is brought to this one first.
+        same thread. What is read inside, by this cursor, includes what was written.
         """
+        self._bring_up_to_date()
         with opened(self.path, writable=True, wait_s=self.wait_s) as connection:
             connection.execute("BEGIN")
-            migrate(connection, self.path)
+            read_source(connection, self.path)
             yield connection
             connection.execute("COMMIT")
+
+    def _bring_up_to_date(self) -> None:
+        """Migrate a store of an older format; each `Store` looks once."""
+        if self._up_to_date:
+            return
+        with opened(self.path, writable=False, wait_s=self.wait_s) as connection:
+            version = read_format(connection, self.path)
+        if version < FORMAT_VERSION:
+            with opened(self.path, writable=True, wait_s=self.wait_s) as connection:
+                migrate(connection, self.path)
+        self._up_to_date = True
 
     def bind(self, source: Source) -> None:
         """Make the store for a source, or check that it is this source's.
@@ -123,8 +139,13 @@ class Store(Shown):
 
     # -- writing -----------------------------------------------------------------------------------
 
-    def start_load(self, origin: LoadOrigin) -> int:
-        """Record that a load begins; gives its number."""
+    def start_load(
+        self, origin: LoadOrigin, streams: Iterable[Stream] = (), window: Interval | None = None
+    ) -> int:
+        """Record that a load begins and which window of which streams it asks for.
+
+        Returns the load's number.
+        """
         with self.writing() as connection:
             newest = connection.execute("SELECT coalesce(max(load_id), 0) FROM load").fetchall()
             load_id = int(newest[0][0]) + 1
@@ -141,7 +162,14 @@ class Store(Shown):
                 ],
             )
             write_allowance(connection, load_id, origin.allowance)
+            if window is not None:
+                record_asked(connection, streams, window)
         return load_id
+
+    def ask(self, streams: Iterable[Stream], window: Interval) -> None:
+        """Record that a window of some streams is asked for."""
+        with self.writing() as connection:
+            record_asked(connection, streams, window)
 
     def finish_load(self, load_id: int, findings: Sequence[Mapping[str, object]]) -> None:
         """Record that a load ended well, and what it found."""
@@ -167,202 +195,154 @@ class Store(Shown):
         with self.writing() as connection:
             end_gaps(connection, at)
 
-    def keep_snapshot(self, load_id: int, kind: str, served_at: int, document: bytes) -> None:
-        """Keep one answer whole, as it stood at ``served_at`` (s, the service's clock)."""
-        with self.writing() as connection:
-            connection.execute(
-                "INSERT INTO snapshot VALUES (?, ?, ?, ?)",
-                [kind, served_at, document.decode(), load_id],
-            )
-
     # -- reading -----------------------------------------------------------------------------------
 
     def catalogue(self) -> pl.DataFrame:
-        """One row for each trajectory the store knows, sorted by family and key.
+        """Return one row for each stream the store knows, sorted by kind and key.
 
-        Columns: trajectory (key), family, rows (distinct ts), revisions (rows that changed),
-        first_ts, last_ts (s UTC, null without rows), step_s (spacing of the rows as observed),
-        retention_s and delay_s of the plan at the last load, served_at (the service's clock then,
-        s), asked_at (the local clock then, s).
+        Columns: stream (key), kind (price, spread, funding, events, snapshot), rows (rows by ts,
+        documents or snapshots), revisions (those that changed), first_ts, last_ts (s UTC, null
+        without rows), step_s (spacing of the rows as observed), retention_s and delay_s of the plan
+        when it was last asked, served_at (the service's clock then, s), asked_at (the local clock
+        then, s). The last five are null where the service never answered.
         """
         with self.reading() as connection:
             return read_catalogue(connection)
 
     def continuity(self) -> pl.DataFrame:
-        """One row for each trajectory with rows: where its rows do not follow one another.
+        """Return one row for each trajectory with rows: where rows do not follow one another.
 
         A hole is a spacing of more than 1.5 steps, the step being the commonest spacing (the
         shortest of several as common). Columns:
-        trajectory (key), family, holes (count), absent_rows (steps without a row inside the
+        stream (key), kind, holes (count), absent_rows (steps without a row inside the
         holes), longest_hole_s (s, from one row's end to the next row). A hole says that the
         service, asked, had no row there, or that it was never asked: `coverage` tells which.
         """
         with self.reading() as connection:
             return read_continuity(connection)
 
-    def event_catalogue(self) -> pl.DataFrame:
-        """One row for each event log the store knows, sorted by family.
-
-        Columns: family, documents (distinct ones), first_ts, last_ts (s UTC, null without
-        documents), retention_s and delay_s of the plan at the last load, served_at (the service's
-        clock then, s), asked_at (the local clock then, s).
-        """
-        with self.reading() as connection:
-            return read_event_catalogue(connection)
-
     def series(
-        self,
-        trajectory: Trajectory,
-        start: int | None = None,
-        end: int | None = None,
-        *,
-        as_of: int | None = None,
+        self, trajectory: Trajectory, window: Interval = EVER, *, as_of: int | None = None
     ) -> pl.DataFrame:
-        """A trajectory's rows with ``start <= ts < end``, sorted by ts, one row a ts.
+        """Return a trajectory's rows with ``start <= ts < end``, sorted by ts, one row per ts.
 
         Columns: trajectory (key), ts (s UTC), then for a price: price, mark_price, volume (quote);
-        for a spread: buy_price, sell_price (quote), spread_pct (percent). ``as_of`` (s, local
-        clock) gives the rows as loads begun by then had brought them; else the newest revision.
-        An unknown trajectory or a window without rows gives a frame without rows; a window whose
-        end is not after its start is an `InputError`. Gaps stay gaps.
+        for a spread: buy_price, sell_price (quote), spread_pct (percent); for funding: buy_rate,
+        sell_rate (fraction per interval), buy_interval_hours, sell_interval_hours,
+        differential_pct_8h. ``as_of`` (s, local clock) gives the rows as loads begun by then had
+        brought them, else the newest revision. An unknown trajectory or a window without rows gives
+        a frame without rows. Gaps stay gaps.
         """
         table = SERIES[trajectory.family]
         values = [c.name for c in table.values if c.name != "extra"]
-        low = -(2**62) if start is None else start
-        high = 2**62 if end is None else end
-        Interval.checked(low, high)
         seen = (
             "true"
             if as_of is None
             else "load_id IN (FROM load SELECT load_id WHERE started_at <= $as_of)"
         )
-        params = named(trajectory) | {"low": low, "high": high}
+        params = {"key": trajectory.key, **_limits(window)}
         params |= {} if as_of is None else {"as_of": as_of}
         with self.reading() as connection:
             found: pl.DataFrame = connection.sql(
                 f"SELECT $key AS trajectory, ts, {', '.join(values)} FROM {table.name} "  # noqa: S608 - ours
-                "WHERE trajectory_id = (SELECT trajectory_id FROM trajectory "
-                "WHERE key = $key AND family = $family) "
+                "WHERE stream_id = (SELECT stream_id FROM stream WHERE key = $key) "
                 f"AND ts >= $low AND ts < $high AND {seen} ORDER BY ts, revision",
                 params=params,
             ).pl()
         return found.unique("ts", keep="last", maintain_order=True)
 
-    def family_series(self, family: Family, start: int, end: int) -> pl.DataFrame:
-        """The rows of every trajectory of a family with ``start <= ts < end``, in one look.
+    def family_series(self, family: Family, window: Interval) -> pl.DataFrame:
+        """Return the rows of every trajectory of a family with ``start <= ts < end``, in one look.
 
-        Columns and meaning as `series`; each trajectory's rows stand together, sorted by ts. All of
+        Columns and meaning as `series`. Each trajectory's rows are together, sorted by ts. All of
         them are in memory: 3 million spread rows take about 200 MB.
         """
-        Interval.checked(start, end)
         values = [c.name for c in SERIES[family].values if c.name != "extra"]
         with self.reading() as connection:
             rows: pl.DataFrame = connection.sql(
-                f"SELECT trajectory_id, ts, {', '.join(values)}, revision "  # noqa: S608 - ours
+                f"SELECT stream_id, ts, {', '.join(values)}, revision "  # noqa: S608 - ours
                 f"FROM {SERIES[family].name} WHERE ts >= $low AND ts < $high",
-                params={"low": start, "high": end},
+                params=_limits(window),
             ).pl()
             keys: pl.DataFrame = connection.sql(
-                "SELECT trajectory_id, key AS trajectory FROM trajectory"
+                "SELECT stream_id, key AS trajectory FROM stream"
             ).pl()
-        rows = rows.sort("trajectory_id", "ts", "revision")
+        rows = rows.sort("stream_id", "ts", "revision")
         if (rows["revision"] > 0).any():
-            rows = rows.unique(["trajectory_id", "ts"], keep="last", maintain_order=True)
-        named_rows = keys.join(rows, on="trajectory_id", maintain_order="right")
-        return named_rows.drop("trajectory_id", "revision")
+            rows = rows.unique(["stream_id", "ts"], keep="last", maintain_order=True)
+        named_rows = keys.join(rows, on="stream_id", maintain_order="right")
+        return named_rows.drop("stream_id", "revision")
 
-    def ledger(self) -> dict[Trajectory, Ledger]:
-        """What is known of every trajectory the store was ever asked to load, in one look."""
+    def ledger(
+        self, streams: Iterable[Stream] | None = None, window: Interval | None = None
+    ) -> dict[Stream, Ledger]:
+        """Return what is known of streams that were asked for: of all, or of some in a window."""
         with self.reading() as connection:
-            return read_ledger(connection)
+            return read_ledger(connection, streams, window)
 
-    def event_ledger(self) -> dict[EventFamily, Ledger]:
-        """What is known of every event log the store was ever asked to load."""
-        with self.reading() as connection:
-            return read_event_ledger(connection)
-
-    def events(self, family: EventFamily, start: int, end: int) -> pl.DataFrame:
-        """A log's documents with ``start <= ts < end``, oldest first, each once, newest revision.
+    def events(self, family: EventFamily, window: Interval) -> pl.DataFrame:
+        """Return a log's documents with ``start <= ts < end``, oldest first, each once.
 
         Columns: those of `toolkit.tables.EVENT` but load_id and revision, and ``arrival``, a
-        running number in this order. A window without documents gives a frame without rows.
+        running number in this order. Of a document that changed, the newest revision is given. A
+        window without documents gives a frame without rows.
         """
-        Interval.checked(start, end)
         with self.reading() as connection:
             found: pl.DataFrame = connection.sql(
                 "SELECT * EXCLUDE (revision, load_id) FROM event "
                 "WHERE family = $family AND ts >= $low AND ts < $high "
                 "QUALIFY row_number() OVER (PARTITION BY schema_id, event_id, event_type, ts_ms "
                 "ORDER BY revision DESC) = 1 ORDER BY ts_ms, event_id, event_type",
-                params={"family": family.value, "low": start, "high": end},
+                params={"family": family.value, **_limits(window)},
             ).pl()
         return found.with_row_index("arrival").with_columns(pl.col("arrival").cast(pl.Int64))
 
-    def event_counts(self, start: int, end: int) -> dict[EventFamily, int]:
-        """Documents with ``start <= ts < end`` for each event log that has any."""
+    def counts(self, window: Interval) -> dict[Stream, int]:
+        """Count rows and documents with ``start <= ts < end`` for each stream that has any."""
+        each = [
+            f"SELECT stream_id FROM {table.name} WHERE revision = 0 AND ts >= $low AND ts < $high"  # noqa: S608 - ours
+            for table in SERIES.values()
+        ]
+        each.append(
+            "SELECT stream_id FROM event JOIN stream ON key = 'events/' || family "
+            "WHERE revision = 0 AND ts >= $low AND ts < $high"
+        )
         with self.reading() as connection:
             rows = connection.execute(
-                "SELECT family, count(*) FROM event WHERE revision = 0 AND ts >= ? AND ts < ? "
-                "GROUP BY family",
-                [start, end],
+                f"SELECT key, count(*) FROM ({' UNION ALL '.join(each)}) "  # noqa: S608 - ours
+                "JOIN stream USING (stream_id) GROUP BY key",
+                _limits(window),
             ).fetchall()
-        return {EventFamily(family): int(count) for family, count in rows}
-
-    def counts(self, start: int, end: int) -> dict[Trajectory, int]:
-        """Distinct ts with ``start <= ts < end`` for each trajectory that has any."""
-        Interval.checked(start, end)
-        found: dict[Trajectory, int] = {}
-        with self.reading() as connection:
-            for family, table in SERIES.items():
-                rows = connection.execute(
-                    f"SELECT key, count(*) FILTER (revision = 0) FROM {table.name} "  # noqa: S608 - ours
-                    "JOIN trajectory USING (trajectory_id) WHERE ts >= ? AND ts < ? GROUP BY key",
-                    [start, end],
-                ).fetchall()
-                found |= {Trajectory.parse(key, family): int(count) for key, count in rows}
-        return found
+        return {Stream.parse(key): int(count) for key, count in rows}
 
     def coverage(
-        self, trajectory: Trajectory, start: int, end: int, *, tolerance_s: int | None = None
+        self, stream: Stream, window: Interval, *, tolerance_s: int | None = None
     ) -> pl.DataFrame:
-        """What is known of every second of ``[start, end)``: one row a stretch, in order.
+        """Return what is known of every second of the window: one row per stretch, in order.
 
-        Columns: start_ts, end_ts (s UTC, half-open), state (a `LedgerState`). Rows further apart
-        than ``tolerance_s`` (1.5 steps) leave an ``empty`` stretch between them. The service's
-        clock at the last load is the edge of what could be known. A part of the window says of
-        its seconds what the whole says. Raises `StoreError` where the trajectory was never asked
-        for, `InputError` for a window that is empty or a tolerance below zero.
+        Columns: start_ts, end_ts (s UTC, half-open), state (a `LedgerState`). Rows of a trajectory
+        further apart than ``tolerance_s`` (1.5 steps) leave an ``empty`` stretch between them. An
+        event log holds all that it was answered for: no event is no gap. The service's clock when
+        it was last asked is the edge of what could be known. A part of the window gives of its
+        seconds what the whole gives. Raises `StoreError` where the service never answered for the
+        stream, `InputError` for a tolerance below zero and for snapshots, which are of moments.
         """
-        window = Interval.checked(start, end)
+        if isinstance(stream, SnapshotLog):
+            raise InputError("stream", stream.key, "a trajectory or an event log")
         if tolerance_s is not None and tolerance_s < 0:
             raise InputError("tolerance_s", tolerance_s, "whole seconds, zero or more")
+        checked = Interval.checked(*window)
         with self.reading() as connection:
-            known = read_ledger(connection, trajectory).get(trajectory)
-            if known is None:
-                raise StoreError(
-                    f"{self.path} knows nothing of the {trajectory.family} trajectory "
-                    f"{trajectory.key}; `rail sync` asks for it",
-                    path=str(self.path),
-                )
-            step_s = known.edge.step_s or 1
-            apart_s = step_s * 3 // 2 if tolerance_s is None else tolerance_s
-            reach_s = max(apart_s, step_s)
-            times = connection.sql(
-                f"SELECT ts FROM {SERIES[trajectory.family].name} "  # noqa: S608 - ours
-                "JOIN trajectory USING (trajectory_id) WHERE family = $family AND key = $key "
-                "AND ts >= $low AND ts < $high",
-                params=named(trajectory)
-                | {"low": window.start - reach_s, "high": window.end + reach_s},
-            ).pl()["ts"]
-        found = states(window, known.answered, stretches(times, step_s, apart_s), known.edge)
-        return pl.DataFrame(
-            [(*interval, state.value) for interval, state in found],
-            schema={"start_ts": pl.Int64, "end_ts": pl.Int64, "state": pl.String},
-            orient="row",
-        )
+            found = read_coverage(connection, stream, checked, tolerance_s)
+        if found is None:
+            raise StoreError(
+                f"{self.path} knows nothing of {stream}; `rail sync {stream}` asks for it",
+                path=str(self.path),
+            )
+        return found
 
-    def snapshots(self, kind: str) -> pl.DataFrame:
-        """The kept answers of a kind, newest first: kind, served_at (s), document, load_id."""
+    def snapshots(self, kind: SnapshotKind | str) -> pl.DataFrame:
+        """Return the snapshots of a kind, newest first: kind, served_at (s), document, load_id."""
         with self.reading() as connection:
             found: pl.DataFrame = connection.sql(
                 "SELECT * FROM snapshot WHERE kind = $kind ORDER BY served_at DESC, load_id DESC",
@@ -371,25 +351,27 @@ class Store(Shown):
         return found
 
     def loads(self) -> pl.DataFrame:
-        """One row for each load, newest first: the columns of `toolkit.tables.LOAD`."""
+        """Return one row for each load, newest first: the columns of `toolkit.tables.LOAD`."""
         with self.reading() as connection:
-            columns = load_columns(connection, self.path)
-            found: pl.DataFrame = connection.sql(
-                f"SELECT {columns} FROM load ORDER BY load_id DESC"  # noqa: S608 - ours
-            ).pl()
-        return found
+            found: pl.DataFrame = connection.sql("SELECT * FROM load ORDER BY load_id DESC").pl()
+        return found.select(LOAD.names)
 
     def gaps(self) -> pl.DataFrame:
-        """One row each time a capture lost a stream, newest first.
+        """Return one row for each time a capture lost a stream, newest first.
 
-        Columns: load_id, gap_id, stream (price, spread or funding; of an event log: spread events
-        and so on), key (the trajectory's, null for an event log), start_ts, end_ts (s, the
-        service's clock; no end while it is lost), cause, status (`GapStatus`), repaired_load_id.
+        Columns: load_id, gap_id, stream (key), start_ts, end_ts (s, the service's clock; no end
+        while it is lost), cause, status (`GapStatus`), repaired_load_id.
         """
         with self.reading() as connection:
             return read_gaps(connection)
 
     def rows_by_load(self) -> pl.DataFrame:
-        """How many rows (or documents) each load brought: load_id, rows; without those of none."""
+        """Count the rows, documents and snapshots that each load brought: load_id, rows."""
         with self.reading() as connection:
             return read_rows_by_load(connection)
+
+
+def _limits(window: Interval) -> dict[str, int]:
+    """Return a query's parameters; a window that is empty is an `InputError`."""
+    low, high = Interval.checked(*window)
+    return {"low": low, "high": high}

@@ -4,7 +4,7 @@ from toolkit.workspace.local import DEFAULT_SEED, Serving, serve_local, simulate
 from toolkit.workspace.opening import DEFAULT_WINDOW_S, When, Workspace, open_workspace
 from toolkit.workspace.progress import Watch, load_progress
 from toolkit.workspace.settings import DEFAULT_BASE_URL, DEFAULT_STORE, LOCAL_KEY, Settings
-from toolkit.workspace.watchlist import Watchlist
+from toolkit.workspace.watchlist import watchlist
 
 __all__ = [
     "DEFAULT_BASE_URL",
@@ -15,11 +15,11 @@ __all__ = [
     "Serving",
     "Settings",
     "Watch",
-    "Watchlist",
     "When",
     "Workspace",
     "load_progress",
     "open_workspace",
     "serve_local",
     "simulated_service",
+    "watchlist",
 ]

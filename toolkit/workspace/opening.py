@@ -12,12 +12,13 @@ from typing import Self
 
 import polars as pl
 
-from toolkit.cards import Card, Shown, counted
+from toolkit.cards import Card, Shown, some
 from toolkit.client import Client
-from toolkit.errors import EmptyWindowError, InputError
-from toolkit.intervals import Interval
-from toolkit.loader import LoadResult, Progress, sync, sync_events
-from toolkit.market import EventFamily, Trajectory, format_ts, parse_ts
+from toolkit.errors import EmptyWindowError
+from toolkit.intervals import EVER, Interval
+from toolkit.loader import LoadResult, Progress, sync
+from toolkit.loader.progress import streams_counted
+from toolkit.market import EventFamily, EventLog, Stream, Trajectory, format_ts, parse_ts
 from toolkit.statistics import spread as spread_statistics
 from toolkit.store import Store
 from toolkit.workspace.local import simulated_service
@@ -41,7 +42,7 @@ class Workspace(Shown):
     >>> import tempfile
     >>> import toolkit as tk
     >>> with tempfile.TemporaryDirectory() as folder, tk.open(f"{folder}/s.duckdb") as rail:
-    ...     done = rail.sync(["BTC_USDT:AURORA.spot:BOREAS.spot"])
+    ...     done = rail.sync("BTC_USDT:AURORA.spot:BOREAS.spot")
     ...     rail.spread("BTC_USDT:AURORA.spot:BOREAS.spot").columns
     ['trajectory', 'ts', 'buy_price', 'sell_price', 'spread_pct', 'spread_log_bps', 'spread_bps']
     """
@@ -87,7 +88,7 @@ class Workspace(Shown):
 
     def sync(
         self,
-        trajectories: Iterable[Trajectory | str],
+        streams: Stream | str | Iterable[Stream | str],
         start: When | None = None,
         end: When | None = None,
         *,
@@ -95,66 +96,46 @@ class Workspace(Shown):
         progress: bool = True,
         on_progress: Callable[[Progress], object] | None = None,
     ) -> LoadResult:
-        """Bring every row of ``[start, end)`` into the store, once; see `toolkit.loader.sync`.
+        """Bring everything of ``[start, end)`` into the store, once; see `toolkit.loader.sync`.
 
+        ``streams`` are one or more trajectories, event logs and snapshots, or their keys.
         ``end`` defaults to now by the service's clock, ``start`` to seven days before ``end``. A
-        notebook and a terminal show a bar, unless ``progress`` is off or ``on_progress`` is told.
-        Raises `EmptyWindowError` where the store holds no row in the window afterwards.
+        notebook and a terminal show a bar, unless ``progress`` is off or ``on_progress`` is given.
+        Raises `EmptyWindowError` where trajectories were asked for and the store holds nothing of
+        any stream in the window afterwards.
         """
-        wanted = [t if isinstance(t, Trajectory) else Trajectory.parse(t) for t in trajectories]
+        several = [streams] if isinstance(streams, Stream | str) else streams
+        wanted = [s if isinstance(s, Stream) else Stream.parse(s) for s in several]
         window = self._window(start, end)
-        title = counted(len(wanted), "trajectory", "trajectories")
-        with _watched(title, progress, on_progress) as watch:
+        with _watched(streams_counted(wanted), progress, on_progress) as watch:
             result = sync(
-                self.client, self.store, wanted, *window, workers=workers, on_progress=watch.show
+                self.client, self.store, wanted, window, workers=workers, on_progress=watch.show
             )
-            if wanted and len(result.silent) == len(set(wanted)):
-                names = ", ".join(t.key for t in wanted[:3]) + (" …" if len(wanted) > 3 else "")
+            if len(result.silent) == len(set(wanted)) and any(
+                isinstance(stream, Trajectory) for stream in wanted
+            ):
                 raise EmptyWindowError(
-                    f"nothing in {Interval(*window)} for {names}: the service has no row there "
+                    f"nothing in {window} for {some(wanted)}: the service has no row there "
                     f"(its clock reads {format_ts(self.client.served_at)})"
                 )
             watch.result = result
         return result
 
-    def sync_events(
-        self,
-        families: Iterable[EventFamily | str] = tuple(EventFamily),
-        start: When | None = None,
-        end: When | None = None,
-        *,
-        workers: int = 4,
-        progress: bool = True,
-        on_progress: Callable[[Progress], object] | None = None,
-    ) -> LoadResult:
-        """Bring every document of the event logs into the store, once; see `sync_events` there.
-
-        The window's defaults are those of `sync`, and so is what is shown meanwhile.
-        """
-        wanted = [_event_family(family) for family in families]
-        window = self._window(start, end)
-        with _watched(counted(len(wanted), "event log"), progress, on_progress) as watch:
-            watch.result = result = sync_events(
-                self.client, self.store, wanted, *window, workers=workers, on_progress=watch.show
-            )
-        return result
-
-    def _window(self, start: When | None, end: When | None) -> tuple[int, int]:
+    def _window(self, start: When | None, end: When | None) -> Interval:
         if end is None:
             self.client.discover()
         high = self.client.served_at if end is None else parse_ts(end, parameter="end")
         low = high - DEFAULT_WINDOW_S if start is None else parse_ts(start, parameter="start")
-        return low, high
+        return Interval.checked(low, high)
 
     def events(self, family: EventFamily | str, start: When, end: When) -> pl.DataFrame:
-        """A log's documents with ``start <= ts < end`` from the store; see `Store.events`."""
-        window = parse_ts(start, parameter="start"), parse_ts(end, parameter="end")
-        return self.store.events(_event_family(family), *window)
+        """Return a log's documents with ``start <= ts < end``; see `Store.events`."""
+        return self.store.events(EventLog.of(family).family, _held_window(start, end))
 
     def spread(
         self, trajectory: Trajectory | str, start: When | None = None, end: When | None = None
     ) -> pl.DataFrame:
-        """A spread trajectory's rows from the store, with spread_log_bps and spread_bps.
+        """Return a spread trajectory's rows from the store, with spread_log_bps and spread_bps.
 
         Positive: long the buy leg and short the sell leg earns it. See `Store.series` for the
         other columns and `toolkit.statistics.spread.with_spread` for the nulls.
@@ -164,11 +145,9 @@ class Workspace(Shown):
     def series(
         self, trajectory: Trajectory | str, start: When | None = None, end: When | None = None
     ) -> pl.DataFrame:
-        """A trajectory's rows with ``start <= ts < end`` from the store; see `Store.series`."""
+        """Return a trajectory's rows with ``start <= ts < end``; see `Store.series`."""
         wanted = trajectory if isinstance(trajectory, Trajectory) else Trajectory.parse(trajectory)
-        low = None if start is None else parse_ts(start, parameter="start")
-        high = None if end is None else parse_ts(end, parameter="end")
-        return self.store.series(wanted, low, high)
+        return self.store.series(wanted, _held_window(start, end))
 
 
 def open_workspace(
@@ -202,7 +181,8 @@ def _watched(
             yield watch
 
 
-def _event_family(family: EventFamily | str) -> EventFamily:
-    if family not in list(EventFamily):
-        raise InputError("event family", family, ", ".join(EventFamily))
-    return EventFamily(family)
+def _held_window(start: When | None, end: When | None) -> Interval:
+    """Return the window; without a start or an end it is open on that side."""
+    low = EVER.start if start is None else parse_ts(start, parameter="start")
+    high = EVER.end if end is None else parse_ts(end, parameter="end")
+    return Interval.checked(low, high)

@@ -1,49 +1,53 @@
-"""What to load when nobody has said what: a few symbols, all that can be asked about them."""
+"""What to load when nobody has named anything: a few symbols, all that can be asked about them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from toolkit.errors import EmptyWindowError, InputError
-from toolkit.market import EventFamily, Family, Leg, Market, Symbol, Trajectory
+from toolkit.market import (
+    EventFamily,
+    EventLog,
+    Family,
+    Leg,
+    Market,
+    SnapshotKind,
+    SnapshotLog,
+    Stream,
+    Symbol,
+    Trajectory,
+)
 from toolkit.wire.listing import Listing, funding_trajectories
 
-__all__ = ["Watchlist"]
-
-_SYMBOLS = 5
+__all__ = ["watchlist"]
 
 
-@dataclass(frozen=True, slots=True)
-class Watchlist:
-    """Trajectories, event logs and snapshots that are loaded together."""
+def watchlist(listing: Listing, *, symbols: int = 5) -> tuple[Stream, ...]:
+    """Return the streams of the symbols with the most legs, and those of the whole market.
 
-    trajectories: tuple[Trajectory, ...]
-    events: tuple[EventFamily, ...] = tuple(EventFamily)
-    snapshots: tuple[str, ...] = ("symbols", "activity", "spread", "funding")
+    Of symbols with equally many legs the first by name are taken. Of each symbol: every leg's
+    price, the spread of every leg over the first spot leg (the first of all where none is spot),
+    the funding of every pair of futures legs. Of the market: the three event logs and the
+    snapshots. Raises `EmptyWindowError` where nothing is listed.
 
-    @classmethod
-    def default(cls, listing: Listing, *, symbols: int = _SYMBOLS) -> Watchlist:
-        """The symbols with the most legs, those of equally many by name.
-
-        Of each: every leg's price, the spread of every leg over the first spot leg (the first of
-        all where none is spot), the funding of every pair of futures legs. Of the market: the
-        three event logs and the snapshots. `EmptyWindowError` where nothing is listed.
-
-        Examples
-        --------
-        >>> legs = tuple(map(Leg.parse, ("AURORA.futures", "BOREAS.futures", "BOREAS.spot")))
-        >>> found = Watchlist.default(Listing({Symbol("BTC", "USDT"): legs}, False))
-        >>> [trajectory.key for trajectory in found.trajectories if len(trajectory.legs) == 2]
-        ['BTC_USDT:BOREAS.spot:AURORA.futures', 'BTC_USDT:BOREAS.spot:BOREAS.futures',
-         'BTC_USDT:AURORA.futures:BOREAS.futures']
-        """
-        if symbols < 1:
-            raise InputError("symbols", symbols, "1 or more")
-        if not listing.legs:
-            raise EmptyWindowError("the service lists no symbol, so there is nothing to watch")
-        most = sorted(listing.legs, key=lambda symbol: (-len(listing.legs[symbol]), str(symbol)))
-        return cls(tuple(t for s in most[:symbols] for t in _trajectories(s, listing.legs[s])))
+    Examples
+    --------
+    >>> legs = tuple(map(Leg.parse, ("AURORA.futures", "BOREAS.futures", "BOREAS.spot")))
+    >>> found = watchlist(Listing({Symbol("BTC", "USDT"): legs}, False))
+    >>> [stream.key for stream in found if stream.kind in ("spread", "funding")]
+    ['BTC_USDT:BOREAS.spot:AURORA.futures', 'BTC_USDT:BOREAS.spot:BOREAS.futures',
+     'funding/BTC_USDT:AURORA.futures:BOREAS.futures']
+    """
+    if symbols < 1:
+        raise InputError("symbols", symbols, "1 or more")
+    if not listing.legs:
+        raise EmptyWindowError("the service lists no symbol, so there is nothing to watch")
+    most = sorted(listing.legs, key=lambda symbol: (-len(listing.legs[symbol]), str(symbol)))
+    return (
+        *(t for s in most[:symbols] for t in _trajectories(s, listing.legs[s])),
+        *map(EventLog, EventFamily),
+        *map(SnapshotLog, SnapshotKind),
+    )
 
 
 def _trajectories(symbol: Symbol, listed: tuple[Leg, ...]) -> Iterator[Trajectory]:

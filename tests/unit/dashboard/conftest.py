@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 from toolkit.dashboard.settings import MAIN
 from toolkit.dashboard.ways import page_file
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, Source, Trajectory
+from toolkit.market import EventFamily, EventLog, Source, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store
 from toolkit.tables import EVENT
 from toolkit.wire.allowance import Allowance
@@ -103,9 +103,9 @@ def add_events(store: Store) -> None:
     batch = Batch()
     edge = Edge(served_at=SERVED_AT, delay_s=30, retention_s=2_592_000, step_s=0)
     whole = Interval(START, SERVED_AT)
-    batch.add_documents(EventFamily.SPREAD, spread, whole, edge)
+    batch.add_documents(EventLog(EventFamily.SPREAD), spread, whole, edge)
     pump = documents(("pump-one", "splash.pump", 595, "open", 3.25))
-    batch.add_documents(EventFamily.SPLASH, pump, whole, edge)
+    batch.add_documents(EventLog(EventFamily.SPLASH), pump, whole, edge)
     store.commit(load, batch)
     store.finish_load(load, [{"kind": "next_missing", "where": "x", "says": "y", "times": 2}])
 

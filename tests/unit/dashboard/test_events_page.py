@@ -8,7 +8,7 @@ import pytest
 from toolkit.dashboard.settings import MAIN
 from toolkit.dashboard.ways import page_file
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, Source, Trajectory
+from toolkit.market import EventFamily, EventLog, Source, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store
 from toolkit.tables import EVENT
 
@@ -75,7 +75,7 @@ def fill(path, rows=None, *, families=EventFamily, trajectory=False, source=SOUR
     batch = Batch()
     for family in families:
         mine = frame.filter(family=family.value)
-        batch.add_documents(family, mine, Interval(START, SERVED_AT), edge)
+        batch.add_documents(EventLog(family), mine, Interval(START, SERVED_AT), edge)
     if trajectory:
         minutes = pl.DataFrame(
             {

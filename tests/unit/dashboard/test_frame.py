@@ -122,7 +122,7 @@ def test_a_commit_is_another_version_and_a_look_is_not(held):
     before = store_version(held.path)
     held.catalogue()
     assert store_version(held.path) == before
-    held.keep_snapshot(1, "activity", 0, b"{}")
+    held.finish_load(1, [])
     assert store_version(held.path) != before
 
 

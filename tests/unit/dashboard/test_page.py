@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, Source
+from toolkit.market import EventFamily, EventLog, Source
 from toolkit.store import Batch, Edge, LoadOrigin
 
 from .conftest import SERVED_AT, START, documents
@@ -209,7 +209,7 @@ def test_the_list_of_events_says_how_many_more_there_are(page, full):
     batch = Batch()
     whole = Interval(START, SERVED_AT)
     edge = Edge(served_at=SERVED_AT, delay_s=30, retention_s=None, step_s=0)
-    batch.add_documents(EventFamily.SPREAD, documents(*rows), whole, edge)
+    batch.add_documents(EventLog(EventFamily.SPREAD), documents(*rows), whole, edge)
     full.commit(load, batch)
     shown = page(full.path, trajectory=PAIR)
     assert "Spread events of these legs, newest first: 10 of 22." in texts(shown.caption)

@@ -19,10 +19,11 @@ from toolkit.errors import (
     StoreSourceError,
     UnknownTrajectoryError,
 )
-from toolkit.loader import CaptureProgress, CaptureResult, capture, sync, sync_events
+from toolkit.intervals import Interval
+from toolkit.loader import CaptureProgress, CaptureResult, capture, sync
 from toolkit.loader.run import Piece
 from toolkit.loader.sweep import Sweeper
-from toolkit.market import EventFamily, Family, Source, Trajectory
+from toolkit.market import EventFamily, EventLog, Family, Source, Stream, Trajectory
 from toolkit.service import Clock, Config, Replay, Simulated, SpedClock, running
 from toolkit.store import Batch, Gap, LoadOrigin, Store
 from toolkit.tables import GapStatus
@@ -79,17 +80,21 @@ def test_rows_and_documents_of_every_kind_are_held_as_a_load_would_hold_them(
     client: Client, store: Store, tmp_path: Path
 ) -> None:
     trajectories = [PRICE, SPREAD, FUNDING]
-    until(client, store, lambda p: p.messages >= 40, trajectories, [*EventFamily])
+    until(client, store, lambda p: p.messages >= 40, [*trajectories, *map(EventLog, EventFamily)])
     loaded = Store(tmp_path / "loaded.duckdb")
     first = store.loads()["served_at"][0]
     last = min(known.answered[-1].end for t, known in store.ledger().items() if known.answered)
-    sync(client, loaded, trajectories, first, last)
-    sync_events(client, loaded, [*EventFamily], first, last)
+    sync(client, loaded, trajectories, Interval(first, last))
+    sync(client, loaded, [*map(EventLog, EventFamily)], Interval(first, last))
     for trajectory in trajectories:
-        assert store.series(trajectory, first, last).equals(loaded.series(trajectory, first, last))
+        assert store.series(trajectory, Interval(first, last)).equals(
+            loaded.series(trajectory, Interval(first, last))
+        )
     for family in EventFamily:
-        assert store.events(family, first, last).equals(loaded.events(family, first, last))
-    assert store.series(PRICE, first, last).height > 0
+        assert store.events(family, Interval(first, last)).equals(
+            loaded.events(family, Interval(first, last))
+        )
+    assert store.series(PRICE, Interval(first, last)).height > 0
 
 
 def test_what_a_stream_brought_is_held_before_the_archive_is_asked_again_and_not_claimed(
@@ -111,10 +116,13 @@ def test_what_a_stream_brought_is_held_before_the_archive_is_asked_again_and_not
 
 
 def test_loading_after_a_capture_finds_everything_there(client: Client, store: Store) -> None:
-    result = until(client, store, lambda p: p.messages >= 20, [PRICE, SPREAD], [EventFamily.SPREAD])
-    window = result.window.start, result.window.end - 120  # the service has more of the rest by now
-    again = sync(client, store, [PRICE, SPREAD], *window)
-    events = sync_events(client, store, [EventFamily.SPREAD], *window)
+    result = until(
+        client, store, lambda p: p.messages >= 20, [PRICE, SPREAD, EventLog(EventFamily.SPREAD)]
+    )
+    swept_at = min(known.edge.served_at for known in store.ledger().values())
+    window = result.window.start, swept_at - 120  # the service has more of the rest by now
+    again = sync(client, store, [PRICE, SPREAD], Interval(*window))
+    events = sync(client, store, [EventLog(EventFamily.SPREAD)], Interval(*window))
     assert (again.rows.new, again.rows.revised) == (0, 0)
     assert (events.rows.new, events.rows.revised) == (0, 0)
 
@@ -178,7 +186,7 @@ def test_two_rows_beside_a_hole_do_not_change_the_spacing_that_is_known(
         return True
 
     with service as run, Client(run.base_url, "demo-pro") as client:
-        sync(client, store, [PRICE], START, START + 36 * 60)
+        sync(client, store, [PRICE], Interval(START, START + 36 * 60))
         Sweeper(client, store, [PRICE], START + 36 * 60, take, workers=1).sweep()
     assert [row for frame in batch.rows[PRICE] for row in frame["ts"]] == [
         START + 38 * 60,
@@ -207,8 +215,7 @@ def test_a_stream_that_is_still_lost_when_a_capture_ends_has_a_gap_with_an_end(
                 capture,
                 client,
                 store,
-                [],
-                [EventFamily.SPREAD],
+                [EventLog(EventFamily.SPREAD)],
                 stop=stop,
                 sweep_every_s=0.2,
                 policy=QUICK,
@@ -223,7 +230,7 @@ def test_a_stream_that_is_still_lost_when_a_capture_ends_has_a_gap_with_an_end(
     assert result.gaps == {GapStatus.OPEN: 1}
 
 
-def held_gap(store: Store, of: Trajectory | EventFamily, start: int, end: int | None) -> None:
+def held_gap(store: Store, of: Stream, start: int, end: int | None) -> None:
     """A gap that an earlier capture left in the store."""
     store.bind(Source(SOURCE.kind, SOURCE.id))
     load_id = store.start_load(LoadOrigin("http://h", START, None, "0"))
@@ -232,29 +239,28 @@ def held_gap(store: Store, of: Trajectory | EventFamily, start: int, end: int | 
     store.commit(load_id, batch)
 
 
-@pytest.mark.parametrize("of", [EventFamily.SPREAD, PRICE], ids=str)
+@pytest.mark.parametrize("of", [EventLog(EventFamily.SPREAD), PRICE], ids=str)
 @pytest.mark.parametrize("end", [START - 1_800, None])
 def test_an_open_gap_of_an_earlier_capture_is_asked_for_and_repaired(
-    client: Client, store: Store, of: Trajectory | EventFamily, end: int | None
+    client: Client, store: Store, of: Stream, end: int | None
 ) -> None:
     held_gap(store, of, START - 2_400, end)
-    what = ([of], []) if isinstance(of, Trajectory) else ([], [of])
 
     def repaired(_: CaptureProgress) -> bool:
         return store.gaps()["status"].to_list() == [GapStatus.REPAIRED]
 
-    result = until(client, store, repaired, *what)
+    result = until(client, store, repaired, [of])
     assert result.gaps == {}
     (gap,) = store.gaps().iter_rows(named=True)
     assert gap["end_ts"] == end if end else gap["end_ts"] >= START
     assert gap["repaired_load_id"] == store.loads()["load_id"][0]
-    known = store.ledger()[of] if isinstance(of, Trajectory) else store.event_ledger()[of]
+    known = store.ledger()[of]
     assert any(i.start <= gap["start_ts"] and gap["end_ts"] <= i.end for i in known.answered)
 
 
 def test_a_plain_load_repairs_a_gap_as_well(client: Client, store: Store) -> None:
     held_gap(store, PRICE, START - 2_400, START - 1_800)
-    sync(client, store, [PRICE], START - 2_400, START - 1_800)
+    sync(client, store, [PRICE], Interval(START - 2_400, START - 1_800))
     assert store.gaps()["status"].to_list() == [GapStatus.REPAIRED]
 
 
@@ -264,15 +270,15 @@ def test_a_gap_that_reaches_beyond_the_plans_depth_is_unrepairable(store: Store)
         running(config(retention_s=1_800)) as service,
         Client(service.base_url, "demo-pro") as client,
     ):
-        sync(client, store, [PRICE], START - 2_400, START - 1_200)
+        sync(client, store, [PRICE], Interval(START - 2_400, START - 1_200))
     (gap,) = store.gaps().iter_rows(named=True)
     assert (gap["status"], gap["repaired_load_id"]) == (GapStatus.UNREPAIRABLE, None)
 
 
 def test_a_store_without_gaps_gives_a_table_without_rows(client: Client, store: Store) -> None:
-    sync(client, store, [PRICE], START - 600, START)
+    sync(client, store, [PRICE], Interval(START - 600, START))
     assert store.gaps().is_empty()
-    assert store.gaps().columns[:4] == ["load_id", "gap_id", "stream", "key"]
+    assert store.gaps().columns[:4] == ["load_id", "gap_id", "stream", "start_ts"]
 
 
 def held_by_another_process(store: Store, seconds: float) -> threading.Timer:
@@ -342,8 +348,7 @@ def test_another_source_behind_the_address_ends_the_capture_before_it_is_heard(
                 capture,
                 client,
                 store,
-                [PRICE],
-                [EventFamily.SPREAD],
+                [PRICE, EventLog(EventFamily.SPREAD)],
                 sweep_every_s=0.2,
                 policy=QUICK,
                 on_progress=lambda p: listening.set() if p.messages else None,
@@ -357,18 +362,19 @@ def test_another_source_behind_the_address_ends_the_capture_before_it_is_heard(
 @pytest.mark.parametrize(
     ("key", "what", "error"),
     [
-        ("demo-free", ([], [EventFamily.SPREAD]), PlanRefusedError),
-        ("demo-free", ([PRICE], []), PlanRefusedError),
-        ("wrong", ([PRICE], []), KeyRefusedError),
-        ("demo-pro", ([Trajectory.parse("BTC_USDT:NOWHERE.spot")], []), UnknownTrajectoryError),
-        ("demo-pro", ([], []), InputError),
+        ("demo-free", ["events/spread"], PlanRefusedError),
+        ("demo-free", [PRICE.key], PlanRefusedError),
+        ("wrong", [PRICE.key], KeyRefusedError),
+        ("demo-pro", ["BTC_USDT:NOWHERE.spot"], UnknownTrajectoryError),
+        ("demo-pro", [PRICE.key, "snapshot/spread"], InputError),
+        ("demo-pro", [], InputError),
     ],
 )
 def test_what_waiting_does_not_mend_ends_a_capture(
-    base_url: str, store: Store, key: str, what: tuple[list, list], error: type[Exception]
+    base_url: str, store: Store, key: str, what: list[str], error: type[Exception]
 ) -> None:
     with Client(base_url, key) as client, pytest.raises(error):
-        capture(client, store, *what)
+        capture(client, store, [*map(Stream.parse, what)])
     assert not store.path.exists() or store.gaps().is_empty()
 
 

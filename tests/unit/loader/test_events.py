@@ -9,8 +9,9 @@ import polars as pl
 import pytest
 
 from toolkit.client import Client
-from toolkit.loader import Progress, sync, sync_events
-from toolkit.market import EventFamily, Family, Trajectory
+from toolkit.intervals import Interval
+from toolkit.loader import Progress, sync
+from toolkit.market import EventFamily, EventLog, Family, Trajectory
 from toolkit.service import Clock, Config, Running, Simulated, running
 from toolkit.service.archive import ArchiveSettings, EventArchive, EventFilters
 from toolkit.store import Store
@@ -62,10 +63,10 @@ def documents(archive: EventArchive, family: EventFamily, start: int, end: int) 
 def test_every_document_of_a_window_is_held_once_byte_for_byte(
     client: Client, store: Store, archive: EventArchive, family: EventFamily
 ) -> None:
-    result = sync_events(client, store, [family], START, NOW)
+    result = sync(client, store, [EventLog(family)], Interval(START, NOW))
 
     wanted = documents(archive, family, START, NOW)
-    held = store.events(family, START, NOW)["document"].to_list()
+    held = store.events(family, Interval(START, NOW))["document"].to_list()
     assert sorted(held) == sorted(wanted)
     assert result.rows.new == len(wanted) == len(set(wanted))
     assert len(wanted) >= 700
@@ -74,24 +75,24 @@ def test_every_document_of_a_window_is_held_once_byte_for_byte(
 def test_seven_hundred_documents_of_one_second_survive_the_page_edges(
     client: Client, store: Store
 ) -> None:
-    sync_events(client, store, [EventFamily.SPREAD], START, NOW)
+    sync(client, store, [EventLog(EventFamily.SPREAD)], Interval(START, NOW))
 
-    held = store.events(EventFamily.SPREAD, START, NOW)
+    held = store.events(EventFamily.SPREAD, Interval(START, NOW))
     assert held.group_by("ts").len()["len"].max() >= 700
 
 
 def test_a_second_sync_adds_nothing_and_asks_only_for_the_youngest(
     client: Client, store: Store
 ) -> None:
-    sync_events(client, store, list(EventFamily), START, NOW)
-    before = {family: store.events(family, START, NOW) for family in EventFamily}
+    sync(client, store, [*map(EventLog, EventFamily)], Interval(START, NOW))
+    before = {family: store.events(family, Interval(START, NOW)) for family in EventFamily}
 
-    again = sync_events(client, store, list(EventFamily), START, NOW)
+    again = sync(client, store, [*map(EventLog, EventFamily)], Interval(START, NOW))
 
     assert (again.rows.new, again.rows.revised) == (0, 0)
     assert again.pages == len(EventFamily)
     for family, frame in before.items():
-        assert store.events(family, START, NOW).equals(frame)
+        assert store.events(family, Interval(START, NOW)).equals(frame)
 
 
 def test_an_interrupted_load_is_completed_by_the_next(
@@ -102,22 +103,27 @@ def test_an_interrupted_load_is_completed_by_the_next(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        sync_events(
-            client, store, [EventFamily.SPREAD], START, NOW, workers=1, on_progress=interrupt
+        sync(
+            client,
+            store,
+            [EventLog(EventFamily.SPREAD)],
+            Interval(START, NOW),
+            workers=1,
+            on_progress=interrupt,
         )
-    part = store.events(EventFamily.SPREAD, START, NOW).height
+    part = store.events(EventFamily.SPREAD, Interval(START, NOW)).height
 
-    sync_events(client, store, [EventFamily.SPREAD], START, NOW)
+    sync(client, store, [EventLog(EventFamily.SPREAD)], Interval(START, NOW))
 
-    held = store.events(EventFamily.SPREAD, START, NOW)["document"].to_list()
+    held = store.events(EventFamily.SPREAD, Interval(START, NOW))["document"].to_list()
     assert 0 < part < len(held)
     assert sorted(held) == sorted(documents(archive, EventFamily.SPREAD, START, NOW))
 
 
 def test_an_opening_and_its_close_are_two_rows_of_one_id(client: Client, store: Store) -> None:
-    sync_events(client, store, [EventFamily.SPREAD], START, NOW)
+    sync(client, store, [EventLog(EventFamily.SPREAD)], Interval(START, NOW))
 
-    held = store.events(EventFamily.SPREAD, START, NOW)
+    held = store.events(EventFamily.SPREAD, Interval(START, NOW))
     types = held.group_by("event_id").agg(pl.col("event_type").unique())
     both = types.filter(
         pl.col("event_type").list.contains("spread.opened")
@@ -129,17 +135,17 @@ def test_an_opening_and_its_close_are_two_rows_of_one_id(client: Client, store: 
 def test_a_log_with_nothing_in_the_window_is_named_as_silent(client: Client, store: Store) -> None:
     before = NOW - 60 * 86_400
 
-    result = sync_events(client, store, [EventFamily.SPLASH], before, before + 3600)
+    result = sync(client, store, [EventLog(EventFamily.SPLASH)], Interval(before, before + 3600))
 
-    assert result.silent == (EventFamily.SPLASH,)
+    assert result.silent == (EventLog(EventFamily.SPLASH),)
 
 
 def test_what_left_the_archive_is_named_as_out_of_reach(client: Client, store: Store) -> None:
     month = 30 * 86_400
 
-    result = sync_events(client, store, [EventFamily.FUNDING], NOW - month - 7200, NOW)
+    result = sync(client, store, [EventLog(EventFamily.FUNDING)], Interval(NOW - month - 7200, NOW))
 
-    (beyond,) = result.unrecoverable[EventFamily.FUNDING]
+    (beyond,) = result.unrecoverable[EventLog(EventFamily.FUNDING)]
     assert tuple(beyond) == (NOW - month - 7200, NOW - month)
 
 
@@ -149,9 +155,9 @@ def test_what_comes_out_late_is_loaded_by_a_later_sync(
     for now in (NOW - 40_000, NOW):
         config = Config(source, port=0, clock=Clock(fixed_at=now), events=SETTINGS)
         with running(config) as service, Client(service.base_url, "demo-pro") as client:
-            sync_events(client, store, [EventFamily.SPLASH], START, now)
+            sync(client, store, [EventLog(EventFamily.SPLASH)], Interval(START, now))
 
-    held = store.events(EventFamily.SPLASH, START, NOW)["document"].to_list()
+    held = store.events(EventFamily.SPLASH, Interval(START, NOW))["document"].to_list()
     assert sorted(held) == sorted(documents(archive, EventFamily.SPLASH, START, NOW))
 
 
@@ -161,7 +167,7 @@ def test_settled_rates_are_held_as_the_market_settled_them(
     key = "BTC_USDT:AURORA.futures:BOREAS.futures"
     trajectory = Trajectory.parse(key, Family.FUNDING)
 
-    sync(client, store, [trajectory], START, NOW)
+    sync(client, store, [trajectory], Interval(START, NOW))
 
     held = store.series(trajectory)
     for side, leg in (("buy", trajectory.buy), ("sell", trajectory.sell)):

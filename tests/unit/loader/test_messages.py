@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from toolkit.intervals import Interval
-from toolkit.loader.listening import Heard
 from toolkit.loader.messages import Messages
-from toolkit.market import EventFamily, Source, Trajectory
+from toolkit.loader.reader import Message
+from toolkit.market import EventFamily, EventLog, Source, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store
 from toolkit.wire.events import document_frame, read_document
 from toolkit.wire.exchange import Answer
@@ -27,18 +27,18 @@ def told(messages: Messages) -> tuple[Batch, int, list[str]]:
 def test_a_document_that_comes_again_with_another_trace_is_the_same_document() -> None:
     pending = Messages(BUILT_IN)
     for body in (b'{"event_id":"e","ts":1,"trace":"a"}', b'{"event_id":"e","ts":1,"trace":"b"}'):
-        pending.hear(Heard(EventFamily.SPREAD, body))
+        pending.add(Message(EventLog(EventFamily.SPREAD), body))
     batch, repeated, findings = told(pending)
     assert (batch.documents[0].height, repeated, findings) == (1, 1, [])
 
 
 def test_a_document_of_an_earlier_batch_is_remembered_and_a_changed_one_is_not_it() -> None:
     pending = Messages(BUILT_IN)
-    pending.hear(Heard(EventFamily.SPREAD, b'{"event_id":"e","ts":1}'))
+    pending.add(Message(EventLog(EventFamily.SPREAD), b'{"event_id":"e","ts":1}'))
     pending.batch_of_all()
     pending = pending.following()
-    pending.hear(Heard(EventFamily.SPREAD, b'{"event_id":"e","ts":1}'))
-    pending.hear(Heard(EventFamily.SPREAD, b'{"event_id":"e","ts":1,"pct":2}'))
+    pending.add(Message(EventLog(EventFamily.SPREAD), b'{"event_id":"e","ts":1}'))
+    pending.add(Message(EventLog(EventFamily.SPREAD), b'{"event_id":"e","ts":1,"pct":2}'))
     batch, repeated, _ = told(pending)
     assert (batch.documents[0].height, repeated) == (1, 1)
 
@@ -58,8 +58,8 @@ def test_a_message_that_is_no_document_is_a_finding_and_costs_no_other(
     body: bytes, kind: str
 ) -> None:
     pending = Messages(BUILT_IN)
-    pending.hear(Heard(EventFamily.SPREAD, body))
-    pending.hear(Heard(EventFamily.SPREAD, b'{"event_id":"e","ts":1}'))
+    pending.add(Message(EventLog(EventFamily.SPREAD), body))
+    pending.add(Message(EventLog(EventFamily.SPREAD), b'{"event_id":"e","ts":1}'))
     batch, _, findings = told(pending)
     assert batch.documents[0].height == 1
     assert kind in findings
@@ -67,7 +67,7 @@ def test_a_message_that_is_no_document_is_a_finding_and_costs_no_other(
 
 def test_a_message_without_a_time_is_kept_in_its_finding_byte_for_byte() -> None:
     pending = Messages(BUILT_IN)
-    pending.hear(Heard(EventFamily.SPREAD, b'{ "ts_ms":1e999, "event_id":"e" }'))
+    pending.add(Message(EventLog(EventFamily.SPREAD), b'{ "ts_ms":1e999, "event_id":"e" }'))
     findings = pending.batch_of_all()[2]
     kept = [each.says for each in findings if each.kind == "without_time"]
     assert kept == ['{ "ts_ms":1e999, "event_id":"e" }']
@@ -76,7 +76,7 @@ def test_a_message_without_a_time_is_kept_in_its_finding_byte_for_byte() -> None
 def test_a_record_that_cannot_be_read_is_a_finding_and_costs_no_other() -> None:
     pending = Messages(BUILT_IN)
     for body in (b'{"ts":60,"price":1.5}', b'{"ts":"x"}', b'{"ts":120,"price":2.5}'):
-        pending.hear(Heard(PRICE, body))
+        pending.add(Message(PRICE, body))
     batch, _, findings = told(pending)
     rows = [row for frame in batch.rows[PRICE] for row in frame.select("ts", "price").rows()]
     assert rows == [(60, 1.5), (120, 2.5)]
@@ -88,8 +88,8 @@ def test_where_the_archive_says_otherwise_than_the_stream_it_has_the_last_word(
     tmp_path: Path,
 ) -> None:
     pending = Messages(BUILT_IN)
-    pending.hear(Heard(PRICE, b'{"ts":60,"price":1.5}'))
-    pending.hear(Heard(EventFamily.SPREAD, b'{"event_id":"e","ts":60,"pct":1}'))
+    pending.add(Message(PRICE, b'{"ts":60,"price":1.5}'))
+    pending.add(Message(EventLog(EventFamily.SPREAD), b'{"event_id":"e","ts":60,"pct":1}'))
     route = BUILT_IN.histories[PRICE.family]
     body = b'{"items":[{"ts":60,"price":2.5}],"next_end_time":null}'
     page = read_history_page(route, PRICE, Answer(200, {}, body)).frame
@@ -97,12 +97,14 @@ def test_where_the_archive_says_otherwise_than_the_stream_it_has_the_last_word(
     pending.batch.add(PRICE, page, whole, edge)
     log = BUILT_IN.events[EventFamily.SPREAD]
     document = read_document(log, b'{"event_id":"e","ts":60,"pct":2}', [])
-    pending.batch.add_documents(log.family, document_frame([document]), whole, edge)
+    pending.batch.add_documents(EventLog(log.family), document_frame([document]), whole, edge)
 
     store = Store(tmp_path / "s.duckdb")
     store.bind(Source("replay", "x"))
     load_id = store.start_load(LoadOrigin("http://h", 0, None, "0"))
     store.commit(load_id, pending.batch_of_all()[0])
     assert store.series(PRICE)["price"].to_list() == [2.5]
-    assert store.events(EventFamily.SPREAD, 0, 120)["document"].to_list() == [document["document"]]
+    assert store.events(EventFamily.SPREAD, Interval(0, 120))["document"].to_list() == [
+        document["document"]
+    ]
     assert store.ledger()[PRICE].answered == [whole]

@@ -103,11 +103,11 @@ def sync_line(source: Line, now: int, store: Store, start: int = 0, end: int = 1
         running(config(source=source, clock=Clock(fixed_at=now))) as service,
         Client(service.base_url, "demo-pro") as client,
     ):
-        return sync(client, store, [PRICE], start, end).rows.new
+        return sync(client, store, [PRICE], Interval(start, end)).rows.new
 
 
 def test_every_row_of_the_window_is_held_once(client: Client, store: Store) -> None:
-    result = sync(client, store, [PRICE, SPREAD], START, END)
+    result = sync(client, store, [PRICE, SPREAD], Interval(START, END))
 
     held = store.series(PRICE)
     assert held.select("ts", "price").equals(wanted_rows(START, END))
@@ -118,16 +118,16 @@ def test_every_row_of_the_window_is_held_once(client: Client, store: Store) -> N
 
 
 def test_the_end_of_the_window_is_outside(client: Client, store: Store) -> None:
-    sync(client, store, [PRICE], START + 600, START + 1200)
+    sync(client, store, [PRICE], Interval(START + 600, START + 1200))
 
     assert store.series(PRICE)["ts"].to_list() == list(range(START + 600, START + 1200, 60))
 
 
 def test_a_second_sync_asks_only_for_what_may_still_change(client: Client, store: Store) -> None:
-    sync(client, store, [PRICE], START, END)
+    sync(client, store, [PRICE], Interval(START, END))
     before = store.series(PRICE), store.ledger()[PRICE].answered
 
-    again = sync(client, store, [PRICE], START, END)
+    again = sync(client, store, [PRICE], Interval(START, END))
 
     assert (again.pages, again.rows.new, again.rows.revised) == (1, 0, 0)
     assert store.series(PRICE).equals(before[0])
@@ -135,22 +135,22 @@ def test_a_second_sync_asks_only_for_what_may_still_change(client: Client, store
 
 
 def test_a_window_answered_for_costs_no_request(client: Client, store: Store) -> None:
-    sync(client, store, [PRICE], START, START + 86_400)
+    sync(client, store, [PRICE], Interval(START, START + 86_400))
 
-    assert sync(client, store, [PRICE], START, START + 86_400).pages == 0
+    assert sync(client, store, [PRICE], Interval(START, START + 86_400)).pages == 0
 
 
 def test_a_wider_window_asks_only_for_the_difference(client: Client, store: Store) -> None:
-    sync(client, store, [PRICE], START + 7200, START + 10_800)
+    sync(client, store, [PRICE], Interval(START + 7200, START + 10_800))
 
-    wider = sync(client, store, [PRICE], START, START + 14_400)
+    wider = sync(client, store, [PRICE], Interval(START, START + 14_400))
 
     assert wider.rows.new == 240 - 60
     assert store.series(PRICE).select("ts", "price").equals(wanted_rows(START, START + 14_400))
 
 
 def test_a_trajectory_given_twice_is_loaded_once(client: Client, store: Store) -> None:
-    result = sync(client, store, [PRICE, PRICE], START, START + 3600)
+    result = sync(client, store, [PRICE, PRICE], Interval(START, START + 3600))
 
     assert (result.asked, result.rows.new, result.rows.repeated) == ((PRICE,), 60, 0)
 
@@ -160,10 +160,10 @@ def test_what_the_plan_no_longer_reaches_is_named(store: Store) -> None:
         running(config(retention_s=86_400)) as service,
         Client(service.base_url, "demo-pro") as client,
     ):
-        result = sync(client, store, [PRICE], START, END)
+        result = sync(client, store, [PRICE], Interval(START, END))
 
     assert result.unrecoverable == {PRICE: [Interval(START, END - 86_400)]}
-    assert store.coverage(PRICE, START, END)["state"].to_list() == [
+    assert store.coverage(PRICE, Interval(START, END))["state"].to_list() == [
         "unrecoverable",
         "held",
         "not yet known",
@@ -176,7 +176,7 @@ def test_held_rows_stay_held_when_the_plan_reaches_less(store: Store) -> None:
             running(config(retention_s=retention_s)) as service,
             Client(service.base_url, "demo-pro") as client,
         ):
-            result = sync(client, store, [PRICE], START, END)
+            result = sync(client, store, [PRICE], Interval(START, END))
 
     assert result.unrecoverable == {}
     assert store.series(PRICE).height == wanted_rows(START, END).height
@@ -217,7 +217,7 @@ def test_two_rows_beside_a_hole_do_not_make_the_hole_a_held_stretch(store: Store
 
     sync_line(Line(bars=22, interval_s=60, without=[20]), 1_380, store)
 
-    known = store.coverage(PRICE, 0, 1_320).rows()
+    known = store.coverage(PRICE, Interval(0, 1_320)).rows()
     assert known[0] == (0, 1_200, "held")
     assert known[1][:2] == (1_200, 1_260)
     assert known[1][2] != "held"
@@ -234,15 +234,22 @@ def test_a_service_that_dies_leaves_what_came_and_the_next_sync_completes_it(sto
                 dying.close()
 
         with client, pytest.raises((UnreachableError, UnavailableError)):
-            sync(client, store, everything, START, END, workers=1, on_progress=die_after_two)
-    kept = sum(store.counts(START, END).values())
+            sync(
+                client,
+                store,
+                everything,
+                Interval(START, END),
+                workers=1,
+                on_progress=die_after_two,
+            )
+    kept = sum(store.counts(Interval(START, END)).values())
 
     with running(config()) as service, Client(service.base_url, "demo-free") as fresh:
-        rest = sync(fresh, store, everything, START, END)
+        rest = sync(fresh, store, everything, Interval(START, END))
         wanted = sum(fresh.history(t, START, END).height for t in everything)
 
     assert 0 < kept < wanted
-    assert kept + rest.rows.new == wanted == sum(store.counts(START, END).values())
+    assert kept + rest.rows.new == wanted == sum(store.counts(Interval(START, END)).values())
 
 
 def test_an_interrupted_sync_keeps_whole_pages_with_their_ledger(
@@ -253,7 +260,7 @@ def test_an_interrupted_sync_keeps_whole_pages_with_their_ledger(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        sync(client, store, [PRICE], START, END, workers=1, on_progress=interrupt)
+        sync(client, store, [PRICE], Interval(START, END), workers=1, on_progress=interrupt)
 
     (answered,) = store.ledger()[PRICE].answered
     held = store.series(PRICE)
@@ -268,7 +275,7 @@ def test_an_interrupted_sync_keeps_whole_pages_with_their_ledger(
 def test_progress_tells_rows_pages_and_share_and_ends_at_one(client: Client, store: Store) -> None:
     told: list[Progress] = []
 
-    result = sync(client, store, [PRICE, SPREAD], START, END, on_progress=told.append)
+    result = sync(client, store, [PRICE, SPREAD], Interval(START, END), on_progress=told.append)
 
     assert [p.pages for p in told] == list(range(1, result.pages + 1))
     assert [p.fraction for p in told] == sorted(p.fraction for p in told)
@@ -281,7 +288,7 @@ def test_a_trajectory_nobody_lists_is_refused_with_the_nearest_ones(
     client: Client, store: Store
 ) -> None:
     with pytest.raises(UnknownTrajectoryError) as refused:
-        sync(client, store, [Trajectory.parse("BTC_USDT:AURORRA.spot")], START, END)
+        sync(client, store, [Trajectory.parse("BTC_USDT:AURORRA.spot")], Interval(START, END))
 
     assert refused.value.nearest[0] == "BTC_USDT:AURORA.spot"
     assert store.ledger() == {}
@@ -291,17 +298,17 @@ def test_a_silent_trajectory_is_named(client: Client, store: Store) -> None:
     outage = miniature.START + 2_000 * 60
     corona = Trajectory.parse("BTC_USDT:CORONA.futures")
 
-    result = sync(client, store, [PRICE, corona], outage, outage + 3600)
+    result = sync(client, store, [PRICE, corona], Interval(outage, outage + 3600))
 
     assert result.silent == (corona,)
-    assert store.coverage(corona, outage, outage + 3600)["state"].to_list() == ["empty"]
+    assert store.coverage(corona, Interval(outage, outage + 3600))["state"].to_list() == ["empty"]
 
 
 def test_a_store_of_another_source_is_left_alone(client: Client, store: Store) -> None:
     sync_line(Line(bars=5, interval_s=60), 600, store)
 
     with pytest.raises(StoreSourceError, match="never mixes sources"):
-        sync(client, store, [PRICE], START, END)
+        sync(client, store, [PRICE], Interval(START, END))
 
     assert store.loads().height == 1
 
@@ -309,7 +316,7 @@ def test_a_store_of_another_source_is_left_alone(client: Client, store: Store) -
 def test_a_load_records_where_from_under_which_schemas_and_when(
     client: Client, store: Store
 ) -> None:
-    sync(client, store, [PRICE], START, START + 3600)
+    sync(client, store, [PRICE], Interval(START, START + 3600))
 
     (load,) = store.loads().to_dicts()
     assert load["base_url"] == client.base_url
@@ -324,7 +331,7 @@ def test_a_load_records_where_from_under_which_schemas_and_when(
 def test_a_load_records_the_plan_and_what_the_last_page_left_of_its_quota(
     client: Client, store: Store
 ) -> None:
-    result = sync(client, store, [PRICE], START, END)
+    result = sync(client, store, [PRICE], Interval(START, END))
 
     (load,) = store.loads().to_dicts()
     assert (load["plan"], load["quota"], load["quota_window_s"]) == ("free", 1_000_000, 60)
@@ -335,16 +342,16 @@ def test_a_load_records_the_plan_and_what_the_last_page_left_of_its_quota(
 @pytest.mark.parametrize("workers", [0, 65])
 def test_workers_out_of_range_are_refused(client: Client, store: Store, workers: int) -> None:
     with pytest.raises(InputError, match="1 to 64"):
-        sync(client, store, [PRICE], START, END, workers=workers)
+        sync(client, store, [PRICE], Interval(START, END), workers=workers)
 
 
 def test_an_empty_window_is_refused(client: Client, store: Store) -> None:
     with pytest.raises(InputError, match="a start before its end"):
-        sync(client, store, [PRICE], END, START)
+        sync(client, store, [PRICE], Interval(END, START))
 
 
 def test_a_price_and_a_spread_of_one_symbol_do_not_meet(client: Client, store: Store) -> None:
-    sync(client, store, [PRICE, SPREAD], START, START + 3600)
+    sync(client, store, [PRICE, SPREAD], Interval(START, START + 3600))
 
     assert {t.family for t in store.ledger()} == {Family.PRICE, Family.SPREAD}
-    assert store.counts(START, START + 3600) == {PRICE: 60, SPREAD: 60}
+    assert store.counts(Interval(START, START + 3600)) == {PRICE: 60, SPREAD: 60}

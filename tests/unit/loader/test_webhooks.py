@@ -24,6 +24,7 @@ from starlette.routing import Mount
 from starlette.types import ASGIApp
 
 from toolkit.errors import InputError, StoreError
+from toolkit.intervals import Interval
 from toolkit.loader.webhooks import WebhookApp, webhook_app
 from toolkit.market import EventFamily, Source
 from toolkit.service.webhooks.deliveries import new_secret, signed_headers
@@ -84,7 +85,7 @@ def deliver(
 
 
 def held(store: Store) -> list[str]:
-    return store.events(EventFamily.SPLASH, TS, TS + 1)["document"].to_list()
+    return store.events(EventFamily.SPLASH, Interval(TS, TS + 1))["document"].to_list()
 
 
 def test_a_genuine_delivery_is_in_the_store_byte_for_byte_when_it_is_answered(
@@ -243,7 +244,7 @@ def test_a_sender_that_goes_away_in_mid_body_harms_nobody(
 
 def test_webhooks_claim_nothing_about_the_logs(sender: httpx.Client, store: Store) -> None:
     assert deliver(sender, document()).status_code == 204
-    assert store.event_ledger() == {}
+    assert store.ledger() == {}
 
 
 def test_a_run_is_recorded_as_a_load_with_what_it_found_odd(app: WebhookApp, store: Store) -> None:
@@ -319,12 +320,6 @@ def test_it_is_told_apart_how_to_verify_and_how_much_to_read(
 ) -> None:
     with pytest.raises(InputError, match=f"^{re.escape(wrong)}:"):
         webhook_app(store, **options)
-
-
-def test_a_store_of_the_format_before_deliveries_has_none_until_one_comes(store: Store) -> None:
-    with store.writing() as connection:
-        connection.execute("DROP TABLE delivery")
-    assert read_deliveries(store).is_empty()
 
 
 def test_a_body_that_does_not_come_is_given_up_and_the_next_delivery_is_stored(

@@ -157,13 +157,13 @@ def test_a_loader_over_a_full_service_brings_every_row_once(tmp_path: Path) -> N
         wanted = [*price_trajectories(listing), *spread_trajectories(listing)]
         store = Store(tmp_path / "rail.duckdb")
         window = miniature.START, miniature.END
-        loaded = sync(client, store, wanted, *window, on_progress=take_the_place)
-        again = sync(client, store, wanted, *window)
+        loaded = sync(client, store, wanted, Interval(*window), on_progress=take_the_place)
+        again = sync(client, store, wanted, Interval(*window))
 
     assert [len(each.result()) for each in taken] == [1, 1, 1]
     assert sum(1.0 <= seconds <= 1.25 for seconds in waits) >= 3
     rows = pl.read_parquet(miniature.PATH)
-    held = store.counts(*window)
+    held = store.counts(Interval(*window))
     prices = {each: n for each, n in held.items() if each.family is Family.PRICE}
     assert set(held) == set(wanted)
     assert sum(prices.values()) == rows.height

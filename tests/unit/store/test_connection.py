@@ -110,7 +110,7 @@ def test_threads_read_their_own_rows_and_whole_commits_while_another_writes(
         assert pool.submit(write).result() == 20
         for seen in (future.result() for future in reads):
             assert seen == sorted(seen)
-    assert store.counts(0, 1200) == {PRICE: 20, SPREAD: 20}
+    assert store.counts(Interval(0, 1200)) == {PRICE: 20, SPREAD: 20}
 
 
 def test_a_block_reads_one_snapshot_whatever_is_committed_meanwhile(store: Store) -> None:

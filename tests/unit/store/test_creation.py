@@ -9,6 +9,7 @@ import duckdb
 import pytest
 
 from toolkit.errors import NotAStoreError, StoreError, StoreSourceError
+from toolkit.intervals import Interval
 from toolkit.market import Source
 from toolkit.store import Store
 from toolkit.tables import TABLES
@@ -19,6 +20,7 @@ BINDS = """
 import sys
 from toolkit.errors import StoreSourceError
 from toolkit.market import Source
+from toolkit.intervals import Interval
 from toolkit.store import Store
 store = Store(sys.argv[1], wait_s=60)
 print("ready", flush=True)
@@ -65,7 +67,7 @@ def test_a_store_has_every_table_and_knows_nothing(store: Store) -> None:
         made = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
     assert {name for (name,) in made} == {table.name for table in TABLES}
     assert store.catalogue().height == store.loads().height == store.continuity().height == 0
-    assert store.ledger() == store.counts(0, 1) == {}
+    assert store.ledger() == store.counts(Interval(0, 1)) == {}
 
 
 def test_the_file_is_of_a_version_that_duckdb_1_5_reads_also_after_commits(

@@ -2,17 +2,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import duckdb
 import pytest
 
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, Source, Trajectory
+from toolkit.market import EventFamily, EventLog, Source, Trajectory
 from toolkit.store import Batch, Edge, Gap, LoadOrigin, Store
 from toolkit.tables import GapStatus
 from toolkit.wire.events import document_frame
 
 KEY = Trajectory.parse("BTC_USDT:ALPHA.spot")
-SPREADS = EventFamily.SPREAD
+SPREADS = EventLog(EventFamily.SPREAD)
 
 
 @pytest.fixture
@@ -52,13 +51,13 @@ def test_a_gap_is_open_then_ended_and_stays_one_row(store: Store) -> None:
     batch.gaps[1] = Gap(1, SPREADS, 100, 160, "closed with 1011")
     store.commit(load_id, batch)
     assert store.gaps().rows() == [
-        (load_id, 1, "spread events", None, 100, 160, "closed with 1011", "open", None)
+        (load_id, 1, "events/spread", 100, 160, "closed with 1011", "open", None)
     ]
 
 
 def test_a_gap_of_a_trajectory_names_it(store: Store) -> None:
     lost(store, Gap(1, KEY, 100, 160, "silent for 600 s"))
-    assert store.gaps().select("stream", "key").rows() == [("price", KEY.key)]
+    assert store.gaps()["stream"].to_list() == [KEY.key]
 
 
 def test_only_answers_for_all_of_a_gap_repair_it_whichever_loads_gave_them(store: Store) -> None:
@@ -96,7 +95,7 @@ def test_each_of_many_gaps_is_settled_by_the_answers_for_its_own_trajectory(stor
     for key, answer in zip(keys, [(0, 900), (0, 140), (120, 900), (103, 160)], strict=True):
         batch.answered[key], batch.edges[key] = [Interval(*answer)], edge
     store.commit(load_id, batch)
-    assert store.gaps().sort("gap_id").select("key", "status", "repaired_load_id").rows() == [
+    assert store.gaps().sort("gap_id").select("stream", "status", "repaired_load_id").rows() == [
         (keys[0].key, "repaired", load_id),
         (keys[1].key, "open", None),
         (keys[2].key, "open", None),
@@ -105,22 +104,6 @@ def test_each_of_many_gaps_is_settled_by_the_answers_for_its_own_trajectory(stor
 
 
 def test_answers_for_another_stream_repair_nothing(store: Store) -> None:
-    lost(store, Gap(1, EventFamily.SPLASH, 100, 160, "x"), Gap(2, KEY, 100, 160, "x"))
+    lost(store, Gap(1, EventLog(EventFamily.SPLASH), 100, 160, "x"), Gap(2, KEY, 100, 160, "x"))
     answered(store, 0, 1_000)
     assert statuses(store) == [GapStatus.OPEN] * 2
-
-
-def test_a_store_of_the_format_before_has_no_gaps_and_takes_them_when_it_is_written(
-    store: Store,
-) -> None:
-    with duckdb.connect(str(store.path)) as connection:
-        connection.execute("DROP TABLE gap")
-        for column in ("plan", "quota", "quota_window_s", "quota_left"):
-            connection.execute(f"ALTER TABLE load DROP COLUMN {column}")
-        connection.execute("UPDATE meta SET value = '1' WHERE name = 'format_version'")
-    before = store.gaps()
-    assert before.is_empty()
-    lost(store, Gap(1, SPREADS, 100, 160, "x"))
-    after = store.gaps()
-    assert after.height == 1
-    assert after.schema == before.schema

@@ -1,108 +1,226 @@
-"""A store of format 1 is read as it is, and brought to this format by the first writing use."""
+"""A store of an older format is brought to this one at its first use, beside a copy of it."""
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import duckdb
 import pytest
 
-from toolkit.market import Source
-from toolkit.store import LoadOrigin, Store
+from toolkit.errors import StoreError
+from toolkit.intervals import Interval
+from toolkit.market import EventFamily, EventLog, Source, Stream, Trajectory
+from toolkit.store import Edge, LoadOrigin, Store, read_deliveries
+from toolkit.store.migration import backup_path
 from toolkit.store.schema import FORMAT_VERSION, read_format
 from toolkit.tables import LOAD, TABLES
 from toolkit.wire.allowance import Allowance
 
 SOURCE = Source("replay", "example")
-LOAD_1 = (
-    "CREATE TABLE load (load_id BIGINT NOT NULL, started_at BIGINT NOT NULL, finished_at BIGINT, "
-    "served_at BIGINT NOT NULL, base_url VARCHAR NOT NULL, schema_hash VARCHAR, "
-    "toolkit_version VARCHAR NOT NULL, finding JSON)"
-)
-TABLES_1 = (
-    *("meta", "trajectory", "coverage", "edge", "price", "spread", "funding", "event"),
-    *("event_coverage", "event_edge", "snapshot"),
-)
-TOLD = ("plan", "quota", "quota_window_s", "quota_left")
 ORIGIN = LoadOrigin("http://two", 20, None, "0.2.0", Allowance("builder", 600, 60, 599))
+PRICE = Trajectory.parse("A_B:X.spot")
+FUNDING = Trajectory.parse("funding/A_B:X.futures:Y.futures")
+SPREADS = EventLog(EventFamily.SPREAD)
+
+FORMAT_1 = """
+CREATE TABLE meta (name VARCHAR NOT NULL, value VARCHAR NOT NULL);
+CREATE TABLE trajectory (trajectory_id INTEGER NOT NULL, family VARCHAR NOT NULL, key VARCHAR
+    NOT NULL);
+CREATE TABLE load (load_id BIGINT NOT NULL, started_at BIGINT NOT NULL, finished_at BIGINT,
+    served_at BIGINT NOT NULL, base_url VARCHAR NOT NULL, schema_hash VARCHAR, toolkit_version
+    VARCHAR NOT NULL, finding JSON);
+CREATE TABLE coverage (trajectory_id INTEGER NOT NULL, start_ts BIGINT NOT NULL, end_ts BIGINT
+    NOT NULL, load_id BIGINT NOT NULL);
+CREATE TABLE edge (trajectory_id INTEGER NOT NULL, load_id BIGINT NOT NULL, retention_s
+    BIGINT, delay_s BIGINT NOT NULL, step_s BIGINT, tail_ts BIGINT, served_at BIGINT NOT NULL,
+    asked_at BIGINT NOT NULL);
+CREATE TABLE price (trajectory_id INTEGER NOT NULL, ts BIGINT NOT NULL, price DOUBLE,
+    mark_price DOUBLE, volume DOUBLE, extra JSON, revision INTEGER NOT NULL, load_id BIGINT NOT
+    NULL);
+CREATE TABLE spread (trajectory_id INTEGER NOT NULL, ts BIGINT NOT NULL, buy_price DOUBLE,
+    sell_price DOUBLE, spread_pct DOUBLE, extra JSON, revision INTEGER NOT NULL, load_id BIGINT
+    NOT NULL);
+CREATE TABLE funding (trajectory_id INTEGER NOT NULL, ts BIGINT NOT NULL, buy_rate DOUBLE,
+    sell_rate DOUBLE, buy_interval_hours DOUBLE, sell_interval_hours DOUBLE, differential_pct_8h
+    DOUBLE, extra JSON, revision INTEGER NOT NULL, load_id BIGINT NOT NULL);
+CREATE TABLE event (family VARCHAR NOT NULL, schema_id VARCHAR, event_id VARCHAR NOT NULL,
+    event_type VARCHAR, ts_ms BIGINT NOT NULL, ts BIGINT NOT NULL, lifecycle VARCHAR, symbol
+    VARCHAR, buy_exchange VARCHAR, buy_market VARCHAR, sell_exchange VARCHAR, sell_market VARCHAR,
+    magnitude_pct DOUBLE, peak_pct DOUBLE, differential_pct_8h DOUBLE, close_reason VARCHAR,
+    document VARCHAR NOT NULL, revision INTEGER NOT NULL, load_id BIGINT NOT NULL);
+CREATE TABLE event_coverage (family VARCHAR NOT NULL, start_ts BIGINT NOT NULL, end_ts BIGINT
+    NOT NULL, load_id BIGINT NOT NULL);
+CREATE TABLE event_edge (family VARCHAR NOT NULL, load_id BIGINT NOT NULL, retention_s BIGINT,
+    delay_s BIGINT NOT NULL, served_at BIGINT NOT NULL, asked_at BIGINT NOT NULL);
+CREATE TABLE snapshot (kind VARCHAR NOT NULL, served_at BIGINT NOT NULL, document VARCHAR NOT
+    NULL, load_id BIGINT NOT NULL)
+"""
+FORMAT_2 = """
+ALTER TABLE load ADD COLUMN plan VARCHAR;
+ALTER TABLE load ADD COLUMN quota BIGINT;
+ALTER TABLE load ADD COLUMN quota_window_s BIGINT;
+ALTER TABLE load ADD COLUMN quota_left BIGINT;
+CREATE TABLE gap (load_id BIGINT NOT NULL, gap_id INTEGER NOT NULL, trajectory_id INTEGER,
+    family VARCHAR, start_ts BIGINT NOT NULL, end_ts BIGINT, cause VARCHAR NOT NULL, status
+    VARCHAR NOT NULL, repaired_load_id BIGINT);
+CREATE TABLE delivery (delivery_id VARCHAR NOT NULL, received_at BIGINT NOT NULL, family
+    VARCHAR, document VARCHAR, load_id BIGINT NOT NULL)
+"""
+DATA = """
+INSERT INTO load (load_id, started_at, finished_at, served_at, base_url, toolkit_version)
+    VALUES (1, 10, 11, 9, 'http://one', '0.1.0'), (2, 20, NULL, 19, 'http://one', '0.1.0');
+INSERT INTO trajectory VALUES (1, 'price', 'A_B:X.spot'), (2, 'funding',
+    'A_B:X.futures:Y.futures');
+INSERT INTO price VALUES (1, 60, 2.5, NULL, 1.0, NULL, 0, 1), (1, 120, 2.6, NULL, NULL, NULL,
+    0, 1), (1, 120, 2.7, NULL, NULL, NULL, 1, 2);
+INSERT INTO funding VALUES (2, 0, 0.1, 0.2, 8, 8, NULL, NULL, 0, 1);
+INSERT INTO coverage VALUES (1, 0, 60, 1), (1, 60, 180, 2), (1, 300, 360, 2), (2, 0, 60, 1);
+INSERT INTO edge VALUES (1, 1, NULL, 0, 60, 180, 500, 10), (1, 2, 3600, 5, 60, 360, 1000, 20),
+    (2, 1, NULL, 0, NULL, NULL, 500, 10);
+INSERT INTO event (family, event_id, ts_ms, ts, document, revision, load_id) VALUES ('spread',
+    'e', 60000, 60, '{}', 0, 1), ('spread', 'e', 60000, 60, '{"a":1}', 1, 2), ('splash', 'f',
+    61000, 61, '{}', 0, 2);
+INSERT INTO event_coverage VALUES ('spread', 0, 100, 1), ('spread', 100, 200, 2);
+INSERT INTO event_edge VALUES ('spread', 1, NULL, 0, 500, 10), ('spread', 2, 2592000, 30,
+    1000, 20);
+INSERT INTO snapshot VALUES ('symbols', 500, '{}', 1), ('symbols', 1000, '[]', 2)
+"""
+DATA_2 = """
+INSERT INTO gap VALUES (2, 1, 1, NULL, 200, 300, 'closed with 1011', 'open', NULL), (2, 2,
+    NULL, 'spread', 200, NULL, 'silent', 'open', NULL);
+INSERT INTO delivery VALUES ('d1', 20, 'splash', NULL, 2)
+"""
 
 
-@pytest.fixture
-def old(tmp_path: Path) -> Store:
-    """A file of format 1 with one load and one price."""
+@pytest.fixture(params=[1, 2])
+def old(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    """A file of an older format, with something in every table."""
     path = tmp_path / "old.duckdb"
+    scripts = [FORMAT_1, DATA] if request.param == 1 else [FORMAT_1, FORMAT_2, DATA, DATA_2]
+    facts = {"format_version": request.param, "source_kind": SOURCE.kind, "source_id": SOURCE.id}
     with duckdb.connect(str(path)) as connection:
-        connection.execute(LOAD_1)
-        for table in TABLES:
-            if table.name in TABLES_1:
-                connection.execute(table.ddl)
-        facts = {"format_version": "1", "source_kind": SOURCE.kind, "source_id": SOURCE.id}
+        for script in scripts:
+            connection.execute(script)
         connection.executemany("INSERT INTO meta VALUES (?, ?)", [list(f) for f in facts.items()])
-        connection.execute(
-            "INSERT INTO load VALUES (1, 10, 11, 9, 'http://one', NULL, '0.1.0', NULL)"
-        )
-        connection.execute("INSERT INTO trajectory VALUES (1, 'price', 'A_B:X.spot')")
-        connection.execute("INSERT INTO price VALUES (1, 60, 2.5, NULL, 1.0, NULL, 0, 1)")
     return Store(path)
 
 
-def told(store: Store) -> list[tuple[object, ...]]:
-    return store.loads().select("load_id", *TOLD).rows()
+def whole(path: Path) -> dict[str, list[tuple[object, ...]]]:
+    """Every row of every table of a file."""
+    with duckdb.connect(str(path), read_only=True) as connection:
+        names = [
+            n for (n,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+        ]
+        return {n: sorted(connection.execute(f"FROM {n}").fetchall(), key=str) for n in names}
 
 
-def store_format(store: Store) -> int:
-    with store.reading() as connection:
-        return read_format(connection, store.path)
+def held_format(path: Path) -> int:
+    with duckdb.connect(str(path), read_only=True) as connection:
+        return read_format(connection, path)
 
 
-def test_an_old_store_is_read_without_a_change_to_its_file(old: Store) -> None:
-    before = old.path.read_bytes()
+def test_the_first_look_brings_it_to_this_format_and_nothing_it_held_is_lost(old: Store) -> None:
+    assert old.catalogue().select(
+        "stream", "kind", "rows", "revisions", "first_ts", "last_ts"
+    ).rows() == [
+        ("events/splash", "events", 1, 0, 61, 61),
+        ("events/spread", "events", 1, 1, 60, 60),
+        (FUNDING.key, "funding", 1, 0, 0, 0),
+        (PRICE.key, "price", 2, 1, 60, 120),
+        ("snapshot/symbols", "snapshot", 2, 0, 500, 1000),
+    ]
+    assert held_format(old.path) == FORMAT_VERSION
     assert old.source == SOURCE
+    assert old.series(PRICE)["price"].to_list() == [2.5, 2.7]
+    assert old.series(FUNDING)["sell_rate"].to_list() == [0.2]
+    assert old.events(EventFamily.SPREAD, Interval(0, 100))["document"].to_list() == ['{"a":1}']
+    assert old.snapshots("symbols")["document"].to_list() == ["[]", "{}"]
     assert old.loads().schema == LOAD.schema
-    assert told(old) == [(1, None, None, None, None)]
-    assert old.catalogue().select("trajectory", "rows").rows() == [("A_B:X.spot", 1)]
-    assert old.event_catalogue().is_empty()
-    old.bind(SOURCE)
-    assert old.path.read_bytes() == before
-    assert store_format(old) == 1
+    assert old.loads()["load_id"].to_list() == [2, 1]
 
 
-def test_the_first_write_brings_it_to_this_format_and_keeps_every_row(old: Store) -> None:
-    assert old.start_load(ORIGIN) == 2
-    assert store_format(old) == FORMAT_VERSION
-    assert told(old) == [(2, "builder", 600, 60, 599), (1, None, None, None, None)]
-    assert old.loads()["base_url"].to_list() == ["http://two", "http://one"]
-    assert old.catalogue().select("trajectory", "rows").rows() == [("A_B:X.spot", 1)]
-    with old.reading() as connection:
-        made = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
-    assert {name for (name,) in made} == {table.name for table in TABLES}
+def test_both_ledgers_become_one_that_is_merged_and_knows_the_newest_edge(old: Store) -> None:
+    ledger = old.ledger()
+    assert {stream.key: known.answered for stream, known in ledger.items()} == {
+        PRICE.key: [(0, 180), (300, 360)],
+        FUNDING.key: [(0, 60)],
+        SPREADS.key: [(0, 200)],
+        "snapshot/symbols": [],
+    }
+    assert ledger[PRICE].asked == [(0, 360)]  # what was asked was not kept: the span is taken
+    assert ledger[PRICE].edge == Edge(1000, 5, 3600, 60, 360)
+    assert ledger[SPREADS].edge == Edge(1000, 30, 2_592_000, 0, None)
+
+
+def test_gaps_and_deliveries_keep_their_stream(old: Store) -> None:
+    version = held_format(old.path)
+    found = old.gaps().select("stream", "start_ts", "end_ts", "status").rows()
+    assert found == (
+        [] if version == 1 else [(SPREADS.key, 200, None, "open"), (PRICE.key, 200, 300, "open")]
+    )
+    assert read_deliveries(old).height == version - 1
+
+
+def test_the_store_as_it_was_is_kept_beside_it_and_the_user_reads_where(
+    old: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    before, version = whole(old.path), held_format(old.path)
+    with caplog.at_level(logging.WARNING):
+        old.loads()
+    copy = backup_path(old.path, version)
+    assert whole(copy) == before
+    (line,) = (record.getMessage() for record in caplog.records)
+    assert f"from store format {version} to {FORMAT_VERSION}" in line
+    assert str(copy) in line
+    assert sorted(path.name for path in old.path.parent.iterdir()) == sorted(
+        [old.path.name, copy.name]
+    )
+
+
+def test_a_store_is_migrated_once(old: Store) -> None:
+    old.catalogue()
+    after = whole(old.path)
+    Store(old.path).catalogue()
+    assert whole(old.path) == after
 
 
 def test_a_migrated_store_has_the_tables_of_a_new_one(old: Store, tmp_path: Path) -> None:
     new = Store(tmp_path / "new.duckdb")
     new.bind(SOURCE)
-    old.finish_load(1, [])
     columns = []
     for store in (old, new):
         with store.reading() as connection:
             columns.append(
                 connection.execute(
                     "SELECT table_name, column_name, data_type, is_nullable FROM duckdb_columns() "
+                    "WHERE NOT internal "
                     "ORDER BY table_name, column_index"
                 ).fetchall()
             )
     assert columns[0] == columns[1]
+    assert {table.name for table in TABLES} <= {name for name, *_ in columns[0]}
+    assert "trajectory" not in {name for name, *_ in columns[0]}
 
 
-def test_a_write_that_fails_leaves_the_old_format(old: Store) -> None:
-    with pytest.raises(ZeroDivisionError), old.writing():
-        raise ZeroDivisionError
-    assert store_format(old) == 1
-    assert told(old) == [(1, None, None, None, None)]
+def test_without_room_for_the_copy_nothing_is_changed(old: Store, tmp_path: Path) -> None:
+    before = old.path.read_bytes()
+    copy = backup_path(old.path, held_format(old.path))
+    copy.symlink_to(tmp_path / "absent" / "copy.duckdb")
+    with pytest.raises(StoreError, match="only changed beside a copy"):
+        old.catalogue()
+    assert old.path.read_bytes() == before
 
 
-def test_what_was_told_last_replaces_what_was_told_first(old: Store) -> None:
+def test_loads_go_on_after_the_migration(old: Store) -> None:
+    assert old.start_load(ORIGIN, [PRICE, Stream.parse("events/funding")], Interval(0, 600)) == 3
+    assert old.loads().row(0, named=True)["plan"] == "builder"
+    assert old.ledger([PRICE])[PRICE].asked == [(0, 600)]
+    assert old.catalogue()["stream"].to_list()[0] == "events/funding"
+
+
+def test_the_plan_named_last_replaces_the_one_named_first(old: Store) -> None:
     load = old.start_load(ORIGIN)
     old.keep_allowance(load, Allowance("builder", 600, 60, 7))
     old.keep_allowance(load, None)
-    assert told(old)[0] == (2, "builder", 600, 60, 7)
+    assert old.loads().row(0, named=True)["quota_left"] == 7

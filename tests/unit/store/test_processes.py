@@ -10,6 +10,7 @@ import duckdb
 import pytest
 
 from toolkit.errors import StoreLockedError
+from toolkit.intervals import Interval
 from toolkit.market import Trajectory
 from toolkit.store import LoadOrigin, Store
 
@@ -35,7 +36,7 @@ store, ending = Store(sys.argv[1], wait_s=60), int(sys.argv[2])
 edge = Edge(10_000_000, step_s=60)
 null = pl.lit(None)
 load_id = store.start_load(LoadOrigin("http://other", 0, None, "0"))
-held = store.counts(0, 10_000_000)
+held = store.counts(Interval(0, 10_000_000))
 for number in range(max(held.values(), default=0), 100_000):
     batch = Batch()
     for key, names in (
@@ -112,7 +113,7 @@ def test_a_writer_killed_inside_its_transaction_leaves_the_last_commit(
     other = child(COMMITS_UNTIL_KILLED, store.path, 2)
     assert [other.hear() for _ in range(3)] == ["1", "2", "inside"]
     other.kill()
-    assert store.counts(0, 10**9) == {PRICE: 2, SPREAD: 2}
+    assert store.counts(Interval(0, 10**9)) == {PRICE: 2, SPREAD: 2}
     for known in store.ledger().values():
         assert known.answered == [(0, 120)]
     assert store.start_load(ORIGIN) == 2
@@ -127,7 +128,7 @@ def test_a_writer_killed_at_any_moment_leaves_whole_batches_and_all_it_announced
         while announced + more > (number := int(other.hear())):
             pass
         other.kill()
-        held = store.counts(0, 10**9)
+        held = store.counts(Interval(0, 10**9))
         announced = held[PRICE]
         assert announced >= number
         assert held[SPREAD] == announced

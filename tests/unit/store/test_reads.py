@@ -37,7 +37,7 @@ def continuity(store: Store, commit: Callable) -> Callable[..., tuple[int, int, 
     return build
 
 
-def test_the_catalogue_says_what_is_held_of_each_trajectory(store: Store, commit: Callable) -> None:
+def test_the_catalogue_counts_what_is_held_of_each_stream(store: Store, commit: Callable) -> None:
     commit(OTHER, [(600, 1.0, 1.1, 10.0)], edge=Edge(5000, 30, None, None))
     commit(KEY, minutes(1, 2, 3), edge=Edge(9000, 0, 86_400, 60))
     commit(KEY, [(120, 2.0), (240, 1.0)], edge=Edge(9100, 0, 3600, 60))
@@ -51,7 +51,7 @@ def test_the_catalogue_says_what_is_held_of_each_trajectory(store: Store, commit
         (OTHER, "spread", 1, 0, 600, 600, None, None, 30, 5000),
     ]
     assert found.columns == [
-        *("trajectory", "family", "rows", "revisions", "first_ts", "last_ts", "step_s"),
+        *("stream", "kind", "rows", "revisions", "first_ts", "last_ts", "step_s"),
         *("retention_s", "delay_s", "served_at", "asked_at"),
     ]
 
@@ -98,21 +98,21 @@ def test_a_revision_is_not_another_row(
 ) -> None:
     commit(KEY, [(60, 9.0), (180, 9.0), (180, 8.0)])
     assert continuity(60, 120, 180) == (0, 0, 0)
-    assert store.counts(0, 1000) == {PRICE: 3}
+    assert store.counts(Interval(0, 1000)) == {PRICE: 3}
 
 
 def test_continuity_knows_only_trajectories_with_rows(store: Store, commit: Callable) -> None:
     commit(KEY, [])
     commit(OTHER, [(60, 1.0), (120, 1.0)])
-    assert store.continuity()["trajectory"].to_list() == [OTHER]
+    assert store.continuity()["stream"].to_list() == [OTHER]
 
 
 def test_counts_are_of_rows_in_the_half_open_window(store: Store, commit: Callable) -> None:
     commit(KEY, minutes(1, 2, 3))
     commit(OTHER, minutes(3, 4))
-    assert store.counts(60, 180) == {PRICE: 2}
-    assert store.counts(60, 181) == {PRICE: 3, SPREAD: 1}
-    assert store.counts(1000, 2000) == {}
+    assert store.counts(Interval(60, 180)) == {PRICE: 2}
+    assert store.counts(Interval(60, 181)) == {PRICE: 3, SPREAD: 1}
+    assert store.counts(Interval(1000, 2000)) == {}
 
 
 def test_a_series_is_sorted_and_half_open(store: Store, commit: Callable) -> None:
@@ -129,9 +129,9 @@ def test_a_series_is_sorted_and_half_open(store: Store, commit: Callable) -> Non
         "mark_price": pl.Float64,
         "volume": pl.Float64,
     }
-    assert store.series(PRICE, 60, 180)["ts"].to_list() == [60, 120]
-    assert store.series(PRICE, 61)["ts"].to_list() == [120, 180]
-    assert store.series(PRICE, end=61)["ts"].to_list() == [60]
+    assert store.series(PRICE, Interval(60, 180))["ts"].to_list() == [60, 120]
+    assert store.series(PRICE, Interval(61, 10_000))["ts"].to_list() == [120, 180]
+    assert store.series(PRICE, Interval(-10_000, 61))["ts"].to_list() == [60]
 
 
 def test_a_series_of_nothing_has_the_columns_of_one_with_rows(
@@ -141,7 +141,7 @@ def test_a_series_of_nothing_has_the_columns_of_one_with_rows(
     full = store.series(SPREAD)
     assert full.columns == ["trajectory", "ts", "buy_price", "sell_price", "spread_pct"]
     for empty in (
-        store.series(SPREAD, 61, 99),
+        store.series(SPREAD, Interval(61, 99)),
         store.series(Trajectory.parse("A_B:Y.spot:X.spot")),
         store.series(SPREAD, as_of=0),
     ):
@@ -176,9 +176,9 @@ def test_an_empty_or_backward_window_is_refused(
 ) -> None:
     commit(KEY, minutes(1, 2, 3))
     for ask in (
-        lambda: store.series(PRICE, *window),
-        lambda: store.counts(*window),
-        lambda: store.coverage(PRICE, *window),
+        lambda: store.series(PRICE, Interval(*window)),
+        lambda: store.counts(Interval(*window)),
+        lambda: store.coverage(PRICE, Interval(*window)),
     ):
         with pytest.raises(InputError, match="window"):
             ask()
@@ -192,7 +192,7 @@ def covered(store: Store, commit: Callable) -> Callable[..., list[tuple[int, int
     )
 
     def build(start: int, end: int, **options: int) -> list[tuple[int, int, str]]:
-        return store.coverage(PRICE, start, end, **options).rows()
+        return store.coverage(PRICE, Interval(start, end), **options).rows()
 
     return build
 
@@ -218,8 +218,8 @@ def test_coverage_bridges_what_the_tolerance_allows(covered: Callable) -> None:
 
 def test_without_tolerance_a_row_ends_with_its_step(store: Store, commit: Callable) -> None:
     commit(KEY, [(0, 1.0), (60, 1.0), (150, 1.0)], answered=(0, 210))
-    assert store.coverage(PRICE, 0, 210).rows() == [(0, 210, "held")]
-    assert store.coverage(PRICE, 0, 210, tolerance_s=0).rows() == [
+    assert store.coverage(PRICE, Interval(0, 210)).rows() == [(0, 210, "held")]
+    assert store.coverage(PRICE, Interval(0, 210), tolerance_s=0).rows() == [
         (0, 120, "held"),
         (120, 150, "empty"),
         (150, 210, "held"),
@@ -231,7 +231,7 @@ def test_a_part_of_the_window_says_what_the_whole_says(
     store: Store, covered: Callable, tolerance_s: int | None
 ) -> None:
     def states(start: int, end: int) -> list[str]:
-        found = store.coverage(PRICE, start, end, tolerance_s=tolerance_s)
+        found = store.coverage(PRICE, Interval(start, end), tolerance_s=tolerance_s)
         stretches = found.with_columns(seconds=pl.col("end_ts") - pl.col("start_ts"))
         return stretches.select(pl.col("state").repeat_by("seconds").explode())["state"].to_list()
 
@@ -248,7 +248,7 @@ def test_a_tolerance_below_zero_is_refused(covered: Callable) -> None:
 
 def test_without_a_known_step_a_row_vouches_for_its_second(store: Store, commit: Callable) -> None:
     commit(KEY, [(60, 1.0)], answered=(0, 120), edge=Edge(served_at=200_000))
-    assert store.coverage(PRICE, 0, 180).rows() == [
+    assert store.coverage(PRICE, Interval(0, 180)).rows() == [
         (0, 60, "empty"),
         (60, 61, "held"),
         (61, 120, "empty"),
@@ -260,7 +260,7 @@ def test_what_the_plan_no_longer_reaches_is_unrecoverable_unless_held(
     store: Store, commit: Callable
 ) -> None:
     commit(KEY, minutes(1, 2), answered=(60, 180), edge=Edge(10_000, 0, 9000, 60))
-    assert store.coverage(PRICE, 0, 1200).rows() == [
+    assert store.coverage(PRICE, Interval(0, 1200)).rows() == [
         (0, 60, "unrecoverable"),
         (60, 180, "held"),
         (180, 1000, "unrecoverable"),
@@ -273,9 +273,9 @@ def test_coverage_of_what_was_never_asked_for_names_the_way_to_ask(
 ) -> None:
     commit(KEY, [])
     with pytest.raises(
-        StoreError, match=r"nothing of the spread trajectory A_B:X.spot:Y.spot; `rail sync`"
+        StoreError, match=r"nothing of A_B:X.spot:Y.spot; `rail sync A_B:X.spot:Y.spot` asks"
     ):
-        store.coverage(SPREAD, 0, 60)
+        store.coverage(SPREAD, Interval(0, 60))
 
 
 def test_the_ledger_joins_what_touches(store: Store, commit: Callable) -> None:
@@ -295,7 +295,7 @@ def test_an_answer_of_which_nothing_is_final_leaves_only_the_edge(
     commit(KEY, [(900, 1.0)], answered=(820, 1000), edge=edge)
     known = store.ledger()[PRICE]
     assert (known.edge, known.answered) == (edge, [])
-    assert store.coverage(PRICE, 700, 1000).rows() == [
+    assert store.coverage(PRICE, Interval(700, 1000)).rows() == [
         (700, 820, "missing"),
         (820, 1000, "not yet known"),
     ]
@@ -335,12 +335,12 @@ def test_a_family_is_read_as_each_of_its_trajectories_is(store: Store, commit: C
     for key in ("C_D:X.spot", KEY):
         commit(key, [(120, 3.0), (60, 2.0), (180, 4.0)])
     commit(KEY, [(120, 9.0)])
-    found = store.family_series(Family.PRICE, 60, 180)
+    found = store.family_series(Family.PRICE, Interval(60, 180))
     for key in ("C_D:X.spot", KEY):
-        alone = store.series(Trajectory.parse(key), 60, 180)
+        alone = store.series(Trajectory.parse(key), Interval(60, 180))
         assert found.filter(trajectory=key).equals(alone)
         assert alone.height == 2
-    assert store.family_series(Family.SPREAD, 60, 180).is_empty()
+    assert store.family_series(Family.SPREAD, Interval(60, 180)).is_empty()
 
 
 def test_rows_and_documents_are_counted_by_the_load_that_brought_them(

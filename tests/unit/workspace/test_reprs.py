@@ -14,7 +14,7 @@ import toolkit as tk
 from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.loader import LoadResult
-from toolkit.market import EventFamily, Source, Trajectory
+from toolkit.market import EventFamily, EventLog, Source, Trajectory
 from toolkit.service import miniature
 from toolkit.store import Inserted, Store
 from toolkit.wire.profile import Finding
@@ -97,7 +97,7 @@ def test_a_key_is_in_no_display(service: str, tmp_path: Path) -> None:
 
 def test_a_store_says_its_source_rows_window_size_and_last_load(rail: tk.Workspace) -> None:
     rail.sync([PRICE, SPREAD], *WINDOW)
-    rail.sync_events(["splash"], *WINDOW)
+    rail.sync("events/splash", *WINDOW)
     facts = shown(rail.store)
     documents = rail.events("splash", *WINDOW).height
     assert facts["source"] == rail.store.source.label
@@ -167,7 +167,7 @@ def test_a_load_says_what_it_did_and_what_was_odd() -> None:
 
 
 def test_a_load_of_event_logs_counts_documents() -> None:
-    logs = tuple(EventFamily)
+    logs = tuple(map(EventLog, EventFamily))
     done = LoadResult(Source("live", "r"), Interval(0, 60), logs, Inserted(new=2), 3, 0.5)
     said = "2 documents new, 0 held already; 3 pages, 3 event logs, 0.5 s; Live service, r"
     assert str(done) == said

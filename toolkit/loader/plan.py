@@ -1,0 +1,76 @@
+"""What to ask for: of each stream, the parts of the windows that the ledger lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from toolkit.intervals import Interval, difference, split
+from toolkit.loader.tasks import LogTask, SnapshotTask, Task, TrajectoryTask
+from toolkit.market import EventLog, SnapshotLog, Stream, Trajectory
+from toolkit.store import Edge, Ledger, to_ask
+from toolkit.wire.profile import Profile
+
+__all__ = ["Plan", "edge_of", "plan"]
+
+_DAY_S = 86_400
+
+
+@dataclass(slots=True)
+class Plan:
+    """Tasks, and the parts of the windows that the service no longer reaches nor the store holds.
+
+    Trajectories come first, then the logs' windows, the oldest first since it leaves the archive
+    soonest, then snapshots.
+    """
+
+    tasks: list[Task] = field(default_factory=list)
+    unrecoverable: dict[Stream, list[Interval]] = field(default_factory=dict)
+
+
+def plan(
+    profile: Profile,
+    ledger: Mapping[Stream, Ledger],
+    windows: Mapping[Stream, Sequence[Interval]],
+    served_at: int,
+) -> Plan:
+    """Plan a load of the windows of some streams; ``served_at`` is the service's clock (s)."""
+    found = Plan()
+    logs: list[LogTask] = []
+    snapshots: list[Task] = []
+    for stream, asked in windows.items():
+        if isinstance(stream, SnapshotLog):
+            snapshots.append(SnapshotTask(stream))
+            continue
+        known = ledger.get(stream, Ledger(None))
+        edge = edge_of(profile, stream, known, served_at)
+        parts = [part for window in asked for part in to_ask(window, known.answered, edge)]
+        if isinstance(stream, EventLog):
+            longest_s = min(_DAY_S, profile.events[stream.family].longest_window_s - 1)
+            logs += [LogTask(stream, p, edge) for part in parts for p in split(part, longest_s)]
+        elif isinstance(stream, Trajectory):
+            found.tasks += [TrajectoryTask(stream, part, edge) for part in parts]
+        if lost := difference(_beyond(asked, edge), known.answered):
+            found.unrecoverable[stream] = lost
+    found.tasks += [*sorted(logs, key=lambda task: task.window), *snapshots]
+    return found
+
+
+def edge_of(profile: Profile, stream: Stream, known: Ledger, served_at: int) -> Edge:
+    """Return how far the service answers now for a trajectory or an event log."""
+    if isinstance(stream, EventLog):
+        log = profile.events[stream.family]
+        return Edge(served_at, log.delay_s, log.retention_s, step_s=0)
+    if isinstance(stream, Trajectory):
+        route = profile.histories[stream.family]
+        step_s = known.edge.step_s if known.edge else None
+        return Edge(served_at, route.delay_s, route.retention_s, step_s)
+    return Edge(served_at)
+
+
+def _beyond(windows: Iterable[Interval], edge: Edge) -> list[tuple[int, int]]:
+    """Return the parts of the windows that the plan no longer reaches."""
+    oldest = edge.reachable_from
+    if oldest is None:
+        return []
+    return [(window.start, min(oldest, window.end)) for window in windows]

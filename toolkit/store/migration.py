@@ -1,0 +1,191 @@
+"""Bringing a store of an older format to this one, with a copy of it as it was beside it.
+
+==========  ======================================================================================
+format      what it brought
+==========  ======================================================================================
+2           the gap ledger, webhook deliveries, and the plan and quota of a load
+3           one table of streams, one ledger for all of them, merged and with what was asked for
+==========  ======================================================================================
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import uuid
+from pathlib import Path
+
+import duckdb
+import polars as pl
+
+from toolkit.errors import StoreError
+from toolkit.market import Stream
+from toolkit.store.coverage import record
+from toolkit.store.schema import FORMAT_VERSION, STORAGE_VERSION, read_format
+from toolkit.store.streams import add_counts, number_streams
+from toolkit.tables import COVERAGE, DELIVERY, EDGE, GAP, SERIES, STREAM, CoverageState
+
+__all__ = ["backup_path", "migrate"]
+
+_log = logging.getLogger(__name__)
+_LOAD_2 = {
+    "plan": "VARCHAR",
+    "quota": "BIGINT",
+    "quota_window_s": "BIGINT",
+    "quota_left": "BIGINT",
+}
+
+
+def backup_path(path: Path, version: int) -> Path:
+    """Return where the copy of a store of an older format is kept.
+
+    Examples
+    --------
+    >>> backup_path(Path("rail.duckdb"), 2)
+    PosixPath('rail.format-2.duckdb')
+    """
+    return path.with_name(f"{path.stem}.format-{version}{path.suffix}")
+
+
+def migrate(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """Bring a store of an older format to ours in one transaction, its copy made first.
+
+    The connection must be a writing one without a transaction. A store of our format is left alone.
+    """
+    version = read_format(connection, path)
+    if version == FORMAT_VERSION:
+        return
+    copy = backup_path(path, version)
+    _back_up(connection, copy)
+    connection.execute("BEGIN")
+    if version < 2:
+        _to_format_2(connection)
+    _to_format_3(connection)
+    connection.execute(
+        "UPDATE meta SET value = ? WHERE name = 'format_version'", [str(FORMAT_VERSION)]
+    )
+    connection.execute("COMMIT")
+    _log.warning(
+        "%s was brought from store format %s to %s; as it was, it is kept in %s",
+        path,
+        version,
+        FORMAT_VERSION,
+        copy,
+    )
+
+
+def _back_up(connection: duckdb.DuckDBPyConnection, copy: Path) -> None:
+    """Copy the whole database; a copy that is there already is left as it is."""
+    if copy.exists():
+        return
+    draft = copy.with_name(f".{uuid.uuid4().hex}.copy")
+    quoted = str(draft).replace("'", "''")
+    try:
+        connection.execute(f"ATTACH '{quoted}' AS copied (STORAGE_VERSION '{STORAGE_VERSION}')")
+        name = connection.execute("SELECT current_database()").fetchall()[0][0]
+        connection.execute(f'COPY FROM DATABASE "{name}" TO copied')
+        connection.execute("DETACH copied")
+        os.link(draft, copy)
+    except (OSError, duckdb.Error) as error:
+        raise StoreError(
+            f"{copy} cannot be written ({str(error).splitlines()[0]}): a store of an older format "
+            "is only changed beside a copy of it; free space there, or move the store",
+            path=str(copy),
+        ) from None
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _to_format_2(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute(
+        "CREATE TABLE gap (load_id BIGINT, gap_id INTEGER, trajectory_id INTEGER, family VARCHAR, "
+        "start_ts BIGINT, end_ts BIGINT, cause VARCHAR, status VARCHAR, repaired_load_id BIGINT)"
+    )
+    connection.execute(DELIVERY.ddl)
+    for name, kind in _LOAD_2.items():
+        connection.execute(f"ALTER TABLE load ADD COLUMN {name} {kind}")
+
+
+def _to_format_3(connection: duckdb.DuckDBPyConnection) -> None:
+    """Number every stream, merge both ledgers into one, and count what is held."""
+    connection.execute(STREAM.ddl)
+    connection.execute(
+        "INSERT INTO stream SELECT trajectory_id, family, "
+        "CASE family WHEN 'funding' THEN 'funding/' || key ELSE key END, 0, 0, NULL, NULL "
+        "FROM trajectory"
+    )
+    held = connection.execute(
+        "SELECT 'events/' || family AS key FROM event UNION SELECT 'events/' || family "
+        "FROM event_edge UNION SELECT 'snapshot/' || kind FROM snapshot ORDER BY key"
+    ).fetchall()
+    number_streams(connection, [Stream.parse(key) for (key,) in held])
+    _merge_ledgers(connection)
+    _renumber_gaps(connection)
+    for table in SERIES.values():
+        connection.execute(f"ALTER TABLE {table.name} RENAME COLUMN trajectory_id TO stream_id")
+    for name in ("trajectory", "event_coverage", "event_edge"):
+        connection.execute(f"DROP TABLE {name}")
+    _count_everything(connection)
+
+
+def _merge_ledgers(connection: duckdb.DuckDBPyConnection) -> None:
+    """Merge both ledgers. What was asked for is taken to be the span of what was answered."""
+    answered = connection.execute(
+        "SELECT trajectory_id, start_ts, end_ts FROM coverage UNION ALL "
+        "SELECT stream_id, start_ts, end_ts FROM event_coverage c "
+        "JOIN stream s ON s.key = 'events/' || c.family"
+    ).fetchall()
+    edges: pl.DataFrame = connection.sql(
+        "SELECT trajectory_id AS stream_id, load_id, retention_s, delay_s, step_s, tail_ts, "
+        "served_at, asked_at FROM edge UNION ALL "
+        "SELECT stream_id, load_id, retention_s, delay_s, 0, NULL, served_at, asked_at "
+        "FROM event_edge e JOIN stream s ON s.key = 'events/' || e.family UNION ALL "
+        "SELECT stream_id, load_id, NULL, 0, NULL, NULL, n.served_at, n.served_at "
+        "FROM snapshot n JOIN stream s ON s.key = 'snapshot/' || n.kind"
+    ).pl()
+    connection.execute("DROP TABLE coverage")
+    connection.execute("DROP TABLE edge")
+    connection.execute(COVERAGE.ddl)
+    connection.execute(EDGE.ddl)
+    stretches: dict[int, list[tuple[int, int]]] = {}
+    for number, start, end in answered:
+        stretches.setdefault(number, []).append((start, end))
+    spans = {
+        number: [(min(start for start, _ in parts), max(end for _, end in parts))]
+        for number, parts in stretches.items()
+    }
+    record(connection, CoverageState.ANSWERED, stretches)
+    record(connection, CoverageState.ASKED, spans)
+    newest = edges.sort("load_id", "served_at").unique("stream_id", keep="last")
+    connection.register("newest", newest.select(EDGE.names))
+    connection.execute("INSERT INTO edge SELECT * FROM newest ORDER BY stream_id")
+    connection.unregister("newest")
+
+
+def _renumber_gaps(connection: duckdb.DuckDBPyConnection) -> None:
+    gaps: pl.DataFrame = connection.sql(
+        "SELECT load_id, gap_id, coalesce(trajectory_id, stream_id) AS stream_id, start_ts, "
+        "end_ts, cause, status, repaired_load_id FROM gap g "
+        "LEFT JOIN stream s ON s.key = 'events/' || g.family"
+    ).pl()
+    connection.execute("DROP TABLE gap")
+    connection.execute(GAP.ddl)
+    connection.register("gaps", gaps.select(GAP.names))
+    connection.execute("INSERT INTO gap SELECT * FROM gaps")
+    connection.unregister("gaps")
+
+
+def _count_everything(connection: duckdb.DuckDBPyConnection) -> None:
+    series = " UNION ALL ".join(
+        f"SELECT stream_id, ts, revision FROM {table.name}"  # noqa: S608 - ours
+        for table in SERIES.values()
+    )
+    counted: pl.DataFrame = connection.sql(
+        "SELECT stream_id, count(*) FILTER (revision = 0) AS rows, "  # noqa: S608 - ours
+        "count(*) FILTER (revision > 0) AS revisions, min(ts) AS first_ts, max(ts) AS last_ts "
+        f"FROM ({series} UNION ALL "
+        "SELECT stream_id, ts, revision FROM event JOIN stream s ON s.key = 'events/' || family "
+        "UNION ALL SELECT stream_id, served_at, 0 FROM snapshot n "
+        "JOIN stream s ON s.key = 'snapshot/' || n.kind) GROUP BY stream_id"
+    ).pl()
+    add_counts(connection, counted)
