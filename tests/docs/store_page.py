@@ -20,10 +20,10 @@ A store is one DuckDB file. Any program that reads DuckDB can read it. This page
 
 Times are UTC. A time in seconds is a Unix time. An interval contains its start and not its end.
 A column is never null unless its line says so. No two rows of a table share its key. The key is not
-declared in the file: see docs/design.md, "No primary key".
+declared in the file: see [design.md](design.md#no-primary-key).
 
 Open a store read-only and close it after each query. A program that keeps the file open locks every
-other program out. The words used here are explained in docs/concepts.md.
+other program out. The words used here are explained in [concepts.md](concepts.md).
 """
 
 

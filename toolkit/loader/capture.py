@@ -3,7 +3,8 @@
 Every stream is heard first and its messages are kept at once; meanwhile the archive is asked for
 the same stretch until it has settled past it, and only what the archive has answered for enters
 the ledger. So a killed capture claims nothing that it does not hold, and a lost connection costs
-time, not rows. Each loss is a row of the gap ledger. Source: design.md decision 9.
+time, not rows. Each loss is a row of the gap ledger. Source:
+docs/design.md, "Live capture".
 """
 
 from __future__ import annotations

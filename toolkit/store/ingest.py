@@ -2,7 +2,7 @@
 
 What the store holds is looked up only in the stretch the batch touches; what is new goes in by one
 sorted insert. (A primary key would cost seven times the rate, unsorted arrival twenty times the
-read: research/storage.md A3, A4.) Each table is asked and written once a batch, however many
+read: docs/design.md, "No primary key".) Each table is asked and written once a batch, however many
 trajectories it brings: a statement costs most of a millisecond.
 """
 
