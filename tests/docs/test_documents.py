@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import re
 from pathlib import Path
@@ -19,6 +20,14 @@ INTERFACE = (ROOT / "docs" / "interface.md").read_text(encoding="utf-8")
 PROFILES = re.findall(r"(?ms)^```toml\n(.*?)^```$", INTERFACE)
 CITED = re.compile(r"(?P<name>[\w./-]*[\w-]+\.md)\b(?:,\s+\"(?P<heading>[^\"]+)\")?")
 LINK = re.compile(r"\]\((?!https?:)(?P<path>[^)#]*)(?:#(?P<anchor>[^)]*))?\)")
+
+
+PARTS = {
+    path.stem
+    for path in (ROOT / "toolkit").iterdir()
+    if (path.is_dir() or path.suffix == ".py") and not path.name.startswith("_")
+}
+DESIGN = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
 
 
 def headings(document: Path) -> list[str]:
@@ -101,3 +110,21 @@ def test_every_name_that_a_profile_can_have_is_explained() -> None:
         names |= {*route.paths}
     unexplained = sorted(n for n in names if not re.search(rf"(?<!\w){n}(?!\w)", INTERFACE))
     assert not unexplained
+
+
+def test_the_design_names_every_part_of_the_toolkit() -> None:
+    layout = DESIGN.partition("## Layout")[2].partition("\n## ")[0]
+    assert set(re.findall(r"`toolkit/(\w+)(?:/|\.py)`", layout)) == PARTS
+
+
+def test_the_design_shows_the_import_contract_that_is_tested() -> None:
+    source = (ROOT / "tests" / "test_architecture.py").read_text(encoding="utf-8")
+    layers = next(
+        ast.literal_eval(node.value)
+        for node in ast.parse(source).body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "LAYERS"
+    )
+    tested = [sorted(PARTS & set(layer)) for layer in layers]
+    block = DESIGN.partition("## Who may import whom")[2].partition("```text\n")[2]
+    shown = [sorted(line.split(", ")) for line in block.partition("\n```")[0].splitlines()]
+    assert shown == [layer for layer in tested if layer]
