@@ -8,7 +8,7 @@ READY  := $(VENV)/.ready
 TEST_WORKERS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test kill-loop soak judges adversary docs-adversary lint format bench lock clean
+.PHONY: help install demo test kill-loop soak judges adversary docs docs-adversary lint format bench lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ soak: $(READY) ## 20 captures and 100,000 deliveries under fault; three users of
 
 adversary: $(READY) ## the client against the full adversary matrix; holds the table in the docs to it
 	RAIL_ADVERSARY=full $(BIN)/python -m pytest tests/laws/test_adversary_matrix.py -q
+
+docs: $(READY) ## write docs/store.md from the tables of the store
+	$(BIN)/python -m tests.docs.store_page
 
 docs-adversary: $(READY) ## the same, and writes the table of docs/adversary.md
 	RAIL_ADVERSARY=write $(BIN)/python -m pytest tests/laws/test_adversary_matrix.py -q

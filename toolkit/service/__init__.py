@@ -1,4 +1,4 @@
-"""The local, faithful service: what machine-rail.md promises, served from data of one's own.
+"""The local, faithful service: what docs/interface.md describes, served from data of one's own.
 
 It shares no wire code with the client, so that neither can hide the other's mistakes. The way of
 a request: `server` (a socket) -> `rest` (HTTP) -> `access` (whose key) -> `registry` (which

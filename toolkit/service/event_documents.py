@@ -1,7 +1,7 @@
 """Event documents: their fields, their identity and the JSON Schema that ``/schemas`` shows.
 
 One document is one transition of one event; all documents of an event carry its ``event_id``.
-Source: machine-rail.md 2.2, contract.md "Event documents".
+Source: docs/interface.md, "Event documents".
 """
 
 from __future__ import annotations

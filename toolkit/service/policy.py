@@ -45,7 +45,7 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a plan includes (contract.md, "Tiers of the local service").
+    """What a plan includes (docs/interface.md, "Plans").
 
     ``quota`` is requests a minute, ``stream_open_delay_s`` how late a socket sends the openings of
     spreads. What a plan is refused altogether stands in the registry, as

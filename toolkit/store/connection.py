@@ -9,7 +9,7 @@ Uses that overlap one another without a break would keep the file open for good,
 process out. So nobody joins an opening that has lasted, unless a use that began early still goes
 on; and the file then rests for longer than another process waits between two attempts.
 
-Source: design.md decision 4 and its measurements.
+Source: docs/design.md, "One file, opened per use".
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 SETTLE_S = 60
-"""Seconds after which a visible row is final (contract.md, "REST")."""
+"""Seconds after which a visible row is final (docs/concepts.md, "Delay and settling")."""
 
 LATE_S = 86_400
 """How long after the newest row an empty answer is not taken for the last word."""

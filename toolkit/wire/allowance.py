@@ -1,7 +1,7 @@
 """The plan and quota of a key, as the service tells them in the headers of its answers.
 
 ``RateLimit-Policy: "builder";q=600;w=60`` names the plan, its requests and their window;
-``RateLimit: "builder";r=594;t=42`` says what is left. Source: contract.md "Errors";
+``RateLimit: "builder";r=594;t=42`` says what is left. Source: docs/interface.md, "Plans";
 draft-ietf-httpapi-ratelimit-headers.
 """
 

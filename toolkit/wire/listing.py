@@ -1,6 +1,6 @@
 """The symbol listing: which trajectories a service can be asked for.
 
-Source: machine-rail.md 4.1 (symbols/search), contract.md "REST" (its fields).
+Source: docs/interface.md, "Symbols and snapshots".
 """
 
 from __future__ import annotations

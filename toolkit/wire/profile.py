@@ -1,6 +1,6 @@
 """The wire profile: what a service calls its routes, parameters, fields and units.
 
-The built-in profile is contract.md; what `/schemas` says at run time overrides it. Whatever
+The built-in profile is docs/interface.md; what `/schemas` says at run time overrides it. Whatever
 differs is recorded as a `Finding`, never guessed away: a field in a unit that cannot be converted
 is not put into a column under a wrong name, it is kept in ``extra``.
 """
@@ -205,10 +205,10 @@ BUILT_IN = Profile(
         ),
     }
 )
-"""The profile of contract.md."""
+"""The profile of docs/interface.md."""
 
 LARGEST_PAGE = 5000
-"""Rows asked for at most a page: larger ones cost memory and save nothing (research/loader.md)."""
+"""Rows asked for at most per page (docs/design.md, "Page size")."""
 
 PLAIN_PATH = re.compile(r"(?:/[A-Za-z0-9._~-]+)+")
 """A route, and no address: the key goes to one host alone."""

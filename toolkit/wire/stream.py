@@ -1,8 +1,8 @@
 """A stream without its socket: what is said on it, when it is lost, and when to try again.
 
 `lasting` is the whole life of one stream as a generator: it yields steps to carry out and, between
-them, what happened. Time comes from a clock that is handed in. Source of the rules: the
-measurements behind design.md decision 9.
+them, what happened. Time comes from a clock that is handed in. Source of the rules:
+docs/design.md, "Live capture".
 """
 
 from __future__ import annotations

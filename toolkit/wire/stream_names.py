@@ -1,6 +1,6 @@
 """The sockets' part of the wire profile: where they are, and what their messages are called.
 
-Built in is contract.md, "WebSockets"; the user's file has the last word.
+Built in is docs/interface.md, "WebSockets"; the user's file has the last word.
 """
 
 from __future__ import annotations
@@ -46,4 +46,4 @@ class StreamNames:
 
 
 BUILT_IN_STREAMS = StreamNames()
-"""The sockets of contract.md."""
+"""The sockets of docs/interface.md."""

@@ -1,7 +1,7 @@
 """MCP's part of the wire profile: what a service calls the tool of each role.
 
-Built in is contract.md; ``/schemas`` names the tool of each route; the user's file has the last
-word. A *role* is our own word for what a tool is asked for.
+Built in is docs/interface.md; ``/schemas`` names the tool of each route; the user's file has the
+last word. A *role* is our own word for what a tool is asked for.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BUILT_IN_TOOLS: Mapping[str, str] = {
     "spread_dashboard": "data.get_spread_dashboard",
     "funding_overview": "data.get_funding_overview",
 }
-"""The tools of contract.md, by role."""
+"""The tools of docs/interface.md, by role."""
 
 
 def tools_by_route(

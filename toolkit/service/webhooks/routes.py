@@ -1,6 +1,6 @@
 """The routes of the dashboard session: signing in, and the endpoint of its owner.
 
-Source: machine-rail.md 4.4 and 5.8; contract.md "Webhooks".
+Source: docs/interface.md, "Webhooks".
 """
 
 from __future__ import annotations

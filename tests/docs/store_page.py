@@ -1,0 +1,79 @@
+"""docs/store.md, made from the tables of the store: `make docs` writes it."""
+
+from __future__ import annotations
+
+import inspect
+from enum import StrEnum
+from pathlib import Path
+
+from toolkit import tables
+from toolkit.store.schema import FORMAT_VERSION
+from toolkit.tables import TABLES, Column, Table
+
+PAGE = Path(__file__).parents[2] / "docs" / "store.md"
+
+HEAD = f"""\
+# The tables of a store
+
+A store is one DuckDB file. Any program that reads DuckDB can read it. This page is made from
+`toolkit/tables.py` by `make docs`, and a test keeps the two equal. Its format is {FORMAT_VERSION}.
+
+Times are UTC. A time in seconds is a Unix time. An interval contains its start and not its end.
+A column is never null unless its line says so. No two rows of a table share its key. The key is not
+declared in the file: see [design.md](design.md#no-primary-key).
+
+Open a store read-only and close it after each query. A program that keeps the file open locks every
+other program out. The words used here are explained in [concepts.md](concepts.md).
+"""
+
+
+def store_page() -> str:
+    """Return the whole page: an overview, each table, then the words some columns hold."""
+    overview = [f"| [{table.name}](#{table.name}) | {markdown(table.says)} |" for table in TABLES]
+    parts = [HEAD, "\n".join(["| table | rows |", "|---|---|", *overview, ""])]
+    parts += [section(table) for table in TABLES]
+    parts += [words(each) for each in vars(tables).values() if is_words(each)]
+    return "\n".join(parts)
+
+
+def section(table: Table) -> str:
+    """Return one table's heading, key, order and columns."""
+    order = f" Sorted by {names(table.order)}." if table.order else ""
+    columns = "\n".join(map(line, table.columns))
+    return (
+        f"## {table.name}\n\n{markdown(table.says)}\n\nKey: {names(table.key)}.{order}\n\n"
+        f"| column | type | unit | meaning |\n|---|---|---|---|\n{columns}\n"
+    )
+
+
+def line(column: Column) -> str:
+    """Return the line of one column."""
+    meaning = markdown(column.says) + (" (may be null)" if column.nullable else "")
+    return f"| `{column.name}` | {column.type} | {column.unit} | {meaning} |"
+
+
+def words(kind: type[StrEnum]) -> str:
+    """Return the heading and the text of a set of words, and the words themselves."""
+    text = markdown(inspect.cleandoc(kind.__doc__ or ""))
+    return f"## {kind.__name__}\n\n{text}\n\nWords: {names(tuple(kind))}.\n"
+
+
+def is_words(each: object) -> bool:
+    """Return whether something in `toolkit.tables` is a set of words defined there."""
+    return (
+        inspect.isclass(each) and issubclass(each, StrEnum) and each.__module__ == tables.__name__
+    )
+
+
+def names(words_: tuple[str, ...]) -> str:
+    """Return words as code, with commas between them."""
+    return ", ".join(f"`{word}`" for word in words_)
+
+
+def markdown(text: str) -> str:
+    """Return a docstring's text as Markdown that may stand in a table."""
+    return text.replace("``", "`").replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(store_page(), encoding="utf-8")

@@ -1,0 +1,130 @@
+"""The documents in docs/ hold: their examples run, and what points at them finds them."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from toolkit.wire import user_profile
+from toolkit.wire.profile import BUILT_IN
+from toolkit.wire.user_profile import UserProfile
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted((ROOT / "docs").glob("*.md"))
+INTERFACE = (ROOT / "docs" / "interface.md").read_text(encoding="utf-8")
+PROFILES = re.findall(r"(?ms)^```toml\n(.*?)^```$", INTERFACE)
+CITED = re.compile(r"(?P<name>[\w./-]*[\w-]+\.md)\b(?:,\s+\"(?P<heading>[^\"]+)\")?")
+LINK = re.compile(r"\]\((?!https?:)(?P<path>[^)#]*)(?:#(?P<anchor>[^)]*))?\)")
+
+
+PARTS = {
+    path.stem
+    for path in (ROOT / "toolkit").iterdir()
+    if (path.is_dir() or path.suffix == ".py") and not path.name.startswith("_")
+}
+DESIGN = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+
+
+def headings(document: Path) -> list[str]:
+    """The headings of a document, without their marks."""
+    return re.findall(r"(?m)^#+ (.+)$", document.read_text(encoding="utf-8"))
+
+
+def citations(text: str) -> list[tuple[str, str | None]]:
+    """The documents that a text names, each with the heading it quotes; a comment may wrap."""
+    flat = re.sub(r"\n\s*#?\s*", " ", text)
+    return [(match["name"], match["heading"]) for match in CITED.finditer(flat)]
+
+
+def citation_faults(root: Path, text: str) -> list[str]:
+    """What a text cites that is not in the repository, or has no such heading."""
+    faults = []
+    for name, heading in citations(text):
+        document = root / name
+        if not document.is_file():
+            faults.append(f"{name} is not in the repository")
+        elif heading is not None and heading not in headings(document):
+            faults.append(f"{name} has no heading {heading!r}")
+    return faults
+
+
+def test_every_document_that_the_code_cites_is_in_the_repository() -> None:
+    faults = [
+        f"{path.relative_to(ROOT)}: {fault}"
+        for path in sorted((ROOT / "toolkit").rglob("*.py"))
+        for fault in citation_faults(ROOT, path.read_text(encoding="utf-8"))
+    ]
+    assert not faults, "\n".join(faults)
+
+
+def test_an_absent_document_or_heading_is_found(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "design.md").write_text("# Design\n\n## Paging\n")
+    text = '"""See docs/design.md,\n    "Paging", docs/design.md, "Keys" and notes.md."""'
+    assert citation_faults(tmp_path, text) == [
+        "docs/design.md has no heading 'Keys'",
+        "notes.md is not in the repository",
+    ]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_the_examples_of_a_document_run(document: Path) -> None:
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    assert not doctest.testfile(str(document), module_relative=False, optionflags=flags).failed
+
+
+@pytest.mark.parametrize(
+    "document",
+    [*DOCUMENTS, ROOT / "README.md", ROOT / "CONTRIBUTING.md"],
+    ids=lambda path: path.name,
+)
+def test_every_link_inside_the_repository_leads_somewhere(document: Path) -> None:
+    for match in LINK.finditer(document.read_text(encoding="utf-8")):
+        target = (document.parent / match["path"]) if match["path"] else document
+        assert target.exists(), match[0]
+        if match["anchor"]:
+            anchors = [
+                re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in headings(target)
+            ]
+            assert match["anchor"] in anchors, match[0]
+
+
+@pytest.mark.parametrize("text", PROFILES)
+def test_the_profiles_shown_are_profiles_that_are_accepted(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    assert UserProfile.read(path).applied(BUILT_IN) != BUILT_IN
+
+
+def test_every_name_that_a_profile_can_have_is_explained() -> None:
+    files = [user_profile._File, user_profile._History, user_profile._Events, user_profile._Streams]
+    names = {field.name for each in files for field in msgspec.structs.fields(each)}
+    streams = BUILT_IN.streams
+    names |= {*streams.fields, *streams.words, *BUILT_IN.snapshots, *BUILT_IN.tools}
+    for route in BUILT_IN.events.values():
+        names |= {*route.paths}
+    unexplained = sorted(n for n in names if not re.search(rf"(?<!\w){n}(?!\w)", INTERFACE))
+    assert not unexplained
+
+
+def test_the_design_names_every_part_of_the_toolkit() -> None:
+    layout = DESIGN.partition("## Layout")[2].partition("\n## ")[0]
+    assert set(re.findall(r"`toolkit/(\w+)(?:/|\.py)`", layout)) == PARTS
+
+
+def test_the_design_shows_the_import_contract_that_is_tested() -> None:
+    source = (ROOT / "tests" / "test_architecture.py").read_text(encoding="utf-8")
+    layers = next(
+        ast.literal_eval(node.value)
+        for node in ast.parse(source).body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "LAYERS"
+    )
+    tested = [sorted(PARTS & set(layer)) for layer in layers]
+    block = DESIGN.partition("## Who may import whom")[2].partition("```text\n")[2]
+    shown = [sorted(line.split(", ")) for line in block.partition("\n```")[0].splitlines()]
+    assert shown == [layer for layer in tested if layer]

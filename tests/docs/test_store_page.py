@@ -1,0 +1,21 @@
+"""docs/store.md has every table and column of the store, as toolkit/tables.py has them."""
+
+from __future__ import annotations
+
+from toolkit.tables import TABLES
+
+from .store_page import PAGE, store_page
+
+
+def test_the_page_of_the_store_is_the_one_made_from_its_tables() -> None:
+    assert PAGE.read_text(encoding="utf-8") == store_page(), "run `make docs`"
+
+
+def test_every_table_and_column_has_a_line_that_explains_it() -> None:
+    page = store_page()
+    for table in TABLES:
+        assert f"\n## {table.name}\n" in page
+        assert table.says
+        for column in table.columns:
+            assert f"| `{column.name}` | {column.type} | {column.unit} | " in page
+            assert column.says
