@@ -1,7 +1,7 @@
 """Every table of the store, once: DDL, frame schemas and documentation derive from here.
 
 Rows of a series are never changed. A row whose values differ from the newest one held under the
-same key is appended with the next ``revision``; the newest revision is current.
+same key is appended with the next ``revision``. The newest revision is current.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its name, its DuckDB type, its unit ("" where it has none) and what it says."""
+    """A column: its name, its DuckDB type, its unit ("" where it has none) and what it is."""
 
     name: str
     type: str
     unit: str
-    says: str
+    meaning: str
     nullable: bool = False
 
 
@@ -58,7 +58,7 @@ class Table:
     """A table: its columns, its key (which no two rows share) and the order rows are kept in."""
 
     name: str
-    says: str
+    meaning: str
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     order: tuple[str, ...] = ()
@@ -95,7 +95,7 @@ class Table:
 
     @property
     def values(self) -> tuple[Column, ...]:
-        """The columns that carry what the service said: neither key nor provenance.
+        """The columns that carry what the service sent: neither key nor provenance.
 
         Examples
         --------
@@ -108,7 +108,7 @@ class Table:
 class LedgerState(StrEnum):
     """What is known about a stretch of a trajectory.
 
-    ``held``: answered, and rows stand in it. ``empty``: answered, and the service has no row there.
+    ``held``: answered, and there are rows. ``empty``: answered, and the service has no row there.
     ``not yet known``: younger than the service's delay, the time a row takes to settle and the
     row's own interval. ``missing``: not asked yet. ``unrecoverable``: not asked, and older than
     what the plan still reaches.
@@ -167,7 +167,7 @@ STREAM = Table(
 
 LOAD = Table(
     "load",
-    "One row a load: where from, under which profile, when.",
+    "One row per load: where from, under which profile, when.",
     (
         Column("load_id", "BIGINT", "", "number of the load inside this store"),
         Column("started_at", "BIGINT", "s", "local clock when it started"),
@@ -280,7 +280,7 @@ SERIES: dict[Family, Table] = {
 
 EVENT = Table(
     "event",
-    "Event documents as they came, one row a transition, with columns read from them.",
+    "Event documents as they came, one row per transition, with columns read from them.",
     (
         Column("family", "VARCHAR", "", "spread, splash or funding: the log it came from"),
         Column("schema_id", "VARCHAR", "", "e.g. svc.spread.v1", nullable=True),
@@ -328,7 +328,7 @@ GAP = Table(
 
 DELIVERY = Table(
     "delivery",
-    "Webhook deliveries that were genuine, each id once; event documents stand in ``event``.",
+    "Webhook deliveries that were genuine, each id once. Their event documents are in ``event``.",
     (
         Column("delivery_id", "VARCHAR", "", "as signed; else sha256: of the body"),
         Column("received_at", "BIGINT", "s", "the local clock when it came first"),
@@ -341,7 +341,7 @@ DELIVERY = Table(
 
 SNAPSHOT = Table(
     "snapshot",
-    "Dashboards, activity and the symbol listing, whole, as they stood when asked.",
+    "Dashboards, activity and the symbol listing, whole, as they were when asked.",
     (
         Column("kind", "VARCHAR", "", "symbols, activity, spread or funding"),
         Column("served_at", "BIGINT", "s", "the service's clock at the answer"),

@@ -29,7 +29,7 @@ other program out. The words used here are explained in [concepts.md](concepts.m
 
 def store_page() -> str:
     """Return the whole page: an overview, each table, then the words some columns hold."""
-    overview = [f"| [{table.name}](#{table.name}) | {markdown(table.says)} |" for table in TABLES]
+    overview = [f"| [{table.name}](#{table.name}) | {markdown(table.meaning)} |" for table in TABLES]
     parts = [HEAD, "\n".join(["| table | rows |", "|---|---|", *overview, ""])]
     parts += [section(table) for table in TABLES]
     parts += [words(each) for each in vars(tables).values() if is_words(each)]
@@ -41,14 +41,14 @@ def section(table: Table) -> str:
     order = f" Sorted by {names(table.order)}." if table.order else ""
     columns = "\n".join(map(line, table.columns))
     return (
-        f"## {table.name}\n\n{markdown(table.says)}\n\nKey: {names(table.key)}.{order}\n\n"
+        f"## {table.name}\n\n{markdown(table.meaning)}\n\nKey: {names(table.key)}.{order}\n\n"
         f"| column | type | unit | meaning |\n|---|---|---|---|\n{columns}\n"
     )
 
 
 def line(column: Column) -> str:
     """Return the line of one column."""
-    meaning = markdown(column.says) + (" (may be null)" if column.nullable else "")
+    meaning = markdown(column.meaning) + (" (may be null)" if column.nullable else "")
     return f"| `{column.name}` | {column.type} | {column.unit} | {meaning} |"
 
 

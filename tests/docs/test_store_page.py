@@ -15,7 +15,7 @@ def test_every_table_and_column_has_a_line_that_explains_it() -> None:
     page = store_page()
     for table in TABLES:
         assert f"\n## {table.name}\n" in page
-        assert table.says
+        assert table.meaning
         for column in table.columns:
             assert f"| `{column.name}` | {column.type} | {column.unit} | " in page
-            assert column.says
+            assert column.meaning

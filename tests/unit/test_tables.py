@@ -78,14 +78,14 @@ def test_key_and_order_are_columns_that_are_never_null(table: Table) -> None:
 
 @EVERY_TABLE
 def test_a_table_says_what_its_rows_are_in_a_sentence(table: Table) -> None:
-    assert table.says[0].isupper()
-    assert table.says.endswith(".")
+    assert table.meaning[0].isupper()
+    assert table.meaning.endswith(".")
 
 
 @EVERY_COLUMN
 def test_a_column_is_documented(column) -> None:
-    assert len(column.says) >= 3
-    assert column.says == column.says.strip()
+    assert len(column.meaning) >= 3
+    assert column.meaning == column.meaning.strip()
 
 
 @EVERY_COLUMN

@@ -46,7 +46,7 @@ def stream_command(
     """Bring rows and event documents into the store as they happen, without a gap.
 
     What a lost connection did not bring is asked from the archive. Ctrl-C ends it cleanly, with a
-    last look into the archive; a second one cuts it short. The key is read from RAIL_API_KEY.
+    last look into the archive. A second one cuts it short. The key is read from RAIL_API_KEY.
 
     Example: rail stream BTC_USDT:AURORA.spot:BOREAS.spot events/spread --for 10m
     """
@@ -79,7 +79,7 @@ def _seconds(text: str) -> int:
 
 @contextlib.contextmanager
 def _stopping() -> Iterator[threading.Event]:
-    """Yield an event that the first SIGINT or SIGTERM sets; the second has its usual effect."""
+    """Yield an event that the first SIGINT or SIGTERM sets. The second has its usual effect."""
     stop = threading.Event()
     signals = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.getsignal(number) for number in signals}

@@ -38,7 +38,7 @@ __all__ = [
 
 _KEEP_S = 600
 _WAIT_S = 3.0
-"""A writer lets go within milliseconds; a page that waits longer than this shows why (s)."""
+"""A writer lets go within milliseconds. A page that waits longer than this shows why (s)."""
 
 Version = tuple[tuple[int, int], ...]
 """What changes with every commit: time and size of the file and of the log beside it."""
@@ -161,7 +161,7 @@ def read_snapshot(path: Path, kind: str, *, version: Version) -> tuple[int, str]
 
 @st.cache_resource(ttl=_KEEP_S, max_entries=2, show_spinner="Reading the spreads")
 def read_spreads(path: Path, start: int, end: int, *, version: Version) -> pl.DataFrame:
-    """Read trajectory, ts (s UTC) and spread_log_bps of every spread; shared, never changed."""
+    """Read trajectory, ts (s UTC) and spread_log_bps of every spread. Shared, never changed."""
     del version
     rows = Store(path, wait_s=_WAIT_S).family_series(Family.SPREAD, Interval(start, end))
     return with_spread(rows).select("trajectory", "ts", "spread_log_bps")
@@ -188,7 +188,7 @@ def measure_above(
 
 @st.cache_data(ttl=_KEEP_S, max_entries=2, show_spinner="Reading the ledger")
 def measure_coverage(path: Path, version: Version) -> tuple[pl.DataFrame, pl.DataFrame, int]:
-    """Return what is known of every stream; the rows of each load; the store's format.
+    """Return what is known of every stream. The rows of each load. The store's format.
 
     One row of `coverage_line` for each stream, over the time from its first second asked for, or
     first row, to the service's clock when it was last asked.

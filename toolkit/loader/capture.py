@@ -93,8 +93,8 @@ class CaptureResult:
 
     def __str__(self) -> str:
         lost = sum(self.gaps.values())
-        told = ", ".join(f"{count:,} {status}" for status, count in self.gaps.items())
-        gaps = f"{lost:,} gaps ({told})" if lost else "no gaps"
+        parts = ", ".join(f"{count:,} {status}" for status, count in self.gaps.items())
+        gaps = f"{lost:,} gaps ({parts})" if lost else "no gaps"
         return (
             f"{self.rows.new:,} new, {self.rows.repeated:,} held already; "
             f"{self.messages:,} messages, {self.sweeps:,} sweeps of the archive, {gaps}; "
@@ -117,7 +117,7 @@ def capture(
 ) -> CaptureResult:
     """Keep the store up to date from the service's sockets, until ``stop`` or for ``duration_s``.
 
-    From ``since`` (s, the service's clock; default its present) on, every row of the trajectories
+    From ``since`` (s, the service's clock. Default its present) on, every row of the trajectories
     and every document of the event logs is brought in once, by a socket or by the archive, which is
     asked for the stretch every ``sweep_every_s`` until it has settled. Ends after ``duration_s``
     (s, the local clock) or when ``stop`` is set, with a last sweep. What is younger than the
@@ -268,7 +268,7 @@ class _Capture:
         duration_s: float | None,
         stop: threading.Event,
     ) -> None:
-        """Read and sweep until the end; then take what the readers still hold, and sweep again."""
+        """Read and sweep until the end. Then take what the readers still hold, and sweep again."""
         sweeping = threading.Thread(
             target=self._sweep_on, args=(sweeper, sweep_every_s), name="rail-sweeps", daemon=True
         )
@@ -284,7 +284,7 @@ class _Capture:
     # -- what the other threads do -----------------------------------------------------------------
 
     def _put(self, item: ReaderItem | Piece | threading.Event) -> bool:
-        """Hand something to the writer, who may be gone; wait while too much waits there."""
+        """Hand something to the writer, who may be gone. Wait while too much waits there."""
         while not self._abandoned.is_set():
             try:
                 self._inbox.put(item, timeout=_LOOK_S)
@@ -294,7 +294,7 @@ class _Capture:
         return False
 
     def put_page(self, page: Piece) -> bool:
-        """Hand a page of the archive to the writer; few wait at a time, for they are large."""
+        """Hand a page of the archive to the writer. Few wait at a time, for they are large."""
         while not self._pages.acquire(timeout=_LOOK_S):
             if self._abandoned.is_set():
                 return False
@@ -306,7 +306,7 @@ class _Capture:
             bound_source(self._client, self._store)
 
     def _sweep_on(self, sweeper: Sweeper, every_s: float) -> None:
-        """Sweep again and again; the last one begins when nothing is read any more."""
+        """Sweep again and again. The last one begins when nothing is read any more."""
         try:
             while True:
                 last = self._stop.is_set()
@@ -390,7 +390,7 @@ class _Capture:
             )
 
     def _written(self, batch: Batch) -> Inserted:
-        """Write a batch; where others hold the file, wait until they let go."""
+        """Write a batch. Where others hold the file, wait until they let go."""
         while True:
             try:
                 return self._store.commit(self._load_id, batch)

@@ -2,7 +2,7 @@
 
 Rows are read in bulk, by the same reader as pages. An event document that was handed on before, by
 a stream or by the archive, is left out, also where only its volatile fields differ. In a batch the
-archive has the last word: where it says otherwise than a stream did, its row is the newer revision.
+archive has the last word: where it differs from a stream, its row is the newer revision.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Messages:
     def _frames(
         self, trajectory: Trajectory, records: Sequence[bytes], findings: list[Finding]
     ) -> list[pl.DataFrame]:
-        """Read records as if they were a page; where that fails, one by one."""
+        """Read records as if they were a page. Where that fails, one by one."""
         route = self._profile.histories[trajectory.family]
         names = (msgspec.json.encode(name) for name in (route.items, route.next))
         body = b"{%b:[%b],%b:null}" % (next(names), b",".join(records), next(names))

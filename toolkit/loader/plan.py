@@ -34,7 +34,7 @@ def plan(
     windows: Mapping[Stream, Sequence[Interval]],
     served_at: int,
 ) -> Plan:
-    """Plan a load of the windows of some streams; ``served_at`` is the service's clock (s)."""
+    """Plan a load of the windows of some streams. ``served_at`` is the service's clock (s)."""
     found = Plan()
     logs: list[LogTask] = []
     snapshots: list[Task] = []

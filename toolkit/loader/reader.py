@@ -44,7 +44,7 @@ class Message:
 
 
 ReaderItem = Message | Gap | Finding | BaseException
-"""What a stream reader hands on; an exception ends the capture."""
+"""What a stream reader hands on. An exception ends the capture."""
 
 
 class StreamReader(threading.Thread):
@@ -103,7 +103,7 @@ class StreamReader(threading.Thread):
             self._put(error)
 
     def _joined(self) -> None:
-        """End the gap that lies behind; the service's clock was asked when the socket opened."""
+        """End the gap that lies behind. The service's clock was asked when the socket opened."""
         self.connected, self.attempts = True, self.attempts + 1
         self._joined_once = True
         self._end_gaps(self._client.served_at + 1)

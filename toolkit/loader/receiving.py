@@ -28,9 +28,9 @@ def receive(
     on_progress: Callable[[Receipts], object] | None = None,
     progress_every_s: int = 10,
 ) -> Receipts:
-    """Receive until SIGINT or SIGTERM; what is under way then is stored and answered first.
+    """Receive until SIGINT or SIGTERM. What is under way then is stored and answered first.
 
-    ``ready`` is called once with the address, when it accepts; ``on_progress`` with the counts so
+    ``ready`` is called once with the address, when it accepts. ``on_progress`` with the counts so
     far every ``progress_every_s`` seconds. Returns the counts. A port that is taken and a host
     that is not this machine's are an `InputError`.
 

@@ -55,7 +55,7 @@ class Run:
         self._began = self._batch_began = time.monotonic()
 
     def carry_out(self, client: Client, workers: int) -> None:
-        """Fetch everything; whatever ends it, the pages received whole are committed."""
+        """Fetch everything. Whatever ends it, the pages received whole are committed."""
         threads = [
             threading.Thread(target=self._fetch, args=(client,), daemon=True, name=f"rail-{i}")
             for i in range(min(workers, self._tasks.qsize()))
@@ -73,7 +73,7 @@ class Run:
             thread.join()
 
     def _fetch(self, client: Client) -> None:
-        """A worker: takes one task after another until none is left."""
+        """Take one task after another until none is left; runs in a worker."""
         try:
             while not self._stop.is_set():
                 for piece in self._tasks.get_nowait().fetch(client):

@@ -49,7 +49,7 @@ class Sweeper:
         self._unwanted = False
 
     def sweep(self) -> None:
-        """Sweep once. Raises what a load raises; what came before is handed on."""
+        """Sweep once. Raises what a load raises. What came before is handed on."""
         profile = self._client.discover()
         served_at = self._client.served_at
         bound_source(self._client, self._store)

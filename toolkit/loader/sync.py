@@ -1,6 +1,6 @@
 """Loading a window of streams into the store: only what is missing, all of it, once.
 
-ledger -> plan -> pages -> check -> commit; `toolkit.loader.run` carries it out.
+ledger -> plan -> pages -> check -> commit. `toolkit.loader.run` carries it out.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def checked_workers(workers: int) -> None:
 
 
 def bound_source(client: Client, store: Store) -> Source:
-    """Return the service's source, which the store is now known to be for; see `Store.bind`."""
+    """Return the service's source, which the store is now known to be for. See `Store.bind`."""
     source = client.profile.source or Source("unknown", client.base_url)
     store.bind(source)
     return source

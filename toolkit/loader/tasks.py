@@ -28,7 +28,7 @@ __all__ = ["LogTask", "Piece", "SnapshotTask", "Task", "TrajectoryTask"]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What one page brings: ``put`` adds it to a batch; the rest is for the count."""
+    """What one page brings: ``put`` adds it to a batch. The rest is for the count."""
 
     put: Callable[[Batch], object]
     rows: int
@@ -44,7 +44,7 @@ class Task(Protocol):
         """Seconds to be answered for."""
 
     def fetch(self, client: Client) -> Iterator[Piece]:
-        """Ask for it, page by page; runs in a worker."""
+        """Ask for it, page by page. Runs in a worker."""
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ class TrajectoryTask:
         return self.stretch.length_s
 
     def fetch(self, client: Client) -> Iterator[Piece]:
-        """Ask for the stretch; each page answers for the part of it that it completes."""
+        """Ask for the stretch. Each page answers for the part of it that it completes."""
         for page in client.pages(self.trajectory, self.stretch):
             put = partial(_put_rows, self.trajectory, page, self._observe(page))
             yield Piece(put, page.frame.height, page.answered.length_s, page.findings)
@@ -108,7 +108,7 @@ class LogTask:
         return self.window.length_s
 
     def fetch(self, client: Client) -> Iterator[Piece]:
-        """Ask for the window; its last page answers for all of it."""
+        """Ask for the window. Its last page answers for all of it."""
         shared = Interval(self.window.start, self.window.end + 1)
         for page in client.event_pages(self.log.family, shared):
             answered_s = self.asked_s if page.last else 0

@@ -1,4 +1,4 @@
-"""The webhook receiver: an ASGI application that stores what is genuine before it says so.
+"""The webhook receiver: an ASGI application that stores what is genuine before it answers.
 
 Deliveries that come while a commit is under way are committed together with the next: one commit
 takes about 40 ms, whatever it holds. The store's file is open only while it is written.
@@ -32,7 +32,7 @@ from toolkit.wire.signatures import Refusal, StandardWebhooks, Verifier
 __all__ = ["MAX_BYTES", "Receipts", "WebhookApp", "webhook_app"]
 
 MAX_BYTES = 262_144
-"""The largest body that is read, where no other limit is given; an event document has about 600."""
+"""The largest body that is read, where no other limit is given. An event document has about 600."""
 
 _BODY_TIMEOUT_S = 15.0
 _WAITING_BYTES = 67_108_864  # of bodies, while a commit takes its time; more are sent away
@@ -53,7 +53,7 @@ _log = logging.getLogger(__name__)
 class Receipts:
     """What a receiver did, counted (deliveries, but for ``events``).
 
-    ``stored`` were new and ``repeated`` were not; both are answered 204. ``kept`` of the stored
+    ``stored`` were new and ``repeated`` were not. Both are answered 204. ``kept`` of the stored
     ones are no event documents and are kept whole. ``events``: documents that the store did not
     hold. ``refused``: not shown to be genuine (401). ``unreadable``: no JSON object, not sent
     with POST, or not whole in time (400, 405, 408). ``too_large`` (413). ``postponed``: the store
@@ -75,12 +75,14 @@ class Receipts:
     postponed: int = 0
 
     def __str__(self) -> str:
-        said = f"{self.stored:,} stored ({self.events:,} new events"
-        said += f", {self.kept:,} kept whole)" if self.kept else ")"
-        said += f", {self.repeated:,} repeated, {self.refused:,} refused"
+        counts = f"{self.stored:,} stored ({self.events:,} new events"
+        counts += f", {self.kept:,} kept whole)" if self.kept else ")"
+        counts += f", {self.repeated:,} repeated, {self.refused:,} refused"
         rest = ("unreadable", "too_large", "postponed")
         odd = [f.name for f in fields(self) if f.name in rest and getattr(self, f.name)]
-        return said + "".join(f", {getattr(self, name):,} {name.replace('_', ' ')}" for name in odd)
+        return counts + "".join(
+            f", {getattr(self, name):,} {name.replace('_', ' ')}" for name in odd
+        )
 
 
 def webhook_app(
@@ -92,12 +94,12 @@ def webhook_app(
     body_timeout_s: float = _BODY_TIMEOUT_S,
     routes: Mapping[EventFamily, EventRoute] = BUILT_IN_EVENTS,
 ) -> WebhookApp:
-    """An ASGI application that receives deliveries into a store, to be run or mounted anywhere.
+    """Make an ASGI application that receives deliveries into a store, to be run or mounted.
 
-    ``secrets`` are those of Standard Webhooks, any of which may have signed; ``verifier`` is
-    another scheme with its own. The store must exist: a delivery does not say whose it is, so it
-    is taken to be from the store's source. A body that is not whole after ``body_timeout_s`` is
-    given up, so that a slow sender holds nothing; what else a public address needs (TLS, a limit on
+    ``secrets`` are those of Standard Webhooks, any of which may have signed. ``verifier`` is
+    another scheme with its own. The store must exist: a delivery does not name its source, so it
+    is taken to be from the store's. A body that is not whole after ``body_timeout_s`` is
+    given up, so that a slow sender holds nothing. What else a public address needs (TLS, a limit on
     connections) belongs to the server in front. ``routes`` say where a document keeps what.
 
     Raises `InputError` for no or two ways to verify and a limit below 1, `StoreError` where there
@@ -119,14 +121,14 @@ def webhook_app(
 
 
 class WebhookApp:
-    """The application that `webhook_app` makes; it takes POST at whatever path it is mounted.
+    """The application that `webhook_app` makes. It takes POST at whatever path it is mounted.
 
     The size and the signature are judged by the body's exact bytes, before anything is read into
     them. What is genuine is in the store when 204 is answered, and a repeat of it is answered 204
     as well. A store that another process holds, or that fails, is answered 503 with
     ``Retry-After``. ``receipts`` counts.
 
-    Where a server runs the application alone, `close` is called at its end; who mounts it calls
+    Where a server runs the application alone, `close` is called at its end. Who mounts it calls
     `close` at the end of its own.
     """
 
@@ -204,7 +206,7 @@ class WebhookApp:
         return await self._kept(verdict.delivery_id, delivery)
 
     async def _body(self, request: Request) -> bytes | None:
-        """The body's exact bytes, None where they are too many; no more are read then."""
+        """Read the body's exact bytes, None where they are too many. No more are read then."""
         declared = request.headers.get("content-length", "").lstrip("0")
         if declared.isascii() and declared.isdigit():
             # First by its length: Python makes no number of thousands of digits.
@@ -255,7 +257,7 @@ class _Keeper:
         self._task: asyncio.Task[None] | None = None
 
     async def keep(self, delivery_id: str, delivery: Delivery) -> None:
-        """Return when the delivery is committed; raises `StoreError` where it is not."""
+        """Return when the delivery is committed. Raises `StoreError` where it is not."""
         size = len(delivery.body)
         if self._bytes + size > _WAITING_BYTES:
             raise StoreError("too much waits to be written already", path=str(self.store.path))

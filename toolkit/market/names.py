@@ -78,7 +78,7 @@ class Symbol:
 
     @classmethod
     def parse(cls, text: str) -> Symbol:
-        """Read ``BASE_QUOTE``; anything else is an `InputError`.
+        """Read ``BASE_QUOTE``. Anything else is an `InputError`.
 
         Examples
         --------
@@ -119,7 +119,7 @@ class Leg:
 
     @classmethod
     def parse(cls, text: str) -> Leg:
-        """Read ``EXCHANGE.market``; anything else is an `InputError`.
+        """Read ``EXCHANGE.market``. Anything else is an `InputError`.
 
         Examples
         --------
@@ -139,9 +139,9 @@ class Leg:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where data comes from, as `/schemas` says it: its kind and its identity.
+    """Where data comes from, as `/schemas` names it: its kind and its identity.
 
-    Kind is ``live``, ``simulated`` or ``replay``; ``unknown`` where the service does not say.
+    Kind is ``live``, ``simulated`` or ``replay``. ``unknown`` where the service does not name it.
 
     Examples
     --------

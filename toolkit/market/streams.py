@@ -52,7 +52,7 @@ class Stream:
 
     @staticmethod
     def parse(key: str) -> Stream:
-        """Read any stream's key; anything else is an `InputError`.
+        """Read any stream's key. Anything else is an `InputError`.
 
         Examples
         --------
@@ -220,7 +220,7 @@ class EventLog(Stream):
 
     @classmethod
     def of(cls, family: str) -> EventLog:
-        """Return the log of a family given by name; another name is an `InputError`.
+        """Return the log of a family given by name. Another name is an `InputError`.
 
         Examples
         --------

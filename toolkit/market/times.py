@@ -14,10 +14,10 @@ _SECONDS = range(-62_135_596_800, 253_402_300_800)  # the years 1 to 9999
 
 
 def parse_ts(text: str | int | dt.datetime | dt.date, *, parameter: str = "time") -> int:
-    """Unix seconds (UTC) of an ISO 8601 text, a datetime, a date or Unix seconds.
+    """Read Unix seconds (UTC) from an ISO 8601 text, a datetime, a date or Unix seconds.
 
-    A time without a zone is UTC; what `format_ts` writes is read back. A part of a second is
-    refused, for nothing here is finer; so is a time outside the years 1 to 9999, as a count of
+    A time without a zone is UTC. What `format_ts` writes is read back. A part of a second is
+    refused, for nothing here is finer. So is a time outside the years 1 to 9999, as a count of
     milliseconds is.
 
     Examples
@@ -54,7 +54,7 @@ def parse_ts(text: str | int | dt.datetime | dt.date, *, parameter: str = "time"
 
 
 def format_ts(ts: int) -> str:
-    """Unix seconds as ``YYYY-MM-DD HH:MM:SS UTC``, without the seconds where they are zero.
+    """Format Unix seconds as ``YYYY-MM-DD HH:MM:SS UTC``, without the seconds where they are zero.
 
     Examples
     --------

@@ -22,7 +22,7 @@ UNIT_FACTORS: dict[str, tuple[str, float]] = {
 
 
 def unit_factor(given: str, wanted: str) -> float:
-    """What a number in the unit ``given`` is multiplied by to be in the unit ``wanted``.
+    """Return the factor from the unit ``given`` to the unit ``wanted``.
 
     Examples
     --------

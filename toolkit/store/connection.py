@@ -2,12 +2,12 @@
 
 A process that keeps the file open locks every other out, and a reader blocks the writer too. So the
 file is opened per use and closed when the last user of this process lets go. Inside a process
-DuckDB refuses a read-only connection beside a writing one; all uses share one connection, each
+DuckDB refuses a read-only connection beside a writing one. All uses share one connection, each
 on a cursor of its own (a shared connection hands one thread another's rows).
 
 Uses that overlap one another without a break would keep the file open for good, and every other
 process out. So nobody joins an opening that has lasted, unless a use that began early still goes
-on; and the file then rests for longer than another process waits between two attempts.
+on. And the file then rests for longer than another process waits between two attempts.
 
 Source: docs/design.md, "One file, opened per use".
 """
@@ -50,7 +50,7 @@ class _File:
 
     @contextlib.contextmanager
     def use(self, *, writable: bool, wait_s: float) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A cursor for as long as the block lasts; writers of this process take turns."""
+        """Yield a cursor for as long as the block lasts. Writers of this process take turns."""
         thread = threading.get_ident()
         with self._turn:
             cursor = self._cursor(thread, writable, time.monotonic() + wait_s)
@@ -84,7 +84,7 @@ class _File:
     def _await_connection(
         self, thread: int, writable: bool, deadline: float
     ) -> duckdb.DuckDBPyConnection:
-        """The open connection, once it is this thread's turn; waiting lets other threads go on."""
+        """Wait for this thread's turn, and return the open connection. Other threads go on."""
         wait_s = _FIRST_WAIT_S
         while True:
             locked = self._locked("another thread of this process; try again when it is done")
@@ -99,7 +99,10 @@ class _File:
             wait_s = min(wait_s * 1.6, _LONGEST_WAIT_S)
 
     def _is_free(self, thread: int, writable: bool) -> bool:
-        """A writer waits for readers to leave; new readers let a waiting writer go first."""
+        """Return whether it is this thread's turn.
+
+        A writer waits for readers to leave. New readers let a waiting writer go first.
+        """
         if self._connection is None:
             return time.monotonic() >= self._rests_until
         if self._uses[thread]:
@@ -143,7 +146,7 @@ _FILES_LOCK = threading.Lock()
 def opened(
     path: Path, *, writable: bool, wait_s: float = 10.0
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A cursor on an existing DuckDB file, closed with the block.
+    """Yield a cursor on an existing DuckDB file, closed with the block.
 
     Waits up to ``wait_s`` seconds for another process or thread to let go. Uses may be nested in a
     thread, except that writing inside another use is refused at once: it would wait for itself.
@@ -174,7 +177,7 @@ def _connect(path: Path, writable: bool) -> duckdb.DuckDBPyConnection:
 
 
 def _refusal(path: Path, error: Exception) -> StoreError:
-    """What an error at opening means, told by DuckDB's words: it has no classes for them."""
+    """Return what an error at opening means, by DuckDB's words: it has no classes for them."""
     message, line = str(error), _first_line(error)
     if "Could not set lock" in message:
         found = re.search(r"PID (\d+)", message)

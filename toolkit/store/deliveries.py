@@ -37,7 +37,7 @@ class Kept:
 def keep_deliveries(
     store: Store, load_id: int, delivered: Sequence[Delivered], documents: pl.DataFrame
 ) -> Kept:
-    """Commit deliveries with the event documents they brought; what is held stays as it is.
+    """Commit deliveries with the event documents they brought. What is held stays as it is.
 
     Documents are known by their own key, whatever the delivery's id: a sender that uses an id
     twice loses no event. They answer for no stretch of the event logs: a webhook tells what

@@ -21,7 +21,7 @@ def insert_documents(
     """Append the documents that the store does not hold, byte for byte.
 
     A document is known by family, schema, event id, event type and ts_ms. One that is held under
-    its key with other bytes is appended as the next revision; one that is held as it is, in any
+    its key with other bytes is appended as the next revision. One that is held as it is, in any
     revision, is not.
     """
     if documents.is_empty():

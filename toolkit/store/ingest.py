@@ -48,7 +48,7 @@ def insert_rows(
     """Append the rows that the series table does not hold.
 
     ``rows`` has stream_id, ts and the family's value columns. A row equal to the newest one
-    held under its key is dropped; one that differs becomes the next revision. Where a batch brings
+    held under its key is dropped. One that differs becomes the next revision. Where a batch brings
     several different rows of one key, those not held in any revision follow in order of arrival.
     """
     if rows.is_empty():
@@ -79,7 +79,7 @@ def _held(connection: duckdb.DuckDBPyConnection, table: Table, rows: pl.DataFram
 
 
 def _fresh(rows: pl.DataFrame, held: pl.DataFrame, values: list[str]) -> pl.DataFrame:
-    """The rows to append, with their revision."""
+    """Return the rows to append, with their revision."""
     newest = held.sort("revision").unique(_KEY, keep="last")
     several = pl.len().over(_KEY) > 1
     compared = rows.with_columns(several=several).join(

@@ -1,6 +1,6 @@
 """The coverage ledger's arithmetic: from what was answered to what is known of every second.
 
-Pure functions over intervals; nothing here touches the file.
+Pure functions over intervals. Nothing here touches the file.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Edge:
 
 
 def to_ask(window: Interval, answered: Iterable[tuple[int, int]], edge: Edge) -> list[Interval]:
-    """The parts of the window worth a request: reachable, begun, and not answered for yet.
+    """Return the parts of the window to ask for: reachable, begun, and not answered for yet.
 
     Examples
     --------
@@ -94,9 +94,9 @@ def states(
     held: Sequence[tuple[int, int]],
     edge: Edge,
 ) -> list[tuple[Interval, LedgerState]]:
-    """What is known of every second of the window, in order, without gaps or overlaps.
+    """Return what is known of every second of the window, in order, without gaps or overlaps.
 
-    ``answered`` is the ledger, ``held`` the stretches in which rows stand. Rows that are not final
+    ``answered`` is the ledger, ``held`` the stretches that have rows. Rows that are not final
     yet lie outside the ledger: their stretch is not yet known.
 
     Examples
@@ -128,9 +128,9 @@ def states(
 
 
 def stretches(times: pl.Series, step_s: int, apart_s: int) -> list[Interval]:
-    """Where rows stand: from a first row to the end of the last one, none further than ``apart_s``.
+    """Find the stretches that have rows, none of them further from the next than ``apart_s``.
 
-    ``times`` are the rows' ts, in any order; each row lasts ``step_s``.
+    ``times`` are the rows' ts, in any order. Each row lasts ``step_s``.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def stretches(times: pl.Series, step_s: int, apart_s: int) -> list[Interval]:
 
 
 def final_part(answered: Interval, edge: Edge) -> list[Interval]:
-    """The part of a fresh answer that the ledger may record: what can no longer change.
+    """Return the part of a fresh answer that the ledger may record: what can no longer change.
 
     Examples
     --------

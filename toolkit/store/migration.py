@@ -75,7 +75,7 @@ def migrate(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 
 def _back_up(connection: duckdb.DuckDBPyConnection, copy: Path) -> None:
-    """Copy the whole database; a copy that is there already is left as it is."""
+    """Copy the whole database. A copy that is there already is left as it is."""
     if copy.exists():
         return
     draft = copy.with_name(f".{uuid.uuid4().hex}.copy")
@@ -107,7 +107,7 @@ def _to_format_2(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _to_format_3(connection: duckdb.DuckDBPyConnection) -> None:
-    """Number every stream, merge both ledgers into one, and count what is held."""
+    """Make one table of streams and one ledger, and count what is held."""
     connection.execute(STREAM.ddl)
     connection.execute(
         "INSERT INTO stream SELECT trajectory_id, family, "

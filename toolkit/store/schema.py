@@ -26,7 +26,7 @@ STORAGE_VERSION = "v1.5.0"
 
 
 def create_store(path: Path, source: Source) -> None:
-    """Make an empty store for one source; a file that is there is left as it is."""
+    """Make an empty store for one source. A file that is there is left as it is."""
     target = path.resolve()
     draft = target.with_name(f".{uuid.uuid4().hex}.new")
     try:
@@ -70,12 +70,12 @@ def _write_empty(path: Path, source: Source) -> None:
 
 
 def read_source(connection: duckdb.DuckDBPyConnection, path: Path) -> Source:
-    """The source the store belongs to; raises where the file is no store, or a newer one."""
+    """Read the source the store belongs to. Raises where the file is no store, or a newer one."""
     return _facts(connection, path)[1]
 
 
 def read_format(connection: duckdb.DuckDBPyConnection, path: Path) -> int:
-    """The format the store is in; raises as `read_source`."""
+    """Read the format the store is in. Raises as `read_source`."""
     return _facts(connection, path)[0]
 
 

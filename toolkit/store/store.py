@@ -73,12 +73,12 @@ class Store(Shown):
 
     @property
     def card(self) -> Card:
-        """What the store holds, for display: a short look that never fails; see `store_card`."""
+        """What the store holds, for display: a short look that never fails. See `store_card`."""
         return store_card(self)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A cursor on one snapshot for as long as the block lasts; keep the block short.
+        """Yield a cursor on one snapshot for as long as the block lasts. Keep the block short.
 
         Fetch inside the block: a stream kept beyond it keeps the file open. Blocks of one thread
         nest and share one opening, each with a snapshot of its own.
@@ -94,7 +94,7 @@ class Store(Shown):
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A cursor inside one transaction, committed with the block, dropped with an error.
+        """Yield a cursor inside one transaction, committed with the block, dropped with an error.
 
         Raises what `reading` raises, and `StoreLockedError` at once inside another use of the
         same thread. What is read inside, by this cursor, includes what was written.
@@ -107,7 +107,7 @@ class Store(Shown):
             connection.execute("COMMIT")
 
     def _bring_up_to_date(self) -> None:
-        """Migrate a store of an older format; each `Store` looks once."""
+        """Migrate a store of an older format. Each `Store` looks once."""
         if self._up_to_date:
             return
         with opened(self.path, writable=False, wait_s=self.wait_s) as connection:
@@ -133,7 +133,7 @@ class Store(Shown):
 
     @property
     def source(self) -> Source:
-        """The source whose data the store holds."""
+        """The source of the data that the store holds."""
         with opened(self.path, writable=False, wait_s=self.wait_s) as connection:
             return read_source(connection, self.path)
 
@@ -180,7 +180,7 @@ class Store(Shown):
             )
 
     def keep_allowance(self, load_id: int, allowance: Allowance | None) -> None:
-        """Record the plan and quota that the service told last during a load, if it told any."""
+        """Record the plan and quota that the service named last during a load, if it named any."""
         if allowance is not None:
             with self.writing() as connection:
                 write_allowance(connection, load_id, allowance)
@@ -191,7 +191,7 @@ class Store(Shown):
             return write_batch(connection, load_id, batch)
 
     def end_gaps(self, at: int) -> None:
-        """End the gaps that a killed capture left without an end; ``at``: the service's clock."""
+        """End the gaps that a killed capture left without an end. ``at``: the service's clock."""
         with self.writing() as connection:
             end_gaps(connection, at)
 
@@ -226,8 +226,8 @@ class Store(Shown):
     ) -> pl.DataFrame:
         """Return a trajectory's rows with ``start <= ts < end``, sorted by ts, one row per ts.
 
-        Columns: trajectory (key), ts (s UTC), then for a price: price, mark_price, volume (quote);
-        for a spread: buy_price, sell_price (quote), spread_pct (percent); for funding: buy_rate,
+        Columns: trajectory (key), ts (s UTC), then for a price: price, mark_price, volume (quote).
+        For a spread: buy_price, sell_price (quote), spread_pct (percent). For funding: buy_rate,
         sell_rate (fraction per interval), buy_interval_hours, sell_interval_hours,
         differential_pct_8h. ``as_of`` (s, local clock) gives the rows as loads begun by then had
         brought them, else the newest revision. An unknown trajectory or a window without rows gives
@@ -359,7 +359,7 @@ class Store(Shown):
     def gaps(self) -> pl.DataFrame:
         """Return one row for each time a capture lost a stream, newest first.
 
-        Columns: load_id, gap_id, stream (key), start_ts, end_ts (s, the service's clock; no end
+        Columns: load_id, gap_id, stream (key), start_ts, end_ts (s, the service's clock. No end
         while it is lost), cause, status (`GapStatus`), repaired_load_id.
         """
         with self.reading() as connection:
@@ -372,6 +372,6 @@ class Store(Shown):
 
 
 def _limits(window: Interval) -> dict[str, int]:
-    """Return a query's parameters; a window that is empty is an `InputError`."""
+    """Return a query's parameters. A window that is empty is an `InputError`."""
     low, high = Interval.checked(*window)
     return {"low": low, "high": high}

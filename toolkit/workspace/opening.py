@@ -64,7 +64,7 @@ class Workspace(Shown):
 
     @property
     def card(self) -> Card:
-        """The service as far as it was asked, and the store as it stands; see `Store.card`."""
+        """The service as far as it was asked, and the store as it stands. See `Store.card`."""
         service, held = self.client.card, self.store.card
         source, *others = service.facts
         facts = [("service", self.client.base_url), *others]
@@ -96,7 +96,7 @@ class Workspace(Shown):
         progress: bool = True,
         on_progress: Callable[[Progress], object] | None = None,
     ) -> LoadResult:
-        """Bring everything of ``[start, end)`` into the store, once; see `toolkit.loader.sync`.
+        """Bring everything of ``[start, end)`` into the store, once. See `toolkit.loader.sync`.
 
         ``streams`` are one or more trajectories, event logs and snapshots, or their keys.
         ``end`` defaults to now by the service's clock, ``start`` to seven days before ``end``. A
@@ -129,7 +129,7 @@ class Workspace(Shown):
         return Interval.checked(low, high)
 
     def events(self, family: EventFamily | str, start: When, end: When) -> pl.DataFrame:
-        """Return a log's documents with ``start <= ts < end``; see `Store.events`."""
+        """Return a log's documents with ``start <= ts < end``. See `Store.events`."""
         return self.store.events(EventLog.of(family).family, _held_window(start, end))
 
     def spread(
@@ -145,7 +145,7 @@ class Workspace(Shown):
     def series(
         self, trajectory: Trajectory | str, start: When | None = None, end: When | None = None
     ) -> pl.DataFrame:
-        """Return a trajectory's rows with ``start <= ts < end``; see `Store.series`."""
+        """Return a trajectory's rows with ``start <= ts < end``. See `Store.series`."""
         wanted = trajectory if isinstance(trajectory, Trajectory) else Trajectory.parse(trajectory)
         return self.store.series(wanted, _held_window(start, end))
 
@@ -153,7 +153,7 @@ class Workspace(Shown):
 def open_workspace(
     store: str | Path | None = None, *, base_url: str | None = None, api_key: str | None = None
 ) -> Workspace:
-    """Open a workspace; without an address it starts a local service on a SIMULATED market.
+    """Open a workspace. Without an address it starts a local service on a SIMULATED market.
 
     ``base_url`` and ``api_key`` default to ``RAIL_BASE_URL`` and ``RAIL_API_KEY``, ``store`` to
     ``RAIL_STORE`` or ``rail.duckdb``.
@@ -173,7 +173,7 @@ def open_workspace(
 def _watched(
     title: str, progress: bool, on_progress: Callable[[Progress], object] | None
 ) -> Iterator[Watch]:
-    """The caller's own watch where there is one, else the bar that the surroundings allow."""
+    """Yield the caller's own watch where there is one, else a bar where one can be shown."""
     if on_progress or not progress:
         yield Watch(on_progress)
     else:
@@ -182,7 +182,7 @@ def _watched(
 
 
 def _held_window(start: When | None, end: When | None) -> Interval:
-    """Return the window; without a start or an end it is open on that side."""
+    """Return the window. Without a start or an end it is open on that side."""
     low = EVER.start if start is None else parse_ts(start, parameter="start")
     high = EVER.end if end is None else parse_ts(end, parameter="end")
     return Interval.checked(low, high)
