@@ -8,10 +8,11 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests import miniature
 from toolkit.client import Client
 from toolkit.errors import InputError, PlanRefusedError
 from toolkit.loader import take_snapshots
-from toolkit.service import Clock, Config, miniature, running
+from toolkit.service import Clock, Config, running
 from toolkit.store import Store
 from toolkit.wire.profile import SNAPSHOTS
 
