@@ -29,7 +29,9 @@ other program out. The words used here are explained in [concepts.md](concepts.m
 
 def store_page() -> str:
     """Return the whole page: an overview, each table, then the words some columns hold."""
-    overview = [f"| [{table.name}](#{table.name}) | {markdown(table.meaning)} |" for table in TABLES]
+    overview = [
+        f"| [{table.name}](#{table.name}) | {markdown(table.meaning)} |" for table in TABLES
+    ]
     parts = [HEAD, "\n".join(["| table | rows |", "|---|---|", *overview, ""])]
     parts += [section(table) for table in TABLES]
     parts += [words(each) for each in vars(tables).values() if is_words(each)]

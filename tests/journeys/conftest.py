@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.service import miniature
+from tests import miniature
 
 RAIL = Path(sys.executable).with_name("rail")
 
@@ -64,7 +64,8 @@ def rail(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
 
 
 @pytest.fixture(scope="session")
-def miniature_service() -> Iterator[str]:
+def miniature_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Three days of a small SIMULATED market, the clock at their end."""
-    with serving("--replay", str(miniature.PATH), "--now", "2026-11-04") as base_url:
+    market = miniature.write(tmp_path_factory.mktemp("miniature") / "prices.parquet")
+    with serving("--replay", str(market), "--now", "2026-11-04") as base_url:
         yield base_url

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from toolkit.service import miniature
+from tests import miniature
 
 from .conftest import RAIL, serving
 
@@ -71,7 +71,7 @@ def test_nothing_listening_says_how_to_start_a_service(rail: Rail) -> None:
 
 def test_a_web_page_in_the_services_place_is_called_one(rail: Rail, tmp_path: Path) -> None:
     (tmp_path / "odd.toml").write_text("[[rest.accidents]]\nkind = 'html'\n")
-    market = ("--replay", str(miniature.PATH), "--now", "2026-11-04")
+    market = ("--replay", str(miniature.write(tmp_path / "prices.parquet")), "--now", "2026-11-04")
     with serving(*market, "--adversary", str(tmp_path / "odd.toml")) as base_url:
         said = told(rail("doctor", base_url=base_url), 1)
 

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from tests import miniature
 from toolkit.client import Client
 from toolkit.errors import RailError
 from toolkit.market import Plan
-from toolkit.service import Clock, Config, Owner, miniature, running
+from toolkit.service import Clock, Config, Owner, running
 from toolkit.store import Store
 from toolkit.workspace import Settings, Workspace
 

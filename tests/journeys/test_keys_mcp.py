@@ -7,10 +7,11 @@ import traceback
 
 import pytest
 
+from tests import miniature
 from toolkit.client.mcp import McpClient
 from toolkit.errors import RailError
 from toolkit.market import Plan
-from toolkit.service import Clock, Config, Owner, miniature, running
+from toolkit.service import Clock, Config, Owner, running
 
 KEYS = {Plan.PRO: "k9-very-secret-0042", Plan.FREE: "k9-very-secret-0043"}
 LEG = {"symbol": "BTC_USDT", "exchange": "AURORA", "market": "spot"}

@@ -9,12 +9,14 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
+from tests import miniature
 from toolkit.intervals import Interval, total_s
 from toolkit.market import EventFamily, EventLog, Family, Symbol, Trajectory
-from toolkit.service import Simulated, miniature
+from toolkit.service import Simulated
 from toolkit.store import Store
 from toolkit.wire.listing import Listing
 from toolkit.workspace import DEFAULT_SEED, watchlist
@@ -68,17 +70,24 @@ def journey(rail: Rail, base_url: str, *window: str) -> str:
 def test_the_miniature_market_is_loaded_whole_and_measured(
     rail: Rail, miniature_service: str, tmp_path: Path
 ) -> None:
-    rows = pl.read_parquet(miniature.PATH)
+    rows = miniature.rows()
 
     status = journey(rail, miniature_service, "--start", "2026-11-01", "--end", "2026-11-04")
 
     check_store(Store(tmp_path / "rail.duckdb"), rows)
     assert "SIMULATED" in status
-    measured = rail("stats", "spread", "BTC_USDT:AURORA.spot:BOREAS.spot")
+    spread = "BTC_USDT:AURORA.spot:BOREAS.spot"
+    measured = rail("stats", "spread", spread)
     assert measured.returncode == 0
     assert "SIMULATED" in measured.stdout
-    assert re.search(r"rows with both prices\s+4,320", measured.stdout)
-    assert re.search(r"half-life\s+5 min", measured.stdout)
+    legs = legs_of(rows)["BTC_USDT"]
+    both = legs["AURORA.spot"].join(legs["BOREAS.spot"], on="ts", suffix="_sell").sort("ts")
+    assert re.search(rf"rows with both prices\s+{both.height:,}", measured.stdout)
+    deviation = np.log(both["price_sell"] / both["price"]).to_numpy()
+    neighbours = np.diff(both["ts"]) == 60
+    phi, _ = np.polyfit(deviation[:-1][neighbours], deviation[1:][neighbours], 1)
+    (told,) = map(json.loads, rail("stats", "spread", spread, "--json").stdout.splitlines())
+    assert told["half_life_s"] == pytest.approx(-60 * np.log(2) / np.log(phi), rel=1e-6)
 
 
 def test_real_minutes_of_march_2023_are_loaded_whole_and_measured(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.service import miniature
+from tests import miniature
 from toolkit.wire.user_profile import UserProfile
 
 from .conftest import serving
@@ -46,9 +46,9 @@ fields.spread_pct = { wire = "gap_bps" }
 @pytest.fixture(scope="module")
 def renamed_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The miniature market of `miniature_service`, in other words."""
-    switches = tmp_path_factory.mktemp("adversary") / "renamed.toml"
-    switches.write_text(RENAMED)
-    market = ("--replay", str(miniature.PATH), "--now", "2026-11-04")
+    folder = tmp_path_factory.mktemp("renamed")
+    (switches := folder / "renamed.toml").write_text(RENAMED)
+    market = ("--replay", str(miniature.write(folder / "prices.parquet")), "--now", "2026-11-04")
     with serving(*market, "--adversary", str(switches)) as base_url:
         yield base_url
 

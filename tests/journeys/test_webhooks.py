@@ -25,6 +25,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests import miniature
 from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.loader import CaptureProgress, capture, sync
@@ -36,7 +37,6 @@ from toolkit.service import (
     Simulated,
     WebhookSettings,
     WebhookSwitches,
-    miniature,
     running,
 )
 from toolkit.service.archive import ArchiveSettings, EventArchive
@@ -309,7 +309,8 @@ def test_a_signal_ends_the_receiver_cleanly_with_its_counts(
 
 def test_a_service_that_is_named_makes_the_store_for_its_source(tmp_path: Path) -> None:
     path = tmp_path / "new.duckdb"
-    with serving("--replay", str(miniature.PATH), "--now", "2026-11-04") as base_url:
+    market = miniature.write(tmp_path / "prices.parquet")
+    with serving("--replay", str(market), "--now", "2026-11-04") as base_url:
         with receiving(path, new_secret(), free_port(), "--base-url", base_url):
             pass
         with Client(base_url, "demo-pro") as client:

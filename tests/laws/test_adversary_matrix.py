@@ -24,19 +24,20 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from tests import miniature
 from toolkit.client import Client
 from toolkit.errors import RailError
 from toolkit.intervals import Interval
 from toolkit.market import Trajectory
-from toolkit.service import Clock, Config, miniature, running
+from toolkit.service import Clock, Config, running
 from toolkit.wire.exchange import RetryPolicy
 from toolkit.wire.user_profile import UserProfile
 
 DOCS = Path(__file__).parents[2] / "docs" / "adversary.md"
 MODE = os.environ.get("RAIL_ADVERSARY", "spanning")  # read before a test may not
 KEY = Trajectory.parse("BTC_USDT:AURORA.spot:CORONA.futures")
-NOW = miniature.START + 2_330 * 60  # an hour after the leg's outage of four hours and a half
-ARCHIVE = Interval(NOW - 390 * 60, NOW)
+NOW = miniature.OUTAGE[1] + 3_600
+ARCHIVE = Interval(miniature.OUTAGE[0] - 3_600, NOW)
 WINDOW = Interval(ARCHIVE.start - 1_800, NOW)
 LIMIT, CAP = 20, 7
 REQUESTS_ALLOWED = 150

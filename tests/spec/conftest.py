@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from tests import miniature
 from toolkit.market import Plan
-from toolkit.service import DEMO_OWNERS, Clock, Config, Owner, Simulated, miniature, running
+from toolkit.service import DEMO_OWNERS, Clock, Config, Owner, Simulated, running
 
 DATA = "/api/v1/data"
 LEG = {"symbol": "BTC_USDT", "exchange": "AURORA", "market": "spot"}

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from toolkit.service import miniature
+from tests import miniature
 
 PRO = {"apikey": "demo-pro"}
 

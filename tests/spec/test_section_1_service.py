@@ -10,8 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
+from tests import miniature
 from toolkit.market import Plan
-from toolkit.service import Clock, Config, miniature, running
+from toolkit.service import Clock, Config, running
 
 SCHEMAS = "/api/v1/data/schemas"
 NOW = 1_795_953_607

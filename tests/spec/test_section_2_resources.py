@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from toolkit.service import miniature
+from tests import miniature
 
 
 def test_the_trace_watermark_is_absent_and_the_native_type_is_kept(

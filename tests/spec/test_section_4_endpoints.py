@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from toolkit.service import miniature
+from tests import miniature
 
 DATA = "/api/v1/data"
 PRO = {"apikey": "demo-pro"}

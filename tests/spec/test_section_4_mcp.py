@@ -17,8 +17,9 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, KNOWN_PROTOCOL_VERSIONS
 
+from tests import miniature
 from toolkit.market import EventFamily, Family
-from toolkit.service import Config, miniature, running
+from toolkit.service import Config, running
 from toolkit.service.registry import TOOLS
 
 T = TypeVar("T")

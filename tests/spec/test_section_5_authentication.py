@@ -8,7 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from toolkit.service import Config, miniature, running
+from tests import miniature
+from toolkit.service import Config, running
 
 KEY, OTHER = "demo-builder", "demo-pro"
 HEADERS = {

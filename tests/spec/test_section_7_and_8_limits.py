@@ -7,7 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from toolkit.service import Clock, Config, miniature, running
+from tests import miniature
+from toolkit.service import Clock, Config, running
 
 NOW = 1_795_953_607
 DAY_S = 86_400

@@ -53,7 +53,7 @@ def profile() -> Profile:
 def test_the_schemas_confirm_the_built_in_profile(profile: Profile) -> None:
     assert golden("schemas").request == Request.get(BUILT_IN.schemas_path, {})
     assert {f.kind for f in profile.findings} <= {"tool_missing"}  # those of other messages
-    assert profile.source == Source("simulated", "miniature-4d55ad2b44220d27")
+    assert profile.source == Source("simulated", "miniature-a2cffd9e8eabce25")
     assert (profile.symbols_path, profile.symbols_limit) == ("/api/v1/data/symbols/search", 1000)
     for family in (Family.PRICE, Family.SPREAD):
         built_in = BUILT_IN.histories[family]
@@ -69,9 +69,9 @@ def test_a_price_page_is_three_prices_newest_first(profile: Profile) -> None:
     page = read_history_page(route, trajectory, message.answer)
     assert page.frame.columns == ["ts", "price", "mark_price", "volume", "extra"]
     assert page.frame.rows() == [
-        (1793750340, 2966.99, None, None, None),
-        (1793750280, 2967.7, None, None, None),
-        (1793750220, 2964.6, None, None, None),
+        (1793750340, 3473.82, None, None, None),
+        (1793750280, 3472.6, None, None, None),
+        (1793750220, 3471.61, None, None, None),
     ]
     assert (page.next_end_time, page.ends, page.findings) == (1793750220, False, ())
 
@@ -86,9 +86,9 @@ def test_a_spread_page_is_three_spreads_positive_where_the_leg_sold_is_dearer(
     page = read_history_page(route, trajectory, message.answer)
     assert page.frame.columns == ["ts", "buy_price", "sell_price", "spread_pct", "extra"]
     assert page.frame.rows() == [
-        (1793750340, 90778.4, 90991.2, 0.23441699787614123, None),
-        (1793750280, 90870.7, 91072.9, 0.22251396764854103, None),
-        (1793750220, 90820.5, 91025.4, 0.2256098568054421, None),
+        (1793750340, 96406.2, 96511.8, 100 * (96511.8 / 96406.2 - 1), None),
+        (1793750280, 96403.7, 96495.9, 100 * (96495.9 / 96403.7 - 1), None),
+        (1793750220, 96400.4, 96513.5, 100 * (96513.5 / 96400.4 - 1), None),
     ]
     assert (page.next_end_time, page.ends, page.findings) == (1793750220, False, ())
 

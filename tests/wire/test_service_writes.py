@@ -14,7 +14,8 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
-from toolkit.service import Clock, Config, miniature, running
+from tests import miniature
+from toolkit.service import Clock, Config, running
 
 MESSAGES = sorted(Path(__file__).parent.glob("*.json"))
 PROSE = {"title", "detail", "description", "sign", "positive_means"}

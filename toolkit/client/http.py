@@ -62,8 +62,8 @@ class Client(Contact):
 
     Examples
     --------
-    >>> from toolkit.service import Config, miniature, running
-    >>> with running(Config(miniature.source(), port=0)) as service:
+    >>> from toolkit.service import Config, Simulated, running
+    >>> with running(Config(Simulated(7), port=0)) as service:
     ...     with Client(service.base_url, "demo-pro") as client:
     ...         client.profile.source.kind
     'simulated'
@@ -212,11 +212,11 @@ class AsyncClient(Contact):
 
     Examples
     --------
-    >>> from toolkit.service import Config, miniature, running
+    >>> from toolkit.service import Config, Simulated, running
     >>> async def kind(base_url):
     ...     async with AsyncClient(base_url, "demo-pro") as client:
     ...         return (await client.profile()).source.kind
-    >>> with running(Config(miniature.source(), port=0)) as service:
+    >>> with running(Config(Simulated(7), port=0)) as service:
     ...     asyncio.run(kind(service.base_url))
     'simulated'
     """

@@ -23,8 +23,8 @@ def upgrade(contact: Contact, path: str, *, timeout_s: float = 10.0) -> Answer |
 
     Examples
     --------
-    >>> from toolkit.service import Config, miniature, running
-    >>> with running(Config(miniature.source(), port=0)) as service:
+    >>> from toolkit.service import Config, Simulated, running
+    >>> with running(Config(Simulated(7), port=0)) as service:
     ...     upgrade(Contact(service.base_url, "demo-free"), "/api/v1/xbot/ws").status
     403
     """

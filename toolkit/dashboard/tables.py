@@ -56,9 +56,9 @@ def rows_csv(rows: pl.DataFrame, source: Source) -> bytes:
     Examples
     --------
     >>> rows = pl.DataFrame({"trajectory": ["a"], "ts": [60], "price": [1.0]})
-    >>> print(rows_csv(rows, Source("simulated", "miniature")).decode())
+    >>> print(rows_csv(rows, Source("simulated", "seed-7-1a2b")).decode())
     trajectory,ts,price,time_utc,source
-    a,60,1.0,1970-01-01T00:01:00Z,"SIMULATED market, miniature"
+    a,60,1.0,1970-01-01T00:01:00Z,"SIMULATED market, seed-7-1a2b"
     <BLANKLINE>
     """
     return (

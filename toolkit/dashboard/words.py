@@ -143,8 +143,8 @@ def source_words(source: Source) -> str:
 
     Examples
     --------
-    >>> source_words(Source("simulated", "miniature"))
-    ':orange-badge[SIMULATED] :small[`miniature`, no market ever showed these numbers]'
+    >>> source_words(Source("simulated", "seed-7-1a2b"))
+    ':orange-badge[SIMULATED] :small[`seed-7-1a2b`, no market ever showed these numbers]'
     >>> source_words(Source("live", "rail"))
     ':green-badge[LIVE] :small[`rail`]'
     """

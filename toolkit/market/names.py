@@ -145,8 +145,8 @@ class Source:
 
     Examples
     --------
-    >>> Source("simulated", "miniature-1a2b").label
-    'SIMULATED market, miniature-1a2b'
+    >>> Source("simulated", "seed-7-1a2b").label
+    'SIMULATED market, seed-7-1a2b'
     >>> Source("replay", "iaqf-77aa").label
     'Replay of recorded data, iaqf-77aa'
     """

@@ -30,8 +30,8 @@ class Service:
 
     Examples
     --------
-    >>> from toolkit.service import miniature
-    >>> Service(miniature.source(), Clock(), Policy()).source.kind
+    >>> from toolkit.service import Simulated
+    >>> Service(Simulated(7), Clock(), Policy()).source.kind
     'simulated'
     """
 
@@ -68,9 +68,9 @@ class Call(Generic[Q_co]):
 
     Examples
     --------
-    >>> from toolkit.service import miniature
+    >>> from toolkit.service import Simulated
     >>> from toolkit.service.owners import DEMO_OWNERS
-    >>> service = Service(miniature.source(), Clock(fixed_at=60), Policy())
+    >>> service = Service(Simulated(7), Clock(fixed_at=60), Policy())
     >>> Call(service, DEMO_OWNERS[0], None, limit=500, now=service.clock.now()).since is None
     True
     """

@@ -30,10 +30,10 @@ def control_route(service: Service) -> Route:
 
     Examples
     --------
-    >>> from toolkit.service import miniature
+    >>> from toolkit.service import Simulated
     >>> from toolkit.service.clock import Clock
     >>> from toolkit.service.policy import Policy
-    >>> control_route(Service(miniature.source(), Clock(), Policy())).path
+    >>> control_route(Service(Simulated(7), Clock(), Policy())).path
     '/control/adversary'
     """
 

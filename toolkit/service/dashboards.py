@@ -22,12 +22,12 @@ def spread_dashboard(call: Call[NoQuery]) -> bytes:
 
     Examples
     --------
-    >>> from toolkit.service import miniature
+    >>> from toolkit.service import Simulated
     >>> from toolkit.service.calls import Service
     >>> from toolkit.service.clock import Clock
     >>> from toolkit.service.owners import DEMO_OWNERS
     >>> from toolkit.service.policy import Policy
-    >>> service = Service(miniature.source(), Clock(), Policy())
+    >>> service = Service(Simulated(7), Clock(), Policy())
     >>> spread_dashboard(Call(service, DEMO_OWNERS[2], NoQuery(), limit=0, now=60))
     b'{"type":"spread_dashboard","ts":60,"items":[]}'
     """
@@ -89,12 +89,12 @@ def event_activity(call: Call[NoQuery]) -> bytes:
 
     Examples
     --------
-    >>> from toolkit.service import miniature
+    >>> from toolkit.service import Simulated
     >>> from toolkit.service.calls import Service
     >>> from toolkit.service.clock import Clock
     >>> from toolkit.service.owners import DEMO_OWNERS
     >>> from toolkit.service.policy import Policy
-    >>> service = Service(miniature.source(), Clock(), Policy())
+    >>> service = Service(Simulated(7), Clock(), Policy())
     >>> page = event_activity(Call(service, DEMO_OWNERS[2], NoQuery(), limit=0, now=604_800))
     >>> msgspec.json.decode(page)["windows"][0]
     {'window_s': 3600, 'spread': 0, 'splash': 0, 'funding': 0}

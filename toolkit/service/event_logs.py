@@ -28,12 +28,12 @@ def event_page(family: EventFamily, call: Call[EventQuery]) -> bytes:
 
     Examples
     --------
-    >>> from toolkit.service import miniature
+    >>> from toolkit.service import Simulated
     >>> from toolkit.service.calls import Service
     >>> from toolkit.service.clock import Clock
     >>> from toolkit.service.owners import DEMO_OWNERS
     >>> from toolkit.service.policy import Policy
-    >>> service = Service(miniature.source(), Clock(), Policy())
+    >>> service = Service(Simulated(7), Clock(), Policy())
     >>> call = Call(service, DEMO_OWNERS[2], EventQuery(start_time=0, end_time=60), 200, now=60)
     >>> event_page(EventFamily.SPREAD, call)
     b'{"type":"spread_events_page","items":[],"has_more":false}'

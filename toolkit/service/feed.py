@@ -103,10 +103,10 @@ class Feed:
 
     Examples
     --------
-    >>> from toolkit.service import miniature
+    >>> from toolkit.service import Simulated
     >>> from toolkit.service.clock import Clock
     >>> from toolkit.service.policy import Policy
-    >>> Feed(Service(miniature.source(), Clock(), Policy())).listeners
+    >>> Feed(Service(Simulated(7), Clock(), Policy())).listeners
     set()
     """
 

@@ -46,11 +46,11 @@ class Mcp:
 
     Examples
     --------
-    >>> from toolkit.service import miniature
+    >>> from toolkit.service import Simulated
     >>> from toolkit.service.clock import Clock
     >>> from toolkit.service.policy import Policy
     >>> from toolkit.service.registry import TOOLS
-    >>> len(Mcp(Service(miniature.source(), Clock(), Policy()), TOOLS).tools)
+    >>> len(Mcp(Service(Simulated(7), Clock(), Policy()), TOOLS).tools)
     11
     """
 

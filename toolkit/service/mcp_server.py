@@ -64,10 +64,10 @@ def session_manager(service: Service, tools: Sequence[Tool[Any]]) -> StreamableH
 
     Examples
     --------
-    >>> from toolkit.service import miniature
+    >>> from toolkit.service import Simulated
     >>> from toolkit.service.clock import Clock
     >>> from toolkit.service.policy import Policy
-    >>> session_manager(Service(miniature.source(), Clock(), Policy()), ()).stateless
+    >>> session_manager(Service(Simulated(7), Clock(), Policy()), ()).stateless
     True
     """
     offered = _Tools(service, tools)

@@ -52,8 +52,8 @@ class Pages:
 
     Examples
     --------
-    >>> from toolkit.service import miniature
-    >>> pages = Pages(miniature.source())
+    >>> from toolkit.service import Simulated
+    >>> pages = Pages(Simulated(7))
     >>> key = Trajectory.parse("BTC_USDT:AURORA.spot")
     >>> pages.page(key, before=1793750460, limit=1, now=1793750400, since=None).next_end_time
     1793750340
@@ -74,9 +74,9 @@ class Pages:
 
         Examples
         --------
-        >>> from toolkit.service import miniature
+        >>> from toolkit.service import Simulated
         >>> key = Trajectory.parse("BTC_USDT:AURORA.spot")
-        >>> Pages(miniature.source()).page(key, before=60, limit=9, now=60, since=None)
+        >>> Pages(Simulated(7)).page(key, before=60, limit=9, now=60, since=None)
         Page(items=b'', next_end_time=None)
         """
         found = self._series(trajectory)
@@ -102,9 +102,9 @@ class Pages:
 
         Examples
         --------
-        >>> from toolkit.service import miniature
+        >>> from toolkit.service import Simulated
         >>> key = Trajectory.parse("BTC_USDT:AURORA.spot")
-        >>> len(Pages(miniature.source()).fresh(key, miniature.START, miniature.START + 120))
+        >>> len(Pages(Simulated(7)).fresh(key, 1_793_491_200, 1_793_491_320))
         2
         """
         found = self._series(trajectory)

@@ -157,9 +157,9 @@ def recordings(path: Path) -> list[Recording]:
 
     Examples
     --------
-    >>> from toolkit.service import miniature
-    >>> [found.layout.name for found in recordings(miniature.PATH)]
-    ['prices']
+    >>> recordings(Path("nowhere.parquet"))
+    Traceback (most recent call last):
+    toolkit.errors.InputError: replay: 'nowhere.parquet' is not allowed; allowed: a Parquet file ...
     """
     files = [path]
     if path.is_dir():

@@ -74,11 +74,11 @@ def answer(
 
     Examples
     --------
-    >>> from toolkit.service import miniature
+    >>> from toolkit.service import Simulated
     >>> from toolkit.service.clock import Clock
     >>> from toolkit.service.owners import DEMO_OWNERS
     >>> from toolkit.service.policy import Policy
-    >>> service = Service(miniature.source(), Clock(), Policy())
+    >>> service = Service(Simulated(7), Clock(), Policy())
     >>> answer(service, TOOLS[1], DEMO_OWNERS[0], [("q", "nothing")])
     b'{"type":"symbols_page","items":[],"truncated":false}'
     """

@@ -27,10 +27,14 @@ class Replay:
 
     Examples
     --------
-    >>> from toolkit.service import miniature
-    >>> replay = Replay.read(miniature.PATH)
-    >>> replay.kind, [str(leg) for leg in replay.listing["BTC_USDT"]][:2]
-    ('simulated', ['AURORA.spot', 'BOREAS.spot'])
+    >>> from tempfile import TemporaryDirectory
+    >>> leg = {"symbol": "BTC_USDT", "exchange": "KRAKEN", "market": "spot", "dataset": "one"}
+    >>> rows = pl.DataFrame({"ts": [0, 60], "price": [9.5, 9.75], "interval_s": 60, **leg})
+    >>> with TemporaryDirectory() as folder:
+    ...     rows.write_parquet(Path(folder) / "prices.parquet")
+    ...     replay = Replay.read(folder)
+    >>> replay.kind, [str(leg) for leg in replay.listing["BTC_USDT"]]
+    ('replay', ['KRAKEN.spot'])
     """
 
     kind: Kind
@@ -68,10 +72,9 @@ class Replay:
 
         Examples
         --------
-        >>> from toolkit.service import miniature
-        >>> Replay.read(miniature.PATH, datasets=["iaqf"])
+        >>> Replay.read("nowhere.parquet")
         Traceback (most recent call last):
-        toolkit.errors.InputError: dataset: 'iaqf' is not allowed; allowed: miniature
+        toolkit.errors.InputError: replay: 'nowhere.parquet' is not allowed; allowed: a Parquet ...
         """
         found = _chosen(recordings(Path(path)), "dataset", datasets)
         found = _chosen(found, "interval_s", [] if interval_s is None else [interval_s])
@@ -99,9 +102,9 @@ class Replay:
 
         Examples
         --------
-        >>> from toolkit.service import miniature
-        >>> Replay.read(miniature.PATH).bars("BTC_USDT", Leg.parse("AURORA.spot")).interval_s
-        60
+        >>> leg = Leg.parse("KRAKEN.spot")
+        >>> Replay("replay", "none", {"BTC_USDT": (leg,)}, {}, {}).bars("BTC_USDT", leg).span
+        (0, 0)
         """
         if leg not in self.listing[symbol]:
             raise KeyError(f"{symbol}:{leg}")
@@ -112,9 +115,8 @@ class Replay:
 
         Examples
         --------
-        >>> from toolkit.service import miniature
-        >>> replay = Replay.read(miniature.PATH)
-        >>> replay.funding("BTC_USDT", Leg.parse("CORONA.futures")) is None
+        >>> leg = Leg.parse("BYBIT.futures")
+        >>> Replay("replay", "none", {"BTC_USDT": (leg,)}, {}, {}).funding("BTC_USDT", leg) is None
         True
         """
         return self._funding.get((symbol, leg))

@@ -84,9 +84,9 @@ def application(
 
     Examples
     --------
-    >>> from toolkit.service import miniature
+    >>> from toolkit.service import Simulated
     >>> from toolkit.service.policy import Policy
-    >>> service = Service(miniature.source(), Clock(), Policy())
+    >>> service = Service(Simulated(7), Clock(), Policy())
     >>> application(service).routes[0].path
     '/api/v1/data/schemas'
     """

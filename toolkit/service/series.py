@@ -58,9 +58,9 @@ class Series:
 
     Examples
     --------
-    >>> from toolkit.service import miniature
-    >>> found = series(miniature.source(), Trajectory.parse("BTC_USDT:AURORA.spot"))
-    >>> found.interval_s, found.between(miniature.START, miniature.START + 60).ts.tolist()
+    >>> from toolkit.service import Simulated
+    >>> found = series(Simulated(7), Trajectory.parse("BTC_USDT:AURORA.spot"))
+    >>> found.interval_s, found.between(1_793_491_200, 1_793_491_260).ts.tolist()
     (60, [1793491200])
     """
 
@@ -80,9 +80,9 @@ def series(source: Source, trajectory: Trajectory) -> Series:
 
     Examples
     --------
-    >>> from toolkit.service import miniature
+    >>> from toolkit.service import Simulated
     >>> key = Trajectory.parse("BTC_USDT:AURORA.spot:BOREAS.spot")
-    >>> list(series(miniature.source(), key).between(0, 60).columns)
+    >>> list(series(Simulated(7), key).between(0, 60).columns)
     ['buy_price', 'sell_price', 'spread_pct']
     """
     if trajectory.family is Family.FUNDING:

@@ -47,8 +47,8 @@ class Config:
 
     Examples
     --------
-    >>> from toolkit.service import miniature
-    >>> config = Config(miniature.source(), port=0)
+    >>> from toolkit.service import Simulated
+    >>> config = Config(Simulated(7), port=0)
     >>> config.host, config.retention_s, [owner.name for owner in config.owners]
     ('127.0.0.1', None, ['demo-free', 'demo-builder', 'demo-pro'])
     """
@@ -93,8 +93,8 @@ def serve(config: Config, *, ready: Callable[[str], object] | None = None) -> No
     Examples
     --------
     >>> import os, signal
-    >>> from toolkit.service import miniature
-    >>> config = Config(miniature.source(), port=0)
+    >>> from toolkit.service import Simulated
+    >>> config = Config(Simulated(7), port=0)
     >>> serve(config, ready=lambda url: os.kill(os.getpid(), signal.SIGTERM))
     """
     with _bound(config) as listener:
@@ -111,8 +111,8 @@ def running(config: Config) -> Iterator[Running]:
     Examples
     --------
     >>> import urllib.error, urllib.request
-    >>> from toolkit.service import miniature
-    >>> with running(Config(miniature.source(), port=0)) as service:
+    >>> from toolkit.service import Simulated
+    >>> with running(Config(Simulated(7), port=0)) as service:
     ...     try:
     ...         urllib.request.urlopen(service.base_url)
     ...     except urllib.error.HTTPError as refusal:

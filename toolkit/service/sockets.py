@@ -48,11 +48,11 @@ def socket_routes(service: Service, tools: Sequence[Tool[Any]]) -> list[WebSocke
 
     Examples
     --------
-    >>> from toolkit.service import miniature
+    >>> from toolkit.service import Simulated
     >>> from toolkit.service.clock import Clock
     >>> from toolkit.service.policy import Policy
     >>> from toolkit.service.registry import TOOLS
-    >>> service = Service(miniature.source(), Clock(), Policy())
+    >>> service = Service(Simulated(7), Clock(), Policy())
     >>> [route.path for route in socket_routes(service, TOOLS)]
     ['/api/v1/data/ws', '/api/v1/spreadbot/ws', '/api/v1/xbot/ws', '/api/v1/fundingbot/ws']
     """

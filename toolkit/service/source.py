@@ -206,10 +206,10 @@ class Source(Protocol):
 
     Examples
     --------
-    >>> from toolkit.service import miniature
-    >>> source: Source = miniature.source()
-    >>> source.kind, sorted(source.listing)
-    ('simulated', ['BTC_USDT', 'ETH_USDT'])
+    >>> from toolkit.service import Simulated
+    >>> source: Source = Simulated(7)
+    >>> source.kind, sorted(source.listing)[1:3]
+    ('simulated', ['ADA_USDT', 'ARB_USDT'])
     """
 
     @property

@@ -10,11 +10,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from tests import miniature
 from toolkit.client import AsyncClient, Client
 from toolkit.errors import InputError, KeyRefusedError, PlanRefusedError, UnreachableError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Trajectory
-from toolkit.service import Clock, Config, miniature, running
+from toolkit.service import Clock, Config, running
 from toolkit.wire.exchange import RetryPolicy
 
 SPREAD = Trajectory.parse("BTC_USDT:AURORA.spot:CORONA.futures")

@@ -24,6 +24,7 @@ from mcp_types import (
 )
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from tests import miniature
 from toolkit.client.mcp import McpClient
 from toolkit.errors import (
     BadRequestError,
@@ -34,7 +35,8 @@ from toolkit.errors import (
     UnreachableError,
     WireError,
 )
-from toolkit.service import Clock, Config, miniature, running
+from toolkit.market import Leg
+from toolkit.service import Clock, Config, running
 from toolkit.wire.user_profile import UserProfile
 
 KEY = "any-key"
@@ -151,7 +153,8 @@ def test_a_call_gives_the_document_of_the_role(rail: str) -> None:
     with McpClient(rail, "demo-builder") as client:
         result = client.call("price_history", **LEG, limit=2, end_time=None)
     assert (result.role, result.tool) == ("price_history", "data.get_price_history")
-    assert [item["price"] for item in result.document["items"]] == [90_778.4, 90_870.7]
+    held = miniature.source().bars("BTC_USDT", Leg.parse("AURORA.spot"))
+    assert [item["price"] for item in result.document["items"]] == held.price[:-3:-1].tolist()
     assert result.findings == ()
 
 

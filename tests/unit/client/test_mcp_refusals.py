@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from tests import miniature
 from toolkit.client.mcp import McpClient
 from toolkit.errors import (
     BadRequestError,
@@ -26,7 +27,7 @@ from toolkit.errors import (
     UnreachableError,
     WireError,
 )
-from toolkit.service import Config, miniature, running
+from toolkit.service import Config, running
 
 KEY = "k7-very-secret-0815"
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import socket
 
+from tests import miniature
 from toolkit.client.contact import Contact
 from toolkit.client.probe import upgrade
-from toolkit.service import Config, miniature, running
+from toolkit.service import Config, running
 from toolkit.wire.exchange import Answer, Failure
 
 MARKET = "/api/v1/data/ws"

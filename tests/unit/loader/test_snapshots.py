@@ -8,12 +8,13 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests import miniature
 from toolkit.client import Client
 from toolkit.errors import PlanRefusedError
 from toolkit.intervals import Interval
 from toolkit.loader import sync
 from toolkit.market import SnapshotKind, SnapshotLog
-from toolkit.service import Clock, Config, miniature, running
+from toolkit.service import Clock, Config, running
 from toolkit.store import Store
 from toolkit.wire.profile import SNAPSHOTS
 

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from tests import miniature
 from toolkit.client import Client
 from toolkit.errors import (
     InputError,
@@ -21,7 +22,7 @@ from toolkit.errors import (
 from toolkit.intervals import Interval
 from toolkit.loader import Progress, sync
 from toolkit.market import Family, Leg, Trajectory
-from toolkit.service import Bars, Clock, Config, Running, miniature, running
+from toolkit.service import Bars, Clock, Config, Running, running
 from toolkit.store import Store
 from toolkit.wire.exchange import RetryPolicy
 from toolkit.wire.listing import spread_trajectories
@@ -92,7 +93,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def wanted_rows(start: int, end: int) -> pl.DataFrame:
-    frame = miniature.generate().filter(
+    frame = miniature.rows().filter(
         (pl.col("symbol") == "BTC_USDT") & (pl.col("exchange") == "AURORA")
     )
     return frame.filter((pl.col("ts") >= start) & (pl.col("ts") < end)).select("ts", "price")
@@ -295,7 +296,7 @@ def test_a_trajectory_nobody_lists_is_refused_with_the_nearest_ones(
 
 
 def test_a_silent_trajectory_is_named(client: Client, store: Store) -> None:
-    outage = miniature.START + 2_000 * 60
+    outage = miniature.OUTAGE[0]
     corona = Trajectory.parse("BTC_USDT:CORONA.futures")
 
     result = sync(client, store, [PRICE, corona], Interval(outage, outage + 3600))

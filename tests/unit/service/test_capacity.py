@@ -11,16 +11,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
-import polars as pl
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
+from tests import miniature
 from toolkit.client import Client
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.loader import Progress, sync
 from toolkit.market import EventFamily, Family, Leg
-from toolkit.service import Bars, Clock, Config, miniature, running
+from toolkit.service import Bars, Clock, Config, running
 from toolkit.service.capacity import Capacity, Gate
 from toolkit.service.problems import Problem
 from toolkit.service.source import FundingSeries
@@ -162,7 +162,7 @@ def test_a_loader_over_a_full_service_brings_every_row_once(tmp_path: Path) -> N
 
     assert [len(each.result()) for each in taken] == [1, 1, 1]
     assert sum(1.0 <= seconds <= 1.25 for seconds in waits) >= 3
-    rows = pl.read_parquet(miniature.PATH)
+    rows = miniature.rows()
     held = store.counts(Interval(*window))
     prices = {each: n for each, n in held.items() if each.family is Family.PRICE}
     assert set(held) == set(wanted)

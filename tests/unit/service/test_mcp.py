@@ -20,7 +20,8 @@ import pytest
 import uvicorn
 from starlette.applications import Starlette
 
-from toolkit.service import Simulated, miniature
+from tests import miniature
+from toolkit.service import Simulated
 from toolkit.service.body_schemas import body_schema
 from toolkit.service.calls import Call, Service
 from toolkit.service.capacity import Gate

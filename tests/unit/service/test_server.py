@@ -11,14 +11,15 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests import miniature
 from toolkit.errors import InputError
 from toolkit.market import Plan
-from toolkit.service import Clock, Config, Owner, Replay, miniature, running, serve
+from toolkit.service import Clock, Config, Owner, Replay, running, serve
 from toolkit.service.server import _bound
 
 SERVE = """
-from toolkit.service import Config, miniature, serve
-serve(Config(miniature.source(), port=0), ready=lambda url: print(url, flush=True))
+from toolkit.service import Config, Simulated, serve
+serve(Config(Simulated(7), port=0), ready=lambda url: print(url, flush=True))
 print("stopped", flush=True)
 """
 

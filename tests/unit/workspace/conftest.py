@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from toolkit.service import Clock, Config, miniature, running
+from tests import miniature
+from toolkit.service import Clock, Config, running
 
 
 @pytest.fixture(scope="module")

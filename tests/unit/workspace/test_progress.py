@@ -16,7 +16,7 @@ import pytest
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
-from toolkit.service import miniature
+from tests import miniature
 
 pytestmark = pytest.mark.usefixtures("workdir")
 

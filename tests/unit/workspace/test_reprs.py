@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 import toolkit as tk
+from tests import miniature
 from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.loader import LoadResult
 from toolkit.market import EventFamily, EventLog, Source, Trajectory
-from toolkit.service import miniature
 from toolkit.store import Inserted, Store
 from toolkit.wire.profile import Finding
 from toolkit.workspace import Workspace
@@ -102,7 +102,12 @@ def test_a_store_says_its_source_rows_window_size_and_last_load(rail: tk.Workspa
     documents = rail.events("splash", *WINDOW).height
     assert facts["source"] == rail.store.source.label
     assert facts["trajectories"] == "2 (1 price, 1 spread)"
-    assert facts["rows"] == "8,640 (4,320 price, 4,320 spread)"
+    buy, sell = (
+        set(miniature.rows().filter(symbol="BTC_USDT", exchange=leg.exchange)["ts"])
+        for leg in SPREAD.legs
+    )
+    prices, spreads = len(buy), len(buy & sell)
+    assert facts["rows"] == f"{prices + spreads:,} ({prices:,} price, {spreads:,} spread)"
     assert facts["events"] == (f"{documents:,} ({documents:,} splash)" if documents else "none")
     assert facts["between"] == "first 2026-11-01 00:00 UTC, last 2026-11-03 23:59 UTC"
     assert facts["size"].endswith(" MB")

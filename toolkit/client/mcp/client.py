@@ -88,13 +88,13 @@ class McpClient:
 
     Examples
     --------
-    >>> from toolkit.service import Clock, Config, miniature, running
-    >>> config = Config(miniature.source(), port=0, clock=Clock(fixed_at=miniature.END))
+    >>> from toolkit.service import Clock, Config, Simulated, running
+    >>> config = Config(Simulated(7), port=0, clock=Clock(fixed_at=1_795_046_400))
     >>> with running(config) as service, McpClient(service.base_url, "demo-pro") as client:
     ...     page = client.call(
     ...         "price_history", symbol="BTC_USDT", exchange="AURORA", market="spot", limit=1)
-    ...     len(client.tools()), page.document["items"][0]["price"], page.findings
-    (11, 90778.4, ())
+    ...     len(client.tools()), page.document["items"][0]["ts"], page.findings
+    (11, 1795046340, ())
     """
 
     def __init__(

@@ -40,10 +40,10 @@ class Accidents:
     Examples
     --------
     >>> from starlette.routing import Router
-    >>> from toolkit.service import miniature
+    >>> from toolkit.service import Simulated
     >>> from toolkit.service.clock import Clock
     >>> from toolkit.service.policy import Policy
-    >>> Accidents(Router(), Service(miniature.source(), Clock(), Policy())).befalls("schemas")
+    >>> Accidents(Router(), Service(Simulated(7), Clock(), Policy())).befalls("schemas")
     """
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
@@ -59,12 +59,12 @@ class Accidents:
         Examples
         --------
         >>> from starlette.routing import Router
-        >>> from toolkit.service import miniature
+        >>> from toolkit.service import Simulated
         >>> from toolkit.service.adversary.rest import RestSwitches
         >>> from toolkit.service.clock import Clock
         >>> from toolkit.service.policy import Policy
         >>> adversary = Adversary(rest=RestSwitches(accidents=(Accident("503", every=2),)))
-        >>> service = Service(miniature.source(), Clock(), Policy(), adversary=adversary)
+        >>> service = Service(Simulated(7), Clock(), Policy(), adversary=adversary)
         >>> accidents = Accidents(Router(), service)
         >>> [bool(accidents.befalls("schemas")) for _ in range(4)]
         [False, True, False, True]

@@ -33,9 +33,9 @@ def rows_over(source: Source, symbol: str, leg: Leg, start: int, end: int) -> Ro
 
     Examples
     --------
-    >>> from toolkit.service import miniature
-    >>> aurora, start = Leg.parse("AURORA.spot"), miniature.START + 3600
-    >>> rows_over(miniature.source(), "BTC_USDT", aurora, start, start + 120).ts.tolist()
+    >>> from toolkit.service import Simulated
+    >>> aurora, start = Leg.parse("AURORA.spot"), 1_793_494_800
+    >>> rows_over(Simulated(7), "BTC_USDT", aurora, start, start + 120).ts.tolist()
     [1793494800, 1793494860]
     """
     series = source.bars(symbol, leg)

@@ -38,10 +38,10 @@ class Webhooks:
 
     Examples
     --------
-    >>> from toolkit.service import miniature
+    >>> from toolkit.service import Simulated
     >>> from toolkit.service.clock import Clock
     >>> from toolkit.service.policy import Policy
-    >>> webhooks = Webhooks(Service(miniature.source(), Clock(), Policy()))
+    >>> webhooks = Webhooks(Service(Simulated(7), Clock(), Policy()))
     >>> [route.path for route in webhooks.routes]
     ['/api/v1/auth/session', '/api/v1/auth/webhooks', '/api/v1/auth/webhooks/test']
     """
