@@ -321,6 +321,7 @@ for day in map(int, sys.argv[1:]):
 """
 
 
+@pytest.mark.slow
 def test_a_window_has_the_same_bytes_in_every_process_whatever_was_asked_before(
     archive: EventArchive, day: int
 ) -> None:
