@@ -6,9 +6,17 @@ PATH_UV := $(shell command -v uv 2>/dev/null)
 UV     := $(if $(PATH_UV),$(PATH_UV),$(BIN)/uv)
 READY  := $(VENV)/.ready
 TEST_WORKERS ?= auto
+# With COVERAGE=1 the tests measure what they reach, in the processes they start as well.
+COVERAGE ?=
+export COVERAGE_FILE := $(CURDIR)/.coverage
+# Each worker begins with its half of the files, so that what a file's tests share is made once.
+WORKERS := -n $(TEST_WORKERS) --dist worksteal
+QUICK  := -m "not slow" --hypothesis-profile quick
+PYTEST := $(BIN)/python $(if $(COVERAGE),-m coverage run) -m pytest $(WORKERS)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test kill-loop soak judges adversary docs docs-adversary lint format bench lock clean
+.PHONY: help install demo check test test-rest test-all coverage kill-loop soak adversary \
+	docs docs-adversary install-judges judges pictures lint format bench lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,8 +35,26 @@ $(READY): requirements.lock pyproject.toml
 demo: $(READY) ## start the local service, load a simulated market, open the dashboard
 	$(BIN)/rail demo
 
-test: lint ## lint, types, doctests and tests
-	$(BIN)/python -m pytest -n $(TEST_WORKERS)
+check: lint ## lint, types, and tests of what differs from main; or of one: make check PACKAGE=store
+	@$(BIN)/python tests/tested_by.py $(PACKAGE) | tr '\n' '\0' | \
+		xargs -0 $(BIN)/python -m pytest -q $(WORKERS) $(QUICK)
+
+test: lint ## lint, types, doctests, and all tests but the slow ones
+	$(PYTEST) $(QUICK)
+
+test-rest: $(READY) ## what `make test` leaves out: slow tests, laws in full, browser, judges
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory install-judges; fi
+	$(PYTEST) -m "slow or hypothesis"
+
+test-all: $(READY) ## every test, and how much of the toolkit they reach
+	$(BIN)/python -m coverage erase
+	$(MAKE) test COVERAGE=1
+	$(MAKE) test-rest COVERAGE=1
+	$(MAKE) coverage
+
+coverage: $(READY) ## what the tests reached that ran with COVERAGE=1: lines and branches, >= 95 %
+	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m coverage report
 
 kill-loop: $(READY) ## kill -9 loads at 50 random moments; the store must equal an undisturbed one
 	RAIL_KILLS=50 $(BIN)/python -m pytest tests/journeys/test_kill.py \
@@ -49,9 +75,11 @@ docs: $(READY) ## write docs/store.md from the tables of the store
 docs-adversary: $(READY) ## the same, and writes the table of docs/adversary.md
 	RAIL_ADVERSARY=write $(BIN)/python -m pytest tests/laws/test_adversary_matrix.py -q
 
-judges: $(READY) ## outside judges of MCP and sockets (they need npm) and of OpenAPI
+install-judges:
 	mkdir -p .judges && cp tests/judges/package.json tests/judges/package-lock.json tests/judges/.npmrc .judges
 	npm ci --prefix .judges || echo "npm could not install the judges of MCP: they are skipped"
+
+judges: $(READY) install-judges ## outside judges of MCP and sockets (they need npm) and of OpenAPI
 	$(BIN)/python -m pytest tests/judges
 
 pictures: $(READY) ## take README's pictures anew, of the dashboard over the simulated market
@@ -75,4 +103,4 @@ lock: $(READY) ## resolve the dependencies anew into requirements.lock
 		--group dev pyproject.toml -o requirements.lock
 
 clean: ## remove the environment and what tools left behind
-	rm -rf $(VENV) .judges .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
+	rm -rf $(VENV) .judges .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage* dist

@@ -13,14 +13,24 @@ ROOT = Path(__file__).parents[1]
 
 # How fast a machine is, is no property of the code.
 settings.register_profile("rail", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", parent=settings.get_profile("rail"), max_examples=10)
 settings.load_profile("rail")
+SLOW_FOLDERS = {"browser", "journeys", "judges"}
 REAL_DATA = (ROOT / os.environ.get("RAIL_REAL_DATA", "../shared/data")).resolve()
+
+
+def examples(count: int) -> settings:
+    """Let a law try so many examples; `make test` tries a tenth of them."""
+    full = settings.get_profile("rail").max_examples
+    return settings(max_examples=max(2, count * settings.default.max_examples // full))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "real_data" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.real_data)
+        if SLOW_FOLDERS & set(item.path.relative_to(ROOT).parts[:-1]):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(autouse=True)

@@ -78,6 +78,7 @@ def test_a_notebook_is_kept_without_what_a_run_leaves_in_it(path: Path) -> None:
     assert output_faults(nbformat.read(path, 4)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_in_an_empty_folder_without_error_or_warning(
     path: Path, empty: Path
@@ -103,6 +104,7 @@ def test_a_notebook_out_of_step_or_alone_is_found(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_what_a_run_leaves_in_a_notebook_is_found(empty: Path) -> None:
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("print(1)")])
     assert output_faults(notebook) == []
@@ -111,6 +113,7 @@ def test_what_a_run_leaves_in_a_notebook_is_found(empty: Path) -> None:
     assert output_faults(notebook) == [*kinds, "language_info"]
 
 
+@pytest.mark.slow
 def test_an_error_and_a_warning_in_a_cell_are_found(empty: Path) -> None:
     warns = nbformat.v4.new_code_cell("import warnings; warnings.warn('old')")
     outputs = list(run(nbformat.v4.new_notebook(cells=[warns]), empty))

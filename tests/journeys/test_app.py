@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,9 +11,8 @@ import pytest
 from toolkit.dashboard.ways import PAGES
 
 from .conftest import RAIL, serving
-from .dashboard_process import app_over, faults, free_port, properties
+from .dashboard_process import app_over, faults, properties
 
-Rail = Callable[..., subprocess.CompletedProcess[str]]
 STORE = Path("rail.duckdb")
 WINDOW = ("--start", "2026-11-19", "--end", "2026-11-20")
 WANTED = (
@@ -66,28 +63,3 @@ def test_a_signal_ends_it_and_leaves_no_process_and_no_open_port(
         with pytest.raises(OSError, match="refused"):
             app.get("/_stcore/health")
     assert "Traceback" not in app.output.read_text()
-
-
-def test_a_store_that_is_none_is_one_clear_line(rail: Rail, tmp_path: Path) -> None:
-    for other in ("other.duckdb", "prices.csv"):
-        (tmp_path / other).write_text("trajectory,ts\n" * 1000)
-    for name, says in (
-        ("nothing.duckdb", "nothing.duckdb; `rail sync` makes one"),
-        ("other.duckdb", "other.duckdb is not a store of this toolkit"),
-        ("prices.csv", "prices.csv is not a store of this toolkit"),
-        (".", "is a directory; name a file"),
-    ):
-        done = rail("app", "--no-browser", "--store", name, "--port", str(free_port()))
-        assert done.returncode == 1
-        assert says in " ".join(done.stderr.split())
-        assert "Traceback" not in done.stderr
-        assert done.stdout == ""
-
-
-def test_a_port_that_is_taken_is_one_clear_line(rail: Rail, folder: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        done = rail("app", "--no-browser", "--store", str(folder / STORE), "--port", port)
-    assert done.returncode == 1
-    assert f"--port: {port} is not allowed; allowed: a free port" in " ".join(done.stderr.split())
-    assert "Traceback" not in done.stderr

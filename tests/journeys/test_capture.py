@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -268,32 +268,3 @@ def test_a_killed_capture_claims_nothing_that_it_does_not_hold(
     for stretch in claimed:
         held = held_documents(store.events(EventFamily.SPREAD, Interval(*stretch)))
         assert held == truth.documents(EventFamily.SPREAD, *stretch)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ([], "trajectories and event logs"),
-        (["events/spread", "--for", "5x"], "--for: '5x' is not allowed"),
-        (["events/spread", "--for", "0s"], "--for: '0s' is not allowed"),
-        (["BTC"], "trajectory: 'BTC' is not allowed"),
-        (["events/spread", "--sweep", "0"], "sweep_every_s: 0.0 is not allowed"),
-    ],
-)
-def test_what_cannot_be_captured_is_refused_in_one_line(
-    rail: Callable[..., subprocess.CompletedProcess[str]], arguments: list[str], said: str
-) -> None:
-    done = rail("stream", *arguments, api_key="demo-pro")
-    assert done.returncode == 1
-    assert said in done.stderr
-    assert done.stderr.count("\n") == 1
-
-
-def test_a_free_key_is_refused_the_streams(
-    rail: Callable[..., subprocess.CompletedProcess[str]], miniature_service: str
-) -> None:
-    settings = {"base_url": miniature_service, "api_key": "demo-free"}
-    done = rail("stream", "events/spread", **settings)
-    assert done.returncode == 1
-    assert "is not in the key's plan (403)" in done.stderr
-    assert "demo-free" not in done.stderr

@@ -165,21 +165,3 @@ def test_the_demo_loads_a_week_of_a_watchlist_and_prints_its_statistics(
 
 def listing_of(source: Simulated) -> Listing:
     return Listing({Symbol.parse(s): legs for s, legs in source.listing.items()}, False)
-
-
-def test_the_symbols_are_listed_with_their_legs(rail: Rail, miniature_service: str) -> None:
-    shown = rail("symbols", "btc", base_url=miniature_service)
-
-    assert shown.stdout.splitlines()[0].startswith("1 symbols, 4 legs · SIMULATED market")
-    assert "AURORA.spot  BOREAS.spot  CORONA.futures  DEX-SOLARIS.dex" in shown.stdout
-
-
-@pytest.mark.parametrize(
-    "command",
-    ["serve", "symbols", "sync", "status", "stats", "stats spread", "app", "demo"],
-)
-def test_every_command_has_help_with_an_example(rail: Rail, command: str) -> None:
-    shown = rail(*command.split(), "--help")
-
-    assert shown.returncode == 0
-    assert command == "stats" or f"Example: rail {command}" in shown.stdout

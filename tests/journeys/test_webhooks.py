@@ -186,9 +186,11 @@ def test_a_receiver_killed_in_mid_delivery_loses_and_doubles_nothing(tmp_path: P
     settings = ArchiveSettings(burst=400)
     market, archive = Simulated(7), EventArchive(Simulated(7), settings)
     at = busiest_second(archive, EventFamily.SPREAD)
-    wanted = [body.decode() for _, body in archive.documents(EventFamily.SPREAD, at, at + 1)]
+    # Each receiver has something to wait for that is not sent before it is there.
+    ends = (at + 1, at + 1_800, at + 3_600)
+    wanted = [body.decode() for _, body in archive.documents(EventFamily.SPREAD, at, ends[-1])]
     clock = SetClock(moments=[at])
-    waits_s = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0, 8.0)
+    waits_s = (0.2, 0.5, 1.0, 2.0, 4.0, *[8.0] * 30)  # a busy machine starts a receiver slowly
     delivering = WebhookSettings(loopback=True, in_flight=8, retries_s=waits_s)
     config = Config(market, port=0, clock=clock, events=settings, webhooks=delivering)
     port, path = free_port(), tmp_path / "rail.duckdb"
@@ -198,19 +200,20 @@ def test_a_receiver_killed_in_mid_delivery_loses_and_doubles_nothing(tmp_path: P
     with running(config) as service, signed_in(config, service.base_url) as session:
         endpoint = {"url": f"http://127.0.0.1:{port}/", "families": ["spread"]}
         secret = session.put(ENDPOINT, json=endpoint).json()["secret"]
-        clock.moments.append(at + 1)
-        for _ in range(2):
+        for end in ends[:2]:
+            clock.moments.append(end)
             with receiving(path, secret, port) as (process, _):
                 wait_for(lambda: len(read_deliveries(store)) > held[-1], every_s=0.05)
                 process.kill()
                 process.wait()
             held.append(len(read_deliveries(store)))
         assert 0 < held[1] < held[2] < len(wanted)
+        clock.moments.append(ends[-1])
         with receiving(path, secret, port):
             wait_for(lambda: len(read_deliveries(store)) == len(wanted), every_s=0.5)
-    found = store.events(EventFamily.SPREAD, Interval(at, at + 1))
+    found = store.events(EventFamily.SPREAD, Interval(at, ends[-1]))
     assert sorted(found["document"]) == sorted(wanted)
-    assert store.counts(Interval(at, at + 1)) == {EventFamily.SPREAD: len(wanted)}
+    assert store.counts(Interval(at, ends[-1])) == {EventLog(EventFamily.SPREAD): len(wanted)}
     assert store.loads()["finished_at"].null_count() == 2
 
 

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.client import Client
@@ -15,6 +15,8 @@ from toolkit.loader import sync
 from toolkit.market import Leg, Trajectory
 from toolkit.service import Bars, Clock, Config, running
 from toolkit.store import Store
+
+from ..conftest import examples
 
 PRICE = Trajectory.parse("BTC_USDT:AURORA.spot")
 HORIZON = 200_000
@@ -53,7 +55,7 @@ moments = st.integers(1, HORIZON)
 steps = st.lists(st.tuples(moments, st.tuples(moments, moments)), min_size=1, max_size=4)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(
     interval_s=st.sampled_from([60, 300, 3600]),
     missing=st.sets(st.integers(0, 120), max_size=60),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, product
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from toolkit.errors import PagingError
@@ -22,6 +22,8 @@ from toolkit.market import Family, Trajectory
 from toolkit.wire.exchange import Answer, Request, RetryPolicy, Send
 from toolkit.wire.paging import Page, trajectory_pages
 from toolkit.wire.profile import BUILT_IN, HistoryRoute
+
+from ..conftest import examples
 
 KEY = Trajectory.parse("BTC_USD:KRAKEN.spot")
 REQUESTS_ALLOWED = 2_000
@@ -279,7 +281,7 @@ def may_be_refused(service: Service, window: Interval, limit: int) -> bool:
     return max(shown) - min(shown) < 2 or (not reach and max(shown) - 2 < window.end)
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(services())
 def test_a_walk_is_complete_after_every_page_or_says_that_it_is_not(case) -> None:
     service, window, limit = case
@@ -317,7 +319,7 @@ def test_rows_newer_than_asked_for_are_left_out_where_a_service_rounds_end_time_
 
 
 @given(st.permutations(TIED))
-@settings(deadline=None, max_examples=20)
+@examples(20)
 def test_the_order_inside_a_page_does_not_matter(rows) -> None:
     service = Service(TIED, cap=7)
     place = {row: number for number, row in enumerate(rows)}

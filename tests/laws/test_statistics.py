@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.statistics import spread
+
+from ..conftest import examples
 
 START, MINUTES = 1_700_000_040, 400
 END = START + 60 * MINUTES
@@ -18,6 +20,7 @@ prices = st.one_of(
     st.floats(allow_nan=True, allow_infinity=True),
     st.sampled_from([None, 0.0, -1.0, 1.0, math.nan, math.inf]),
 )
+
 SCHEMA = {
     "trajectory": pl.String,
     "ts": pl.Int64,
@@ -72,7 +75,7 @@ def test_a_spread_is_a_finite_number_of_the_right_sign_or_null(buy, sell):
         assert log <= simple or math.isclose(log, simple, rel_tol=1e-12)
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(frame=trajectories())
 def test_swapping_the_legs_mirrors_the_summary(frame):
     swapped = frame.rename({"buy_price": "sell_price", "sell_price": "buy_price"})
@@ -91,7 +94,7 @@ def test_swapping_the_legs_mirrors_the_summary(frame):
             assert value is None or math.isclose(value, sign * mirrored, rel_tol=1e-9, abs_tol=1e-6)
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(frame=trajectories(), shift=st.integers(-(10**6), 10**6))
 def test_moving_rows_and_window_in_time_moves_nothing_else(frame, shift):
     times = ["t_first", "t_last", "window_start", "window_end"]
@@ -101,7 +104,7 @@ def test_moving_rows_and_window_in_time_moves_nothing_else(frame, shift):
     assert there.with_columns(pl.col(times) - shift).equals(here)
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(frame=trajectories(), seed=st.integers(0, 10**6))
 def test_the_order_of_the_rows_changes_no_bit(frame, seed):
     shuffled = frame.sample(fraction=1, shuffle=True, seed=seed)
@@ -110,7 +113,7 @@ def test_the_order_of_the_rows_changes_no_bit(frame, seed):
     assert spread.summary(shuffled.lazy(), START, END).equals(whole)
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(frame=trajectories())
 def test_each_trajectory_alone_gives_what_it_gives_among_others(frame):
     whole = spread.summary(frame, START, END)
@@ -118,7 +121,7 @@ def test_each_trajectory_alone_gives_what_it_gives_among_others(frame):
     assert whole.equals(pl.concat([*alone, whole.clear()]).sort("trajectory"))
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(frame=trajectories())
 def test_rows_outside_the_window_change_nothing(frame):
     inside = frame.filter(pl.col("ts").is_between(START, END, closed="left"))
@@ -129,7 +132,7 @@ def test_rows_outside_the_window_change_nothing(frame):
     assert whole["n"].sum() + whole["n_null"].sum() == inside.height
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(frame=trajectories())
 def test_figures_stay_within_their_bounds(frame):
     for row in spread.summary(frame, START, END).rows(named=True):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.statistics.events import lifecycles
+
+from ..conftest import examples
 
 ENDINGS = {
     "spread": ["opened", "updated", "closed"],
@@ -91,7 +93,7 @@ def read_one_by_one(rows: list[tuple]) -> list[tuple]:
     return [row for *_, row in sorted(found, key=lambda one: one[:3])]
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(rows=logs(), shuffle=st.randoms(use_true_random=False))
 def test_lifecycles_equal_a_state_machine_in_any_order_of_rows(rows, shuffle):
     mixed = list(rows)

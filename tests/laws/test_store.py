@@ -9,7 +9,7 @@ from pathlib import Path
 
 import duckdb
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.intervals import Interval, union
@@ -18,6 +18,8 @@ from toolkit.store import Batch, Edge, Inserted, LoadOrigin, Store
 from toolkit.store.coverage import record
 from toolkit.store.ingest import insert_rows
 from toolkit.tables import COVERAGE, SERIES, STREAM, CoverageState
+
+from ..conftest import examples
 
 TABLE = SERIES[Family.PRICE]
 NAMES = ("stream_id", "ts", *(column.name for column in TABLE.values))
@@ -35,6 +37,7 @@ ROW = st.tuples(
     st.none(),
     st.sampled_from([None, None, '{"a":1}']),
 )
+
 BATCHES = st.lists(st.lists(ROW, max_size=10), min_size=1, max_size=5)
 
 
@@ -79,7 +82,7 @@ def answers(connection: duckdb.DuckDBPyConnection) -> Held:
 
 
 @given(BATCHES)
-@settings(deadline=None, max_examples=60)
+@examples(60)
 def test_every_answer_is_held_once_in_order_and_counted(batches) -> None:
     held: Held = {}
     with price_table() as connection:
@@ -91,7 +94,7 @@ def test_every_answer_is_held_once_in_order_and_counted(batches) -> None:
 
 
 @given(BATCHES)
-@settings(deadline=None, max_examples=40)
+@examples(40)
 def test_giving_a_batch_again_adds_nothing(batches) -> None:
     with price_table() as connection:
         for load_id, batch in enumerate(batches, 1):
@@ -103,7 +106,7 @@ def test_giving_a_batch_again_adds_nothing(batches) -> None:
 
 
 @given(st.lists(ROW, max_size=20, unique_by=lambda row: row[:2]), st.data())
-@settings(deadline=None, max_examples=40)
+@examples(40)
 def test_it_does_not_matter_how_rows_of_different_keys_are_divided(rows, data) -> None:
     shuffled = data.draw(st.permutations(rows))
     cut = data.draw(st.integers(0, len(rows)))
@@ -119,7 +122,7 @@ STRETCHES = st.lists(st.tuples(SECOND, SECOND), max_size=5)
 
 
 @given(st.lists(st.dictionaries(st.integers(1, 2), STRETCHES), min_size=1, max_size=6))
-@settings(deadline=None, max_examples=60)
+@examples(60)
 def test_the_ledger_is_what_was_recorded_in_as_few_rows_as_there_are_holes(answered) -> None:
     wanted: dict[int, list[tuple[int, int]]] = {1: [], 2: []}
     with price_table() as connection:
@@ -136,7 +139,7 @@ def test_the_ledger_is_what_was_recorded_in_as_few_rows_as_there_are_holes(answe
 
 
 @given(BATCHES)
-@settings(deadline=None, max_examples=10)
+@examples(10)
 def test_a_store_gives_back_what_was_known_after_each_load(batches) -> None:
     trajectories = {1: Trajectory.parse("A_B:X.spot"), 2: Trajectory.parse("A_B:Y.spot")}
     edge = Edge(served_at=10_000, step_s=60)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import polars as pl
 import pytest
 import streamlit as st
+from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
 from toolkit.dashboard.settings import MAIN
@@ -137,6 +139,18 @@ def add_snapshots(store: Store) -> None:
     store.finish_load(load, [])
 
 
+@pytest.fixture(scope="session", autouse=True)
+def components_looked_for_once() -> Iterator[None]:
+    """Streamlit's search of all installed packages, by the same function, once instead of per page.
+
+    It takes more than half of the time of a page.
+    """
+    search = manifest_scanner.scan_component_manifests
+    manifest_scanner.scan_component_manifests = functools.cache(search)
+    yield
+    manifest_scanner.scan_component_manifests = search
+
+
 @pytest.fixture
 def make_store(tmp_path: Path) -> Callable[..., Store]:
     """A store of a source with one load of ten hours of a leg and a pair."""
@@ -192,20 +206,24 @@ def bare(tmp_path: Path) -> Store:
 
 
 @pytest.fixture
-def page(monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppTest]:
-    """A page over a store, the trajectory's where none is named, opened by a link."""
+def page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., AppTest]:
+    """A page over a store, the trajectory's where none is named, opened by a link.
+
+    Streamlit knows the other pages once the first has run, which has no store then: that is quick.
+    """
 
     def opened(
         path: Path, name: str = "trajectory", *, timezone: str = "UTC", **params: str
     ) -> AppTest:
-        monkeypatch.setenv("RAIL_STORE", str(path))
         st.cache_data.clear()
         st.cache_resource.clear()
         page = AppTest.from_file(str(MAIN), default_timeout=60)
         page.context = {"timezone": timezone}
         if name != "overview":
+            monkeypatch.setenv("RAIL_STORE", str(tmp_path / "no-store-yet.duckdb"))
             page.run()
             page.switch_page(page_file(name))
+        monkeypatch.setenv("RAIL_STORE", str(path))
         for parameter, value in params.items():
             page.query_params[parameter] = value
         page.run()

@@ -18,7 +18,7 @@ from nbformat import NotebookNode
 
 from tests import miniature
 
-pytestmark = pytest.mark.usefixtures("workdir")
+pytestmark = [pytest.mark.usefixtures("workdir"), pytest.mark.slow]
 
 LOAD = f"""
 import toolkit as tk

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.errors import InputError
@@ -19,6 +19,8 @@ from toolkit.market import EventFamily
 from toolkit.service.archive import ArchiveSettings, EventArchive, EventFilters, Position
 from toolkit.service.detectors import Life
 from toolkit.service.simulated import Simulated
+
+from ....conftest import examples
 
 DAY_S, NEVER = 86_400, 2**40
 
@@ -91,7 +93,7 @@ def test_a_window_holds_what_the_detectors_found_in_it_newest_first(
     offset=st.integers(0, 2 * DAY_S),
     length=st.integers(0, DAY_S),
 )
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_any_limit_gives_every_document_once_in_order(
     burst: EventArchive, day: int, limit: int, offset: int, length: int
 ) -> None:
@@ -319,6 +321,7 @@ for day in map(int, sys.argv[1:]):
 """
 
 
+@pytest.mark.slow
 def test_a_window_has_the_same_bytes_in_every_process_whatever_was_asked_before(
     archive: EventArchive, day: int
 ) -> None:

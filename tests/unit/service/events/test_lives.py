@@ -6,12 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.errors import InputError
 from toolkit.service.detectors import Rule
 from toolkit.service.detectors.lives import spans
+
+from ....conftest import examples
 
 RULE = Rule(1.0, 0.5, step=0.3, every_s=2, max_age_s=6, lost_after_s=3)
 
@@ -56,7 +58,7 @@ def by_times(ts: np.ndarray, values: np.ndarray, rule: Rule, start: int, end: in
 
 
 @given(rows | wide_rows, st.integers(0, 8), st.sampled_from([1, 3, 6, 11]), st.sampled_from([0, 2]))
-@settings(max_examples=500)
+@examples(500)
 def test_lives_are_those_of_a_machine_that_goes_row_by_row(
     brute_force: Callable[..., list[tuple]],
     series: list[tuple[int, float]],
@@ -73,7 +75,7 @@ def test_lives_are_those_of_a_machine_that_goes_row_by_row(
 
 
 @given(rows | wide_rows)
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_rows_before_the_memory_of_a_rule_change_nothing(series: list[tuple[int, float]]) -> None:
     ts, values = columns(series)
     end = 100 + sum(gap for gap, _ in series) + 10

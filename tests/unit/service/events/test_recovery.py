@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
+import pytest
 
 from toolkit.market import EventFamily, Leg
 from toolkit.service.archive import EventArchive
@@ -26,6 +27,8 @@ from toolkit.statistics.events import lifecycles
 from toolkit.tables import EVENT
 from toolkit.wire.event_routes import BUILT_IN_EVENTS
 from toolkit.wire.events import read_document
+
+pytestmark = pytest.mark.slow
 
 SEEDS, DAYS = range(20), 2
 EVERYWHERE, AT_BOUNDS = 6.0, 5.0  # standard deviations

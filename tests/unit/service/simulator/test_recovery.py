@@ -16,6 +16,8 @@ from toolkit.service.simulator.pulses import Pulse
 from toolkit.service.simulator.timeline import DAY_S
 from toolkit.statistics import spread
 
+pytestmark = pytest.mark.slow
+
 SEEDS = range(20)
 DAYS = 10
 Undisturbed = Callable[[int, str, int], pl.DataFrame]

@@ -13,22 +13,14 @@ import pytest
 from toolkit.market import Source
 from toolkit.store import Store
 
+from .conftest import refused
+
 Rail = Callable[..., subprocess.CompletedProcess[str]]
 KEY = "BTC_USDT:AURORA.spot"
 
 
-def refused(done: subprocess.CompletedProcess[str]) -> str:
-    """The one line that a refusal is."""
-    assert done.returncode == 1, (done.stdout, done.stderr)
-    assert "Traceback" not in done.stdout + done.stderr
-    lines = [line for line in done.stderr.splitlines() if line.strip()]
-    assert len(lines) == 1, done.stderr
-    assert lines[0].startswith("rail: ")
-    return lines[0]
-
-
-def test_a_wrong_key(rail: Rail, miniature_service: str) -> None:
-    line = refused(rail("sync", KEY, base_url=miniature_service, api_key="sekrit-4711"))
+def test_a_wrong_key(rail: Rail, service: str) -> None:
+    line = refused(rail("sync", KEY, base_url=service, api_key="sekrit-4711"))
 
     assert "refused the key (401)" in line
     assert "RAIL_API_KEY" in line
@@ -53,46 +45,45 @@ def test_no_key_for_an_address_elsewhere(rail: Rail) -> None:
     assert "set RAIL_API_KEY" in refused(rail("sync", KEY, base_url="https://rail.example"))
 
 
-def test_an_unknown_symbol(rail: Rail, miniature_service: str) -> None:
-    line = refused(rail("sync", "BTC_USDX:AURORA.spot", base_url=miniature_service))
+def test_an_unknown_symbol(rail: Rail, service: str) -> None:
+    line = refused(rail("sync", "BTC_USDX:AURORA.spot", base_url=service))
 
     assert f"BTC_USDX:AURORA.spot is not listed by the service; nearest: {KEY}" in line
 
 
-def test_a_key_that_is_no_trajectory(rail: Rail, miniature_service: str) -> None:
-    assert "SYMBOL:EXCHANGE.market" in refused(rail("sync", "BTC", base_url=miniature_service))
+def test_a_key_that_is_no_trajectory(rail: Rail, service: str) -> None:
+    assert "SYMBOL:EXCHANGE.market" in refused(rail("sync", "BTC", base_url=service))
 
 
-def test_a_profile_that_cannot_be_read(rail: Rail, miniature_service: str, tmp_path: Path) -> None:
+def test_a_profile_that_cannot_be_read(rail: Rail, service: str, tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text("[history.spread]\nfields.mid = { wire = 'm' }\n")
 
     for name in ("none.toml", "mine.toml"):
-        assert name in refused(rail("sync", KEY, base_url=miniature_service, profile=name))
+        assert name in refused(rail("sync", KEY, base_url=service, profile=name))
 
 
-def test_nothing_to_sync(rail: Rail, miniature_service: str) -> None:
-    assert "--all-prices" in refused(rail("sync", base_url=miniature_service))
+def test_nothing_to_sync(rail: Rail, service: str) -> None:
+    assert "--all-prices" in refused(rail("sync", base_url=service))
 
 
-def test_a_window_with_nothing_in_it(rail: Rail, miniature_service: str) -> None:
+def test_a_window_with_nothing_in_it(rail: Rail, service: str) -> None:
     window = ("--start", "2020-01-01", "--end", "2020-01-02")
 
-    line = refused(rail("sync", KEY, *window, base_url=miniature_service))
+    line = refused(rail("sync", KEY, *window, base_url=service))
 
     assert "nothing in [2020-01-01 00:00 UTC, 2020-01-02 00:00 UTC)" in line
     assert "its clock reads 2026-11-04 00:00 UTC" in line
 
 
 @pytest.mark.parametrize("end", ["2026-11-01", "yesterday"])
-def test_a_window_that_is_none(rail: Rail, miniature_service: str, end: str) -> None:
+def test_a_window_that_is_none(rail: Rail, service: str, end: str) -> None:
     window = ("--start", "2026-11-02", "--end", end)
 
-    assert "allowed: " in refused(rail("sync", KEY, *window, base_url=miniature_service))
+    assert "allowed: " in refused(rail("sync", KEY, *window, base_url=service))
 
 
-def test_a_store_held_by_another_process(
-    rail: Rail, miniature_service: str, tmp_path: Path
-) -> None:
+@pytest.mark.slow  # it waits as long as a command does
+def test_a_store_held_by_another_process(rail: Rail, service: str, tmp_path: Path) -> None:
     Store(tmp_path / "rail.duckdb").bind(Source("simulated", "held"))
     holder = subprocess.Popen(
         [
@@ -107,30 +98,28 @@ def test_a_store_held_by_another_process(
     assert holder.stdout is not None
     holder.stdout.read(1)
     try:
-        line = refused(rail("sync", KEY, base_url=miniature_service))
+        line = refused(rail("sync", KEY, base_url=service))
     finally:
         holder.communicate(b"\n")
 
     assert f"held open by process {holder.pid}" in line
 
 
-def test_a_store_of_another_source(rail: Rail, miniature_service: str, tmp_path: Path) -> None:
+def test_a_store_of_another_source(rail: Rail, service: str, tmp_path: Path) -> None:
     Store(tmp_path / "rail.duckdb").bind(Source("replay", "elsewhere"))
 
-    line = refused(rail("sync", KEY, base_url=miniature_service))
+    line = refused(rail("sync", KEY, base_url=service))
 
     assert "elsewhere" in line
     assert "never mixes sources" in line
 
 
 @pytest.mark.parametrize("command", ["sync", "status", "stats spread", "app --no-browser"])
-def test_a_file_that_is_not_a_store(
-    rail: Rail, miniature_service: str, tmp_path: Path, command: str
-) -> None:
+def test_a_file_that_is_not_a_store(rail: Rail, service: str, tmp_path: Path, command: str) -> None:
     (tmp_path / "rail.duckdb").write_text("ts,price\n")
     arguments = [*command.split(), KEY] if command == "sync" else command.split()
 
-    assert "is not a store of this toolkit" in refused(rail(*arguments, base_url=miniature_service))
+    assert "is not a store of this toolkit" in refused(rail(*arguments, base_url=service))
 
 
 @pytest.mark.parametrize("command", ["status", "stats spread", "app --no-browser"])
@@ -138,18 +127,8 @@ def test_no_store_yet(rail: Rail, command: str) -> None:
     assert "`rail sync` makes one" in refused(rail(*command.split()))
 
 
-def test_statistics_of_a_spread_that_was_never_loaded(rail: Rail, miniature_service: str) -> None:
-    assert rail("sync", KEY, "--start", "2026-11-03", base_url=miniature_service).returncode == 0
+def test_statistics_of_a_spread_that_was_never_loaded(rail: Rail, service: str) -> None:
+    assert rail("sync", KEY, "--start", "2026-11-03", base_url=service).returncode == 0
 
     spread = f"{KEY}:BOREAS.spot"
     assert f"`rail sync {spread}` asks for it" in refused(rail("stats", "spread", spread))
-
-
-def test_a_port_that_is_taken(rail: Rail) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        assert "a free port" in refused(rail("serve", "--port", port))
-
-
-def test_a_data_set_that_is_not_there(rail: Rail, tmp_path: Path) -> None:
-    assert "there is no such file" in refused(rail("serve", "--replay", str(tmp_path / "none")))

@@ -1,0 +1,75 @@
+"""`rail` itself: help, version, exit codes, and faults without a traceback."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from toolkit.errors import RailError
+
+Rail = Callable[..., subprocess.CompletedProcess[str]]
+COMMANDS = (
+    *("serve", "doctor", "symbols", "sync", "stream", "webhook", "status", "app", "demo"),
+    *("stats spread", "stats funding", "stats events"),
+)
+
+
+def test_the_version_is_that_of_the_package(rail: Rail) -> None:
+    done = rail("--version")
+
+    assert done.returncode == 0
+    assert done.stdout.startswith("rail 0.")
+
+
+def test_help_names_every_command(rail: Rail) -> None:
+    shown = rail("--help").stdout
+
+    assert all(command.split()[0] in shown for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(rail: Rail, command: str) -> None:
+    shown = rail(*command.split(), "--help")
+
+    assert shown.returncode == 0
+    assert f"Example: rail {command}" in " ".join(shown.stdout.split())
+
+
+def test_without_a_command_it_shows_the_help(rail: Rail) -> None:
+    done = rail()
+
+    assert done.returncode == 2
+    assert "Usage: " in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [("spin",), ("sync", "--workers", "0"), ("stats", "spread", "--sideways")]
+)
+def test_a_word_that_is_no_command_or_option_ends_with_exit_code_2(
+    rail: Rail, arguments: tuple[str, ...]
+) -> None:
+    done = rail(*arguments)
+
+    assert done.returncode == 2
+    assert "Usage: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_with_debug_on_a_refusal_keeps_its_traceback(rail: Rail) -> None:
+    with pytest.raises(RailError, match="allowed: http://HOST"):
+        rail("symbols", base_url="rail", api_key="k", debug="1")
+
+
+def test_a_fault_of_the_toolkit_is_one_line_with_an_exit_code_of_its_own(
+    rail: Rail, tmp_path: Path
+) -> None:
+    (tmp_path / "name").mkdir()
+
+    done = rail("stats", "spread", store="name/" + "x" * 300)
+
+    assert done.returncode in (1, 70)
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("rail: ")

@@ -1,0 +1,23 @@
+"""What `rail demo` refuses before it loads anything."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from toolkit.market import Source
+from toolkit.store import Store
+
+from .conftest import refused
+
+Rail = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def test_a_store_of_another_source_is_refused_and_left_as_it_is(rail: Rail, workdir: Path) -> None:
+    Store(workdir / "mine.duckdb").bind(Source("live", "rail"))
+
+    line = refused(rail("demo", "--once", "--store", "mine.duckdb"))
+
+    assert "never mixes sources" in line
+    assert Store(workdir / "mine.duckdb").source == Source("live", "rail")

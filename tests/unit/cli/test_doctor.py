@@ -1,0 +1,114 @@
+"""`rail doctor` as a person runs it: what works, what does not, what to do, and the exit code."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import miniature
+from toolkit.service import Clock, Config, Simulated, adversary_of, running
+
+Rail = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[str]:
+    """Three days of a small market, whose event logs are read at once."""
+    clock = Clock(fixed_at=miniature.END)
+    with running(Config(miniature.source(), port=0, clock=clock, quota=10**6)) as local:
+        yield local.base_url
+
+
+def told(done: subprocess.CompletedProcess[str], code: int) -> str:
+    """The report, on one line, with nothing beside it."""
+    assert done.returncode == code, (done.stdout, done.stderr)
+    assert "Traceback" not in done.stdout + done.stderr
+    assert done.stderr == ""
+    return " ".join(done.stdout.split())
+
+
+def test_the_faithful_service_is_usable_and_everything_is_as_expected(
+    rail: Rail, service: str, tmp_path: Path
+) -> None:
+    said = told(rail("doctor", "--profile-out", "d.toml", base_url=service), 0)
+
+    assert "SIMULATED market" in said
+    assert "4 of 4 fields found" in said
+    assert "11 of 11 tools found" in said
+    assert said.count(" ok opens at ") == 4
+    assert "failed" not in said
+    assert "Usable: data can be loaded" in said
+    assert "there is nothing to put here" in (tmp_path / "d.toml").read_text()
+
+
+def test_each_plans_key_is_told_by_the_routes_that_answer(rail: Rail, service: str) -> None:
+    for plan, refused in (("free", 11), ("builder", 0)):
+        said = told(rail("doctor", base_url=service, api_key=f"demo-{plan}"), 0)
+        assert f"plan ok {plan};" in said
+        assert said.count(" not in plan 403: ") == refused
+
+
+def test_a_wrong_key_ends_it_with_advice_and_is_not_shown(rail: Rail, service: str) -> None:
+    said = told(rail("doctor", base_url=service, api_key="sekrit-4711"), 1)
+
+    assert "key failed not accepted" in said
+    assert "→ put the key, as issued, into RAIL_API_KEY" in said
+    assert "Not usable yet" in said
+    assert "sekrit-4711" not in said
+
+
+def test_nothing_listening_says_how_to_start_a_service(rail: Rail) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+
+    said = told(rail("doctor", "--base-url", f"http://127.0.0.1:{port}"), 1)
+
+    assert "reachable failed no answer (ConnectError" in said
+    assert "`rail serve` starts the local one" in said
+
+
+def test_a_web_page_in_the_services_place_is_called_one(rail: Rail) -> None:
+    fault = adversary_of({"rest": {"accidents": [{"kind": "html"}]}})
+    with running(Config(Simulated(7), port=0, adversary=fault)) as odd:
+        said = told(rail("doctor", base_url=odd.base_url), 1)
+
+    assert "/schemas failed a web page came, no data" in said
+    assert "what stands before /api/v1/data" in said
+
+
+def test_a_draft_never_takes_the_place_of_a_file(rail: Rail, service: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text("# mine\n")
+    for path, why in (("mine.toml", "not there yet"), ("none/d.toml", "a file to write")):
+        done = rail("doctor", "--profile-out", path, base_url=service)
+        assert done.returncode == 1
+        assert why in done.stderr
+    assert (tmp_path / "mine.toml").read_text() == "# mine\n"
+
+
+def test_an_address_that_is_none_and_a_profile_that_is_none_are_said_in_one_line(
+    rail: Rail, service: str
+) -> None:
+    for settings in ({"base_url": "rail"}, {"base_url": service, "profile": "no.toml"}):
+        done = rail("doctor", api_key="k", **settings)
+        assert done.returncode == 1
+        assert done.stderr.startswith("rail: ")
+        assert done.stderr.count("\n") == 1
+
+
+def test_at_debug_level_the_key_is_in_nothing_that_is_said(
+    rail: Rail, service: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    key = "demo-builder"
+
+    done = rail("doctor", base_url=service, api_key=key)
+
+    assert done.returncode == 0, done.stderr
+    assert "DEBUG" in caplog.text
+    assert key not in done.stdout + done.stderr + caplog.text
+    assert list(tmp_path.iterdir()) == []

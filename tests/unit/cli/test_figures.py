@@ -1,0 +1,83 @@
+"""How results are printed: units, reasons for what is missing, and columns side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from toolkit.cli import show
+from toolkit.cli.figures import print_figures
+from toolkit.statistics.contract import Reason
+
+FIGURES = (
+    ("rows", "n", "count"),
+    ("covered", "coverage", "share"),
+    ("longest gap", "gap_s", "s"),
+    ("mean", "mean_bps", "bps"),
+    ("carry", "carry_pct", "%"),
+    ("coefficient", "phi", "plain"),
+)
+
+
+def row(key: str, **given: object) -> dict[str, object]:
+    values = {
+        "trajectory": key,
+        "n": 12_345,
+        "coverage": 0.98765,
+        "gap_s": 16_680,
+        "mean_bps": -1234.5678,
+        "carry_pct": 7.0,
+        "phi": 0.87654321,
+        "phi_reason": None,
+    }
+    return values | given
+
+
+@pytest.fixture
+def printed(capsys: pytest.CaptureFixture[str]) -> Callable[..., list[str]]:
+    """Print rows and give back the lines, without the blanks at their ends."""
+
+    def show_rows(*rows: dict[str, object]) -> list[str]:
+        print_figures(rows, FIGURES)
+        return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+
+    return show_rows
+
+
+def test_each_unit_has_its_form(printed: Callable[..., list[str]]) -> None:
+    lines = printed(row("BTC_USDT:ALPHA.spot:BETA.futures"))
+
+    cells = [line.split()[-1] for line in lines[-5:] if "gap" not in line]
+    assert [line.split()[0] for line in lines[:3]] == ["BTC_USDT", "buy", "sell"]
+    assert cells == ["98.77%", "-1,234.57", "7.00", "0.8765"]
+    assert lines[3].split() == ["rows", "12,345"]
+    assert next(line for line in lines if "gap" in line).endswith("4 h 38 min")
+    assert "mean bps" in "\n".join(lines)
+
+
+def test_a_missing_number_says_why(printed: Callable[..., list[str]]) -> None:
+    reason = next(iter(Reason))
+    last = printed(row("A_B:C.spot:D.spot", phi=None, phi_reason=reason.value))[-1]
+
+    assert last.endswith(f"– ({reason.words})")
+
+
+def test_a_missing_number_without_a_reason_is_a_dash(printed: Callable[..., list[str]]) -> None:
+    assert printed(row("A_B:C.spot:D.spot", phi=None))[-1].endswith("–")
+
+
+def test_more_trajectories_than_fit_are_printed_below_one_another(
+    printed: Callable[..., list[str]],
+) -> None:
+    rows = [row(f"A{n}_B:C.spot:D.spot") for n in range(20)]
+
+    lines = printed(*rows)
+
+    tables = [line for line in lines if line.strip().startswith("A")]
+    assert " ".join(tables).split() == [f"A{n}_B" for n in range(20)]
+    assert len(tables) > 1
+
+
+def test_what_is_printed_into_a_pipe_is_as_wide_as_a_terminal_of_160() -> None:
+    assert show.console.width == 160

@@ -1,0 +1,39 @@
+"""`rail sync`: what it prints of a load, and of the same load again."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+
+import pytest
+
+from .conftest import refused
+
+Rail = Callable[..., subprocess.CompletedProcess[str]]
+KEY = "BTC_USDT:AURORA.spot"
+HOUR = ("--start", "2026-11-03T12:00:00Z", "--end", "2026-11-03T13:00:00Z")
+
+
+def test_a_load_says_how_many_rows_are_new_and_the_same_again_says_none(
+    rail: Rail, service: str
+) -> None:
+    first = rail("sync", KEY, *HOUR, base_url=service)
+    again = rail("sync", KEY, *HOUR, base_url=service)
+
+    assert first.returncode == again.returncode == 0, first.stderr + again.stderr
+    assert "60 rows new" in first.stdout
+    assert again.stdout.startswith("0 rows new")
+
+
+def test_a_filter_without_a_list_is_refused(rail: Rail, service: str) -> None:
+    line = refused(rail("sync", KEY, "--symbol", "BTC_USDT", base_url=service))
+
+    assert "--symbol" in line
+
+
+@pytest.mark.parametrize("option", ["--all-prices", "--all-spreads", "--all-funding"])
+def test_a_symbol_that_the_list_has_not_is_refused(rail: Rail, service: str, option: str) -> None:
+    line = refused(rail("sync", option, "--symbol", "NO_SUCH", base_url=service))
+
+    assert "NO_SUCH" in line
+    assert "BTC_USDT" in line
