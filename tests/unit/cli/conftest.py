@@ -13,8 +13,7 @@ import pytest
 from toolkit.cli import main
 from toolkit.client import Client
 from toolkit.intervals import Interval
-from toolkit.loader import take_snapshots
-from toolkit.market import EventFamily, Family, Trajectory
+from toolkit.market import EventFamily, EventLog, Family, SnapshotKind, SnapshotLog, Trajectory
 from toolkit.service import Clock, Config, Simulated, running
 from toolkit.store import Store
 from toolkit.workspace import Workspace
@@ -83,8 +82,8 @@ def loaded(service: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with Workspace(Client(service, "demo-pro"), Store(path)) as workspace:
         workspace.sync(LOADED[:2], *WINDOW)
         workspace.sync(LOADED[2:], *SETTLED)
-        workspace.sync_events(tuple(EventFamily), *WINDOW)
-        take_snapshots(workspace.client, workspace.store, ["spread"])
+        logs = [EventLog(family) for family in EventFamily]
+        workspace.sync([*logs, SnapshotLog(SnapshotKind.SPREAD)], *WINDOW)
     return path
 
 

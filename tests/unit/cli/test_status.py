@@ -4,23 +4,112 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
+import polars as pl
 import pytest
+
+from toolkit.intervals import Interval
+from toolkit.market import EventFamily, EventLog, Source, Stream, Trajectory
+from toolkit.store import (
+    Batch,
+    Delivered,
+    Edge,
+    Gap,
+    LoadOrigin,
+    Store,
+    keep_deliveries,
+)
+from toolkit.wire.events import document_frame
 
 from .conftest import LOADED, refused
 
 Rail = Callable[..., subprocess.CompletedProcess[str]]
+PRICE = Trajectory.parse("A_B:X.spot")
+SPREADS = EventLog(EventFamily.SPREAD)
+ORIGIN = LoadOrigin("http://h", 100_000, None, "0")
+
+
+@pytest.fixture
+def store(workdir: Path) -> Store:
+    made = Store(workdir / "rail.duckdb")
+    made.bind(Source("replay", "example"))
+    return made
+
+
+def minutes(first: int, last: int) -> pl.DataFrame:
+    """Prices of the minutes from ``first`` to before ``last``, as a page brings them."""
+    times = pl.int_range(60 * first, 60 * last, 60, dtype=pl.Int64, eager=True).alias("ts")
+    numbers = {name: pl.lit(1.0) for name in ("price", "mark_price", "volume")}
+    return pl.DataFrame(times).with_columns(**numbers, extra=pl.lit(None, pl.String))
+
+
+def line_of(done: subprocess.CompletedProcess[str], stream: Stream) -> list[str]:
+    """Return the cells of a stream's line."""
+    assert done.returncode == 0, done.stderr
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith(stream.key + " "))
+    return line.split()
 
 
 @pytest.mark.usefixtures("held")
-def test_each_trajectory_has_its_line_under_the_source(rail: Rail) -> None:
+def test_each_stream_has_its_line_under_the_source(rail: Rail) -> None:
     done = rail("status")
 
-    assert done.returncode == 0, done.stderr
     assert "SIMULATED" in done.stdout.splitlines()[0]
-    for trajectory in LOADED:
-        assert trajectory.legs_key in done.stdout
+    for stream in (*LOADED, *map(EventLog, EventFamily), Stream.parse("snapshot/spread")):
+        assert line_of(done, stream)
+    assert "of 3 trajectories" in done.stdout
+    assert "event documents of 3 logs, 1 snapshot of 1 kind" in done.stdout
 
 
 def test_a_store_that_is_not_there_is_refused(rail: Rail) -> None:
     assert "`rail sync` makes one" in refused(rail("status"))
+
+
+def test_a_store_that_holds_nothing_is_refused(rail: Rail, store: Store) -> None:
+    assert f"{store.path.name} holds nothing yet" in refused(rail("status"))
+
+
+def test_event_documents_without_any_trajectory_are_something(rail: Rail, store: Store) -> None:
+    batch, edge = Batch(), Edge(served_at=100_000, step_s=0)
+    batch.add_documents(SPREADS, document_frame([]), Interval(0, 600), edge)
+    store.commit(store.start_load(ORIGIN, [SPREADS], Interval(0, 600)), batch)
+
+    assert line_of(rail("status"), SPREADS)[1:] == ["0", "–", "–", "100.00%", "–", "–"]
+
+
+def test_a_load_that_failed_half_way_shows_what_was_not_answered(rail: Rail, store: Store) -> None:
+    load_id = store.start_load(ORIGIN, [PRICE, SPREADS], Interval(0, 6_000))
+    batch = Batch()
+    batch.add(PRICE, minutes(75, 100), Interval(4_500, 6_000), Edge(100_000, step_s=60))
+    store.commit(load_id, batch)
+
+    done = rail("status")
+
+    assert line_of(done, PRICE)[1] == "25"
+    assert "25.00%" in line_of(done, PRICE)
+    assert "0.00%" in line_of(done, SPREADS)
+
+
+def test_what_cannot_be_known_yet_does_not_count_as_unanswered(rail: Rail, store: Store) -> None:
+    window = Interval(0, 6_000)
+    load_id, batch = store.start_load(ORIGIN, [PRICE], window), Batch()
+    batch.add(PRICE, minutes(0, 99), window, Edge(6_000, step_s=60))
+    store.commit(load_id, batch)
+
+    assert "100.00%" in line_of(rail("status"), PRICE)
+
+
+def test_gaps_findings_and_deliveries_are_shown(rail: Rail, store: Store) -> None:
+    load_id, batch = store.start_load(ORIGIN), Batch()
+    batch.gaps = {1: Gap(1, SPREADS, 100, 160, "silent"), 2: Gap(2, SPREADS, 300, None, "closed")}
+    store.commit(load_id, batch)
+    store.finish_load(load_id, [{"kind": "field_missing", "where": "/history/price", "times": 2}])
+    keep_deliveries(store, load_id, [Delivered("d1", None, "{}")], document_frame([]))
+
+    done = rail("status")
+
+    assert line_of(done, SPREADS)[-2:] == ["2", "–"]
+    assert "gaps of live capture: 2 open" in done.stdout
+    assert "findings of the last load: field_missing at /history/price (2x)" in done.stdout
+    assert "1 webhook delivery" in done.stdout

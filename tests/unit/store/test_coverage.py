@@ -1,0 +1,83 @@
+"""The ledger stays as small as the holes in it are few, and reads only what is asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from toolkit.errors import InputError, StoreError
+from toolkit.intervals import Interval
+from toolkit.market import Stream
+from toolkit.store import Batch, Edge, Store
+from toolkit.wire.events import document_frame
+
+from .conftest import ORIGIN
+
+LOGS = [Stream.parse(f"events/{family}") for family in ("spread", "splash", "funding")]
+
+
+def polled(store: Store, at: int, streams: list[Stream]) -> None:
+    """Ask for the day up to a moment, as a sync does each minute."""
+    edge, batch = Edge(served_at=at, step_s=0), Batch()
+    load_id = store.start_load(ORIGIN, streams, Interval(at - 86_400, at))
+    for stream in streams:
+        batch.add_documents(stream, document_frame([]), Interval(at - 120, at), edge)
+    store.commit(load_id, batch)
+
+
+def sizes(store: Store) -> dict[str, int]:
+    with store.reading() as connection:
+        return {
+            name: connection.execute(f"SELECT count(*) FROM {name}").fetchall()[0][0]
+            for name in ("stream", "coverage", "edge")
+        }
+
+
+def test_polling_again_and_again_adds_no_row_to_the_ledger(store: Store) -> None:
+    polled(store, 100_000, LOGS)
+    first = sizes(store)
+    for minute in range(1, 30):
+        polled(store, 100_000 + 60 * minute, LOGS)
+    assert sizes(store) == first == {"stream": 3, "coverage": 6, "edge": 3}
+    (answered,) = store.ledger()[LOGS[0]].answered
+    assert answered == (99_880, 100_000 + 60 * 29 - 60)
+
+
+def test_a_hole_in_what_was_answered_is_a_row_until_it_is_filled(store: Store) -> None:
+    for at in (1_000_000, 2_000_000):
+        polled(store, at, LOGS[:1])
+    assert len(store.ledger()[LOGS[0]].answered) == 2
+    batch = Batch()
+    whole = Interval(0, 2_000_000)
+    batch.add_documents(LOGS[0], document_frame([]), whole, Edge(served_at=3_000_000, step_s=0))
+    store.commit(store.start_load(ORIGIN), batch)
+    assert store.ledger()[LOGS[0]].answered == [(0, 2_000_000)]
+
+
+def test_the_ledger_of_some_streams_in_a_window_is_all_that_is_read(store: Store) -> None:
+    polled(store, 1_000_000, LOGS)
+    known = store.ledger(LOGS[:2], Interval(999_900, 2_000_000))
+    assert list(known) == LOGS[:2]
+    assert known[LOGS[0]].answered == [(999_900, 999_940)]
+    assert known[LOGS[0]].asked == [(999_900, 1_000_000)]
+
+
+def test_what_was_asked_and_never_answered_has_no_edge(store: Store) -> None:
+    store.start_load(ORIGIN, LOGS, Interval(0, 600))
+    known = store.ledger()[LOGS[0]]
+    assert (known.edge, known.answered, known.asked) == (None, [], [(0, 600)])
+    with pytest.raises(StoreError, match="`rail sync events/spread` asks for it"):
+        store.coverage(LOGS[0], Interval(0, 600))
+
+
+def test_a_log_holds_all_that_it_was_answered_for(store: Store) -> None:
+    polled(store, 1_000_000, LOGS)
+    assert store.coverage(LOGS[0], Interval(999_000, 1_000_000)).rows() == [
+        (999_000, 999_880, "missing"),
+        (999_880, 999_940, "held"),
+        (999_940, 1_000_000, "not yet known"),
+    ]
+
+
+def test_snapshots_are_of_moments_and_have_no_coverage(store: Store) -> None:
+    with pytest.raises(InputError, match="a trajectory or an event log"):
+        store.coverage(Stream.parse("snapshot/spread"), Interval(0, 60))
