@@ -19,7 +19,7 @@ from toolkit.statistics import events as event_statistics
 from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics import spread as spread_statistics
 from toolkit.store import Store
-from toolkit.workspace import Settings
+from toolkit.workspace import store_path
 
 __all__ = [
     "app",
@@ -31,7 +31,7 @@ __all__ = [
     "spread_command",
 ]
 
-app = typer.Typer(help="Statistics of what the store holds.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 _SPREAD: tuple[Figure, ...] = (
     ("rows with both prices", "n", "count"),
@@ -94,7 +94,7 @@ def spread_command(
 
     Example: rail stats spread BTC_USD:COINBASE.spot:KRAKEN.spot --start 2023-03-01 --end 2023-03-22
     """
-    held = Store(Settings.read(base_url="http://127.0.0.1", store=store).store)
+    held = Store(store_path(store))
     wanted, asked = _wanted(held, Family.SPREAD, trajectories, start, end)
     if as_json:
         _print_json(held, _summary(held, wanted, asked))
@@ -117,7 +117,7 @@ def funding_command(
 
     Example: rail stats funding BTC_USDT:BINANCE.futures:DYDX.futures --start 2022-01-01
     """
-    held = Store(Settings.read(base_url="http://127.0.0.1", store=store).store)
+    held = Store(store_path(store))
     wanted, asked = _wanted(held, Family.FUNDING, trajectories, start, end)
     if as_json:
         _print_json(held, _summary(held, wanted, asked))
@@ -136,7 +136,7 @@ def events_command(
 
     Example: rail stats events --start 2026-11-01 --end 2026-11-08
     """
-    held = Store(Settings.read(base_url="http://127.0.0.1", store=store).store)
+    held = Store(store_path(store))
     ledger = held.event_ledger()
     stretches = [stretch for known in ledger.values() for stretch in known.answered]
     if not stretches:

@@ -12,7 +12,7 @@ from toolkit.errors import EmptyWindowError
 from toolkit.intervals import Interval, total_s
 from toolkit.market import Family, Trajectory, format_ts
 from toolkit.store import Ledger, Store
-from toolkit.workspace import Settings
+from toolkit.workspace import store_path
 
 __all__ = ["status_command"]
 
@@ -29,7 +29,7 @@ def status_command(store: StorePath = None) -> None:
 
     Example: rail status --store rail.duckdb
     """
-    held = Store(Settings.read(base_url="http://127.0.0.1", store=store).store)
+    held = Store(store_path(store))
     source = held.source
     catalogue = held.catalogue().join(
         held.continuity(), on=["trajectory", "family"], how="left", maintain_order="left"

@@ -27,7 +27,7 @@ def symbols_command(
     settings = Settings.read(base_url=base_url)
     with settings.client() as client:
         listing = client.symbols(text)
-        source = client.profile.source
+        source = client.profile().source
     if not listing.legs:
         raise EmptyWindowError(f"the service lists no symbol with {text!r} in its name")
     legs = sum(map(len, listing.legs.values()))

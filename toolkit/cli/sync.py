@@ -22,7 +22,14 @@ from toolkit.wire.listing import (
     price_trajectories,
     spread_trajectories,
 )
-from toolkit.workspace import DEFAULT_WINDOW_S, Settings, Watchlist, Workspace, load_progress
+from toolkit.workspace import (
+    DEFAULT_WINDOW_S,
+    Settings,
+    Watchlist,
+    Workspace,
+    load_progress,
+    store_path,
+)
 
 __all__ = ["load", "sync_command"]
 
@@ -80,8 +87,8 @@ def sync_command(
 
     Example: rail sync BTC_USD:COINBASE.spot:KRAKEN.spot --start 2023-03-01 --end 2023-03-22
     """
-    settings = Settings.read(base_url=base_url, store=store)
-    with Workspace(settings.client(), Store(settings.store)) as workspace:
+    settings = Settings.read(base_url=base_url)
+    with Workspace(settings.client(), Store(store_path(store))) as workspace:
         lists = {
             price_trajectories: all_prices,
             spread_trajectories: all_spreads,
@@ -99,7 +106,7 @@ def sync_command(
                 "--watchlist, --all-prices, --all-spreads, --all-funding, --events, --snapshot"
             )
             raise InputError("trajectories", None, f"one key or more, or one of {options}")
-        now = workspace.client.served_at
+        now = workspace.client.served_at()
         asked = window(start, end, default=Interval(now - DEFAULT_WINDOW_S, now))
         list_ = Watchlist(tuple(wanted), tuple(events or ()), tuple(snapshot or ()))
         load(workspace, list_, asked, workers=workers)

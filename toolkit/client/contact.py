@@ -6,6 +6,8 @@ import re
 import time
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import replace
+from types import TracebackType
+from typing import Self
 
 import polars as pl
 
@@ -30,7 +32,14 @@ from toolkit.wire.profile import BUILT_IN, Profile, with_schemas
 from toolkit.wire.rows import column_schema
 from toolkit.wire.user_profile import UserProfile
 
-__all__ = ["Contact", "answer_without_key", "checked_key", "history_frame", "key_pattern"]
+__all__ = [
+    "ClosingContact",
+    "Contact",
+    "answer_without_key",
+    "checked_key",
+    "history_frame",
+    "key_pattern",
+]
 
 
 class Contact(Shown):
@@ -140,6 +149,24 @@ class Contact(Shown):
         limit = {"limit": profile.symbols_limit} if kind == "symbols" else {}
         answer = yield from with_retries(Request.get(paths[kind], limit), self.retries)
         return whole_document(answer)
+
+
+class ClosingContact(Contact):
+    """A contact that closes its connections at the end of a ``with`` block."""
+
+    def close(self) -> None:
+        """Close the connections."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
 
 
 def history_frame(trajectory: Trajectory, frames: Iterable[pl.DataFrame]) -> pl.DataFrame:

@@ -15,7 +15,7 @@ from typing import Any, Self, TypeVar
 import httpx
 import polars as pl
 
-from toolkit.client.contact import Contact, history_frame
+from toolkit.client.contact import ClosingContact, Contact, history_frame
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Trajectory
@@ -42,7 +42,7 @@ def _settings(contact: Contact, timeout_s: float) -> dict[str, Any]:
     }
 
 
-class Client(Contact):
+class Client(ClosingContact):
     """A machine-rail service, asked by key over HTTP. Safe to share between threads.
 
     Parameters
@@ -65,7 +65,7 @@ class Client(Contact):
     >>> from toolkit.service import Config, miniature, running
     >>> with running(Config(miniature.source(), port=0)) as service:
     ...     with Client(service.base_url, "demo-pro") as client:
-    ...         client.profile.source.kind
+    ...         client.profile().source.kind
     'simulated'
     """
 
@@ -87,34 +87,21 @@ class Client(Contact):
         except httpx.InvalidURL as error:
             raise InputError("base_url", base_url, "the address of a host") from error
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def close(self) -> None:
         """Let go of the connections."""
         self._http.close()
 
-    @property
     def served_at(self) -> int:
-        """The service's clock (Unix seconds) at its last answer, the local one if it has none.
+        """Return the service's clock at its last answer (Unix s), the local one if it has none.
 
         Asks `/schemas` where nothing was asked yet.
         """
         if self._profile is None:
-            self.profile  # noqa: B018 - its answer carries the clock
+            self.profile()
         return self._clock()
 
-    @property
     def profile(self) -> Profile:
-        """How this service speaks; asks `/schemas` once, at first use."""
+        """Return what this service calls its routes and fields; asks `/schemas` at first use."""
         with self._discovery:
             return self._profile or self._finish(self._ask_profile())
 
@@ -128,23 +115,23 @@ class Client(Contact):
 
     def symbols(self, text: str = "") -> Listing:
         """Symbols whose name has ``text`` in it, each with its legs; "" lists all."""
-        return self._finish(list_symbols(self.profile, text, self.retries))
+        return self._finish(list_symbols(self.profile(), text, self.retries))
 
     def pages(self, trajectory: Trajectory, window: Interval) -> Iterator[Page]:
         """The pages of a window, newest first, each with the stretch it answers for."""
-        route = self.profile.histories[trajectory.family]
+        route = self.profile().histories[trajectory.family]
         return self._drive(trajectory_pages(route, trajectory, window, self.retries))
 
     def event_pages(self, family: EventFamily, window: Interval) -> Iterator[EventPage]:
         """The pages of one window of an event log, newest first; see `toolkit.wire.events`."""
-        return self._drive(event_pages(self.profile.events[family], window, self.retries))
+        return self._drive(event_pages(self.profile().events[family], window, self.retries))
 
     def snapshot(self, kind: str) -> bytes:
         """The whole answer of a snapshot route, by its kind: symbols, activity, spread or funding.
 
         Raises `InputError` for another kind, `WireError` where the answer is not JSON.
         """
-        return self._finish(self._ask_snapshot(self.profile, kind))
+        return self._finish(self._ask_snapshot(self.profile(), kind))
 
     def ask(self, request: Request) -> Answer | Failure:
         """One GET and what came of it: nothing is tried again, read, or raised."""
@@ -205,10 +192,9 @@ class Client(Contact):
 class AsyncClient(Contact):
     """The same service for asyncio: `Client`'s methods, awaited, over the same flows.
 
-    What `Client` has as a property, because asking may be needed first, is a method here:
-    ``await client.profile()``, ``await client.served_at()``. Pages come from async iterators. Its
-    parameters are those of `Client`; ``sleep`` is awaited. Belongs to one event loop; a cancelled
-    call closes its connection and leaves the client usable.
+    Its parameters are those of `Client`, but ``sleep`` is awaited. Pages come from async iterators.
+    A client belongs to one event loop. A cancelled call closes its connection and leaves the
+    client usable.
 
     Examples
     --------

@@ -87,7 +87,7 @@ def stream(
 
 def _place(client: Client, of: EventFamily | Sequence[Trajectory]) -> tuple[str, list[bytes]]:
     """Where the stream is, and what is said when it opens."""
-    profile = client.profile
+    profile = client.profile()
     if isinstance(of, EventFamily):
         return profile.streams.events[of], []
     return profile.streams.market, [

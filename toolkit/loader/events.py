@@ -71,7 +71,7 @@ def sync_events(
     window = Interval.checked(start, end)
     checked_workers(workers)
     began = time.monotonic()
-    profile, served_at = client.discover(), client.served_at
+    profile, served_at = client.discover(), client.served_at()
     source = bound_source(client, store)
     ledger = store.event_ledger()
     load_id = begin_load(client, store, served_at)

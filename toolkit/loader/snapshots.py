@@ -20,11 +20,11 @@ def take_snapshots(client: Client, store: Store, kinds: Sequence[str]) -> dict[s
     """
     client.discover()
     bound_source(client, store)
-    load_id = begin_load(client, store, client.served_at)
+    load_id = begin_load(client, store, client.served_at())
     lengths = {}
     for kind in dict.fromkeys(kinds):
         document = client.snapshot(kind)
-        store.keep_snapshot(load_id, kind, client.served_at, document)
+        store.keep_snapshot(load_id, kind, client.served_at(), document)
         lengths[kind] = len(document)
     store.finish_load(load_id, [])
     return lengths

@@ -52,7 +52,7 @@ class Sweeper:
     def sweep(self) -> None:
         """One sweep; raises what a load raises, what came before is handed on."""
         profile = self._client.discover()
-        served_at = self._client.served_at
+        served_at = self._client.served_at()
         bound_source(self._client, self._store)
         windows = self._windows(served_at)
         ledger, event_ledger = self._store.ledger(), self._store.event_ledger()

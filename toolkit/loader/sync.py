@@ -98,7 +98,7 @@ def sync(
     checked_workers(workers)
     trajectories = list(dict.fromkeys(trajectories))
     started = time.monotonic()
-    profile, served_at = client.discover(), client.served_at
+    profile, served_at = client.discover(), client.served_at()
     source = bound_source(client, store)
     ledger = store.ledger()
     check_listed(client, [t for t in trajectories if t not in ledger])
@@ -130,7 +130,7 @@ def checked_workers(workers: int) -> None:
 
 def bound_source(client: Client, store: Store) -> Source:
     """The service's source, which the store is now known to be for; see `Store.bind`."""
-    source = client.profile.source or Source("unknown", client.base_url)
+    source = client.profile().source or Source("unknown", client.base_url)
     store.bind(source)
     return source
 
@@ -140,7 +140,7 @@ def begin_load(client: Client, store: Store, served_at: int) -> int:
     version_now = version("machine-rail-toolkit")
     return store.start_load(
         LoadOrigin(
-            client.base_url, served_at, client.profile.schema_hash, version_now, client.allowance
+            client.base_url, served_at, client.profile().schema_hash, version_now, client.allowance
         )
     )
 

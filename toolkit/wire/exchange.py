@@ -42,6 +42,7 @@ __all__ = [
     "http_date_ts",
     "refusal",
     "retry_after_s",
+    "unreachable",
     "whole_document",
     "with_retries",
 ]
@@ -236,12 +237,21 @@ def with_retries(request: Request, policy: RetryPolicy) -> Attempts:
         yield Wait(wait_s, why)
     if isinstance(outcome, Answer):
         raise refusal(outcome, tries=tries + 1)
-    reason = outcome.reason if outcome else "nothing was sent"
-    address = outcome.url if outcome else request.path
-    raise UnreachableError(
-        f"no answer from {address} after {tries + 1} tries ({reason}); "
+    raise unreachable(outcome or Failure("nothing was sent", request.path), tries=tries + 1)
+
+
+def unreachable(failure: Failure, *, tries: int = 1) -> UnreachableError:
+    """Return the error for a request without an answer.
+
+    Examples
+    --------
+    >>> print(unreachable(Failure("connection refused", "http://h/p"), tries=2))
+    no answer from http://h/p after 2 tries (connection refused); is the service running, and ...
+    """
+    return UnreachableError(
+        f"no answer from {failure.url} after {tries} tries ({failure.reason}); "
         "is the service running, and is the address right?",
-        url=address,
+        url=failure.url,
     )
 
 
@@ -286,7 +296,15 @@ def refusal(answer: Answer, *, tries: int = 1) -> ServiceError:
         kind, words = _REFUSALS.get(status, failed if status >= 500 else odd)
         told = f": {detail}" if detail and kind is not KeyRefusedError else ""
         message = f"{url} {words}{told}"
-    return kind(message, status=status, url=url, detail=detail, code=code, retry_after_s=asked_s)
+    return kind(
+        message,
+        status=status,
+        url=url,
+        detail=detail,
+        code=code,
+        retry_after_s=asked_s,
+        challenge=answer.headers.get("www-authenticate", ""),
+    )
 
 
 _REFUSALS: dict[int, tuple[type[ServiceError], str]] = {
@@ -302,11 +320,15 @@ _REFUSALS: dict[int, tuple[type[ServiceError], str]] = {
 
 
 def _said(body: bytes) -> tuple[str, str]:
-    """A problem document's detail and code, short and on one line; "" for any other body."""
+    """Return a problem's detail and code, each on one short line, "" for any other body."""
     try:
         problem = msgspec.json.decode(body)
     except UNREADABLE:
         return "", ""
+    error = problem.get("error") if isinstance(problem, dict) else None
+    if isinstance(error, dict):  # JSON-RPC, which holds the problem as its error's data
+        data = error.get("data")
+        problem = data if isinstance(data, dict) else {"detail": error.get("message")}
     if not isinstance(problem, dict):
         return "", ""
     said = [str(problem.get("detail") or problem.get("title") or "")]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,6 +32,7 @@ __all__ = [
     "Finding",
     "HistoryRoute",
     "Profile",
+    "with_listed_tools",
     "with_schemas",
 ]
 
@@ -157,6 +158,36 @@ class Profile:
             "spread_dashboard": self.snapshots["spread"],
             "funding_overview": self.snapshots["funding"],
         }
+
+    def arguments(self, role: str, given: Mapping[str, object]) -> dict[str, object]:
+        """Return a tool's arguments under the service's names, without those that are None.
+
+        Examples
+        --------
+        >>> BUILT_IN.arguments("price_history", {"symbol": "BTC_USD", "end_time": None})
+        {'symbol': 'BTC_USD'}
+        """
+        routes = {f"{family}_history": route.parameters for family, route in self.histories.items()}
+        routes |= {f"{family}_events": route.parameters for family, route in self.events.items()}
+        names = routes.get(role, {})
+        return {names.get(name, name): v for name, v in given.items() if v is not None}
+
+
+def with_listed_tools(profile: Profile, listed: Container[str]) -> Profile:
+    """Return the profile with a finding for each of its tools that is not among those listed.
+
+    Examples
+    --------
+    >>> found = with_listed_tools(BUILT_IN, set(BUILT_IN.tools.values()) - {"data.get_schemas"})
+    >>> found.findings[0].says
+    'the service lists no such tool; it is our schemas'
+    """
+    missing = (
+        Finding("tool_missing", name, f"the service lists no such tool; it is our {role}")
+        for role, name in profile.tools.items()
+        if name not in listed
+    )
+    return replace(profile, findings=(*profile.findings, *missing))
 
 
 def _rules(family: Family, units: Mapping[str, str]) -> tuple[FieldRule, ...]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit import market
-from toolkit.errors import InputError
+from toolkit.errors import InputError, needs_extra
 
 if TYPE_CHECKING:
     from toolkit.service import Config, Source
@@ -69,16 +69,17 @@ def serve_local(
     the service behave otherwise than agreed. Webhooks go to public https addresses, with
     ``webhooks_to_loopback`` to this machine as well. Raises `InputError` for what cannot be served.
     """
-    from toolkit.service import (  # noqa: PLC0415 - see above
-        Adversary,
-        Clock,
-        Config,
-        Replay,
-        Simulated,
-        WebhookSettings,
-        read_adversary,
-        serve,
-    )
+    with needs_extra("service"):
+        from toolkit.service import (  # noqa: PLC0415 - see above
+            Adversary,
+            Clock,
+            Config,
+            Replay,
+            Simulated,
+            WebhookSettings,
+            read_adversary,
+            serve,
+        )
 
     if replay is not None and seed is not None:
         raise InputError("seed", seed, "none beside a replay")
@@ -142,7 +143,8 @@ def simulated_service(seed: int = DEFAULT_SEED) -> Iterator[str]:
     ...     base_url.startswith("http://127.0.0.1:")
     True
     """
-    from toolkit.service import Config, Simulated, running  # noqa: PLC0415 - see above
+    with needs_extra("service"):
+        from toolkit.service import Config, Simulated, running  # noqa: PLC0415 - see above
 
     with running(Config(Simulated(seed), port=0)) as service:
         yield service.base_url

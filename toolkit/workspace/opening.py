@@ -22,7 +22,7 @@ from toolkit.statistics import spread as spread_statistics
 from toolkit.store import Store
 from toolkit.workspace.local import simulated_service
 from toolkit.workspace.progress import Watch, load_progress
-from toolkit.workspace.settings import LOCAL_KEY, Settings
+from toolkit.workspace.settings import LOCAL_KEY, Settings, store_path
 
 __all__ = ["DEFAULT_WINDOW_S", "When", "Workspace", "open_workspace"]
 
@@ -112,7 +112,7 @@ class Workspace(Shown):
                 names = ", ".join(t.key for t in wanted[:3]) + (" …" if len(wanted) > 3 else "")
                 raise EmptyWindowError(
                     f"nothing in {Interval(*window)} for {names}: the service has no row there "
-                    f"(its clock reads {format_ts(self.client.served_at)})"
+                    f"(its clock reads {format_ts(self.client.served_at())})"
                 )
             watch.result = result
         return result
@@ -142,7 +142,7 @@ class Workspace(Shown):
     def _window(self, start: When | None, end: When | None) -> tuple[int, int]:
         if end is None:
             self.client.discover()
-        high = self.client.served_at if end is None else parse_ts(end, parameter="end")
+        high = self.client.served_at() if end is None else parse_ts(end, parameter="end")
         low = high - DEFAULT_WINDOW_S if start is None else parse_ts(start, parameter="start")
         return low, high
 
@@ -180,14 +180,13 @@ def open_workspace(
     ``RAIL_STORE`` or ``rail.duckdb``.
     """
     if base_url or os.environ.get("RAIL_BASE_URL"):
-        settings = Settings.read(base_url=base_url, api_key=api_key, store=store)
-        return Workspace(settings.client(), Store(settings.store))
+        settings = Settings.read(base_url=base_url, api_key=api_key)
+        return Workspace(settings.client(), Store(store_path(store)))
     closing = contextlib.ExitStack()
     base_url = closing.enter_context(simulated_service())
-    settings = Settings.read(base_url=base_url, store=store)
-    client = Client(settings.base_url, LOCAL_KEY)
+    client = Client(base_url, LOCAL_KEY)
     client.discover()  # it is there for certain, and so its name and reach can be shown
-    return Workspace(client, Store(settings.store), closing=closing)
+    return Workspace(client, Store(store_path(store)), closing=closing)
 
 
 @contextlib.contextmanager

@@ -240,7 +240,7 @@ def test_trajectories_are_subscribed_to_by_their_place_and_again_after_a_loss() 
         running(Config(Simulated(7), port=0, clock=clock)) as service,
         Client(service.base_url, "demo-pro") as client,
     ):
-        names = client.profile.streams
+        names = client.profile().streams
         found: dict[int, bytes] = {}
         for item in stream(client, wanted):
             if isinstance(item, Received):

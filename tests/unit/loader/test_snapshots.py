@@ -23,7 +23,7 @@ def test_an_answer_is_kept_byte_for_byte_with_the_services_time(tmp_path: Path, 
     store = Store(tmp_path / "rail.duckdb")
     with running(CONFIG) as service, Client(service.base_url, "demo-pro") as client:
         lengths = take_snapshots(client, store, [kind])
-        query = {"limit": client.profile.symbols_limit} if kind == "symbols" else {}
+        query = {"limit": client.profile().symbols_limit} if kind == "symbols" else {}
         headers = {"apikey": "demo-pro"}
         sent = httpx.get(
             service.base_url + SNAPSHOTS[kind], headers=headers, params=query, timeout=30

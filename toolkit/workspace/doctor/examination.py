@@ -12,7 +12,6 @@ from toolkit.market import Plan, Source, format_ts
 from toolkit.wire.allowance import Allowance
 from toolkit.wire.exchange import Answer, Failure, Request, RetryPolicy, http_date_ts, refusal
 from toolkit.wire.profile import Profile
-from toolkit.wire.user_profile import UserProfile
 from toolkit.workspace.doctor.findings import Check, Examination, State, refused_words, state_of
 from toolkit.workspace.doctor.routes import Routes
 from toolkit.workspace.doctor.surfaces import mcp_check, socket_checks
@@ -37,10 +36,13 @@ def examine(settings: Settings) -> Examination:
     >>> found.source, found.usable, found.differs
     ('SIMULATED market, seed-7-f7d23fcf535b', True, False)
     """
-    users = UserProfile.read(settings.profile) if settings.profile else None
     patience = RetryPolicy(attempts=1)
     with Client(
-        settings.base_url, settings.api_key, profile=users, retries=patience, timeout_s=_TIMEOUT_S
+        settings.base_url,
+        settings.api_key,
+        profile=settings.profile,
+        retries=patience,
+        timeout_s=_TIMEOUT_S,
     ) as client:
         began = time.perf_counter()
         outcome = client.ask(Request.get(client.assumed.schemas_path, {}))
@@ -63,7 +65,7 @@ def examine(settings: Settings) -> Examination:
         routes = Routes(client, profile, body, now)
         asked = list(routes.checks())
         checks += [_plan(client.allowance, asked), clock, schemas, *asked]
-        checks.append(mcp_check(settings, users, profile, routes.draft))
+        checks.append(mcp_check(settings, profile, routes.draft))
         checks += socket_checks(client, profile, routes.draft)
         source = (profile.source or Source("unknown", client.base_url)).label
         return Examination(
