@@ -74,7 +74,7 @@ class RailError(Exception):
 
 
 def _restored(kind: type[RailError], args: tuple[object, ...]) -> RailError:
-    """The error without its constructor, which takes facts where pickle holds the message."""
+    """Make the error without its constructor, since pickle holds the message alone."""
     return kind.__new__(kind, *args)
 
 
@@ -177,7 +177,7 @@ class UnavailableError(ServiceError):
 
 
 class WireError(ServiceError):
-    """An answer with a good status whose body cannot be read as what was asked for."""
+    """An answer with status 200 and a body that cannot be read as what was asked for."""
 
 
 class PagingError(WireError):
@@ -185,7 +185,7 @@ class PagingError(WireError):
 
 
 class StoreError(RailError):
-    """Something about the DuckDB file; ``path`` names it."""
+    """A failure of the DuckDB file that ``path`` names."""
 
     def __init__(self, message: str, *, path: str = "") -> None:
         self.path = path
@@ -213,7 +213,7 @@ class StoreVersionError(StoreError):
 
 
 class EmptyWindowError(RailError):
-    """Nothing lies in the window that was asked for; ``known`` says where something does."""
+    """Nothing lies in the window that was asked for. ``known`` is where something does."""
 
     def __init__(self, message: str, *, known: tuple[int, int] | None = None) -> None:
         self.known = known

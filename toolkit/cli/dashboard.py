@@ -29,7 +29,7 @@ def app_command(
         bool, typer.Option("--browser/--no-browser", help="Open a browser window.")
     ] = True,
 ) -> None:
-    """Open the dashboard over a store; Ctrl-C ends it.
+    """Open the dashboard over a store. Ctrl-C ends it.
 
     Example: rail app --store rail.duckdb --port 8600 --no-browser
     """
@@ -44,7 +44,7 @@ def check_dashboard() -> None:
 
 
 def run_dashboard(store: Store, *, host: str, port: int, browser: bool) -> None:
-    """Serve the dashboard until it is stopped; the store must be readable, the port free."""
+    """Serve the dashboard until it is stopped. The store must be readable, the port free."""
     source = store.source
     try:
         with socket.create_server((host, port)):

@@ -43,7 +43,7 @@ def demo_command(
     """Start a service on a SIMULATED market, load a week of it, print statistics, open a dashboard.
 
     It loads prices, spreads and funding of five symbols, the three event logs and the snapshots.
-    Everything happens on this machine; nothing is asked of anybody else. Without --store the data
+    Everything happens on this machine. Nothing is asked of anybody else. Without --store the data
     goes to a temporary file. The service answers until the dashboard is closed.
 
     Example: rail demo --once

@@ -30,7 +30,7 @@ End = Annotated[str | None, typer.Option("--end", help="First second after the w
 
 
 def window(start: str | None, end: str | None, *, default: Interval) -> Interval:
-    """The window ``[start, end)`` asked for, ``default`` standing in for what was not given."""
+    """Return the window ``[start, end)``, with ``default`` for what was not given."""
     low = default.start if start is None else parse_ts(start, parameter="--start")
     high = default.end if end is None else parse_ts(end, parameter="--end")
     return Interval.checked(low, high)

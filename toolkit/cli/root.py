@@ -84,7 +84,7 @@ def _root(
 
 
 def _listed() -> None:
-    """Stand for a command in the listing; `_Lazy` puts the command itself in its place."""
+    """Hold a command's place in the listing. `_Lazy` replaces it by the command."""
 
 
 for _name, (_, _help) in COMMANDS.items():

@@ -72,7 +72,7 @@ _FUNDING: tuple[Figure, ...] = (
 
 @app.callback()
 def _root() -> None:
-    """Statistics of what the store holds."""
+    """Print statistics of the data in the store."""
 
 
 _AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a row, with every column.")]
@@ -89,7 +89,7 @@ def spread_command(
 ) -> None:
     """Print the statistics of spreads in the store: level, dispersion, tails, half-life.
 
-    The spread is 1e4 ln(sell / buy) in bps; positive: long the buy leg and short the sell leg
+    The spread is 1e4 ln(sell / buy) in bps. Positive: long the buy leg and short the sell leg
     earns it. Without keys it takes every spread in the store, without a window all that is held.
 
     Example: rail stats spread BTC_USD:COINBASE.spot:KRAKEN.spot --start 2023-03-01 --end 2023-03-22
@@ -131,7 +131,7 @@ def events_command(
 ) -> None:
     """Print how the events in the store went: how many opened and closed, and how long they took.
 
-    Durations are of those seen from opening to close; one still open, or one whose close was lost,
+    Durations are of those seen from opening to close. One still open, or without its close,
     is counted apart and not among them. Without a window it takes all that is held.
 
     Example: rail stats events --start 2026-11-01 --end 2026-11-08
@@ -152,7 +152,7 @@ def events_command(
 
 
 def _event_counts(store: Store, asked: Interval) -> pl.DataFrame:
-    """Events by family and how they ended, and the median of the durations seen whole."""
+    """Count events by family and ending, with the median of completed durations."""
     lives = pl.concat(
         event_statistics.lifecycles(
             store.events(family, *asked),
@@ -174,7 +174,7 @@ def _event_counts(store: Store, asked: Interval) -> pl.DataFrame:
 def _wanted(
     store: Store, family: Family, keys: list[str] | None, start: str | None, end: str | None
 ) -> tuple[list[Trajectory], Interval]:
-    """The trajectories asked for, or all of the family, and the window, or all that is held."""
+    """Choose the trajectories asked for, or all, and the window, or all that is held."""
     catalogue = store.catalogue().filter(pl.col("rows") > 0, family=family.value)
     known = {row["trajectory"]: row for row in catalogue.iter_rows(named=True)}
     if not keys and not known:
@@ -203,7 +203,7 @@ def _two_legs(key: str, family: Family) -> Family:
 
 
 def _summary(store: Store, trajectories: Sequence[Trajectory], asked: Interval) -> pl.DataFrame:
-    """One row a trajectory; the settlement at the very end of a funding window belongs to it."""
+    """Measure each trajectory. A funding window includes the settlement at its very end."""
     funding = trajectories[0].family is Family.FUNDING
     reach = Interval(asked.start, asked.end + 1) if funding else asked
     frame = pl.concat([store.series(t, *reach) for t in trajectories])

@@ -20,7 +20,7 @@ def symbols_command(
 ) -> None:
     """Show the symbols that the service lists, each with the legs it trades on.
 
-    A leg as it stands here, after its symbol and a colon, is a price trajectory's key.
+    A symbol, a colon and a leg together are a price trajectory's key.
 
     Example: rail symbols BTC
     """

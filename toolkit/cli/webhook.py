@@ -56,7 +56,7 @@ def webhook_command(
     base_url: Annotated[
         str | None,
         typer.Option(
-            "--base-url", help="Ask this service once whose data the store is for, and make it."
+            "--base-url", help="Ask this service once for its source, and make the store for it."
         ),
     ] = None,
     port: Annotated[
@@ -72,7 +72,7 @@ def webhook_command(
     Put an https proxy in front.
 
     Deliveries are signed by Standard Webhooks. With --header they have an HMAC-SHA256 instead, by
-    default in GitHub's form; for Stripe's add --signed "{timestamp}.{body}" and
+    default in GitHub's form. For Stripe's add --signed "{timestamp}.{body}" and
     --written "t={timestamp},v1={signature}".
 
     Example: rail webhook --secret-env RAIL_WEBHOOK_SECRET --port 8800
@@ -120,7 +120,7 @@ def _secret(name: str) -> str:
 
 
 def _bound_store(path: Path | None, base_url: str | None) -> tuple[Store, Profile]:
-    """The store, made where a service is named, and where documents keep what."""
+    """Return the store, created if a service is named, and the profile of its documents."""
     kept = Store(store_path(path))
     if base_url is None:
         users = user_profile()

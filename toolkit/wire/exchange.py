@@ -1,6 +1,6 @@
 """Requests and answers as values, refusals as errors, and the retry rule as a generator.
 
-Source of the rules: contract.md "Errors"; RFC 9110 section 10.2.3 (Retry-After).
+Source of the rules: contract.md "Errors". RFC 9110 section 10.2.3 (Retry-After).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Request:
 
     @classmethod
     def get(cls, path: str, query: Mapping[str, object]) -> Request:
-        """A request whose query leaves out what is None.
+        """Make a request whose query leaves out what is None.
 
         Examples
         --------
@@ -84,7 +84,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """No answer came; ``reason`` says why in a few words."""
+    """No answer came. ``reason`` is why, in a few words."""
 
     reason: str
     url: str = ""
@@ -92,14 +92,14 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """A flow's wish: send this request and hand back the `Answer` or `Failure`."""
+    """A flow's step: send this request. Send back the `Answer` or `Failure`."""
 
     request: Request
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A flow's wish: let this many seconds pass."""
+    """A flow's step: let this many seconds pass."""
 
     seconds: float
     why: str
@@ -132,7 +132,7 @@ class RetryPolicy:
             raise InputError("attempts", self.attempts, "1 or more")
 
     def wait_s(self, tries: int, asked_s: float | None) -> float:
-        """Seconds to wait after the try numbered ``tries`` (from 0) failed.
+        """Return the seconds to wait after the try numbered ``tries`` (from 0) failed.
 
         Examples
         --------
@@ -147,7 +147,7 @@ class RetryPolicy:
 
 
 def base_address(text: str) -> str:
-    """The service's address without a trailing slash; anything but http(s)://host is refused.
+    """Check an address and strip its last slash. Only http(s)://host is accepted.
 
     An address that carries a user name, a password or a query is refused: they end up in logs.
 
@@ -173,7 +173,7 @@ def base_address(text: str) -> str:
 
 
 def http_date_ts(text: str | None) -> int | None:
-    """Unix seconds of an HTTP date (UTC, as they all are), None where there is none to be read.
+    """Parse an HTTP date, which is in UTC, into Unix seconds, None where it is unreadable.
 
     Examples
     --------
@@ -192,7 +192,7 @@ def http_date_ts(text: str | None) -> int | None:
 
 
 def retry_after_s(answer: Answer, now: int | None = None) -> float | None:
-    """Seconds that ``Retry-After`` asks to wait, from either of its forms; None where it says none.
+    """Return the seconds that ``Retry-After`` asks to wait, None without such a header.
 
     A date is measured against ``now``, or else against the answer's own ``Date`` header.
 
@@ -216,9 +216,9 @@ def retry_after_s(answer: Answer, now: int | None = None) -> float | None:
 
 
 def with_retries(request: Request, policy: RetryPolicy) -> Attempts:
-    """Send a request until it is answered well; a refusal or a spent budget is raised.
+    """Send a request until it is answered well. A refusal or a spent budget is raised.
 
-    Yields `Send` and `Wait`; returns the first answer with status 200. Raises the error of
+    Yields `Send` and `Wait`. Returns the first answer with status 200. Raises the error of
     `refusal` for any other, or `UnreachableError`.
     """
     waited_s = 0.0
@@ -256,7 +256,7 @@ def unreachable(failure: Failure, *, tries: int = 1) -> UnreachableError:
 
 
 def whole_document(answer: Answer) -> bytes:
-    """The body of an answer that is a JSON object, as it came; any other is a `WireError`.
+    """Return the body of an answer unchanged. One that is no JSON object is a `WireError`.
 
     Examples
     --------
@@ -275,7 +275,7 @@ def whole_document(answer: Answer) -> bytes:
 
 
 def refusal(answer: Answer, *, tries: int = 1) -> ServiceError:
-    """The error for an answer that is not a 200, told by its status alone.
+    """Return the error for an answer that is not a 200, chosen by its status alone.
 
     The body is quoted where it is a readable problem document, and survived where it is not.
 

@@ -1,6 +1,6 @@
 """The wire profile: what a service calls its routes, parameters, fields and units.
 
-The built-in profile is contract.md; what `/schemas` says at run time overrides it. Whatever
+The built-in profile is contract.md. The service's `/schemas` overrides it at run time. Whatever
 differs is recorded as a `Finding`, never guessed away: a field in a unit that cannot be converted
 is not put into a column under a wrong name, it is kept in ``extra``.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,14 +32,13 @@ __all__ = [
     "Finding",
     "HistoryRoute",
     "Profile",
-    "with_listed_tools",
     "with_schemas",
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something the service does otherwise than assumed: recorded, counted, shown."""
+    """Something the service does otherwise than assumed. It is recorded, counted and shown."""
 
     kind: str
     where: str
@@ -87,7 +86,7 @@ class HistoryRoute:
     delay_s: int = 0
 
     def query(self, trajectory: Trajectory, end_time: int) -> dict[str, object]:
-        """The query that asks for the rows of a trajectory before ``end_time``.
+        """Return the query for the rows of a trajectory before ``end_time``.
 
         Examples
         --------
@@ -99,7 +98,7 @@ class HistoryRoute:
         return self.trajectory_query(trajectory) | named
 
     def trajectory_query(self, trajectory: Trajectory) -> dict[str, object]:
-        """The part of the query that names the trajectory.
+        """Return the part of the query that names the trajectory.
 
         Examples
         --------
@@ -120,7 +119,7 @@ SNAPSHOTS = {
     "spread": "/api/v1/data/dashboards/spread",
     "funding": "/api/v1/data/dashboards/funding-overview",
 }
-"""The routes whose whole answer is kept as it stands: by kind, where they are."""
+"""The paths of the routes that are kept as whole answers, by kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +141,7 @@ class Profile:
 
     @property
     def routes(self) -> dict[str, str]:
-        """The path of each role that a tool may have; see `toolkit.wire.tools`.
+        """The path of each role that a tool may have. See `toolkit.wire.tools`.
 
         Examples
         --------
@@ -171,23 +170,6 @@ class Profile:
         routes |= {f"{family}_events": route.parameters for family, route in self.events.items()}
         names = routes.get(role, {})
         return {names.get(name, name): v for name, v in given.items() if v is not None}
-
-
-def with_listed_tools(profile: Profile, listed: Container[str]) -> Profile:
-    """Return the profile with a finding for each of its tools that is not among those listed.
-
-    Examples
-    --------
-    >>> found = with_listed_tools(BUILT_IN, set(BUILT_IN.tools.values()) - {"data.get_schemas"})
-    >>> found.findings[0].says
-    'the service lists no such tool; it is our schemas'
-    """
-    missing = (
-        Finding("tool_missing", name, f"the service lists no such tool; it is our {role}")
-        for role, name in profile.tools.items()
-        if name not in listed
-    )
-    return replace(profile, findings=(*profile.findings, *missing))
 
 
 def _rules(family: Family, units: Mapping[str, str]) -> tuple[FieldRule, ...]:
@@ -246,7 +228,7 @@ PLAIN_PATH = re.compile(r"(?:/[A-Za-z0-9._~-]+)+")
 
 
 def with_schemas(profile: Profile, body: bytes) -> Profile:
-    """The profile, corrected by a `/schemas` document.
+    """Correct the profile by a `/schemas` document.
 
     A document without the expected shape changes nothing and leaves a finding. Raises `WireError`
     where the body is not JSON at all.
@@ -305,7 +287,7 @@ def _tool(tools: dict[str, Any], path: str, name: str) -> dict[str, Any] | None:
 
 
 def _limit(tool: dict[str, Any]) -> int | None:
-    """The largest page the caller's plan may ask for, as the tool's input schema says it."""
+    """Read the largest page that the caller's plan allows from the tool's input schema."""
     try:
         maximum = tool["input_schema"]["properties"]["limit"]["maximum"]
     except (KeyError, TypeError):
@@ -314,7 +296,7 @@ def _limit(tool: dict[str, Any]) -> int | None:
 
 
 def _path(tool: dict[str, Any], built_in: str, findings: list[Finding]) -> str:
-    """The tool's route where it is a plain path; another host would be sent the key."""
+    """Return the tool's route if it is a plain path: no other host may get the key."""
     said = tool.get("route", built_in)
     if isinstance(said, str) and PLAIN_PATH.fullmatch(said):
         return said

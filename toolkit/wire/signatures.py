@@ -1,12 +1,12 @@
-"""Signatures of webhook deliveries: who sent these bytes, and when; decided without a socket.
+"""Signatures of webhook deliveries: who sent these bytes, and when. Decided without a socket.
 
-A scheme is an object with `check`; another sender's scheme is another such object. A delivery that
+A scheme is an object with `check`. Another sender's scheme is another such object. A delivery that
 does not pass is answered with a `Rejected`, however its headers are malformed: nothing is raised.
-Comparison takes constant time. Only what is signed is believed: a delivery id that stands in an
+Comparison takes constant time. Only what is signed is believed: a delivery id in an
 unsigned header would let anyone who repeats a delivery claim the id of another.
 
-Sources: the Standard Webhooks specification 1.0 (symmetric signatures, ``v1``); the timestamped
-form ``t=...,v1=...`` that Stripe made common; the body signature that GitHub made common.
+Sources: the Standard Webhooks specification 1.0 (symmetric signatures, ``v1``). The timestamped
+form ``t=...,v1=...`` that Stripe made common. The body signature that GitHub made common.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _HEX = re.compile(r"[0-9A-Fa-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class Genuine:
-    """A delivery that a holder of a secret signed; repeats of it have the same id."""
+    """A delivery that a holder of a secret signed. Repeats of it have the same id."""
 
     delivery_id: str
 
@@ -65,7 +65,7 @@ class Verifier(Protocol):
     """A signature scheme together with the secrets that count."""
 
     def check(self, headers: Headers, body: bytes) -> Genuine | Rejected:
-        """Whether the body's exact bytes are genuine. Raises nothing, whatever the headers say."""
+        """Check that the body's exact bytes are genuine. No header makes it raise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class StandardWebhooks:
 
     ``secrets`` are ``whsec_`` and the base64 of 24 to 64 bytes, the prefix being optional. Any one
     of them may have signed, so that a new one is added before the old one is taken away. Of the
-    signatures in the header one is enough; those of other versions are passed over. An id with a
+    signatures in the header one is enough. Those of other versions are passed over. An id with a
     full stop is refused, since the signed text would then have two readings.
 
     Examples
@@ -97,7 +97,7 @@ class StandardWebhooks:
         object.__setattr__(self, "_keys", tuple(map(_standard_key, self.secrets)))
 
     def check(self, headers: Headers, body: bytes) -> Genuine | Rejected:
-        """See `Verifier.check`; the id is that of ``webhook-id``, which is signed."""
+        """See `Verifier.check`. The id is that of ``webhook-id``, which is signed."""
         found = _single(headers, ("webhook-id", "webhook-timestamp", "webhook-signature"))
         if isinstance(found, Rejected):
             return found
@@ -165,7 +165,7 @@ class HmacSignature:
         return found[0] if len(found) == 1 and "{" not in found[0] else None
 
     def check(self, headers: Headers, body: bytes) -> Genuine | Rejected:
-        """Check a delivery; see `Verifier.check`."""
+        """Check a delivery. See `Verifier.check`."""
         found = _single(headers, (self.header,))
         if isinstance(found, Rejected):
             return found
@@ -219,7 +219,7 @@ def _hexadecimal(text: str) -> bytes | None:
 
 
 def _single(headers: Headers, names: Sequence[str]) -> list[str] | Rejected:
-    """The one value of each header, blanks around it stripped; none and two are refused."""
+    """Return the value of each header, stripped. A missing or repeated one is rejected."""
     wanted: dict[str, list[str]] = {name.lower(): [] for name in names}
     for sent, value in headers:
         if (values := wanted.get(sent.decode("latin-1").lower())) is not None:
@@ -240,7 +240,7 @@ def _moment_fault(name: str, text: str, now: float, window_s: int) -> Rejected |
 
 
 def _any_signs(keys: Iterable[bytes], signed: bytes, signatures: Sequence[bytes]) -> bool:
-    """Whether one of the signatures is that of one of the keys; every pair is compared."""
+    """Check that a signature is that of one of the keys, by comparing every pair."""
     found = False
     for key in keys:
         right = hmac.digest(key, signed, "sha256")

@@ -1,4 +1,4 @@
-"""What to load when nobody has said what: a few symbols, all that can be asked about them."""
+"""What to load by default: a few symbols, and everything that can be asked about them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Watchlist:
 
     @classmethod
     def default(cls, listing: Listing, *, symbols: int = _SYMBOLS) -> Watchlist:
-        """The symbols with the most legs, those of equally many by name.
+        """Choose the symbols with the most legs, by name where they have equally many.
 
         Of each: every leg's price, the spread of every leg over the first spot leg (the first of
         all where none is spot), the funding of every pair of futures legs. Of the market: the
@@ -36,7 +36,7 @@ class Watchlist:
         >>> found = Watchlist.default(Listing({Symbol("BTC", "USDT"): legs}, False))
         >>> [trajectory.key for trajectory in found.trajectories if len(trajectory.legs) == 2]
         ['BTC_USDT:BOREAS.spot:AURORA.futures', 'BTC_USDT:BOREAS.spot:BOREAS.futures',
-         'BTC_USDT:AURORA.futures:BOREAS.futures']
+         'funding/BTC_USDT:AURORA.futures:BOREAS.futures']
         """
         if symbols < 1:
             raise InputError("symbols", symbols, "1 or more")

@@ -76,7 +76,6 @@ def scripted() -> Iterator[Scripted]:
 class Bare(Client):
     """A client that takes the built-in profile for granted: the scripted server has no REST."""
 
-    @property
     def profile(self):
         return BUILT_IN
 

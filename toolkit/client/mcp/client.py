@@ -21,7 +21,8 @@ from toolkit import errors
 from toolkit.client.contact import ClosingContact
 from toolkit.client.mcp.drift import drift
 from toolkit.wire.exchange import UNREADABLE, Answer, Request, refusal, unreachable
-from toolkit.wire.profile import Finding, Profile, with_listed_tools
+from toolkit.wire.profile import Finding, Profile
+from toolkit.wire.survey import with_listed_tools
 from toolkit.wire.user_profile import UserProfile
 
 __all__ = ["McpClient", "McpResult", "McpTool"]
@@ -33,7 +34,7 @@ _KINDS = {sdk.INVALID_PARAMS: errors.BadRequestError, sdk.METHOD_NOT_FOUND: erro
 
 @dataclass(frozen=True, slots=True)
 class McpTool:
-    """A tool as listed by the service; ``role`` is our name for its task, None where unknown."""
+    """A tool as listed by the service. ``role`` is our name for its task, None where unknown."""
 
     name: str
     role: str | None
@@ -95,11 +96,11 @@ class McpClient(ClosingContact):
 
     @property
     def version(self) -> str:
-        """The protocol version that client and service have agreed on; connects at first use."""
+        """The protocol version that client and service have agreed on. Connects at first use."""
         return self._carry_out(lambda session: session.protocol_version) or ""
 
     def profile(self) -> Profile:
-        """Return what the service calls its routes and fields, by its schemas tool; asked once.
+        """Return what the service calls its routes and fields, by its schemas tool. Asked once.
 
         A tool of the profile that the service does not list is a finding in it.
         """
@@ -113,7 +114,7 @@ class McpClient(ClosingContact):
             return self.speak(with_listed_tools(found, self._listed()))
 
     def tools(self) -> tuple[McpTool, ...]:
-        """Return the tools that the service lists; `PagingError` where their pages do not end."""
+        """Return the tools that the service lists. `PagingError` where their pages do not end."""
         roles = {name: role for role, name in self.profile().tools.items()}
         return tuple(
             McpTool(

@@ -24,7 +24,7 @@ _CLOCKS_AGREE_S = 30
 
 
 def examine(settings: Settings) -> Examination:
-    """Ask a service what it is; nothing is loaded or stored, and no refusal is raised.
+    """Check a service. Nothing is loaded or stored, and no refusal is raised.
 
     About 25 requests. Raises `InputError` where the address, the key or the profile is none.
 
@@ -102,7 +102,7 @@ def _is_page(answer: Answer) -> bool:
 
 
 def _lists_symbols(client: Client) -> bool:
-    """Whether there is a service all the same, where a web page stands in for /schemas."""
+    """Check for a service behind an address where /schemas answers with a web page."""
     try:
         client.symbols()
     except ServiceError:
@@ -111,7 +111,7 @@ def _lists_symbols(client: Client) -> bool:
 
 
 def _schemas(client: Client, answer: Answer) -> tuple[Profile, Check]:
-    """How the service speaks, by its own word where it gives one."""
+    """Read the names that the service gives for its routes and fields, where it does."""
     name = "/schemas"
     assumed = client.speak(client.assumed)
     built_in = "names and units are taken as built in"
@@ -139,7 +139,7 @@ def _schemas(client: Client, answer: Answer) -> tuple[Profile, Check]:
 
 
 def _plan(allowance: Allowance | None, asked: Sequence[Check]) -> Check:
-    """The plan by the service's own word, else by which routes answer."""
+    """Infer the plan from the service's headers, else from the routes that answer."""
     refused = [check.name for check in asked if check.state is State.REFUSED]
     answers = [c for c in asked if c.group == "routes" and c.state in (State.OK, State.NOTE)]
     open_to = f"{len(answers)} routes answer"

@@ -21,9 +21,9 @@ _TIMEOUT_S = 10
 
 
 def mcp_check(settings: Settings, profile: Profile, draft: Draft) -> Check:
-    """The protocol version that is agreed on, and which of the tools are there.
+    """Check the protocol version that is agreed on, and which tools are listed.
 
-    ``profile`` is what REST told: it may name the tool of a route that MCP calls otherwise.
+    ``profile`` is that of REST, which may name a route's tool otherwise than MCP.
     """
     try:
         from toolkit.client.mcp import McpClient  # noqa: PLC0415 - the SDK takes most of a second
@@ -61,7 +61,7 @@ def mcp_check(settings: Settings, profile: Profile, draft: Draft) -> Check:
 
 
 def socket_checks(client: Client, profile: Profile, draft: Draft) -> Iterator[Check]:
-    """An upgrade at each socket's path."""
+    """Check an upgrade at each socket's path."""
     events = {family.value: path for family, path in profile.streams.events.items()}
     for place, path in {"market": profile.streams.market, **events}.items():
         name = f"{place} events" if place in events else place
