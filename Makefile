@@ -100,7 +100,7 @@ bench: $(READY) ## ratios against peers, measured side by side in one run
 lock: $(READY) ## resolve the dependencies anew into requirements.lock
 	$(UV) pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate \
 		--python-version 3.11 --custom-compile-command "make lock" \
-		--group dev pyproject.toml -o requirements.lock
+		--extra all --group dev pyproject.toml -o requirements.lock
 
 clean: ## remove the environment and what tools left behind
 	rm -rf $(VENV) .judges .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage* dist

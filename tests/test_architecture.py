@@ -43,6 +43,8 @@ IMPORTED_ONLY_BY = {"service": {"workspace"}}
 THIRD_PARTIES = {
     "duckdb": ("toolkit.store",),
     "httpx": ("toolkit.client.http",),
+    "httpx2": ("toolkit.client.mcp",),
+    "jsonschema": ("toolkit.client.mcp",),
     "mcp": ("toolkit.client.mcp", "toolkit.service.mcp", "toolkit.service.mcp_server"),
     "msgspec": ("toolkit",),
     "numpy": ("toolkit",),
@@ -50,6 +52,7 @@ THIRD_PARTIES = {
     "plotly": ("toolkit.charts", "toolkit.report"),
     "polars": ("toolkit",),
     "pyarrow": ("toolkit.service", "toolkit.store"),
+    "referencing": ("toolkit.client.mcp",),
     "rich": ("toolkit.cli", "toolkit.workspace"),
     "starlette": ("toolkit.loader.webhooks", "toolkit.service"),  # the receiver is mountable
     "streamlit": ("toolkit.dashboard", "app"),
@@ -57,15 +60,8 @@ THIRD_PARTIES = {
     "uvicorn": ("toolkit.loader.receiving", "toolkit.service"),  # `rail webhook` runs it
     "websockets": ("toolkit.client.stream",),
 }
-# Not declared, since mcp brings them, in whose terms its interface is written.
-BROUGHT = {
-    "anyio": THIRD_PARTIES["mcp"],
-    "httpx2": ("toolkit.client.mcp",),
-    "jsonschema": ("toolkit.client.mcp",),
-    "mcp_types": THIRD_PARTIES["mcp"],
-    "pydantic": ("toolkit.client.mcp",),
-    "referencing": ("toolkit.client.mcp",),
-}
+# The MCP SDK's interface is written in the terms of these two.
+THIRD_PARTIES |= dict.fromkeys(("anyio", "mcp_types"), THIRD_PARTIES["mcp"])
 NEVER = {"plotly.express"}  # slow to import, and of no use where figures are built from traces
 PURE = {"statistics": {"numpy", "polars"}}
 SOCKETS = {"asyncio", "http.client", "http.server", "select", "selectors", "socket", "ssl"}
@@ -154,10 +150,9 @@ def foreign_import_fault(module: str, name: str) -> str | None:
         return f"{part} imports {name}, but holds no socket and no thread"
     if top in sys.stdlib_module_names:
         return None
-    placed = THIRD_PARTIES | BROUGHT
-    if top not in placed:
+    if top not in THIRD_PARTIES:
         return f"{name} has no place in the contract"
-    if not within(module, placed[top]) or top not in PURE.get(part, placed):
+    if not within(module, THIRD_PARTIES[top]) or top not in PURE.get(part, THIRD_PARTIES):
         return f"{module} imports {top}, which belongs elsewhere"
     return None
 
@@ -252,8 +247,11 @@ def test_every_function_of_the_checkout_is_annotated() -> None:
 
 def test_the_placed_third_parties_are_the_declared_dependencies() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    declared = {line.split("[")[0].split(">")[0].strip() for line in project["dependencies"]}
-    assert set(THIRD_PARTIES) == declared
+    extras = dict(project["optional-dependencies"])
+    assert extras.pop("all") == [f"machine-rail-toolkit[{','.join(extras)}]"]
+    lines = [*project["dependencies"], *(line for lines in extras.values() for line in lines)]
+    declared = [line.split("[")[0].split(">")[0].strip().replace("-", "_") for line in lines]
+    assert sorted(declared) == sorted(THIRD_PARTIES)
 
 
 def test_importing_the_toolkit_is_cheap_and_leaves_no_trace(workdir: Path) -> None:

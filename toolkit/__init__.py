@@ -11,13 +11,13 @@ its frames into figures. Everything raised on purpose is a ``tk.RailError``.
 from __future__ import annotations
 
 import importlib
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from toolkit.errors import RailError
 from toolkit.market import Leg, Source, Symbol, Trajectory, format_ts, parse_ts
 
 if TYPE_CHECKING:
+    __version__: str
     from toolkit import charts, statistics
     from toolkit.client import AsyncClient, Client
     from toolkit.store import Store
@@ -41,8 +41,6 @@ __all__ = [
     "statistics",
 ]
 
-__version__ = version("machine-rail-toolkit")
-
 _LATER = {
     "AsyncClient": ("toolkit.client", "AsyncClient"),
     "Client": ("toolkit.client", "Client"),
@@ -55,7 +53,11 @@ _LATER = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for: importing the toolkit itself stays cheap."""
+    """Import what is asked for, so that importing the toolkit itself stays cheap."""
+    if name == "__version__":
+        from importlib.metadata import version  # noqa: PLC0415 - it takes a tenth of a second
+
+        return version("machine-rail-toolkit")
     if name not in _LATER:
         raise AttributeError(f"module 'toolkit' has no attribute {name!r}")
     module, attribute = _LATER[name]

@@ -1,6 +1,6 @@
-"""What an object says of itself where it is displayed: the same facts as text and as HTML.
+"""The card of an object where it is displayed: the same facts as text and as HTML.
 
-Jupyter and IPython ask an object for ``_repr_mimebundle_``; nothing of theirs is imported here. The
+Jupyter and IPython ask an object for ``_repr_mimebundle_``. Nothing of theirs is imported. The
 HTML takes its colours from the page around it, so that it reads on a light and on a dark one.
 """
 
@@ -21,7 +21,7 @@ _TABLE = "border-collapse:collapse;border:0;margin:2px 0 0 0;font-variant-numeri
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A heading, and facts as pairs of a name and what it is; of more than ten, nine are shown.
+    """A heading, and facts as pairs of a name and what it is. Of more than ten, nine are shown.
 
     Examples
     --------
@@ -39,7 +39,7 @@ class Card:
 
     @property
     def shown(self) -> list[tuple[str, str]]:
-        """The facts that are shown, at most ten, the last one saying how many are not.
+        """The facts that are shown, at most ten, the last one with the number left out.
 
         Examples
         --------
@@ -76,7 +76,7 @@ class Shown(ABC):
     @property
     @abstractmethod
     def card(self) -> Card:
-        """What it says of itself."""
+        """Its heading and facts."""
 
     def _repr_mimebundle_(self, **_wanted: object) -> dict[str, str]:
         card = self.card
@@ -84,7 +84,7 @@ class Shown(ABC):
 
 
 def counted(n: int, one: str, many: str | None = None) -> str:
-    """A number of things, in the word that goes with it.
+    """Write a number of things with the word in singular or plural.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def counted(n: int, one: str, many: str | None = None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Seconds in the largest two units that fit: 95 -> 1 min 35 s.
+    """Write seconds in the largest two units that fit: 95 -> 1 min 35 s.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def duration(seconds: float | None) -> str:
 
 
 def some(names: Sequence[object], *, at_most: int = 3) -> str:
-    """The first few of many, and how many more there are.
+    """List the first few of many, and how many more there are.
 
     Examples
     --------

@@ -24,17 +24,20 @@ The tree (a test holds this drawing against the classes)::
             StoreSourceError        it holds another source's data
             StoreVersionError       it was written by a newer toolkit
         EmptyWindowError            nothing in the window that was asked for
+        MissingExtraError           a package of an optional part is not installed
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 
 __all__ = [
     "BadRequestError",
     "EmptyWindowError",
     "InputError",
     "KeyRefusedError",
+    "MissingExtraError",
     "NotAStoreError",
     "NotFoundError",
     "PagingError",
@@ -50,6 +53,7 @@ __all__ = [
     "UnknownTrajectoryError",
     "UnreachableError",
     "WireError",
+    "needs_extra",
 ]
 
 
@@ -70,7 +74,7 @@ class RailError(Exception):
 
 
 def _restored(kind: type[RailError], args: tuple[object, ...]) -> RailError:
-    """The error without its constructor, which takes facts where pickle holds the message."""
+    """Make the error without its constructor, since pickle holds the message alone."""
     return kind.__new__(kind, *args)
 
 
@@ -112,10 +116,10 @@ class UnknownTrajectoryError(InputError):
 class ServiceError(RailError):
     """The service refused, failed, or could not be understood.
 
-    ``status`` is the HTTP status (None where no answer came), ``url`` the address without its
-    query, ``detail`` what the body said where it said anything readable, ``code`` the problem's
-    code ("" where it has none), ``retry_after_s`` the seconds that the service asked to wait (None
-    where it asked for none).
+    ``status`` is the HTTP status, None where no answer came. ``url`` is the address without its
+    query. ``detail`` and ``code`` are those of the problem in the body, "" where it has none.
+    ``retry_after_s`` is how long the service asks to wait (s), None where it does not ask.
+    ``challenge`` is the ``WWW-Authenticate`` header, "" where there is none.
 
     Examples
     --------
@@ -133,12 +137,14 @@ class ServiceError(RailError):
         detail: str = "",
         code: str = "",
         retry_after_s: float | None = None,
+        challenge: str = "",
     ) -> None:
         self.status = status
         self.url = url
         self.detail = detail
         self.code = code
         self.retry_after_s = retry_after_s
+        self.challenge = challenge
         super().__init__(message)
 
 
@@ -171,7 +177,7 @@ class UnavailableError(ServiceError):
 
 
 class WireError(ServiceError):
-    """An answer with a good status whose body cannot be read as what was asked for."""
+    """An answer with status 200 and a body that cannot be read as what was asked for."""
 
 
 class PagingError(WireError):
@@ -179,7 +185,7 @@ class PagingError(WireError):
 
 
 class StoreError(RailError):
-    """Something about the DuckDB file; ``path`` names it."""
+    """A failure of the DuckDB file that ``path`` names."""
 
     def __init__(self, message: str, *, path: str = "") -> None:
         self.path = path
@@ -207,8 +213,44 @@ class StoreVersionError(StoreError):
 
 
 class EmptyWindowError(RailError):
-    """Nothing lies in the window that was asked for; ``known`` says where something does."""
+    """Nothing lies in the window that was asked for. ``known`` is where something does."""
 
     def __init__(self, message: str, *, known: tuple[int, int] | None = None) -> None:
         self.known = known
         super().__init__(message)
+
+
+class MissingExtraError(RailError):
+    """A package of one of the toolkit's extras is not installed.
+
+    Examples
+    --------
+    >>> print(MissingExtraError("service", "mcp"))
+    mcp is not installed; pip install "machine-rail-toolkit[service]" installs it
+    """
+
+    def __init__(self, extra: str, package: str) -> None:
+        self.extra = extra
+        self.package = package
+        advice = f'pip install "machine-rail-toolkit[{extra}]" installs it'
+        super().__init__(f"{package} is not installed; {advice}")
+
+
+@contextlib.contextmanager
+def needs_extra(extra: str) -> Iterator[None]:
+    """Raise `MissingExtraError` where the block imports a package that is not installed.
+
+    Examples
+    --------
+    >>> with needs_extra("dashboard"):
+    ...     import no_such_package
+    Traceback (most recent call last):
+    toolkit.errors.MissingExtraError: no_such_package is not installed; pip install ...
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or str(error)).partition(".")[0]
+        if package == "toolkit":
+            raise
+        raise MissingExtraError(extra, package) from None

@@ -38,7 +38,7 @@ def defined(tree: ast.Module) -> set[str]:
 
 def handed_on(tree: ast.Module) -> set[str]:
     """Names that a module imports from others of ours, and so may list as its own."""
-    blocks = [tree.body, *(node.body for node in tree.body if isinstance(node, ast.If))]
+    blocks = [tree.body, *(node.body for node in tree.body if isinstance(node, ast.If | ast.With))]
     return {
         alias.asname or alias.name
         for node in itertools.chain(*blocks)

@@ -30,7 +30,7 @@ def test_neither_side_of_mcp_shows_a_key(
             page = client.call("price_history", **LEG, limit=1)
             with pytest.raises(RailError) as bad:
                 client.call("price_history", **LEG | {"market": "perp"})
-            said += f"{client!r} {client.profile} {page}"
+            said += f"{client!r} {client.profile()} {page}"
         with (
             McpClient(service.base_url, KEYS[Plan.FREE]) as client,
             pytest.raises(RailError) as refused,

@@ -317,7 +317,7 @@ def test_a_service_that_is_named_makes_the_store_for_its_source(tmp_path: Path) 
         with receiving(path, new_secret(), free_port(), "--base-url", base_url):
             pass
         with Client(base_url, "demo-pro") as client:
-            assert Store(path).source == client.profile.source
+            assert Store(path).source == client.profile().source
 
 
 def test_serve_prints_a_code_that_signs_in_and_delivers_to_this_machine_where_told(

@@ -12,7 +12,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run `rail`; exit 0 when it did what was asked, 1 when it refused or could not.
+    """Run `rail`. Exit 0 when it did what was asked, 1 when it refused or could not.
 
     ``RAIL_DEBUG=1`` lets a traceback through, for reporting a fault of the toolkit's own.
     """

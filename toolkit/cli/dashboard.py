@@ -7,17 +7,18 @@ import signal
 import socket
 import subprocess
 import sys
+from importlib.util import find_spec
 from typing import Annotated
 
 import typer
 
 from toolkit.cli.options import StorePath
 from toolkit.cli.show import console
-from toolkit.errors import InputError, RailError
+from toolkit.errors import InputError, MissingExtraError, RailError
 from toolkit.store import Store
-from toolkit.workspace import Settings
+from toolkit.workspace import store_path
 
-__all__ = ["app_command", "run_dashboard"]
+__all__ = ["app_command", "check_dashboard", "run_dashboard"]
 
 
 def app_command(
@@ -28,16 +29,22 @@ def app_command(
         bool, typer.Option("--browser/--no-browser", help="Open a browser window.")
     ] = True,
 ) -> None:
-    """Open the dashboard over a store; Ctrl-C ends it.
+    """Open the dashboard over a store. Ctrl-C ends it.
 
     Example: rail app --store rail.duckdb --port 8600 --no-browser
     """
-    settings = Settings.read(base_url="http://127.0.0.1", store=store)
-    run_dashboard(Store(settings.store), host=host, port=port, browser=browser)
+    check_dashboard()
+    run_dashboard(Store(store_path(store)), host=host, port=port, browser=browser)
+
+
+def check_dashboard() -> None:
+    """Raise `MissingExtraError` where the packages of the dashboard are not installed."""
+    if find_spec("streamlit") is None:
+        raise MissingExtraError("dashboard", "streamlit")
 
 
 def run_dashboard(store: Store, *, host: str, port: int, browser: bool) -> None:
-    """Serve the dashboard until it is stopped; the store must be readable, the port free."""
+    """Serve the dashboard until it is stopped. The store must be readable, the port free."""
     source = store.source
     try:
         with socket.create_server((host, port)):

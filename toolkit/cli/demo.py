@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from toolkit.cli.dashboard import run_dashboard
+from toolkit.cli.dashboard import check_dashboard, run_dashboard
 from toolkit.cli.options import StorePath
 from toolkit.cli.show import console
 from toolkit.cli.stats import print_events, print_funding, print_spreads
@@ -48,6 +48,8 @@ def demo_command(
 
     Example: rail demo --once
     """
+    if not once:
+        check_dashboard()
     with (
         tempfile.TemporaryDirectory(prefix="rail-demo-") as folder,
         simulated_service() as base_url,
@@ -56,7 +58,7 @@ def demo_command(
         held = Store(store or Path(folder) / "demo.duckdb")
         with Workspace(Client(base_url, LOCAL_KEY), held) as workspace:
             wanted = watchlist(workspace.client.symbols())
-            now = workspace.client.served_at
+            now = workspace.client.served_at()
             window = Interval(now - DEFAULT_WINDOW_S, now)
             load(workspace, wanted, window)
         for family, show in ((Family.SPREAD, print_spreads), (Family.FUNDING, print_funding)):

@@ -26,7 +26,7 @@ _HEADINGS = {
     "sockets": "Sockets",
 }
 _NAMES_WIDTH = 27
-"""Characters of the longest name, so that the tables stand in line."""
+"""Characters of the longest name, so that the tables line up."""
 
 _STYLES = {
     State.OK: "green",
@@ -44,9 +44,9 @@ def doctor_command(
         typer.Option("--profile-out", help="Write a draft wire profile (TOML) to this new file."),
     ] = None,
 ) -> None:
-    """Ask a service what it is, and show what works, what does not, and what to do about it.
+    """Check a service: show what works, what does not, and what to do about it.
 
-    Reachable? Key accepted? Which plan, whose clock, which routes, do its records have the fields
+    Reachable? Key accepted? Which plan, which clock, which routes, do its records have the fields
     expected, MCP, sockets? Asks about 25 questions, loads nothing. The key is read from
     RAIL_API_KEY, a wire profile from the file that RAIL_PROFILE names. Exit code 0: data can be
     loaded; 1: not yet.
@@ -84,7 +84,7 @@ def doctor_command(
 
 
 def _printable(text: str) -> str:
-    """The text without what would steer the terminal: some of it the service has written."""
+    """Replace control characters, since some of the text is the service's."""
     return "".join(c if c.isprintable() else " " for c in text)
 
 

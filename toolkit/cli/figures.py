@@ -11,7 +11,7 @@ from toolkit.statistics.contract import Reason
 __all__ = ["Figure", "print_figures"]
 
 _LABEL_WIDTH, _COLUMN_WIDTH = 36, 22
-"""Characters a label and a number take, which decides how many columns stand side by side."""
+"""Characters a label and a number take, which decides how many columns fit side by side."""
 
 Figure = tuple[str, str, str]
 """A line of the table: its label, the result's column, and the unit it is shown in."""
@@ -35,7 +35,7 @@ def _heading(row: dict[str, Any]) -> str:
 
 
 def _cell(row: dict[str, Any], column: str, unit: str) -> str:
-    """A number with its unit, or why there is none."""
+    """Format a number with its unit, or the reason for its absence."""
     value = row[column]
     if value is None:
         names = list(row)

@@ -1,41 +1,75 @@
-"""The command tree."""
+"""The command tree. A command's module is imported when the command runs, and not before."""
 
 from __future__ import annotations
 
-from importlib.metadata import version
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from toolkit.cli import (
-    dashboard,
-    demo,
-    doctor,
-    serve,
-    stats,
-    status,
-    stream,
-    symbols,
-    sync,
-    webhook,
-)
+import toolkit
 
-__all__ = ["app"]
+__all__ = ["COMMANDS", "app"]
+
+COMMANDS = {
+    "serve": (
+        "serve:serve_command",
+        "Run a local service on a SIMULATED market or a replay.",
+    ),
+    "doctor": (
+        "doctor:doctor_command",
+        "Check a service: what works, what fails, what to do.",
+    ),
+    "symbols": (
+        "symbols:symbols_command",
+        "Show the symbols and legs that the service lists.",
+    ),
+    "sync": ("sync:sync_command", "Load a window of market data into the store."),
+    "stream": ("stream:stream_command", "Load new rows and events as they happen."),
+    "webhook": ("webhook:webhook_command", "Receive webhook deliveries into the store."),
+    "status": ("status:status_command", "Show what the store holds and how complete it is."),
+    "stats": ("stats:app", "Print statistics of the data in the store."),
+    "app": ("dashboard:app_command", "Open the dashboard over a store."),
+    "demo": (
+        "demo:demo_command",
+        "Load a SIMULATED market, print statistics, open a dashboard.",
+    ),
+}
+"""Each command: its function or group (module:name below this package) and its line of help."""
+
+
+class _Lazy(TyperGroup):
+    """A group that lists its commands by the table above and imports the one that is called."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, listed, rest = super().resolve_command(ctx, args)
+        if name is None or name not in COMMANDS:
+            return name, listed, rest
+        module, _, attribute = COMMANDS[name][0].partition(":")
+        found = getattr(import_module(f"toolkit.cli.{module}"), attribute)
+        if isinstance(found, typer.Typer):
+            return name, typer.main.get_group(found), rest
+        single = typer.Typer(add_completion=False, rich_markup_mode=None)
+        single.command(name)(found)
+        return name, typer.main.get_command(single), rest
+
 
 app = typer.Typer(
     name="rail",
+    cls=_Lazy,
     help="Load, check, measure and chart trajectories of a machine-rail market-data service.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"rail {version('machine-rail-toolkit')}")
+        typer.echo(f"rail {toolkit.__version__}")
         raise typer.Exit
 
 
@@ -49,13 +83,9 @@ def _root(
     """Load, check, measure and chart trajectories of a machine-rail market-data service."""
 
 
-app.command("serve")(serve.serve_command)
-app.command("doctor")(doctor.doctor_command)
-app.command("symbols")(symbols.symbols_command)
-app.command("sync")(sync.sync_command)
-app.command("stream")(stream.stream_command)
-app.command("webhook")(webhook.webhook_command)
-app.command("status")(status.status_command)
-app.add_typer(stats.app, name="stats")
-app.command("app")(dashboard.app_command)
-app.command("demo")(demo.demo_command)
+def _listed() -> None:
+    """Hold a command's place in the listing. `_Lazy` replaces it by the command."""
+
+
+for _name, (_, _help) in COMMANDS.items():
+    app.command(_name, help=_help)(_listed)

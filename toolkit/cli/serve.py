@@ -42,7 +42,7 @@ def serve_command(
         typer.Option("--adversary", help="A TOML file of ways to behave otherwise than agreed."),
     ] = None,
     now: Annotated[
-        str | None, typer.Option("--now", help="Let the service's clock stand at this time, UTC.")
+        str | None, typer.Option("--now", help="Stop the service's clock at this time, UTC.")
     ] = None,
     retention: Annotated[
         int | None, typer.Option("--retention", help="Answer only for the last N days.")
@@ -56,10 +56,10 @@ def serve_command(
     ] = 8700,
     host: Annotated[str, typer.Option("--host", help="The address to listen at.")] = "127.0.0.1",
 ) -> None:
-    """Run the local service until Ctrl-C, over a seed's SIMULATED market or a replay.
+    """Run a local service until Ctrl-C, on the SIMULATED market of a seed or on a replay.
 
     Its demo keys are demo-free, demo-builder and demo-pro. Its clock is the wall clock unless --now
-    says otherwise. A replay serves all it has unless --retention limits it; a simulated market
+    says otherwise. A replay serves all it has unless --retention limits it. A simulated market
     reaches as far back as the key's plan. --rename lets legs meet that a file lists under two
     quote currencies. --adversary makes it another service than was agreed, to test a client with:
     the file's switches are in docs/adversary.md.
@@ -97,7 +97,7 @@ def _announce(serving: Serving) -> None:
         f"{serving.source.label}: {serving.symbols} symbols, {serving.legs} legs; {clock}"
     )
     if not serving.faithful:
-        console.print("it behaves otherwise than agreed, as its file of switches says")
+        console.print("it behaves otherwise than agreed, by its file of switches")
     console.print(f"listening at {serving.base_url}; keys: {serving.keys}")
     codes = ", ".join(f"{owner} {code}" for owner, code in serving.codes.items())
     console.print(f"to set webhooks up, sign in once by: {codes}")

@@ -20,7 +20,7 @@ errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def plain_table(*headings: str) -> Table:
-    """A table without lines; the first column is text, the others are numbers."""
+    """Make a table without lines. The first column is text, the others are numbers."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(headings[0], overflow="fold", min_width=20)
     for heading in headings[1:]:

@@ -19,7 +19,7 @@ from toolkit.statistics import events as event_statistics
 from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics import spread as spread_statistics
 from toolkit.store import Store
-from toolkit.workspace import Settings
+from toolkit.workspace import store_path
 
 __all__ = [
     "app",
@@ -31,7 +31,7 @@ __all__ = [
     "spread_command",
 ]
 
-app = typer.Typer(help="Statistics of what the store holds.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 _SPREAD: tuple[Figure, ...] = (
     ("rows with both prices", "n", "count"),
@@ -72,7 +72,7 @@ _FUNDING: tuple[Figure, ...] = (
 
 @app.callback()
 def _root() -> None:
-    """Statistics of what the store holds."""
+    """Print statistics of the data in the store."""
 
 
 _AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a row, with every column.")]
@@ -89,12 +89,12 @@ def spread_command(
 ) -> None:
     """Print the statistics of spreads in the store: level, dispersion, tails, half-life.
 
-    The spread is 1e4 ln(sell / buy) in bps; positive: long the buy leg and short the sell leg
+    The spread is 1e4 ln(sell / buy) in bps. Positive: long the buy leg and short the sell leg
     earns it. Without keys it takes every spread in the store, without a window all that is held.
 
     Example: rail stats spread BTC_USD:COINBASE.spot:KRAKEN.spot --start 2023-03-01 --end 2023-03-22
     """
-    held = Store(Settings.read(base_url="http://127.0.0.1", store=store).store)
+    held = Store(store_path(store))
     wanted, asked = _wanted(held, Family.SPREAD, trajectories, start, end)
     if as_json:
         _print_json(held, _summary(held, wanted, asked))
@@ -117,7 +117,7 @@ def funding_command(
 
     Example: rail stats funding BTC_USDT:BINANCE.futures:DYDX.futures --start 2022-01-01
     """
-    held = Store(Settings.read(base_url="http://127.0.0.1", store=store).store)
+    held = Store(store_path(store))
     wanted, asked = _wanted(held, Family.FUNDING, trajectories, start, end)
     if as_json:
         _print_json(held, _summary(held, wanted, asked))
@@ -131,12 +131,12 @@ def events_command(
 ) -> None:
     """Print how the events in the store went: how many opened and closed, and how long they took.
 
-    Durations are of those seen from opening to close; one still open, or one whose close was lost,
+    Durations are of those seen from opening to close. One still open, or without its close,
     is counted apart and not among them. Without a window it takes all that is held.
 
     Example: rail stats events --start 2026-11-01 --end 2026-11-08
     """
-    held = Store(Settings.read(base_url="http://127.0.0.1", store=store).store)
+    held = Store(store_path(store))
     ledger = held.ledger(map(EventLog, EventFamily))
     stretches = [stretch for known in ledger.values() for stretch in known.answered]
     if not stretches:
@@ -152,7 +152,7 @@ def events_command(
 
 
 def _event_counts(store: Store, asked: Interval) -> pl.DataFrame:
-    """Events by family and how they ended, and the median of the durations seen whole."""
+    """Count events by family and ending, with the median of completed durations."""
     lives = pl.concat(
         event_statistics.lifecycles(
             store.events(EventFamily(log.key.removeprefix("events/")), asked),
@@ -175,7 +175,7 @@ def _event_counts(store: Store, asked: Interval) -> pl.DataFrame:
 def _wanted(
     store: Store, family: Family, keys: list[str] | None, start: str | None, end: str | None
 ) -> tuple[list[Trajectory], Interval]:
-    """The trajectories asked for, or all of the family, and the window, or all that is held."""
+    """Choose the trajectories asked for, or all, and the window, or all that is held."""
     catalogue = store.catalogue().filter(pl.col("rows") > 0, family=family.value)
     known = {row["trajectory"]: row for row in catalogue.iter_rows(named=True)}
     if not keys and not known:
@@ -204,7 +204,7 @@ def _two_legs(key: str, family: Family) -> Family:
 
 
 def _summary(store: Store, trajectories: Sequence[Trajectory], asked: Interval) -> pl.DataFrame:
-    """One row a trajectory; the settlement at the very end of a funding window belongs to it."""
+    """Measure each trajectory. A funding window includes the settlement at its very end."""
     funding = trajectories[0].family is Family.FUNDING
     reach = Interval(asked.start, asked.end + 1) if funding else asked
     frame = pl.concat([store.series(t, reach) for t in trajectories])

@@ -17,7 +17,7 @@ from toolkit.intervals import clip, total_s
 from toolkit.market import Stream, format_ts
 from toolkit.store import Ledger, Store, read_deliveries
 from toolkit.tables import GapStatus
-from toolkit.workspace import Settings
+from toolkit.workspace import store_path
 
 __all__ = ["status_command"]
 
@@ -37,7 +37,7 @@ def status_command(store: StorePath = None) -> None:
 
     Example: rail status --store rail.duckdb
     """
-    held = Store(Settings.read(base_url="http://127.0.0.1", store=store).store)
+    held = Store(store_path(store))
     with held.reading():
         catalogue, gaps = held.catalogue(), held.gaps()
         holes = {row["stream"]: row for row in held.continuity().iter_rows(named=True)}

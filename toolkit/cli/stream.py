@@ -19,7 +19,7 @@ from toolkit.loader import CaptureProgress, CaptureResult, capture
 from toolkit.market import Stream, parse_ts
 from toolkit.store import Store
 from toolkit.tables import GapStatus
-from toolkit.workspace import Settings
+from toolkit.workspace import Settings, store_path
 
 __all__ = ["stream_command"]
 
@@ -53,12 +53,12 @@ def stream_command(
     wanted = [Stream.parse(key) for key in streams or []]
     seconds = None if lasting is None else _seconds(lasting)
     start = None if since is None else parse_ts(since, parameter="--since")
-    settings = Settings.read(base_url=base_url, store=store)
+    settings = Settings.read(base_url=base_url)
     client = settings.client()
     with contextlib.closing(client), _stopping() as stop, _progress() as show:
         result = capture(
             client,
-            Store(settings.store),
+            Store(store_path(store)),
             wanted,
             since=start,
             duration_s=seconds,

@@ -20,14 +20,14 @@ def symbols_command(
 ) -> None:
     """Show the symbols that the service lists, each with the legs it trades on.
 
-    A leg as it stands here, after its symbol and a colon, is a price trajectory's key.
+    A symbol, a colon and a leg together are a price trajectory's key.
 
     Example: rail symbols BTC
     """
     settings = Settings.read(base_url=base_url)
     with settings.client() as client:
         listing = client.symbols(text)
-        source = client.profile.source
+        source = client.profile().source
     if not listing.legs:
         raise EmptyWindowError(f"the service lists no symbol with {text!r} in its name")
     legs = sum(map(len, listing.legs.values()))

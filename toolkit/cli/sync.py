@@ -22,7 +22,14 @@ from toolkit.wire.listing import (
     price_trajectories,
     spread_trajectories,
 )
-from toolkit.workspace import DEFAULT_WINDOW_S, Settings, Workspace, load_progress, watchlist
+from toolkit.workspace import (
+    DEFAULT_WINDOW_S,
+    Settings,
+    Workspace,
+    load_progress,
+    store_path,
+    watchlist,
+)
 
 __all__ = ["load", "sync_command"]
 
@@ -65,8 +72,8 @@ def sync_command(
 
     Example: rail sync BTC_USD:COINBASE.spot:KRAKEN.spot events/spread --start 2023-03-01
     """
-    settings = Settings.read(base_url=base_url, store=store)
-    with Workspace(settings.client(), Store(settings.store)) as workspace:
+    settings = Settings.read(base_url=base_url)
+    with Workspace(settings.client(), Store(store_path(store))) as workspace:
         lists = {
             price_trajectories: all_prices,
             spread_trajectories: all_spreads,
@@ -79,7 +86,7 @@ def sync_command(
         if not wanted:
             options = "--watchlist, --all-prices, --all-spreads, --all-funding"
             raise InputError("streams", None, f"one key or more, or one of {options}")
-        now = workspace.client.served_at
+        now = workspace.client.served_at()
         asked = window(start, end, default=Interval(now - DEFAULT_WINDOW_S, now))
         load(workspace, wanted, asked, workers=workers)
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,26 +10,17 @@ import typer
 
 from toolkit.cli.options import StorePath
 from toolkit.cli.show import console, errors
-from toolkit.errors import InputError
+from toolkit.errors import InputError, needs_extra
 from toolkit.loader.sync import bound_source
 from toolkit.store import Store
 from toolkit.wire.profile import BUILT_IN, Profile
-from toolkit.wire.signatures import BodyHmac, StandardWebhooks, TimestampedHmac, Verifier
-from toolkit.wire.user_profile import UserProfile
-from toolkit.workspace import Settings
+from toolkit.wire.signatures import HmacSignature, StandardWebhooks, Verifier
+from toolkit.workspace import Settings, store_path, user_profile
 
 if TYPE_CHECKING:
     from toolkit.loader.webhooks import Receipts
 
 __all__ = ["webhook_command"]
-
-
-class _Scheme(StrEnum):
-    """How deliveries are signed."""
-
-    STANDARD = "standard"
-    TIMESTAMPED = "timestamped"
-    BODY = "body"
 
 
 def webhook_command(
@@ -44,17 +33,22 @@ def webhook_command(
             "from another.",
         ),
     ],
-    scheme: Annotated[
-        _Scheme,
-        typer.Option(
-            "--scheme",
-            help="Standard Webhooks; t=…,v1=… over time and body; sha256=… over the body alone.",
-        ),
-    ] = _Scheme.STANDARD,
     header: Annotated[
         str | None,
-        typer.Option("--header", help="The signature's header, of the schemes without standard."),
+        typer.Option(
+            "--header", help="The HMAC signature's header. Default: Standard Webhooks instead."
+        ),
     ] = None,
+    signed: Annotated[
+        str, typer.Option("--signed", help="With --header: what is signed.")
+    ] = "{body}",
+    written: Annotated[
+        str,
+        typer.Option("--written", help="With --header: how signature and time are written in it."),
+    ] = "sha256={signature}",
+    encoding: Annotated[
+        str, typer.Option("--encoding", help="With --header: hex or base64.")
+    ] = "hex",
     max_bytes: Annotated[
         int, typer.Option("--max-bytes", min=1, help="The largest body that is read.")
     ] = 262_144,
@@ -62,7 +56,7 @@ def webhook_command(
     base_url: Annotated[
         str | None,
         typer.Option(
-            "--base-url", help="Ask this service once whose data the store is for, and make it."
+            "--base-url", help="Ask this service once for its source, and make the store for it."
         ),
     ] = None,
     port: Annotated[
@@ -70,27 +64,38 @@ def webhook_command(
     ] = 8800,
     host: Annotated[str, typer.Option("--host", help="The address to listen at.")] = "127.0.0.1",
 ) -> None:
-    """Receive webhook deliveries into the store until Ctrl-C; each event once, however it came.
+    """Receive webhook deliveries into the store until Ctrl-C. Each event is stored once.
 
-    A delivery does not say whose it is: it is taken to be from the store's source. So the store
-    has to be there, or --base-url names the service. Only genuine deliveries are taken, and
-    answered when they are stored. Secrets are read from the environment alone. In front of it
-    belongs something that speaks https.
+    A delivery does not name its source: it is stored as data of the store's source. So the store
+    must exist, or --base-url must name the service. Only deliveries with a valid signature are
+    stored, and each is answered after it is stored. Secrets are read from the environment alone.
+    Put an https proxy in front.
+
+    Deliveries are signed by Standard Webhooks. With --header they have an HMAC-SHA256 instead, by
+    default in GitHub's form. For Stripe's add --signed "{timestamp}.{body}" and
+    --written "t={timestamp},v1={signature}".
 
     Example: rail webhook --secret-env RAIL_WEBHOOK_SECRET --port 8800
     """
     # Loaded when it runs: it brings a web server along.
-    from toolkit.loader.receiving import receive  # noqa: PLC0415 - see above
-    from toolkit.loader.webhooks import webhook_app  # noqa: PLC0415 - see above
+    with needs_extra("service"):
+        from toolkit.loader.receiving import receive  # noqa: PLC0415 - see above
+        from toolkit.loader.webhooks import webhook_app  # noqa: PLC0415 - see above
 
-    verifier = _verifier(scheme, [_secret(name) for name in secret_env], header)
+    secrets = [_secret(name) for name in secret_env]
+    verifier: Verifier = StandardWebhooks(secrets)
+    if header is not None:
+        verifier = HmacSignature(
+            secrets, header=header, signed=signed, written=written, encoding=encoding
+        )
     kept, profile = _bound_store(store, base_url)
     app = webhook_app(kept, verifier=verifier, max_bytes=max_bytes, routes=profile.events)
     source = kept.source
 
     def announce(address: str) -> None:
         console.print(f"{source.label}: receiving into {kept.path}")
-        console.print(f"listening at {address}; scheme: {scheme}; secrets: {len(secret_env)}")
+        scheme = f"HMAC in {header}" if header else "Standard Webhooks"
+        console.print(f"listening at {address}; scheme: {scheme}; secrets: {len(secrets)}")
 
     before = str(app.receipts)
 
@@ -114,26 +119,13 @@ def _secret(name: str) -> str:
     return value
 
 
-def _verifier(scheme: _Scheme, secrets: Sequence[str], header: str | None) -> Verifier:
-    if scheme is _Scheme.STANDARD:
-        if header is not None:
-            raise InputError("--header", header, "nothing with Standard Webhooks")
-        return StandardWebhooks(secrets)
-    kind = TimestampedHmac if scheme is _Scheme.TIMESTAMPED else BodyHmac
-    return kind(secrets) if header is None else kind(secrets, header=header)
-
-
 def _bound_store(path: Path | None, base_url: str | None) -> tuple[Store, Profile]:
-    """The store, made where a service is named, and where documents keep what."""
+    """Return the store, created if a service is named, and the profile of its documents."""
+    kept = Store(store_path(path))
     if base_url is None:
-        # No service is asked, so that none has to be known and no key is needed.
-        unasked = {name: value for name, value in os.environ.items() if name != "RAIL_BASE_URL"}
-        settings = Settings.read(unasked, store=path)
-        users = UserProfile.read(settings.profile) if settings.profile else None
-        return Store(settings.store), BUILT_IN if users is None else users.applied(BUILT_IN)
-    settings = Settings.read(base_url=base_url, store=path)
-    kept = Store(settings.store)
-    with settings.client() as client:
+        users = user_profile()
+        return kept, BUILT_IN if users is None else users.applied(BUILT_IN)
+    with Settings.read(base_url=base_url).client() as client:
         profile = client.discover()
         bound_source(client, kept)
     return kept, profile

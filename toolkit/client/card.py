@@ -1,4 +1,4 @@
-"""What a client says of its service: what it was told so far, without asking anything."""
+"""A client's card: what is known of its service so far. It asks nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["client_card"]
 
 
 def client_card(base_url: str, profile: Profile | None, allowance: Allowance | None) -> Card:
-    """Address, source, plan and reach of a service; the key is not among them.
+    """Return the address, source, plan and reach of a service, without the key.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def _plan(allowance: Allowance | None) -> str:
 
 
 def _reach(profile: Profile) -> str:
-    """How far back and how fresh the routes answer, those alike said together."""
+    """Describe how far back and how fresh the routes answer, equal ones together."""
     routes: dict[str, HistoryRoute | EventRoute] = {
         **{f"{family} history": route for family, route in profile.histories.items()},
         **{f"{family} events": route for family, route in profile.events.items()},

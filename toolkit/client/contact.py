@@ -6,6 +6,8 @@ import re
 import time
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import replace
+from types import TracebackType
+from typing import Self
 
 import polars as pl
 
@@ -30,17 +32,24 @@ from toolkit.wire.profile import BUILT_IN, Profile, with_schemas
 from toolkit.wire.rows import column_schema
 from toolkit.wire.user_profile import UserProfile
 
-__all__ = ["Contact", "answer_without_key", "checked_key", "history_frame", "key_pattern"]
+__all__ = [
+    "ClosingContact",
+    "Contact",
+    "answer_without_key",
+    "checked_key",
+    "history_frame",
+    "key_pattern",
+]
 
 
 class Contact(Shown):
-    """A service's address and key, how it speaks, and what its answers told last.
+    """A service's address and key, its names for things, and the clock and quota last received.
 
     Examples
     --------
     >>> contact = Contact("http://127.0.0.1:8700/", "sekrit")
-    >>> contact.base_url, contact.without_key("said sekrit")
-    ('http://127.0.0.1:8700', 'said ***')
+    >>> contact.base_url, contact.without_key("no key sekrit")
+    ('http://127.0.0.1:8700', 'no key ***')
     """
 
     def __init__(
@@ -65,17 +74,17 @@ class Contact(Shown):
 
     @property
     def card(self) -> Card:
-        """What is known of the service, for display, without asking it; see `client_card`."""
+        """What is known of the service, for display, without asking it. See `client_card`."""
         return client_card(self.base_url, self._profile, self._allowance)
 
     @property
     def key_header(self) -> dict[str, str]:
-        """The header that carries the key, for a socket to the same service; never to be shown."""
+        """The header that carries the key, for a socket to the same service. Never to be shown."""
         return {"Authorization": f"Bearer {self._key}"}
 
     @property
     def allowance(self) -> Allowance | None:
-        """The plan and quota that the service told last, None while it has told none."""
+        """The plan and quota of the last answer that had them, None before."""
         return self._allowance
 
     @property
@@ -90,7 +99,7 @@ class Contact(Shown):
         return self._users.applied(BUILT_IN) if self._users else BUILT_IN
 
     def learn(self, schemas: bytes) -> Profile:
-        """How the service speaks by a `/schemas` body, in which the user's own words come last.
+        """Read a `/schemas` body into the profile. The user's own file overrides it.
 
         Raises `WireError` for a body that is no JSON, or gives a history no usable time.
         """
@@ -103,7 +112,7 @@ class Contact(Shown):
         return profile
 
     def without_key(self, text: str) -> str:
-        """The text with stars where it shows the key."""
+        """Replace the key in a text by stars."""
         return self._key_pattern.sub("***", text)
 
     def _clock(self) -> int:
@@ -115,7 +124,7 @@ class Contact(Shown):
     def _answered(
         self, request: Request, status: int, headers: Iterable[tuple[str, str]], body: bytes
     ) -> Answer:
-        """What came, with the key struck out of it; the clock and the quota it tells are kept."""
+        """Make the answer without the key, and keep its clock and quota."""
         url = self._url(request)
         answer = answer_without_key(self.without_key, status, headers, body, url)
         self._served_at = http_date_ts(answer.headers.get("date")) or self._served_at
@@ -127,7 +136,7 @@ class Contact(Shown):
         return Failure(self.without_key(told).rstrip(": "), self._url(request))
 
     def _ask_profile(self) -> Generator[Step, Outcome, Profile]:
-        """A first contact gives up sooner than a load under way: the address may be wrong."""
+        """Ask for the schemas. This gives up early, since the address may be wrong."""
         request = Request.get(self.assumed.schemas_path, {})
         patience = replace(self.retries, attempts=min(3, self.retries.attempts))
         answer = yield from with_retries(request, patience)
@@ -142,8 +151,26 @@ class Contact(Shown):
         return whole_document(answer)
 
 
+class ClosingContact(Contact):
+    """A contact that closes its connections at the end of a ``with`` block."""
+
+    def close(self) -> None:
+        """Close the connections."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
 def history_frame(trajectory: Trajectory, frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """Pages' frames as one, sorted by ts, with the trajectory's key in the first column.
+    """Join the frames of pages, sorted by ts, with the trajectory's key as first column.
 
     Examples
     --------
@@ -162,7 +189,7 @@ def answer_without_key(
     body: bytes,
     url: str,
 ) -> Answer:
-    """What came, with the key hidden in its headers and, where it is no 200, in its body.
+    """Make an answer whose headers, and body unless the status is 200, hide the key.
 
     Examples
     --------
@@ -177,18 +204,18 @@ def answer_without_key(
 
 
 def key_pattern(key: str) -> re.Pattern[str]:
-    r"""What finds a key in a text, written plainly or with any of JSON's escapes.
+    r"""Compile a pattern that finds a key in a text, plain or with any of JSON's escapes.
 
     Examples
     --------
-    >>> key_pattern("a/b").sub("***", r"said a\/b")
-    'said ***'
+    >>> key_pattern("a/b").sub("***", r"no key a\/b")
+    'no key ***'
     """
     return re.compile("".join(rf"(?:\\u(?i:{ord(c):04x})|\\?{re.escape(c)})" for c in key))
 
 
 def checked_key(text: str) -> str:
-    """The key without blanks; one that no header can carry is refused without being shown.
+    """Strip a key of blanks. One that no header can carry is refused without being shown.
 
     Examples
     --------

@@ -15,7 +15,7 @@ from typing import Any, Self, TypeVar
 import httpx
 import polars as pl
 
-from toolkit.client.contact import Contact, history_frame
+from toolkit.client.contact import ClosingContact, Contact, history_frame
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Trajectory
@@ -33,7 +33,7 @@ _Item = TypeVar("_Item")
 
 
 def _settings(contact: Contact, timeout_s: float) -> dict[str, Any]:
-    """How both of httpx's clients are set up."""
+    """Return the arguments of both of httpx's clients."""
     return {
         "base_url": contact.base_url,
         "headers": contact.key_header | {"Accept": "application/json"},
@@ -42,7 +42,7 @@ def _settings(contact: Contact, timeout_s: float) -> dict[str, Any]:
     }
 
 
-class Client(Contact):
+class Client(ClosingContact):
     """A machine-rail service, asked by key over HTTP. Safe to share between threads.
 
     Parameters
@@ -50,22 +50,22 @@ class Client(Contact):
     base_url
         Where the service is, e.g. ``http://127.0.0.1:8750``.
     api_key
-        The subscription key; sent as ``Authorization: Bearer``, shown nowhere.
+        The subscription key. Sent as ``Authorization: Bearer`` and shown nowhere.
     timeout_s
         Seconds to wait for a connection, and for each part of an answer.
     profile
-        The user's own words for the wire, over what `/schemas` says; None where none are needed.
+        The user's names for what is on the wire, which override `/schemas`. None for none.
     retries
-        When a GET is tried again; see `toolkit.wire.exchange.RetryPolicy`.
+        When a GET is tried again. See `toolkit.wire.exchange.RetryPolicy`.
     sleep
-        How waiting is done; a test may count instead.
+        How waiting is done. A test may count instead.
 
     Examples
     --------
     >>> from toolkit.service import Config, Simulated, running
     >>> with running(Config(Simulated(7), port=0)) as service:
     ...     with Client(service.base_url, "demo-pro") as client:
-    ...         client.profile.source.kind
+    ...         client.profile().source.kind
     'simulated'
     """
 
@@ -87,39 +87,26 @@ class Client(Contact):
         except httpx.InvalidURL as error:
             raise InputError("base_url", base_url, "the address of a host") from error
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._http.close()
 
-    @property
     def served_at(self) -> int:
-        """The service's clock (Unix seconds) at its last answer, the local one if it has none.
+        """Return the service's clock at its last answer (Unix s), the local one if it has none.
 
         Asks `/schemas` where nothing was asked yet.
         """
         if self._profile is None:
-            self.profile  # noqa: B018 - its answer carries the clock
+            self.profile()
         return self._clock()
 
-    @property
     def profile(self) -> Profile:
-        """How this service speaks; asks `/schemas` once, at first use."""
+        """Return what this service calls its routes and fields. Asks `/schemas` at first use."""
         with self._discovery:
             return self._profile or self._finish(self._ask_profile())
 
     def discover(self) -> Profile:
-        """How this service speaks, asked anew: its clock, the plan and the schemas may have moved.
+        """Ask for the schemas again: clock, plan and names may have changed since.
 
         Every load begins with it, so that a client kept open for hours asks up to the present.
         """
@@ -127,35 +114,35 @@ class Client(Contact):
             return self._finish(self._ask_profile())
 
     def symbols(self, text: str = "") -> Listing:
-        """Symbols whose name has ``text`` in it, each with its legs; "" lists all."""
-        return self._finish(list_symbols(self.profile, text, self.retries))
+        """Return the symbols with ``text`` in their name, each with its legs. "" lists all."""
+        return self._finish(list_symbols(self.profile(), text, self.retries))
 
     def pages(self, trajectory: Trajectory, window: Interval) -> Iterator[Page]:
-        """The pages of a window, newest first, each with the stretch it answers for."""
-        route = self.profile.histories[trajectory.family]
+        """Yield the pages of a window, newest first, each with the interval it answers for."""
+        route = self.profile().histories[trajectory.family]
         return self._drive(trajectory_pages(route, trajectory, window, self.retries))
 
     def event_pages(self, family: EventFamily, window: Interval) -> Iterator[EventPage]:
-        """The pages of one window of an event log, newest first; see `toolkit.wire.events`."""
-        return self._drive(event_pages(self.profile.events[family], window, self.retries))
+        """Yield the pages of a window of an event log, newest first. See `toolkit.wire.events`."""
+        return self._drive(event_pages(self.profile().events[family], window, self.retries))
 
     def snapshot(self, kind: str) -> bytes:
-        """The whole answer of a snapshot route, by its kind: symbols, activity, spread or funding.
+        """Return the whole answer of a snapshot: symbols, activity, spread or funding.
 
         Raises `InputError` for another kind, `WireError` where the answer is not JSON.
         """
-        return self._finish(self._ask_snapshot(self.profile, kind))
+        return self._finish(self._ask_snapshot(self.profile(), kind))
 
     def ask(self, request: Request) -> Answer | Failure:
-        """One GET and what came of it: nothing is tried again, read, or raised."""
+        """Send one GET and return the outcome. Nothing is tried again, read, or raised."""
         return self._send(request)
 
     def history(self, trajectory: Trajectory, start: int, end: int) -> pl.DataFrame:
-        """A trajectory's rows with ``start <= ts < end``, sorted by ts; nothing is stored.
+        """Return a trajectory's rows with ``start <= ts < end``, sorted by ts, storing nothing.
 
         Columns: trajectory (its key), ts (s UTC), then for a price: price, mark_price, volume
-        (quote); for a spread: buy_price, sell_price (quote), spread_pct (percent, positive earns
-        when long the buy leg and short the sell leg); extra (JSON of fields no column takes).
+        (quote). For a spread: buy_price, sell_price (quote), spread_pct (percent, positive earns
+        when long the buy leg and short the sell leg). Extra (JSON of fields no column takes).
         A window without rows gives a frame without rows. Gaps stay gaps: nothing is filled.
         Raises `ServiceError`, and `InputError` for an empty window.
         """
@@ -163,7 +150,7 @@ class Client(Contact):
         return history_frame(trajectory, (p.frame for p in self.pages(trajectory, window)))
 
     def _finish(self, flow: Generator[Step, Outcome, _Result]) -> _Result:
-        """Carry a flow out and give its result."""
+        """Run a flow and return its result."""
         outcome: Outcome = None
         while True:
             try:
@@ -174,7 +161,7 @@ class Client(Contact):
             outcome = self._carry_out(step)
 
     def _drive(self, flow: Generator[Step | _Item, Outcome, None]) -> Iterator[_Item]:
-        """Carry a flow out and yield what it produces."""
+        """Run a flow and yield what it produces."""
         outcome: Outcome = None
         while True:
             try:
@@ -205,10 +192,9 @@ class Client(Contact):
 class AsyncClient(Contact):
     """The same service for asyncio: `Client`'s methods, awaited, over the same flows.
 
-    What `Client` has as a property, because asking may be needed first, is a method here:
-    ``await client.profile()``, ``await client.served_at()``. Pages come from async iterators. Its
-    parameters are those of `Client`; ``sleep`` is awaited. Belongs to one event loop; a cancelled
-    call closes its connection and leaves the client usable.
+    Its parameters are those of `Client`, but ``sleep`` is awaited. Pages come from async iterators.
+    A client belongs to one event loop. A cancelled call closes its connection and leaves the
+    client usable.
 
     Examples
     --------
@@ -251,57 +237,57 @@ class AsyncClient(Contact):
         await self.close()
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self._http.aclose()
 
     async def served_at(self) -> int:
-        """The service's clock (Unix seconds) at its last answer; see `Client.served_at`."""
+        """Return the service's clock at its last answer (Unix s). See `Client.served_at`."""
         await self.profile()
         return self._clock()
 
     async def profile(self) -> Profile:
-        """How this service speaks; asks `/schemas` once, at first use."""
+        """Return what this service calls its routes and fields. See `Client.profile`."""
         async with self._discovery:
             if self._profile is None:
                 return await self._finish(self._ask_profile())
             return self._profile
 
     async def discover(self) -> Profile:
-        """How this service speaks, asked anew; see `Client.discover`."""
+        """Ask for the schemas again. See `Client.discover`."""
         async with self._discovery:
             return await self._finish(self._ask_profile())
 
     async def symbols(self, text: str = "") -> Listing:
-        """Symbols whose name has ``text`` in it, each with its legs; "" lists all."""
+        """Return the symbols with ``text`` in their name, each with its legs. "" lists all."""
         return await self._finish(list_symbols(await self.profile(), text, self.retries))
 
     async def pages(self, trajectory: Trajectory, window: Interval) -> AsyncIterator[Page]:
-        """The pages of a window, newest first, each with the stretch it answers for."""
+        """Yield the pages of a window, newest first, each with the interval it answers for."""
         route = (await self.profile()).histories[trajectory.family]
         async for page in self._drive(trajectory_pages(route, trajectory, window, self.retries)):
             yield page
 
     async def event_pages(self, family: EventFamily, window: Interval) -> AsyncIterator[EventPage]:
-        """The pages of one window of an event log, newest first; see `toolkit.wire.events`."""
+        """Yield the pages of a window of an event log, newest first. See `toolkit.wire.events`."""
         route = (await self.profile()).events[family]
         async for page in self._drive(event_pages(route, window, self.retries)):
             yield page
 
     async def snapshot(self, kind: str) -> bytes:
-        """The whole answer of a snapshot route; see `Client.snapshot`."""
+        """Return the whole answer of a snapshot. See `Client.snapshot`."""
         return await self._finish(self._ask_snapshot(await self.profile(), kind))
 
     async def ask(self, request: Request) -> Answer | Failure:
-        """One GET and what came of it: nothing is tried again, read, or raised."""
+        """Send one GET and return the outcome. Nothing is tried again, read, or raised."""
         return await self._send(request)
 
     async def history(self, trajectory: Trajectory, start: int, end: int) -> pl.DataFrame:
-        """A trajectory's rows with ``start <= ts < end``, sorted by ts; see `Client.history`."""
+        """Return a trajectory's rows with ``start <= ts < end``. See `Client.history`."""
         window = Interval.checked(start, end)
         return history_frame(trajectory, [p.frame async for p in self.pages(trajectory, window)])
 
     async def _finish(self, flow: Generator[Step, Outcome, _Result]) -> _Result:
-        """Carry a flow out and give its result."""
+        """Run a flow and return its result."""
         outcome: Outcome = None
         while True:
             try:
@@ -312,7 +298,7 @@ class AsyncClient(Contact):
             outcome = await self._carry_out(step)
 
     async def _drive(self, flow: Generator[Step | _Item, Outcome, None]) -> AsyncIterator[_Item]:
-        """Carry a flow out and yield what it produces."""
+        """Run a flow and yield what it produces."""
         outcome: Outcome = None
         while True:
             try:

@@ -17,7 +17,7 @@ _LARGEST_BODY = 65_536
 
 
 def upgrade(contact: Contact, path: str, *, timeout_s: float = 10.0) -> Answer | Failure:
-    """Ask for a WebSocket at a path of the service, with its key; status 101 says that it opens.
+    """Ask for a WebSocket at a path of the service, with its key. Status 101 means that it opens.
 
     An open socket is closed at once. Any other answer is the service's refusal.
 

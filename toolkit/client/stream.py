@@ -1,6 +1,6 @@
 """WebSocket streams: carries out the steps of `toolkit.wire.stream` on sockets of `websockets`.
 
-The one module that imports websockets. Its logs show headers; here they show stars for the key.
+The one module that imports websockets. Its logs show headers. Here they show stars for the key.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ def stream(
 ) -> Iterator[StreamItem]:
     """What a stream says, for good: `Joined`, `Received` with a message, `Lost`, `Joined` ...
 
-    Of an event family each message is an event document; of trajectories each is a message of the
-    market socket, which `toolkit.wire.stream.read_market_message` reads; the id of a subscription
-    is the trajectory's place in ``of``. A lost connection is opened again as ``policy`` says; what
+    Of an event family each message is an event document. Of trajectories each is a message of the
+    market socket, which `toolkit.wire.stream.read_market_message` reads. The id of a subscription
+    is the trajectory's place in ``of``. A lost connection is opened again as ``policy`` says. What
     happened meanwhile is NOT made up for: `toolkit.loader.capture` does that. Ends soon after
-    ``stop`` is set. A redirect is a refusal. ``admitted`` is called whenever a connection stands,
-    before anything is heard; the connection is given up where it raises what may pass.
+    ``stop`` is set. A redirect is a refusal. ``admitted`` is called whenever a connection opens,
+    before anything is heard. The connection is given up where it raises what may pass.
 
     Raises `KeyRefusedError`, `PlanRefusedError` and others where trying again is of no use.
 
@@ -86,8 +86,8 @@ def stream(
 
 
 def _place(client: Client, of: EventFamily | Sequence[Trajectory]) -> tuple[str, list[bytes]]:
-    """Where the stream is, and what is said when it opens."""
-    profile = client.profile
+    """Return the stream's path, and the messages to send when it opens."""
+    profile = client.profile()
     if isinstance(of, EventFamily):
         return profile.streams.events[of], []
     return profile.streams.market, [
@@ -183,7 +183,7 @@ class _Driver:
         return None
 
     def _carefully(self, use: Callable[[ClientConnection], bytes | None]) -> Loss | bytes | None:
-        """What a use of the socket gives; None where the time ran out, the loss where it closed."""
+        """What a use of the socket gives. None where the time ran out, the loss where it closed."""
         if self._socket is None:
             return Loss("no connection")
         try:
@@ -198,7 +198,7 @@ class _Driver:
 
 
 def _discreet_logger(hide: Callable[[str], str]) -> logging.Logger:
-    """A logger below this module's, whose records have no key in them."""
+    """Return a logger below this module's that hides the key in its records."""
 
     def without_key(record: logging.LogRecord) -> bool:
         record.msg, record.args = hide(record.getMessage()), ()

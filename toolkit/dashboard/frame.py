@@ -12,9 +12,10 @@ import streamlit as st
 
 from toolkit.charts.time_axis import clock_text
 from toolkit.dashboard.link import read_zone
-from toolkit.dashboard.reading import Held, read_held, store_path, store_version
+from toolkit.dashboard.reading import Held, read_held, store_version
 from toolkit.dashboard.words import NULL, age_words, plan_words, source_words
 from toolkit.errors import RailError
+from toolkit.workspace import store_path
 
 __all__ = ["Frame", "draw", "opened_row", "page", "say_empty", "say_faults"]
 

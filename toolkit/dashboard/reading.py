@@ -18,7 +18,6 @@ from toolkit.market import EventFamily, Family, SnapshotLog, Source, Stream, Tra
 from toolkit.statistics.spread import summary, time_above, with_spread
 from toolkit.store import Ledger, Store
 from toolkit.store.schema import read_format
-from toolkit.workspace import DEFAULT_BASE_URL, Settings
 
 __all__ = [
     "Held",
@@ -32,7 +31,6 @@ __all__ = [
     "read_rows",
     "read_snapshot",
     "read_spreads",
-    "store_path",
     "store_version",
 ]
 
@@ -73,20 +71,6 @@ class Held:
         seen = [frame["served_at"] for frame in (self.streams, self.loads)]
         newest = pl.concat([s.cast(pl.Int64) for s in seen]).max()
         return newest if isinstance(newest, int) else None
-
-
-def store_path() -> Path:
-    """Return the DuckDB file named by ``RAIL_STORE``, by default ``rail.duckdb``.
-
-    Examples
-    --------
-    >>> import os
-    >>> os.environ["RAIL_STORE"] = "other.duckdb"
-    >>> store_path()
-    PosixPath('other.duckdb')
-    >>> del os.environ["RAIL_STORE"]
-    """
-    return Settings.read(base_url=DEFAULT_BASE_URL).store
 
 
 def store_version(path: Path) -> Version:

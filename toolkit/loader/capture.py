@@ -151,11 +151,11 @@ def capture(
             raise InputError(name, seconds, "seconds above 0")
     checked_workers(workers)
     client.discover()
-    start = client.served_at if since is None else since
+    start = client.served_at() if since is None else since
     source = bound_source(client, store)
     check_listed(client, [each for each in asked if isinstance(each, Trajectory)])
-    load_id = store.start_load(load_origin(client, client.served_at))
-    store.end_gaps(client.served_at)
+    load_id = store.start_load(load_origin(client, client.served_at()))
+    store.end_gaps(client.served_at())
     run = _Capture(
         client,
         store,
@@ -173,7 +173,7 @@ def capture(
     statuses = _patiently(store.gaps).filter(pl.col("load_id") == load_id)["status"]
     return CaptureResult(
         source=source,
-        window=Interval(start, max(client.served_at, start + 1)),
+        window=Interval(start, max(client.served_at(), start + 1)),
         asked=asked,
         rows=run.inserted,
         messages=run.messages,
@@ -212,7 +212,7 @@ class _Capture:
         self.sweeps = 0
         self.findings: Counter[Finding] = Counter()
         self._client = client
-        self._source = client.profile.source
+        self._source = client.profile().source
         self._store = store
         self._load_id = load_id
         self._on_progress = on_progress
@@ -221,7 +221,7 @@ class _Capture:
         )
         self._pages = threading.Semaphore(_WAITING_PAGES)
         self._stop, self._abandoned = threading.Event(), threading.Event()
-        self._pending = Messages(client.profile)
+        self._pending = Messages(client.profile())
         self._gaps: set[int] = set()
         self._threads: list[threading.Thread] = []
         self._began = self._committed = time.monotonic()

@@ -70,7 +70,7 @@ class StreamReader(threading.Thread):
         self.connected = False
         self.attempts = 0
         self._client = client
-        self._names = client.profile.streams
+        self._names = client.profile().streams
         self._of = of
         self._policy = policy
         self._halt = stop
@@ -106,7 +106,7 @@ class StreamReader(threading.Thread):
         """End the gap that lies behind. The service's clock was asked when the socket opened."""
         self.connected, self.attempts = True, self.attempts + 1
         self._joined_once = True
-        self._end_gaps(self._client.served_at + 1)
+        self._end_gaps(self._client.served_at() + 1)
         self._received_at = self._clock.now()
 
     def _end_gaps(self, at: int) -> None:
@@ -156,11 +156,11 @@ class _ServiceClock:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._read = client.served_at
+        self._read = client.served_at()
         self._at = time.monotonic()
 
     def now(self) -> int:
         """Return Unix seconds, rather too early than too late."""
-        if self._client.served_at != self._read:
-            self._read, self._at = self._client.served_at, time.monotonic()
+        if self._client.served_at() != self._read:
+            self._read, self._at = self._client.served_at(), time.monotonic()
         return self._read + int(time.monotonic() - self._at)

@@ -51,7 +51,7 @@ class Sweeper:
     def sweep(self) -> None:
         """Sweep once. Raises what a load raises. What came before is handed on."""
         profile = self._client.discover()
-        served_at = self._client.served_at
+        served_at = self._client.served_at()
         bound_source(self._client, self._store)
         window = Interval(self._since, max(served_at, self._since + 1))
         self._store.ask(self._streams, window)

@@ -46,7 +46,7 @@ def sync(
     window = Interval.checked(*window)
     streams = list(dict.fromkeys(streams))
     started = time.monotonic()
-    profile, served_at = client.discover(), client.served_at
+    profile, served_at = client.discover(), client.served_at()
     source = bound_source(client, store)
     ledger = store.ledger(streams, window)
     unknown = [s for s in streams if ledger.get(s, Ledger(None)).edge is None]
@@ -80,7 +80,7 @@ def checked_workers(workers: int) -> None:
 
 def bound_source(client: Client, store: Store) -> Source:
     """Return the service's source, which the store is now known to be for. See `Store.bind`."""
-    source = client.profile.source or Source("unknown", client.base_url)
+    source = client.profile().source or Source("unknown", client.base_url)
     store.bind(source)
     return source
 
@@ -89,7 +89,7 @@ def load_origin(client: Client, served_at: int) -> LoadOrigin:
     """Return what a load records of the service and of this toolkit."""
     version_now = version("machine-rail-toolkit")
     return LoadOrigin(
-        client.base_url, served_at, client.profile.schema_hash, version_now, client.allowance
+        client.base_url, served_at, client.profile().schema_hash, version_now, client.allowance
     )
 
 

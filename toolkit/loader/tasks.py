@@ -133,7 +133,7 @@ class SnapshotTask:
     def fetch(self, client: Client) -> Iterator[Piece]:
         """Ask for it once."""
         snapshot = Snapshot(self.log, 0, client.snapshot(self.log.of.value))
-        snapshot = replace(snapshot, served_at=client.served_at)
+        snapshot = replace(snapshot, served_at=client.served_at())
         yield Piece(partial(self._put, snapshot), 1, 0)
 
     def _put(self, snapshot: Snapshot, batch: Batch) -> None:

@@ -15,19 +15,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 
-from starlette.concurrency import run_in_threadpool
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
-from starlette.types import Receive, Scope, Send
-
-from toolkit.errors import InputError, StoreError, WireError
+from toolkit.errors import InputError, StoreError, WireError, needs_extra
 from toolkit.market import EventFamily
 from toolkit.store import Delivered, Kept, LoadOrigin, Store, keep_deliveries
 from toolkit.wire.deliveries import Delivery, read_delivery
 from toolkit.wire.event_routes import BUILT_IN_EVENTS, EventRoute
 from toolkit.wire.events import document_frame
 from toolkit.wire.profile import Finding
-from toolkit.wire.signatures import Refusal, StandardWebhooks, Verifier
+from toolkit.wire.signatures import Rejected, StandardWebhooks, Verifier
+
+with needs_extra("service"):
+    from starlette.concurrency import run_in_threadpool
+    from starlette.requests import ClientDisconnect, Request
+    from starlette.responses import JSONResponse, Response
+    from starlette.types import Receive, Scope, Send
 
 __all__ = ["MAX_BYTES", "Receipts", "WebhookApp", "webhook_app"]
 
@@ -194,7 +195,7 @@ class WebhookApp:
             self.receipts.too_large += 1
             return _problem(413, f"A body has at most {self._max_bytes} bytes here.")
         verdict = self._verifier.check(request.headers.raw, body)
-        if isinstance(verdict, Refusal):
+        if isinstance(verdict, Rejected):
             self.receipts.refused += 1
             challenge = {"WWW-Authenticate": "Webhook-Signature"}
             return _problem(401, f"Not shown to be genuine: {verdict.reason}.", challenge)

@@ -1,8 +1,8 @@
-"""The plan and quota of a key, as the service tells them in the headers of its answers.
+"""The plan and quota of a key, from the headers of the service's answers.
 
-``RateLimit-Policy: "builder";q=600;w=60`` names the plan, its requests and their window;
-``RateLimit: "builder";r=594;t=42`` says what is left. Source: docs/interface.md, "Plans";
-draft-ietf-httpapi-ratelimit-headers.
+``RateLimit-Policy: "builder";q=600;w=60`` names the plan, its requests and their window.
+``RateLimit: "builder";r=594;t=42`` has what is left. Source: contract.md "Errors".
+Draft-ietf-httpapi-ratelimit-headers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Allowance:
 
 
 def read_allowance(headers: Mapping[str, str]) -> Allowance | None:
-    """What the headers (names in lower case) tell, None where they name no policy.
+    """Read the headers (names in lower case), None where they name no policy.
 
     Of several policies the first one counts. A number that cannot be read is None: a header in
     another form costs no answer.
@@ -50,7 +50,7 @@ def read_allowance(headers: Mapping[str, str]) -> Allowance | None:
 
 
 def _items(header: str) -> dict[str, dict[str, int]]:
-    """A list of named items with whole-number parameters; what is none is left out."""
+    """Parse a list of named items with whole-number parameters, leaving out the rest."""
     found: dict[str, dict[str, int]] = {}
     for item in header.split(","):
         name = _ITEM.match(item)

@@ -20,7 +20,7 @@ __all__ = ["Delivery", "read_delivery"]
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A body, and the columns of the event document that it is; None where it is none."""
+    """A body, and the columns of the event document that it is. None where it is none."""
 
     body: str
     row: Mapping[str, Any] | None
@@ -28,7 +28,7 @@ class Delivery:
 
 
 def read_delivery(routes: Mapping[EventFamily, EventRoute], body: bytes) -> Delivery:
-    """Read a delivery's body; raises `WireError` where it is not a JSON object.
+    """Read a delivery's body. Raises `WireError` where it is not a JSON object.
 
     The family is the word that the document's schema (``svc.splash.v1``) or else its event type
     (``splash.pump``) names, each found where the family's route says. A JSON object that names

@@ -1,7 +1,7 @@
 """A draft of a user's wire profile: what a service shows under other names, as lines to judge.
 
-Every assignment in it is a comment, so that nothing is in force until a person has looked at it;
-what remains is valid TOML and accepted by `toolkit.wire.user_profile.UserProfile`.
+Every assignment in it is a comment, so that nothing applies until a person has checked it. The
+rest is valid TOML and accepted by `toolkit.wire.user_profile.UserProfile`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Draft:
         self._sections.setdefault(section, []).extend(clean)
 
     def fields(self, family: str, found: FieldSurvey) -> None:
-        """What a history's records show otherwise than expected.
+        """Add the differences between a history's records and the fields expected.
 
         Examples
         --------
@@ -67,7 +67,7 @@ class Draft:
         self.add(f"history.{family}", lines if found.missing else [])
 
     def tools(self, missing: Mapping[str, str], guesses: Mapping[str, Guess]) -> None:
-        """The roles whose tools are not listed by the names expected, and what may be theirs.
+        """Add the roles whose tools are not listed under the expected names, with guesses.
 
         Examples
         --------
@@ -89,7 +89,7 @@ class Draft:
             self.add("tools", lines)
 
     def text(self, base_url: str) -> str:
-        """The whole file, for a service at an address."""
+        """Write the whole file, for a service at an address."""
         parts = [
             f"# A draft of a wire profile for {base_url}, made by `rail doctor`.",
             "#",

@@ -1,7 +1,7 @@
 """The event logs' part of the wire profile: routes, parameters, and where a document keeps what.
 
-Built in is docs/interface.md; `/schemas` overrides. A document is kept whole; the columns beside
-it are read from it by paths, so that another service's names are a matter of its profile.
+Built in is contract.md. `/schemas` overrides. A document is kept whole. The columns beside it are
+read from it by paths, so that another service's names are a matter of its profile.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LEGS = {
 class EventRoute:
     """One event log: where it is, how it is asked, and where its documents keep what.
 
-    ``paths`` names for each column the places to look, dots between levels; the first that is
+    ``paths`` names for each column the places to look, dots between levels. The first that is
     there counts. ``volatile`` are fields that differ between two deliveries of one document.
     """
 
@@ -53,7 +53,7 @@ class EventRoute:
     delay_s: int = 0
 
     def query(self, window: Interval, cursor: str | None) -> dict[str, object]:
-        """The query of one page; without a cursor the window's first.
+        """Return the query of one page, of the window's first without a cursor.
 
         Examples
         --------
@@ -100,4 +100,4 @@ BUILT_IN_EVENTS: Mapping[EventFamily, EventRoute] = {
         EventFamily.FUNDING, _LEGS | {"differential_pct_8h": ("differential.pct_8h",)}
     ),
 }
-"""The event logs of docs/interface.md. A splash has one leg, which stands in the buy columns."""
+"""The event logs of contract.md. A splash has one leg, kept in the buy columns."""

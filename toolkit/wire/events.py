@@ -1,11 +1,11 @@
-"""The cursor pager and the reading of event documents: kept whole, byte for byte.
+"""The cursor pager, and the reading of event documents, which are kept byte for byte.
 
-A field that no column can hold leaves its column null and is a finding. A document without any
+A value that its column cannot hold leaves it null and is a finding. A document without any
 usable time has no place among the others: its bytes are kept in a finding.
 
 A log's window is frozen while it is paged: start, end, filters and limit stay as they are, and the
-cursor is followed exactly. An empty page ends the window; a cursor that comes twice is an error.
-Source: docs/interface.md, "Event logs"; docs/design.md, "Paging".
+cursor is followed exactly. An empty page ends the window. A repeated cursor is an error.
+Source: machine-rail.md 4.1 "Retained event logs". Design.md decision 1.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ _NUMBERS = {
 class EventPage:
     """One page of a window's documents, and whether the window is exhausted with it.
 
-    ``frame`` has the columns of `toolkit.tables.EVENT` that a document fills, in the wire's order;
-    documents outside the window are left out, and those without a time, which are findings.
+    ``frame`` has the columns of `toolkit.tables.EVENT` that a document fills, in the wire's order.
+    Documents outside the window are left out, and those without a time, which are findings.
     """
 
     frame: pl.DataFrame
@@ -71,7 +71,7 @@ class EventPage:
     findings: tuple[Finding, ...]
 
 
-class _Envelope(msgspec.Struct):
+class _PageParts(msgspec.Struct):
     items: list[msgspec.Raw]
     more: bool
     cursor: str | None
@@ -114,7 +114,7 @@ def event_pages(
         seen.add(cursor)
 
 
-def _envelope(route: EventRoute, answer: Answer) -> _Envelope:
+def _envelope(route: EventRoute, answer: Answer) -> _PageParts:
     try:
         page = msgspec.json.decode(answer.body, type=dict[str, msgspec.Raw])
         items = msgspec.json.decode(page[route.items], type=list[msgspec.Raw])
@@ -127,7 +127,7 @@ def _envelope(route: EventRoute, answer: Answer) -> _Envelope:
             status=answer.status,
             url=answer.url,
         ) from None
-    return _Envelope(items, cursor is not None if more is None else more, cursor)
+    return _PageParts(items, cursor is not None if more is None else more, cursor)
 
 
 def _frame(
@@ -152,7 +152,7 @@ def _frame(
 
 
 def document_frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    """Documents as `read_document` gives them, as a frame of `toolkit.tables.EVENT`'s columns.
+    """Make a frame with `toolkit.tables.EVENT`'s columns of what `read_document` returns.
 
     Examples
     --------
@@ -165,10 +165,10 @@ def document_frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 
 
 def read_document(route: EventRoute, body: bytes, findings: list[Finding]) -> dict[str, Any]:
-    """The columns of one document; what its column cannot hold stays null and is a finding.
+    """Read the columns of a document. A value that its column cannot hold is a finding.
 
     ``ts`` (s) and ``ts_ms`` are read from one another where one of them is wanting or lies outside
-    the years 1 to 9999; both are None where neither is of use. Raises `WireError` where it is no
+    the years 1 to 9999. Both are None where neither is of use. Raises `WireError` where it is no
     JSON object.
 
     Examples
@@ -199,7 +199,7 @@ def read_document(route: EventRoute, body: bytes, findings: list[Finding]) -> di
 
 
 def lasting_content(route: EventRoute, body: bytes) -> str:
-    """What is the same in every delivery of one document: a hash of it, less volatile fields.
+    """Hash a document without its volatile fields: equal in each of its deliveries.
 
     Examples
     --------
@@ -213,7 +213,7 @@ def lasting_content(route: EventRoute, body: bytes) -> str:
 
 
 def timeless(route: EventRoute, row: Mapping[str, Any]) -> Finding:
-    """The finding that keeps a document which has no time to be stored under.
+    """Return the finding that keeps a document without a usable time.
 
     Examples
     --------
@@ -227,7 +227,7 @@ def timeless(route: EventRoute, row: Mapping[str, Any]) -> Finding:
 
 
 def _document(body: bytes) -> dict[str, Any]:
-    """The fields of a document; one that no Python value can hold (1e999) stays as its bytes."""
+    """Decode a document's fields. One that Python cannot hold (1e999) stays as bytes."""
     try:
         return msgspec.json.decode(body, type=dict[str, Any])
     except UNREADABLE:
@@ -253,7 +253,7 @@ def _found(document: Mapping[str, Any], paths: tuple[str, ...]) -> Any:
 
 
 def _checked(route: EventRoute, column: str, value: Any, findings: list[Finding]) -> Any:
-    """The value if it is of the column's type; a whole float is a time, nothing else is bent."""
+    """Return a value of the column's type. Only a whole float is converted, to a time."""
     kind = _NUMBERS.get(column, str)
     if value is None:
         return None
@@ -269,6 +269,6 @@ def _checked(route: EventRoute, column: str, value: Any, findings: list[Finding]
 
 
 def _fingerprint(document: dict[str, Any], volatile: tuple[str, ...]) -> str:
-    """What stands for an id where a service shows none: the hash of the lasting content."""
+    """Hash the lasting content, which is the id where the service gives none."""
     lasting = {name: value for name, value in document.items() if name not in volatile}
     return hashlib.sha256(msgspec.json.encode(lasting, order="sorted")).hexdigest()

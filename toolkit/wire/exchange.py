@@ -1,6 +1,6 @@
 """Requests and answers as values, refusals as errors, and the retry rule as a generator.
 
-Source of the rules: docs/interface.md, "Errors"; RFC 9110 section 10.2.3 (Retry-After).
+Source of the rules: contract.md "Errors". RFC 9110 section 10.2.3 (Retry-After).
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ __all__ = [
     "http_date_ts",
     "refusal",
     "retry_after_s",
+    "unreachable",
     "whole_document",
     "with_retries",
 ]
@@ -61,7 +62,7 @@ class Request:
 
     @classmethod
     def get(cls, path: str, query: Mapping[str, object]) -> Request:
-        """A request whose query leaves out what is None.
+        """Make a request whose query leaves out what is None.
 
         Examples
         --------
@@ -83,7 +84,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """No answer came; ``reason`` says why in a few words."""
+    """No answer came. ``reason`` is why, in a few words."""
 
     reason: str
     url: str = ""
@@ -91,14 +92,14 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """A flow's wish: send this request and hand back the `Answer` or `Failure`."""
+    """A flow's step: send this request. Send back the `Answer` or `Failure`."""
 
     request: Request
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A flow's wish: let this many seconds pass."""
+    """A flow's step: let this many seconds pass."""
 
     seconds: float
     why: str
@@ -131,7 +132,7 @@ class RetryPolicy:
             raise InputError("attempts", self.attempts, "1 or more")
 
     def wait_s(self, tries: int, asked_s: float | None) -> float:
-        """Seconds to wait after the try numbered ``tries`` (from 0) failed.
+        """Return the seconds to wait after the try numbered ``tries`` (from 0) failed.
 
         Examples
         --------
@@ -146,7 +147,7 @@ class RetryPolicy:
 
 
 def base_address(text: str) -> str:
-    """The service's address without a trailing slash; anything but http(s)://host is refused.
+    """Check an address and strip its last slash. Only http(s)://host is accepted.
 
     An address that carries a user name, a password or a query is refused: they end up in logs.
 
@@ -172,7 +173,7 @@ def base_address(text: str) -> str:
 
 
 def http_date_ts(text: str | None) -> int | None:
-    """Unix seconds of an HTTP date (UTC, as they all are), None where there is none to be read.
+    """Parse an HTTP date, which is in UTC, into Unix seconds, None where it is unreadable.
 
     Examples
     --------
@@ -191,7 +192,7 @@ def http_date_ts(text: str | None) -> int | None:
 
 
 def retry_after_s(answer: Answer, now: int | None = None) -> float | None:
-    """Seconds that ``Retry-After`` asks to wait, from either of its forms; None where it says none.
+    """Return the seconds that ``Retry-After`` asks to wait, None without such a header.
 
     A date is measured against ``now``, or else against the answer's own ``Date`` header.
 
@@ -215,9 +216,9 @@ def retry_after_s(answer: Answer, now: int | None = None) -> float | None:
 
 
 def with_retries(request: Request, policy: RetryPolicy) -> Attempts:
-    """Send a request until it is answered well; a refusal or a spent budget is raised.
+    """Send a request until it is answered well. A refusal or a spent budget is raised.
 
-    Yields `Send` and `Wait`; returns the first answer with status 200. Raises the error of
+    Yields `Send` and `Wait`. Returns the first answer with status 200. Raises the error of
     `refusal` for any other, or `UnreachableError`.
     """
     waited_s = 0.0
@@ -236,17 +237,26 @@ def with_retries(request: Request, policy: RetryPolicy) -> Attempts:
         yield Wait(wait_s, why)
     if isinstance(outcome, Answer):
         raise refusal(outcome, tries=tries + 1)
-    reason = outcome.reason if outcome else "nothing was sent"
-    address = outcome.url if outcome else request.path
-    raise UnreachableError(
-        f"no answer from {address} after {tries + 1} tries ({reason}); "
+    raise unreachable(outcome or Failure("nothing was sent", request.path), tries=tries + 1)
+
+
+def unreachable(failure: Failure, *, tries: int = 1) -> UnreachableError:
+    """Return the error for a request without an answer.
+
+    Examples
+    --------
+    >>> print(unreachable(Failure("connection refused", "http://h/p"), tries=2))
+    no answer from http://h/p after 2 tries (connection refused); is the service running, and ...
+    """
+    return UnreachableError(
+        f"no answer from {failure.url} after {tries} tries ({failure.reason}); "
         "is the service running, and is the address right?",
-        url=address,
+        url=failure.url,
     )
 
 
 def whole_document(answer: Answer) -> bytes:
-    """The body of an answer that is a JSON object, as it came; any other is a `WireError`.
+    """Return the body of an answer unchanged. One that is no JSON object is a `WireError`.
 
     Examples
     --------
@@ -265,7 +275,7 @@ def whole_document(answer: Answer) -> bytes:
 
 
 def refusal(answer: Answer, *, tries: int = 1) -> ServiceError:
-    """The error for an answer that is not a 200, told by its status alone.
+    """Return the error for an answer that is not a 200, chosen by its status alone.
 
     The body is quoted where it is a readable problem document, and survived where it is not.
 
@@ -286,7 +296,15 @@ def refusal(answer: Answer, *, tries: int = 1) -> ServiceError:
         kind, words = _REFUSALS.get(status, failed if status >= 500 else odd)
         told = f": {detail}" if detail and kind is not KeyRefusedError else ""
         message = f"{url} {words}{told}"
-    return kind(message, status=status, url=url, detail=detail, code=code, retry_after_s=asked_s)
+    return kind(
+        message,
+        status=status,
+        url=url,
+        detail=detail,
+        code=code,
+        retry_after_s=asked_s,
+        challenge=answer.headers.get("www-authenticate", ""),
+    )
 
 
 _REFUSALS: dict[int, tuple[type[ServiceError], str]] = {
@@ -302,11 +320,15 @@ _REFUSALS: dict[int, tuple[type[ServiceError], str]] = {
 
 
 def _said(body: bytes) -> tuple[str, str]:
-    """A problem document's detail and code, short and on one line; "" for any other body."""
+    """Return a problem's detail and code, each on one short line, "" for any other body."""
     try:
         problem = msgspec.json.decode(body)
     except UNREADABLE:
         return "", ""
+    error = problem.get("error") if isinstance(problem, dict) else None
+    if isinstance(error, dict):  # JSON-RPC, which holds the problem as its error's data
+        data = error.get("data")
+        problem = data if isinstance(data, dict) else {"detail": error.get("message")}
     if not isinstance(problem, dict):
         return "", ""
     said = [str(problem.get("detail") or problem.get("title") or "")]

@@ -38,14 +38,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Listing(Shown):
-    """Symbols with their legs; ``truncated`` where the service holds more than it listed."""
+    """Symbols with their legs. ``truncated`` where the service holds more than it listed."""
 
     legs: dict[Symbol, tuple[Leg, ...]]
     truncated: bool
     findings: tuple[Finding, ...] = ()
 
     def lists(self, trajectory: Trajectory) -> bool:
-        """Whether the symbol and every leg of the trajectory are listed.
+        """Check that the symbol and every leg of the trajectory are listed.
 
         Examples
         --------
@@ -73,12 +73,12 @@ class Listing(Shown):
         return Card(f"Listing: {counted(len(self.legs), 'symbol')}, {legs}{more}", facts)
 
 
-class _Venue(msgspec.Struct):
+class _ListedLeg(msgspec.Struct):
     exchange: str
     market: str
 
 
-class _Item(msgspec.Struct):
+class _ListedSymbol(msgspec.Struct):
     symbol: str
     venues: list[msgspec.Raw] = []
 
@@ -111,7 +111,7 @@ def _listing(profile: Profile, answer: Answer) -> Listing:
     findings: list[Finding] = []
     for raw in page.items:
         try:
-            item = msgspec.json.decode(raw, type=_Item)
+            item = msgspec.json.decode(raw, type=_ListedSymbol)
             symbol = Symbol.parse(item.symbol)
         except (InputError, *UNREADABLE) as error:
             findings.append(Finding("symbol_unreadable", profile.symbols_path, str(error)))
@@ -121,10 +121,10 @@ def _listing(profile: Profile, answer: Answer) -> Listing:
     return Listing(legs, bool(page.truncated), tuple(findings))
 
 
-def _legs(item: _Item, profile: Profile, findings: list[Finding]) -> Iterable[Leg]:
+def _legs(item: _ListedSymbol, profile: Profile, findings: list[Finding]) -> Iterable[Leg]:
     for raw in item.venues:
         try:
-            venue = msgspec.json.decode(raw, type=_Venue)
+            venue = msgspec.json.decode(raw, type=_ListedLeg)
             yield Leg(venue.exchange, Market(venue.market))
         except (ValueError, RecursionError) as error:
             where = f"{profile.symbols_path} {item.symbol}"
@@ -132,7 +132,7 @@ def _legs(item: _Item, profile: Profile, findings: list[Finding]) -> Iterable[Le
 
 
 def price_trajectories(listing: Listing) -> list[Trajectory]:
-    """Every price trajectory listed, in order of its key.
+    """Return every price trajectory listed, in order of the keys.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def price_trajectories(listing: Listing) -> list[Trajectory]:
 
 
 def spread_trajectories(listing: Listing) -> list[Trajectory]:
-    """Every pair of legs of one symbol, each pair once, the alphabetically first leg bought."""
+    """Return each pair of legs of one symbol once, the alphabetically first leg bought."""
     found = (
         Trajectory(Family.SPREAD, symbol, pair)
         for symbol, legs in listing.legs.items()
@@ -160,13 +160,13 @@ def spread_trajectories(listing: Listing) -> list[Trajectory]:
 
 
 def funding_trajectories(listing: Listing) -> list[Trajectory]:
-    """Every pair of futures legs of one symbol, each once, the alphabetically first leg bought.
+    """Return each pair of futures legs of a symbol once, the first by name bought.
 
     Examples
     --------
     >>> legs = (Leg("A", Market.FUTURES), Leg("B", Market.FUTURES), Leg("B", Market.SPOT))
     >>> [t.key for t in funding_trajectories(Listing({Symbol("BTC", "USD"): legs}, False))]
-    ['BTC_USD:A.futures:B.futures']
+    ['funding/BTC_USD:A.futures:B.futures']
     """
     return [
         Trajectory(Family.FUNDING, spread.symbol, spread.legs)
@@ -176,7 +176,7 @@ def funding_trajectories(listing: Listing) -> list[Trajectory]:
 
 
 def nearest_keys(trajectory: Trajectory, listing: Listing) -> Sequence[str]:
-    """Up to three listed keys of the same family that look like the one given.
+    """Find up to three listed keys of the same family that look like the one given.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """The overlap pager: a trajectory's rows of a window, complete whatever the paging value means.
 
 A page is asked for by ``end_time``. Whether that end is exclusive, whether ``next_end_time`` is the
-oldest row's time or a neighbour of it, and what stands there at the end, is not promised. So each
+oldest row's time or a neighbour of it, and its value at the end, is not promised. So each
 page is asked one second above the oldest second seen: rows cut off inside a second by the page's
 edge come again with the next page and are dropped as repeats. Only a lack of progress ends it: a
 page that brings nothing older is followed by questions one second lower each, until nothing comes.
@@ -9,7 +9,7 @@ page that brings nothing older is followed by questions one second lower each, u
 What cannot be shown to be complete is a `PagingError`: more rows in one second than a page holds
 (no ``end_time`` reaches inside a second), and a service that ignores ``end_time``.
 
-Source: docs/interface.md, "Histories"; docs/design.md, "Paging" (complete in 18 of 18 server
+Source: machine-rail.md 4.1 "Trajectory history". Design.md decision 1 (complete in 18 of 18 server
 variants, where following ``next_end_time`` as it is loses rows).
 """
 
@@ -38,7 +38,7 @@ class Page:
     """New rows of a window, and the stretch of it that is now answered for in full.
 
     ``frame`` holds rows inside the window that no earlier page brought, each once, newest first as
-    sent. ``answered`` reaches down from the last page's and may be empty; its rows are all in this
+    sent. ``answered`` reaches down from the last page's and may be empty. Its rows are all in this
     and earlier pages.
     """
 
@@ -66,7 +66,7 @@ def trajectory_pages(
 
 
 class _Walk:
-    """Where the pager stands: ``ask`` is the next ``end_time`` to ask for, None at the end.
+    """The state of the pager: ``ask`` is the next ``end_time`` to ask for, None at the end.
 
     From ``_proven`` on everything has come. ``_oldest`` is the oldest second that rows came for
     (at first the window's end), ``_edge`` the rows of that second. ``_crowd`` is the height of the
@@ -90,7 +90,7 @@ class _Walk:
         self.ask: int | None = window.end
 
     def take(self, raw: RawPage) -> Page | None:
-        """Learn from an answer: the page of new rows it makes, None where it was only a probe."""
+        """Take an answer and return its page of new rows, None after a probe."""
         asked = self.ask
         assert asked is not None, "an answer came after the end"
         if self._before_probe is not None:
@@ -116,7 +116,7 @@ class _Walk:
         return Page(frame, answered, raw.findings)
 
     def _new_rows(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """The rows inside the window which no earlier page brought, each once."""
+        """Return the rows inside the window that no earlier page brought, each once."""
         start, end = self._window
         rows = frame.filter(pl.col("ts").is_between(start, end, closed="left"))
         if rows["ts"].n_unique() < rows.height:
@@ -131,7 +131,7 @@ class _Walk:
     # Each of these sets what to ask next, and gives the second from which on everything has come.
 
     def _after_older(self, raw: RawPage, asked: int, *, overshoots: bool) -> int:
-        """A page that reaches further down: all of it is known but its oldest second's rest."""
+        """Take a page with older rows. Only its oldest second may have more rows."""
         assert raw.oldest is not None, "it has rows"
         if not (overshoots or asked > self._oldest or self._edge_again(raw)):
             self._largest = max(self._largest, raw.frame.height)
@@ -145,7 +145,7 @@ class _Walk:
         return self.ask
 
     def _after_same(self, raw: RawPage, asked: int, *, overshoots: bool) -> int:
-        """A page with nothing older: the end, or a second with more rows than a page holds."""
+        """Take a page with nothing older: the end, or a second with more rows than fit."""
         if overshoots:
             self._refuse_crowd()
             return self._end()
@@ -158,7 +158,7 @@ class _Walk:
         return self._proven
 
     def _after_empty(self, raw: RawPage, asked: int) -> int:
-        """A page without rows: the end, where it does not point on."""
+        """Take a page without rows: the end, unless its paging value points further down."""
         self._empty += 1
         if self._empty > EMPTY_PAGES_ALLOWED:
             raise PagingError(
@@ -177,7 +177,7 @@ class _Walk:
         return pointed + 1
 
     def _edge_again(self, raw: RawPage) -> bool:
-        """Whether a page has all known rows of the oldest second, and so the rest of it too."""
+        """Check that a page has all known rows of the oldest second, so also the others."""
         return self._edge is not None and _without(self._edge, raw.frame).is_empty()
 
     def _end(self) -> int:
@@ -212,7 +212,7 @@ class _Walk:
         self.ask = raw.newest - 1
 
     def _judge_probe(self, raw: RawPage, asked: int) -> None:
-        """A page that respects the probe shows that the other was the archive's last, repeated."""
+        """Show by a page that respects the probe that the other repeated the archive's last."""
         if raw.newest is not None and raw.newest > asked:
             raise _ignored(asked, raw)
         self._honoured = True
@@ -220,7 +220,7 @@ class _Walk:
 
 
 def _without(rows: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
-    """The rows that do not stand among the others."""
+    """Return the rows that are not among the others."""
     return rows.join(others, on=rows.columns, how="anti", nulls_equal=True, maintain_order="left")
 
 

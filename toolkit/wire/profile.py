@@ -1,6 +1,6 @@
 """The wire profile: what a service calls its routes, parameters, fields and units.
 
-The built-in profile is docs/interface.md; what `/schemas` says at run time overrides it. Whatever
+The built-in profile is contract.md. The service's `/schemas` overrides it at run time. Whatever
 differs is recorded as a `Finding`, never guessed away: a field in a unit that cannot be converted
 is not put into a column under a wrong name, it is kept in ``extra``.
 """
@@ -38,7 +38,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something the service does otherwise than assumed: recorded, counted, shown."""
+    """Something the service does otherwise than assumed. It is recorded, counted and shown."""
 
     kind: str
     where: str
@@ -86,7 +86,7 @@ class HistoryRoute:
     delay_s: int = 0
 
     def query(self, trajectory: Trajectory, end_time: int) -> dict[str, object]:
-        """The query that asks for the rows of a trajectory before ``end_time``.
+        """Return the query for the rows of a trajectory before ``end_time``.
 
         Examples
         --------
@@ -98,7 +98,7 @@ class HistoryRoute:
         return self.trajectory_query(trajectory) | named
 
     def trajectory_query(self, trajectory: Trajectory) -> dict[str, object]:
-        """The part of the query that names the trajectory.
+        """Return the part of the query that names the trajectory.
 
         Examples
         --------
@@ -119,7 +119,7 @@ SNAPSHOTS = {
     "spread": "/api/v1/data/dashboards/spread",
     "funding": "/api/v1/data/dashboards/funding-overview",
 }
-"""The routes whose whole answer is kept as it stands: by kind, where they are."""
+"""The paths of the routes that are kept as whole answers, by kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class Profile:
 
     @property
     def routes(self) -> dict[str, str]:
-        """The path of each role that a tool may have; see `toolkit.wire.tools`.
+        """The path of each role that a tool may have. See `toolkit.wire.tools`.
 
         Examples
         --------
@@ -157,6 +157,19 @@ class Profile:
             "spread_dashboard": self.snapshots["spread"],
             "funding_overview": self.snapshots["funding"],
         }
+
+    def arguments(self, role: str, given: Mapping[str, object]) -> dict[str, object]:
+        """Return a tool's arguments under the service's names, without those that are None.
+
+        Examples
+        --------
+        >>> BUILT_IN.arguments("price_history", {"symbol": "BTC_USD", "end_time": None})
+        {'symbol': 'BTC_USD'}
+        """
+        routes = {f"{family}_history": route.parameters for family, route in self.histories.items()}
+        routes |= {f"{family}_events": route.parameters for family, route in self.events.items()}
+        names = routes.get(role, {})
+        return {names.get(name, name): v for name, v in given.items() if v is not None}
 
 
 def _rules(family: Family, units: Mapping[str, str]) -> tuple[FieldRule, ...]:
@@ -215,7 +228,7 @@ PLAIN_PATH = re.compile(r"(?:/[A-Za-z0-9._~-]+)+")
 
 
 def with_schemas(profile: Profile, body: bytes) -> Profile:
-    """The profile, corrected by a `/schemas` document.
+    """Correct the profile by a `/schemas` document.
 
     A document without the expected shape changes nothing and leaves a finding. Raises `WireError`
     where the body is not JSON at all.
@@ -274,7 +287,7 @@ def _tool(tools: dict[str, Any], path: str, name: str) -> dict[str, Any] | None:
 
 
 def _limit(tool: dict[str, Any]) -> int | None:
-    """The largest page the caller's plan may ask for, as the tool's input schema says it."""
+    """Read the largest page that the caller's plan allows from the tool's input schema."""
     try:
         maximum = tool["input_schema"]["properties"]["limit"]["maximum"]
     except (KeyError, TypeError):
@@ -283,7 +296,7 @@ def _limit(tool: dict[str, Any]) -> int | None:
 
 
 def _path(tool: dict[str, Any], built_in: str, findings: list[Finding]) -> str:
-    """The tool's route where it is a plain path; another host would be sent the key."""
+    """Return the tool's route if it is a plain path: no other host may get the key."""
     said = tool.get("route", built_in)
     if isinstance(said, str) and PLAIN_PATH.fullmatch(said):
         return said

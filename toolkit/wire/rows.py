@@ -2,7 +2,7 @@
 
 Every row is decoded against the exact field list. A page with one row that deviates (a field
 nobody declared, a missing one, another type) is read again field by field: what fits no column is
-kept, byte for byte, in ``extra``. Of a name that stands twice in one row the last value counts.
+kept, byte for byte, in ``extra``. Of a name that is twice in one row the last value counts.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class RawPage:
 
 
 def column_schema(family: Family) -> pl.Schema:
-    """The columns of a page's frame: ts, the family's values and extra.
+    """Return the columns of a page's frame: ts, the family's values and extra.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def _text(raw: msgspec.Raw | None) -> str | None:
 
 
 def _bare(name: str) -> str:
-    """A name without case and punctuation: ``btc-usdt`` names the same as ``BTC_USDT``."""
+    """Strip a name of case and punctuation, so that ``btc-usdt`` equals ``BTC_USDT``."""
     return "".join(filter(str.isalnum, name)).casefold()
 
 
@@ -170,7 +170,7 @@ def _next(
     *,
     empty: bool,
 ) -> int | None:
-    """The paging value in seconds; spec 4.1 promises seconds, whatever the unit of ts."""
+    """Read the paging value in seconds, which it has whatever the unit of ts is."""
     raw = envelope.get(route.next)
     if raw is None:
         findings.append(Finding("next_missing", route.path, f"no {route.next} in the page"))
@@ -209,7 +209,7 @@ def _decoder(fields: tuple[FieldRule, ...]) -> msgspec.json.Decoder[list[Any]]:
 
 
 def _exact(route: HistoryRoute, items: msgspec.Raw) -> pl.DataFrame:
-    """The frame of a page whose every row has exactly the declared fields and types."""
+    """Decode a page in which every row has exactly the declared fields and types."""
     rows = _decoder(route.fields).decode(items)
     columns = {rule.column: [getattr(row, rule.column) for row in rows] for rule in route.fields}
     return _frame(route, columns, len(rows))
@@ -224,7 +224,7 @@ def _frame(route: HistoryRoute, columns: dict[str, list[Any]], height: int) -> p
 def _field_by_field(
     route: HistoryRoute, items: msgspec.Raw, answer: Answer, findings: list[Finding]
 ) -> pl.DataFrame:
-    """The frame of a page with rows that deviate; what fits no column goes to ``extra``."""
+    """Decode a page with rows that deviate. What fits no column goes to ``extra``."""
     try:
         rows = msgspec.json.decode(items, type=list[dict[str, msgspec.Raw]])
     except UNREADABLE as error:
@@ -251,7 +251,7 @@ def _field_by_field(
 def _value(
     rule: FieldRule, left: dict[str, msgspec.Raw], drift: Counter[tuple[str, str]]
 ) -> int | float | None:
-    """Take a field out of the row; a value of another type stays behind for ``extra``."""
+    """Take a field out of the row. A value of another type stays behind for ``extra``."""
     raw = left.get(rule.wire)
     if raw is None:
         drift["field_missing", rule.wire] += 1
@@ -276,7 +276,7 @@ def _extra(left: dict[str, msgspec.Raw]) -> str | None:
 
 
 def _scaled(route: HistoryRoute, frame: pl.DataFrame, findings: list[Finding]) -> pl.DataFrame:
-    """The frame in the columns' units; a time in milliseconds is the second it lies in."""
+    """Convert the frame to the columns' units. A time in ms becomes its second."""
     for rule in route.fields:
         column = pl.col(rule.column)
         if rule.factor == 1.0:

@@ -1,12 +1,12 @@
-"""Signatures of webhook deliveries: who sent these bytes, and when; decided without a socket.
+"""Signatures of webhook deliveries: who sent these bytes, and when. Decided without a socket.
 
-A scheme is an object with `check`; another sender's scheme is another such object. A delivery that
-does not pass is answered with a `Refusal`, however its headers are malformed: nothing is raised.
-Comparison takes constant time. Only what is signed is believed: a delivery id that stands in an
+A scheme is an object with `check`. Another sender's scheme is another such object. A delivery that
+does not pass is answered with a `Rejected`, however its headers are malformed: nothing is raised.
+Comparison takes constant time. Only what is signed is believed: a delivery id in an
 unsigned header would let anyone who repeats a delivery claim the id of another.
 
-Sources: the Standard Webhooks specification 1.0 (symmetric signatures, ``v1``); the timestamped
-form ``t=...,v1=...`` that Stripe made common; the body signature that GitHub made common.
+Sources: the Standard Webhooks specification 1.0 (symmetric signatures, ``v1``). The timestamped
+form ``t=...,v1=...`` that Stripe made common. The body signature that GitHub made common.
 """
 
 from __future__ import annotations
@@ -25,12 +25,11 @@ from toolkit.errors import InputError
 
 __all__ = [
     "REPLAY_WINDOW_S",
-    "BodyHmac",
     "Genuine",
     "Headers",
-    "Refusal",
+    "HmacSignature",
+    "Rejected",
     "StandardWebhooks",
-    "TimestampedHmac",
     "Verifier",
 ]
 
@@ -40,6 +39,7 @@ REPLAY_WINDOW_S = 300
 Headers = Iterable[tuple[bytes, bytes]]
 """Names and values as they came, in any case."""
 
+_BODY, _SIGNATURE, _TIMESTAMP = "{body}", "{signature}", "{timestamp}"
 _PREFIX = "whsec_"
 _KEY_BYTES = range(24, 65)
 _SIGNATURES_AT_MOST = 32
@@ -49,13 +49,13 @@ _HEX = re.compile(r"[0-9A-Fa-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class Genuine:
-    """A delivery that a holder of a secret signed; repeats of it have the same id."""
+    """A delivery that a holder of a secret signed. Repeats of it have the same id."""
 
     delivery_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class Rejected:
     """A delivery that is not shown to be genuine, and why."""
 
     reason: str
@@ -64,8 +64,8 @@ class Refusal:
 class Verifier(Protocol):
     """A signature scheme together with the secrets that count."""
 
-    def check(self, headers: Headers, body: bytes) -> Genuine | Refusal:
-        """Whether the body's exact bytes are genuine. Raises nothing, whatever the headers say."""
+    def check(self, headers: Headers, body: bytes) -> Genuine | Rejected:
+        """Check that the body's exact bytes are genuine. No header makes it raise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +74,14 @@ class StandardWebhooks:
 
     ``secrets`` are ``whsec_`` and the base64 of 24 to 64 bytes, the prefix being optional. Any one
     of them may have signed, so that a new one is added before the old one is taken away. Of the
-    signatures in the header one is enough; those of other versions are passed over. An id with a
+    signatures in the header one is enough. Those of other versions are passed over. An id with a
     full stop is refused, since the signed text would then have two readings.
 
     Examples
     --------
     >>> scheme = StandardWebhooks(["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"], clock=lambda: 0.0)
     >>> scheme.check([(b"webhook-id", b"msg_1"), (b"webhook-timestamp", b"0")], b"{}")
-    Refusal(reason='webhook-signature is missing')
+    Rejected(reason='webhook-signature is missing')
     >>> scheme
     StandardWebhooks(window_s=300)
     """
@@ -96,98 +96,97 @@ class StandardWebhooks:
         _check_given(self.secrets)
         object.__setattr__(self, "_keys", tuple(map(_standard_key, self.secrets)))
 
-    def check(self, headers: Headers, body: bytes) -> Genuine | Refusal:
-        """See `Verifier.check`; the id is that of ``webhook-id``, which is signed."""
+    def check(self, headers: Headers, body: bytes) -> Genuine | Rejected:
+        """See `Verifier.check`. The id is that of ``webhook-id``, which is signed."""
         found = _single(headers, ("webhook-id", "webhook-timestamp", "webhook-signature"))
-        if isinstance(found, Refusal):
+        if isinstance(found, Rejected):
             return found
         identity, moment, offered = found
         if "." in identity:
-            return Refusal("webhook-id has a full stop in it")
+            return Rejected("webhook-id has a full stop in it")
         if wrong := _moment_fault("webhook-timestamp", moment, self.clock(), self.window_s):
             return wrong
         signed = f"{identity}.{moment}.".encode() + body
         given = [s.removeprefix("v1,") for s in offered.split(" ") if s.startswith("v1,")]
         signatures = [s for each in given[:_SIGNATURES_AT_MOST] if (s := _base64(each)) is not None]
         if not _any_signs(self._keys, signed, signatures):
-            return Refusal("no signature in webhook-signature is that of a known secret")
+            return Rejected("no signature in webhook-signature is that of a known secret")
         return Genuine(identity)
 
 
 @dataclass(frozen=True, slots=True)
-class TimestampedHmac:
-    """HMAC-SHA256 in hexadecimal over ``timestamp.body``, sent as ``t=timestamp,v1=signature``.
+class HmacSignature:
+    """HMAC-SHA256 in one header, in the form that a sender documents.
 
-    ``secrets`` are texts, used as they stand. ``header`` is the header's name. No id is signed, so
-    a delivery's id is the hash of its body.
+    ``secrets`` are texts, used as they are. ``signed`` is the text that is signed, with ``{body}``
+    and, where the time is signed, ``{timestamp}``. ``written`` is the form of the header: parts
+    separated by commas, one with ``{signature}`` and one with ``{timestamp}`` where it is signed.
+    ``encoding`` of the signature is ``hex`` or ``base64``. The defaults are GitHub's form.
+
+    Without a signed time a delivery can be sent again at any time. The id of a delivery is the
+    hash of its body, since no id is signed.
 
     Examples
     --------
-    >>> scheme = TimestampedHmac(["shared"], header="Stripe-Signature", clock=lambda: 0.0)
-    >>> scheme.check([(b"stripe-signature", b"v1=00")], b"{}")
-    Refusal(reason='Stripe-Signature has no one time in it')
+    >>> scheme = HmacSignature(["It's a Secret to Everybody"])
+    >>> signature = b"757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
+    >>> headers = [(b"X-Hub-Signature-256", b"sha256=" + signature)]
+    >>> scheme.check(headers, b"Hello, World!").delivery_id[:14]
+    'sha256:dffd602'
+    >>> stripe = HmacSignature(["shared"], header="Stripe-Signature",
+    ...     signed="{timestamp}.{body}", written="t={timestamp},v1={signature}")
+    >>> stripe.check([(b"stripe-signature", b"v1=00")], b"{}")
+    Rejected(reason='Stripe-Signature has no one time in it')
     """
 
     secrets: Sequence[str] = field(repr=False)
-    header: str = "Webhook-Signature"
+    header: str = "X-Hub-Signature-256"
+    signed: str = "{body}"
+    written: str = "sha256={signature}"
+    encoding: str = "hex"
     clock: Callable[[], float] = field(default=time.time, repr=False)
     window_s: int = REPLAY_WINDOW_S
 
     def __post_init__(self) -> None:
         _check_window(self.window_s)
         _check_given(self.secrets)
+        if self.encoding not in _ENCODINGS:
+            raise InputError("encoding", self.encoding, ", ".join(_ENCODINGS))
+        if self.signed.count(_BODY) != 1:
+            raise InputError("signed", self.signed, f"a text with one {_BODY} in it")
+        timed = _TIMESTAMP in self.signed
+        if self._prefix(_SIGNATURE) is None or timed is (self._prefix(_TIMESTAMP) is None):
+            allowed = f"parts that end in {_SIGNATURE}, and in {_TIMESTAMP} where it is signed"
+            raise InputError("written", self.written, allowed)
 
-    def check(self, headers: Headers, body: bytes) -> Genuine | Refusal:
-        """See `Verifier.check`."""
+    def _prefix(self, ending: str) -> str | None:
+        """Return the text before a field in the header's form, None where it has no such field."""
+        found = [p.removesuffix(ending) for p in self.written.split(",") if p.endswith(ending)]
+        return found[0] if len(found) == 1 and "{" not in found[0] else None
+
+    def check(self, headers: Headers, body: bytes) -> Genuine | Rejected:
+        """Check a delivery. See `Verifier.check`."""
         found = _single(headers, (self.header,))
-        if isinstance(found, Refusal):
+        if isinstance(found, Rejected):
             return found
-        parts = [part.strip().partition("=") for part in found[0].split(",")]
-        times = [value for name, _, value in parts if name == "t"]
-        if len(times) != 1:
-            return Refusal(f"{self.header} has no one time in it")
-        if wrong := _moment_fault(self.header, times[0], self.clock(), self.window_s):
-            return wrong
-        given = [v for name, _, v in parts if name == "v1" and _HEX.fullmatch(v)]
-        signatures = [bytes.fromhex(value) for value in given[:_SIGNATURES_AT_MOST]]
-        signed = f"{times[0]}.".encode() + body
+        parts = [part.strip() for part in found[0].split(",")]
+        moment, prefix = "", self._prefix(_TIMESTAMP)
+        if prefix is not None:
+            times = [part.removeprefix(prefix) for part in parts if part.startswith(prefix)]
+            if len(times) != 1:
+                return Rejected(f"{self.header} has no one time in it")
+            moment = times[0]
+            if wrong := _moment_fault(self.header, moment, self.clock(), self.window_s):
+                return wrong
+        prefix = self._prefix(_SIGNATURE) or ""
+        given = [part.removeprefix(prefix) for part in parts if part.startswith(prefix)]
+        decode = _ENCODINGS[self.encoding]
+        signatures = [s for each in given[:_SIGNATURES_AT_MOST] if (s := decode(each)) is not None]
+        head, _, tail = self.signed.replace(_TIMESTAMP, moment).partition(_BODY)
+        signed = head.encode() + body + tail.encode()
         if not _any_signs([secret.encode() for secret in self.secrets], signed, signatures):
-            return Refusal(f"no signature in {self.header} is that of a known secret")
-        return Genuine(_hash(body))
-
-
-@dataclass(frozen=True, slots=True)
-class BodyHmac:
-    """HMAC-SHA256 in hexadecimal over the body alone, sent as ``sha256=signature``.
-
-    Nothing tells when it was sent: what was genuine once can be sent again at any time, and is
-    known again by the hash of its body.
-
-    Examples
-    --------
-    >>> scheme = BodyHmac(["It's a Secret to Everybody"])
-    >>> signature = b"757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
-    >>> headers = [(b"X-Hub-Signature-256", b"sha256=" + signature)]
-    >>> scheme.check(headers, b"Hello, World!").delivery_id[:14]
-    'sha256:dffd602'
-    """
-
-    secrets: Sequence[str] = field(repr=False)
-    header: str = "X-Hub-Signature-256"
-
-    def __post_init__(self) -> None:
-        _check_given(self.secrets)
-
-    def check(self, headers: Headers, body: bytes) -> Genuine | Refusal:
-        """See `Verifier.check`."""
-        found = _single(headers, (self.header,))
-        if isinstance(found, Refusal):
-            return found
-        name, _, value = found[0].partition("=")
-        signatures = [bytes.fromhex(value)] if name == "sha256" and _HEX.fullmatch(value) else []
-        if not _any_signs([secret.encode() for secret in self.secrets], body, signatures):
-            return Refusal(f"{self.header} is not the signature of a known secret")
-        return Genuine(_hash(body))
+            return Rejected(f"no signature in {self.header} is that of a known secret")
+        return Genuine("sha256:" + hashlib.sha256(body).hexdigest())
 
 
 def _check_window(window_s: int) -> None:
@@ -215,8 +214,12 @@ def _base64(text: str) -> bytes | None:
         return None
 
 
-def _single(headers: Headers, names: Sequence[str]) -> list[str] | Refusal:
-    """The one value of each header, blanks around it stripped; none and two are refused."""
+def _hexadecimal(text: str) -> bytes | None:
+    return bytes.fromhex(text) if _HEX.fullmatch(text) else None
+
+
+def _single(headers: Headers, names: Sequence[str]) -> list[str] | Rejected:
+    """Return the value of each header, stripped. A missing or repeated one is rejected."""
     wanted: dict[str, list[str]] = {name.lower(): [] for name in names}
     for sent, value in headers:
         if (values := wanted.get(sent.decode("latin-1").lower())) is not None:
@@ -224,20 +227,20 @@ def _single(headers: Headers, names: Sequence[str]) -> list[str] | Refusal:
     for name in names:
         found = wanted[name.lower()]
         if len(found) != 1 or not found[0]:
-            return Refusal(f"{name} is {'sent more than once' if len(found) > 1 else 'missing'}")
+            return Rejected(f"{name} is {'sent more than once' if len(found) > 1 else 'missing'}")
     return [wanted[name.lower()][0] for name in names]
 
 
-def _moment_fault(name: str, text: str, now: float, window_s: int) -> Refusal | None:
+def _moment_fault(name: str, text: str, now: float, window_s: int) -> Rejected | None:
     if _TIME.fullmatch(text) is None:
-        return Refusal(f"{name} is not a whole number of seconds")
+        return Rejected(f"{name} is not a whole number of seconds")
     if abs(now - int(text)) > window_s:
-        return Refusal(f"the time in {name} is more than {window_s} s from this clock")
+        return Rejected(f"the time in {name} is more than {window_s} s from this clock")
     return None
 
 
 def _any_signs(keys: Iterable[bytes], signed: bytes, signatures: Sequence[bytes]) -> bool:
-    """Whether one of the signatures is that of one of the keys; every pair is compared."""
+    """Check that a signature is that of one of the keys, by comparing every pair."""
     found = False
     for key in keys:
         right = hmac.digest(key, signed, "sha256")
@@ -246,5 +249,4 @@ def _any_signs(keys: Iterable[bytes], signed: bytes, signatures: Sequence[bytes]
     return found
 
 
-def _hash(body: bytes) -> str:
-    return "sha256:" + hashlib.sha256(body).hexdigest()
+_ENCODINGS: dict[str, Callable[[str], bytes | None]] = {"hex": _hexadecimal, "base64": _base64}

@@ -1,4 +1,4 @@
-"""A stream without its socket: what is said on it, when it is lost, and when to try again.
+"""A stream without its socket: its messages, when it is lost, and when to try again.
 
 `lasting` is the whole life of one stream as a generator: it yields steps to carry out and, between
 them, what happened. Time comes from a clock that is handed in. Source of the rules:
@@ -48,28 +48,28 @@ _PRIVATE_CODES = range(4000, 5000)
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """A stream's wish: open a socket at this path; hand back None, or the `Loss`."""
+    """A stream's step: open a socket at this path. Send back None, or the `Loss`."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """A stream's wish: send this message; hand back None, or the `Loss`."""
+    """A stream's step: send this message. Send back None, or the `Loss`."""
 
     message: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Listen:
-    """A stream's wish: the next message, None where none came in so many seconds, or the `Loss`."""
+    """A stream's step: receive a message. Send back None after so many seconds, or the `Loss`."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """The stream is open: what happens from now on is heard."""
+    """The stream is open and delivers what happens from now on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The stream is not, or not any more, open; ``was_open`` where it had been."""
+    """The stream is not open. ``was_open`` where it had been."""
 
     why: str
     was_open: bool
@@ -133,7 +133,7 @@ class ReconnectPolicy:
 
 
 class Backoff:
-    """How long to wait before the next attempt; `clock` gives seconds that only grow.
+    """How long to wait before the next attempt. `clock` gives seconds that only grow.
 
     Examples
     --------
@@ -150,15 +150,15 @@ class Backoff:
         self._heard = False
 
     def opened(self) -> None:
-        """A connection stands."""
+        """Note that a connection is open."""
         self._opened_at, self._heard = self._clock(), False
 
     def heard(self) -> None:
-        """A message came on it."""
+        """Note that a message came."""
         self._heard = True
 
     def after(self, loss: Loss) -> float:
-        """Seconds to wait after a loss; the error where trying again is of no use."""
+        """Return the seconds to wait after a loss, or raise where trying again is of no use."""
         if is_fatal(loss):
             raise _error(loss)
         lasted_s = 0.0 if self._opened_at is None else self._clock() - self._opened_at
@@ -173,7 +173,7 @@ class Backoff:
 
 
 def is_fatal(loss: Loss) -> bool:
-    """Whether the service means it: a refusal that is not about load, or close code 1008 or 4xxx.
+    """Check for a refusal that is not about load, or for close code 1008 or 4xxx.
 
     Examples
     --------
@@ -200,11 +200,11 @@ def lasting(
     policy: ReconnectPolicy,
     clock: Callable[[], float],
 ) -> _Stream:
-    """One stream for good: opened, greeted and listened to, and opened again when it is lost.
+    """Keep one stream open: open it, send the greetings, listen, reopen after a loss.
 
     Yields `Open`, `Say`, `Listen` and `Wait` to be carried out, and `Joined`, `Received` and
-    `Lost`. ``greetings`` are said each time it opens. Never returns; raises what `Backoff.after`
-    raises, after the `Lost` that tells of it.
+    `Lost`. ``greetings`` are sent each time it opens. Never returns. Raises what `Backoff.after`
+    raises, after the `Lost` of it.
     """
     backoff = Backoff(policy, clock)
     while True:
@@ -221,7 +221,7 @@ def lasting(
 def _conversation(
     greetings: Sequence[bytes], silence_s: float, clock: Callable[[], float], backoff: Backoff
 ) -> Generator[StreamStep | StreamItem, _Outcome, Loss]:
-    """An open connection, until it is lost."""
+    """Run an open connection until it is lost."""
     for greeting in greetings:
         outcome = yield Say(greeting)
         if isinstance(outcome, Loss):
@@ -242,7 +242,7 @@ def _conversation(
 def subscription(
     names: StreamNames, route: HistoryRoute, trajectory: Trajectory, identity: int
 ) -> bytes:
-    """The message that subscribes to a trajectory under an id.
+    """Encode the message that subscribes to a trajectory under an id.
 
     Examples
     --------
@@ -263,7 +263,7 @@ def subscription(
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A record of a subscription, by its id; its bytes as they came."""
+    """A record of a subscription, by its id, its bytes unchanged."""
 
     identity: int
     record: bytes
@@ -271,14 +271,14 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The service refused what was asked under an id; ``answer`` is what REST would have said."""
+    """The service refused a subscription by its id. ``answer`` is that of REST."""
 
     identity: int | None
     answer: Answer
 
 
 def read_market_message(names: StreamNames, body: bytes) -> Item | Refused | None:
-    """What a message of the market socket says; None where it only confirms something.
+    """Read a message of the market socket, None where it only confirms something.
 
     Raises `WireError` for what is no JSON object.
 
@@ -310,9 +310,9 @@ def _plain(raw: msgspec.Raw | None, kind: type) -> Any:
 
 
 class Seen:
-    """Which contents were handed on under which key, of late: what comes again is told apart.
+    """The contents that were lately delivered under each key, so that repeats are recognised.
 
-    At most ``capacity`` contents are remembered, the longest unheard of forgotten first.
+    At most ``capacity`` contents are remembered. The longest not received is forgotten first.
 
     Examples
     --------
@@ -331,7 +331,7 @@ class Seen:
         return len(self._known)
 
     def is_new(self, key: Hashable, content: Hashable) -> bool:
-        """Whether a content comes for the first time under its key; it is remembered.
+        """Check whether a content is new under its key, and remember it.
 
         Examples
         --------

@@ -1,6 +1,6 @@
 """The sockets' part of the wire profile: where they are, and what their messages are called.
 
-Built in is docs/interface.md, "WebSockets"; the user's file has the last word.
+Built in is contract.md, "WebSockets". The user's file has the last word.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ __all__ = ["BUILT_IN_STREAMS", "StreamNames"]
 class StreamNames:
     """Paths of the sockets, and the words of the market socket's messages.
 
-    ``fields`` names the parts of a message: action, id, channel, type, item. ``words`` names what
-    stands in them: the actions subscribe and unsubscribe, the type error.
+    ``fields`` names the parts of a message: action, id, channel, type, item. ``words`` names the
+    values in them: the actions subscribe and unsubscribe, the type error.
 
     Examples
     --------

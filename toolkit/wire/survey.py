@@ -1,6 +1,6 @@
 """What a service shows of its records, laid beside what the profile expects: matches and guesses.
 
-A guess is a proposal for a person to judge, with the reason it was made; nothing is ever read by
+A guess is a proposal for a person to judge, with the reason it was made. Nothing is ever read by
 one. Names are compared by their words, units by their dimension.
 """
 
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -17,7 +17,7 @@ import msgspec
 from toolkit.errors import InputError
 from toolkit.market import unit_factor
 from toolkit.wire.exchange import UNREADABLE
-from toolkit.wire.profile import HistoryRoute
+from toolkit.wire.profile import Finding, HistoryRoute, Profile
 
 __all__ = [
     "FieldSurvey",
@@ -28,6 +28,7 @@ __all__ = [
     "rows_of",
     "shown_fields",
     "survey_fields",
+    "with_listed_tools",
 ]
 
 _LEAST_LIKENESS = 0.45
@@ -71,7 +72,7 @@ class Guess:
 class FieldSurvey:
     """A record's fields: those found, those wanted but not shown, those shown that nothing takes.
 
-    ``missing`` are our columns with their units; ``guesses`` has an entry for some of them.
+    ``missing`` are our columns with their units. ``guesses`` has an entry for some of them.
     """
 
     matched: tuple[str, ...]
@@ -81,7 +82,7 @@ class FieldSurvey:
 
 
 def described_fields(schemas: bytes, route: HistoryRoute) -> object:
-    """What a ``/schemas`` body says of the fields of a route's records; None where it does not.
+    """Find a route's fields in a ``/schemas`` body, None where it does not describe them.
 
     Examples
     --------
@@ -101,7 +102,7 @@ def described_fields(schemas: bytes, route: HistoryRoute) -> object:
 
 
 def shown_fields(described: object, rows: Sequence[Mapping[str, Any]]) -> list[ShownField]:
-    """The fields that a ``/schemas`` record describes, and those that rows of a page have.
+    """List the fields that a ``/schemas`` record describes and those in rows of a page.
 
     Examples
     --------
@@ -123,7 +124,7 @@ def shown_fields(described: object, rows: Sequence[Mapping[str, Any]]) -> list[S
 
 
 def survey_fields(route: HistoryRoute, shown: Iterable[ShownField]) -> FieldSurvey:
-    """A route's rules beside the fields that the service shows.
+    """Compare a route's rules with the fields that the service shows.
 
     Examples
     --------
@@ -143,7 +144,7 @@ def survey_fields(route: HistoryRoute, shown: Iterable[ShownField]) -> FieldSurv
 
 
 def guessed(missing: Mapping[str, str], unknown: Iterable[ShownField]) -> dict[str, Guess]:
-    """For each column that has a likely field, that field; none is proposed for two columns.
+    """Guess the field of each column that has a likely one, each field at most once.
 
     A field of another dimension or of a type that is no number is out of the question. Where the
     column's unit is "" (a name, a path) only names are compared.
@@ -173,7 +174,7 @@ def guessed(missing: Mapping[str, str], unknown: Iterable[ShownField]) -> dict[s
 
 
 def rows_of(body: bytes, items: str) -> list[dict[str, Any]]:
-    """The objects of a page, under ``items`` or in its only array of objects; none where unread.
+    """Return the objects of a page, under ``items`` or in its only array, or none.
 
     Examples
     --------
@@ -192,8 +193,26 @@ def rows_of(body: bytes, items: str) -> list[dict[str, Any]]:
     return [row for row in arrays[0] if isinstance(row, dict)] if len(arrays) == 1 else []
 
 
+def with_listed_tools(profile: Profile, listed: Container[str]) -> Profile:
+    """Return the profile with a finding for each of its tools that is not among those listed.
+
+    Examples
+    --------
+    >>> from toolkit.wire.profile import BUILT_IN
+    >>> found = with_listed_tools(BUILT_IN, set(BUILT_IN.tools.values()) - {"data.get_schemas"})
+    >>> found.findings[0].says
+    'the service lists no such tool; it is our schemas'
+    """
+    missing = (
+        Finding("tool_missing", name, f"the service lists no such tool; it is our {role}")
+        for role, name in profile.tools.items()
+        if name not in listed
+    )
+    return replace(profile, findings=(*profile.findings, *missing))
+
+
 def _unit_fits(wanted: str, field: ShownField) -> bool | None:
-    """Whether a field's unit speaks for it; None where unit or type speak against it."""
+    """Check that a field's unit fits, None where its unit or type rules it out."""
     if not wanted:
         return False
     if field.type not in ("integer", "number", None):
@@ -208,12 +227,12 @@ def _unit_fits(wanted: str, field: ShownField) -> bool | None:
 
 
 def _is_time(example: object) -> bool:
-    """Whether a number is a moment of the years 2001 to 2286, in seconds or milliseconds."""
+    """Check for a time of the years 2001 to 2286, in seconds or milliseconds."""
     return isinstance(example, int) and (10**9 <= example < 10**10 or 10**12 <= example < 10**13)
 
 
 def _likeness(one: str, other: str) -> float:
-    """How alike two names are, 0 to 1, by their words; buy and sell are opposites."""
+    """Score how alike two names are (0 to 1), by their words. Buy never matches sell."""
     ours, theirs = _words(one), _words(other)
     if ours & _SIDES != theirs & _SIDES:
         return 0.0

@@ -1,7 +1,7 @@
 """MCP's part of the wire profile: what a service calls the tool of each role.
 
-Built in is docs/interface.md; ``/schemas`` names the tool of each route; the user's file has the
-last word. A *role* is our own word for what a tool is asked for.
+Built in is contract.md. ``/schemas`` names the tool of each route. The user's file has the last
+word. A *role* is our own word for what a tool is asked for.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BUILT_IN_TOOLS: Mapping[str, str] = {
 def tools_by_route(
     names: Mapping[str, str], routes: Mapping[str, str], described: Mapping[str, object]
 ) -> dict[str, str]:
-    """The names by role, each replaced by that which ``/schemas`` describes for the role's route.
+    """Replace each role's name by the one that ``/schemas`` gives for the role's route.
 
     Examples
     --------

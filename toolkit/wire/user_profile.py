@@ -1,6 +1,6 @@
 """The user's own wire profile: a TOML file that has the last word on what a service calls things.
 
-Built in < what `/schemas` says < this file. It names only what differs::
+It overrides `/schemas`, which overrides what is built in. It names only what differs::
 
     [history.spread]
     path = "/api/v2/spreads"
@@ -47,12 +47,12 @@ __all__ = ["UserProfile"]
 _Named = TypeVar("_Named", HistoryRoute, EventRoute)
 
 
-class _Field(msgspec.Struct, forbid_unknown_fields=True):
+class _FieldSection(msgspec.Struct, forbid_unknown_fields=True):
     wire: str | None = None
     unit: str | None = None
 
 
-class _Route(msgspec.Struct, forbid_unknown_fields=True):
+class _RouteSection(msgspec.Struct, forbid_unknown_fields=True):
     path: str | None = None
     items: str | None = None
     next: str | None = None
@@ -60,17 +60,17 @@ class _Route(msgspec.Struct, forbid_unknown_fields=True):
     parameters: dict[str, str] = {}
 
 
-class _History(_Route, forbid_unknown_fields=True):
-    fields: dict[str, _Field] = {}
+class _HistorySection(_RouteSection, forbid_unknown_fields=True):
+    fields: dict[str, _FieldSection] = {}
 
 
-class _Events(_Route, forbid_unknown_fields=True):
+class _EventsSection(_RouteSection, forbid_unknown_fields=True):
     more: str | None = None
     paths: dict[str, list[str]] = {}
     volatile: list[str] | None = None
 
 
-class _Streams(msgspec.Struct, forbid_unknown_fields=True):
+class _StreamsSection(msgspec.Struct, forbid_unknown_fields=True):
     market: str | None = None
     events: dict[EventFamily, str] = {}
     channels: dict[Family, str] = {}
@@ -78,27 +78,27 @@ class _Streams(msgspec.Struct, forbid_unknown_fields=True):
     words: dict[str, str] = {}
 
 
-class _File(msgspec.Struct, forbid_unknown_fields=True):
+class _ProfileFile(msgspec.Struct, forbid_unknown_fields=True):
     schemas_path: str | None = None
     symbols_path: str | None = None
     mcp_path: str | None = None
-    history: dict[Family, _History] = {}
-    events: dict[EventFamily, _Events] = {}
+    history: dict[Family, _HistorySection] = {}
+    events: dict[EventFamily, _EventsSection] = {}
     snapshots: dict[str, str] = {}
-    streams: _Streams = msgspec.field(default_factory=_Streams)
+    streams: _StreamsSection = msgspec.field(default_factory=_StreamsSection)
     tools: dict[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class UserProfile:
-    """What a user's file says; `applied` puts it over a profile."""
+    """A user's file. `applied` overrides a profile by it."""
 
     path: Path
-    _said: _File
+    _said: _ProfileFile
 
     @classmethod
     def read(cls, path: str | Path) -> UserProfile:
-        """Read the file; one that is not there, no TOML, or says what is unknown: `InputError`.
+        """Read the file. A missing one, no TOML, or an unknown name is an `InputError`.
 
         Examples
         --------
@@ -107,7 +107,7 @@ class UserProfile:
         toolkit.errors.InputError: profile: 'none.toml' is not allowed; allowed: a TOML file ...
         """
         try:
-            said = msgspec.convert(tomllib.loads(Path(path).read_text()), _File)
+            said = msgspec.convert(tomllib.loads(Path(path).read_text()), _ProfileFile)
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             told = " ".join(str(error).split())
             raise InputError(
@@ -119,7 +119,7 @@ class UserProfile:
         return cls(Path(path), said)
 
     def applied(self, profile: Profile) -> Profile:
-        """The profile with the file's words over it.
+        """Apply the file to a profile.
 
         A column that the family does not have, or a parameter of no meaning, is an `InputError`.
         """
@@ -132,11 +132,11 @@ class UserProfile:
                 allowed = "a path below the service's address, e.g. /api/v1/data/schemas"
                 raise InputError(f"{self.path} path", path, allowed)
         histories = {
-            family: self._history(route, said.history.get(family, _History()))
+            family: self._history(route, said.history.get(family, _HistorySection()))
             for family, route in profile.histories.items()
         }
         events = {
-            family: self._events(route, said.events.get(family, _Events()))
+            family: self._events(route, said.events.get(family, _EventsSection()))
             for family, route in profile.events.items()
         }
         self._known("snapshots", said.snapshots, profile.snapshots)
@@ -153,7 +153,7 @@ class UserProfile:
             tools={**profile.tools, **said.tools},
         )
 
-    def _history(self, route: HistoryRoute, said: _History) -> HistoryRoute:
+    def _history(self, route: HistoryRoute, said: _HistorySection) -> HistoryRoute:
         table = SERIES[route.family]
         wanted = {c.name: c.unit for c in table.columns if c.name == "ts" or c in table.values}
         self._known(f"history.{route.family}.fields", said.fields, wanted)
@@ -169,7 +169,7 @@ class UserProfile:
                 _ = rules[column].factor  # what cannot be converted is refused here
         return replace(_named(route, said), fields=tuple(rules.values()))
 
-    def _events(self, route: EventRoute, said: _Events) -> EventRoute:
+    def _events(self, route: EventRoute, said: _EventsSection) -> EventRoute:
         self._known(f"events.{route.family}.paths", said.paths, route.paths)
         paths = {column: tuple(places) for column, places in said.paths.items()}
         return replace(
@@ -198,8 +198,8 @@ class UserProfile:
                 raise InputError(f"{self.path} {where}", name, ", ".join(names))
 
 
-def _named(route: _Named, said: _Route) -> _Named:
-    """The route with its address, names and page size as said."""
+def _named(route: _Named, said: _RouteSection) -> _Named:
+    """Apply a section's address, names and page size to a route."""
     return replace(
         route,
         path=said.path or route.path,

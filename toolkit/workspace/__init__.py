@@ -3,7 +3,14 @@
 from toolkit.workspace.local import DEFAULT_SEED, Serving, serve_local, simulated_service
 from toolkit.workspace.opening import DEFAULT_WINDOW_S, When, Workspace, open_workspace
 from toolkit.workspace.progress import Watch, load_progress
-from toolkit.workspace.settings import DEFAULT_BASE_URL, DEFAULT_STORE, LOCAL_KEY, Settings
+from toolkit.workspace.settings import (
+    DEFAULT_BASE_URL,
+    DEFAULT_STORE,
+    LOCAL_KEY,
+    Settings,
+    store_path,
+    user_profile,
+)
 from toolkit.workspace.watchlist import watchlist
 
 __all__ = [
@@ -21,5 +28,7 @@ __all__ = [
     "open_workspace",
     "serve_local",
     "simulated_service",
+    "store_path",
+    "user_profile",
     "watchlist",
 ]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit import market
-from toolkit.errors import InputError
+from toolkit.errors import InputError, needs_extra
 
 if TYPE_CHECKING:
     from toolkit.service import Config, Source
@@ -27,9 +27,9 @@ _EVERYTHING_S = 100 * 366 * 86_400  # recorded data is as old as it is: no plan'
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """A local service that answers: where, on what, to which keys, and where its clock stands.
+    """A local service that answers: its address, source, keys, and its clock where it is fixed.
 
-    ``codes``, by owner, let those sign in once whose plan includes webhooks. ``faithful``: it
+    ``codes``, by owner, let each owner with webhooks in the plan sign in once. ``faithful``: it
     behaves as agreed, by no adversary's switches.
     """
 
@@ -59,26 +59,27 @@ def serve_local(
     port: int = 0,
     ready: Callable[[Serving], object],
 ) -> None:
-    """Serve until SIGINT or SIGTERM; ``ready`` is called once connections are accepted.
+    """Serve until SIGINT or SIGTERM. ``ready`` is called once connections are accepted.
 
     With ``replay`` what that Parquet file (or ``prices.parquet`` and ``funding.parquet`` in that
     folder) holds, all of it unless ``retention_s`` limits it, under the symbols that ``renamed``
-    gives in place of the file's; without, the endless SIMULATED market of ``seed``
-    (`DEFAULT_SEED`). ``now`` (s) makes the service's clock stand still. ``owners`` is a TOML file
+    gives in place of the file's. Without, the endless SIMULATED market of ``seed``
+    (`DEFAULT_SEED`). ``now`` (s) stops the service's clock. ``owners`` is a TOML file
     of owners, plans and keys, in place of the demo ones, ``adversary`` one of switches that make
     the service behave otherwise than agreed. Webhooks go to public https addresses, with
     ``webhooks_to_loopback`` to this machine as well. Raises `InputError` for what cannot be served.
     """
-    from toolkit.service import (  # noqa: PLC0415 - see above
-        Adversary,
-        Clock,
-        Config,
-        Replay,
-        Simulated,
-        WebhookSettings,
-        read_adversary,
-        serve,
-    )
+    with needs_extra("service"):
+        from toolkit.service import (  # noqa: PLC0415 - see above
+            Adversary,
+            Clock,
+            Config,
+            Replay,
+            Simulated,
+            WebhookSettings,
+            read_adversary,
+            serve,
+        )
 
     if replay is not None and seed is not None:
         raise InputError("seed", seed, "none beside a replay")
@@ -132,9 +133,9 @@ def _serving(base_url: str, config: Config) -> Serving:
 
 @contextlib.contextmanager
 def simulated_service(seed: int = DEFAULT_SEED) -> Iterator[str]:
-    """The address of a local service on the SIMULATED market of a seed, for the block's length.
+    """Run a local service on the SIMULATED market of a seed, and yield its address.
 
-    Its clock is the wall clock, its market endless; what it answers for is the last 30 days.
+    Its clock is the wall clock, its market endless. What it answers for is the last 30 days.
 
     Examples
     --------
@@ -142,7 +143,8 @@ def simulated_service(seed: int = DEFAULT_SEED) -> Iterator[str]:
     ...     base_url.startswith("http://127.0.0.1:")
     True
     """
-    from toolkit.service import Config, Simulated, running  # noqa: PLC0415 - see above
+    with needs_extra("service"):
+        from toolkit.service import Config, Simulated, running  # noqa: PLC0415 - see above
 
     with running(Config(Simulated(seed), port=0)) as service:
         yield service.base_url

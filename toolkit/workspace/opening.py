@@ -23,7 +23,7 @@ from toolkit.statistics import spread as spread_statistics
 from toolkit.store import Store
 from toolkit.workspace.local import simulated_service
 from toolkit.workspace.progress import Watch, load_progress
-from toolkit.workspace.settings import LOCAL_KEY, Settings
+from toolkit.workspace.settings import LOCAL_KEY, Settings, store_path
 
 __all__ = ["DEFAULT_WINDOW_S", "When", "Workspace", "open_workspace"]
 
@@ -116,7 +116,7 @@ class Workspace(Shown):
             ):
                 raise EmptyWindowError(
                     f"nothing in {window} for {some(wanted)}: the service has no row there "
-                    f"(its clock reads {format_ts(self.client.served_at)})"
+                    f"(its clock reads {format_ts(self.client.served_at())})"
                 )
             watch.result = result
         return result
@@ -124,7 +124,7 @@ class Workspace(Shown):
     def _window(self, start: When | None, end: When | None) -> Interval:
         if end is None:
             self.client.discover()
-        high = self.client.served_at if end is None else parse_ts(end, parameter="end")
+        high = self.client.served_at() if end is None else parse_ts(end, parameter="end")
         low = high - DEFAULT_WINDOW_S if start is None else parse_ts(start, parameter="start")
         return Interval.checked(low, high)
 
@@ -159,14 +159,13 @@ def open_workspace(
     ``RAIL_STORE`` or ``rail.duckdb``.
     """
     if base_url or os.environ.get("RAIL_BASE_URL"):
-        settings = Settings.read(base_url=base_url, api_key=api_key, store=store)
-        return Workspace(settings.client(), Store(settings.store))
+        settings = Settings.read(base_url=base_url, api_key=api_key)
+        return Workspace(settings.client(), Store(store_path(store)))
     closing = contextlib.ExitStack()
     base_url = closing.enter_context(simulated_service())
-    settings = Settings.read(base_url=base_url, store=store)
-    client = Client(settings.base_url, LOCAL_KEY)
+    client = Client(base_url, LOCAL_KEY)
     client.discover()  # it is there for certain, and so its name and reach can be shown
-    return Workspace(client, Store(settings.store), closing=closing)
+    return Workspace(client, Store(store_path(store)), closing=closing)
 
 
 @contextlib.contextmanager

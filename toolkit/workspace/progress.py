@@ -26,7 +26,7 @@ _BAR = '<progress max="1" value="{:.4f}" style="width:16em;vertical-align:middle
 
 @dataclass(slots=True)
 class Watch:
-    """What a load reports to; its ``result``, once set, is left where the bar was."""
+    """What a load reports to. Its ``result``, once set, is left where the bar was."""
 
     show: Callable[[Progress], object] | None
     result: LoadResult | None = None
@@ -34,10 +34,10 @@ class Watch:
 
 @contextlib.contextmanager
 def load_progress(title: str, *, lines: bool = False) -> Iterator[Watch]:
-    """A bar for a load while the block lasts: in a notebook, or on a terminal (standard error).
+    """Show a load's progress bar, in a notebook or on a terminal's standard error.
 
     Elsewhere nothing, or with ``lines`` a line every ten seconds. However the block ends, the bar
-    goes; the watch's result takes its place where there is one.
+    goes. The watch's result takes its place where there is one.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def load_progress(title: str, *, lines: bool = False) -> Iterator[Watch]:
 
 
 def _told(progress: Progress) -> str:
-    """Rows and pages so far, and the pace and time left where they are known."""
+    """Describe rows and pages so far, and pace and time left where they are known."""
     parts = [counted(progress.rows, "row"), counted(progress.pages, "page")]
     if progress.elapsed_s > 0:
         parts.append(f"{progress.rows / progress.elapsed_s:,.0f} rows/s")
@@ -113,7 +113,7 @@ def _on_terminal(title: str) -> Iterator[Watch]:
 
 
 def _kernel_display() -> Callable[..., object] | None:
-    """How the running notebook's kernel publishes an output; None where no kernel runs us."""
+    """Return the running kernel's function to publish an output, None without a kernel."""
     ipython: Any = sys.modules.get("IPython")
     shell: Any = ipython.get_ipython() if ipython else None
     kernel = getattr(shell, "kernel", None)

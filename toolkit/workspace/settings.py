@@ -1,4 +1,4 @@
-"""Which service, with which key, into which store: given, or read from the environment.
+"""Which service with which key, and which store: given, or read from the environment.
 
 The one place that reads ``RAIL_BASE_URL``, ``RAIL_API_KEY``, ``RAIL_STORE``, ``RAIL_PROFILE``.
 """
@@ -6,6 +6,7 @@ The one place that reads ``RAIL_BASE_URL``, ``RAIL_API_KEY``, ``RAIL_STORE``, ``
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -14,7 +15,14 @@ from toolkit.client import Client
 from toolkit.errors import InputError
 from toolkit.wire.user_profile import UserProfile
 
-__all__ = ["DEFAULT_BASE_URL", "DEFAULT_STORE", "LOCAL_KEY", "Settings"]
+__all__ = [
+    "DEFAULT_BASE_URL",
+    "DEFAULT_STORE",
+    "LOCAL_KEY",
+    "Settings",
+    "store_path",
+    "user_profile",
+]
 
 DEFAULT_BASE_URL = "http://127.0.0.1:8700"
 """Where `rail serve` listens."""
@@ -28,36 +36,33 @@ LOCAL_KEY = "demo-pro"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Which service, with which key and whose words, into which store.
+    """The service to ask: its address, the key, and the user's wire profile.
 
     Examples
     --------
     >>> Settings.read({"RAIL_API_KEY": "k", "RAIL_BASE_URL": "https://rail.example"})
-    Settings(base_url='https://rail.example', store=PosixPath('rail.duckdb'), profile=None)
+    Settings(base_url='https://rail.example', profile=None)
     """
 
     base_url: str
-    store: Path
     api_key: str = field(repr=False)
-    profile: Path | None = None
+    profile: UserProfile | None = None
 
     @classmethod
     def read(
         cls,
-        environment: dict[str, str] | None = None,
+        environment: Mapping[str, str] = os.environ,
         *,
         base_url: str | None = None,
         api_key: str | None = None,
-        store: str | Path | None = None,
     ) -> Settings:
-        """What was given, else the environment, else the local service.
+        """Take what is given, else the environment, else the local service.
 
-        ``RAIL_PROFILE`` names the user's wire profile. A loopback address without a key gets the
-        local service's demo key; any other address without one is an `InputError`.
+        A loopback address without a key gets the local service's demo key. Any other address
+        without a key is an `InputError`.
         """
-        env = dict(os.environ) if environment is None else environment
-        url = base_url or env.get("RAIL_BASE_URL") or DEFAULT_BASE_URL
-        key = api_key or env.get("RAIL_API_KEY")
+        url = base_url or environment.get("RAIL_BASE_URL") or DEFAULT_BASE_URL
+        key = api_key or environment.get("RAIL_API_KEY")
         if not key:
             if not _is_loopback(url):
                 raise InputError(
@@ -67,14 +72,34 @@ class Settings:
                     advice="set RAIL_API_KEY",
                 )
             key = LOCAL_KEY
-        profile = env.get("RAIL_PROFILE")
-        path = Path(store or env.get("RAIL_STORE") or DEFAULT_STORE)
-        return cls(url, path, key, Path(profile) if profile else None)
+        return cls(url, key, user_profile(environment))
 
     def client(self) -> Client:
-        """A client of the service, with the user's profile where one is named."""
-        users = UserProfile.read(self.profile) if self.profile else None
-        return Client(self.base_url, self.api_key, profile=users)
+        """Return a client of the service, with the user's profile where one is named."""
+        return Client(self.base_url, self.api_key, profile=self.profile)
+
+
+def store_path(given: str | Path | None = None) -> Path:
+    """Return the path of the store: the one given, else ``RAIL_STORE``, else ``rail.duckdb``.
+
+    Examples
+    --------
+    >>> store_path("btc.duckdb")
+    PosixPath('btc.duckdb')
+    """
+    return Path(given or os.environ.get("RAIL_STORE") or DEFAULT_STORE)
+
+
+def user_profile(environment: Mapping[str, str] = os.environ) -> UserProfile | None:
+    """Read the wire profile that ``RAIL_PROFILE`` names, None where it names none.
+
+    Examples
+    --------
+    >>> user_profile({}) is None
+    True
+    """
+    path = environment.get("RAIL_PROFILE")
+    return UserProfile.read(path) if path else None
 
 
 def _is_loopback(url: str) -> bool:

@@ -84,8 +84,8 @@ def test_it_brings_the_same_pages_listing_documents_clock_and_plan(base_url: str
         assert all(one.equals(other) for one, other in zip(documents, others, strict=True))
         assert listing == client.symbols("btc")
         assert snapshot == client.snapshot("spread")
-        assert served_at == client.served_at == miniature.END
-        assert profile == client.profile
+        assert served_at == client.served_at() == miniature.END
+        assert profile == client.profile()
     assert plan == "pro"
 
 

@@ -75,7 +75,7 @@ def test_a_spread_history_has_both_legs_and_the_spread_as_the_contract_defines_i
 def test_every_plan_gets_the_same_rows_in_pages_of_its_own_size(base_url, market, plan) -> None:
     with Client(base_url, f"demo-{plan}") as client:
         pages = list(client.pages(SPREAD, Interval(START, END)))
-        limit = next(iter(client.profile.histories.values())).limit
+        limit = next(iter(client.profile().histories.values())).limit
     frame = pl.concat(page.frame for page in pages)
     assert limit == {"free": 1000, "builder": 5000, "pro": 5000}[plan]
     assert max(page.frame.height for page in pages) <= limit
@@ -154,7 +154,7 @@ def test_symbols_are_found_by_a_part_of_their_name(client) -> None:
 
 
 def test_the_local_service_is_met_without_a_finding(client) -> None:
-    profile = client.profile
+    profile = client.profile()
     assert {f.kind for f in profile.findings} <= {"tool_missing"}  # what it does not serve
     assert profile.source is not None
     assert (profile.source.kind, profile.source.id[:10]) == ("simulated", "miniature-")
@@ -164,12 +164,12 @@ def test_the_local_service_is_met_without_a_finding(client) -> None:
 
 def test_a_key_that_the_service_does_not_know_is_refused(base_url) -> None:
     with Client(base_url, "demo-nobody") as client, pytest.raises(KeyRefusedError):
-        _ = client.profile
+        client.profile()
 
 
 def test_the_services_clock_is_read_off_its_answers(client) -> None:
-    _ = client.profile
-    assert client.served_at == END
+    client.profile()
+    assert client.served_at() == END
 
 
 def test_the_clock_is_that_of_the_last_answer_that_had_one(scripted, ask) -> None:
@@ -177,9 +177,9 @@ def test_the_clock_is_that_of_the_last_answer_that_had_one(scripted, ask) -> Non
         scripted.answer(body={**SCHEMAS, "items": []}, headers={"Date": date})
     client = ask().client
     seen = []
-    for asking in (lambda: client.profile, client.symbols, client.symbols):
+    for asking in (client.profile, client.symbols, client.symbols):
         asking()
-        seen.append(client.served_at)
+        seen.append(client.served_at())
     assert seen == [1679443200, 1679443205, 1679443205]
 
 
@@ -187,8 +187,8 @@ def test_without_a_date_the_local_clock_stands_in(scripted, ask) -> None:
     scripted.answer(body=SCHEMAS)
     client = ask().client
     before = int(time.time())
-    _ = client.profile
-    assert before <= client.served_at <= int(time.time())
+    client.profile()
+    assert before <= client.served_at() <= int(time.time())
 
 
 def test_many_threads_discover_the_profile_once(scripted, ask) -> None:
@@ -198,7 +198,7 @@ def test_many_threads_discover_the_profile_once(scripted, ask) -> None:
 
     def discover(_: int) -> int:
         together.wait(10)
-        return id(client.profile)
+        return id(client.profile())
 
     with ThreadPoolExecutor(8) as threads:
         found = set(threads.map(discover, range(8)))
@@ -245,7 +245,7 @@ def test_a_refusal_does_not_cost_the_connection(scripted, ask) -> None:
 def test_leaving_the_block_lets_go_of_the_connections(scripted) -> None:
     scripted.answer(body=SCHEMAS)
     with Client(scripted.base_url, "k") as client:
-        _ = client.profile
+        client.profile()
         assert len(scripted.open_connections) == 1
     scripted.wait_until_closed()
     assert scripted.open_connections == set()
@@ -259,7 +259,7 @@ def test_the_repr_names_the_address_and_nothing_else(scripted) -> None:
 def test_an_address_with_a_path_is_kept_before_every_route(scripted) -> None:
     scripted.answer(body=SCHEMAS)
     with Client(scripted.base_url + "/rail/", "k") as client:
-        _ = client.profile
+        client.profile()
     assert [each.path for each in scripted.asked] == ["/rail/api/v1/data/schemas"]
 
 
@@ -280,7 +280,7 @@ def test_the_plan_and_quota_are_those_of_the_last_answer_that_told_them(scripted
         scripted.answer(body={**SCHEMAS, "items": []}, headers=headers)
     client = ask().client
     seen = []
-    for asking in (lambda: client.profile, client.symbols, client.symbols):
+    for asking in (client.profile, client.symbols, client.symbols):
         asking()
         seen.append(client.allowance)
     assert seen == [None, Allowance("builder", 600, 60, 9), Allowance("builder", 600, 60, 9)]

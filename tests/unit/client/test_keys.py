@@ -35,7 +35,7 @@ def shown_in(text: str, key: str) -> list[str]:
 
 def test_the_key_travels_as_a_bearer_and_nowhere_else(scripted, ask) -> None:
     scripted.answer(body=SCHEMAS)
-    _ = ask(api_key=f" {KEY}\n").client.profile
+    ask(api_key=f" {KEY}\n").client.profile()
     (asked,) = scripted.asked
     assert asked.headers.pop("authorization") == f"Bearer {KEY}"
     assert "apikey" not in asked.headers
@@ -99,7 +99,7 @@ def test_an_answer_that_is_not_http_is_told_without_the_key_it_echoes() -> None:
         thread.start()
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"
         with Client(address, KEY, retries=ONCE) as client, pytest.raises(RailError) as caught:
-            _ = client.profile
+            client.profile()
         thread.join()
     assert "RemoteProtocolError" in str(caught.value)
     assert not shown_in("".join(traceback.format_exception(caught.value)), KEY)
@@ -134,7 +134,7 @@ def test_a_key_that_no_header_can_carry_is_refused_and_not_shown(key) -> None:
 def test_a_refused_key_names_the_setting_and_not_the_key(scripted, ask) -> None:
     scripted.answer(401, {"detail": f"{KEY} is not valid"})
     with pytest.raises(KeyRefusedError, match="RAIL_API_KEY") as caught:
-        _ = ask(api_key=KEY).client.profile
+        ask(api_key=KEY).client.profile()
     assert caught.value.detail == "*** is not valid"
 
 
@@ -153,7 +153,7 @@ def test_a_route_on_another_host_is_not_asked(scripted, ask) -> None:
         client = ask().client
         assert client.symbols().legs == {}
         assert scripted.paths == ["schemas", "search"]
-        assert "route_unusable" in [f.kind for f in client.profile.findings]
+        assert "route_unusable" in [f.kind for f in client.profile().findings]
         elsewhere.settimeout(0)
         with pytest.raises(BlockingIOError):
             elsewhere.accept()

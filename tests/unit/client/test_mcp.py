@@ -127,11 +127,11 @@ def rail() -> Iterator[str]:
 def test_the_newest_version_is_agreed_on_and_every_role_has_its_tool(rail: str) -> None:
     with McpClient(rail, "demo-pro") as client:
         assert client.version == "2026-07-28"
-        assert {each.role for each in client.tools()} == set(client.profile.tools)
+        assert {each.role for each in client.tools()} == set(client.profile().tools)
         assert all(each.read_only for each in client.tools())
-        assert client.profile.findings == ()
-        assert client.profile.source is not None
-        assert client.profile.source.kind == "simulated"
+        assert client.profile().findings == ()
+        assert client.profile().source is not None
+        assert client.profile().source.kind == "simulated"
 
 
 def test_a_service_of_the_handshake_era_is_met_by_its_newest_version() -> None:
@@ -206,14 +206,14 @@ def test_schemas_names_the_tool_of_each_route() -> None:
     }
     with asking(Shop(answers)) as client:
         assert client.call("symbols").document == {"items": ["found"]}
-        missing = [each for each in client.profile.findings if each.says.endswith("our symbols")]
+        missing = [each for each in client.profile().findings if each.says.endswith("our symbols")]
     assert missing == []
 
 
 def test_a_tool_that_is_not_listed_is_a_finding_and_its_call_says_what_to_do() -> None:
     shop = Shop({"prices": structured({"items": []})})
     with asking(shop) as client:
-        found = {(each.kind, each.where) for each in client.profile.findings}
+        found = {(each.kind, each.where) for each in client.profile().findings}
         assert ("tool_missing", "data.get_price_history") in found
         with pytest.raises(NotFoundError) as refused:
             client.call("price_history", **LEG)
@@ -281,8 +281,7 @@ def test_a_tool_error_with_a_problem_is_the_error_of_its_status(rail: str) -> No
         with pytest.raises(BadRequestError, match="market: 'perp' is not allowed") as refused:
             client.call("price_history", **LEG | {"market": "perp"})
         assert refused.value.status == 400
-        assert client.refused is not None
-        assert client.refused.code == "bad_request"
+        assert refused.value.code == "bad_request"
 
 
 @pytest.mark.parametrize("failed", [text("it broke", is_error=True), structured({"a": 1})])

@@ -58,7 +58,7 @@ def test_a_spent_quota_is_waited_for_as_long_as_the_service_asks(
     scripted.answer(429, headers=headers)
     scripted.answer(body=SCHEMAS)
     asking = ask()
-    assert asking.client.profile.source is not None
+    assert asking.client.profile().source is not None
     assert asking.waits == waits
 
 
@@ -66,7 +66,7 @@ def test_a_quota_that_comes_back_too_late_is_told_at_once(scripted, ask) -> None
     scripted.answer(429, {"detail": "60 a minute"}, headers={"Retry-After": "3600"})
     asking = ask()
     with pytest.raises(QuotaError, match="asks to wait 3600 s") as caught:
-        _ = asking.client.profile
+        asking.client.profile()
     assert (caught.value.retry_after_s, asking.waits, len(scripted.asked)) == (3600.0, [], 1)
     assert caught.value.detail == "60 a minute"
 
@@ -98,7 +98,7 @@ def test_a_refusal_is_asked_once_and_told_in_one_line(scripted, ask, status, kin
     scripted.answer(status, body, headers={"Retry-After": "1"})
     asking = ask()
     with pytest.raises(kind) as caught:
-        _ = asking.client.profile
+        asking.client.profile()
     assert type(caught.value) is kind
     assert (caught.value.status, len(scripted.asked), asking.waits) == (status, 1, [])
     assert caught.value.url == scripted.base_url + "/api/v1/data/schemas"
@@ -110,7 +110,7 @@ def test_a_redirect_is_not_followed(scripted, ask) -> None:
         port = elsewhere.getsockname()[1]
         scripted.answer(301, headers={"Location": f"http://127.0.0.1:{port}/api/v1/data/schemas"})
         with pytest.raises(WireError, match="unexpected status 301"):
-            _ = ask().client.profile
+            ask().client.profile()
         elsewhere.settimeout(0)
         with pytest.raises(BlockingIOError):
             elsewhere.accept()
@@ -121,7 +121,7 @@ def test_a_connection_reset_in_the_body_is_tried_again(scripted, ask, sent) -> N
     scripted.answer(body=SCHEMAS, sent=sent, times=2)
     scripted.answer(body=SCHEMAS)
     asking = ask()
-    assert asking.client.profile.source is not None
+    assert asking.client.profile().source is not None
     assert asking.waits == [0.5, 1.0]
 
 
@@ -129,7 +129,7 @@ def test_a_connection_reset_without_an_answer_is_tried_again(scripted, ask) -> N
     scripted.answer(0)
     scripted.answer(body=SCHEMAS)
     asking = ask()
-    assert asking.client.profile.source is not None
+    assert asking.client.profile().source is not None
     assert asking.waits == [0.5]
 
 
@@ -150,7 +150,7 @@ def test_a_body_that_stalls_is_a_time_out(scripted, ask, sent) -> None:
     scripted.answer(body=SCHEMAS, sent=sent, stalls=True)
     asking = ask(timeout_s=0.05, retries=RetryPolicy(attempts=2))
     with pytest.raises(UnreachableError, match="ReadTimeout"):
-        _ = asking.client.profile
+        asking.client.profile()
     assert len(scripted.asked) == 2
 
 
@@ -158,7 +158,7 @@ def test_a_body_that_is_not_what_its_encoding_says_is_no_answer(scripted, ask) -
     scripted.answer(body=b"plain", headers={"Content-Encoding": "gzip"})
     asking = ask(retries=RetryPolicy(attempts=2))
     with pytest.raises(UnreachableError, match="DecodingError"):
-        _ = asking.client.profile
+        asking.client.profile()
 
 
 def test_nobody_listening_is_unreachable() -> None:
@@ -170,7 +170,7 @@ def test_nobody_listening_is_unreachable() -> None:
         Client(f"http://127.0.0.1:{port}", "k", retries=retries, sleep=waits.append) as client,
         pytest.raises(UnreachableError, match="ConnectError") as caught,
     ):
-        _ = client.profile
+        client.profile()
     assert waits == [0.25, 0.5]
     assert caught.value.url == f"http://127.0.0.1:{port}/api/v1/data/schemas"
 
@@ -201,8 +201,8 @@ def test_html_for_schemas_is_a_wire_error_and_asked_for_again_next_time(scripted
     scripted.answer(body=SCHEMAS)
     client = ask().client
     with pytest.raises(WireError, match="is not JSON"):
-        _ = client.profile
-    assert client.profile.source is not None
+        client.profile()
+    assert client.profile().source is not None
 
 
 def test_a_failure_between_pages_is_tried_again_where_it_happened(scripted, ask) -> None:
@@ -232,7 +232,7 @@ def test_pages_that_came_before_an_error_are_there(scripted, ask) -> None:
 def test_every_error_here_is_a_rail_error(scripted, ask) -> None:
     scripted.answer(418, b"\x00\x01")
     with pytest.raises(RailError):
-        _ = ask().client.profile
+        ask().client.profile()
 
 
 def page(*seconds: int) -> dict[str, object]:

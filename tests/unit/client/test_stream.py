@@ -76,7 +76,6 @@ def scripted() -> Iterator[Scripted]:
 class Bare(Client):
     """A client that takes the built-in profile for granted: the scripted server has no REST."""
 
-    @property
     def profile(self):
         return BUILT_IN
 
@@ -240,7 +239,7 @@ def test_trajectories_are_subscribed_to_by_their_place_and_again_after_a_loss() 
         running(Config(Simulated(7), port=0, clock=clock)) as service,
         Client(service.base_url, "demo-pro") as client,
     ):
-        names = client.profile.streams
+        names = client.profile().streams
         found: dict[int, bytes] = {}
         for item in stream(client, wanted):
             if isinstance(item, Received):

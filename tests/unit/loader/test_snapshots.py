@@ -29,7 +29,7 @@ def test_an_answer_is_kept_byte_for_byte_with_the_services_time(
     store = Store(tmp_path / "rail.duckdb")
     with running(CONFIG) as service, Client(service.base_url, "demo-pro") as client:
         result = sync(client, store, [SnapshotLog(kind)], WINDOW)
-        query = {"limit": client.profile.symbols_limit} if kind == "symbols" else {}
+        query = {"limit": client.profile().symbols_limit} if kind == "symbols" else {}
         headers = {"apikey": "demo-pro"}
         sent = httpx.get(
             service.base_url + SNAPSHOTS[kind], headers=headers, params=query, timeout=30

@@ -322,7 +322,7 @@ def test_a_load_records_where_from_under_which_schemas_and_when(
     (load,) = store.loads().to_dicts()
     assert load["base_url"] == client.base_url
     assert load["served_at"] == END
-    assert load["schema_hash"] == client.profile.schema_hash
+    assert load["schema_hash"] == client.profile().schema_hash
     assert load["finished_at"] >= load["started_at"]
     with store.reading() as connection:
         ids = connection.execute("SELECT DISTINCT load_id FROM price").fetchall()

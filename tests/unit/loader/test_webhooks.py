@@ -29,7 +29,7 @@ from toolkit.loader.webhooks import WebhookApp, webhook_app
 from toolkit.market import EventFamily, Source
 from toolkit.service.webhooks.deliveries import new_secret, signed_headers
 from toolkit.store import Store, read_deliveries
-from toolkit.wire.signatures import BodyHmac
+from toolkit.wire.signatures import HmacSignature
 
 OLD, NEW = new_secret(), new_secret()
 TS = 1_795_000_000
@@ -273,7 +273,7 @@ def test_it_can_be_mounted_in_another_application(app: WebhookApp, store: Store)
 
 
 def test_another_scheme_takes_the_place_of_standard_webhooks(store: Store) -> None:
-    app = webhook_app(store, verifier=BodyHmac(["It's a Secret to Everybody"]))
+    app = webhook_app(store, verifier=HmacSignature(["It's a Secret to Everybody"]))
     signature = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
     with served(app) as address, httpx.Client(base_url=address) as client:
         answer = client.post(
@@ -310,7 +310,7 @@ def test_a_receiver_needs_a_store_that_is_there(tmp_path: Path) -> None:
     ("options", "wrong"),
     [
         ({}, "verifier"),
-        ({"secrets": [NEW], "verifier": BodyHmac(["x"])}, "verifier"),
+        ({"secrets": [NEW], "verifier": HmacSignature(["x"])}, "verifier"),
         ({"secrets": [NEW], "max_bytes": 0}, "max_bytes"),
         ({"secrets": ["short"]}, "secrets"),
     ],

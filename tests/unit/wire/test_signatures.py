@@ -19,11 +19,10 @@ from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 from toolkit.errors import InputError
 from toolkit.service.webhooks.deliveries import new_secret, signed_headers
 from toolkit.wire.signatures import (
-    BodyHmac,
     Genuine,
-    Refusal,
+    HmacSignature,
+    Rejected,
     StandardWebhooks,
-    TimestampedHmac,
     Verifier,
 )
 
@@ -59,6 +58,18 @@ def github(secret: str, body: bytes = BODY) -> list[tuple[bytes, bytes]]:
     return raw({"X-Hub-Signature-256": "sha256=" + hexadecimal(secret, body)})
 
 
+TIMESTAMPED = {
+    "header": "Webhook-Signature",
+    "signed": "{timestamp}.{body}",
+    "written": "t={timestamp},v1={signature}",
+}
+"""The form that Stripe made common; GitHub's is the default."""
+
+
+def timestamped(held: list[str], at: Callable[[], float] = clock) -> HmacSignature:
+    return HmacSignature(held, **TIMESTAMPED, clock=at)
+
+
 SCHEMES: dict[str, tuple[Callable[[list[str]], Verifier], Callable[..., object], str, str]] = {
     "standard": (
         lambda held: StandardWebhooks(held, clock),
@@ -67,23 +78,23 @@ SCHEMES: dict[str, tuple[Callable[[list[str]], Verifier], Callable[..., object],
         new_secret(),
     ),
     "timestamped": (
-        lambda held: TimestampedHmac(held, clock=clock),
+        timestamped,
         lambda secret, body=BODY: stripe(secret, body=body),
         "the first secret",
         "the second secret",
     ),
-    "body": (BodyHmac, github, "the first secret", "the second secret"),
+    "body": (HmacSignature, github, "the first secret", "the second secret"),
 }
 each_scheme = pytest.mark.parametrize(("make", "sign", "one", "two"), SCHEMES.values(), ids=SCHEMES)
 
 
 def test_the_vector_that_github_publishes_is_genuine() -> None:
     signature = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
-    scheme = BodyHmac(["It's a Secret to Everybody"])
+    scheme = HmacSignature(["It's a Secret to Everybody"])
     found = scheme.check([(b"X-Hub-Signature-256", signature.encode())], b"Hello, World!")
     assert isinstance(found, Genuine)
     assert isinstance(
-        scheme.check([(b"X-Hub-Signature-256", signature.encode())], b"Hello, World"), Refusal
+        scheme.check([(b"X-Hub-Signature-256", signature.encode())], b"Hello, World"), Rejected
     )
 
 
@@ -117,7 +128,7 @@ def test_our_verifier_agrees_with_the_standard_webhooks_library_on_what_it_signs
         }
         scheme = StandardWebhooks([secret], clock)
         assert scheme.check(raw(headers), body.encode()) == Genuine(f"msg_{number}")
-        assert isinstance(scheme.check(raw(headers), body.encode() + b" "), Refusal)
+        assert isinstance(scheme.check(raw(headers), body.encode() + b" "), Rejected)
 
 
 def test_a_secret_without_prefix_or_padding_is_the_same_secret() -> None:
@@ -157,7 +168,7 @@ def test_one_changed_bit_of_the_body_is_refused(
     assert isinstance(make([two, one]).check(headers, body), Genuine)
     changed = bytearray(body or b" ")
     changed[place % len(changed)] ^= 1 << bit if body else 0
-    assert isinstance(make([two, one]).check(headers, bytes(changed)), Refusal)
+    assert isinstance(make([two, one]).check(headers, bytes(changed)), Rejected)
 
 
 @each_scheme
@@ -176,19 +187,47 @@ def test_a_time_more_than_five_minutes_from_the_clock_is_refused(away_s: int) ->
 
     for scheme, headers in [
         (StandardWebhooks([SECRET], exactly), standard()),
-        (TimestampedHmac(["one"], clock=exactly), stripe("one")),
+        (timestamped(["one"], exactly), stripe("one")),
     ]:
         assert isinstance(scheme.check(headers, BODY), Genuine) is (abs(away_s) <= 300)
 
 
 def test_a_body_signature_alone_is_genuine_at_any_time_and_known_again_by_its_body() -> None:
-    found = BodyHmac(["one"]).check(github("one"), BODY)
+    found = HmacSignature(["one"]).check(github("one"), BODY)
     assert found == Genuine("sha256:" + hashlib.sha256(BODY).hexdigest())
+
+
+def test_a_signature_in_base64_under_no_name_is_met_by_its_parameters() -> None:
+    digest = hmac.new(b"one", BODY, hashlib.sha256).digest()
+    scheme = HmacSignature(["one"], header="X-Hmac", written="{signature}", encoding="base64")
+    headers = raw({"x-hmac": base64.b64encode(digest).decode()})
+    assert isinstance(scheme.check(headers, BODY), Genuine)
+    assert isinstance(scheme.check(headers, BODY + b" "), Rejected)
+    assert isinstance(scheme.check(raw({"x-hmac": digest.hex()}), BODY), Rejected)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "given"),
+    [
+        ("encoding", {"encoding": "rot13"}),
+        ("signed", {"signed": "{timestamp}"}),
+        ("written", {"written": "sha256="}),
+        ("written", {"written": "t={timestamp},v1={signature}"}),
+        ("written", {"signed": "{timestamp}.{body}"}),
+    ],
+)
+def test_a_form_that_cannot_be_checked_is_an_input_error(
+    parameter: str, given: dict[str, str]
+) -> None:
+    with pytest.raises(InputError) as refused:
+        HmacSignature(["secretly"], **given)
+    assert refused.value.parameter == parameter
+    assert "secretly" not in str(refused.value)
 
 
 def test_an_unsigned_id_is_not_believed() -> None:
     named = [*github("one"), (b"x-github-delivery", b"another"), (b"webhook-id", b"another")]
-    found = BodyHmac(["one"]).check(named, BODY)
+    found = HmacSignature(["one"]).check(named, BODY)
     assert isinstance(found, Genuine)
     assert "another" not in found.delivery_id
 
@@ -197,7 +236,7 @@ def test_an_id_cannot_take_the_time_into_itself() -> None:
     genuine = dict(signed_headers(SECRET, "msg_1", NOW, b"5.{}"))
     moved = genuine | {"webhook-id": f"msg_1.{NOW}", "webhook-timestamp": "5"}
     scheme = StandardWebhooks([SECRET], clock=lambda: 5.0)
-    assert scheme.check(raw(moved), b"{}") == Refusal("webhook-id has a full stop in it")
+    assert scheme.check(raw(moved), b"{}") == Rejected("webhook-id has a full stop in it")
 
 
 @pytest.mark.parametrize(
@@ -233,18 +272,18 @@ def test_one_good_signature_of_the_first_32_is_enough(signature: str, genuine: b
 def test_a_time_that_is_no_whole_number_of_seconds_is_refused(moment: str) -> None:
     sent = [pair for pair in standard() if pair[0] != b"webhook-timestamp"]
     sent.append((b"webhook-timestamp", moment.encode()))
-    assert isinstance(StandardWebhooks([SECRET], clock).check(sent, BODY), Refusal)
+    assert isinstance(StandardWebhooks([SECRET], clock).check(sent, BODY), Rejected)
     header = raw({"Webhook-Signature": "x"})[0][0], f"t={moment},v1=00".encode()
-    assert isinstance(TimestampedHmac(["one"], clock=clock).check([header], BODY), Refusal)
+    assert isinstance(timestamped(["one"]).check([header], BODY), Rejected)
 
 
 @pytest.mark.parametrize("missing", ["webhook-id", "webhook-timestamp", "webhook-signature"])
 def test_a_header_that_is_missing_or_sent_twice_is_refused(missing: str) -> None:
     scheme, headers = StandardWebhooks([SECRET], clock), standard()
     rest = [pair for pair in headers if pair[0].decode() != missing]
-    assert scheme.check(rest, BODY) == Refusal(f"{missing} is missing")
+    assert scheme.check(rest, BODY) == Rejected(f"{missing} is missing")
     twice = [*headers, *(pair for pair in headers if pair[0].decode() == missing)]
-    assert scheme.check(twice, BODY) == Refusal(f"{missing} is sent more than once")
+    assert scheme.check(twice, BODY) == Rejected(f"{missing} is sent more than once")
 
 
 NAMES = [b"webhook-id", b"Webhook-Timestamp", b"webhook-signature", b"X-Hub-Signature-256", b"\xff"]
@@ -260,7 +299,7 @@ def test_malformed_headers_are_refused_and_never_raise(
     headers: list[tuple[bytes, bytes]], body: bytes
 ) -> None:
     for make, _, one, two in SCHEMES.values():
-        assert isinstance(make([one, two]).check(headers, body), Refusal)
+        assert isinstance(make([one, two]).check(headers, body), Rejected)
 
 
 @pytest.mark.parametrize(
@@ -271,10 +310,10 @@ def test_malformed_headers_are_refused_and_never_raise(
         lambda: StandardWebhooks(["whsec_secretly"]),
         lambda: StandardWebhooks(["whsec_secretly" + "A" * 100]),
         lambda: StandardWebhooks(["whsec_\xe9secretly"]),
-        lambda: TimestampedHmac(["secretly", ""]),
-        lambda: BodyHmac("secretly"),
+        lambda: HmacSignature(["secretly", ""]),
+        lambda: HmacSignature("secretly"),
         lambda: StandardWebhooks([SECRET], window_s=0),
-        lambda: TimestampedHmac(["secretly"], window_s=-1),
+        lambda: HmacSignature(["secretly"], window_s=-1),
     ],
 )
 def test_an_unusable_secret_or_window_is_an_input_error_that_does_not_show_it(

@@ -36,7 +36,8 @@ def examined(service: httpx.Client) -> Examine:
     def ask(key: str = "demo-pro", profile: Path | None = None, **rest: object) -> Examination:
         answer = service.put("/control/adversary", json={"rest": rest})
         assert answer.status_code == 200, answer.text
-        settings = Settings(str(service.base_url), Path("unused.duckdb"), key, profile)
+        users = UserProfile.read(profile) if profile else None
+        settings = Settings(str(service.base_url), key, users)
         return examine(settings)
 
     return ask
@@ -167,7 +168,7 @@ def test_names_that_would_break_out_of_the_draft_stay_inside_comments_and_string
 def test_no_service_and_a_wrong_key_end_it_at_once(examined: Examine) -> None:
     wrong = examined("wrong")
     assert [(c.name, c.state) for c in wrong.checks][-1] == ("key", State.FAILED)
-    nowhere = Settings("http://127.0.0.1:9", Path("unused.duckdb"), "key")
+    nowhere = Settings("http://127.0.0.1:9", "key")
     assert [c.name for c in examine(nowhere).checks] == ["reachable"]
     assert not examine(replace(nowhere, base_url="http://no.such.host.invalid")).usable
 
@@ -228,7 +229,7 @@ def test_a_stranger_at_the_address_is_survived_and_named(
         thread.start()
         url = f"http://127.0.0.1:{stranger.server_address[1]}"
         try:
-            found = examine(Settings(url, Path("unused.duckdb"), "key"))
+            found = examine(Settings(url, "key"))
         finally:
             stranger.shutdown()
             thread.join()

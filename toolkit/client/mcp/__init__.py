@@ -1,10 +1,11 @@
-"""The service's tools over MCP: a thin driver over the protocol's own SDK.
+"""The service's tools over MCP, for small questions: bulk data costs much less over REST.
 
-Bulk data are loaded over REST, at a small part of the cost. `toolkit` and `toolkit.client` do not
-import this package: the SDK takes most of a second.
+Importing the protocol's SDK takes most of a second, so `toolkit.client` does not import this.
 """
 
-from toolkit.client.mcp.client import McpClient, McpResult, McpTool
-from toolkit.client.mcp.connection import Refusal
+from toolkit.errors import needs_extra
 
-__all__ = ["McpClient", "McpResult", "McpTool", "Refusal"]
+with needs_extra("service"):
+    from toolkit.client.mcp.client import McpClient, McpResult, McpTool
+
+__all__ = ["McpClient", "McpResult", "McpTool"]

@@ -1,43 +1,40 @@
-"""The MCP client: the service's tools, called by role, from ordinary synchronous code."""
+"""The MCP client: calls the service's tools by role, over the SDK's session in a thread."""
 
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+import httpx2
+import mcp_types as sdk
 import msgspec
-from mcp import ClientSession
-from mcp_types import (
-    CallToolRequest,
-    CallToolRequestParams,
-    CallToolResult,
-    PaginatedRequestParams,
-    TextContent,
-)
-from mcp_types import Tool as ListedTool
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from mcp import Client as SdkClient
+from mcp import ClientSession, MCPError
+from mcp.client.streamable_http import streamable_http_client
 
-from toolkit.client.mcp.connection import Connection, Refusal
+from toolkit import errors
+from toolkit.client.contact import ClosingContact
 from toolkit.client.mcp.drift import drift
-from toolkit.errors import InputError, NotFoundError, PagingError
-from toolkit.wire.exchange import UNREADABLE, base_address
-from toolkit.wire.profile import BUILT_IN, Finding, Profile, with_schemas
+from toolkit.wire.exchange import UNREADABLE, Answer, Request, refusal, unreachable
+from toolkit.wire.profile import Finding, Profile
+from toolkit.wire.survey import with_listed_tools
 from toolkit.wire.user_profile import UserProfile
 
 __all__ = ["McpClient", "McpResult", "McpTool"]
 
+_LONGEST = 64 * 1024 * 1024  # bytes; the SDK's own limit is less than a page of 10,000 rows
+_NO_ANSWER = {sdk.CONNECTION_CLOSED, sdk.REQUEST_TIMEOUT}
+_KINDS = {sdk.INVALID_PARAMS: errors.BadRequestError, sdk.METHOD_NOT_FOUND: errors.NotFoundError}
+
 
 @dataclass(frozen=True, slots=True)
 class McpTool:
-    """A tool as the service lists it; ``role`` is what the profile calls it, None for a stranger.
-
-    Examples
-    --------
-    >>> McpTool("data.get_schemas", "schemas", "", {}, None, read_only=True).role
-    'schemas'
-    """
+    """A tool as listed by the service. ``role`` is our name for its task, None where unknown."""
 
     name: str
     role: str | None
@@ -49,52 +46,29 @@ class McpTool:
 
 @dataclass(frozen=True, slots=True)
 class McpResult:
-    """What a tool answered.
-
-    ``document`` is its structured content as it came; where there is none, its text, read as JSON
-    if it is any. ``findings`` say where it differs from the schema that the service declared.
-
-    Examples
-    --------
-    >>> McpResult("schemas", "data.get_schemas", "2026-07-28", {"type": "schemas"}).findings
-    ()
-    """
+    """The structured content of a tool's answer, else its text, and where it breaks its schema."""
 
     role: str
     tool: str
-    version: str
     document: Any
     findings: tuple[Finding, ...] = ()
 
 
-class McpClient:
+class McpClient(ClosingContact):
     """A machine-rail service's tools, asked by key over MCP.
 
-    Connects at the first question, and anew after the connection was lost. Safe to share between
-    threads; their questions go one after the other. No question is tried again: a refusal is raised
-    at once, as the same `ServiceError` that REST raises for its status, and its facts stay in
-    ``refused``.
-
-    Parameters
-    ----------
-    base_url
-        Where the service is, e.g. ``http://127.0.0.1:8700``; the profile says where MCP is below.
-    api_key
-        The subscription key; sent as ``Authorization: Bearer``, shown nowhere.
-    profile
-        The user's own words for the wire, over what the service says; None where none are needed.
-    timeout_s
-        Seconds to wait for each answer.
+    It connects at the first call, and again after the connection was lost. Threads may share it:
+    their calls run one after the other. No call is tried again. A refusal raises the `ServiceError`
+    that REST raises for the same status. ``timeout_s`` is how long to wait for each answer (s).
 
     Examples
     --------
     >>> from toolkit.service import Clock, Config, Simulated, running
     >>> config = Config(Simulated(7), port=0, clock=Clock(fixed_at=1_795_046_400))
     >>> with running(config) as service, McpClient(service.base_url, "demo-pro") as client:
-    ...     page = client.call(
-    ...         "price_history", symbol="BTC_USDT", exchange="AURORA", market="spot", limit=1)
-    ...     len(client.tools()), page.document["items"][0]["ts"], page.findings
-    (11, 1795046340, ())
+    ...     page = client.call("symbols", limit=1)
+    ...     len(client.tools()), page.document["items"][0]["symbol"], page.findings
+    (11, 'BTC_USDT', ())
     """
 
     def __init__(
@@ -105,167 +79,166 @@ class McpClient:
         profile: UserProfile | None = None,
         timeout_s: float = 30.0,
     ) -> None:
-        self._users = profile
-        self._assumed = profile.applied(BUILT_IN) if profile else BUILT_IN
-        self.url = base_address(base_url) + self._assumed.mcp_path
-        self._connection = Connection(self.url, api_key, timeout_s=timeout_s)
-        self._line = threading.RLock()
-        self._tools: tuple[McpTool, ...] | None = None
-        self._profile: Profile | None = None
-
-    def __repr__(self) -> str:
-        return f"McpClient({self.url!r})"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
+        super().__init__(base_url, api_key, profile=profile)
+        self._request = Request(self.assumed.mcp_path)
+        self.url = self._url(self._request)
+        self._timeout_s = timeout_s
+        self._lock = threading.RLock()
+        self._tools: dict[str, sdk.Tool] | None = None
+        self._refused: Answer | None = None
+        self._connection = ExitStack()
+        self._session: tuple[BlockingPortal, ClientSession] | None = None
 
     def close(self) -> None:
-        """Let go of the connection; the next question would open another."""
-        with self._line:
-            self._connection.close()
-
-    @property
-    def refused(self) -> Refusal | None:
-        """The facts of the last refusal, None where nothing was refused."""
-        return self._connection.refused
+        """Close the connection. The next call opens another."""
+        with self._lock:
+            self._disconnect()
 
     @property
     def version(self) -> str:
-        """The protocol version that client and service have agreed on; connects at first use."""
-        with self._line:
-            return self._connection.version
+        """The protocol version that client and service have agreed on. Connects at first use."""
+        return self._carry_out(lambda session: session.protocol_version) or ""
 
-    @property
     def profile(self) -> Profile:
-        """How this service speaks, as its own schemas tool says; asked once, at first use.
+        """Return what the service calls its routes and fields, by its schemas tool. Asked once.
 
         A tool of the profile that the service does not list is a finding in it.
         """
-        with self._line:
-            if self._profile is None:
-                self._profile = self._ask_profile()
-            return self._profile
+        with self._lock:
+            if self._profile is not None:
+                return self._profile
+            found = self.assumed
+            if (name := found.tools["schemas"]) in self._listed():
+                document = self._call("schemas", name, {}).document
+                found = self.learn(msgspec.json.encode(document))
+            return self.speak(with_listed_tools(found, self._listed()))
 
     def tools(self) -> tuple[McpTool, ...]:
-        """The tools that the service lists, on however many pages; asked once.
-
-        Raises `ServiceError`; a cursor that comes again is a `PagingError`.
-        """
-        with self._line:
-            listed, roles = self._listed(), {n: role for role, n in self.profile.tools.items()}
-            return tuple(replace(tool, role=roles.get(tool.name)) for tool in listed)
+        """Return the tools that the service lists. `PagingError` where their pages do not end."""
+        roles = {name: role for role, name in self.profile().tools.items()}
+        return tuple(
+            McpTool(
+                *(name, roles.get(name), tool.description or "", tool.input_schema),
+                *(tool.output_schema, bool(tool.annotations and tool.annotations.read_only_hint)),
+            )
+            for name, tool in self._listed().items()
+        )
 
     def call(self, role: str, **arguments: object) -> McpResult:
-        """Call the tool of a role, with arguments by our own names; a None is left out.
+        """Call the tool of a role with arguments by our names. An argument of None is left out.
 
-        Roles are the names in ``profile.tools``; the profile also says what the service calls the
-        tool and its arguments. A result that differs from its declared schema is kept, and the
-        difference is a finding.
-
-        Raises
-        ------
-        InputError
-            for a role that there is none of.
-        NotFoundError
-            where the service lists no tool of the role's name.
-        ServiceError
-            as over REST: `BadRequestError`, `KeyRefusedError`, `PlanRefusedError`, `QuotaError`,
-            `UnavailableError`, `UnreachableError`, `WireError`.
+        The roles are the keys of ``profile.tools``. A result that differs from its schema is
+        returned with findings. Raises `InputError` for an unknown role, `NotFoundError` where the
+        service does not list the tool, and the `ServiceError` of the status as over REST.
         """
-        with self._line:
-            names = self.profile.tools
-            if role not in names:
-                raise InputError("role", role, ", ".join(names))
-            parameters = _parameters(self.profile, role)
-            given = {parameters.get(k, k): v for k, v in arguments.items() if v is not None}
-            return self._call(role, names[role], given)
+        profile = self.profile()
+        if role not in profile.tools:
+            raise errors.InputError("role", role, ", ".join(profile.tools))
+        return self._call(role, profile.tools[role], profile.arguments(role, arguments))
 
-    def _ask_profile(self) -> Profile:
-        """Built in < what the schemas tool says < the user's own."""
-        names = {tool.name for tool in self._listed()}
-        found = self._assumed
-        if (name := found.tools["schemas"]) in names:
-            document = self._call("schemas", name, {}).document
-            found = with_schemas(found, msgspec.json.encode(document))
-        found = self._users.applied(found) if self._users else found
-        missing = [
-            Finding("tool_missing", name, f"the service lists no such tool; it is our {role}")
-            for role, name in found.tools.items()
-            if name not in names
-        ]
-        return replace(found, findings=(*found.findings, *missing))
-
-    def _call(self, role: str, name: str, arguments: dict[str, Any]) -> McpResult:
-        tool = next((tool for tool in self._listed() if tool.name == name), None)
-        if tool is None:
-            listed = ", ".join(each.name for each in self._listed())
-            raise NotFoundError(
-                f"{self.url} lists no tool {name!r}, our {role}; it lists {listed}; name the one "
-                f'meant in the profile: [tools] {role} = "..."',
-                url=self.url,
-            )
-        request = CallToolRequest(params=CallToolRequestParams(name=name, arguments=arguments))
-        result = self._connection.carried_out(lambda sdk: sdk.send_request(request, CallToolResult))
-        document, findings = self._read(tool, result)
-        if result.is_error:
-            raise self._connection.tool_error(name, document)
-        findings += drift(tool.name, tool.output_schema, document)
-        return McpResult(role, name, self.version, document, tuple(findings))
-
-    def _read(self, tool: McpTool, result: CallToolResult) -> tuple[Any, list[Finding]]:
-        """The structured content, or the text, which stands for it before protocol 2025-06-18."""
-        if result.structured_content is not None:
-            return result.structured_content, []
-        text = "".join(part.text for part in result.content if isinstance(part, TextContent))
-        if result.is_error:
-            return text, []
-        says = "its text was read"
-        try:
-            document = msgspec.json.decode(text)
-        except UNREADABLE:
-            document, says = text, "its text is not JSON and stays as it is"
-        return document, [Finding("structured_content_missing", tool.name, says)]
-
-    def _listed(self) -> tuple[McpTool, ...]:
-        """The tools as listed, without their roles."""
-        if self._tools is None:
-            found: list[ListedTool] = []
-            cursor, seen = None, set[str]()
-            while True:
-                asked = PaginatedRequestParams(cursor=cursor)
-                page = self._connection.carried_out(partial(ClientSession.list_tools, params=asked))
-                found.extend(page.tools)
+    def _listed(self) -> dict[str, sdk.Tool]:
+        with self._lock:
+            found, cursor, asked = dict[str, sdk.Tool](), None, set[str | None]()
+            while self._tools is None:
+                if cursor in asked:
+                    raise errors.PagingError(
+                        f"{self.url} lists its tools without end", url=self.url
+                    )
+                asked.add(cursor)
+                params = sdk.PaginatedRequestParams(cursor=cursor)
+                page = self._carry_out(partial(ClientSession.list_tools, params=params))
+                found |= {tool.name: tool for tool in page.tools}
                 cursor = page.next_cursor
                 if cursor is None:
-                    break
-                if cursor in seen:
-                    raise PagingError(f"{self.url} lists its tools without end", url=self.url)
-                seen.add(cursor)
-            self._tools = tuple(_tool(each) for each in found)
-        return self._tools
+                    self._tools = found
+            return self._tools
 
+    def _call(self, role: str, name: str, arguments: dict[str, Any]) -> McpResult:
+        listed = self._listed()
+        if name not in listed:
+            raise errors.NotFoundError(
+                f"{self.url} lists no tool {name!r}, our {role}; it lists {', '.join(listed)}; "
+                f'name the one meant in the profile: [tools] {role} = "..."',
+                url=self.url,
+            )
+        call = sdk.CallToolRequest(params=sdk.CallToolRequestParams(name=name, arguments=arguments))
+        result = self._carry_out(lambda session: session.send_request(call, sdk.CallToolResult))
+        document, findings = result.structured_content, list[Finding]()
+        if document is None:  # as before protocol 2025-06-18
+            document = "".join(p.text for p in result.content if isinstance(p, sdk.TextContent))
+            says = "its text was read"
+            try:
+                document = msgspec.json.decode(document)
+            except UNREADABLE:
+                says = "its text is not JSON and stays as it is"
+            findings.append(Finding("structured_content_missing", name, says))
+        if result.is_error:
+            raise self._tool_error(name, document)
+        findings += drift(name, listed[name].output_schema, document)
+        return McpResult(role, name, document, tuple(findings))
 
-def _parameters(profile: Profile, role: str) -> dict[str, str]:
-    """What the service calls the arguments of a role's tool."""
-    named = {f"{family}_history": route.parameters for family, route in profile.histories.items()}
-    named |= {f"{family}_events": route.parameters for family, route in profile.events.items()}
-    return dict(named.get(role, {}))
+    def _carry_out(self, work: Callable[[ClientSession], Any]) -> Any:
+        """Run work on the session, after connecting where there is none."""
+        with self._lock:
+            self._refused = None
+            try:
+                if self._session is None:
+                    portal = self._connection.enter_context(start_blocking_portal(name="rail-mcp"))
+                    connecting = portal.wrap_async_context_manager(self._connected())
+                    self._session = portal, self._connection.enter_context(connecting)
+                portal, session = self._session
+                return portal.call(work, session)
+            except (MCPError, httpx2.HTTPError, ValueError, ExceptionGroup) as raised:
+                error = self._error(raised)
+                lost = self._session is None or isinstance(error, errors.UnreachableError)
+                broken = self._disconnect() if lost else None
+                raise (self._error(broken) if broken else error) from None
 
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[ClientSession]:
+        limits = httpx2.Timeout(self._timeout_s, connect=min(self._timeout_s, 10.0))
+        hooks = {"response": [self._note]}
+        http = httpx2.AsyncClient(headers=self.key_header, timeout=limits, event_hooks=hooks)
+        transport = streamable_http_client(self.url, http_client=http, max_sse_event_size=_LONGEST)
+        async with http, SdkClient(transport, read_timeout_seconds=self._timeout_s) as client:
+            yield client.session
 
-def _tool(listed: ListedTool) -> McpTool:
-    return McpTool(
-        name=listed.name,
-        role=None,
-        description=listed.description or "",
-        input_schema=listed.input_schema,
-        output_schema=listed.output_schema,
-        read_only=bool(listed.annotations and listed.annotations.read_only_hint),
-    )
+    async def _note(self, response: httpx2.Response) -> None:
+        """Keep the status, headers and body of a refusal, which the SDK does not pass on."""
+        body = b"" if response.is_success else await response.aread()
+        answer = self._answered(self._request, response.status_code, response.headers.items(), body)
+        self._refused = None if response.is_success else answer
+
+    def _disconnect(self) -> Exception | None:
+        """Close the connection. Return what had broken it: the SDK raises that only here."""
+        self._session, connection = None, self._connection.pop_all()
+        try:
+            connection.close()
+        except (MCPError, httpx2.HTTPError, ExceptionGroup) as broken:
+            return broken
+        return None
+
+    def _error(self, raised: Exception) -> errors.ServiceError:
+        """Return our error for the SDK's: that of the status where the service sent one."""
+        while isinstance(raised, ExceptionGroup):
+            raised = raised.exceptions[0]
+        if self._refused is not None:
+            return refusal(self._refused)
+        code, problem = (raised.code, raised.data) if isinstance(raised, MCPError) else (0, None)
+        if isinstance(problem, dict) and type(problem.get("status")) is int:
+            return self._tool_error("", problem)
+        failure = self._failed(self._request, raised)
+        if isinstance(raised, httpx2.HTTPError) or code in _NO_ANSWER:
+            return unreachable(failure)
+        said = failure.reason.removeprefix(f"{type(raised).__name__}: ")[:300]
+        return _KINDS.get(code, errors.WireError)(f"{self.url}: {said}", url=self.url, detail=said)
+
+    def _tool_error(self, tool: str, document: Any) -> errors.ServiceError:
+        """Return the error for a tool's result: that of its status where it is a problem."""
+        text = document if isinstance(document, str) else msgspec.json.encode(document).decode()
+        said, url = self.without_key(text), f"{self.url}#{tool}".rstrip("#")
+        status = document.get("status") if isinstance(document, dict) else None
+        if type(status) is int:
+            return refusal(Answer(status, {}, said.encode(), url))
+        said = " ".join(said.split())[:300]
+        return errors.ServiceError(f"{self.url}: {tool} failed: {said}", url=self.url, detail=said)

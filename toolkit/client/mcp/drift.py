@@ -1,4 +1,4 @@
-"""Where a document differs from the schema that its service declared for it, as findings."""
+"""Findings where a document differs from the schema that its service declares for it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ __all__ = ["drift"]
 
 
 def drift(tool: str, schema: dict[str, Any] | None, document: object) -> list[Finding]:
-    """A finding for each kind of difference and place, however many items show it.
+    """Return a finding per kind of difference and place, and for a schema of no use.
 
-    A tool without a schema, and a schema that is none, are findings as well. References are
-    followed inside the schema alone, never to an address.
+    References are followed inside the schema alone, never to an address.
 
     Examples
     --------
@@ -35,16 +34,12 @@ def drift(tool: str, schema: dict[str, Any] | None, document: object) -> list[Fi
         kind.check_schema(schema)
         for error in kind(schema, registry=Registry()).iter_errors(document):
             place = "".join("[]" if isinstance(step, int) else f".{step}" for step in error.path)
-            says = error.message if error.validator == "required" else _rule(error)
+            rule = f"is not {error.validator} {error.validator_value!r:.80}"
+            says = error.message if error.validator == "required" else rule
             found[place, says] += 1
     except (SchemaError, Unresolvable) as error:
         return [Finding("schema_unusable", tool, " ".join(str(error).split())[:200])]
     return [
-        Finding("result_differs", tool + place, says if times == 1 else f"{says} ({times} times)")
-        for (place, says), times in found.items()
+        Finding("result_differs", tool + place, f"{says} ({n} times)" if n > 1 else says)
+        for (place, says), n in found.items()
     ]
-
-
-def _rule(error: Any) -> str:
-    """Which rule is broken, without the value, which differs from item to item."""
-    return f"is not {error.validator} {error.validator_value!r:.80}"

@@ -12,7 +12,6 @@ from toolkit.market import Plan, Source, format_ts
 from toolkit.wire.allowance import Allowance
 from toolkit.wire.exchange import Answer, Failure, Request, RetryPolicy, http_date_ts, refusal
 from toolkit.wire.profile import Profile
-from toolkit.wire.user_profile import UserProfile
 from toolkit.workspace.doctor.findings import Check, Examination, State, refused_words, state_of
 from toolkit.workspace.doctor.routes import Routes
 from toolkit.workspace.doctor.surfaces import mcp_check, socket_checks
@@ -25,7 +24,7 @@ _CLOCKS_AGREE_S = 30
 
 
 def examine(settings: Settings) -> Examination:
-    """Ask a service what it is; nothing is loaded or stored, and no refusal is raised.
+    """Check a service. Nothing is loaded or stored, and no refusal is raised.
 
     About 25 requests. Raises `InputError` where the address, the key or the profile is none.
 
@@ -37,10 +36,13 @@ def examine(settings: Settings) -> Examination:
     >>> found.source, found.usable, found.differs
     ('SIMULATED market, seed-7-f7d23fcf535b', True, False)
     """
-    users = UserProfile.read(settings.profile) if settings.profile else None
     patience = RetryPolicy(attempts=1)
     with Client(
-        settings.base_url, settings.api_key, profile=users, retries=patience, timeout_s=_TIMEOUT_S
+        settings.base_url,
+        settings.api_key,
+        profile=settings.profile,
+        retries=patience,
+        timeout_s=_TIMEOUT_S,
     ) as client:
         began = time.perf_counter()
         outcome = client.ask(Request.get(client.assumed.schemas_path, {}))
@@ -63,7 +65,7 @@ def examine(settings: Settings) -> Examination:
         routes = Routes(client, profile, body, now)
         asked = list(routes.checks())
         checks += [_plan(client.allowance, asked), clock, schemas, *asked]
-        checks.append(mcp_check(settings, users, profile, routes.draft))
+        checks.append(mcp_check(settings, profile, routes.draft))
         checks += socket_checks(client, profile, routes.draft)
         source = (profile.source or Source("unknown", client.base_url)).label
         return Examination(
@@ -100,7 +102,7 @@ def _is_page(answer: Answer) -> bool:
 
 
 def _lists_symbols(client: Client) -> bool:
-    """Whether there is a service all the same, where a web page stands in for /schemas."""
+    """Check for a service behind an address where /schemas answers with a web page."""
     try:
         client.symbols()
     except ServiceError:
@@ -109,7 +111,7 @@ def _lists_symbols(client: Client) -> bool:
 
 
 def _schemas(client: Client, answer: Answer) -> tuple[Profile, Check]:
-    """How the service speaks, by its own word where it gives one."""
+    """Read the names that the service gives for its routes and fields, where it does."""
     name = "/schemas"
     assumed = client.speak(client.assumed)
     built_in = "names and units are taken as built in"
@@ -137,7 +139,7 @@ def _schemas(client: Client, answer: Answer) -> tuple[Profile, Check]:
 
 
 def _plan(allowance: Allowance | None, asked: Sequence[Check]) -> Check:
-    """The plan by the service's own word, else by which routes answer."""
+    """Infer the plan from the service's headers, else from the routes that answer."""
     refused = [check.name for check in asked if check.state is State.REFUSED]
     answers = [c for c in asked if c.group == "routes" and c.state in (State.OK, State.NOTE)]
     open_to = f"{len(answers)} routes answer"

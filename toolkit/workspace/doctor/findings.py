@@ -1,4 +1,4 @@
-"""What an examination comes to: checks with a state, words and advice, and the profile's draft."""
+"""The result of an examination: checks with state, text and advice, and the profile's draft."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """All checks of a service, in order; whether data can be loaded; a draft profile, if any.
+    """All checks of a service, in order. Whether data can be loaded. A draft profile, if any.
 
-    ``differs`` says whether the draft has anything in it.
+    ``differs`` is true where the draft has anything in it.
     """
 
     base_url: str
@@ -55,7 +55,7 @@ class Examination:
 
 
 def refused_words(error: ServiceError) -> str:
-    """A refusal in a few words: its status, and what the service says of it.
+    """Shorten a refusal to its status and the service's reason.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def refused_words(error: ServiceError) -> str:
 
 
 def state_of(error: ServiceError) -> State:
-    """Whether an error is a matter of the plan, or a failure.
+    """Return the state of a check that ended in an error: the plan, or a failure.
 
     Examples
     --------

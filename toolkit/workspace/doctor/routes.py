@@ -29,9 +29,9 @@ _SCHEMAS = {family: f"svc.{family}.v1" for family in EventFamily}
 
 
 class Routes:
-    """Asks the routes of a service; what they show otherwise than expected goes into the draft.
+    """Asks the routes of a service. What differs from the expected goes into the draft.
 
-    ``readable`` are the histories whose rows can be read.
+    ``readable`` are the histories with rows that can be read.
     """
 
     def __init__(self, client: Client, profile: Profile, schemas: bytes, now: int) -> None:
@@ -45,7 +45,7 @@ class Routes:
         self._paging: Check | None = None
 
     def checks(self) -> Iterator[Check]:
-        """A check for each route, then one for the fields of each history, then the paging."""
+        """Yield a check per route, then one per history's fields, then one of the paging."""
         listing = None
         try:
             listing = self._client.symbols()
@@ -111,7 +111,7 @@ class Routes:
         return outcome if outcome.status == 200 else refusal(outcome)
 
     def _survey(self, route: HistoryRoute, answer: Answer) -> None:
-        """Lay the record's fields beside those expected; once for each route."""
+        """Lay the record's fields beside those expected. Once for each route."""
         if route.family in self._fields:
             return
         described = described_fields(self._schemas, route)
@@ -134,7 +134,7 @@ class Routes:
         self._fields[route.family] = Check("fields", name, state, says, advice)
 
     def _paged(self, route: HistoryRoute, trajectory: Trajectory, page: RawPage) -> Check | None:
-        """What end_time and the paging value mean here; the loader copes with every answer."""
+        """Check what end_time and the paging value mean. The loader handles every answer."""
         edge = page.oldest
         assert edge is not None, "it has rows"
         answer = self._ask(route, trajectory, page.newest or 0)

@@ -7,35 +7,34 @@ from collections.abc import Iterator
 from toolkit.cards import some
 from toolkit.client import Client
 from toolkit.client.probe import upgrade
-from toolkit.errors import ServiceError
+from toolkit.errors import MissingExtraError, ServiceError
 from toolkit.wire.draft import Draft
 from toolkit.wire.exchange import Answer, Failure, refusal
 from toolkit.wire.profile import Profile
 from toolkit.wire.survey import Guess, ShownField, guessed
-from toolkit.wire.user_profile import UserProfile
 from toolkit.workspace.doctor.findings import Check, State, refused_words, state_of
 from toolkit.workspace.settings import Settings
 
 __all__ = ["mcp_check", "socket_checks"]
 
-_TIMEOUT_S = 10.0
+_TIMEOUT_S = 10
 
 
-def mcp_check(
-    settings: Settings, users: UserProfile | None, profile: Profile, draft: Draft
-) -> Check:
-    """The protocol version that is agreed on, and which of the tools are there.
+def mcp_check(settings: Settings, profile: Profile, draft: Draft) -> Check:
+    """Check the protocol version that is agreed on, and which tools are listed.
 
-    ``profile`` is what REST told: it may name the tool of a route that MCP calls otherwise.
+    ``profile`` is that of REST, which may name a route's tool otherwise than MCP.
     """
-    from toolkit.client.mcp import McpClient  # noqa: PLC0415 - the SDK takes most of a second
-
+    try:
+        from toolkit.client.mcp import McpClient  # noqa: PLC0415 - the SDK takes most of a second
+    except MissingExtraError as error:
+        return Check("mcp", "/mcp", State.SKIPPED, str(error))
     try:
         with McpClient(
-            settings.base_url, settings.api_key, profile=users, timeout_s=_TIMEOUT_S
+            settings.base_url, settings.api_key, profile=settings.profile, timeout_s=_TIMEOUT_S
         ) as client:
             version, tools = client.version, client.tools()
-            names = client.profile.tools
+            names = client.profile().tools
     except ServiceError as error:
         return Check("mcp", "/mcp", state_of(error), refused_words(error))
     there = {tool.name for tool in tools}
@@ -62,7 +61,7 @@ def mcp_check(
 
 
 def socket_checks(client: Client, profile: Profile, draft: Draft) -> Iterator[Check]:
-    """An upgrade at each socket's path."""
+    """Check an upgrade at each socket's path."""
     events = {family.value: path for family, path in profile.streams.events.items()}
     for place, path in {"market": profile.streams.market, **events}.items():
         name = f"{place} events" if place in events else place
