@@ -14,13 +14,13 @@ from toolkit.charts.view import View
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Source
+from toolkit.statistics.event_documents import opens
 
 __all__ = ["activity_chart", "event_timeline"]
 
 _LOGS = " ".join(f"--events {family}" for family in EventFamily)
 _BUCKETS_S = {"hour": 3600, "6 hours": 21_600, "day": 86_400, "week": 604_800}
 _MOST_BUCKETS = 400
-_OPENINGS = ("opened", "pump", "dump")
 _NARROWEST = 150
 """A bar is told from its neighbours down to this part of the window."""
 _UNITS = {EventFamily.FUNDING: "% per 8 h"}
@@ -49,9 +49,9 @@ def event_timeline(
     Parameters
     ----------
     lifecycles
-        Rows of `toolkit.statistics.events.lifecycles` in any order, with ``symbol`` and ``legs``
-        (String) beside them: ``family``, ``t_open``, ``t_close`` (s, Unix UTC), ``duration_s``,
-        ``kind`` and ``peak`` (percent; of funding percent per 8 h).
+        Rows of `toolkit.statistics.events.event_lifecycles` in any order: ``family``, ``symbol``,
+        ``legs``, ``t_open``, ``t_close`` (s, Unix UTC), ``duration_s``, ``kind`` and ``peak``
+        (percent, of funding percent per 8 h).
     start, end
         The window ``[start, end)`` in Unix seconds; bars are cut to it, events that do not touch it
         are not counted.
@@ -123,8 +123,8 @@ def activity_chart(
     ----------
     events
         Documents as `Store.events` gives them, of any families and in any order: ``family``,
-        ``event_type`` and ``ts`` (s, Unix UTC). Those count whose type ends in opened, pump or
-        dump; updates and closes are of events counted already.
+        ``event_type`` and ``ts`` (s, Unix UTC). Documents that open an event count, by
+        `toolkit.statistics.event_documents.opens`.
     start, end
         The window ``[start, end)`` in Unix seconds. Of more than 400 hours, 6 hours, a day or a
         week are counted together.
@@ -153,8 +153,7 @@ def activity_chart(
     """
     view = View(subject, source, theme, Interval.checked(start, end), timezone, _LOGS)
     _require(events, ("family", "event_type", "ts"))
-    began = pl.col("event_type").str.split(".").list.last().is_in(_OPENINGS)
-    opened = events.filter(began & pl.col("ts").is_between(*view.window, closed="left"))
+    opened = events.filter(opens() & pl.col("ts").is_between(*view.window, closed="left"))
     if opened.is_empty():
         return _nothing(view)
     name, length_s = next(

@@ -16,7 +16,8 @@ from toolkit.charts.view import View
 from toolkit.errors import InputError
 from toolkit.intervals import Interval, clip, union
 from toolkit.market import EventFamily, Trajectory
-from toolkit.statistics.events import lifecycles
+from toolkit.statistics.event_documents import opens
+from toolkit.statistics.events import event_lifecycles
 from toolkit.statistics.spread import with_spread
 
 __all__ = ["events_of", "lifetime_shapes", "opened_marks", "threshold_line"]
@@ -83,8 +84,9 @@ def events_of(events: pl.DataFrame, trajectory: Trajectory) -> pl.DataFrame:
 def lifetime_shapes(events: pl.DataFrame, view: View) -> list[dict[str, Any]]:
     """The time with an event open, as shaded stretches of the lower plot.
 
-    What opened before the documents begin is shaded from the window's start, what has not closed to
-    its end. Stretches less than a pixel apart are one.
+    The lifecycles are those of `toolkit.statistics.events.event_lifecycles`. An event without an
+    opening is shaded from the window's start, one without a close to its end. Stretches less than
+    a pixel apart are joined.
 
     Examples
     --------
@@ -92,22 +94,22 @@ def lifetime_shapes(events: pl.DataFrame, view: View) -> list[dict[str, Any]]:
     >>> view = View("", Source("live", "rail"), "light", Interval(0, 6000), "UTC", "")
     >>> events = pl.DataFrame({"family": ["spread"] * 2, "event_id": ["a"] * 2,
     ...     "event_type": ["spread.opened", "spread.closed"], "lifecycle": ["open", "closed"],
-    ...     "ts": [60, 180], "ts_ms": [60_000, 180_000], "arrival": [0, 1]})
+    ...     "ts": [60, 180], "ts_ms": [60_000, 180_000], "arrival": [0, 1], "symbol": ["A_B"] * 2,
+    ...     "buy_exchange": ["X"] * 2, "buy_market": ["spot"] * 2, "sell_exchange": ["Y"] * 2,
+    ...     "sell_market": ["spot"] * 2})
     >>> [(shape["x0"], shape["x1"]) for shape in lifetime_shapes(events, view)]
     [('1970-01-01 00:01', '1970-01-01 00:03')]
     """
-    if events.is_empty():
-        return []
-    first, last = events.select(pl.col("ts").min(), last=pl.col("ts").max()).row(0)
-    known = Interval(min(first, view.window.start), max(last + 1, view.window.end))
-    lives = lifecycles(events, *known)
-    opened = pl.col("t_open").fill_null(known.start)
+    found = event_lifecycles(events, *view.window)
+    opened = pl.col("t_open").fill_null(view.window.start)
     until = pl.coalesce(
-        "t_close", pl.col("t_open") + pl.col("duration_s").ceil().cast(pl.Int64), pl.lit(known.end)
+        "t_close",
+        pl.col("t_open") + pl.col("duration_s").ceil().cast(pl.Int64),
+        pl.lit(view.window.end),
     )
     grain_s = view.window.length_s // _GRAIN
-    told = lives.select(opened.alias("start"), until + grain_s)
-    joined = [Interval(start, end - grain_s) for start, end in union(told.iter_rows())]
+    spans = found.select(opened.alias("start"), until + grain_s)
+    joined = [Interval(start, end - grain_s) for start, end in union(spans.iter_rows())]
     stretches = clip([(start, max(end, start + 1)) for start, end in joined], view.window)
     since, until_text = (
         clock_text(pl.Series([s[side] for s in stretches], dtype=pl.Int64), view.timezone)
@@ -147,7 +149,7 @@ def opened_marks(events: pl.DataFrame, view: View, points: int) -> go.Scatter:
         "buy_price": pl.coalesce(pl.when(~held).then(price) for price, held in legs),
     }
     inside = pl.col("ts").is_between(*view.window, closed="left")
-    opened = events.filter(pl.col("event_type").str.ends_with(".opened") & inside)
+    opened = events.filter(opens() & inside)
     placed = with_spread(opened.with_columns(**prices)).drop_nulls("spread_log_bps")
     shown = downsample(placed, "spread_log_bps", points=points)
     drawn = f"{shown.height:,} of " if shown.height < opened.height else ""

@@ -55,9 +55,10 @@ def spread_chart(
         Values (log bps, with their sign) at which the spread's plot has a dashed line.
     events
         Documents as `Store.events` gives them, of any events: those of a spread between the two
-        legs, either way round, are shown. The time from opening to close is shaded and each opening
-        marked at its size; what opened before the documents begin is shaded from the window's
-        start. Documents from before the window are read, so that it need not be.
+        legs, either way round, are shown. The time from opening to close is shaded, and each
+        opening is marked at its size. Read them over
+        `toolkit.statistics.events.documents_window`, so that openings from before the window are
+        among them. An event without its opening is shaded from the window's start.
     timezone
         The zone of the time axis, UTC or an IANA name. Where its clock changes, the lines break.
     theme

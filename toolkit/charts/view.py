@@ -152,7 +152,8 @@ class View(Card):
         """
         option = "--funding " if trajectory.family is Family.FUNDING else ""
         window = Interval.checked(start, end)
-        return cls(trajectory.key, source, theme, window, timezone, option + trajectory.key)
+        key = trajectory.legs_key
+        return cls(key, source, theme, window, timezone, option + key)
 
     def __str__(self) -> str:
         return f"{self.subject} from {window_text(self.window, self.timezone)}"

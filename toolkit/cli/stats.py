@@ -14,7 +14,7 @@ from toolkit.cli.options import End, Start, StorePath, window
 from toolkit.cli.show import console, duration, plain_table
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval
-from toolkit.market import Family, Trajectory
+from toolkit.market import EventFamily, Family, Trajectory
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics import spread as spread_statistics
@@ -23,6 +23,7 @@ from toolkit.workspace import Settings
 
 __all__ = [
     "app",
+    "event_counts",
     "events_command",
     "funding_command",
     "print_events",
@@ -146,24 +147,23 @@ def events_command(
     everything = Interval(min(s.start for s in stretches), max(s.end for s in stretches))
     asked = window(start, end, default=everything)
     if as_json:
-        _print_json(held, _event_counts(held, asked))
+        _print_json(held, event_counts(held, asked))
     else:
         print_events(held, *asked)
 
 
-def _event_counts(store: Store, asked: Interval) -> pl.DataFrame:
-    """Events by family and how they ended, and the median of the durations seen whole."""
-    lives = pl.concat(
-        event_statistics.lifecycles(
-            store.events(family, *asked),
-            *asked,
-            now=known.edge.served_at,
-            delay_s=known.edge.delay_s,
-        )
-        for family, known in store.event_ledger().items()
-    )
+def event_counts(store: Store, asked: Interval) -> pl.DataFrame:
+    """Count the events that touch a window, by family and kind, with their median duration.
+
+    The duration is of events seen from opening to close, null where there is none.
+    """
+    with store.reading():
+        logs = store.event_catalogue()
+        read = event_statistics.documents_window(asked)
+        events = pl.concat([store.events(EventFamily(family), *read) for family in logs["family"]])
+    found = event_statistics.event_lifecycles(events, *asked, logs=logs).sort("family")
     kinds = {kind: pl.col("kind").eq(kind).sum() for kind in ("closed", "open", "reopened")}
-    return lives.group_by("family", maintain_order=True).agg(
+    return found.group_by("family", maintain_order=True).agg(
         n=pl.len(),
         **kinds,
         orphans=pl.col("kind").str.starts_with("orphan").sum(),
@@ -242,7 +242,7 @@ def print_events(store: Store, start: int, end: int) -> None:
     table = plain_table(
         "", "events", "closed", "open", "close lost", "opened before", "median life"
     )
-    for row in _event_counts(store, asked).iter_rows(named=True):
+    for row in event_counts(store, asked).iter_rows(named=True):
         counts = (f"{row[name]:,}" for name in ("n", "closed", "open", "reopened", "orphans"))
         table.add_row(row["family"], *counts, duration(row["median_duration_s"]))
     console.print(table)

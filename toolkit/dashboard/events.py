@@ -17,28 +17,24 @@ from toolkit.dashboard.lives import (
     Filter,
     around,
     life_table,
-    paired,
     pretty,
     size_text,
     transition_table,
-    with_stories,
 )
 from toolkit.dashboard.reading import read_events
 from toolkit.dashboard.ways import go_to
 from toolkit.dashboard.words import NULL, code
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, Family, Trajectory
+from toolkit.market import EventFamily, EventRole, Family, Trajectory
+from toolkit.statistics.event_documents import identified
+from toolkit.statistics.events import documents_window, event_lifecycles
 
 __all__ = ["show"]
 
-# Documents are read from so long before a window, so that what opened before it is seen to open.
-# (No text under a constant here: Streamlit writes it onto the page.)
-_LOOK_BACK_S = 2 * 86_400
 _SHOWN = 500
 _DOCUMENTS_SHOWN = 200
 _AROUND_S = 3600
 _TABLE_PX = 388
-_OPENINGS = ("opened", "pump", "dump")
 _WORDS = ("family", "symbol", "exchange", "state", "window")
 _SYNC = "rail sync --events spread --events splash --events funding"
 
@@ -60,13 +56,15 @@ def _body(frame: Frame) -> None:
     held = _held(logs)
     asked = _follow_link()
     window = preset_window(held, st.session_state["event_window"])
-    since = max(held.start, window.start - _LOOK_BACK_S)
-    read = read_events(frame.held.path, since, window.end, version=frame.held.version)
-    stories = with_stories(read)
+    documents = _read(frame, documents_window(window))
     if asked is not None:
-        _show_event(frame, asked, stories, held)
-    chosen = _choose(stories)
-    _show_events(frame, stories, window, chosen)
+        _show_event(frame, asked, documents, held)
+    chosen = _choose(documents)
+    _show_events(frame, documents, window, chosen)
+
+
+def _read(frame: Frame, window: Interval) -> pl.DataFrame:
+    return identified(read_events(frame.held.path, *window, version=frame.held.version))
 
 
 def _held(logs: pl.DataFrame) -> Interval:
@@ -105,13 +103,13 @@ def _follow_link() -> str | None:
     return st.query_params.get("event")
 
 
-def _choose(stories: pl.DataFrame) -> Filter:
+def _choose(documents: pl.DataFrame) -> Filter:
     """The widgets, filled from the link once; and the link, kept to what the widgets say."""
     state = st.session_state
-    exchanges = pl.concat([stories["buy_exchange"], stories["sell_exchange"]]).drop_nulls()
+    exchanges = pl.concat([documents["buy_exchange"], documents["sell_exchange"]]).drop_nulls()
     options = {
         "family": [family.value for family in EventFamily],
-        "symbol": stories["symbol"].unique().sort().to_list(),
+        "symbol": documents["symbol"].drop_nulls().unique().sort().to_list(),
         "exchange": exchanges.unique().sort().to_list(),
     }
     link = state.pop("events_link", None)
@@ -154,11 +152,11 @@ def _write_link(chosen: Filter) -> None:
 # -- all events ----------------------------------------------------------------------------------
 
 
-def _show_events(frame: Frame, stories: pl.DataFrame, window: Interval, chosen: Filter) -> None:
+def _show_events(frame: Frame, held: pl.DataFrame, window: Interval, chosen: Filter) -> None:
     logs = frame.held.logs
-    documents = chosen.documents(stories)
-    found, left_out = paired(documents, logs, window)
-    lives = chosen.lives(found)
+    documents = chosen.documents(held)
+    lives = chosen.lives(_lifecycles(documents, window, logs))
+    left_out = documents["role"].null_count()
     never = [family.value for family in EventFamily if family not in logs["family"]]
     if never:
         ask = " ".join(f"--events {family}" for family in never)
@@ -195,12 +193,16 @@ def _show_events(frame: Frame, stories: pl.DataFrame, window: Interval, chosen: 
 # -- one event -----------------------------------------------------------------------------------
 
 
-def _show_event(frame: Frame, event_id: str, stories: pl.DataFrame, held: Interval) -> None:
-    mine = _story(event_id, stories)
-    if mine.is_empty() or not mine["event_type"].fill_null("")[0].endswith(_OPENINGS):
+def _lifecycles(documents: pl.DataFrame, window: Interval, logs: pl.DataFrame) -> pl.DataFrame:
+    found = event_lifecycles(documents, *window, logs=logs)
+    return found.with_columns(pl.col("symbol", "legs").fill_null(NULL))
+
+
+def _show_event(frame: Frame, event_id: str, documents: pl.DataFrame, held: Interval) -> None:
+    mine = _documents_of(event_id, documents)
+    if mine.is_empty() or mine["role"][0] != EventRole.OPENS:
         # It began outside of the window: look through all that is held.
-        everything = read_events(frame.held.path, *held, version=frame.held.version)
-        mine = _story(event_id, with_stories(everything))
+        mine = _documents_of(event_id, _read(frame, held))
     if mine.is_empty():
         st.warning(
             f"The link asks for {code(f'event={event_id}')}, which this store does not hold; "
@@ -210,7 +212,9 @@ def _show_event(frame: Frame, event_id: str, stories: pl.DataFrame, held: Interv
     newest = mine.row(-1, named=True)
     with st.container(border=True):
         name, close = st.columns([5, 1], vertical_alignment="center")
-        name.subheader(f"{newest['family']} {newest['symbol']}, {newest['legs']}", anchor=False)
+        name.subheader(
+            f"{newest['family']} {newest['symbol'] or NULL}, {newest['legs'] or NULL}", anchor=False
+        )
         if close.button("Close", key="event_close", width="stretch"):
             del st.query_params["event"]
             st.rerun()
@@ -220,16 +224,15 @@ def _show_event(frame: Frame, event_id: str, stories: pl.DataFrame, held: Interv
         _show_documents(frame, mine)
 
 
-def _story(event_id: str, stories: pl.DataFrame) -> pl.DataFrame:
+def _documents_of(event_id: str, documents: pl.DataFrame) -> pl.DataFrame:
     """All documents of the event that one document of that id belongs to, oldest first."""
-    one = stories.filter(event_id=event_id).select("family", "story").unique()
-    return stories.join(one, on=["family", "story"], how="semi").sort("ts_ms", "event_type")
+    one = documents.filter(event_id=event_id).select("family", "event").unique()
+    return documents.join(one, on=["family", "event"], how="semi").sort("ts_ms", "event_type")
 
 
 def _show_story(frame: Frame, mine: pl.DataFrame) -> None:
-    window = Interval(mine["ts"][0], mine["ts"][-1] + 1)
-    known = Interval(window.start, max(window.end, *frame.held.logs["served_at"]))
-    lives, _ = paired(mine, frame.held.logs, known)
+    end = max(mine["ts"][-1] + 1, *frame.held.logs["served_at"])
+    lives = _lifecycles(mine, Interval(mine["ts"][0], end), frame.held.logs)
     if not lives.is_empty():
         row = life_table(lives.head(1), frame.timezone).row(0, named=True)
         opened = row[f"opened ({frame.timezone})"]

@@ -9,29 +9,23 @@ import msgspec
 import polars as pl
 
 from toolkit.charts.time_axis import clock_text
-from toolkit.dashboard.event_tables import event_legs
 from toolkit.dashboard.words import NULL, duration_text
-from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Family, Leg, Symbol, Trajectory
-from toolkit.statistics.events import lifecycles
+from toolkit.statistics.events import STILL_OPEN
 
 __all__ = [
     "STATES",
     "Filter",
     "around",
     "life_table",
-    "paired",
     "pretty",
     "size_text",
     "transition_table",
-    "with_stories",
 ]
 
 STATES = {"any": None, "open": True, "over": False}
 """Whether an event is still open, by the word that a link has for it."""
 
-_TOLD = r"(^|\.)(opened|pump|dump|updated|closed|faded)$"
-"""What the type of a document ends in that says what became of its event."""
 _KINDS = {
     "closed": "closed",
     "open": "still open",
@@ -103,103 +97,13 @@ class Filter:
         'closed'
         """
         wanted = STATES[self.state]
-        still = pl.col("kind").is_in(["open", "orphan_update"])
+        still = pl.col("kind").is_in(STILL_OPEN)
         return lives if wanted is None else lives.filter(still == wanted)
 
 
 def _some(names: Sequence[str]) -> str:
     more = f" and {len(names) - 2} more" if len(names) > 2 else ""
     return ", ".join(names[:2]) + more
-
-
-def with_stories(events: pl.DataFrame) -> pl.DataFrame:
-    """The documents with ``legs`` (words), ``size`` and ``story``: what all of one event share.
-
-    That is the event's id where the service sends one; else, where the id is only a document's own
-    hash, its symbol and legs. ``size`` is a spread's largest so far, else the magnitude (percent)
-    or the differential (percent per 8 h).
-
-    Examples
-    --------
-    >>> events = pl.DataFrame({"event_id": ["s1", "sha256:ab"], "symbol": ["A_B"] * 2,
-    ...     "buy_exchange": ["X"] * 2, "buy_market": ["spot"] * 2, "sell_exchange": [None] * 2,
-    ...     "sell_market": [None] * 2, "peak_pct": [None, 2.0], "magnitude_pct": [1.0, 1.0],
-    ...     "differential_pct_8h": [None] * 2})
-    >>> with_stories(events).select("story", "size").rows()
-    [('s1', 1.0), ('A_B X.spot', 2.0)]
-    """
-    rows = events.select("buy_exchange", "buy_market", "sell_exchange", "sell_market").to_dicts()
-    told = events.with_columns(
-        pl.Series("legs", list(map(event_legs, rows)), dtype=pl.String),
-        pl.coalesce("peak_pct", "magnitude_pct", "differential_pct_8h").alias("size"),
-        pl.col("symbol").fill_null(NULL),
-    )
-    place = pl.concat_str("symbol", pl.lit(" "), "legs")
-    hashed = pl.col("event_id").str.starts_with("sha256:")
-    return told.with_columns(
-        pl.when(hashed).then(place).otherwise("event_id").alias("story"),
-    )
-
-
-def paired(stories: pl.DataFrame, logs: pl.DataFrame, window: Interval) -> tuple[pl.DataFrame, int]:
-    """The lives that touch the window, newest first, and how many documents could not be read.
-
-    Parameters
-    ----------
-    stories
-        Of `with_stories`: documents of the window and from before it, so that openings are seen.
-    logs
-        `toolkit.store.Store.event_catalogue`: how far each log was known at the last sync.
-    window
-        Half-open.
-
-    Returns
-    -------
-    tuple of DataFrame and int
-        The rows of `toolkit.statistics.events.lifecycles` with symbol, legs, event_id (of a
-        document) and ``since`` (s: opened, or else the first document); and the number of documents
-        that say neither by type nor by lifecycle what became of their event.
-
-    Examples
-    --------
-    >>> stories = pl.DataFrame({"family": ["spread"] * 2, "event_type": ["a.opened", "a.closed"],
-    ...     "lifecycle": ["open", "closed"], "ts": [10, 40], "ts_ms": [10_000, 40_000],
-    ...     "arrival": [0, 1], "event_id": ["s1"] * 2, "story": ["s1"] * 2, "symbol": ["A_B"] * 2,
-    ...     "legs": ["X.spot → Y.spot"] * 2, "size": [1.0, 2.0]})
-    >>> logs = pl.DataFrame({"family": ["spread"], "served_at": [100], "delay_s": [0]})
-    >>> lives, left_out = paired(stories, logs, Interval(20, 60))
-    >>> lives.select("event_id", "since", "duration_s", "peak").row(0), left_out
-    (('s1', 10, 30.0, 2.0), 0)
-    """
-    state = pl.col("lifecycle").is_in(["open", "closed"]).fill_null(value=False)
-    told = (pl.col("event_type").str.contains(_TOLD) | state).fill_null(value=False)
-    readable = stories.filter(told & pl.col("event_type").is_not_null())
-    first = readable["ts"].min()
-    start = min(window.start, first) if isinstance(first, int) else window.start
-    found = []
-    for log in logs.iter_rows(named=True):
-        known_until = min(window.end, log["served_at"] - log["delay_s"])
-        if known_until > start:
-            of_family = readable.filter(family=log["family"])
-            lives = lifecycles(of_family, start, known_until, key=("story",), magnitude="size")
-            found.append(lives)
-    shown = readable.group_by("family", "story").agg(
-        pl.col("symbol", "legs", "event_id").first(), pl.col("ts").min().alias("first_ts")
-    )
-    left_out = stories.height - readable.height
-    if not found:
-        return shown.clear(), left_out
-    ends = pl.coalesce(
-        pl.col("t_open") + pl.col("duration_s"), pl.col("t_close"), pl.lit(window.end)
-    )
-    lives = (
-        pl.concat(found)
-        .join(shown, on=["family", "story"], maintain_order="left")
-        .with_columns(pl.coalesce("t_open", "first_ts").alias("since"))
-        .filter((pl.col("since") < window.end) & (ends >= window.start))
-    )
-    newest = lives.sort("since", "family", "story", descending=[True, False, False])
-    return newest, left_out
 
 
 def life_table(lives: pl.DataFrame, timezone: str) -> pl.DataFrame:

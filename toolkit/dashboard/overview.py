@@ -9,6 +9,7 @@ import streamlit as st
 
 from toolkit.charts import activity_chart
 from toolkit.dashboard.event_tables import (
+    Count,
     count_events,
     event_legs,
     event_size,
@@ -22,6 +23,8 @@ from toolkit.dashboard.ways import go_to
 from toolkit.dashboard.words import NULL, code, duration_text
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Family
+from toolkit.statistics.event_documents import identified
+from toolkit.statistics.events import documents_window, event_lifecycles
 
 __all__ = ["show"]
 
@@ -65,35 +68,43 @@ def _body(frame: Frame) -> None:
         )
         return
     window, events = _day(frame)
-    _show_figures(frame, window, events, spreads)
+    two_days = Interval(window.start - _DAY_S, window.end)
+    lifecycles = event_lifecycles(events, *two_days, logs=held.logs)
+    opened = open_events(events, lifecycles, EventFamily.SPREAD)
+    _show_figures(frame, window, spreads, opened, count_events(events, lifecycles, window))
     left, right = st.columns(2)
     with left:
-        _show_open(frame, spreads, events)
+        _show_open(frame, spreads, opened, events.filter(pl.col("ts") >= two_days.start))
     with right:
         _show_extremes(frame, rates)
     _show_events(frame, window, events)
 
 
 def _day(frame: Frame) -> tuple[Interval, pl.DataFrame]:
-    """The 24 h before the event logs' clock, and the documents of twice as long."""
+    """Return the 24 h before the event logs' clock, and the documents for twice as long."""
     held = frame.held
     end = held.logs["served_at"].max() if held.logs.height else held.as_of
     assert isinstance(end, int)  # a store that was never asked has shown its empty state
-    window = Interval(end - _DAY_S, end)
-    return window, read_events(held.path, end - 2 * _DAY_S, end, version=held.version)
+    read = documents_window(Interval(end - 2 * _DAY_S, end))
+    events = identified(read_events(held.path, *read, version=held.version))
+    return Interval(end - _DAY_S, end), events
 
 
 def _show_figures(
-    frame: Frame, window: Interval, events: pl.DataFrame, spreads: tuple[int, str] | None
+    frame: Frame,
+    window: Interval,
+    spreads: tuple[int, str] | None,
+    opened: pl.DataFrame,
+    counts: list[Count],
 ) -> None:
     with st.grid(4, min_column_width=150):
         if spreads:
-            opened = open_spreads(spreads[1]).drop_nulls("opened_at").height
+            n_open = open_spreads(spreads[1]).drop_nulls("opened_at").height
         else:
-            opened = open_events(events, EventFamily.SPREAD).height
-        st.metric("Spreads open", f"{opened:,}", help="At the service's clock; listed below.")
+            n_open = opened.height
+        st.metric("Spreads open", f"{n_open:,}", help="At the service's clock; listed below.")
         asked = set(frame.held.logs["family"])
-        for count in count_events(events, window):
+        for count in counts:
             known = count.family.value in asked
             st.metric(
                 _LABELS[count.family],
@@ -108,7 +119,9 @@ def _show_figures(
             )
 
 
-def _show_open(frame: Frame, spreads: tuple[int, str] | None, events: pl.DataFrame) -> None:
+def _show_open(
+    frame: Frame, spreads: tuple[int, str] | None, opened: pl.DataFrame, events: pl.DataFrame
+) -> None:
     st.subheader("Open spreads", anchor=False)
     if spreads:
         served_at, document = spreads
@@ -120,11 +133,11 @@ def _show_open(frame: Frame, spreads: tuple[int, str] | None, events: pl.DataFra
             f"{tracked:,} more are tracked without an event that opened them."
         )
     elif "spread" in set(frame.held.logs["family"]):
-        rows = _from_log(open_events(events, EventFamily.SPREAD))
+        rows = _from_log(opened)
         st.caption(
-            f"From the event log: {rows.height:,} whose newest document of the last 48 h leaves "
-            "them open, by that document's spread. `rail sync --snapshot spread` brings the "
-            "service's own list."
+            f"From the event log: {rows.height:,} that opened and have not closed, by the spread "
+            "in the newest document of each. `rail sync --snapshot spread` loads the service's own "
+            "list."
         )
     else:
         say_empty(
@@ -251,7 +264,7 @@ def _show_events(frame: Frame, window: Interval, events: pl.DataFrame) -> None:
     newest = newest_events(of_day, _EVENTS_SHOWN)
     if newest.is_empty():
         return
-    total = of_day.select("family", "event_id").n_unique()
+    total = of_day.select("family", "event").n_unique()
     st.caption(f"The newest {newest.height:,} of {total:,} events of the 24 h, newest first.")
     rows = newest.to_dicts()
     table = pl.DataFrame(

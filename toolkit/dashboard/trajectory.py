@@ -21,6 +21,8 @@ from toolkit.dashboard.ways import go_to, page_file
 from toolkit.dashboard.words import NULL, code, duration_text, statistics_rows
 from toolkit.intervals import Interval
 from toolkit.market import Family, Source, Trajectory, format_ts
+from toolkit.statistics.event_documents import identified
+from toolkit.statistics.events import documents_window
 from toolkit.statistics.spread import summary
 
 __all__ = ["show"]
@@ -239,7 +241,7 @@ def _draw_spread(rows: pl.DataFrame, shown: _Shown) -> None:
     events = None
     if logged and wanted:
         symbol = str(shown.trajectory.symbol)
-        found = read_events(held.path, *shown.window, version=held.version)
+        found = read_events(held.path, *documents_window(shown.window), version=held.version)
         events = of_legs(found.filter(family="spread", symbol=symbol), shown.trajectory)
     chart = spread_chart(
         rows,
@@ -256,11 +258,13 @@ def _draw_spread(rows: pl.DataFrame, shown: _Shown) -> None:
 
 def _list_events(events: pl.DataFrame, shown: _Shown) -> None:
     """The events of the two legs, newest first, each with the way to its page."""
-    newest = newest_events(events, _EVENTS_SHOWN)
+    inside = pl.col("ts").is_between(*shown.window, closed="left")
+    mine = identified(events.filter(inside))
+    newest = newest_events(mine, _EVENTS_SHOWN)
     if newest.is_empty():
         st.caption("No spread event of these legs in the window.")
         return
-    total = events["event_id"].n_unique()
+    total = mine["event"].n_unique()
     st.caption(f"Spread events of these legs, newest first: {_of(_EVENTS_SHOWN, total)}.")
     table = pl.DataFrame(
         {
