@@ -1,4 +1,4 @@
-"""What stands behind and on a spread's line: thresholds, and the events detected on its legs."""
+"""What is drawn behind and on a spread's line: thresholds, and the events detected on its legs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _GRAIN = 1000
 
 
 def threshold_line(thresholds_bps: Sequence[float], view: View) -> go.Scatter:
-    """All thresholds as one dashed line over the whole window, named with their values.
+    """Draw all thresholds as one dashed line over the window, named with their values.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def threshold_line(thresholds_bps: Sequence[float], view: View) -> go.Scatter:
 
 
 def events_of(events: pl.DataFrame, trajectory: Trajectory) -> pl.DataFrame:
-    """The spread documents between the trajectory's two legs, with ``sign``.
+    """Select the spread documents between the trajectory's two legs, and add ``sign``.
 
     A detector buys the cheaper leg: an event that buys the trajectory's sell leg is one of its
     negative spreads, and has a sign of -1.
@@ -82,7 +82,7 @@ def events_of(events: pl.DataFrame, trajectory: Trajectory) -> pl.DataFrame:
 
 
 def lifetime_shapes(events: pl.DataFrame, view: View) -> list[dict[str, Any]]:
-    """The time with an event open, as shaded stretches of the lower plot.
+    """Shade the time with an event open in the lower plot.
 
     The lifecycles are those of `toolkit.statistics.events.event_lifecycles`. An event without an
     opening is shaded from the window's start, one without a close to its end. Stretches less than
@@ -130,7 +130,7 @@ def lifetime_shapes(events: pl.DataFrame, view: View) -> list[dict[str, Any]]:
 
 
 def opened_marks(events: pl.DataFrame, view: View, points: int) -> go.Scatter:
-    """A mark where each event opened, at its size on the axis of the spread (log bps).
+    """Mark where each event opened, at its size on the axis of the spread (log bps).
 
     Examples
     --------

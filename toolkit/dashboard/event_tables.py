@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from toolkit.dashboard.words import NULL
+from toolkit.dashboard.formatting import NULL
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Trajectory
 from toolkit.statistics.events import STILL_OPEN
@@ -91,7 +91,7 @@ def open_events(
 
 
 def of_legs(events: pl.DataFrame, trajectory: Trajectory) -> pl.DataFrame:
-    """The documents between the two legs of a trajectory, whichever of them was bought.
+    """Select the documents between the two legs of a trajectory, bought either way round.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def of_legs(events: pl.DataFrame, trajectory: Trajectory) -> pl.DataFrame:
 
 
 def event_legs(row: dict[str, str | None]) -> str:
-    """The legs of an event's row: one for a splash, buy and sell for the others.
+    """Format the legs of an event's row: one for a splash, buy and sell for the others.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def event_legs(row: dict[str, str | None]) -> str:
 
 
 def event_size(row: dict[str, float | None]) -> str:
-    """The size of an event's row with its unit.
+    """Format the size of an event's row with its unit.
 
     Examples
     --------

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from toolkit.dashboard.words import NULL, duration_text
+from toolkit.dashboard.formatting import NULL, duration_text
 from toolkit.intervals import Interval
 from toolkit.store import Edge
 from toolkit.store.ledger import states

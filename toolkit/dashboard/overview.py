@@ -1,4 +1,4 @@
-"""The page that opens first: what stands open, which rates lie apart, and what has happened."""
+"""The page that opens first: open spreads, rates far apart, and recent events."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from toolkit.dashboard.event_tables import (
     newest_events,
     open_events,
 )
-from toolkit.dashboard.frame import Frame, draw, opened_row, page, say_empty
+from toolkit.dashboard.formatting import NULL, code, duration_text
+from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.reading import read_events, read_snapshot
+from toolkit.dashboard.shell import Frame, draw, opened_row, page, say_empty
 from toolkit.dashboard.snapshot_tables import funding_rates, open_spreads, widest_differentials
-from toolkit.dashboard.ways import go_to
-from toolkit.dashboard.words import NULL, code, duration_text
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Family
 from toolkit.statistics.event_documents import identified
@@ -34,7 +34,7 @@ _EXTREMES_SHOWN = 10
 _EVENTS_SHOWN = 10
 _TABLE_PX = 388  # ten rows and their heading
 
-_WAYS = {
+_BUTTON_HELP = {
     "Swapped": "Swapped: held with the legs the other way round, so with the other sign.",
     "Events": "Events: the trajectory is not held, so the button shows the symbol's events; "
     "to load the first of them: {lacking}",
@@ -50,7 +50,7 @@ _LABELS = {
 
 
 def show() -> None:
-    """The page, inside the frame of every page."""
+    """Show the page inside the shell that all pages have."""
     page("Overview", _body)
 
 
@@ -152,7 +152,7 @@ def _show_open(
 
 
 def _from_log(events: pl.DataFrame) -> pl.DataFrame:
-    """Open events as rows like those of `open_spreads`; opened_at is not told by one document."""
+    """Convert open events to rows like those of `open_spreads`, with a null opened_at."""
     return (
         events.with_columns(
             buy=pl.format("{}.{}", "buy_exchange", "buy_market"),
@@ -167,11 +167,11 @@ def _from_log(events: pl.DataFrame) -> pl.DataFrame:
 
 def _open_table(frame: Frame, rows: pl.DataFrame, events: pl.DataFrame) -> None:
     spreads = frame.held.catalogue.filter(pl.col("family") == Family.SPREAD)["trajectory"]
-    ways = _ways(rows, set(spreads), set(events["symbol"]))
+    buttons = _buttons(rows, set(spreads), set(events["symbol"]))
     as_of = frame.held.as_of
     table = pl.DataFrame(
         {
-            "": pl.Series(ways, dtype=pl.String),
+            "": pl.Series(buttons, dtype=pl.String),
             "symbol": rows["symbol"],
             "spread (%)": rows["spread_pct"],
             "buy → sell": rows.select(pl.format("{} → {}", "buy", "sell")).to_series(),
@@ -183,20 +183,20 @@ def _open_table(frame: Frame, rows: pl.DataFrame, events: pl.DataFrame) -> None:
     )
     number = st.column_config.NumberColumn(format="%.3f")
     chosen = opened_row(table, "open", height=_TABLE_PX, **{"spread (%)": number})
-    for word, says in _WAYS.items():
-        if word in ways:
-            lacking = code(f"rail sync {rows['key'][ways.index(word)]}")
-            st.caption(says.format(lacking=lacking))
+    for word, text in _BUTTON_HELP.items():
+        if word in buttons:
+            lacking = code(f"rail sync {rows['key'][buttons.index(word)]}")
+            st.caption(text.format(lacking=lacking))
     if chosen is None:
         return
     row = rows.row(chosen, named=True)
-    if ways[chosen] == "Events":
+    if buttons[chosen] == "Events":
         go_to("events", symbol=row["symbol"])
-    go_to("trajectory", trajectory=row["key"] if ways[chosen] == "Open" else _swapped(row))
+    go_to("trajectory", trajectory=row["key"] if buttons[chosen] == "Open" else _swapped(row))
 
 
-def _ways(rows: pl.DataFrame, held: set[str], with_events: set[str]) -> list[str | None]:
-    """Where each row's button leads, None where the store holds nothing of it."""
+def _buttons(rows: pl.DataFrame, held: set[str], with_events: set[str]) -> list[str | None]:
+    """Return the label of each row's button, None where the store holds nothing of it."""
     return [
         "Open"
         if row["key"] in held

@@ -125,19 +125,19 @@ def lifecycles(
     now: int | None = None,
     delay_s: int = 0,
 ) -> pl.DataFrame:
-    """One row per lifecycle of an event: from its opening to its close, or to where sight is lost.
+    """Pair documents into lifecycles: from the opening to the close, or to the last that is known.
 
     The frame has one row per document: ``family``, ``event_type``, ``lifecycle`` (String, may be
     null), ``ts`` (Int64, Unix seconds UTC), ``ts_ms`` (Int64, null where the document has none),
     ``arrival`` (integer: the order in which documents of one time happened), the columns of ``key``
     (String or integer) and, where given, ``magnitude`` (Float64). Rows may come in any order.
 
-    Documents of one family and key are one story, told in the order of (``ts_ms``, ``arrival``).
-    Where documents carry an id that stays through an event's life, that is the key; elsewhere the
-    symbol and legs are. An event type that ends in ``opened``, ``pump`` or ``dump`` opens, one in
-    ``updated`` updates, one in ``closed`` or ``faded`` closes; of another type, a ``lifecycle`` of
-    open updates and one of closed closes. A document equal to an earlier one in all but ``arrival``
-    is a duplicate and changes nothing but ``n_duplicates``.
+    Documents of one family and key are paired in the order of (``ts_ms``, ``arrival``). Where
+    documents carry an id that stays the same through an event, the id is the key. Elsewhere it is
+    the symbol and the legs. An event type that ends in ``opened``, ``pump`` or ``dump`` opens, one
+    in ``updated`` updates, one in ``closed`` or ``faded`` closes. Of another type, a ``lifecycle``
+    of open updates and one of closed closes. A document equal to an earlier one in all but
+    ``arrival`` is a duplicate and changes nothing but ``n_duplicates``.
 
     Lifecycles that touch the window are given: those not over before ``start``. Documents of
     ``[start - LOOK_BACK_S, known_until)`` are used, where known_until is the earlier of ``end`` and
@@ -145,24 +145,24 @@ def lifecycles(
     duration, if the frame has its opening: read it over `documents_window`. The kinds:
 
     ==============  ==============================================================================
-    kind            says
+    kind            meaning
     ==============  ==============================================================================
     closed          opened, then closed: its duration was observed
     open            opened and not closed: it lasted at least until known_until
-    reopened        opened, then opened again: the close was lost; it lasted at most until then, and
+    reopened        opened, then opened again: the close was lost, it lasted at most until then, and
                     is censored there
     orphan_close    closed without an opening: it opened before the documents, its age is not known
     orphan_update   updated without an opening, and no close either
     ==============  ==============================================================================
 
-    The rows whose duration is not null are what a survival curve is made of: orphans are not among
+    The rows with a duration are those of a survival curve. Orphans are not among
     them. Rows are sorted by family, key and time.
 
     ==================  =======  =====  ==========================================================
-    column              type     unit   says
+    column              type     unit   meaning
     ==================  =======  =====  ==========================================================
     family              String   none   as given
-    event_id            given    none   the key, as given; as many columns as asked
+    event_id            given    none   the key, as given, as many columns as asked
     t_open              Int64    s      when it opened, Unix UTC
     t_close             Int64    s      when it closed, Unix UTC
     duration_s          Float64  s      from opening to close, or to where it is censored
@@ -170,7 +170,7 @@ def lifecycles(
     kind                String   none   closed, open, reopened, orphan_close, orphan_update
     lifecycle_reason    String   none   why one of the above is null: censored, truncated
     zero_duration       Boolean  none   opened and over at one time: duration_s is half of what the
-                                        times resolve (1 ms; 1 s without ts_ms)
+                                        times resolve (1 ms, 1 s without ts_ms)
     n                   Int64    count  documents, without duplicates
     n_updates           Int64    count  documents that neither open nor close
     n_duplicates        Int64    count  documents that were dropped
@@ -186,8 +186,8 @@ def lifecycles(
     Raises
     ------
     InputError
-        A column is missing or of another type; a family, event_type, ts or key is null; a document
-        neither opens, updates nor closes; the window is empty; ``key`` names no column.
+        A column is missing or of another type. A family, event_type, ts or key is null. A document
+        neither opens, updates nor closes. The window is empty. ``key`` names no column.
 
     Examples
     --------
@@ -234,7 +234,7 @@ def _known_until(end: int, now: int | None, delay_s: int) -> int:
 def _documents(
     frame: Frame, names: list[str], magnitude: str | None, window: Interval
 ) -> pl.DataFrame:
-    """The documents of the window with their role, once each, in the order they happened."""
+    """Return the documents of the window with their role, once each, in the order they happened."""
     if not names:
         raise InputError("key", names, "the columns that tell events apart, e.g. event_id")
     keys = dict.fromkeys(names, "String or integer")

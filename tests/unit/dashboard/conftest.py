@@ -11,8 +11,8 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from toolkit.dashboard.navigation import page_file
 from toolkit.dashboard.settings import MAIN
-from toolkit.dashboard.ways import page_file
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Source, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store

@@ -1,4 +1,4 @@
-"""Events as lives: the documents of the logs filtered, paired and put into words."""
+"""Lifecycles of events as a page shows them: filtered, listed and put into words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 import polars as pl
 
 from toolkit.charts.time_axis import clock_text
-from toolkit.dashboard.words import NULL, duration_text
+from toolkit.dashboard.formatting import NULL, duration_text
 from toolkit.market import EventFamily, Family, Leg, Symbol, Trajectory
 from toolkit.statistics.events import STILL_OPEN
 
@@ -17,7 +17,7 @@ __all__ = [
     "STATES",
     "Filter",
     "around",
-    "life_table",
+    "lifecycle_table",
     "pretty",
     "size_text",
     "transition_table",
@@ -38,7 +38,7 @@ _UNITS = {EventFamily.FUNDING: "% per 8 h"}
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which events to show; an empty tuple leaves nothing out, state is one of `STATES`.
+    """Which events to show. An empty tuple leaves nothing out, state is one of `STATES`.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class Filter:
         return ", ".join(parts)
 
     def documents(self, events: pl.DataFrame) -> pl.DataFrame:
-        """The documents of the families, symbols and exchanges (of either leg).
+        """Select the documents of the families, symbols and exchanges (of either leg).
 
         Examples
         --------
@@ -88,17 +88,17 @@ class Filter:
             )
         return events.filter(kept)
 
-    def lives(self, lives: pl.DataFrame) -> pl.DataFrame:
-        """The lives in the state.
+    def lifecycles(self, lifecycles: pl.DataFrame) -> pl.DataFrame:
+        """Select the lifecycles in the state.
 
         Examples
         --------
-        >>> Filter(state="over").lives(pl.DataFrame({"kind": ["open", "closed"]}))["kind"][0]
+        >>> Filter(state="over").lifecycles(pl.DataFrame({"kind": ["open", "closed"]}))["kind"][0]
         'closed'
         """
         wanted = STATES[self.state]
         still = pl.col("kind").is_in(STILL_OPEN)
-        return lives if wanted is None else lives.filter(still == wanted)
+        return lifecycles if wanted is None else lifecycles.filter(still == wanted)
 
 
 def _some(names: Sequence[str]) -> str:
@@ -106,26 +106,26 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:2]) + more
 
 
-def life_table(lives: pl.DataFrame, timezone: str) -> pl.DataFrame:
-    """The lives in words, a button before each.
+def lifecycle_table(lifecycles: pl.DataFrame, timezone: str) -> pl.DataFrame:
+    """Build the table of lifecycles, with a button in each row.
 
     Examples
     --------
-    >>> lives = pl.DataFrame({"family": ["spread"], "symbol": ["A_B"], "legs": ["X.spot → Y.dex"],
-    ...     "t_open": [0], "t_close": [90], "duration_s": [90.0], "kind": ["closed"],
-    ...     "peak": [1.5]})
-    >>> life_table(lives, "UTC").rows()
+    >>> lifecycles = pl.DataFrame({"family": ["spread"], "symbol": ["A_B"],
+    ...     "legs": ["X.spot → Y.dex"], "t_open": [0], "t_close": [90], "duration_s": [90.0],
+    ...     "kind": ["closed"], "peak": [1.5]})
+    >>> lifecycle_table(lifecycles, "UTC").rows()
     [('Open', '1970-01-01 00:00', 'spread', 'A_B', 'X.spot → Y.dex', '+1.5 %', '1 min 30 s',
       'closed')]
     """
-    rows = lives.select("family", "duration_s", "kind", "peak").to_dicts()
+    rows = lifecycles.select("family", "duration_s", "kind", "peak").to_dicts()
     return pl.DataFrame(
         {
             "": ["Open"] * len(rows),
-            f"opened ({timezone})": clock_text(lives["t_open"], timezone),
-            "family": lives["family"],
-            "symbol": lives["symbol"],
-            "legs": lives["legs"],
+            f"opened ({timezone})": clock_text(lifecycles["t_open"], timezone),
+            "family": lifecycles["family"],
+            "symbol": lifecycles["symbol"],
+            "legs": lifecycles["legs"],
             "peak": [size_text(row["peak"], row["family"]) for row in rows],
             "lasted": [_lasted(row["duration_s"], row["kind"]) for row in rows],
             "seen": [_KINDS[row["kind"]] for row in rows],
@@ -134,7 +134,7 @@ def life_table(lives: pl.DataFrame, timezone: str) -> pl.DataFrame:
 
 
 def size_text(size: float | None, family: str) -> str:
-    """A size with its unit.
+    """Format a size with its unit.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def _lasted(duration_s: float | None, kind: str) -> str:
 
 
 def transition_table(documents: pl.DataFrame, timezone: str) -> pl.DataFrame:
-    """An event's documents as its transitions, oldest first.
+    """Build the table of an event's documents as its transitions, oldest first.
 
     Examples
     --------
@@ -179,7 +179,7 @@ def transition_table(documents: pl.DataFrame, timezone: str) -> pl.DataFrame:
 
 
 def pretty(document: str) -> str:
-    """A document's own text with line breaks: not a digit of it is changed.
+    """Add line breaks to a document's own text, without changing a digit of it.
 
     Examples
     --------
@@ -193,7 +193,7 @@ def pretty(document: str) -> str:
 
 
 def around(document: dict[str, str | None]) -> Trajectory | None:
-    """The trajectory that an event happened on: a splash's price, a spread, a funding pair.
+    """Return the trajectory of an event: a splash's price, a spread or a funding pair.
 
     None where the document does not name its legs.
 
