@@ -180,6 +180,7 @@ measured.select(
 
 # %%
 row = measured.sort("spread_std_log_bps", "trajectory").row(-1, named=True)
+with_openings = tk.statistics.events.documents_window(loaded.window)
 widest = tk.Trajectory.parse(row["trajectory"])
 tk.charts.spread_chart(
     rail.spread(widest),
@@ -188,7 +189,7 @@ tk.charts.spread_chart(
     end=end,
     source=source,
     thresholds_bps=[round(row[f"spread_q{q}_log_bps"]) for q in ("01", "99")],
-    events=rail.events("spread", start, end),
+    events=rail.events("spread", *with_openings),
     theme=THEME,
 )
 
@@ -207,7 +208,7 @@ received = tk.statistics.funding.summary(settled, start, end).sort(
 )
 print(f"Legs bought and sold of {symbol}. {about}")
 received.select(
-    pl.col("trajectory").str.strip_prefix(f"{symbol}:").alias("legs"),
+    pl.col("trajectory").str.strip_prefix(f"funding/{symbol}:").alias("legs"),
     "n",
     (100 * pl.col("coverage")).alias("coverage_pct"),
     "carry_bps",
@@ -234,22 +235,10 @@ tk.charts.funding_chart(
 # from opening to close.
 
 # %%
-documents = pl.concat(rail.events(family, start, end) for family in EventFamily).with_columns(
-    legs=pl.concat_str(
-        *(
-            pl.concat_str(f"{leg}_exchange", f"{leg}_market", separator=".")
-            for leg in ("buy", "sell")
-        ),
-        separator=", ",
-        ignore_nulls=True,
-    ),
-    size=pl.coalesce("magnitude_pct", "differential_pct_8h"),
-)
-lives = tk.statistics.events.lifecycles(
-    documents, start, end, key=("event_id", "symbol", "legs"), magnitude="size"
-)
+documents = pl.concat(rail.events(family, *with_openings) for family in EventFamily)
+lives = tk.statistics.events.event_lifecycles(documents, start, end)
 print(f"Events of every symbol. {about}")
-lives.group_by("family", maintain_order=True).agg(
+lives.sort("family").group_by("family", maintain_order=True).agg(
     n=pl.len(),
     closed=(pl.col("kind") == "closed").sum(),
     still_open=(pl.col("kind") == "open").sum(),

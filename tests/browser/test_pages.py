@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from toolkit.dashboard.ways import PAGES
+from toolkit.dashboard.navigation import PAGES
 
 from .conftest import LOOKS, heading
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from toolkit.dashboard.ways import PAGES
+from toolkit.dashboard.navigation import PAGES
 
 from .conftest import RAIL
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.dashboard.ways import PAGES
+from toolkit.dashboard.navigation import PAGES
 
 from .conftest import RAIL, serving
 from .dashboard_process import app_over, faults, properties

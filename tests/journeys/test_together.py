@@ -25,7 +25,7 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 
 from toolkit.client import Client
-from toolkit.dashboard.ways import PAGES
+from toolkit.dashboard.navigation import PAGES
 from toolkit.intervals import Interval, split
 from toolkit.market import EventFamily, EventLog, Family, Trajectory
 from toolkit.store import Store

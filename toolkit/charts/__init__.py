@@ -1,8 +1,8 @@
 """Frame in, plotly figure out: trajectories, funding and events through time, and what is held.
 
-A figure says its window, its number of rows and its source, marks simulated data in the corner,
-never draws a line across a gap, and says when it shows fewer points than there are rows. Templates
-are set on each figure; plotly's default is left alone.
+A figure names its window, its number of rows and its source, marks simulated data in the corner,
+never draws a line across a gap, and states when it shows fewer points than there are rows.
+Templates are set on each figure. Plotly's default is left alone.
 """
 
 from toolkit.charts.coverage import coverage_chart, coverage_shares_chart

@@ -10,7 +10,7 @@ from toolkit.charts.downsampling import require_columns
 from toolkit.charts.lines import share_text
 from toolkit.charts.theme import STATE_COLOURS
 from toolkit.charts.time_axis import clock_text, utc_offset_s
-from toolkit.charts.view import Card, View
+from toolkit.charts.view import Heading, View
 from toolkit.errors import InputError
 from toolkit.intervals import Interval, total_s, union
 from toolkit.market import Source, Trajectory
@@ -27,7 +27,7 @@ _STRIP_PX = 120
 _ROW_PX, _AXIS_PX = 36, 24
 _MARK_Y, _MARK_HEIGHT = -0.08, 0.08
 _HAIR_PX = 0.3
-"""An outline that closes the seams between bars; without any, plotly widens the thinnest."""
+"""An outline that closes the seams between bars. Without any, plotly widens the thinnest."""
 
 
 def coverage_chart(
@@ -40,7 +40,7 @@ def coverage_chart(
     timezone: str = "UTC",
     theme: str = "light",
 ) -> go.Figure:
-    """Where the store holds the window, and why not where it does not.
+    """Draw which parts of the window the store holds, and the state of the others.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def coverage_chart(
         One row a stretch, in any order: ``start_ts`` and ``end_ts`` (s, Unix UTC, half-open),
         ``state`` (a `LedgerState`). Stretches are clipped to the window.
     trajectory
-        Whose ledger it is.
+        The trajectory of the ledger.
     start, end
         The window ``[start, end)`` in Unix seconds.
     source, timezone, theme
@@ -57,11 +57,11 @@ def coverage_chart(
     Returns
     -------
     go.Figure
-        One bar trace a state, always all five, named with the state's share of the window; the
+        One bar trace a state, always all five, named with the state's share of the window. The
         shares are of seconds. The window is cut into at most 1,000 buckets: where one has several
         states, each takes its share of the bucket's height, so that a colour's area is its share of
         the time. A state other than held with less than 5 % of a bucket is also marked below the
-        strip. Both are said in the subtitle. Without stretches in the window: a figure with a
+        strip. Both are in the subtitle. Without stretches in the window: a figure with a
         sentence.
 
     Raises
@@ -82,7 +82,7 @@ def coverage_chart(
     inside = _clipped(intervals, view.window)
     if inside.is_empty():
         return view.empty(
-            f"The ledger says nothing about {view}. Load it with: {view.sync_command}"
+            f"The ledger holds nothing about {view}. Load it with: {view.sync_command}"
         )
     bucket_s = _bucket_s(view.window)
     pieces = _pieces(inside, view.window, bucket_s)
@@ -117,14 +117,14 @@ def _clipped(intervals: pl.DataFrame, window: Interval) -> pl.DataFrame:
 
 
 def _bucket_s(window: Interval) -> int:
-    """The seconds of a bucket: a length that reads well, about a thousandth of the window."""
+    """Choose the seconds of a bucket: a round length, about a thousandth of the window."""
     least = -(-window.length_s // _BUCKETS)
     days = -(-least // _DAY_S) * _DAY_S
     return next((length_s for length_s in _BUCKETS_S if length_s >= least), days)
 
 
 def _pieces(stretches: pl.DataFrame, window: Interval, bucket_s: int) -> pl.DataFrame:
-    """The strip's bars: a stretch as long as it fills buckets, and the shares of mixed buckets.
+    """Build the strip's bars: stretches that fill whole buckets, and shares of mixed buckets.
 
     Columns: state, start_ts and end_ts (of the bar), share (of its bucket's time), foot and height
     (of the strip's height 1), outline_px, and since_ts and until_ts: what the bar speaks of.
@@ -167,7 +167,7 @@ def _pieces(stretches: pl.DataFrame, window: Interval, bucket_s: int) -> pl.Data
 
 
 def _united(stretches: pl.DataFrame) -> pl.DataFrame:
-    """Each state's seconds once: start_ts, end_ts and order, the state's place in `LedgerState`."""
+    """Join each state's stretches: start_ts, end_ts and order, its place in `LedgerState`."""
     rows = [
         (*part, order)
         for order, state in enumerate(LedgerState)
@@ -216,7 +216,7 @@ def _bar(drawn: pl.DataFrame, state: LedgerState, stretches: pl.DataFrame, view:
 def coverage_shares_chart(
     shares: pl.DataFrame, *, source: Source, theme: str = "light"
 ) -> go.Figure:
-    """What share of the time is held, and why not the rest, one bar a kind of data.
+    """Draw the share of time that is held and the state of the rest, one bar per kind of data.
 
     Parameters
     ----------
@@ -244,12 +244,12 @@ def coverage_shares_chart(
     >>> [(bar.name, bar.x.tolist()) for bar in figure.data]
     [('held', [75.0]), ('empty', [25.0])]
     """
-    card = Card("of everything that was asked for", source, theme)
+    card = Heading("of everything that was asked for", source, theme)
     require_columns(shares, [state.value for state in LedgerState])
     if "what" not in shares.columns:
         raise InputError("shares", shares.columns, "a column what")
     if shares.is_empty():
-        return card.empty("The ledger says nothing yet. Load something with: rail sync")
+        return card.empty("The ledger holds nothing yet. Load something with: rail sync")
     seen = [state for state in LedgerState if shares[state.value].sum() > 0]
     bars = [
         go.Bar(

@@ -14,7 +14,7 @@ _ROW, _BUCKET = "__row", "__bucket"
 
 
 def require_columns(frame: pl.DataFrame, columns: Sequence[str]) -> None:
-    """An `InputError` where the frame lacks one of the columns or holds no numbers in it.
+    """Raise an `InputError` where the frame lacks one of the columns or it has no numbers.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def downsample(
     x: str = "ts",
     points: int = 2000,
 ) -> pl.DataFrame:
-    """At most ``points`` of the frame's rows, among them every column's extremes.
+    """Keep at most ``points`` of the frame's rows, among them every column's extremes.
 
     The span of ``x`` is cut into equal buckets. Kept are the first and the last row and, per bucket
     and column, the first row that holds its minimum, the first that holds its maximum and, in a
@@ -44,11 +44,11 @@ def downsample(
     Parameters
     ----------
     frame
-        Any columns; ``columns`` and ``x`` numeric. Rows that are not in the order of ``x`` are
-        sorted by it; rows of equal ``x`` keep their order. A frame of at most ``points`` rows
+        Any columns. ``columns`` and ``x`` numeric. Rows that are not in the order of ``x`` are
+        sorted by it. Rows of equal ``x`` keep their order. A frame of at most ``points`` rows
         comes back whole.
     columns
-        Whose extremes are kept. NaN counts as null.
+        The columns that keep their extremes. NaN counts as null.
     x
         The axis, without nulls.
     points
@@ -58,7 +58,7 @@ def downsample(
     -------
     pl.DataFrame
         The frame's columns, sorted by ``x``. The global minimum and maximum of each column are
-        always among the rows. A null stretch as long as two buckets leaves a null row; a shorter
+        always among the rows. A null stretch as long as two buckets leaves a null row. A shorter
         one may vanish (the charts here mark breaks before they downsample).
 
     Raises
@@ -92,7 +92,7 @@ def downsample(
 
 
 def _kept_rows(frame: pl.DataFrame, x: str, points: int) -> pl.Series:
-    """The positions of the rows to keep, ascending and distinct."""
+    """Find the positions of the rows to keep, ascending and distinct."""
     values = frame.select(pl.exclude(x).cast(pl.Float64).fill_nan(None))
     first, last = frame[x][0], frame[x][-1]
     share = (frame[x] - first) / ((last - first) or 1)
@@ -105,7 +105,7 @@ def _kept_rows(frame: pl.DataFrame, x: str, points: int) -> pl.Series:
 
 
 def _extremes(values: pl.DataFrame, share: pl.Series, buckets: int) -> pl.Series:
-    """First and last position; per bucket and column the minimum's, maximum's and first null's."""
+    """Find the ends, and per bucket and column the minimum, the maximum and the first null."""
     bucketed = values.with_row_index(_ROW).with_columns(
         (share * buckets).floor().clip(upper_bound=buckets - 1).alias(_BUCKET)
     )

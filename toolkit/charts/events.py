@@ -14,18 +14,18 @@ from toolkit.charts.view import View
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Source
+from toolkit.statistics.event_documents import opens
 
 __all__ = ["activity_chart", "event_timeline"]
 
 _LOGS = " ".join(f"--events {family}" for family in EventFamily)
 _BUCKETS_S = {"hour": 3600, "6 hours": 21_600, "day": 86_400, "week": 604_800}
 _MOST_BUCKETS = 400
-_OPENINGS = ("opened", "pump", "dump")
 _NARROWEST = 150
-"""A bar is told from its neighbours down to this part of the window."""
+"""A bar is drawn apart from its neighbours down to this part of the window."""
 _UNITS = {EventFamily.FUNDING: "% per 8 h"}
 _PATTERNS = {"closed": "", "open": "/", "reopened": "x", "orphan_close": "\\"}
-_SAID = {
+_KIND_TEXT = {
     "open": "/ still open",
     "reopened": "x close lost",
     "orphan_close": "\\ opened before",
@@ -44,32 +44,32 @@ def event_timeline(
     theme: str = "light",
     limit: int = 60,
 ) -> go.Figure:
-    r"""One bar an event, from where it opened to where it closed, in lanes by symbol.
+    r"""Draw one bar per event, from its opening to its close, in lanes by symbol.
 
     Parameters
     ----------
     lifecycles
-        Rows of `toolkit.statistics.events.lifecycles` in any order, with ``symbol`` and ``legs``
-        (String) beside them: ``family``, ``t_open``, ``t_close`` (s, Unix UTC), ``duration_s``,
-        ``kind`` and ``peak`` (percent; of funding percent per 8 h).
+        Rows of `toolkit.statistics.events.event_lifecycles` in any order: ``family``, ``symbol``,
+        ``legs``, ``t_open``, ``t_close`` (s, Unix UTC), ``duration_s``, ``kind`` and ``peak``
+        (percent, of funding percent per 8 h).
     start, end
-        The window ``[start, end)`` in Unix seconds; bars are cut to it, events that do not touch it
+        The window ``[start, end)`` in Unix seconds. Bars are cut to it, events that do not touch it
         are not counted.
     source, timezone, theme
         As for `spread_chart`.
     subject
-        Whose events they are, in words.
+        The events shown, in words.
     limit
         The most events drawn: of each family the largest by peak, in turns.
 
     Returns
     -------
     go.Figure
-        One bar trace a family with events, the same colour everywhere. A bar with a pattern is not
-        an observed life: / still open, drawn to where that is known; x its close was lost, drawn to
-        where it opened again; \ it opened before the documents, drawn from the window's start. An
+        One bar trace per family with events, the same colour everywhere. A bar with a pattern is
+        not an observed duration. "/" is still open, drawn to where that is known. "x" lost its
+        close, drawn to where it opened again. "\" has no opening, drawn from the window's start. An
         event that was only updated has no end to draw, and is counted in the subtitle. Without
-        events in the window: a figure with a sentence that says what to do.
+        events in the window: a figure with a sentence on what to do.
 
     Raises
     ------
@@ -78,10 +78,10 @@ def event_timeline(
 
     Examples
     --------
-    >>> lives = pl.DataFrame({"family": ["spread"], "symbol": ["A_B"], "legs": ["X.spot, Y.spot"],
-    ...     "t_open": [600], "t_close": [1200], "duration_s": [600.0],
+    >>> lifecycles = pl.DataFrame({"family": ["spread"], "symbol": ["A_B"],
+    ...     "legs": ["X.spot, Y.spot"], "t_open": [600], "t_close": [1200], "duration_s": [600.0],
     ...     "kind": ["closed"], "peak": [1.5]})
-    >>> figure = event_timeline(lives, start=0, end=3600, source=Source("replay", "depeg"))
+    >>> figure = event_timeline(lifecycles, start=0, end=3600, source=Source("replay", "depeg"))
     >>> figure.data[0].name, figure.data[0].base[0], figure.data[0].x.tolist()
     ('spread (1)', '1970-01-01 00:10', [600000])
     """
@@ -97,7 +97,7 @@ def event_timeline(
     traces = [_bars(lanes.filter(family=family.value), family, view) for family in families]
     height = int(lanes["lane"].max()) + 1  # type: ignore[arg-type]  # an integer column with rows
     return go.Figure(traces).update_layout(
-        view.layout("Events from opening to close", *_told(spans, lanes.height)),
+        view.layout("Events from opening to close", *_counts(spans, lanes.height)),
         barmode="overlay",
         showlegend=True,
         bargap=0.25,
@@ -117,14 +117,14 @@ def activity_chart(
     timezone: str = "UTC",
     theme: str = "light",
 ) -> go.Figure:
-    """How many events opened in each hour, stacked by family.
+    """Draw how many events opened in each hour, stacked by family.
 
     Parameters
     ----------
     events
         Documents as `Store.events` gives them, of any families and in any order: ``family``,
-        ``event_type`` and ``ts`` (s, Unix UTC). Those count whose type ends in opened, pump or
-        dump; updates and closes are of events counted already.
+        ``event_type`` and ``ts`` (s, Unix UTC). Documents that open an event count, by
+        `toolkit.statistics.event_documents.opens`.
     start, end
         The window ``[start, end)`` in Unix seconds. Of more than 400 hours, 6 hours, a day or a
         week are counted together.
@@ -136,7 +136,7 @@ def activity_chart(
     go.Figure
         One bar trace a family, always all three, named with its number of events. Hours are whole
         ones of UTC: the first and the last may lie partly outside the window. Without events that
-        opened in it: a figure with a sentence that says what to do.
+        opened in it: a figure with a sentence on what to do.
 
     Raises
     ------
@@ -153,8 +153,7 @@ def activity_chart(
     """
     view = View(subject, source, theme, Interval.checked(start, end), timezone, _LOGS)
     _require(events, ("family", "event_type", "ts"))
-    began = pl.col("event_type").str.split(".").list.last().is_in(_OPENINGS)
-    opened = events.filter(began & pl.col("ts").is_between(*view.window, closed="left"))
+    opened = events.filter(opens() & pl.col("ts").is_between(*view.window, closed="left"))
     if opened.is_empty():
         return _nothing(view)
     name, length_s = next(
@@ -212,7 +211,7 @@ def _columns(counted: pl.DataFrame, family: EventFamily, view: View, length_s: i
 
 
 def _spans(lifecycles: pl.DataFrame, window: Interval) -> pl.DataFrame:
-    """The events that touch the window, with ``since`` and ``until`` cut to it (s)."""
+    """Return the events that touch the window, with ``since`` and ``until`` cut to it (s)."""
     needed = ("family", "symbol", "legs", "t_open", "t_close", "duration_s")
     _require(lifecycles, (*needed, "kind", "peak"))
     strange = lifecycles.filter(~pl.col("kind").is_in([*_PATTERNS, "orphan_update"]))
@@ -236,7 +235,7 @@ def _spans(lifecycles: pl.DataFrame, window: Interval) -> pl.DataFrame:
 
 
 def _largest(spans: pl.DataFrame, limit: int) -> pl.DataFrame:
-    """Of each family the largest by peak, in turns, until there are ``limit``."""
+    """Take the largest of each family by peak, in turns, until there are ``limit``."""
     size = pl.col("peak").abs().fill_null(0.0)
     order = ["family", "size", "since", "symbol", "legs"]
     return (
@@ -249,7 +248,7 @@ def _largest(spans: pl.DataFrame, limit: int) -> pl.DataFrame:
 
 
 def _packed(spans: pl.DataFrame, window: Interval) -> pl.DataFrame:
-    """The events with a ``lane`` each, from 0: lanes of a symbol lie together, bars apart."""
+    """Assign a ``lane`` to each event, from 0. A symbol's lanes are adjacent, bars are apart."""
     narrowest_s = window.length_s / _NARROWEST
     ordered = spans.sort("symbol", "since", "until", "family", "legs")
     lanes: list[int] = []
@@ -306,16 +305,16 @@ def _hover(row: dict[str, Any], since: str, until: str, timezone: str, unit: str
         "reopened": f"{since} {timezone}, close lost; opened again at {until}",
         "orphan_close": f"opened before, closed {until} {timezone}",
     }[row["kind"]]
-    size = "size not told" if row["peak"] is None else f"peak {row['peak']:+.4g} {unit}"
+    size = "size not known" if row["peak"] is None else f"peak {row['peak']:+.4g} {unit}"
     lasted = "" if row["duration_s"] is None else f"<br>{row['duration_s']:,.0f} s"
     at_least = " at least" if row["kind"] == "open" and lasted else ""
     return f"{row['family']} {row['symbol']}<br>{row['legs']}<br>{size}<br>{ends}{lasted}{at_least}"
 
 
-def _told(spans: pl.DataFrame, drawn: int) -> list[str]:
-    """How many of how many, and what of all of them was not seen from opening to close."""
+def _counts(spans: pl.DataFrame, drawn: int) -> list[str]:
+    """Format how many events are drawn, and how many were not seen from opening to close."""
     counts = dict(spans["kind"].value_counts().iter_rows())
-    others = [f"{said} {counts[kind]:,}" for kind, said in _SAID.items() if kind in counts]
+    others = [f"{text} {counts[kind]:,}" for kind, text in _KIND_TEXT.items() if kind in counts]
     total = f"{spans.height:,}"
     if drawn == spans.height:
         many = "events" if drawn > 1 else "event"
@@ -325,7 +324,7 @@ def _told(spans: pl.DataFrame, drawn: int) -> list[str]:
 
 
 def _rules(lanes: pl.DataFrame) -> list[dict[str, Any]]:
-    """A thin line between the lanes of one symbol and the next."""
+    """Draw a thin line between the lanes of one symbol and the next."""
     lasts = lanes.group_by("symbol").agg(pl.col("lane").max()).sort("lane")["lane"].to_list()[:-1]
     fixed = {
         "type": "line",

@@ -35,7 +35,7 @@ def funding_chart(
     theme: str = "light",
     points: int = 2000,
 ) -> go.Figure:
-    """The funding differential in force above, the cumulative carry below.
+    """Draw the funding differential in force above, the cumulative carry below.
 
     Positive: long the buy leg and short the sell leg receives it.
 
@@ -46,23 +46,23 @@ def funding_chart(
         `toolkit.statistics.funding` reads, as `Store.series` gives them. Rows from before the
         window say which rate was in force at its start.
     trajectory
-        Whose rows they are.
+        The trajectory of the rows.
     start, end
-        The window in Unix seconds. The differential is drawn over ``[start, end)``; a position is
+        The window in Unix seconds. The differential is drawn over ``[start, end)``. A position is
         opened at ``start`` and closed at ``end``, so that a settlement at ``end`` is received.
     source, timezone, theme
         As for `spread_chart`.
     points
-        The most steps drawn in either plot; the subtitle says how many of how many, and extremes
+        The most steps drawn in either plot. The subtitle states how many of how many, and extremes
         are kept.
 
     Returns
     -------
     go.Figure
         Two lines of steps: sell rate less buy rate (percent per 8 h), broken where a leg has no
-        rate in force; and what was received since ``start`` (bps of the notional of one leg), by
+        rate in force, and what was received since ``start`` (bps of the notional of one leg), by
         `toolkit.statistics.funding.carry`, or nothing and the reason in the subtitle. Without a
-        settlement in the window: a figure with a sentence that says what to do.
+        settlement in the window: a figure with a sentence on what to do.
 
     Raises
     ------
@@ -127,7 +127,7 @@ def _axes() -> dict[str, Any]:
 
 
 def _words(row: dict[str, Any], some: list[str]) -> list[str]:
-    """n, coverage and what was missed; then what it came to, or why that is not known."""
+    """Format n, coverage and missed settlements, then the carry or the reason for none."""
     parts = [f"n = {row['n']:,}", f"coverage {share_text(row['coverage'])}", *some]
     if row["n_missed"]:
         parts.append(f"{row['n_missed']:,} settlement{'s' * (row['n_missed'] > 1)} missed")
@@ -139,7 +139,7 @@ def _words(row: dict[str, Any], some: list[str]) -> list[str]:
 
 
 def _rates(frame: pl.DataFrame) -> pl.DataFrame:
-    """The differential's steps: ts, value (percent per 8 h), and what the legs pay."""
+    """Build the differential's steps: ts, value (percent per 8 h), and what the legs pay."""
     buy, sell = (
         _PCT_8H * pl.col(f"{leg}_rate_per_hour").round_sig_figs(4) for leg in ("buy", "sell")
     )
@@ -151,7 +151,7 @@ def _rates(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _paid(frame: pl.DataFrame, window: Interval) -> pl.DataFrame:
-    """The carry's steps, from 0 at the window's start: ts, value (bps), and each payment."""
+    """Build the carry's steps, from 0 at the window's start: ts, value (bps), each payment."""
     found = carry(frame, *window).drop_nulls("carry_bps")
     if found.is_empty():
         return found.select("ts", pl.col("carry_bps").alias("value"), pl.lit("").alias("text"))
@@ -164,7 +164,7 @@ def _paid(frame: pl.DataFrame, window: Interval) -> pl.DataFrame:
 def _standing(
     steps: pl.DataFrame, window: Interval, closed: Literal["left", "both"]
 ) -> pl.DataFrame:
-    """The steps inside the window, with what stands at its start and at its end."""
+    """Cut the steps to the window, with the values in force at its start and at its end."""
     ts = pl.col("ts")
     inside = steps.filter(ts.is_between(*window, closed=closed))
     if inside["ts"].first() != window.start:
@@ -175,7 +175,7 @@ def _standing(
 
 
 def _line(steps: pl.DataFrame, name: str, hover: str, view: View, yaxis: str) -> go.Scatter:
-    """Steps as one line: each value stands until the next row, and a null ends it there."""
+    """Draw steps as one line: each value holds until the next row, and a null ends it."""
     ends = steps.with_columns(pl.col("value").shift(1)).filter(steps["value"].is_null())
     shown = pl.concat([ends.drop_nulls("value"), steps]).sort("ts", maintain_order=True)
     return go.Scatter(

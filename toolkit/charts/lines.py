@@ -15,21 +15,21 @@ from toolkit.charts.time_axis import clock_text, utc_offset_s
 from toolkit.intervals import Interval
 from toolkit.statistics.quality import coverage
 
-__all__ = ["Rows", "gapped_line", "rows_to_draw", "share_text"]
+__all__ = ["DrawnRows", "gapped_line", "rows_to_draw", "share_text"]
 
 _SEGMENT = "__segment_"
 _GAP_STEPS = 1.5
-"""Rows further apart than this many steps have a gap between them."""
+"""DrawnRows further apart than this many steps have a gap between them."""
 _GRAIN = 1000
 """A chart is about this many pixels wide."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class DrawnRows:
     """What is drawn of a window (``frame``), how many rows it has, and how much was observed.
 
     ``coverage`` is the row of `toolkit.statistics.quality.coverage` for the chart's main column,
-    None where the window has no row; ``joined`` counts that column's gaps too short to be seen.
+    None where the window has no row. ``joined`` counts that column's gaps too short to be seen.
     """
 
     frame: pl.DataFrame
@@ -68,8 +68,8 @@ def rows_to_draw(
     *,
     step_s: int | None,
     points: int,
-) -> Rows:
-    """The window's rows, at most ``points`` of them, knowing where each column's line breaks.
+) -> DrawnRows:
+    """Select at most ``points`` rows of the window, and mark where each column's line breaks.
 
     A line breaks where two rows are more than 1.5 steps apart, and at a null, NaN or infinity. Of a
     window with more than ``points`` rows, only breaks longer than a thousandth of it count: the
@@ -91,7 +91,7 @@ def rows_to_draw(
         .select(pl.col("ts").cast(pl.Int64), *(pl.when(v.is_finite()).then(v) for v in values))
     )
     if inside.is_empty():
-        return Rows(inside, 0, None)
+        return DrawnRows(inside, 0, None)
     keyed = inside.with_columns(trajectory=pl.lit("drawn"))
     step_s = coverage(keyed, *window, step_s=step_s)["step_s"].item()
     observed = coverage(keyed, *window, column=columns[0], step_s=step_s).row(0, named=True)
@@ -101,11 +101,11 @@ def rows_to_draw(
     segmented = broken.with_columns(
         (pl.col(_SEGMENT + c) > seen_s).fill_null(value=False).cum_sum() for c in columns
     )
-    return Rows(downsample(segmented, columns, points=points), inside.height, observed, joined)
+    return DrawnRows(downsample(segmented, columns, points=points), inside.height, observed, joined)
 
 
 def _break_s(column: str, step_s: int | None) -> pl.Expr:
-    """Seconds since the last value where the line breaks before a row's value, else null."""
+    """Compute the seconds since the last value where the line breaks before a row, else null."""
     value, ts = pl.col(column), pl.col("ts")
     since = ts - pl.when(value.is_not_null()).then(ts).forward_fill().shift()
     gap = value.is_null().shift()
@@ -115,7 +115,7 @@ def _break_s(column: str, step_s: int | None) -> pl.Expr:
 
 
 def share_text(share: float) -> str:
-    """A share in percent; only nothing reads as 0 %, and only everything as 100 %.
+    """Format a share in percent. Only nothing reads as 0 %, and only everything as 100 %.
 
     Examples
     --------
@@ -130,9 +130,9 @@ def share_text(share: float) -> str:
 
 
 def gapped_line(
-    rows: Rows, column: str, *, name: str, hover: str, timezone: str, yaxis: str = "y"
+    rows: DrawnRows, column: str, *, name: str, hover: str, timezone: str, yaxis: str = "y"
 ) -> go.Scatter:
-    """One column as a line; a point with a gap on both sides shows as a dot.
+    """Draw one column as a line. A point with a gap on both sides shows as a dot.
 
     The line also breaks where the zone's clock is set forward or back: the hour that is skipped
     or comes twice is not drawn as time that passed.

@@ -1,4 +1,4 @@
-"""What stands behind and on a spread's line: thresholds, and the events detected on its legs."""
+"""What is drawn behind and on a spread's line: thresholds, and the events detected on its legs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from toolkit.charts.view import View
 from toolkit.errors import InputError
 from toolkit.intervals import Interval, clip, union
 from toolkit.market import EventFamily, Trajectory
-from toolkit.statistics.events import lifecycles
+from toolkit.statistics.event_documents import opens
+from toolkit.statistics.events import event_lifecycles
 from toolkit.statistics.spread import with_spread
 
 __all__ = ["events_of", "lifetime_shapes", "opened_marks", "threshold_line"]
@@ -26,7 +27,7 @@ _GRAIN = 1000
 
 
 def threshold_line(thresholds_bps: Sequence[float], view: View) -> go.Scatter:
-    """All thresholds as one dashed line over the whole window, named with their values.
+    """Draw all thresholds as one dashed line over the window, named with their values.
 
     Examples
     --------
@@ -51,7 +52,7 @@ def threshold_line(thresholds_bps: Sequence[float], view: View) -> go.Scatter:
 
 
 def events_of(events: pl.DataFrame, trajectory: Trajectory) -> pl.DataFrame:
-    """The spread documents between the trajectory's two legs, with ``sign``.
+    """Select the spread documents between the trajectory's two legs, and add ``sign``.
 
     A detector buys the cheaper leg: an event that buys the trajectory's sell leg is one of its
     negative spreads, and has a sign of -1.
@@ -81,10 +82,11 @@ def events_of(events: pl.DataFrame, trajectory: Trajectory) -> pl.DataFrame:
 
 
 def lifetime_shapes(events: pl.DataFrame, view: View) -> list[dict[str, Any]]:
-    """The time with an event open, as shaded stretches of the lower plot.
+    """Shade the time with an event open in the lower plot.
 
-    What opened before the documents begin is shaded from the window's start, what has not closed to
-    its end. Stretches less than a pixel apart are one.
+    The lifecycles are those of `toolkit.statistics.events.event_lifecycles`. An event without an
+    opening is shaded from the window's start, one without a close to its end. Stretches less than
+    a pixel apart are joined.
 
     Examples
     --------
@@ -92,22 +94,22 @@ def lifetime_shapes(events: pl.DataFrame, view: View) -> list[dict[str, Any]]:
     >>> view = View("", Source("live", "rail"), "light", Interval(0, 6000), "UTC", "")
     >>> events = pl.DataFrame({"family": ["spread"] * 2, "event_id": ["a"] * 2,
     ...     "event_type": ["spread.opened", "spread.closed"], "lifecycle": ["open", "closed"],
-    ...     "ts": [60, 180], "ts_ms": [60_000, 180_000], "arrival": [0, 1]})
+    ...     "ts": [60, 180], "ts_ms": [60_000, 180_000], "arrival": [0, 1], "symbol": ["A_B"] * 2,
+    ...     "buy_exchange": ["X"] * 2, "buy_market": ["spot"] * 2, "sell_exchange": ["Y"] * 2,
+    ...     "sell_market": ["spot"] * 2})
     >>> [(shape["x0"], shape["x1"]) for shape in lifetime_shapes(events, view)]
     [('1970-01-01 00:01', '1970-01-01 00:03')]
     """
-    if events.is_empty():
-        return []
-    first, last = events.select(pl.col("ts").min(), last=pl.col("ts").max()).row(0)
-    known = Interval(min(first, view.window.start), max(last + 1, view.window.end))
-    lives = lifecycles(events, *known)
-    opened = pl.col("t_open").fill_null(known.start)
+    found = event_lifecycles(events, *view.window)
+    opened = pl.col("t_open").fill_null(view.window.start)
     until = pl.coalesce(
-        "t_close", pl.col("t_open") + pl.col("duration_s").ceil().cast(pl.Int64), pl.lit(known.end)
+        "t_close",
+        pl.col("t_open") + pl.col("duration_s").ceil().cast(pl.Int64),
+        pl.lit(view.window.end),
     )
     grain_s = view.window.length_s // _GRAIN
-    told = lives.select(opened.alias("start"), until + grain_s)
-    joined = [Interval(start, end - grain_s) for start, end in union(told.iter_rows())]
+    spans = found.select(opened.alias("start"), until + grain_s)
+    joined = [Interval(start, end - grain_s) for start, end in union(spans.iter_rows())]
     stretches = clip([(start, max(end, start + 1)) for start, end in joined], view.window)
     since, until_text = (
         clock_text(pl.Series([s[side] for s in stretches], dtype=pl.Int64), view.timezone)
@@ -128,7 +130,7 @@ def lifetime_shapes(events: pl.DataFrame, view: View) -> list[dict[str, Any]]:
 
 
 def opened_marks(events: pl.DataFrame, view: View, points: int) -> go.Scatter:
-    """A mark where each event opened, at its size on the axis of the spread (log bps).
+    """Mark where each event opened, at its size on the axis of the spread (log bps).
 
     Examples
     --------
@@ -147,7 +149,7 @@ def opened_marks(events: pl.DataFrame, view: View, points: int) -> go.Scatter:
         "buy_price": pl.coalesce(pl.when(~held).then(price) for price, held in legs),
     }
     inside = pl.col("ts").is_between(*view.window, closed="left")
-    opened = events.filter(pl.col("event_type").str.ends_with(".opened") & inside)
+    opened = events.filter(opens() & inside)
     placed = with_spread(opened.with_columns(**prices)).drop_nulls("spread_log_bps")
     shown = downsample(placed, "spread_log_bps", points=points)
     drawn = f"{shown.height:,} of " if shown.height < opened.height else ""

@@ -7,7 +7,7 @@ import polars as pl
 
 from toolkit.charts.downsampling import require_columns
 from toolkit.charts.time_axis import clock_text
-from toolkit.charts.view import Card
+from toolkit.charts.view import Heading
 from toolkit.errors import InputError
 from toolkit.market import Market, Source
 from toolkit.statistics.settlements import HOURS_A_YEAR
@@ -20,7 +20,7 @@ FUNDING_UNITS = {
     "% per 24 h": 24,
     "% per year (APR)": HOURS_A_YEAR,
 }
-"""The units a rate is brought to, and their hours; a year is 365 days, not compounded."""
+"""The units a rate is brought to, and their hours. A year is 365 days, not compounded."""
 
 _DECIMALS = {1: 4, 8: 3, 24: 3, HOURS_A_YEAR: 1}
 """Of the numbers in the cells, by the hours of the unit: no more than fit on a phone."""
@@ -34,7 +34,7 @@ _INK = "#1f2328"
 
 
 def in_unit(rates: pl.DataFrame, unit: str) -> pl.DataFrame:
-    """The rows with ``value``: the rate brought to the unit, null where that cannot be.
+    """Add ``value``: the rate in the unit, null where it cannot be converted.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def funding_matrix(
     timezone: str = "UTC",
     theme: str = "light",
 ) -> go.Figure:
-    """Every rate in force at one moment, a row a symbol and a column an exchange.
+    """Draw every rate in force at one moment, one row per symbol and one column per exchange.
 
     Positive: longs pay shorts.
 
@@ -79,17 +79,17 @@ def funding_matrix(
     unit
         One of `FUNDING_UNITS`, to which all rates are brought.
     ts
-        When the rates stood, Unix seconds.
+        When the rates were in force, Unix seconds.
     source, timezone, theme
         As for `spread_chart`.
 
     Returns
     -------
     go.Figure
-        A heat map whose colours are centred on 0 and, up to 300 cells, a trace with the numbers.
-        A cell without fill: the service shows no rate of that leg. A leg whose rate or interval it
-        does not tell is not drawn, and counted in the subtitle. The colours reach their ends at the
-        95 % quantile of the sizes, so that one extreme does not pale the rest; the numbers are
+        A heat map with colours centred on 0 and, up to 300 cells, a trace with the numbers.
+        A cell without fill: the service shows no rate of that leg. A leg without a known
+        rate or interval is not drawn, and counted in the subtitle. The colours reach their ends at
+        the 95 % quantile of the sizes, so that one extreme does not pale the rest. The numbers are
         exact. Without a rate: a figure with a sentence.
 
     Raises
@@ -106,7 +106,7 @@ def funding_matrix(
     >>> figure.data[0].z.round(6).tolist()
     [[0.01, -0.16]]
     """
-    card = Card("all symbols with a rate", source, theme)
+    card = Heading("all symbols with a rate", source, theme)
     require_columns(frame, ["next_funding_time"])
     if missing := [name for name in ("symbol", "exchange", "market") if name not in frame.columns]:
         raise InputError("frame", frame.columns, "columns " + ", ".join(missing))
@@ -145,7 +145,7 @@ def funding_matrix(
 
 
 def _column() -> pl.Expr:
-    """The exchange, with its market where that is not futures."""
+    """Build the name of a column: the exchange, with its market where that is not futures."""
     plain = pl.col("market") == Market.FUTURES
     return pl.col("exchange") + pl.when(plain).then(pl.lit("")).otherwise("." + pl.col("market"))
 
@@ -154,8 +154,8 @@ def _cells(
     known: pl.DataFrame, symbols: list[str], columns: list[str], unit: str, timezone: str
 ) -> go.Heatmap:
     following = known["next_funding_time"].cast(pl.Int64)
-    told = known.with_columns(
-        pl.Series("next", clock_text(following, timezone) + f" {timezone}").fill_null("not told"),
+    cells = known.with_columns(
+        pl.Series("next", clock_text(following, timezone) + f" {timezone}").fill_null("not known"),
         (100 * pl.col("rate")).alias("pct"),
     ).select(
         "symbol",
@@ -173,8 +173,8 @@ def _cells(
             "next",
         ).alias("text"),
     )
-    cells = told.pivot("column", index="symbol", values=["value", "text"], separator="\n")
-    rows = pl.DataFrame({"symbol": symbols}).join(cells, on="symbol", maintain_order="left")
+    table = cells.pivot("column", index="symbol", values=["value", "text"], separator="\n")
+    rows = pl.DataFrame({"symbol": symbols}).join(table, on="symbol", maintain_order="left")
     names = {part: [f"{part}\n{column}" for column in columns] for part in ("value", "text")}
     reach = float(known["value"].abs().quantile(0.95) or 0.0) or 1e-9
     return go.Heatmap(
@@ -194,7 +194,7 @@ def _cells(
 
 
 def _numbers(known: pl.DataFrame, decimals: int) -> go.Scatter:
-    """The numbers in the cells."""
+    """Format the numbers in the cells."""
     return go.Scatter(
         x=known["column"].to_list(),
         y=known["symbol"].to_list(),

@@ -8,7 +8,7 @@ from typing import Any
 import plotly.graph_objects as go
 import polars as pl
 
-from toolkit.charts.lines import Rows, gapped_line, rows_to_draw
+from toolkit.charts.lines import DrawnRows, gapped_line, rows_to_draw
 from toolkit.charts.marks import events_of, lifetime_shapes, opened_marks, threshold_line
 from toolkit.charts.theme import MARK_COLOUR
 from toolkit.charts.view import View
@@ -32,7 +32,7 @@ def spread_chart(
     theme: str = "light",
     points: int = 2000,
 ) -> go.Figure:
-    """Both legs' prices above, their log spread below, over one time axis.
+    """Draw both legs' prices above and their log spread below, over one time axis.
 
     Positive spread: long the buy leg and short the sell leg earns it.
 
@@ -43,36 +43,37 @@ def spread_chart(
         and ``sell_price`` (quote), ``spread_log_bps`` (bps, 1e4 ln(sell / buy)), the numbers
         nullable. A null, NaN, infinity or gap breaks the line.
     trajectory
-        Whose rows they are; its two legs name the lines.
+        The trajectory of the rows. Its two legs name the lines.
     start, end
-        The window ``[start, end)`` in Unix seconds; rows outside are not drawn and not counted.
+        The window ``[start, end)`` in Unix seconds. Rows outside are not drawn and not counted.
     source
         Where the rows come from. Simulated data and replays are marked in the corner.
     step_s
-        Seconds between rows; rows more than 1.5 steps apart have a gap between them. By default
+        Seconds between rows. Rows more than 1.5 steps apart have a gap between them. By default
         the commonest distance in the window.
     thresholds_bps
         Values (log bps, with their sign) at which the spread's plot has a dashed line.
     events
         Documents as `Store.events` gives them, of any events: those of a spread between the two
-        legs, either way round, are shown. The time from opening to close is shaded and each opening
-        marked at its size; what opened before the documents begin is shaded from the window's
-        start. Documents from before the window are read, so that it need not be.
+        legs, either way round, are shown. The time from opening to close is shaded, and each
+        opening is marked at its size. Read them over
+        `toolkit.statistics.events.documents_window`, so that openings from before the window are
+        among them. An event without its opening is shaded from the window's start.
     timezone
         The zone of the time axis, UTC or an IANA name. Where its clock changes, the lines break.
     theme
         ``light`` or ``dark``.
     points
-        The most rows drawn; the subtitle says how many of how many, and extremes are kept.
-        Beside them stand n (rows with a spread) and their coverage of the window. Where not all
+        The most rows drawn. The subtitle states how many of how many, and extremes are kept.
+        Beside them are n (rows with a spread) and their coverage of the window. Where not all
         rows are drawn, a gap under a thousandth of the window is joined, and counted there.
 
     Returns
     -------
     go.Figure
-        Three lines (buy leg, sell leg, spread), drawn from the same rows; then one of the
+        Three lines (buy leg, sell leg, spread), drawn from the same rows. Then one of the
         thresholds and one of the openings, where there are any. Without rows in the window: a
-        figure with a sentence that says what to do.
+        figure with a sentence on what to do.
 
     Raises
     ------
@@ -138,7 +139,7 @@ def price_chart(
     theme: str = "light",
     points: int = 2000,
 ) -> go.Figure:
-    """One leg's price, and its mark price where there is one.
+    """Draw one leg's price, and its mark price where there is one.
 
     Parameters
     ----------
@@ -152,7 +153,7 @@ def price_chart(
     -------
     go.Figure
         One line, or two where any mark price is known. Without rows in the window: a figure with
-        a sentence that says what to do.
+        a sentence on what to do.
 
     Raises
     ------
@@ -191,11 +192,11 @@ def _nothing(view: View) -> go.Figure:
     )
 
 
-def _price_line(rows: Rows, column: str, name: str, view: View) -> go.Scatter:
+def _price_line(rows: DrawnRows, column: str, name: str, view: View) -> go.Scatter:
     return gapped_line(rows, column, name=name, hover="%{y:,.10~g}", timezone=view.timezone)
 
 
-def _spread_line(rows: Rows, view: View) -> go.Scatter:
+def _spread_line(rows: DrawnRows, view: View) -> go.Scatter:
     return gapped_line(
         rows,
         "spread_log_bps",
@@ -206,7 +207,7 @@ def _spread_line(rows: Rows, view: View) -> go.Scatter:
     )
 
 
-def _layout(view: View, trajectory: Trajectory, title: str, rows: Rows) -> dict[str, Any]:
+def _layout(view: View, trajectory: Trajectory, title: str, rows: DrawnRows) -> dict[str, Any]:
     price_axis = {
         "title": {"text": f"price ({trajectory.symbol.quote})"},
         "exponentformat": "none",

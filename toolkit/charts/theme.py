@@ -1,8 +1,8 @@
 """Two plotly templates, one for light and one for dark backgrounds, and the colours in them.
 
-Importing this module registers ``rail_light`` and ``rail_dark``; plotly's own default stays. The
+Importing this module registers ``rail_light`` and ``rail_dark``. Plotly's own default stays. The
 colours keep a contrast of at least 3:1 to their background and stay apart under the three kinds of
-colour blindness (tests measure both); a line has the same hue in either theme.
+colour blindness (tests measure both). A line has the same hue in either theme.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ WARNING_COLOUR = "#d1341f"
 """What must not be overlooked, on either background."""
 
 MARK_COLOUR = "#7d8590"
-"""What is said beside the data, on either background."""
+"""The text beside the data, on either background."""
 
 STATE_COLOURS = {
     LedgerState.HELD: "#6f9c94",
@@ -65,7 +65,7 @@ _INK = {"light": ("#1f2328", "#59636e", "#d8dee4"), "dark": ("#f0f3f6", "#9ea7b3
 
 
 def template_name(theme: str) -> str:
-    """The name of the template of a theme, ``light`` or ``dark``.
+    """Return the name of the template of a theme, ``light`` or ``dark``.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Unix seconds on plotly's date axis, in the wall clock of a chosen zone.
 
 Times are drawn from text. plotly.js reads numbers on a date axis in the browser's zone, so that the
-same figure would show other times in Tokyo than in London; text it reads as it stands.
+same figure would show other times in Tokyo than in London. Text it reads as it is.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["clock_text", "date_axis", "utc_offset_s", "window_text"]
 
 
 def utc_offset_s(ts: pl.Series, timezone: str) -> pl.Series:
-    """Seconds by which the zone's clock is ahead of UTC at each of the times.
+    """Compute the seconds by which the zone's clock is ahead of UTC at each of the times.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def utc_offset_s(ts: pl.Series, timezone: str) -> pl.Series:
 
 
 def clock_text(ts: pl.Series, timezone: str) -> pl.Series:
-    """Unix seconds as the zone's clock shows them, without the seconds where they are zero.
+    """Format Unix seconds as the zone's clock, without the seconds where they are zero.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def clock_text(ts: pl.Series, timezone: str) -> pl.Series:
 
 
 def window_text(window: Interval, timezone: str) -> str:
-    """The window in words, its ends in the zone's clock.
+    """Format the window, with its ends in the zone's clock.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def window_text(window: Interval, timezone: str) -> str:
 
 
 def date_axis(window: Interval, timezone: str) -> dict[str, Any]:
-    """A date axis over the whole window, so that a missing start or end shows as such.
+    """Build a date axis over the whole window, so that a missing start or end is visible.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What every chart shares: whose data, which window, which clock, and what stands around it."""
+"""What every chart shares: source, window, clock, and the text around the data."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from toolkit.charts.time_axis import date_axis, window_text
 from toolkit.intervals import Interval
 from toolkit.market import Family, Source, Trajectory
 
-__all__ = ["Card", "View"]
+__all__ = ["Heading", "View"]
 
 _LINE_PX = 17
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
-    """Whose data a chart shows (a line of text), where they are from, and in which theme.
+class Heading:
+    """The subject of a chart (a line of text), the source of its data, and its theme.
 
     Examples
     --------
-    >>> card = Card("all symbols", Source("simulated", "seed-7"), "light")
+    >>> card = Heading("all symbols", Source("simulated", "seed-7"), "light")
     >>> heading = card.heading("Funding rates", "n = 54")
     >>> heading["title"]["subtitle"]["text"].split("<br>")
     ['all symbols', 'n = 54', 'SIMULATED market, seed-7']
@@ -39,13 +39,13 @@ class Card:
     theme: str
 
     def heading(self, title: str, *lines: str) -> dict[str, Any]:
-        """Template, title over subject, lines and source, the source's mark, legend and margins.
+        """Build the layout: template, title, subject, lines, source, its mark, legend and margins.
 
         The lines are short, for a title does not wrap on a narrow screen.
 
         Examples
         --------
-        >>> Card("all", Source("live", "rail"), "dark").heading("Rates", "n = 1")["margin"]["t"]
+        >>> Heading("all", Source("live", "rail"), "dark").heading("Rates", "n = 1")["margin"]["t"]
         105
         """
         below = (self.subject, *lines, self.source.label)
@@ -74,11 +74,11 @@ class Card:
         }
 
     def empty(self, message: str) -> go.Figure:
-        """A figure without axes that says what is not there and what to do.
+        """Draw a figure without axes that names what is missing and what to do.
 
         Examples
         --------
-        >>> card = Card("all symbols", Source("replay", "depeg"), "light")
+        >>> card = Heading("all symbols", Source("replay", "depeg"), "light")
         >>> card.empty("No rows. Choose another window.").layout.annotations[0].text
         'No rows. Choose another window.'
         """
@@ -95,7 +95,7 @@ class Card:
         )
 
     def _source_mark(self) -> list[dict[str, Any]]:
-        """The word for the corner where no live market shows these numbers now."""
+        """Return the annotation in the corner where the numbers are not of a live market now."""
         marks = {"simulated": ("SIMULATED", WARNING_COLOUR), "replay": ("REPLAY", MARK_COLOUR)}
         if self.source.kind not in marks:
             return []
@@ -115,8 +115,8 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True)
-class View(Card):
-    """A card over a window, in a zone; ``asked`` is what `rail sync` is told to load it.
+class View(Heading):
+    """A heading over a window, in a zone. ``asked`` is what `rail sync` takes to load it.
 
     Examples
     --------
@@ -141,7 +141,7 @@ class View(Card):
         timezone: str,
         theme: str,
     ) -> View:
-        """The view of one trajectory over ``[start, end)``; an empty window is an `InputError`.
+        """Make the view of one trajectory over ``[start, end)``, an `InputError` if that is empty.
 
         Examples
         --------
@@ -152,14 +152,15 @@ class View(Card):
         """
         option = "--funding " if trajectory.family is Family.FUNDING else ""
         window = Interval.checked(start, end)
-        return cls(trajectory.key, source, theme, window, timezone, option + trajectory.key)
+        key = trajectory.legs_key
+        return cls(key, source, theme, window, timezone, option + key)
 
     def __str__(self) -> str:
         return f"{self.subject} from {window_text(self.window, self.timezone)}"
 
     @property
     def sync_command(self) -> str:
-        """What loads the window.
+        """The command that loads the window.
 
         Examples
         --------
@@ -171,7 +172,7 @@ class View(Card):
         return f"rail sync {self.asked} --start {start} --end {end}"
 
     def layout(self, title: str, *numbers: str) -> dict[str, Any]:
-        """`heading` with the window above the numbers, and a time axis over all of it.
+        """Add the window above the numbers of `heading`, and a time axis over all of it.
 
         Examples
         --------

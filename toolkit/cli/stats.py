@@ -18,11 +18,12 @@ from toolkit.market import EventFamily, EventLog, Family, Trajectory
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics import spread as spread_statistics
-from toolkit.store import Store
+from toolkit.store import Store, event_logs
 from toolkit.workspace import store_path
 
 __all__ = [
     "app",
+    "event_counts",
     "events_command",
     "funding_command",
     "print_events",
@@ -137,34 +138,32 @@ def events_command(
     Example: rail stats events --start 2026-11-01 --end 2026-11-08
     """
     held = Store(store_path(store))
-    ledger = held.ledger(map(EventLog, EventFamily))
+    ledger = held.ledger([EventLog(family) for family in EventFamily])
     stretches = [stretch for known in ledger.values() for stretch in known.answered]
     if not stretches:
         raise EmptyWindowError(
-            f"{held.path} holds no event log yet; `rail sync --events` loads one"
+            f"{held.path} holds no event log yet; `rail sync events/spread` loads one"
         )
     everything = Interval(min(s.start for s in stretches), max(s.end for s in stretches))
     asked = window(start, end, default=everything)
     if as_json:
-        _print_json(held, _event_counts(held, asked))
+        _print_json(held, event_counts(held, asked))
     else:
         print_events(held, *asked)
 
 
-def _event_counts(store: Store, asked: Interval) -> pl.DataFrame:
-    """Count events by family and ending, with the median of completed durations."""
-    lives = pl.concat(
-        event_statistics.lifecycles(
-            store.events(EventFamily(log.key.removeprefix("events/")), asked),
-            *asked,
-            now=known.edge.served_at,
-            delay_s=known.edge.delay_s,
-        )
-        for log, known in store.ledger(list(map(EventLog, EventFamily))).items()
-        if known.edge
-    )
+def event_counts(store: Store, asked: Interval) -> pl.DataFrame:
+    """Count the events that touch a window, by family and kind, with their median duration.
+
+    The duration is of events seen from opening to close, null where there is none.
+    """
+    with store.reading():
+        logs = event_logs(store.catalogue())
+        read = event_statistics.documents_window(asked)
+        events = pl.concat([store.events(family, read) for family in EventFamily])
+    found = event_statistics.event_lifecycles(events, *asked, logs=logs).sort("family")
     kinds = {kind: pl.col("kind").eq(kind).sum() for kind in ("closed", "open", "reopened")}
-    return lives.group_by("family", maintain_order=True).agg(
+    return found.group_by("family", maintain_order=True).agg(
         n=pl.len(),
         **kinds,
         orphans=pl.col("kind").str.starts_with("orphan").sum(),
@@ -176,18 +175,17 @@ def _wanted(
     store: Store, family: Family, keys: list[str] | None, start: str | None, end: str | None
 ) -> tuple[list[Trajectory], Interval]:
     """Choose the trajectories asked for, or all, and the window, or all that is held."""
-    catalogue = store.catalogue().filter(pl.col("rows") > 0, family=family.value)
-    known = {row["trajectory"]: row for row in catalogue.iter_rows(named=True)}
+    catalogue = store.catalogue().filter(pl.col("rows") > 0, kind=family.value)
+    known = {row["stream"]: row for row in catalogue.iter_rows(named=True)}
     if not keys and not known:
         raise EmptyWindowError(f"{store.path} holds no {family} yet; `rail sync` loads some")
     wanted = [Trajectory.parse(key, _two_legs(key, family)) for key in keys or known]
     for trajectory in wanted:
         if trajectory.key not in known:
             held = ", ".join(list(known)[:5]) or "none"
-            asks = f"rail sync {'--funding ' if family is Family.FUNDING else ''}{trajectory.key}"
             raise EmptyWindowError(
                 f"{store.path} holds no {family} rows of {trajectory.key}; held: {held}; "
-                f"`{asks}` asks for it"
+                f"`rail sync {trajectory}` asks for it"
             )
     rows = [known[t.key] for t in wanted]
     all_held = Interval(
@@ -243,7 +241,7 @@ def print_events(store: Store, start: int, end: int) -> None:
     table = plain_table(
         "", "events", "closed", "open", "close lost", "opened before", "median life"
     )
-    for row in _event_counts(store, asked).iter_rows(named=True):
+    for row in event_counts(store, asked).iter_rows(named=True):
         counts = (f"{row[name]:,}" for name in ("n", "closed", "open", "reopened", "orphans"))
         table.add_row(row["family"], *counts, duration(row["median_duration_s"]))
     console.print(table)

@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import polars as pl
 
-from toolkit.dashboard.words import NULL
+from toolkit.dashboard.formatting import NULL
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Trajectory
+from toolkit.statistics.events import STILL_OPEN
 
 __all__ = [
     "Count",
@@ -21,10 +22,6 @@ __all__ = [
 ]
 
 
-_OPENS = r"(^|\.)(opened|pump|dump)$"
-"""What the type of a document that opens an event ends in."""
-
-
 class Count(NamedTuple):
     """Events of one family that opened in a window, and in the one before it."""
 
@@ -34,60 +31,67 @@ class Count(NamedTuple):
     before: int
 
 
-def count_events(events: pl.DataFrame, window: Interval) -> list[Count]:
-    """Each family's openings of a window, with those of the window as long just before it.
+def count_events(events: pl.DataFrame, lifecycles: pl.DataFrame, window: Interval) -> list[Count]:
+    """Count the events of each family that opened in a window and in the one just before it.
 
-    ``events`` are rows of `toolkit.store.Store.events`; a document whose type ends in opened, pump
-    or dump opens an event, and one event is counted once.
+    ``events`` are documents and ``lifecycles`` what `toolkit.statistics.events.event_lifecycles`
+    makes of them.
 
     Examples
     --------
-    >>> events = pl.DataFrame({"family": ["splash"] * 3, "event_id": ["a", "b", "b"],
-    ...     "event_type": ["splash.pump", "splash.dump", "splash.faded"], "ts": [0, 60, 70]})
-    >>> count_events(events, Interval(60, 120))[1]
+    >>> events = pl.DataFrame({"family": ["splash"] * 3, "ts": [0, 60, 70]})
+    >>> lifecycles = pl.DataFrame({"family": ["splash"] * 2, "t_open": [0, 60]})
+    >>> count_events(events, lifecycles, Interval(60, 120))[1]
     Count(family=<EventFamily.SPLASH: 'splash'>, events=1, documents=2, before=1)
     """
     earlier = Interval(2 * window.start - window.end, window.start)
     found = []
     for family in EventFamily:
-        of_family = events.filter(pl.col("family") == family)
-        inside, before = (
-            of_family.filter(pl.col("ts").is_between(*part, closed="left"))
-            for part in (window, earlier)
+        documents, opened = (
+            frame.filter(pl.col("family") == family)[column]
+            for frame, column in ((events, "ts"), (lifecycles, "t_open"))
         )
         counts = [
-            part.filter(pl.col("event_type").str.contains(_OPENS))["event_id"].n_unique()
-            for part in (inside, before)
+            int(times.is_between(*part, closed="left").sum())
+            for times, part in ((opened, window), (documents, window), (opened, earlier))
         ]
-        found.append(Count(family, counts[0], inside.height, counts[1]))
+        found.append(Count(family, *counts))
     return found
 
 
 def newest_events(events: pl.DataFrame, limit: int) -> pl.DataFrame:
-    """The newest document of each of the newest events, newest first."""
+    """Return the newest document of each of the newest events, newest first.
+
+    ``events`` are documents with the columns of `toolkit.statistics.event_documents.identified`.
+    """
     return (
         events.sort("ts_ms", "family", "arrival", descending=True)
-        .unique(["family", "event_id"], keep="first", maintain_order=True)
+        .unique(["family", "event"], keep="first", maintain_order=True)
         .head(limit)
     )
 
 
-def open_events(events: pl.DataFrame, family: EventFamily) -> pl.DataFrame:
-    """The newest document of each event of a family whose newest document leaves it open.
+def open_events(
+    events: pl.DataFrame, lifecycles: pl.DataFrame, family: EventFamily
+) -> pl.DataFrame:
+    """Return the newest document of each event of a family that has not closed.
 
     Examples
     --------
-    >>> events = pl.DataFrame({"family": ["spread"] * 3, "event_id": ["a", "a", "b"],
-    ...     "ts_ms": [0, 9, 5], "arrival": [0, 2, 1], "lifecycle": ["open", "closed", "open"]})
-    >>> open_events(events, EventFamily.SPREAD)["event_id"].to_list()
+    >>> events = pl.DataFrame({"family": ["spread"] * 3, "event": ["a", "a", "b"],
+    ...     "ts_ms": [0, 9, 5], "arrival": [0, 2, 1]})
+    >>> lifecycles = pl.DataFrame({"family": ["spread"] * 2, "event": ["a", "b"],
+    ...     "kind": ["closed", "open"]})
+    >>> open_events(events, lifecycles, EventFamily.SPREAD)["event"].to_list()
     ['b']
     """
-    of_family = events.filter(pl.col("family") == family)
-    return newest_events(of_family, of_family.height).filter(pl.col("lifecycle") == "open")
+    still = lifecycles.filter(pl.col("kind").is_in(STILL_OPEN), family=family.value)
+    mine = events.join(still, on=["family", "event"], how="semi")
+    return newest_events(mine, mine.height)
 
 
 def of_legs(events: pl.DataFrame, trajectory: Trajectory) -> pl.DataFrame:
-    """The documents between the two legs of a trajectory, whichever of them was bought.
+    """Select the documents between the two legs of a trajectory, bought either way round.
 
     Examples
     --------
@@ -104,7 +108,7 @@ def of_legs(events: pl.DataFrame, trajectory: Trajectory) -> pl.DataFrame:
 
 
 def event_legs(row: dict[str, str | None]) -> str:
-    """The legs of an event's row: one for a splash, buy and sell for the others.
+    """Format the legs of an event's row: one for a splash, buy and sell for the others.
 
     Examples
     --------
@@ -121,7 +125,7 @@ def event_legs(row: dict[str, str | None]) -> str:
 
 
 def event_size(row: dict[str, float | None]) -> str:
-    """The size of an event's row with its unit.
+    """Format the size of an event's row with its unit.
 
     Examples
     --------

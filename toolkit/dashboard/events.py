@@ -9,42 +9,39 @@ import polars as pl
 import streamlit as st
 
 from toolkit.charts import activity_chart, event_timeline
-from toolkit.dashboard.frame import Frame, draw, opened_row, page, say_empty, say_faults
+from toolkit.dashboard.formatting import NULL, code
 from toolkit.dashboard.funding_tables import swapped
-from toolkit.dashboard.link import PRESETS, Choice, preset_window, read_choice
-from toolkit.dashboard.lives import (
+from toolkit.dashboard.lifecycles import (
     STATES,
     Filter,
     around,
-    life_table,
-    paired,
+    lifecycle_table,
     pretty,
     size_text,
     transition_table,
-    with_stories,
 )
+from toolkit.dashboard.link import PRESETS, Choice, preset_window, read_choice, read_option
+from toolkit.dashboard.navigation import go_to
+from toolkit.dashboard.page_link import PageLink
 from toolkit.dashboard.reading import read_events
-from toolkit.dashboard.ways import go_to
-from toolkit.dashboard.words import NULL, code
+from toolkit.dashboard.shell import Frame, draw, opened_row, page, say_empty
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, Family, Trajectory
+from toolkit.market import EventFamily, EventRole, Family, Trajectory
+from toolkit.statistics.event_documents import identified
+from toolkit.statistics.events import documents_window, event_lifecycles
 
 __all__ = ["show"]
 
-# Documents are read from so long before a window, so that what opened before it is seen to open.
-# (No text under a constant here: Streamlit writes it onto the page.)
-_LOOK_BACK_S = 2 * 86_400
 _SHOWN = 500
 _DOCUMENTS_SHOWN = 200
 _AROUND_S = 3600
 _TABLE_PX = 388
-_OPENINGS = ("opened", "pump", "dump")
-_WORDS = ("family", "symbol", "exchange", "state", "window")
+_LINK = PageLink("events", ("family", "symbol", "exchange", "state", "window"))
 _SYNC = "rail sync --events spread --events splash --events funding"
 
 
 def show() -> None:
-    """The page, inside the frame of every page."""
+    """Show the page inside the shell that all pages have."""
     page("Events", _body)
 
 
@@ -60,17 +57,19 @@ def _body(frame: Frame) -> None:
     held = _held(logs)
     asked = _follow_link()
     window = preset_window(held, st.session_state["event_window"])
-    since = max(held.start, window.start - _LOOK_BACK_S)
-    read = read_events(frame.held.path, since, window.end, version=frame.held.version)
-    stories = with_stories(read)
+    documents = _read(frame, documents_window(window))
     if asked is not None:
-        _show_event(frame, asked, stories, held)
-    chosen = _choose(stories)
-    _show_events(frame, stories, window, chosen)
+        _show_event(frame, asked, documents, held)
+    chosen = _choose(documents)
+    _show_events(frame, documents, window, chosen)
+
+
+def _read(frame: Frame, window: Interval) -> pl.DataFrame:
+    return identified(read_events(frame.held.path, *window, version=frame.held.version))
 
 
 def _held(logs: pl.DataFrame) -> Interval:
-    """From the oldest document of any log to the newest clock of a log's service."""
+    """Return the window from the oldest document of any log to the newest clock of a service."""
     end = -(-max(logs["served_at"]) // 60) * 60
     first = [ts for ts in logs["first_ts"] if ts is not None]
     return Interval(min([*first, end - 86_400]) // 60 * 60, end)
@@ -80,44 +79,36 @@ def _held(logs: pl.DataFrame) -> Interval:
 
 
 def _follow_link() -> str | None:
-    """Take over what the link says, unless the page wrote it itself; the event it asks for."""
+    """Fill the widgets from a link that the page did not write itself.
+
+    Returns the event that the link asks for.
+    """
     state = st.session_state
-    params = {name: st.query_params[name] for name in _WORDS if name in st.query_params}
-    written = state.get("events_written")
-    if params != written or "event_window" not in state:
-        if not params and written:
-            params = written  # back from another page, or to one event of this one
-        state["events_faults"] = []
-        state.pop("events_read", None)
-        state["events_link"] = params
-        for name, allowed, default in (
-            ("window", list(PRESETS), "24 hours"),
-            ("state", list(STATES), "any"),
-        ):
-            value = params.get(name, default)
-            if value not in allowed:
-                state["events_faults"].append(
-                    f"The link asks for {code(f'{name}={value}')} (allowed: {', '.join(allowed)}); "
-                    f"the page takes {default} instead."
-                )
-                value = default
-            state[f"event_{name}"] = value
+    params = _LINK.to_follow(ready="event_window" in state)
+    if params is not None:
+        faults: list[str] = []
+        state["event_window"] = read_option(params, "window", PRESETS, "24 hours", faults)
+        state["event_state"] = read_option(params, "state", STATES, "any", faults)
+        state["events_unread"] = params, faults
     return st.query_params.get("event")
 
 
-def _choose(stories: pl.DataFrame) -> Filter:
-    """The widgets, filled from the link once; and the link, kept to what the widgets say."""
+def _choose(documents: pl.DataFrame) -> Filter:
+    """Draw the widgets, filled from the link once, and keep the link in step with them."""
     state = st.session_state
-    exchanges = pl.concat([stories["buy_exchange"], stories["sell_exchange"]]).drop_nulls()
+    exchanges = pl.concat([documents["buy_exchange"], documents["sell_exchange"]]).drop_nulls()
     options = {
         "family": [family.value for family in EventFamily],
-        "symbol": stories["symbol"].unique().sort().to_list(),
+        "symbol": documents["symbol"].drop_nulls().unique().sort().to_list(),
         "exchange": exchanges.unique().sort().to_list(),
     }
-    link = state.pop("events_link", None)
+    unread = state.pop("events_unread", None)
+    if unread is not None:
+        params, faults = unread
+        for name, allowed in options.items():
+            state[f"event_{name}"] = read_choice(params, name, allowed, faults)
+        _LINK.keep_faults(faults)
     for name, allowed in options.items():
-        if link is not None:
-            state[f"event_{name}"] = read_choice(link, name, allowed, state["events_faults"])
         kept = [value for value in state.get(f"event_{name}", []) if value in allowed]
         state[f"event_{name}"] = kept
     first, second = st.columns(2, vertical_alignment="bottom")
@@ -129,36 +120,26 @@ def _choose(stories: pl.DataFrame) -> Filter:
         place.multiselect(labels[name], allowed, key=f"event_{name}", placeholder="all")
     families, symbols, venues = (tuple(state[f"event_{name}"]) for name in options)
     chosen = Filter(families, symbols, venues, state["event_state"])
-    _write_link(chosen)
-    say_faults(state["events_faults"])
+    _LINK.write(_widget_params(chosen))
     return chosen
 
 
-def _write_link(chosen: Filter) -> None:
-    """Keep the link to what the widgets say; what was wrong with it stands until one is used."""
-    state = st.session_state
+def _widget_params(chosen: Filter) -> dict[str, str]:
+    """Return the values of the widgets that are not the default, as parameters of a link."""
     values = [",".join(part) if isinstance(part, tuple) else part for part in astuple(chosen)]
-    said = dict(zip(_WORDS, [*values, state["event_window"]], strict=True))
+    named = dict(zip(_LINK.names, [*values, st.session_state["event_window"]], strict=True))
     defaults = {"state": "any", "window": "24 hours"}
-    params = {name: value for name, value in said.items() if value != defaults.get(name, "")}
-    if state.setdefault("events_read", params) != params:
-        state["events_faults"], state["events_read"] = [], params
-    for name in _WORDS:
-        if name in st.query_params and name not in params:
-            del st.query_params[name]
-    if any(st.query_params.get(name) != value for name, value in params.items()):
-        st.query_params.update(params)
-    state["events_written"] = params
+    return {name: value for name, value in named.items() if value != defaults.get(name, "")}
 
 
 # -- all events ----------------------------------------------------------------------------------
 
 
-def _show_events(frame: Frame, stories: pl.DataFrame, window: Interval, chosen: Filter) -> None:
+def _show_events(frame: Frame, held: pl.DataFrame, window: Interval, chosen: Filter) -> None:
     logs = frame.held.logs
-    documents = chosen.documents(stories)
-    found, left_out = paired(documents, logs, window)
-    lives = chosen.lives(found)
+    documents = chosen.documents(held)
+    lifecycles = chosen.lifecycles(_lifecycles(documents, window, logs))
+    left_out = documents["role"].null_count()
     never = [family.value for family in EventFamily if family not in logs["family"]]
     if never:
         ask = " ".join(f"--events {family}" for family in never)
@@ -175,16 +156,18 @@ def _show_events(frame: Frame, stories: pl.DataFrame, window: Interval, chosen: 
         "subject": chosen.words,
         "timezone": frame.timezone,
     }
-    draw(event_timeline(lives, **shared), key="timeline")
-    if lives.is_empty():
+    draw(event_timeline(lifecycles, **shared), key="timeline")
+    if lifecycles.is_empty():
         return
-    shown = lives.head(_SHOWN)
+    shown = lifecycles.head(_SHOWN)
     st.subheader("List", anchor=False)
     total = (
-        f"{shown.height:,} of {lives.height:,}" if lives.height > _SHOWN else f"{lives.height:,}"
+        f"{shown.height:,} of {lifecycles.height:,}"
+        if lifecycles.height > _SHOWN
+        else f"{lifecycles.height:,}"
     )
     st.caption(f"{total} events, newest first. {NULL}: not seen.")
-    clicked = opened_row(life_table(shown, frame.timezone), "lives", height=_TABLE_PX)
+    clicked = opened_row(lifecycle_table(shown, frame.timezone), "lifecycles", height=_TABLE_PX)
     if clicked is not None:
         st.query_params["event"] = shown["event_id"][clicked]
         st.rerun()
@@ -195,12 +178,16 @@ def _show_events(frame: Frame, stories: pl.DataFrame, window: Interval, chosen: 
 # -- one event -----------------------------------------------------------------------------------
 
 
-def _show_event(frame: Frame, event_id: str, stories: pl.DataFrame, held: Interval) -> None:
-    mine = _story(event_id, stories)
-    if mine.is_empty() or not mine["event_type"].fill_null("")[0].endswith(_OPENINGS):
+def _lifecycles(documents: pl.DataFrame, window: Interval, logs: pl.DataFrame) -> pl.DataFrame:
+    found = event_lifecycles(documents, *window, logs=logs)
+    return found.with_columns(pl.col("symbol", "legs").fill_null(NULL))
+
+
+def _show_event(frame: Frame, event_id: str, documents: pl.DataFrame, held: Interval) -> None:
+    mine = _documents_of(event_id, documents)
+    if mine.is_empty() or mine["role"][0] != EventRole.OPENS:
         # It began outside of the window: look through all that is held.
-        everything = read_events(frame.held.path, *held, version=frame.held.version)
-        mine = _story(event_id, with_stories(everything))
+        mine = _documents_of(event_id, _read(frame, held))
     if mine.is_empty():
         st.warning(
             f"The link asks for {code(f'event={event_id}')}, which this store does not hold; "
@@ -210,30 +197,31 @@ def _show_event(frame: Frame, event_id: str, stories: pl.DataFrame, held: Interv
     newest = mine.row(-1, named=True)
     with st.container(border=True):
         name, close = st.columns([5, 1], vertical_alignment="center")
-        name.subheader(f"{newest['family']} {newest['symbol']}, {newest['legs']}", anchor=False)
+        name.subheader(
+            f"{newest['family']} {newest['symbol'] or NULL}, {newest['legs'] or NULL}", anchor=False
+        )
         if close.button("Close", key="event_close", width="stretch"):
             del st.query_params["event"]
             st.rerun()
         st.caption(f"Event {code(event_id)}")
-        _show_story(frame, mine)
-        _show_way(frame, mine)
+        _show_transitions(frame, mine)
+        _show_trajectory_button(frame, mine)
         _show_documents(frame, mine)
 
 
-def _story(event_id: str, stories: pl.DataFrame) -> pl.DataFrame:
-    """All documents of the event that one document of that id belongs to, oldest first."""
-    one = stories.filter(event_id=event_id).select("family", "story").unique()
-    return stories.join(one, on=["family", "story"], how="semi").sort("ts_ms", "event_type")
+def _documents_of(event_id: str, documents: pl.DataFrame) -> pl.DataFrame:
+    """Return all documents of the event that a document of that id belongs to, oldest first."""
+    one = documents.filter(event_id=event_id).select("family", "event").unique()
+    return documents.join(one, on=["family", "event"], how="semi").sort("ts_ms", "event_type")
 
 
-def _show_story(frame: Frame, mine: pl.DataFrame) -> None:
-    window = Interval(mine["ts"][0], mine["ts"][-1] + 1)
-    known = Interval(window.start, max(window.end, *frame.held.logs["served_at"]))
-    lives, _ = paired(mine, frame.held.logs, known)
-    if not lives.is_empty():
-        row = life_table(lives.head(1), frame.timezone).row(0, named=True)
+def _show_transitions(frame: Frame, mine: pl.DataFrame) -> None:
+    end = max(mine["ts"][-1] + 1, *frame.held.logs["served_at"])
+    lifecycles = _lifecycles(mine, Interval(mine["ts"][0], end), frame.held.logs)
+    if not lifecycles.is_empty():
+        row = lifecycle_table(lifecycles.head(1), frame.timezone).row(0, named=True)
         opened = row[f"opened ({frame.timezone})"]
-        peak = size_text(lives["peak"][0], mine["family"][0])
+        peak = size_text(lifecycles["peak"][0], mine["family"][0])
         st.markdown(
             f"Opened **{f'{opened} {frame.timezone}' if opened else NULL}**, lasted "
             f"**{row['lasted']}**, peak **{peak}**, **{row['seen']}**"
@@ -244,8 +232,8 @@ def _show_story(frame: Frame, mine: pl.DataFrame) -> None:
     st.dataframe(table, hide_index=True, placeholder=NULL, height="content")
 
 
-def _show_way(frame: Frame, mine: pl.DataFrame) -> None:
-    """To the trajectory's page around the event, or what loads that trajectory."""
+def _show_trajectory_button(frame: Frame, mine: pl.DataFrame) -> None:
+    """Show a button to the trajectory's page around the event, or the command that loads it."""
     trajectory = around(mine.row(-1, named=True))
     if trajectory is None:
         return
@@ -263,7 +251,9 @@ def _show_way(frame: Frame, mine: pl.DataFrame) -> None:
         option = "--funding " if trajectory.family is Family.FUNDING else ""
         start, end = (text[:-1] + ":00Z" for text in _times(trajectory, mine))
         st.caption(f"Its {trajectory.family} around that time is not held; this loads it:")
-        st.code(f"rail sync {option}{trajectory.key} --start {start} --end {end}", language="bash")
+        st.code(
+            f"rail sync {option}{trajectory.legs_key} --start {start} --end {end}", language="bash"
+        )
     elif st.button(f"Show its {trajectory.family} around that time", key="event_way"):
         if trajectory.family is Family.FUNDING:
             go_to("funding", trajectory=key)
@@ -272,7 +262,7 @@ def _show_way(frame: Frame, mine: pl.DataFrame) -> None:
 
 
 def _times(trajectory: Trajectory, mine: pl.DataFrame) -> tuple[str, str]:
-    """A window about the event, as a link has it: its length on either side, an hour at least."""
+    """Return a link's window around the event: its length on either side, at least an hour."""
     first, last = mine["ts"][0] // 60 * 60, -(-mine["ts"][-1] // 60) * 60
     margin_s = max(_AROUND_S, last - first)
     params = Choice(trajectory.key, Interval(first - margin_s, last + margin_s)).params

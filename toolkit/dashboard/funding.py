@@ -6,7 +6,7 @@ import polars as pl
 import streamlit as st
 
 from toolkit.charts import funding_chart, funding_matrix
-from toolkit.dashboard.frame import Frame, draw, opened_row, page, say_empty, say_faults
+from toolkit.dashboard.formatting import code
 from toolkit.dashboard.funding_tables import (
     UNITS,
     carry_rows,
@@ -15,12 +15,14 @@ from toolkit.dashboard.funding_tables import (
     read_pair,
     settlement_table,
     swapped,
+    without_family,
 )
-from toolkit.dashboard.link import PRESETS
+from toolkit.dashboard.link import PRESETS, read_option
+from toolkit.dashboard.navigation import go_to
+from toolkit.dashboard.page_link import PageLink
 from toolkit.dashboard.reading import read_rows, read_snapshot
+from toolkit.dashboard.shell import Frame, draw, opened_row, page, say_empty
 from toolkit.dashboard.snapshot_tables import funding_rates, widest_differentials
-from toolkit.dashboard.ways import go_to
-from toolkit.dashboard.words import code
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
 from toolkit.statistics.funding import summary
@@ -28,7 +30,7 @@ from toolkit.statistics.funding import summary
 __all__ = ["show"]
 
 _RATES, _PAIR = "Rates in force", "One pair through time"
-_NAMES = ("trajectory", "unit")
+_LINK = PageLink("funding", ("trajectory", "unit"))
 # A rate that was settled so long before a window may still be in force at its start. (No text
 # under a constant here: Streamlit writes it onto the page.)
 _LONGEST_S = 2 * 86_400
@@ -37,7 +39,7 @@ _TABLE_PX = 388
 
 
 def show() -> None:
-    """The page, inside the frame of every page."""
+    """Show the page inside the shell that all pages have."""
     page("Funding", _body)
 
 
@@ -69,40 +71,16 @@ def _body(frame: Frame) -> None:
 
 
 def _follow_link(keys: list[str], *, rates_held: bool) -> None:
-    """Take over what the link says, unless the page wrote it itself."""
+    """Fill the widgets from a link that the page did not write itself."""
     state = st.session_state
-    params = {name: st.query_params[name] for name in _NAMES if name in st.query_params}
-    written = state.get("funding_written")
-    if params == written and "funding_view" in state:
+    params = _LINK.to_follow(ready="funding_view" in state)
+    if params is None:
         return
-    if not params and written:
-        params = written  # back from another page
     key, faults = read_pair(params.get("trajectory"), keys)
-    unit = params.get("unit", "8h")
-    if unit not in UNITS:
-        faults.append(
-            f"The link asks for {code(f'unit={unit}')}, which is no unit of rates (allowed: "
-            f"{', '.join(UNITS)}); the page takes 8h instead."
-        )
-        unit = "8h"
-    state["funding_faults"] = faults
-    state.pop("funding_read", None)
-    state["funding_pair"], state["funding_unit"] = key, unit
+    state["funding_unit"] = read_option(params, "unit", UNITS, "8h", faults)
+    _LINK.keep_faults(faults)
+    state["funding_pair"] = key
     state["funding_view"] = _PAIR if "trajectory" in params or not rates_held else _RATES
-
-
-def _write_link(params: dict[str, str]) -> None:
-    """Keep the link to what the widgets say; what was wrong with it stands until one is used."""
-    state = st.session_state
-    if state.setdefault("funding_read", params) != params:
-        state["funding_faults"], state["funding_read"] = [], params
-    for name in _NAMES:
-        if name in st.query_params and name not in params:
-            del st.query_params[name]
-    if any(st.query_params.get(name) != value for name, value in params.items()):
-        st.query_params.update(params)
-    state["funding_written"] = params
-    say_faults(state["funding_faults"])
 
 
 # -- the rates in force --------------------------------------------------------------------------
@@ -117,7 +95,7 @@ def _show_rates(frame: Frame, rates: pl.DataFrame | None, served_at: int, keys: 
         required=True,
         label_visibility="collapsed",
     )
-    _write_link({"unit": str(word)})
+    _LINK.write({"unit": str(word)})
     if rates is None:
         say_empty("No funding overview is held.", "rail sync --snapshot funding")
         return
@@ -155,18 +133,19 @@ def _show_widest(rates: pl.DataFrame, keys: list[str]) -> None:
         return
     st.caption(
         "Of each symbol the lowest and the highest rate: what long the first and short the second "
-        "receives while both stand, before fees. ⇄: held with the legs swapped, signs are opposite."
+        "receives while both are in force, before fees. ⇄: held with the legs swapped, signs are "
+        "opposite."
     )
     held = [
         key if key in keys else other if (other := swapped(key)) in keys else None
         for key in widest["key"]
     ]
-    ways = [
+    buttons = [
         None if key is None else "Open" if key == asked else "Open ⇄"
         for key, asked in zip(held, widest["key"], strict=True)
     ]
     table = widest.select(
-        pl.Series("", ways, dtype=pl.String),
+        pl.Series("", buttons, dtype=pl.String),
         "symbol",
         pl.col("differential_pct_8h").alias("% per 8 h"),
         pl.col("differential_apr_pct").alias("% a year"),
@@ -182,7 +161,10 @@ def _show_widest(rates: pl.DataFrame, keys: list[str]) -> None:
         go_to("funding", trajectory=key)
     if None in held:
         st.caption("A row without a button is not held as a pair; for the first of them:")
-        st.code(f"rail sync --funding {widest['key'][held.index(None)]}", language="bash")
+        st.code(
+            f"rail sync --funding {without_family(widest['key'][held.index(None)])}",
+            language="bash",
+        )
 
 
 # -- one pair ------------------------------------------------------------------------------------
@@ -194,12 +176,18 @@ def _show_pair(
     if not keys:
         widest = None if rates is None else widest_differentials(rates)
         known = widest is not None and not widest.is_empty()
-        what = f"--funding {widest['key'][0]}" if known and widest is not None else "--all-funding"
+        what = "--all-funding"
+        if known and widest is not None:
+            what = f"--funding {without_family(widest['key'][0])}"
         say_empty("No pair's funding is held.", f"rail sync {what}")
         return
     which, length = st.columns(2, vertical_alignment="bottom")
     key = which.selectbox(
-        "Pair: symbol, leg bought, leg sold", keys, key="funding_pair", help="Type to filter."
+        "Pair: symbol, leg bought, leg sold",
+        keys,
+        key="funding_pair",
+        format_func=without_family,
+        help="Type to filter.",
     )
     preset = length.pills(
         "Window, up to the newest settlement",
@@ -208,7 +196,7 @@ def _show_pair(
         default="30 days",
         required=True,
     )
-    _write_link({"trajectory": key})
+    _LINK.write({"trajectory": key})
     trajectory = Trajectory.parse(key, Family.FUNDING)
     window = pair_window(pairs, key, str(preset))
     rows = read_rows(
@@ -233,7 +221,7 @@ def _show_pair(
 
 
 def _show_figures(frame: Frame, rows: pl.DataFrame, window: Interval) -> None:
-    """What the pair received and the settlements that say so."""
+    """Show what the pair received, and the settlements behind it."""
     lines = carry_rows(summary(rows, *window).row(0, named=True))
     with st.grid(4, min_column_width=150):
         for line in lines[:4]:

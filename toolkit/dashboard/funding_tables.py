@@ -10,8 +10,8 @@ import polars as pl
 from toolkit.charts import FUNDING_UNITS, in_unit
 from toolkit.charts.lines import share_text
 from toolkit.charts.time_axis import clock_text
+from toolkit.dashboard.formatting import NULL, code, reason_words
 from toolkit.dashboard.link import PRESETS, held_window, preset_window
-from toolkit.dashboard.words import NULL, code, reason_words
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
@@ -25,6 +25,7 @@ __all__ = [
     "read_pair",
     "settlement_table",
     "swapped",
+    "without_family",
 ]
 
 UNITS = dict(zip(("1h", "8h", "24h", "apr"), FUNDING_UNITS, strict=True))
@@ -38,44 +39,57 @@ _FLAGS = {
 
 
 def read_pair(key: str | None, held: Sequence[str]) -> tuple[str | None, list[str]]:
-    """Which held funding trajectory to show for a link's, and what is wrong with the link's.
+    """Choose the held funding trajectory to show for a link, and say what is wrong with it.
 
     Examples
     --------
-    >>> read_pair("A_B:X.futures:Y.futures", ["C_D:X.futures:Y.futures"])
-    ('C_D:X.futures:Y.futures', ['The link asks for `trajectory=A_B:X.futures:Y.futures`, whose
-     funding this store does not hold (`rail sync --funding A_B:X.futures:Y.futures` loads it).'])
+    >>> read_pair("C_D:X.futures:Y.futures", ["funding/C_D:X.futures:Y.futures"])
+    ('funding/C_D:X.futures:Y.futures', [])
+    >>> read_pair("A_B:X.futures:Y.futures", ["funding/C_D:X.futures:Y.futures"])
+    ('funding/C_D:X.futures:Y.futures', ['The link asks for `trajectory=A_B:X.futures:Y.futures`;
+     this store does not hold its funding (`rail sync --funding A_B:...` loads it).'])
     """
     shown = held[0] if held else None
     if key is None:
         return shown, []
-    if key in held:
-        return key, []
     asks = f"The link asks for {code(f'trajectory={key}')}"
     try:
         pair = Trajectory.parse(key, Family.FUNDING)
     except InputError as error:
         return shown, [f"{asks}, which is no pair (allowed: {error.allowed})."]
+    if pair.key in held:
+        return pair.key, []
     if (other := swapped(pair.key)) in held:
         return other, [f"{asks}; this store holds it with the legs swapped, so signs are opposite."]
-    load = code(f"rail sync --funding {pair.key}")
-    return shown, [f"{asks}, whose funding this store does not hold ({load} loads it)."]
+    load = code(f"rail sync --funding {pair.legs_key}")
+    return shown, [f"{asks}; this store does not hold its funding ({load} loads it)."]
 
 
 def swapped(key: str) -> str:
-    """The key of the same pair the other way round.
+    """Return the key of the same pair the other way round.
 
     Examples
     --------
-    >>> swapped("A_B:X.futures:Y.futures")
-    'A_B:Y.futures:X.futures'
+    >>> swapped("funding/A_B:X.futures:Y.futures")
+    'funding/A_B:Y.futures:X.futures'
     """
     symbol, buy, sell = key.split(":")
     return f"{symbol}:{sell}:{buy}"
 
 
+def without_family(key: str) -> str:
+    """Return a funding trajectory's key without its prefix, for a page about funding alone.
+
+    Examples
+    --------
+    >>> without_family("funding/A_B:X.futures:Y.futures")
+    'A_B:X.futures:Y.futures'
+    """
+    return Trajectory.parse(key, Family.FUNDING).legs_key
+
+
 def pair_window(catalogue: pl.DataFrame, key: str, preset: str) -> Interval:
-    """The last part of what is held of a pair, to the service's clock at the last sync at most.
+    """Return the last part of what is held of a pair, at most to the clock of the last sync.
 
     Examples
     --------
@@ -92,7 +106,7 @@ def pair_window(catalogue: pl.DataFrame, key: str, preset: str) -> Interval:
 
 
 def rate_table(rates: pl.DataFrame, unit: str, timezone: str) -> pl.DataFrame:
-    """Every leg's rate in one unit, the highest first, as given beside it.
+    """Build a table of every leg's rate in one unit and as given, the highest first.
 
     Examples
     --------
@@ -116,7 +130,7 @@ def rate_table(rates: pl.DataFrame, unit: str, timezone: str) -> pl.DataFrame:
 
 
 def carry_rows(row: Mapping[str, Any]) -> list[dict[str, str]]:
-    """One line a figure of a row of `toolkit.statistics.funding.summary`.
+    """Build one line per figure of a row of `toolkit.statistics.funding.summary`.
 
     A line has the figure's name with its unit, its value, what it rests on, and why it is null.
 
@@ -146,7 +160,7 @@ def carry_rows(row: Mapping[str, Any]) -> list[dict[str, str]]:
     counts = {
         "Settlements missing between others": "n_missed",
         "Changes of interval": "n_changed",
-        "Settlements whose interval is not the declared one": "n_declared_differs",
+        "Settlements with an interval that is not the declared one": "n_declared_differs",
     }
     return [
         line("Cumulative carry (bps)", "carry_bps"),
@@ -161,7 +175,7 @@ def carry_rows(row: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def settlement_table(rows: pl.DataFrame, window: Interval, timezone: str) -> pl.DataFrame:
-    """The settlements of both legs in ``(start, end]``, newest first.
+    """Build a table of both legs' settlements in ``(start, end]``, newest first.
 
     Examples
     --------

@@ -8,16 +8,16 @@ import polars as pl
 import streamlit as st
 
 from toolkit.charts import coverage_shares_chart
-from toolkit.dashboard.frame import Frame, draw, opened_row, page, say_empty
+from toolkit.dashboard.formatting import NULL, code, duration_text
 from toolkit.dashboard.health_tables import (
     STATE_COLUMNS,
     fill_commands,
     load_lines,
     shares_by_kind,
 )
+from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.reading import measure_coverage
-from toolkit.dashboard.ways import go_to
-from toolkit.dashboard.words import NULL, code, duration_text
+from toolkit.dashboard.shell import Frame, draw, opened_row, page, say_empty
 
 __all__ = ["show"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from toolkit.dashboard.words import NULL, duration_text
+from toolkit.dashboard.formatting import NULL, duration_text
 from toolkit.market import Stream
 from toolkit.tables import LedgerState
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import polars as pl
 
 from toolkit.charts.time_axis import utc_offset_s
-from toolkit.dashboard.words import code
+from toolkit.dashboard.formatting import code
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import Trajectory, format_ts, parse_ts
@@ -24,11 +23,12 @@ __all__ = [
     "read_choice",
     "read_link",
     "read_number",
+    "read_option",
     "read_zone",
 ]
 
 PRESETS = {"24 hours": 86_400, "7 days": 604_800, "30 days": 2_592_000, "All": None}
-"""Windows that end with what is held, by their length in seconds; None is all of it."""
+"""Windows that end with what is held, by their length in seconds. None is all of it."""
 
 _DEFAULT_PRESET = "7 days"
 _EARLIEST, _LATEST = 0, 4_102_444_800
@@ -45,8 +45,6 @@ class Choice:
     {'trajectory': 'BTC_USD:KRAKEN.spot', 'start': '1970-01-01T00:00Z', 'end': '1970-01-01T00:01Z'}
     """
 
-    NAMES: ClassVar = ("trajectory", "start", "end")
-
     trajectory: str
     window: Interval
 
@@ -61,7 +59,7 @@ class Choice:
 
 
 def held_window(catalogue: pl.DataFrame, trajectory: str) -> Interval:
-    """From the trajectory's first row to the end of its last, in whole minutes.
+    """Return the window from the trajectory's first row to the end of its last, in minutes.
 
     A trajectory without rows gets the last 7 days before the service's clock at the last sync.
 
@@ -80,7 +78,7 @@ def held_window(catalogue: pl.DataFrame, trajectory: str) -> Interval:
 
 
 def preset_window(held: Interval, preset: str) -> Interval:
-    """The last part of what is held, as long as the preset says and no longer than held.
+    """Return the last part of what is held, as long as the preset or all if that is shorter.
 
     Examples
     --------
@@ -94,13 +92,13 @@ def preset_window(held: Interval, preset: str) -> Interval:
 
 
 def read_link(params: Mapping[str, str], catalogue: pl.DataFrame) -> tuple[Choice, list[str]]:
-    """What to show for the parameters of a link, and what was wrong with them.
+    """Read the parameters of a link: what to show, and what was wrong with them.
 
     Parameters
     ----------
     params
-        ``trajectory`` (key), ``start`` and ``end`` (ISO 8601 UTC or Unix seconds), each optional;
-        others are ignored.
+        ``trajectory`` (key), ``start`` and ``end`` (ISO 8601 UTC or Unix seconds), each optional.
+        Others are ignored.
     catalogue
         `toolkit.store.Store.catalogue`, with at least one row.
 
@@ -143,7 +141,7 @@ def read_link(params: Mapping[str, str], catalogue: pl.DataFrame) -> tuple[Choic
 
 
 def read_zone(text: str | None) -> tuple[str, str | None]:
-    """The time zone that a link names, UTC where it names none; and what is wrong with it.
+    """Read the time zone that a link names, UTC where it names none, and what is wrong with it.
 
     Examples
     --------
@@ -167,9 +165,9 @@ def read_zone(text: str | None) -> tuple[str, str | None]:
 def read_choice(
     params: Mapping[str, str], name: str, allowed: Sequence[str], wrong: list[str]
 ) -> list[str]:
-    """Which of the allowed values a parameter names, several parted by commas; [] for all.
+    """Read the allowed values that a parameter names, separated by commas. [] is all.
 
-    A value that is not allowed is left out, and ``wrong`` gets a sentence that says so.
+    A value that is not allowed is left out, and ``wrong`` gets a sentence about it.
 
     Examples
     --------
@@ -187,6 +185,29 @@ def read_choice(
     return [value for value in dict.fromkeys(asked) if value in allowed]
 
 
+def read_option(
+    params: Mapping[str, str], name: str, allowed: Iterable[str], default: str, wrong: list[str]
+) -> str:
+    """Return the one allowed value that a parameter names, or the default.
+
+    For a value that is not allowed, ``wrong`` gets a sentence about it.
+
+    Examples
+    --------
+    >>> wrong: list[str] = []
+    >>> read_option({"unit": "2h"}, "unit", ["1h", "8h"], "8h", wrong), wrong
+    ('8h', ['The link asks for `unit=2h` (allowed: 1h, 8h); the page takes 8h instead.'])
+    """
+    value = params.get(name, default)
+    if value in allowed:
+        return value
+    wrong.append(
+        f"The link asks for {code(f'{name}={value}')} (allowed: {', '.join(allowed)}); "
+        f"the page takes {default} instead."
+    )
+    return default
+
+
 def read_number(
     params: Mapping[str, str],
     name: str,
@@ -194,7 +215,7 @@ def read_number(
     bounds: tuple[float, float],
     wrong: list[str],
 ) -> float:
-    """The number of a parameter within the bounds, or the default and why in ``wrong``.
+    """Read the number of a parameter within the bounds, or the default and why in ``wrong``.
 
     Examples
     --------
@@ -221,7 +242,7 @@ def read_number(
 
 
 def _read_time(name: str, text: str, default: int, wrong: list[str]) -> int:
-    """The time of a parameter, or the default and why in ``wrong``."""
+    """Read the time of a parameter, or the default and why in ``wrong``."""
     try:
         ts = parse_ts(text, parameter=name)
     except InputError as error:
@@ -243,7 +264,7 @@ def _read_time(name: str, text: str, default: int, wrong: list[str]) -> int:
 
 
 def _how_to_load(trajectory: str) -> str:
-    """What loads a trajectory, "" for what is none."""
+    """Return the hint that names the command for a trajectory, "" where the key is none."""
     try:
         key = Trajectory.parse(trajectory).key
     except InputError:
@@ -252,5 +273,5 @@ def _how_to_load(trajectory: str) -> str:
 
 
 def _minutes(window: Interval) -> Interval:
-    """The smallest window of whole minutes around the window."""
+    """Return the smallest window of whole minutes around the window."""
     return Interval(window.start // 60 * 60, -(-window.end // 60) * 60)

@@ -7,7 +7,7 @@ import os
 
 import streamlit as st
 
-from toolkit.dashboard.ways import PAGES, page_file
+from toolkit.dashboard.navigation import PAGES, page_file
 
 __all__ = ["main"]
 

@@ -1,4 +1,4 @@
-"""The page that opens first: what stands open, which rates lie apart, and what has happened."""
+"""The page that opens first: open spreads, rates far apart, and recent events."""
 
 from __future__ import annotations
 
@@ -9,19 +9,22 @@ import streamlit as st
 
 from toolkit.charts import activity_chart
 from toolkit.dashboard.event_tables import (
+    Count,
     count_events,
     event_legs,
     event_size,
     newest_events,
     open_events,
 )
-from toolkit.dashboard.frame import Frame, draw, opened_row, page, say_empty
+from toolkit.dashboard.formatting import NULL, code, duration_text
+from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.reading import read_events, read_snapshot
+from toolkit.dashboard.shell import Frame, draw, opened_row, page, say_empty
 from toolkit.dashboard.snapshot_tables import funding_rates, open_spreads, widest_differentials
-from toolkit.dashboard.ways import go_to
-from toolkit.dashboard.words import NULL, code, duration_text
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Family
+from toolkit.statistics.event_documents import identified
+from toolkit.statistics.events import documents_window, event_lifecycles
 
 __all__ = ["show"]
 
@@ -31,7 +34,7 @@ _EXTREMES_SHOWN = 10
 _EVENTS_SHOWN = 10
 _TABLE_PX = 388  # ten rows and their heading
 
-_WAYS = {
+_BUTTON_HELP = {
     "Swapped": "Swapped: held with the legs the other way round, so with the other sign.",
     "Events": "Events: the trajectory is not held, so the button shows the symbol's events; "
     "to load the first of them: {lacking}",
@@ -47,7 +50,7 @@ _LABELS = {
 
 
 def show() -> None:
-    """The page, inside the frame of every page."""
+    """Show the page inside the shell that all pages have."""
     page("Overview", _body)
 
 
@@ -65,35 +68,43 @@ def _body(frame: Frame) -> None:
         )
         return
     window, events = _day(frame)
-    _show_figures(frame, window, events, spreads)
+    two_days = Interval(window.start - _DAY_S, window.end)
+    lifecycles = event_lifecycles(events, *two_days, logs=held.logs)
+    opened = open_events(events, lifecycles, EventFamily.SPREAD)
+    _show_figures(frame, window, spreads, opened, count_events(events, lifecycles, window))
     left, right = st.columns(2)
     with left:
-        _show_open(frame, spreads, events)
+        _show_open(frame, spreads, opened, events.filter(pl.col("ts") >= two_days.start))
     with right:
         _show_extremes(frame, rates)
     _show_events(frame, window, events)
 
 
 def _day(frame: Frame) -> tuple[Interval, pl.DataFrame]:
-    """The 24 h before the event logs' clock, and the documents of twice as long."""
+    """Return the 24 h before the event logs' clock, and the documents for twice as long."""
     held = frame.held
     end = held.logs["served_at"].max() if held.logs.height else held.as_of
     assert isinstance(end, int)  # a store that was never asked has shown its empty state
-    window = Interval(end - _DAY_S, end)
-    return window, read_events(held.path, end - 2 * _DAY_S, end, version=held.version)
+    read = documents_window(Interval(end - 2 * _DAY_S, end))
+    events = identified(read_events(held.path, *read, version=held.version))
+    return Interval(end - _DAY_S, end), events
 
 
 def _show_figures(
-    frame: Frame, window: Interval, events: pl.DataFrame, spreads: tuple[int, str] | None
+    frame: Frame,
+    window: Interval,
+    spreads: tuple[int, str] | None,
+    opened: pl.DataFrame,
+    counts: list[Count],
 ) -> None:
     with st.grid(4, min_column_width=150):
         if spreads:
-            opened = open_spreads(spreads[1]).drop_nulls("opened_at").height
+            n_open = open_spreads(spreads[1]).drop_nulls("opened_at").height
         else:
-            opened = open_events(events, EventFamily.SPREAD).height
-        st.metric("Spreads open", f"{opened:,}", help="At the service's clock; listed below.")
+            n_open = opened.height
+        st.metric("Spreads open", f"{n_open:,}", help="At the service's clock; listed below.")
         asked = set(frame.held.logs["family"])
-        for count in count_events(events, window):
+        for count in counts:
             known = count.family.value in asked
             st.metric(
                 _LABELS[count.family],
@@ -108,7 +119,9 @@ def _show_figures(
             )
 
 
-def _show_open(frame: Frame, spreads: tuple[int, str] | None, events: pl.DataFrame) -> None:
+def _show_open(
+    frame: Frame, spreads: tuple[int, str] | None, opened: pl.DataFrame, events: pl.DataFrame
+) -> None:
     st.subheader("Open spreads", anchor=False)
     if spreads:
         served_at, document = spreads
@@ -120,11 +133,11 @@ def _show_open(frame: Frame, spreads: tuple[int, str] | None, events: pl.DataFra
             f"{tracked:,} more are tracked without an event that opened them."
         )
     elif "spread" in set(frame.held.logs["family"]):
-        rows = _from_log(open_events(events, EventFamily.SPREAD))
+        rows = _from_log(opened)
         st.caption(
-            f"From the event log: {rows.height:,} whose newest document of the last 48 h leaves "
-            "them open, by that document's spread. `rail sync --snapshot spread` brings the "
-            "service's own list."
+            f"From the event log: {rows.height:,} that opened and have not closed, by the spread "
+            "in the newest document of each. `rail sync --snapshot spread` loads the service's own "
+            "list."
         )
     else:
         say_empty(
@@ -139,7 +152,7 @@ def _show_open(frame: Frame, spreads: tuple[int, str] | None, events: pl.DataFra
 
 
 def _from_log(events: pl.DataFrame) -> pl.DataFrame:
-    """Open events as rows like those of `open_spreads`; opened_at is not told by one document."""
+    """Convert open events to rows like those of `open_spreads`, with a null opened_at."""
     return (
         events.with_columns(
             buy=pl.format("{}.{}", "buy_exchange", "buy_market"),
@@ -154,11 +167,11 @@ def _from_log(events: pl.DataFrame) -> pl.DataFrame:
 
 def _open_table(frame: Frame, rows: pl.DataFrame, events: pl.DataFrame) -> None:
     spreads = frame.held.catalogue.filter(pl.col("family") == Family.SPREAD)["trajectory"]
-    ways = _ways(rows, set(spreads), set(events["symbol"]))
+    buttons = _buttons(rows, set(spreads), set(events["symbol"]))
     as_of = frame.held.as_of
     table = pl.DataFrame(
         {
-            "": pl.Series(ways, dtype=pl.String),
+            "": pl.Series(buttons, dtype=pl.String),
             "symbol": rows["symbol"],
             "spread (%)": rows["spread_pct"],
             "buy → sell": rows.select(pl.format("{} → {}", "buy", "sell")).to_series(),
@@ -170,20 +183,20 @@ def _open_table(frame: Frame, rows: pl.DataFrame, events: pl.DataFrame) -> None:
     )
     number = st.column_config.NumberColumn(format="%.3f")
     chosen = opened_row(table, "open", height=_TABLE_PX, **{"spread (%)": number})
-    for word, says in _WAYS.items():
-        if word in ways:
-            lacking = code(f"rail sync {rows['key'][ways.index(word)]}")
-            st.caption(says.format(lacking=lacking))
+    for word, text in _BUTTON_HELP.items():
+        if word in buttons:
+            lacking = code(f"rail sync {rows['key'][buttons.index(word)]}")
+            st.caption(text.format(lacking=lacking))
     if chosen is None:
         return
     row = rows.row(chosen, named=True)
-    if ways[chosen] == "Events":
+    if buttons[chosen] == "Events":
         go_to("events", symbol=row["symbol"])
-    go_to("trajectory", trajectory=row["key"] if ways[chosen] == "Open" else _swapped(row))
+    go_to("trajectory", trajectory=row["key"] if buttons[chosen] == "Open" else _swapped(row))
 
 
-def _ways(rows: pl.DataFrame, held: set[str], with_events: set[str]) -> list[str | None]:
-    """Where each row's button leads, None where the store holds nothing of it."""
+def _buttons(rows: pl.DataFrame, held: set[str], with_events: set[str]) -> list[str | None]:
+    """Return the label of each row's button, None where the store holds nothing of it."""
     return [
         "Open"
         if row["key"] in held
@@ -251,7 +264,7 @@ def _show_events(frame: Frame, window: Interval, events: pl.DataFrame) -> None:
     newest = newest_events(of_day, _EVENTS_SHOWN)
     if newest.is_empty():
         return
-    total = of_day.select("family", "event_id").n_unique()
+    total = of_day.select("family", "event").n_unique()
     st.caption(f"The newest {newest.height:,} of {total:,} events of the 24 h, newest first.")
     rows = newest.to_dicts()
     table = pl.DataFrame(

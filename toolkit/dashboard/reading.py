@@ -16,7 +16,7 @@ from toolkit.dashboard.health_tables import coverage_line
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Family, SnapshotLog, Source, Stream, Trajectory
 from toolkit.statistics.spread import summary, time_above, with_spread
-from toolkit.store import Ledger, Store
+from toolkit.store import Ledger, Store, event_logs
 from toolkit.store.schema import read_format
 
 __all__ = [
@@ -61,9 +61,7 @@ class Held:
     @property
     def logs(self) -> pl.DataFrame:
         """The event logs among the streams, with their family and how many documents they hold."""
-        family = pl.col("stream").str.strip_prefix("events/").alias("family")
-        logs = self.streams.filter(kind="events").select(family, pl.exclude("stream", "kind"))
-        return logs.rename({"rows": "documents"})
+        return event_logs(self.streams).rename({"rows": "documents"})
 
     @property
     def as_of(self) -> int | None:

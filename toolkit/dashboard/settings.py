@@ -14,9 +14,9 @@ MAIN = Path(__file__).with_name("main.py")
 
 
 def settings() -> dict[str, bool | str | list[str]]:
-    """Streamlit's options as this dashboard needs them: nothing is sent anywhere, nothing asked.
+    """Return Streamlit's options for this dashboard: nothing is sent anywhere, nothing asked.
 
-    Both themes are given and no base, so that the page follows the browser; charts ignore fewer
+    Both themes are given and no base, so that the page follows the browser. Charts ignore fewer
     than ten colours.
 
     Examples
@@ -43,7 +43,7 @@ def settings() -> dict[str, bool | str | list[str]]:
 
 
 def command(store_path: str | Path, port: int, host: str, headless: bool) -> list[str]:
-    """The command that serves the dashboard over a store, needing no file but the package's own.
+    """Return the command that serves the dashboard over a store, from the package's files alone.
 
     ``headless`` opens no browser. Streamlit is not imported here.
 
@@ -64,7 +64,7 @@ def command(store_path: str | Path, port: int, host: str, headless: bool) -> lis
 
 
 def config_text() -> str:
-    """The same options as ``.streamlit/config.toml``, which `streamlit run app.py` reads.
+    """Write the same options as ``.streamlit/config.toml``, which `streamlit run app.py` reads.
 
     Examples
     --------

@@ -33,7 +33,7 @@ _RATES = {
 
 
 def open_spreads(document: str) -> pl.DataFrame:
-    """The spreads of a ``dashboards/spread`` answer, the widest first.
+    """Read the spreads of a ``dashboards/spread`` answer, the widest first.
 
     Columns: symbol, buy_exchange, buy_market, sell_exchange, sell_market, spread_pct (percent,
     100 (sell / buy - 1)), opened_at (s UTC, null where no event opened it), buy and sell (legs),
@@ -59,7 +59,7 @@ def open_spreads(document: str) -> pl.DataFrame:
 
 
 def funding_rates(document: str) -> pl.DataFrame:
-    """The rates of a ``dashboards/funding-overview`` answer, the highest a year first.
+    """Read the rates of a ``dashboards/funding-overview`` answer, the highest per year first.
 
     Columns: symbol, exchange, market, rate (fraction per its interval, positive where longs pay
     shorts), interval_hours, next_funding_time (s UTC), leg, rate_pct_8h (percent per 8 h) and
@@ -83,7 +83,7 @@ def funding_rates(document: str) -> pl.DataFrame:
 
 
 def widest_differentials(rates: pl.DataFrame) -> pl.DataFrame:
-    """For each symbol of two legs or more, its lowest and highest rate; the widest apart first.
+    """Find each symbol's lowest and highest rate on two legs or more, the widest apart first.
 
     Columns: symbol, buy (the leg of the lowest rate), sell (of the highest), differential_pct_8h
     (percent per 8 h, sell - buy) and differential_apr_pct (percent a year), key (of the funding
@@ -94,7 +94,8 @@ def widest_differentials(rates: pl.DataFrame) -> pl.DataFrame:
     >>> rates = pl.DataFrame({"symbol": ["A_B", "A_B"], "leg": ["X.futures", "Y.futures"],
     ...                       "rate_pct_8h": [0.5, 0.25], "apr_pct": [30.0, 10.0]})
     >>> widest_differentials(rates).row(0)
-    ('A_B', 'Y.futures', 'X.futures', 0.25, 20.0, 2, 'A_B:Y.futures:X.futures')
+    ('A_B', 'Y.futures', 'X.futures', 0.25, 20.0, 2,
+     'funding/A_B:Y.futures:X.futures')
     """
     low, high = pl.col("apr_pct").arg_min(), pl.col("apr_pct").arg_max()
     found = (
@@ -110,13 +111,13 @@ def widest_differentials(rates: pl.DataFrame) -> pl.DataFrame:
         )
         .filter(pl.col("legs") > 1)
     )
-    return found.with_columns(key=pl.format("{}:{}:{}", "symbol", "buy", "sell")).sort(
+    return found.with_columns(key=pl.format("funding/{}:{}:{}", "symbol", "buy", "sell")).sort(
         "differential_apr_pct", "symbol", descending=[True, False]
     )
 
 
 def _items(document: str, columns: dict[str, type[pl.DataType]]) -> pl.DataFrame:
-    """The items of an answer with these columns; what does not fit a column is null."""
+    """Read the items of an answer with these columns. A value that does not fit is null."""
     answer = msgspec.json.decode(document)
     items = answer.get("items") if isinstance(answer, dict) else None
     found = [item for item in items or [] if isinstance(item, dict)]

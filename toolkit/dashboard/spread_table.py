@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from toolkit.dashboard.words import duration_text
+from toolkit.dashboard.formatting import duration_text
 from toolkit.market import Family, Trajectory
 from toolkit.statistics.contract import Reason
 
@@ -16,7 +16,7 @@ __all__ = ["Filters", "filtered", "shown_lines", "spread_lines", "spread_names"]
 class Filters(NamedTuple):
     """What is shown: nothing chosen of a kind is all of it.
 
-    A trajectory has an exchange or a market where either leg has it; ``at_least`` is of the last
+    A trajectory has an exchange or a market where either leg has it. ``at_least`` is of the last
     spread's size (log bps), on either side of zero.
     """
 
@@ -27,7 +27,7 @@ class Filters(NamedTuple):
 
 
 def spread_names(keys: pl.Series) -> pl.DataFrame:
-    """What the keys of spreads name: trajectory, symbol, buy, sell, type and exchanges (list).
+    """Parse the keys of spreads: trajectory, symbol, buy, sell, type and exchanges (list).
 
     Examples
     --------
@@ -51,14 +51,14 @@ def spread_names(keys: pl.Series) -> pl.DataFrame:
 def spread_lines(
     catalogue: pl.DataFrame, summary: pl.DataFrame, last: pl.DataFrame, above: pl.DataFrame
 ) -> pl.DataFrame:
-    """One row for each spread trajectory of the catalogue, the largest last spread first.
+    """Build one row per spread trajectory of the catalogue, the largest last spread first.
 
     Parameters
     ----------
     catalogue
-        `toolkit.store.Store.catalogue`; rows of other families are left out.
+        `toolkit.store.Store.catalogue`. Rows of other families are left out.
     summary, above
-        Of `toolkit.statistics.spread`, over one window; a trajectory without a row there has
+        Of `toolkit.statistics.spread`, over one window. A trajectory without a row there has
         nothing in the window.
     last
         trajectory, ts (s UTC) and spread_log_bps of the newest observation of each.
@@ -111,7 +111,7 @@ def spread_lines(
 
 
 def filtered(lines: pl.DataFrame, filters: Filters) -> pl.DataFrame:
-    """The rows that the filters let through, in their order.
+    """Select the rows that pass the filters, in their order.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def filtered(lines: pl.DataFrame, filters: Filters) -> pl.DataFrame:
 
 
 def shown_lines(lines: pl.DataFrame, above_bps: float) -> pl.DataFrame:
-    """The rows as the page's table has them: headings with units, times as words.
+    """Build the page's table from the rows: headings with units, times in words.
 
     The half-life is in minutes, so that a column sorts by length.
     """

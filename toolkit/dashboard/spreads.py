@@ -8,9 +8,12 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from toolkit.dashboard.frame import Frame, opened_row, page, say_empty, say_faults
-from toolkit.dashboard.link import PRESETS, Choice, read_choice, read_number
+from toolkit.dashboard.formatting import code
+from toolkit.dashboard.link import PRESETS, Choice, read_choice, read_number, read_option
+from toolkit.dashboard.navigation import go_to
+from toolkit.dashboard.page_link import PageLink
 from toolkit.dashboard.reading import measure_above, measure_spreads
+from toolkit.dashboard.shell import Frame, opened_row, page, say_empty
 from toolkit.dashboard.spread_table import (
     Filters,
     filtered,
@@ -18,8 +21,6 @@ from toolkit.dashboard.spread_table import (
     spread_lines,
     spread_names,
 )
-from toolkit.dashboard.ways import go_to
-from toolkit.dashboard.words import code
 from toolkit.intervals import Interval
 from toolkit.market import Family
 
@@ -30,10 +31,11 @@ _ABOVE_BPS = 20.0
 _MOST_BPS = 10_000.0
 _DEFAULT_WINDOW = "7 days"
 _KINDS = {"symbol": "symbol", "exchange": "exchanges", "type": "type"}
+_LINK = PageLink("spreads", (*_KINDS, "min", "above", "window"))
 
 
 def show() -> None:
-    """The page, inside the frame of every page."""
+    """Show the page inside the shell that all pages have."""
     page("Spreads", _body)
 
 
@@ -55,7 +57,7 @@ def _body(frame: Frame) -> None:
 
 
 def _window(spreads: pl.DataFrame, preset: str) -> Interval:
-    """As long as the preset says, up to the end of the newest row; never before the first."""
+    """Return the preset's window up to the end of the newest row, never before the first."""
     ends = spreads.select(end=pl.col("last_ts") + pl.col("step_s").fill_null(60)).drop_nulls()
     end, first = int(ends["end"].sort()[-1]), int(spreads["first_ts"].drop_nulls().sort()[0])
     length_s = PRESETS[preset]
@@ -96,7 +98,7 @@ def _show(
 
 
 def _choose(names: pl.DataFrame) -> tuple[Filters, float, str]:
-    """The widgets, filled from the link; and the link, kept to what the widgets say."""
+    """Draw the widgets, filled from the link, and keep the link in step with them."""
     allowed = {
         kind: names[column].explode().unique().sort().to_list() for kind, column in _KINDS.items()
     }
@@ -127,8 +129,7 @@ def _choose(names: pl.DataFrame) -> tuple[Filters, float, str]:
         st.segmented_control(
             "Window", list(PRESETS), key="window", required=True, persist_state="session"
         )
-    _write_link()
-    say_faults(st.session_state["spread_faults"])
+    _LINK.write(_widget_params())
     state = st.session_state
     chosen = Filters(
         tuple(state["symbol"]), tuple(state["exchange"]), tuple(state["type"]), state["min"]
@@ -137,53 +138,30 @@ def _choose(names: pl.DataFrame) -> tuple[Filters, float, str]:
 
 
 def _follow_link(allowed: Mapping[str, list[str]]) -> None:
-    """Take over what the link says, unless the page wrote it itself."""
+    """Fill the widgets from a link that the page did not write itself."""
     state = st.session_state
-    names = (*allowed, "min", "above", "window")
-    params = {name: st.query_params[name] for name in names if name in st.query_params}
-    if "spread_faults" in state and (not params or params == state.get("spread_link")):
+    params = _LINK.to_follow(ready="above" in state)
+    if params is None:
         return
     faults: list[str] = []
     for kind, values in allowed.items():
         state[kind] = read_choice(params, kind, values, faults)
     state["min"] = read_number(params, "min", 0.0, (0.0, _MOST_BPS), faults)
     state["above"] = read_number(params, "above", _ABOVE_BPS, (0.1, _MOST_BPS), faults)
-    state["window"] = params.get("window", _DEFAULT_WINDOW)
-    if state["window"] not in PRESETS:
-        faults.append(
-            f"The link asks for {code('window=' + state['window'])}, which is none of "
-            f"{', '.join(PRESETS)}; the page shows {_DEFAULT_WINDOW} instead."
-        )
-        state["window"] = _DEFAULT_WINDOW
-    state["spread_faults"] = faults
-    state["spread_read"] = _said()
+    state["window"] = read_option(params, "window", PRESETS, _DEFAULT_WINDOW, faults)
+    _LINK.keep_faults(faults)
 
 
-def _write_link() -> None:
+def _widget_params() -> dict[str, str]:
+    """Return the values of the widgets that are not the default, as parameters of a link."""
     state = st.session_state
-    said = _said()
-    if said != state["spread_read"]:
-        state["spread_faults"], state["spread_read"] = [], said
-    if state.get("spread_link") != said or any(
-        st.query_params.get(name) != value for name, value in said.items()
-    ):
-        for name in (*_KINDS, "min", "above", "window"):
-            if name in st.query_params and name not in said:
-                del st.query_params[name]
-        st.query_params.update(said)
-        state["spread_link"] = said
-
-
-def _said() -> dict[str, str]:
-    """What the widgets say where it is not the default, as parameters of a link."""
-    state = st.session_state
-    said = {kind: ",".join(state[kind]) for kind in _KINDS if state[kind]}
+    params = {kind: ",".join(state[kind]) for kind in _KINDS if state[kind]}
     for name, default in (("min", 0.0), ("above", _ABOVE_BPS)):
         if state[name] != default:
-            said[name] = f"{state[name]:g}"
+            params[name] = f"{state[name]:g}"
     if state["window"] != _DEFAULT_WINDOW:
-        said["window"] = state["window"]
-    return said
+        params["window"] = state["window"]
+    return params
 
 
 if __name__ == "__main__":

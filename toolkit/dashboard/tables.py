@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from toolkit.charts.time_axis import clock_text
-from toolkit.dashboard.words import duration_text
+from toolkit.dashboard.formatting import duration_text
 from toolkit.market import Source
 from toolkit.tables import LedgerState
 
@@ -13,7 +13,7 @@ __all__ = ["gap_table", "row_table", "rows_csv"]
 
 
 def gap_table(coverage: pl.DataFrame, timezone: str) -> pl.DataFrame:
-    """The stretches that are not held, longest first: from, to, length and state.
+    """List the stretches that are not held, longest first: from, to, length and state.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def gap_table(coverage: pl.DataFrame, timezone: str) -> pl.DataFrame:
 
 
 def row_table(rows: pl.DataFrame, timezone: str, limit: int) -> pl.DataFrame:
-    """The newest rows, newest first, with their time in the zone's clock.
+    """Build the table of the newest rows, newest first, with their time in the zone's clock.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def row_table(rows: pl.DataFrame, timezone: str, limit: int) -> pl.DataFrame:
 
 
 def rows_csv(rows: pl.DataFrame, source: Source) -> bytes:
-    """All rows as CSV, each with its time in UTC and the source it is from.
+    """Write all rows as CSV, each with its time in UTC and its source.
 
     Examples
     --------

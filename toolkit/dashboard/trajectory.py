@@ -13,18 +13,22 @@ from streamlit.delta_generator import DeltaGenerator
 
 from toolkit.charts import coverage_chart, price_chart, spread_chart
 from toolkit.dashboard.event_tables import event_legs, event_size, newest_events, of_legs
-from toolkit.dashboard.frame import Frame, draw, opened_row, page, say_empty, say_faults
+from toolkit.dashboard.formatting import NULL, code, duration_text, statistics_rows
 from toolkit.dashboard.link import PRESETS, Choice, held_window, preset_window, read_link
+from toolkit.dashboard.navigation import go_to, page_file
+from toolkit.dashboard.page_link import PageLink
 from toolkit.dashboard.reading import read_coverage, read_events, read_rows
+from toolkit.dashboard.shell import Frame, draw, opened_row, page, say_empty
 from toolkit.dashboard.tables import gap_table, row_table, rows_csv
-from toolkit.dashboard.ways import go_to, page_file
-from toolkit.dashboard.words import NULL, code, duration_text, statistics_rows
 from toolkit.intervals import Interval
 from toolkit.market import Family, Source, Trajectory, format_ts
+from toolkit.statistics.event_documents import identified
+from toolkit.statistics.events import documents_window
 from toolkit.statistics.spread import summary
 
 __all__ = ["show"]
 
+_LINK = PageLink("trajectory", ("trajectory", "start", "end"))
 _ROWS_SHOWN = 1000
 _EVENTS_SHOWN = 10
 _GAPS_SHOWN = 500
@@ -32,7 +36,7 @@ _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - the calendar widget has no zo
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
+class _Selection:
     """What the page shows: a trajectory's window from a source, in a clock."""
 
     frame: Frame
@@ -75,7 +79,7 @@ class _Shown:
 
 
 def show() -> None:
-    """The page, inside the frame of every page."""
+    """Show the page inside the shell that all pages have."""
     page("Trajectory", _body)
 
 
@@ -90,29 +94,29 @@ def _body(frame: Frame) -> None:
         return
     choice = _choose(catalogue)
     row = catalogue.row(by_predicate=pl.col("trajectory") == choice.trajectory, named=True)
-    shown = _Shown(
+    selection = _Selection(
         frame,
         Trajectory.parse(choice.trajectory, Family(row["family"])),
         choice.window,
         row["step_s"],
     )
-    rows = read_rows(**shown.query)
-    if shown.trajectory.family is Family.SPREAD:
-        _draw_spread(rows, shown)
+    rows = read_rows(**selection.query)
+    if selection.trajectory.family is Family.SPREAD:
+        _draw_spread(rows, selection)
     else:
-        draw(price_chart(rows, step_s=shown.step_s, **shown.chart), key="chart")
+        draw(price_chart(rows, step_s=selection.step_s, **selection.chart), key="chart")
     if not rows.is_empty():
-        _show_statistics(rows, shown)
-    _show_coverage(shown)
+        _show_statistics(rows, selection)
+    _show_coverage(selection)
     if not rows.is_empty():
-        _show_rows(rows, shown)
+        _show_rows(rows, selection)
 
 
 # -- what is chosen ------------------------------------------------------------------------------
 
 
 def _choose(catalogue: pl.DataFrame) -> Choice:
-    """The widgets, filled from the link; and the link, kept to what the widgets say."""
+    """Draw the widgets, filled from the link, and keep the link in step with them."""
     _follow_link(catalogue)
     which, length = st.columns(2, vertical_alignment="bottom")
     key = which.selectbox(
@@ -131,8 +135,7 @@ def _choose(catalogue: pl.DataFrame) -> Choice:
     _calendar(since, "From (UTC)", "start")
     _calendar(until, "To, excluded (UTC)", "end")
     choice = Choice(key, _chosen_window(held))
-    _write_link(choice)
-    say_faults(st.session_state["faults"])
+    _LINK.write(choice.params)
     return choice
 
 
@@ -148,28 +151,15 @@ def _calendar(column: DeltaGenerator, label: str, key: str) -> None:
 
 
 def _follow_link(catalogue: pl.DataFrame) -> None:
-    """Take over what the link says, unless the page wrote it itself."""
+    """Fill the widgets from a link that the page did not write itself."""
     state = st.session_state
-    params = {name: st.query_params[name] for name in Choice.NAMES if name in st.query_params}
-    ours = state.get("trajectory") in catalogue["trajectory"] and params == state.get("written")
-    if ours:
+    params = _LINK.to_follow(ready=state.get("trajectory") in catalogue["trajectory"])
+    if params is None:
         return
-    before = state.get("read")
-    if not params and before and before.trajectory in catalogue["trajectory"]:
-        params = before.params  # back from another page
-    choice, state["faults"] = read_link(params, catalogue)
+    choice, faults = read_link(params, catalogue)
+    _LINK.keep_faults(faults)
     state["trajectory"] = choice.trajectory
-    state["read"] = choice
     _take_window(choice.window)
-
-
-def _write_link(choice: Choice) -> None:
-    state = st.session_state
-    if choice != state["read"]:
-        state["faults"], state["read"] = [], choice
-    if state.get("written") != choice.params:
-        st.query_params.update(choice.params)
-        state["written"] = choice.params
 
 
 def _take_window(window: Interval) -> None:
@@ -213,8 +203,8 @@ def _chosen_window(held: Interval) -> Interval:
 # -- what is shown -------------------------------------------------------------------------------
 
 
-def _draw_spread(rows: pl.DataFrame, shown: _Shown) -> None:
-    """The spread's chart, with the threshold and the events that the reader asks for."""
+def _draw_spread(rows: pl.DataFrame, selection: _Selection) -> None:
+    """Draw the spread's chart, with the threshold and the events that the reader asks for."""
     threshold, marks = st.columns(2, vertical_alignment="bottom")
     bps = threshold.number_input(
         "Mark a threshold on either side (log bps)",
@@ -226,7 +216,7 @@ def _draw_spread(rows: pl.DataFrame, shown: _Shown) -> None:
         placeholder="none",
         persist_state="session",
     )
-    held = shown.frame.held
+    held = selection.frame.held
     logged = "spread" in set(held.logs["family"])
     wanted = marks.toggle(
         "Shade the spread events of these legs",
@@ -238,34 +228,36 @@ def _draw_spread(rows: pl.DataFrame, shown: _Shown) -> None:
     )
     events = None
     if logged and wanted:
-        symbol = str(shown.trajectory.symbol)
-        found = read_events(held.path, *shown.window, version=held.version)
-        events = of_legs(found.filter(family="spread", symbol=symbol), shown.trajectory)
+        symbol = str(selection.trajectory.symbol)
+        found = read_events(held.path, *documents_window(selection.window), version=held.version)
+        events = of_legs(found.filter(family="spread", symbol=symbol), selection.trajectory)
     chart = spread_chart(
         rows,
-        step_s=shown.step_s,
+        step_s=selection.step_s,
         thresholds_bps=(bps, -bps) if bps else (),
         events=events,
-        **shown.chart,
+        **selection.chart,
     )
     draw(chart, key="chart")
     st.page_link(page_file("spreads"), label="← All spreads")
     if events is not None:
-        _list_events(events, shown)
+        _list_events(events, selection)
 
 
-def _list_events(events: pl.DataFrame, shown: _Shown) -> None:
-    """The events of the two legs, newest first, each with the way to its page."""
-    newest = newest_events(events, _EVENTS_SHOWN)
+def _list_events(events: pl.DataFrame, selection: _Selection) -> None:
+    """List the events of the two legs, newest first, each with a button to its page."""
+    inside = pl.col("ts").is_between(*selection.window, closed="left")
+    mine = identified(events.filter(inside))
+    newest = newest_events(mine, _EVENTS_SHOWN)
     if newest.is_empty():
         st.caption("No spread event of these legs in the window.")
         return
-    total = events["event_id"].n_unique()
+    total = mine["event"].n_unique()
     st.caption(f"Spread events of these legs, newest first: {_of(_EVENTS_SHOWN, total)}.")
     table = pl.DataFrame(
         {
             "": ["Open"] * newest.height,
-            f"newest document ({shown.timezone})": shown.frame.clock(newest["ts"]),
+            f"newest document ({selection.timezone})": selection.frame.clock(newest["ts"]),
             "event": newest["event_type"],
             "legs": [event_legs(row) for row in newest.iter_rows(named=True)],
             "size": [event_size(row) for row in newest.iter_rows(named=True)],
@@ -275,8 +267,8 @@ def _list_events(events: pl.DataFrame, shown: _Shown) -> None:
         go_to("events", event=newest["event_id"][clicked])
 
 
-def _show_statistics(rows: pl.DataFrame, shown: _Shown) -> None:
-    spread = shown.trajectory.family is Family.SPREAD
+def _show_statistics(rows: pl.DataFrame, selection: _Selection) -> None:
+    spread = selection.trajectory.family is Family.SPREAD
     if spread:
         st.subheader("Statistics of the spread")
         st.caption(
@@ -285,11 +277,11 @@ def _show_statistics(rows: pl.DataFrame, shown: _Shown) -> None:
     else:
         st.subheader("Statistics of the price")
     st.caption(
-        "Coverage of a statistic: the share of the window in which a value stood, each for three "
+        "Coverage of a statistic: the share of the window in which a value held, each for three "
         "steps at most. What is held, further below, counts every step without a row as a gap."
     )
-    column, unit = ("spread_log_bps", "log bps") if spread else ("price", shown.quote)
-    row = summary(rows, *shown.window, column=column).row(0, named=True)
+    column, unit = ("spread_log_bps", "log bps") if spread else ("price", selection.quote)
+    row = summary(rows, *selection.window, column=column).row(0, named=True)
     lines = statistics_rows(row, column, unit, half_life=spread)
     facts = [
         ("Observations", f"{row['n']:,}", f"without a value: {row['n_null']:,}"),
@@ -313,11 +305,11 @@ def _show_statistics(rows: pl.DataFrame, shown: _Shown) -> None:
     st.dataframe(table, hide_index=True, height="content")
 
 
-def _show_coverage(shown: _Shown) -> None:
+def _show_coverage(selection: _Selection) -> None:
     st.subheader("Coverage")
-    coverage = read_coverage(**shown.query)
-    draw(coverage_chart(coverage, **shown.chart), key="coverage")
-    gaps = gap_table(coverage, shown.timezone)
+    coverage = read_coverage(**selection.query)
+    draw(coverage_chart(coverage, **selection.chart), key="coverage")
+    gaps = gap_table(coverage, selection.timezone)
     if gaps.is_empty():
         st.caption("Every second of the window is held.")
         return
@@ -329,20 +321,20 @@ def _show_coverage(shown: _Shown) -> None:
     st.dataframe(gaps.head(_GAPS_SHOWN), hide_index=True)
 
 
-def _show_rows(rows: pl.DataFrame, shown: _Shown) -> None:
+def _show_rows(rows: pl.DataFrame, selection: _Selection) -> None:
     st.subheader("Rows")
     st.caption(
         f"Newest first: {_of(_ROWS_SHOWN, rows.height)}; the file has all. "
         f"{NULL}: the service sent no value."
     )
-    table = row_table(rows, shown.timezone, _ROWS_SHOWN)
+    table = row_table(rows, selection.timezone, _ROWS_SHOWN)
     st.dataframe(table, hide_index=True, placeholder=NULL)
-    start, end = (format_ts(ts)[:16].replace(" ", "T").replace(":", "") for ts in shown.window)
-    key = shown.trajectory.key.replace(":", "_")
+    start, end = (format_ts(ts)[:16].replace(" ", "T").replace(":", "") for ts in selection.window)
+    key = selection.trajectory.key.replace(":", "_")
     st.download_button(
         "Download all rows as CSV",
-        partial(rows_csv, rows, shown.source),
-        file_name=f"{shown.source.kind}_{key}_{start}_{end}.csv",
+        partial(rows_csv, rows, selection.source),
+        file_name=f"{selection.source.kind}_{key}_{start}_{end}.csv",
         mime="text/csv",
         on_click="ignore",
     )

@@ -5,15 +5,19 @@ links and in the store. A `Trajectory` is one series through time: of a price (o
 spread or of a funding differential (two legs, buy first, never flipped or sorted).
 """
 
+from toolkit.market.event_words import LIFECYCLE_ROLES, TYPE_ROLES, EventRole
 from toolkit.market.names import EventFamily, Family, Leg, Market, Plan, Source, Symbol
 from toolkit.market.streams import EventLog, SnapshotKind, SnapshotLog, Stream, Trajectory
 from toolkit.market.times import format_ts, parse_ts
 from toolkit.market.units import UNIT_FACTORS, unit_factor
 
 __all__ = [
+    "LIFECYCLE_ROLES",
+    "TYPE_ROLES",
     "UNIT_FACTORS",
     "EventFamily",
     "EventLog",
+    "EventRole",
     "Family",
     "Leg",
     "Market",

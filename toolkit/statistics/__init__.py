@@ -1,9 +1,9 @@
 """Statistics: frame in, frame out, many trajectories at once, no input or output of files.
 
-`quality` says how much of a window was observed, `spread` how a spread lies and moves, `fees` what
-it leaves after costs, `funding` what a position in two legs receives, `events` how long detected
-events lasted. The conventions they share (observations, steps, gaps, weights, reasons) stand in
-`contract` and `kernel`.
+`quality` measures how much of a window was observed, `spread` how a spread lies and moves, `fees`
+what it leaves after costs, `funding` what a position in two legs receives, `events` how long
+detected events lasted. The conventions they share (observations, steps, gaps, weights, reasons)
+are in `contract` and `kernel`.
 """
 
 from toolkit.statistics import events, fees, funding, quality, spread

@@ -2,8 +2,8 @@
 
 A result row carries what it rests on (n, coverage, first and last time, segments, gaps), the window
 it was asked for, and ``method`` with ``params_hash``, which two rows share exactly when they were
-computed in the same way. A number that cannot be had is null, and the reason stands in the first
-``*_reason`` column to its right; that column is null where nothing is missing.
+computed in the same way. A number that cannot be had is null, and the reason is in the first
+``*_reason`` column to its right. That column is null where nothing is missing.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Reason(StrEnum):
 
     @property
     def words(self) -> str:
-        """The reason as a reader is told it."""
+        """The reason in words, for a reader."""
         return _WORDS[self]
 
 
@@ -87,7 +87,7 @@ class Question:
 
     ``column`` None asks about the rows themselves, whatever they hold. ``step_s`` None takes each
     trajectory's own step, ``max_stale_s`` None three steps. ``options`` is whatever else the method
-    was told: names and values.
+    was given: names and values.
 
     Examples
     --------
@@ -129,7 +129,7 @@ class Question:
 
 
 def column_for(column: str, statistic: str) -> str:
-    """The name of a statistic of a column: the unit stays at the end.
+    """Return the name of a statistic of a column, with the unit at its end.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def column_for(column: str, statistic: str) -> str:
 
 
 def first_reason(cases: Mapping[Reason, pl.Expr]) -> pl.Expr:
-    """The first reason whose condition holds, null where none does.
+    """Build the expression of the first reason with a true condition, null where none is.
 
     Examples
     --------
@@ -160,9 +160,9 @@ def first_reason(cases: Mapping[Reason, pl.Expr]) -> pl.Expr:
 
 
 def checked_columns(frame: Frame, *values: str, keyed: bool = True) -> None:
-    """An `InputError` unless the frame has the key and the value columns, in their types.
+    """Raise an `InputError` unless the frame has the key and the value columns, in their types.
 
-    ``values`` are Float64; the key (left out where ``keyed`` is False) is ``trajectory``, a String
+    ``values`` are Float64. The key (left out where ``keyed`` is False) is ``trajectory``, a String
     or an integer, and ``ts``, Int64 Unix seconds UTC.
 
     Examples
@@ -176,7 +176,7 @@ def checked_columns(frame: Frame, *values: str, keyed: bool = True) -> None:
 
 
 def checked_types(frame: Frame, expected: Mapping[str, str]) -> None:
-    """An `InputError` unless the frame has the columns, each of the type (or kind of type) named.
+    """Raise an `InputError` unless the frame has the columns, each of the type or kind named.
 
     Examples
     --------

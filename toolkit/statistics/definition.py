@@ -16,18 +16,18 @@ _SPREADS = ("spread_log_bps", "spread_bps")
 
 
 def with_spread(frame: SameFrame) -> SameFrame:
-    """The frame with both spreads added (or replaced), row by row; a LazyFrame stays lazy.
+    """Add or replace both spreads, row by row. A LazyFrame stays lazy.
 
     ==============  =======  ====  ============================================================
-    column          type     unit  says
+    column          type     unit  meaning
     ==============  =======  ====  ============================================================
     spread_log_bps  Float64  bps   1e4 ln(sell_price / buy_price): for every time-series
-                                   statistic; swapping the legs flips its sign and nothing else
+                                   statistic. Swapping the legs flips its sign and nothing else
     spread_bps      Float64  bps   1e4 (sell_price / buy_price - 1): for money
     ==============  =======  ====  ============================================================
 
     Both are null where either price is null, NaN, infinite, zero or negative, or where their ratio
-    is beyond the range of a float; never 0 for want of a price.
+    is beyond the range of a float. They are never 0 for want of a price.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def _spreads() -> list[pl.Expr]:
 
 
 def holding(frame: Frame, column: str) -> Frame:
-    """The frame, with ``column`` computed from the prices where it is a spread it does not hold.
+    """Add ``column``, computed from the prices, where it is a spread that the frame lacks.
 
     Examples
     --------

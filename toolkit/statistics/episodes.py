@@ -1,4 +1,4 @@
-"""When and for how long a spread stands far from zero: time above a threshold, and episodes."""
+"""When and for how long a spread is far from zero: time above a threshold, and episodes."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def time_above(
     step_s: int | None = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
-    """Which part of the observed time a spread is at or beyond a threshold, on either side of zero.
+    """Measure the share of observed time at or beyond a threshold, on either side of zero.
 
-    Each observation counts with the seconds that it stands (see `coverage`), and time without one
+    Each observation counts with the seconds that it holds (see `coverage`), and time without one
     counts neither way. One row per trajectory, with the columns of `coverage` before these:
 
     ==================  =======  ========  =====================================================
-    column              type     unit      says
+    column              type     unit      meaning
     ==================  =======  ========  =====================================================
     threshold_bps       Float64  bps       as asked
     time_above_s        Float64  s         time at which abs(x) >= threshold_bps
@@ -43,7 +43,7 @@ def time_above(
     Raises
     ------
     InputError
-        As `coverage`; ``threshold_bps`` is no number above 0; ``column`` is not in bps.
+        As `coverage`. ``threshold_bps`` is no number above 0. ``column`` is not in bps.
 
     Examples
     --------
@@ -109,29 +109,29 @@ def episodes(
     step_s: int | None = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
-    """Every stretch of time at which a spread stands far from zero, on either side.
+    """Find every stretch of time in which a spread is far from zero, on either side.
 
     An episode begins with an observation of abs(x) >= ``enter_bps`` and ends with the first of
     abs(x) < ``leave_bps`` (None: the same). Two that are at most ``merge_gap_s`` apart, with no gap
-    in the observations between, are one; those shorter than ``min_duration_s`` are then left out,
-    censored ones by what was observed of them. One row per episode, sorted by trajectory and start;
-    a trajectory without one has no row.
+    in the observations between, are one. Those shorter than ``min_duration_s`` are then left out,
+    censored ones by what was observed of them. One row per episode, sorted by trajectory and start.
+    A trajectory without one has no row.
 
     An episode that runs into a gap or the end of the window is censored on the right: it ends where
-    the last observation ceases to stand. One at the first observation after a gap, or of the
+    the last observation ceases to hold. One at the first observation after a gap, or of the
     window, is censored on the left. A spread between the thresholds after a gap is in no episode.
 
     ==============  =======  =====  ==============================================================
-    column          type     unit   says
+    column          type     unit   meaning
     ==============  =======  =====  ==============================================================
-    trajectory      given    none   whose
+    trajectory      given    none   key of the trajectory
     side            String   none   sign of the spread at the peak: positive, negative
     start_ts        Int64    s      first observation in the episode, Unix UTC
-    end_ts          Int64    s      first one after it, or where it is censored; itself outside
+    end_ts          Int64    s      first one after it, or where it is censored, itself outside
     duration_s      Int64    s      end_ts - start_ts
     peak_bps        Float64  bps    the value furthest from zero, with its sign
     peak_ts         Int64    s      when that was first, Unix UTC
-    area_bps_h      Float64  bps h  abs(x) times the hours that each observation stands, summed
+    area_bps_h      Float64  bps h  abs(x) times the hours that each observation holds, summed
     censored_left   Boolean  none   it may have begun earlier
     censored_right  Boolean  none   it may have lasted longer
     n               Int64    count  observations in the episode
@@ -142,14 +142,14 @@ def episodes(
     params_hash     String   none   the same where the same was asked of any window
     ==============  =======  =====  ==============================================================
 
-    A single observation without ``step_s`` stands for no known time: such an episode has a duration
+    A single observation without ``step_s`` holds for no known time: such an episode has a duration
     of 0 and a coverage of 0.
 
     Raises
     ------
     InputError
-        As `coverage`; a threshold is no number above 0, or ``leave_bps`` is above ``enter_bps``;
-        a time is no whole number of seconds from 0; ``column`` is not in bps.
+        As `coverage`. A threshold is no number above 0, or ``leave_bps`` is above ``enter_bps``.
+        A time is no whole number of seconds from 0. ``column`` is not in bps.
 
     Examples
     --------
@@ -192,7 +192,7 @@ def episodes(
 
 
 def _found(rows: pl.LazyFrame, enter: float, leave: float, merge_gap_s: int) -> pl.LazyFrame:
-    """The episodes of one chunk of observations, by number."""
+    """Find the episodes of one chunk of observations, by number."""
     size, number, ts = pl.col("value").abs(), pl.col("number"), pl.col("ts")
     first, above, inside = pl.col("first"), pl.col("above"), pl.col("inside")
     begins_segment = ((number != number.shift(1)) | pl.col("gap").shift(1)).fill_null(value=True)
@@ -203,7 +203,7 @@ def _found(rows: pl.LazyFrame, enter: float, leave: float, merge_gap_s: int) -> 
         .then(statement=False)
         .forward_fill()
     )
-    told = (
+    episodes = (
         rows.with_columns(
             begins_segment.alias("first"),
             pl.col("weight_s").sum().over("number").alias("observed_s"),
@@ -212,7 +212,7 @@ def _found(rows: pl.LazyFrame, enter: float, leave: float, merge_gap_s: int) -> 
         .with_columns((first | (above != above.shift(1))).cum_sum().alias("run"))
     )
     return (
-        told.join(_bridges(told, merge_gap_s), on="run", how="left", maintain_order="left")
+        episodes.join(_bridges(episodes, merge_gap_s), on="run", how="left", maintain_order="left")
         .with_columns((above | pl.col("bridge")).alias("inside"))
         .with_columns((inside & (first | ~inside.shift(1))).cum_sum().alias("episode"))
         .filter(inside)
@@ -241,13 +241,13 @@ def _found(rows: pl.LazyFrame, enter: float, leave: float, merge_gap_s: int) -> 
     )
 
 
-def _bridges(told: pl.LazyFrame, merge_gap_s: int) -> pl.LazyFrame:
-    """Which runs below lie between two above, in one segment, and are short enough to pass over."""
+def _bridges(episodes: pl.LazyFrame, merge_gap_s: int) -> pl.LazyFrame:
+    """Find the short runs below that lie between two runs above in one segment."""
     segment, begins = pl.col("segment"), pl.col("begins")
     between = (segment == segment.shift(1)) & (segment == segment.shift(-1))
     short = begins.shift(-1) - begins <= merge_gap_s
     return (
-        told.group_by("run", maintain_order=True)
+        episodes.group_by("run", maintain_order=True)
         .agg(segment.first(), pl.col("above").first(), pl.col("ts").first().alias("begins"))
         .select("run", (~pl.col("above") & between & short).fill_null(value=False).alias("bridge"))
     )

@@ -33,7 +33,7 @@ def _constant(column: str) -> pl.Expr:
 
 
 def _with_reason(columns: list[str], reason_column: str) -> list[pl.Expr]:
-    """The columns, then their reason: `EMPTY` without observations, else `TOO_FEW`."""
+    """Add to the columns their reason: `EMPTY` without observations, else `TOO_FEW`."""
     missing = pl.any_horizontal(pl.col(name).is_null() for name in columns)
     reason = first_reason({Reason.EMPTY: _EMPTY, Reason.TOO_FEW: missing})
     return [*map(pl.col, columns), reason.alias(reason_column)]
@@ -64,7 +64,7 @@ MOMENTS = Statistic(_moments, _moments_results)
 
 
 def deviation_scale(value: pl.Expr) -> pl.Expr:
-    """The median absolute deviation, scaled to a normal's standard deviation.
+    """Compute the median absolute deviation, scaled to a normal's standard deviation.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def _half_life_results(_column: str) -> list[pl.Expr]:
 
 
 def _time_to_half(name: str, phi: pl.Expr, fit_reason: pl.Expr) -> list[pl.Expr]:
-    """-ln 2 step / ln phi in seconds, where 0 < phi < 1, and why not elsewhere."""
+    """Compute -ln 2 step / ln phi in seconds where 0 < phi < 1, and the reason elsewhere."""
     outside = first_reason({Reason.NO_REVERSION: phi >= 1, Reason.BELOW_STEP: phi <= 0})
     reason = pl.coalesce(fit_reason, outside)
     seconds = -math.log(2) * pl.col("step_s") / phi.log()

@@ -8,10 +8,28 @@ import polars as pl
 
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
+from toolkit.market import TYPE_ROLES, EventRole
 from toolkit.statistics.contract import Frame, Question, Reason, checked_types, first_reason
+from toolkit.statistics.event_documents import event_role, identified
 from toolkit.statistics.kernel import observed
 
-__all__ = ["lifecycles"]
+__all__ = [
+    "LOOK_BACK_S",
+    "STILL_OPEN",
+    "documents_window",
+    "event_lifecycles",
+    "lifecycles",
+]
+
+LOOK_BACK_S = 7 * 86_400
+"""How long before a window documents are used, so that an earlier opening is seen (s).
+
+The longest event of the local service lasts five days: a funding event expires after three, and
+a leg counts as lost after two more.
+"""
+
+STILL_OPEN = ("open", "orphan_update")
+"""The kinds of lifecycles without a close."""
 
 _TYPES = {
     "family": "String",
@@ -21,15 +39,81 @@ _TYPES = {
     "ts_ms": "Int64",
     "arrival": "integer",
 }
-_ROLES = {
-    "opened": "open",
-    "pump": "open",
-    "dump": "open",
-    "updated": "update",
-    "closed": "close",
-    "faded": "close",
-}
-_STATES = {"open": "update", "closed": "close"}
+
+
+def documents_window(window: Interval) -> Interval:
+    """Return the window of documents to read, so that events of ``window`` have their opening.
+
+    Examples
+    --------
+    >>> documents_window(Interval(604_800, 691_200))
+    Interval(start=0, end=691200)
+    """
+    return Interval(window.start - LOOK_BACK_S, window.end)
+
+
+def event_lifecycles(
+    events: pl.DataFrame, start: int, end: int, *, logs: pl.DataFrame | None = None
+) -> pl.DataFrame:
+    """Pair the documents of event logs: one row per lifecycle that touches the window.
+
+    Everything that counts, lists or draws events calls this function. ``events`` are rows of
+    `toolkit.store.Store.events` of any families, read over `documents_window`, in any order, with
+    or without the columns of `toolkit.statistics.event_documents.identified`. Documents of no known
+    role are left out.
+
+    ``logs`` has one row per event log: ``family``, ``served_at`` (s, the service's clock at the
+    last load) and ``delay_s`` (s). Nothing is known of a log after ``served_at`` - ``delay_s``,
+    and events of a family without a row are left out. By default, and of a log with a null
+    ``served_at``, all is known until ``end``.
+
+    The columns are those of `lifecycles` with ``event`` of `identified` as their key and with the
+    size as their ``peak``, and four more: ``symbol`` and ``legs`` (String, nullable), ``event_id``
+    (String, of the event's first document) and ``since`` (Int64, s, Unix UTC: ``t_open``, or the
+    event's first document where the opening was not seen). Rows are sorted by ``since``, newest
+    first.
+
+    Raises
+    ------
+    InputError
+        As `lifecycles`.
+
+    Examples
+    --------
+    >>> events = pl.DataFrame({"family": ["spread"] * 2, "event_id": ["sha256:1", "sha256:2"],
+    ...     "event_type": ["spread.opened", "spread.closed"], "lifecycle": ["open", "closed"],
+    ...     "ts": [10, 40], "ts_ms": [10_000, 40_000], "arrival": [0, 1], "symbol": ["A_B"] * 2,
+    ...     "buy_exchange": ["X"] * 2, "buy_market": ["spot"] * 2, "sell_exchange": ["Y"] * 2,
+    ...     "sell_market": ["spot"] * 2, "magnitude_pct": [1.0, 2.0]})
+    >>> found = event_lifecycles(events, 20, 60)
+    >>> found.select("kind", "t_open", "duration_s", "peak", "symbol", "legs").row(0)
+    ('closed', 10, 30.0, 2.0, 'A_B', 'X.spot → Y.spot')
+    """
+    known = events if "event" in events.columns else identified(events)
+    documents = known.drop_nulls("role")
+    parts: list[tuple[pl.DataFrame, int | None, int]] = [(documents, None, 0)]
+    if logs is not None:
+        parts = [(documents.clear(), None, 0)]  # so that there is a row type without any log
+        parts += [
+            (documents.filter(family=family), served_at, delay_s or 0)
+            for family, served_at, delay_s in logs.select(
+                "family", "served_at", "delay_s"
+            ).iter_rows()
+            if served_at is None or served_at - delay_s > start
+        ]
+    found = [
+        lifecycles(part, start, end, key=("event",), magnitude="size", now=now, delay_s=delay_s)
+        for part, now, delay_s in parts
+    ]
+    named = documents.sort("ts_ms", "arrival").group_by("family", "event", maintain_order=True)
+    shown = named.agg(pl.col("symbol", "legs", "event_id", "ts").first())
+    return (
+        pl.concat(found)
+        .join(shown, on=["family", "event"], maintain_order="left")
+        .with_columns(pl.coalesce("t_open", "ts").alias("since"))
+        .drop("ts")
+        .sort("since", "family", "event", descending=[True, False, False])
+    )
 
 
 def lifecycles(
@@ -42,42 +126,44 @@ def lifecycles(
     now: int | None = None,
     delay_s: int = 0,
 ) -> pl.DataFrame:
-    """One row per lifecycle of an event: from its opening to its close, or to where sight is lost.
+    """Pair documents into lifecycles: from the opening to the close, or to the last that is known.
 
     The frame has one row per document: ``family``, ``event_type``, ``lifecycle`` (String, may be
     null), ``ts`` (Int64, Unix seconds UTC), ``ts_ms`` (Int64, null where the document has none),
     ``arrival`` (integer: the order in which documents of one time happened), the columns of ``key``
     (String or integer) and, where given, ``magnitude`` (Float64). Rows may come in any order.
 
-    Documents of one family and key are one story, told in the order of (``ts_ms``, ``arrival``).
-    Where documents carry an id that stays through an event's life, that is the key; elsewhere the
-    symbol and legs are. An event type that ends in ``opened``, ``pump`` or ``dump`` opens, one in
-    ``updated`` updates, one in ``closed`` or ``faded`` closes; of another type, a ``lifecycle`` of
-    open updates and one of closed closes. A document equal to an earlier one in all but ``arrival``
-    is a duplicate and changes nothing but ``n_duplicates``.
+    Documents of one family and key are paired in the order of (``ts_ms``, ``arrival``). Where
+    documents carry an id that stays the same through an event, the id is the key. Elsewhere it is
+    the symbol and the legs. An event type that ends in ``opened``, ``pump`` or ``dump`` opens, one
+    in ``updated`` updates, one in ``closed`` or ``faded`` closes. Of another type, a ``lifecycle``
+    of open updates and one of closed closes. A document equal to an earlier one in all but
+    ``arrival`` is a duplicate and changes nothing but ``n_duplicates``.
 
-    Documents of ``[start, known_until)`` are used, where known_until is the earlier of ``end`` and
-    ``now`` - ``delay_s``: later ones are known or not by how they went on. The kinds:
+    Lifecycles that touch the window are given: those not over before ``start``. Documents of
+    ``[start - LOOK_BACK_S, known_until)`` are used, where known_until is the earlier of ``end`` and
+    ``now`` - ``delay_s``. So an event that opened before the window and closed in it has its true
+    duration, if the frame has its opening: read it over `documents_window`. The kinds:
 
     ==============  ==============================================================================
-    kind            says
+    kind            meaning
     ==============  ==============================================================================
     closed          opened, then closed: its duration was observed
     open            opened and not closed: it lasted at least until known_until
-    reopened        opened, then opened again: the close was lost; it lasted at most until then, and
+    reopened        opened, then opened again: the close was lost, it lasted at most until then, and
                     is censored there
-    orphan_close    closed without an opening: it opened before the window, its age is not known
+    orphan_close    closed without an opening: it opened before the documents, its age is not known
     orphan_update   updated without an opening, and no close either
     ==============  ==============================================================================
 
-    The rows whose duration is not null are what a survival curve is made of: orphans are not among
+    The rows with a duration are those of a survival curve. Orphans are not among
     them. Rows are sorted by family, key and time.
 
     ==================  =======  =====  ==========================================================
-    column              type     unit   says
+    column              type     unit   meaning
     ==================  =======  =====  ==========================================================
     family              String   none   as given
-    event_id            given    none   the key, as given; as many columns as asked
+    event_id            given    none   the key, as given, as many columns as asked
     t_open              Int64    s      when it opened, Unix UTC
     t_close             Int64    s      when it closed, Unix UTC
     duration_s          Float64  s      from opening to close, or to where it is censored
@@ -85,7 +171,7 @@ def lifecycles(
     kind                String   none   closed, open, reopened, orphan_close, orphan_update
     lifecycle_reason    String   none   why one of the above is null: censored, truncated
     zero_duration       Boolean  none   opened and over at one time: duration_s is half of what the
-                                        times resolve (1 ms; 1 s without ts_ms)
+                                        times resolve (1 ms, 1 s without ts_ms)
     n                   Int64    count  documents, without duplicates
     n_updates           Int64    count  documents that neither open nor close
     n_duplicates        Int64    count  documents that were dropped
@@ -101,8 +187,8 @@ def lifecycles(
     Raises
     ------
     InputError
-        A column is missing or of another type; a family, event_type, ts or key is null; a document
-        neither opens, updates nor closes; the window is empty; ``key`` names no column.
+        A column is missing or of another type. A family, event_type, ts or key is null. A document
+        neither opens, updates nor closes. The window is empty. ``key`` names no column.
 
     Examples
     --------
@@ -125,10 +211,11 @@ def lifecycles(
     Interval.checked(start, known_until)
     names = [name for name in key if name != "family"]
     question = Question(
-        "events.lifecycles/1", start, end, magnitude, options=tuple(("key", name) for name in names)
+        "events.lifecycles/2", start, end, magnitude, options=tuple(("key", name) for name in names)
     )
-    documents = _documents(frame, names, magnitude, (start, known_until))
-    found = _paired(documents, ["family", *names], known_until)
+    seen = Interval(start - LOOK_BACK_S, known_until)
+    documents = _documents(frame, names, magnitude, seen)
+    found = _paired(documents, ["family", *names], Interval(start, known_until))
     return found.with_columns(
         pl.lit(known_until, pl.Int64).alias("known_until"),
         pl.lit(start, pl.Int64).alias("window_start"),
@@ -146,9 +233,9 @@ def _known_until(end: int, now: int | None, delay_s: int) -> int:
 
 
 def _documents(
-    frame: Frame, names: list[str], magnitude: str | None, window: tuple[int, int]
+    frame: Frame, names: list[str], magnitude: str | None, window: Interval
 ) -> pl.DataFrame:
-    """The documents of the window with their role, once each, in the order they happened."""
+    """Return the documents of the window with their role, once each, in the order they happened."""
     if not names:
         raise InputError("key", names, "the columns that tell events apart, e.g. event_id")
     keys = dict.fromkeys(names, "String or integer")
@@ -163,10 +250,10 @@ def _documents(
         if rows[name].null_count():
             raise InputError("frame", f"a null {name}", "documents that have one")
     rows = rows.filter(pl.col("ts").is_between(*window, closed="left"))
-    rows = rows.with_columns(_role())
+    rows = rows.with_columns(event_role())
     if rows["role"].null_count():
         strange = rows.filter(pl.col("role").is_null())["event_type"][0]
-        raise InputError("event_type", strange, f"one ending in {', '.join(_ROLES)}")
+        raise InputError("event_type", strange, f"one ending in {', '.join(TYPE_ROLES)}")
     identity = [name for name in rows.columns if name != "arrival"]
     return (
         rows.group_by(identity)
@@ -176,27 +263,23 @@ def _documents(
     )
 
 
-def _role() -> pl.Expr:
-    last = pl.col("event_type").str.split(".").list.last()
-    by_state = pl.col("lifecycle").replace_strict(_STATES, default=None, return_dtype=pl.String)
-    by_type = last.replace_strict(_ROLES, default=None, return_dtype=pl.String)
-    return pl.coalesce(by_type, by_state).alias("role")
+def _paired(documents: pl.DataFrame, names: list[str], window: Interval) -> pl.DataFrame:
+    """Return the lifecycles not over before the window, which ends where knowledge does.
 
-
-def _paired(documents: pl.DataFrame, story: list[str], known_until: int) -> pl.DataFrame:
-    """The lifecycles: a document that opens, and one that follows on a close, begin the next."""
+    A document that opens, and one that follows on a close, begin the next lifecycle.
+    """
     role, at_ms = pl.col("role"), pl.col("at_ms")
-    same = pl.all_horizontal(pl.col(name) == pl.col(name).shift(1) for name in story)
-    begins = (role == "open") | (role.shift(1) == "close") | ~same
+    same = pl.all_horizontal(pl.col(name) == pl.col(name).shift(1) for name in names)
+    begins = (role == EventRole.OPENS) | (role.shift(1) == EventRole.CLOSES) | ~same
     value = pl.col("value")
     found = (
         documents.lazy()
         .with_columns(begins.fill_null(value=True).cum_sum().alias("number"))
         .group_by("number", maintain_order=True)
         .agg(
-            pl.col(story).first(),
-            (role.first() == "open").alias("opened"),
-            (role.last() == "close").alias("closed"),
+            pl.col(names).first(),
+            (role.first() == EventRole.OPENS).alias("opened"),
+            (role.last() == EventRole.CLOSES).alias("closed"),
             at_ms.first().alias("first_ms"),
             at_ms.last().alias("last_ms"),
             pl.col("ts").first().alias("first_ts"),
@@ -204,17 +287,17 @@ def _paired(documents: pl.DataFrame, story: list[str], known_until: int) -> pl.D
             pl.col("ts_ms").first().is_null().alias("coarse_first"),
             pl.col("ts_ms").last().is_null().alias("coarse_last"),
             pl.len().cast(pl.Int64).alias("n"),
-            (role == "update").sum().cast(pl.Int64).alias("n_updates"),
+            (role == EventRole.UPDATES).sum().cast(pl.Int64).alias("n_updates"),
             pl.col("copies").sum().alias("n_duplicates"),
             value.get(value.abs().arg_max(), null_on_oob=True).alias("peak"),
         )
     )
-    continues = pl.all_horizontal(pl.col(name) == pl.col(name).shift(-1) for name in story)
-    opened, closed = pl.col("opened"), pl.col("closed")
+    continues = pl.all_horizontal(pl.col(name) == pl.col(name).shift(-1) for name in names)
+    opened, closed, follows = pl.col("opened"), pl.col("closed"), continues.fill_null(value=False)
     kind = (
         pl.when(opened & closed)
         .then(pl.lit("closed"))
-        .when(opened & continues.fill_null(value=False))
+        .when(opened & follows)
         .then(pl.lit("reopened"))
         .when(opened)
         .then(pl.lit("open"))
@@ -222,34 +305,31 @@ def _paired(documents: pl.DataFrame, story: list[str], known_until: int) -> pl.D
         .then(pl.lit("orphan_close"))
         .otherwise(pl.lit("orphan_update"))
     )
-    lives = found.with_columns(
-        kind.alias("kind"),
-        pl.col("first_ms").shift(-1).alias("next_ms"),
-        pl.col("coarse_first").shift(-1).alias("coarse_next"),
-    ).collect(engine="in-memory")
-    # a column, as polars divides one by a single number through its rounded reciprocal
-    second = pl.Series("second_ms", [1000] * lives.height, dtype=pl.Int64)
-    return lives.with_columns(second).select(*_lifecycle_columns(story, known_until))
-
-
-def _lifecycle_columns(story: list[str], known_until: int) -> list[pl.Expr]:
-    kind, opened, closed = pl.col("kind"), pl.col("opened"), pl.col("closed")
-    end_ms = (
-        pl.when(kind == "closed")
-        .then("last_ms")
-        .when(kind == "reopened")
-        .then("next_ms")
-        .when(kind == "open")
-        .then(pl.lit(1000 * known_until))
+    until_ms = pl.when(closed).then("last_ms").when(follows).then(pl.col("first_ms").shift(-1))
+    known = (
+        found.with_columns(
+            kind.alias("kind"),
+            until_ms.otherwise(pl.lit(1000 * window.end)).alias("until_ms"),
+            pl.col("coarse_first").shift(-1).alias("coarse_next"),
+        )
+        .filter(pl.col("until_ms") >= 1000 * window.start)
+        .collect(engine="in-memory")
     )
+    # a column, as polars divides one by a single number through its rounded reciprocal
+    second = pl.Series("second_ms", [1000] * known.height, dtype=pl.Int64)
+    return known.with_columns(second).select(*_lifecycle_columns(names))
+
+
+def _lifecycle_columns(names: list[str]) -> list[pl.Expr]:
+    kind, opened, closed = pl.col("kind"), pl.col("opened"), pl.col("closed")
     coarse = pl.col("coarse_first") | pl.when(kind == "reopened").then("coarse_next").otherwise(
         "coarse_last"
     )
-    elapsed_ms = end_ms - pl.col("first_ms")
+    elapsed_ms = pl.when(opened).then(pl.col("until_ms") - pl.col("first_ms"))
     half_ms = pl.when(coarse).then(500.0).otherwise(0.5)
     lasted_ms = pl.when(elapsed_ms == 0).then(half_ms).otherwise(elapsed_ms)
     return [
-        *map(pl.col, story),
+        *map(pl.col, names),
         pl.when(opened).then("first_ts").alias("t_open"),
         pl.when(closed).then("last_ts").alias("t_close"),
         (lasted_ms / pl.col("second_ms")).alias("duration_s"),

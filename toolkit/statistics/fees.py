@@ -10,10 +10,10 @@ The table is a TOML file, with one entry per exchange (or per market of it) and 
 
     [[fee]]
     exchange = "BINANCE"        # as in the data: UPPERCASE, DEX-{CHAIN} for a DEX
-    market = "futures"          # optional; without it, for markets that have no entry of their own
-    valid_from = 2026-01-01     # UTC; until the next entry of the same exchange and market
-    maker_bps = 2.0             # of the notional, a fill; negative for a rebate
-    taker_bps = 5.0             # of the notional, a fill; on a DEX the pool's fee
+    market = "futures"          # optional, without it, for markets that have no entry of their own
+    valid_from = 2026-01-01     # UTC, until the next entry of the same exchange and market
+    maker_bps = 2.0             # of the notional, a fill, negative for a rebate
+    taker_bps = 5.0             # of the notional, a fill, on a DEX the pool's fee
     slippage_bps = 1.0          # of the notional, a round trip on this leg
     gas_quote = 3.0             # of one fill on a DEX, in the quote currency
     withdraw_quote = {BTC = 20.0}   # to withdraw that asset once, in the quote currency
@@ -75,7 +75,7 @@ gas_quote = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Fee:
-    """One entry of a fee table; None is what it does not state."""
+    """One entry of a fee table. None is what it does not state."""
 
     exchange: str
     market: Market | None
@@ -89,7 +89,7 @@ class Fee:
 
 @dataclass(frozen=True, slots=True)
 class FeeModel:
-    """A fee table: its name, which stands beside every figure made with it, and its entries.
+    """A fee table: its name, which is beside every figure made with it, and its entries.
 
     Examples
     --------
@@ -107,12 +107,12 @@ class FeeModel:
 
     @classmethod
     def example(cls) -> FeeModel:
-        """A table of round numbers that shows the form; its name says that it is an example."""
+        """Make a table of round numbers that shows the form, named as an example."""
         return cls.parse(_EXAMPLE)
 
     @classmethod
     def read(cls, path: str | Path) -> FeeModel:
-        """The table of a TOML file.
+        """Read the table of a TOML file.
 
         Raises
         ------
@@ -127,13 +127,13 @@ class FeeModel:
 
     @classmethod
     def parse(cls, text: str) -> FeeModel:
-        r"""The table of a TOML text.
+        r"""Parse the table of a TOML text.
 
         Raises
         ------
         InputError
-            It is no TOML; a name is missing or not known; a number is negative (but a maker's
-            rebate) or not finite; two entries share exchange, market and date.
+            It is no TOML. A name is missing or not known. A number is negative (but a maker's
+            rebate) or not finite. Two entries share exchange, market and date.
 
         Examples
         --------
@@ -142,12 +142,12 @@ class FeeModel:
         toolkit.errors.InputError: fee: 'taker' is not allowed; allowed: exchange, market, ...
         """
         try:
-            told = tomllib.loads(text)
+            given = tomllib.loads(text)
         except tomllib.TOMLDecodeError as problem:
             raise InputError("fees", str(problem), "a TOML text") from problem
-        name, entries = told.get("name"), told.get("fee", [])
-        if set(told) - {"name", "fee"} or not isinstance(name, str) or not name:
-            raise InputError("fees", sorted(told), "a name, and [[fee]] entries")
+        name, entries = given.get("name"), given.get("fee", [])
+        if set(given) - {"name", "fee"} or not isinstance(name, str) or not name:
+            raise InputError("fees", sorted(given), "a name, and [[fee]] entries")
         if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
             raise InputError("fee", entries, "tables, each headed [[fee]]")
         fees = tuple(_fee(one) for one in entries)
@@ -166,18 +166,18 @@ class FeeModel:
         >>> len(FeeModel.example().hash)
         16
         """
-        told = [self.name, *sorted(repr(fee) for fee in self.fees)]
-        return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
+        given = [self.name, *sorted(repr(fee) for fee in self.fees)]
+        return hashlib.sha256(json.dumps(given).encode()).hexdigest()[:16]
 
     def round_trip_bps(
         self, trajectory: str | Trajectory, notional: float, style: Style = "taker", *, at: int
     ) -> float | None:
-        """What it costs to take a spread at a time, in bps of the notional of one leg, or None.
+        """Return the cost of taking a spread at a time, in bps of one leg's notional, or None.
 
         ``taker`` and ``maker`` open and close both legs: twice the sum of their fees, plus their
         slippage, plus two fills' gas on a DEX leg. ``transfer`` buys on one leg, withdraws, and
         sells on the other: one taker's fee and half the slippage of each, one fill's gas on a DEX,
-        and the withdrawal from the buy leg; the price's moves on the way are not in it, and what
+        and the withdrawal from the buy leg. The price's moves on the way are not in it, and what
         trades on futures is not withdrawn.
 
         None where the table does not state something that this needs.
@@ -205,7 +205,7 @@ class FeeModel:
         return math.fsum(known) if len(known) == len(parts) else None
 
     def _in_force(self, leg: Leg, at: int) -> Fee | None:
-        """The newest entry for the leg's market, or else for its exchange."""
+        """Return the newest entry for the leg's market, or else for its exchange."""
         for market in (leg.market, None):
             mine = [
                 fee for fee in self.fees if (fee.exchange, fee.market) == (leg.exchange, market)
@@ -234,25 +234,25 @@ class FeeModel:
         return None if amount is None else 1e4 * amount / notional
 
 
-def _fee(told: dict[str, Any]) -> Fee:
+def _fee(given: dict[str, Any]) -> Fee:
     known = ("exchange", "market", "valid_from", *_AMOUNTS, "withdraw_quote")
-    for name in told:
+    for name in given:
         if name not in known:
             raise InputError("fee", name, ", ".join(known))
-    exchange, market, since = (told.get(name) for name in known[:3])
+    exchange, market, since = (given.get(name) for name in known[:3])
     if not isinstance(exchange, str) or not (market is None or isinstance(market, str)):
-        raise InputError("fee", told, "an exchange, and a market or none, as texts")
+        raise InputError("fee", given, "an exchange, and a market or none, as texts")
     leg = Leg(exchange, Market.SPOT) if market is None else Leg.parse(f"{exchange}.{market}")
     if not isinstance(since, dt.date):
         raise InputError("valid_from", since, "a date or time, e.g. 2026-01-01")
-    withdraw = told.get("withdraw_quote", {})
+    withdraw = given.get("withdraw_quote", {})
     if not isinstance(withdraw, dict):
         raise InputError("withdraw_quote", withdraw, "amounts by asset, e.g. {BTC = 20.0}")
     return Fee(
         leg.exchange,
         None if market is None else leg.market,
         parse_ts(since, parameter="valid_from"),
-        **{name: _amount(name, told[name]) for name in _AMOUNTS if name in told},
+        **{name: _amount(name, given[name]) for name in _AMOUNTS if name in given},
         withdraw_quote=tuple(sorted((asset, _amount(asset, of)) for asset, of in withdraw.items())),
     )
 
@@ -280,18 +280,18 @@ def net_edge(
     style: Style = "taker",
     exit_bps: float = 0.0,
 ) -> pl.DataFrame:
-    """Every row of the frame, in the order given, with what its spread would leave after costs.
+    """Add to every row, in the order given, what its spread would leave after costs.
 
     Reads ``trajectory`` (a String, the text key, which names both legs), ``ts`` and ``spread_bps``
     (computed from ``buy_price`` and ``sell_price`` where the frame lacks it). A ``taker`` or
     ``maker`` takes a spread on either side of ``exit_bps``, the level at which it is assumed to be
-    closed; a ``transfer`` only what the sell leg pays more. Fees are those of the row's time. A
-    LazyFrame is collected. This is arithmetic on a price that was seen, not a promise of a fill.
+    closed. A ``transfer`` takes only what the sell leg pays more. Fees are those of the row's time.
+    A LazyFrame is collected. This is arithmetic on a price that was seen, not a promise of a fill.
 
     =====================  =======  ====  =====================================================
-    column                 type     unit  says
+    column                 type     unit  meaning
     =====================  =======  ====  =====================================================
-    gross_bps              Float64  bps   abs(spread_bps - exit_bps); of a transfer, spread_bps
+    gross_bps              Float64  bps   abs(spread_bps - exit_bps), of a transfer, spread_bps
     breakeven_bps          Float64  bps   cost a fill at which nothing is left: gross over 4 fills
                                           (2 of a transfer), whatever the fees are
     gross_reason           String   none  empty (no spread in the row)
@@ -301,14 +301,14 @@ def net_edge(
     edge_at_half_cost_bps  Float64  bps   gross_bps - cost_bps / 2
     edge_at_twice_cost_bps Float64  bps   gross_bps - 2 cost_bps
     edge_reason            String   none  empty, unknown_fee
-    fee_model              String   none  the table's name, which says where values are examples
+    fee_model              String   none  the table's name, which marks values that are examples
     fee_model_hash         String   none  the same where the table is the same
     =====================  =======  ====  =====================================================
 
     Raises
     ------
     InputError
-        A column is missing or of another type; a key is null, doubled or no key of two legs;
+        A column is missing or of another type. A key is null, doubled or no key of two legs.
         ``notional`` or ``exit_bps`` is no number, or ``style`` none of the three.
 
     Examples
@@ -361,12 +361,12 @@ def net_edge(
 
 
 def _costs(rows: pl.DataFrame, fees: FeeModel, notional: float, style: Style) -> pl.DataFrame:
-    """From when on each trajectory costs what, in the order of time."""
+    """Return the costs of each trajectory with the time from which they apply, in order."""
     since = sorted({fee.valid_from for fee in fees.fees})
-    told = [
+    given = [
         (key, at, fees.round_trip_bps(key, notional, style, at=at))
         for key in rows["trajectory"].unique(maintain_order=True)
         for at in since
     ]
     schema = {"trajectory": pl.String, "ts": pl.Int64, "cost_bps": pl.Float64}
-    return pl.DataFrame(told, schema=schema, orient="row").sort("ts")
+    return pl.DataFrame(given, schema=schema, orient="row").sort("ts")

@@ -1,27 +1,27 @@
 """What funding pays a position that is long the buy leg and short the sell leg.
 
-A funding rate is a fraction per its interval, positive where longs pay shorts; so the position
+A funding rate is a fraction per its interval, positive where longs pay shorts. So the position
 receives the sell leg's rate and pays the buy leg's. A spot leg pays and receives nothing.
 
 Every function reads one row per settlement of either leg:
 
 ===================  =======  ========  ========================================================
-column               type     unit      says
+column               type     unit      meaning
 ===================  =======  ========  ========================================================
 trajectory           given    none      String or integer
 ts                   Int64    s         the settlement, Unix UTC
-buy_rate             Float64  fraction  settled at ts for the interval before it; null where that
+buy_rate             Float64  fraction  settled at ts for the interval before it, null where that
                                         leg does not settle then
 sell_rate            Float64  fraction  likewise
 buy_interval_hours   number   h         as the service declares it, null where it does not
 sell_interval_hours  number   h         likewise
 ===================  =======  ========  ========================================================
 
-- Rows may come in any order; a LazyFrame is collected. Times are rounded to the whole minute, as
+- Rows may come in any order. A LazyFrame is collected. Times are rounded to the whole minute, as
   venues stamp a settlement some seconds late. Two rows of a trajectory at one time are refused, and
   so are two settlements of one leg in one minute.
 - A rate that is null, NaN or infinite is no settlement.
-- A leg whose rates are all 0 and which never declares an interval is a spot leg.
+- A leg with rates that are all 0 and without any declared interval is a spot leg.
 - Rates are settled ones. A differential as the service sent it is not read.
 - Notional is constant: what a settlement pays is not scaled by the price at that time.
 - Windows here are ``(start, end]``: the position is opened at ``start`` and closed at ``end``, so
@@ -45,7 +45,7 @@ _STALE_INTERVALS = 2
 
 
 def intervals(frame: Frame) -> pl.DataFrame:
-    """Every settlement of every leg with the interval it accrued over; spot legs have none.
+    """List every settlement of every leg with the interval it accrued over. Spot legs have none.
 
     The interval is read off the settlements, as venues change it at will: it is the time since the
     one before, where that is within a tenth of the declared interval or of 1, 2, 4, 8 or 24 h, and
@@ -54,9 +54,9 @@ def intervals(frame: Frame) -> pl.DataFrame:
     looks one settlement ahead, so that the interval of the newest may yet change.
 
     ===============  =======  ========  ========================================================
-    column           type     unit      says
+    column           type     unit      meaning
     ===============  =======  ========  ========================================================
-    trajectory       given    none      whose
+    trajectory       given    none      key of the trajectory
     leg              String   none      buy or sell
     ts               Int64    s         the settlement, Unix UTC, to the minute
     rate             Float64  fraction  settled at ts
@@ -70,7 +70,7 @@ def intervals(frame: Frame) -> pl.DataFrame:
     interval_reason  String   none      too_few (neither declared nor shown by settlements so far)
     changed          Boolean  none      the interval is not that of the settlement before
     interval_flag    String   none      declared_differs, missed, early (settled before the interval
-                                        was over); the first that holds, null for none
+                                        was over). The first that holds, null for none
     ===============  =======  ========  ========================================================
 
     Examples
@@ -96,19 +96,19 @@ def intervals(frame: Frame) -> pl.DataFrame:
 
 
 def differential(frame: Frame) -> pl.DataFrame:
-    """The rates in force on both legs and their difference, as steps.
+    """Return the rates in force on both legs and their difference, as steps.
 
-    A row stands from its ts until the next row of its trajectory. A rate is in force from its
-    settlement until the leg's next one, at most two of its own intervals; where it runs out there
-    is a row of its own, so that the last row of a trajectory says that nothing stands any more.
+    A row holds from its ts until the next row of its trajectory. A rate is in force from its
+    settlement until the leg's next one, at most two of its own intervals. Where it runs out there
+    is a row of its own, so that the last row of a trajectory shows where nothing is in force.
 
     =======================  =======  ========  ================================================
-    column                   type     unit      says
+    column                   type     unit      meaning
     =======================  =======  ========  ================================================
-    trajectory               given    none      whose
+    trajectory               given    none      key of the trajectory
     ts                       Int64    s         from when, Unix UTC
-    buy_rate_per_hour        Float64  fraction  in force on the buy leg; 0 for spot
-    sell_rate_per_hour       Float64  fraction  in force on the sell leg; 0 for spot
+    buy_rate_per_hour        Float64  fraction  in force on the buy leg, 0 for spot
+    sell_rate_per_hour       Float64  fraction  in force on the sell leg, 0 for spot
     differential_per_hour    Float64  fraction  sell - buy: what long buy, short sell receives
     differential_apr_pct     Float64  percent   a year of 8760 h at that, simple
     differential_reason      String   none      missing_leg (a leg has no rate in force), too_few
@@ -160,7 +160,7 @@ def differential(frame: Frame) -> pl.DataFrame:
 
 
 def _steps(rows: pl.DataFrame) -> pl.DataFrame:
-    """When a leg's rate in force changes, its running out among that: trajectory, ts, rate."""
+    """List the changes of a leg's rate in force, its end included: trajectory, ts, rate."""
     stands_s = (_STALE_INTERVALS * 3600 * pl.col("interval_hours")).round().cast(pl.Int64)
     until = pl.col("ts").shift(-1).over("trajectory")
     out = rows.select("trajectory", ts=pl.col("ts") + stands_s, until=until).filter(
@@ -182,18 +182,18 @@ def _steps(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def carry(frame: Frame, start: int, end: int) -> pl.DataFrame:
-    """What the position has received after each settlement in ``(start, end]``.
+    """Sum what the position has received after each settlement in ``(start, end]``.
 
     One row per time at which a leg settles. A settlement pays its whole rate to whoever holds the
     position at that time, and nothing is accrued between settlements. What a missing settlement
     paid is not in the sum: see ``n_missed`` and ``coverage`` of `summary`.
 
     ============  =======  ====  ===============================================================
-    column        type     unit  says
+    column        type     unit  meaning
     ============  =======  ====  ===============================================================
-    trajectory    given    none  whose
+    trajectory    given    none  key of the trajectory
     ts            Int64    s     the settlement, Unix UTC, to the minute
-    payment_bps   Float64  bps   received then, of the notional of one leg; negative where paid
+    payment_bps   Float64  bps   received then, of the notional of one leg, negative where paid
     carry_bps     Float64  bps   received since start
     carry_reason  String   none  missing_leg (of one leg nothing is known in the window)
     window_start  Int64    s     as asked, Unix UTC, itself outside
@@ -241,23 +241,23 @@ def carry(frame: Frame, start: int, end: int) -> pl.DataFrame:
 
 
 def summary(frame: Frame, start: int, end: int) -> pl.DataFrame:
-    """What the position received over ``(start, end]``, and as a rate of a year.
+    """Sum what the position received over ``(start, end]``, also as a yearly rate.
 
     One row per trajectory of the frame, sorted. A part of the window is covered on a leg where a
     settlement of the frame, inside the window or after it, paid for it: the time from a settlement
     back over its interval. Intervals are those of `intervals` over the whole frame.
 
     ======================  =======  ========  ==================================================
-    column                  type     unit      says
+    column                  type     unit      meaning
     ======================  =======  ========  ==================================================
-    trajectory              given    none      whose
+    trajectory              given    none      key of the trajectory
     n                       Int64    count     times at which a leg settled in the window
-    n_buy                   Int64    count     settlements of the buy leg; 0 for spot
-    n_sell                  Int64    count     settlements of the sell leg; 0 for spot
+    n_buy                   Int64    count     settlements of the buy leg, 0 for spot
+    n_sell                  Int64    count     settlements of the sell leg, 0 for spot
     n_missed                Int64    count     settlements of both that are missing between others
     n_changed               Int64    count     changes of interval, both legs
-    n_declared_differs      Int64    count     settlements whose interval is not the declared one
-    buy_coverage            Float64  fraction  part of the window that is covered; 1 for spot
+    n_declared_differs      Int64    count     settlements with another interval than declared
+    buy_coverage            Float64  fraction  part of the window that is covered, 1 for spot
     sell_coverage           Float64  fraction  likewise
     coverage                Float64  fraction  the smaller of the two
     t_first                 Int64    s         first settlement in the window, Unix UTC

@@ -2,12 +2,12 @@
 
 Conventions, per trajectory and inside the window ``[start, end)``:
 
-- An *observation* is a row whose value is a finite number (below 1e150, so that its square is one).
+- An *observation* is a row with a finite value (below 1e150, so that its square is finite).
   Other rows are counted in ``n_null`` and otherwise as good as absent.
 - The *step* is the mode of the differences between neighbouring observations, the smallest of them
-  on a tie. A *gap* is a difference above 1.5 steps; a *segment* is a run of observations without a
-  gap; pairs for lag statistics never reach across one.
-- An observation stands until the next one, at most ``max_stale_s``; the last stands until the end
+  on a tie. A *gap* is a difference above 1.5 steps. A *segment* is a run of observations without a
+  gap. Pairs for lag statistics never reach across one.
+- An observation holds until the next one, at most ``max_stale_s``. The last holds until the end
   of the window, at most ``max_stale_s``. These are the weights of time-weighted statistics, and
   their sum over the length of the window is the coverage.
 
@@ -44,7 +44,7 @@ class Statistic:
     """A group of result columns: how rows are aggregated, and how results are made from that.
 
     ``aggregate`` gets the name of the value column and may use, of each observation: ``value``,
-    ``weight_s``, ``gap`` (whether one follows), and where an earlier one stands in the same
+    ``weight_s``, ``gap`` (whether one follows), and where an earlier one is in the same
     segment, ``previous`` (its value) and ``current`` (this one's value), both null otherwise.
     ``finish`` sees one row a trajectory.
     """
@@ -54,17 +54,17 @@ class Statistic:
 
 
 def measure(frame: Frame, question: Question, *statistics: Statistic) -> pl.DataFrame:
-    """One row per trajectory of the frame: what it rests on, then the statistics asked for.
+    """Compute one row per trajectory: the data it rests on, then the statistics asked for.
 
     A trajectory without an observation in the window keeps its row, with n = 0. The rows are sorted
     by trajectory. A LazyFrame is read once for its trajectories and then chunk by chunk, so that
-    memory does not grow with their number; sorted by trajectory, a file is decoded once. A chunk is
+    memory does not grow with their number. Sorted by trajectory, a file is decoded once. A chunk is
     half a million rows, or one trajectory where that is longer.
 
     Raises
     ------
     InputError
-        The frame lacks a column or has it in another type; a key is null; two rows of the window
+        The frame lacks a column or has it in another type. A key is null. Two rows of the window
         share a trajectory and a time.
 
     Examples
@@ -83,7 +83,7 @@ def measure(frame: Frame, question: Question, *statistics: Statistic) -> pl.Data
 def observed_chunks(
     frame: Frame, question: Question
 ) -> Iterator[tuple[pl.DataFrame, pl.LazyFrame]]:
-    """Some trajectories at a time, and their observations in the window, sorted by time.
+    """Yield some trajectories at a time with their observations in the window, sorted by time.
 
     The first frame has one row per trajectory, with the ``number`` it goes by in the second (null
     where it has no row in the window). The second has one row per observation: ``number``, ``ts``,
@@ -105,14 +105,14 @@ def observed_chunks(
 
 
 def checked_keys(rows: pl.DataFrame) -> None:
-    """An `InputError` where a trajectory or ts is null, or two rows share both.
+    """Raise an `InputError` where a trajectory or ts is null, or two rows share both.
 
     Examples
     --------
     >>> checked_keys(pl.DataFrame({"trajectory": ["a", "a"], "ts": [60, 60]}))
     Traceback (most recent call last):
-    toolkit.errors.InputError: frame: '1 row whose trajectory and ts were there already, the first
-    a at 1970-01-01 00:01 UTC' is not allowed; allowed: one row per trajectory and ts; ...
+    toolkit.errors.InputError: frame: '1 row with a trajectory and ts already there, the first a
+    at 1970-01-01 00:01 UTC' is not allowed; allowed: one row per trajectory and ts; ...
     """
     if rows["trajectory"].null_count() or rows["ts"].null_count():
         raise _null_key()
@@ -120,7 +120,7 @@ def checked_keys(rows: pl.DataFrame) -> None:
 
 
 def observed(column: str) -> pl.Expr:
-    """The values of a column that are observations, null elsewhere.
+    """Build the expression of the values that are observations, null elsewhere.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def _null_key() -> InputError:
 
 
 def _trajectories(frame: Frame, question: Question) -> pl.DataFrame:
-    """Every trajectory of the frame, sorted, with the number of its rows in the window."""
+    """List every trajectory, sorted, with the number of its rows in the window."""
     found = (
         frame.lazy()
         .group_by("trajectory")
@@ -159,7 +159,7 @@ def _inside(question: Question) -> pl.Expr:
 def _chunks(
     frame: Frame, question: Question, trajectories: pl.DataFrame
 ) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-    """Some trajectories at a time, with their rows in the window: trajectory, ts, value."""
+    """Yield some trajectories at a time with their rows in the window: trajectory, ts, value."""
     value = pl.lit(0.0) if question.column is None else observed(question.column)
     rows = frame.lazy().filter(_inside(question)).select("trajectory", "ts", value.alias("value"))
     held = None
@@ -183,7 +183,7 @@ def _chunks(
 
 
 def _ordered(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows by trajectory and time, refused where two share both."""
+    """Sort the rows by trajectory and time, and refuse two that share both."""
     key, ts = pl.col("trajectory"), pl.col("ts")
     same = key == key.shift(1)
     rising = (key > key.shift(1)) | (same & (ts > ts.shift(1)))
@@ -195,16 +195,16 @@ def _ordered(rows: pl.DataFrame) -> pl.DataFrame:
         trajectory, at = twice.row(0)[:2]
         raise InputError(
             "frame",
-            f"{twice.height} row{'s' * (twice.height > 1)} whose trajectory and ts were there "
-            f"already, the first {trajectory} at {format_ts(at)}",
+            f"{twice.height} row{'s' * (twice.height > 1)} with a trajectory and ts "
+            f"already there, the first {trajectory} at {format_ts(at)}",
             "one row per trajectory and ts",
-            advice="decide which row stands and drop the others",
+            advice="decide which row to keep and drop the others",
         )
     return rows
 
 
 def _observations(rows: pl.DataFrame, question: Question) -> pl.LazyFrame:
-    """The observations with step, staleness limit, gap, weight, and their lagged pairs."""
+    """Add step, staleness limit, gap, weight and lagged pairs to the observations."""
     number, ts, value = pl.col("number"), pl.col("ts"), pl.col("value")
     until_next, step = pl.col("until_next_s"), pl.col("step_s")
     found = (
@@ -224,7 +224,7 @@ def _observations(rows: pl.DataFrame, question: Question) -> pl.LazyFrame:
     else:
         found = found.with_columns(step_s=pl.lit(question.step_s, pl.Int64))
     limit = 3 * step if question.max_stale_s is None else pl.lit(question.max_stale_s, pl.Int64)
-    stands = until_next.fill_null(question.end - ts)
+    holds = until_next.fill_null(question.end - ts)
     return (
         found.with_columns(
             limit.alias("max_stale_s"),
@@ -233,7 +233,7 @@ def _observations(rows: pl.DataFrame, question: Question) -> pl.LazyFrame:
         .with_columns(
             # min_horizontal passes over a null, which here means that the limit is not known
             pl.when(pl.col("max_stale_s").is_not_null())
-            .then(pl.min_horizontal("max_stale_s", stands))
+            .then(pl.min_horizontal("max_stale_s", holds))
             .alias("weight_s"),
             # null at each trajectory's last observation, so that no pair reaches into the next
             pl.when(~pl.col("gap").shift(1)).then(value.shift(1)).alias("previous"),
@@ -251,7 +251,7 @@ def _measured(
     question: Question,
     statistics: tuple[Statistic, ...],
 ) -> pl.DataFrame:
-    """The result rows of one chunk."""
+    """Compute the result rows of one chunk."""
     column = question.column or ""
     aggregated = (
         observations.group_by("number", maintain_order=True)
@@ -288,7 +288,7 @@ def _measured(
 
 
 def _contract() -> list[pl.Expr]:
-    """What a row rests on."""
+    """Build the columns of the data that a row rests on."""
     n, some = pl.col("n"), pl.col("n") > 0
     known = pl.col("max_stale_s").is_not_null()
     covered = pl.col("observed_s") / pl.col("window_s")

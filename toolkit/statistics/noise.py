@@ -1,4 +1,4 @@
-"""The half-life of a spread whose quotes carry noise of their own."""
+"""The half-life of a spread between quotes that carry noise of their own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LAG = 10
 
 
 def _autocovariance(lag: int) -> tuple[pl.Expr, pl.Expr]:
-    """The number of pairs ``lag`` observations apart inside segments, and their covariance."""
+    """Count the pairs ``lag`` observations apart inside segments, and compute their covariance."""
     value, segment = pl.col("value"), pl.col("gap").shift(1).fill_null(value=False).cum_sum()
     paired = segment == segment.shift(lag)
     earlier = pl.when(paired).then(value.shift(lag))

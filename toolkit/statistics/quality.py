@@ -19,27 +19,27 @@ def coverage(
     step_s: int | None = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
-    """What was observed of each trajectory in ``[start, end)``, Unix seconds UTC.
+    """Measure what was observed of each trajectory in ``[start, end)``, Unix seconds UTC.
 
-    An observation is a row of the window; with ``column`` given, one whose value in that column is
-    a finite number. It stands until the next one, at most ``max_stale_s``, the last until ``end``,
-    at most ``max_stale_s``; coverage is the time that some observation stands over the length of
+    An observation is a row of the window. With ``column`` given, a row with a value there that is
+    a finite number. It holds until the next one, at most ``max_stale_s``, the last until ``end``,
+    at most ``max_stale_s``. Coverage is the time that some observation holds over the length of
     the window. One row per trajectory of the frame, sorted by trajectory, also where nothing lies
-    in the window. The rows given may be in any order; a LazyFrame is collected in chunks.
+    in the window. The rows given may be in any order. A LazyFrame is collected in chunks.
 
     ==================  =======  ==========  =====================================================
-    column              type     unit        says
+    column              type     unit        meaning
     ==================  =======  ==========  =====================================================
-    trajectory          given    none        whose
+    trajectory          given    none        key of the trajectory
     n                   Int64    count       observations
     n_null              Int64    count       rows of the window that are no observation
-    coverage            Float64  fraction    observed part of the window; 0 where n = 0
+    coverage            Float64  fraction    observed part of the window, 0 where n = 0
     step_s              Int64    s           as asked, or the commonest difference, ties: smallest
     max_stale_s         Int64    s           as asked, or three steps
     t_first             Int64    s           time of the first observation, Unix UTC
     t_last              Int64    s           time of the last observation, Unix UTC
     n_segments          Int64    count       runs without a gap (a difference above 1.5 steps)
-    longest_gap_s       Int64    s           longest gap between two observations, 0 for none;
+    longest_gap_s       Int64    s           longest gap between two observations, 0 for none,
                                              before t_first and after t_last is not among them
     coverage_reason     String   none        why one of the above is null: empty (n = 0), too_few
                                              (one observation and no step_s)
@@ -52,13 +52,13 @@ def coverage(
     Raises
     ------
     InputError
-        A column is missing or of another type (expected: trajectory, String or integer; ts, Int64;
-        ``column``, Float64); a key is null; two rows of the window share trajectory and ts; the
-        window is empty; ``step_s`` or ``max_stale_s`` is no whole number of seconds from 1.
+        A column is missing or of another type (expected: trajectory, String or integer, ts, Int64.
+        ``column``, Float64). A key is null. Two rows of the window share trajectory and ts. The
+        window is empty. ``step_s`` or ``max_stale_s`` is no whole number of seconds from 1.
 
     Examples
     --------
-    Minutes 0 to 3 and 8 to 9 of ten: an observation stands at most 180 s.
+    Minutes 0 to 3 and 8 to 9 of ten: an observation holds at most 180 s.
 
     >>> ts = [0, 60, 120, 180, 480, 540]
     >>> frame = pl.DataFrame({"trajectory": ["BTC_USD:KRAKEN.spot"] * 6, "ts": ts})

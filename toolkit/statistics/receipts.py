@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from toolkit.statistics.contract import Question, Reason, first_reason
-from toolkit.statistics.settlements import HOURS_A_YEAR, LEGS, Settlements
+from toolkit.statistics.settlements import HOURS_A_YEAR, LEGS, LegSettlements
 
 __all__ = ["BPS", "inside", "receipts"]
 
@@ -17,7 +17,7 @@ _COUNTS = {"missed": "n_missed", "changed": "n_changed", "differs": "n_declared_
 
 
 def inside(question: Question) -> pl.Expr:
-    """Whether a settlement is received by who holds a position over ``(start, end]``.
+    """Build the condition that a position held over ``(start, end]`` receives a settlement.
 
     Examples
     --------
@@ -28,8 +28,8 @@ def inside(question: Question) -> pl.Expr:
     return pl.col("ts").is_between(question.start, question.end, closed="right")
 
 
-def receipts(found: Settlements, question: Question) -> pl.DataFrame:
-    """The figures of `toolkit.statistics.funding.summary`, one row per trajectory.
+def receipts(found: LegSettlements, question: Question) -> pl.DataFrame:
+    """Compute the figures of `toolkit.statistics.funding.summary`, one row per trajectory.
 
     Examples
     --------
@@ -65,8 +65,8 @@ def receipts(found: Settlements, question: Question) -> pl.DataFrame:
     )
 
 
-def _of_leg(found: Settlements, leg: str, question: Question) -> pl.DataFrame:
-    """One row per trajectory that has settlements on a leg, in the window or about it."""
+def _of_leg(found: LegSettlements, leg: str, question: Question) -> pl.DataFrame:
+    """Compute one row per trajectory with settlements on a leg, in the window or about it."""
     ts, interval_s = pl.col("ts"), 3600 * pl.col("interval_hours")
     within = inside(question)
     accrues_from = pl.max_horizontal(

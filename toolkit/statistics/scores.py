@@ -23,7 +23,7 @@ def rolling_z(
     min_samples: int | None = None,
     column: str = "spread_log_bps",
 ) -> pl.DataFrame:
-    """Every row of the frame, in the order given, with its distance from the window before it.
+    """Add to every row, in the order given, its distance from the window before it.
 
     The window of a row at t is ``[t - window_s, t)`` of its trajectory: neither the row itself nor
     a later one is in it, so that the figure could have been known at t, and rows that come later
@@ -31,7 +31,7 @@ def rolling_z(
     at one every ``step_s``. A LazyFrame is collected.
 
     ================  =======  =====  ============================================================
-    column            type     unit   says
+    column            type     unit   meaning
     ================  =======  =====  ============================================================
     rolling_n         Int64    count  observations in the window
     rolling_z         Float64  none   (x - mean) / standard deviation (ddof 1) of the window
@@ -42,7 +42,7 @@ def rolling_z(
     Raises
     ------
     InputError
-        As `coverage`; ``window_s`` or ``step_s`` is no whole number from 1, or ``min_samples`` none
+        As `coverage`. ``window_s`` or ``step_s`` is no whole number from 1, or ``min_samples`` none
         from 2.
 
     Examples
@@ -104,13 +104,13 @@ def rolling_z(
 
 
 def z_scores(frame: Frame, *, column: str = "spread_log_bps") -> pl.DataFrame:
-    """Every row of the frame, in the order given, with its distance from the median.
+    """Add to every row, in the order given, its distance from the median.
 
     The scale is that of all rows of the same trajectory in the frame, later ones included: a
     description of the past, which could not have been known then. A LazyFrame is collected.
 
     ==================  =======  ====  ==========================================================
-    column              type     unit  says
+    column              type     unit  meaning
     ==================  =======  ====  ==========================================================
     z_robust_insample   Float64  none  (x - median) / mad, both as in `robust`
     z_reason            String   none  empty (no value in the row), degenerate (mad = 0)
@@ -119,7 +119,7 @@ def z_scores(frame: Frame, *, column: str = "spread_log_bps") -> pl.DataFrame:
     Raises
     ------
     InputError
-        As `coverage`; the whole frame is the window.
+        As `coverage`. The whole frame is the window.
 
     Examples
     --------

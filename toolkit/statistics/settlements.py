@@ -10,7 +10,7 @@ from toolkit.errors import InputError
 from toolkit.statistics.contract import Frame, Reason, checked_types, first_reason
 from toolkit.statistics.kernel import checked_keys, observed
 
-__all__ = ["HOURS_A_YEAR", "LEGS", "Settlements", "settlements"]
+__all__ = ["HOURS_A_YEAR", "LEGS", "LegSettlements", "settlements"]
 
 HOURS_A_YEAR = 8760
 """365 days of 24 hours: a simple annual rate, never 252 days."""
@@ -32,7 +32,7 @@ _TYPES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Settlements:
+class LegSettlements:
     """One row per settlement of a leg, and which trajectories there are.
 
     ``trajectories`` has one row per trajectory of the frame, sorted, with ``buy_spot`` and
@@ -44,8 +44,8 @@ class Settlements:
     rows: pl.DataFrame
 
 
-def settlements(frame: Frame) -> Settlements:
-    """Every settlement of a funding frame, leg by leg, with the interval that it paid for.
+def settlements(frame: Frame) -> LegSettlements:
+    """List every settlement of a funding frame by leg, with the interval that it paid for.
 
     Examples
     --------
@@ -77,29 +77,29 @@ def settlements(frame: Frame) -> Settlements:
         for leg in LEGS
     }
     trajectories = rows.select(pl.col("trajectory").unique().sort())
-    for leg, told in legs.items():
-        _check_hours(leg, told)
-        checked_keys(told.filter(pl.col("rate").is_not_null()))
-        kinds = told.group_by("trajectory").agg(_is_spot().alias(f"{leg}_spot"))
+    for leg, columns in legs.items():
+        _check_hours(leg, columns)
+        checked_keys(columns.filter(pl.col("rate").is_not_null()))
+        kinds = columns.group_by("trajectory").agg(_is_spot().alias(f"{leg}_spot"))
         trajectories = trajectories.join(kinds, on="trajectory", maintain_order="left")
     paid = pl.concat(
-        told.join(trajectories.filter(~pl.col(f"{leg}_spot")), on="trajectory", how="semi")
+        columns.join(trajectories.filter(~pl.col(f"{leg}_spot")), on="trajectory", how="semi")
         .filter(pl.col("rate").is_not_null())
         .select("trajectory", pl.lit(leg).alias("leg"), "ts", "rate", "declared_hours")
-        for leg, told in legs.items()
+        for leg, columns in legs.items()
     )
-    return Settlements(trajectories, _with_intervals(paid.sort(*_LEG, "ts")))
+    return LegSettlements(trajectories, _with_intervals(paid.sort(*_LEG, "ts")))
 
 
-def _check_hours(leg: str, told: pl.DataFrame) -> None:
+def _check_hours(leg: str, columns: pl.DataFrame) -> None:
     hours = pl.col("declared_hours")
-    wrong = told.filter(~(hours.is_finite() & (hours > 0)))["declared_hours"]
+    wrong = columns.filter(~(hours.is_finite() & (hours > 0)))["declared_hours"]
     if wrong.len():
         raise InputError(f"{leg}_interval_hours", wrong[0], "hours above 0, or null")
 
 
 def _is_spot() -> pl.Expr:
-    """A leg that says of every row: rate 0, and no interval."""
+    """Build the condition of a spot leg: every rate is 0, and no row has an interval."""
     rate = pl.col("rate")
     some_all_zero = (rate.count() > 0) & (rate.fill_null(0) == 0).all()
     return some_all_zero & pl.col("declared_hours").is_null().all()
@@ -147,7 +147,7 @@ def _with_intervals(paid: pl.DataFrame) -> pl.DataFrame:
 
 
 def _shown(elapsed: pl.Expr, declared: pl.Expr) -> pl.Expr:
-    """The interval that the time since the last settlement shows, null where it shows none."""
+    """Infer the interval from the time since the last settlement, null where none follows."""
 
     def near(hours: pl.Expr) -> pl.Expr:
         return (elapsed - hours).abs() <= _TOLERANCE * hours

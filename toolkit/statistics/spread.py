@@ -1,6 +1,6 @@
 """How a spread lies and moves: its distribution, and how fast it returns to its mean.
 
-Sign: positive is what a position that is long the buy leg and short the sell leg earns; legs stay
+Sign: positive is what a position that is long the buy leg and short the sell leg earns. Legs stay
 ordered as asked.
 
 Every function but `with_spread`, `z_scores`, `rolling_z` and `episodes`, which say what their rows
@@ -9,9 +9,9 @@ are, reads ``trajectory`` (String or integer), ``ts`` (Int64, Unix seconds UTC) 
 ``window_start`` those in its own table. Where ``column`` is a spread that the frame does not hold,
 it is computed from ``buy_price`` and ``sell_price`` by `with_spread`. In detail:
 
-- The window is ``[start, end)``; rows outside are not used, and a trajectory that has none inside
+- The window is ``[start, end)``. Rows outside are not used, and a trajectory that has none inside
   keeps its row with n = 0.
-- A value that is null, NaN or beyond 1e150 is no observation; it is counted in ``n_null``.
+- A value that is null, NaN or beyond 1e150 is no observation. It is counted in ``n_null``.
 - Rows may come in any order. Two rows of the window with the same trajectory and ts are refused.
 - A null has its reason in the first ``*_reason`` column to its right: ``empty`` (no observation),
   ``too_few``, ``degenerate`` (the values do not vary), ``no_reversion``, ``below_step``,
@@ -62,15 +62,15 @@ def moments(
     step_s: int | None = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
-    """Mean and standard deviation, and the mean over time rather than over observations.
+    """Compute mean, standard deviation, and the mean over time instead of over observations.
 
     =================================  =======  ====  =========================================
-    column                             type     unit  says
+    column                             type     unit  meaning
     =================================  =======  ====  =========================================
     spread_mean_log_bps                Float64  bps   mean of the observations
     spread_std_log_bps                 Float64  bps   standard deviation (ddof 1), n >= 2
     spread_time_weighted_mean_log_bps  Float64  bps   sum(w x) / sum(w), w = the seconds that an
-                                                      observation stands (see `coverage`)
+                                                      observation holds (see `coverage`)
     moments_reason                     String   none  empty, too_few
     =================================  =======  ====  =========================================
 
@@ -98,14 +98,14 @@ def robust(
     step_s: int | None = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
-    """Median, and the median absolute deviation, which outliers do not move.
+    """Compute the median and the median absolute deviation, which outliers do not move.
 
     =====================  =======  ====  =======================================================
-    column                 type     unit  says
+    column                 type     unit  meaning
     =====================  =======  ====  =======================================================
     spread_median_log_bps  Float64  bps   median
     spread_mad_log_bps     Float64  bps   median of abs(x - median), times 1.4826, which makes it
-                                          a normal's standard deviation; 0 where more than half
+                                          a normal's standard deviation. 0 where more than half
                                           of the observations are equal (a pegged or frozen quote)
     robust_reason          String   none  empty
     =====================  =======  ====  =======================================================
@@ -135,10 +135,10 @@ def quantiles(
     step_s: int | None = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
-    """Quantiles by linear interpolation (type 7), and the mean of the upper tail.
+    """Compute quantiles by linear interpolation (type 7), and the mean of the upper tail.
 
     ====================================  =======  ====  ========================================
-    column                                type     unit  says
+    column                                type     unit  meaning
     ====================================  =======  ====  ========================================
     spread_q01_log_bps                    Float64  bps   1 % of the observations are below
     spread_q05_log_bps                    Float64  bps   5 % quantile
@@ -176,29 +176,29 @@ def half_life(
     step_s: int | None = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
-    """How long a deviation from the mean takes to halve, by an AR(1) with an intercept.
+    """Estimate the time in which a deviation from the mean halves, by an AR(1) with an intercept.
 
     ``phi`` is the least-squares slope of a value on the one a step before, over the pairs inside
     segments, so that gaps do not shorten it. Half-life = -ln 2 step / ln phi. Noise in the quotes
     shortens it: noise of 5 % of the variance turns 69 minutes into 12.
 
     ==========================  =======  =====  ================================================
-    column                      type     unit   says
+    column                      type     unit   meaning
     ==========================  =======  =====  ================================================
     ar1_pairs                   Int64    count  pairs of neighbours inside segments, 0 for none
-    ar1_phi                     Float64  none   slope; at least 100 pairs
+    ar1_phi                     Float64  none   slope, at least 100 pairs
     ar1_phi_standard_error      Float64  none   sqrt((1 - phi^2) / pairs), where abs(phi) < 1
     ar1_phi_corrected           Float64  none   phi + (1 + 3 phi) / pairs: Kendall's correction
-    ar1_reason                  String   none   empty, too_few, degenerate; no_reversion where
+    ar1_reason                  String   none   empty, too_few, degenerate, no_reversion where
                                                 abs(phi) >= 1
     half_life_s                 Float64  s      of phi
-    half_life_reason            String   none   as ar1_reason; below_step where phi <= 0
+    half_life_reason            String   none   as ar1_reason, below_step where phi <= 0
     half_life_lower_s           Float64  s      of phi - 1.96 standard errors
-    half_life_lower_reason      String   none   as ar1_reason; below_step: no lower bound above 0
+    half_life_lower_reason      String   none   as ar1_reason, below_step: no lower bound above 0
     half_life_upper_s           Float64  s      of phi + 1.96 standard errors
-    half_life_upper_reason      String   none   as ar1_reason; no_reversion: no finite upper bound
+    half_life_upper_reason      String   none   as ar1_reason, no_reversion: no finite upper bound
     half_life_corrected_s       Float64  s      of the corrected phi
-    half_life_corrected_reason  String   none   as ar1_reason; no_reversion, below_step
+    half_life_corrected_reason  String   none   as ar1_reason, no_reversion, below_step
     ==========================  =======  =====  ================================================
 
     References
@@ -233,7 +233,7 @@ def noise_robust_half_life(
     step_s: int | None = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
-    """The half-life beneath the noise of the quotes, beside the one that `half_life` gives.
+    """Estimate the half-life without the noise of the quotes, beside that of `half_life`.
 
     Noise that is drawn anew at every observation adds to the variance and to no
     autocovariance g, so phi is taken from two of those: phi = (g(10) / g(1))^(1/9), over pairs
@@ -241,16 +241,16 @@ def noise_robust_half_life(
     first, then these:
 
     ============================  =======  ========  ===========================================
-    column                        type     unit      says
+    column                        type     unit      meaning
     ============================  =======  ========  ===========================================
     noise_robust_pairs            Int64    count     pairs ten observations apart, 0 for none
-    noise_robust_phi              Float64  none      from a step to the next; at least 100 pairs
+    noise_robust_phi              Float64  none      from a step to the next, at least 100 pairs
     noise_share                   Float64  fraction  1 - g(1) / (phi g(0)): part of the variance
-                                                     that is noise; below 0 where none shows
-    noise_robust_reason           String   none      empty, too_few, degenerate; no_memory where
+                                                     that is noise. Below 0 where none shows
+    noise_robust_reason           String   none      empty, too_few, degenerate, no_memory where
                                                      g(1) or g(10) is not above 0
     half_life_noise_robust_s      Float64  s         of this phi
-    half_life_noise_robust_reason String   none      as before; no_reversion where phi >= 1
+    half_life_noise_robust_reason String   none      as before, no_reversion where phi >= 1
     ============================  =======  ========  ===========================================
 
     Examples
@@ -282,10 +282,10 @@ def summary(
     step_s: int | None = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
-    """Everything in one pass: `coverage`, `moments`, `robust`, `quantiles` and `half_life`.
+    """Compute `coverage`, `moments`, `robust`, `quantiles` and `half_life` in one pass.
 
-    The columns are those of the five, each told there in full. ``quantiles_reason`` follows on
-    ``robust_reason``, and so on: a null's reason stands in the first ``*_reason`` to its right.
+    The columns are those of the five, each described there in full. ``quantiles_reason`` follows on
+    ``robust_reason``, and so on: a null's reason is in the first ``*_reason`` to its right.
 
     ====================================  =======  ========
     column                                type     unit

@@ -8,7 +8,13 @@ import polars as pl
 from toolkit.tables import EVENT, SERIES, SNAPSHOT
 from toolkit.wire.allowance import Allowance
 
-__all__ = ["read_catalogue", "read_continuity", "read_rows_by_load", "write_allowance"]
+__all__ = [
+    "event_logs",
+    "read_catalogue",
+    "read_continuity",
+    "read_rows_by_load",
+    "write_allowance",
+]
 
 
 def read_catalogue(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
@@ -19,6 +25,18 @@ def read_catalogue(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
         "ORDER BY kind, key"
     ).pl()
     return found
+
+
+def event_logs(catalogue: pl.DataFrame) -> pl.DataFrame:
+    """Return the event logs of `toolkit.store.Store.catalogue`, with their ``family``.
+
+    Examples
+    --------
+    >>> event_logs(pl.DataFrame({"stream": ["events/splash"], "kind": ["events"]}))["family"][0]
+    'splash'
+    """
+    family = pl.col("stream").str.strip_prefix("events/").alias("family")
+    return catalogue.filter(kind="events").select(family, pl.exclude("stream", "kind"))
 
 
 def read_continuity(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:

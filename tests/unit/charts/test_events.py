@@ -109,7 +109,7 @@ def test_the_hover_has_legs_size_times_and_length():
         "10,800 s",
     ]
     assert spread.hovertext[1].endswith("still open at 2023-03-11 00:00<br>75,600 s at least")
-    assert "size not told" in funding.hovertext[0]
+    assert "size not known" in funding.hovertext[0]
     funding = timeline(life(1, 2, family="funding")).data[0]
     assert "peak +1 % per 8 h" in funding.hovertext[0]
 

@@ -56,7 +56,7 @@ def test_titles_say_what_which_units_how_many_and_what_it_came_to():
     layout = chart().layout
     assert layout.title.text == "BTC_USDT: funding differential and carry"
     assert layout.title.subtitle.text.split("<br>") == [
-        PAIR.key,
+        PAIR.legs_key,
         "2023-03-10 00:00 to 2023-03-11 00:00 UTC",
         "n = 3, coverage 100 %",
         "carry +1.00 bps, APR +3.65 %",
@@ -101,7 +101,7 @@ def test_a_window_without_a_settlement_says_what_to_do(frame):
     figure = chart(frame, start=0, end=60)
     assert not figure.data
     words = figure.layout.annotations[0].text.replace("<br>", " ")
-    assert f"rail sync --funding {PAIR} --start 1970-01-01T00:00:00Z" in words
+    assert f"rail sync --funding {PAIR.legs_key} --start 1970-01-01T00:00:00Z" in words
 
 
 def test_a_long_history_is_drawn_in_fewer_points_and_says_so():

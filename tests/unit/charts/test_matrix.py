@@ -109,7 +109,7 @@ def test_a_rate_that_cannot_be_brought_to_a_unit_is_counted_and_not_drawn(unknow
 
 def test_a_next_settlement_that_is_not_told_is_said():
     frame = RATES.with_columns(next_funding_time=pl.lit(None, pl.Int64))
-    assert chart(frame).data[0].hovertext[1][0].endswith("next settlement: not told")
+    assert chart(frame).data[0].hovertext[1][0].endswith("next settlement: not known")
 
 
 def test_a_leg_that_is_not_futures_has_its_market_in_its_name():

@@ -13,8 +13,8 @@ import streamlit as st
 from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
+from toolkit.dashboard.navigation import page_file
 from toolkit.dashboard.settings import MAIN
-from toolkit.dashboard.ways import page_file
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Source, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store

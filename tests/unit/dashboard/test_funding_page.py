@@ -6,8 +6,8 @@ from functools import partial
 import polars as pl
 import pytest
 
+from toolkit.dashboard.navigation import page_file
 from toolkit.dashboard.settings import MAIN
-from toolkit.dashboard.ways import page_file
 from toolkit.intervals import Interval
 from toolkit.market import Family, Source, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store

@@ -100,7 +100,7 @@ def test_the_newest_events_come_first_and_open_the_events_page(shown):
 def test_without_snapshots_open_spreads_come_from_the_event_log(page, logged):
     shown = page(logged.path, "overview")
     assert metrics(shown)["Spreads open"] == "1"
-    assert "From the event log: 1 whose newest document" in captions(shown)
+    assert "From the event log: 1 that opened and have not closed" in captions(shown)
     assert shown.dataframe[0].value["spread (%)"].to_list() == [2.5]
     assert "rail sync --snapshot funding" in [code.value for code in shown.code]
 

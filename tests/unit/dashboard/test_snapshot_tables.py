@@ -67,7 +67,7 @@ def test_rates_of_different_intervals_are_brought_to_one_unit():
 def test_a_symbol_on_one_leg_is_not_apart_from_anything():
     items = [rate("X", 0.0001, 8), rate("X", 0.0002, 8, "A_B"), rate("Y", 0.0004, 8, "A_B")]
     (row,) = widest_differentials(funding_rates(json.dumps({"items": items}))).to_dicts()
-    assert (row["key"], row["legs"]) == ("A_B:X.futures:Y.futures", 2)
+    assert (row["key"], row["legs"]) == ("funding/A_B:X.futures:Y.futures", 2)
     assert row["differential_pct_8h"] == pytest.approx(0.02)
 
 

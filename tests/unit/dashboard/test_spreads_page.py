@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from toolkit.dashboard.ways import page_file
+from toolkit.dashboard.navigation import page_file
 from toolkit.market import Trajectory
 from toolkit.statistics.spread import summary, with_spread
 
@@ -70,7 +70,7 @@ def test_filters_come_from_the_link_and_stay_over_a_change_of_page(page, held):
         ({"type": "spot/moon"}, "`type=spot/moon`"),
         ({"min": "many"}, "`min=many`, which is no number from 0 to 10,000; the page takes 0"),
         ({"above": "-5"}, "`above=-5`, which is no number from 0.1 to 10,000"),
-        ({"window": "2 years"}, "`window=2 years`, which is none of 24 hours, 7 days"),
+        ({"window": "2 years"}, "`window=2 years` (allowed: 24 hours, 7 days"),
     ],
 )
 def test_a_link_that_cannot_be_followed_says_why_until_something_is_chosen(

@@ -17,6 +17,8 @@ from toolkit.dashboard.health_tables import (
 from toolkit.dashboard.spread_table import Filters, filtered, shown_lines, spread_lines
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily
+from toolkit.statistics.event_documents import identified
+from toolkit.statistics.events import event_lifecycles
 from toolkit.statistics.spread import summary, time_above
 from toolkit.store import Edge
 
@@ -26,10 +28,13 @@ A, B, C = (f"{symbol}:X.spot:Y.futures" for symbol in ("A_U", "B_U", "C_U"))
 def events(*rows):
     names = ("family", "event_id", "event_type", "ts")
     frame = pl.DataFrame(rows, schema=list(names), orient="row")
-    return frame.with_columns(ts_ms=1000 * pl.col("ts")).with_row_index("arrival")
+    texts = ("lifecycle", "symbol", "buy_exchange", "buy_market", "sell_exchange", "sell_market")
+    empty = {name: pl.lit(None, pl.String) for name in texts}
+    frame = frame.with_columns(ts_ms=1000 * pl.col("ts"), **empty)
+    return identified(frame.with_row_index("arrival"))
 
 
-def test_an_event_counts_where_it_opened_and_once():
+def test_an_event_counts_where_it_opened_and_once_per_lifecycle():
     frame = events(
         ("spread", "a", "spread.opened", 5),
         ("spread", "a", "spread.closed", 15),
@@ -38,8 +43,9 @@ def test_an_event_counts_where_it_opened_and_once():
         ("splash", "c", "splash.dump", 19),
         ("splash", "d", "splash.pump", 20),
     )
-    counts = {count.family: count[1:] for count in count_events(frame, Interval(10, 20))}
-    assert counts[EventFamily.SPREAD] == (1, 3, 1)
+    found = count_events(frame, event_lifecycles(frame, 0, 30), Interval(10, 20))
+    counts = {count.family: count[1:] for count in found}
+    assert counts[EventFamily.SPREAD] == (2, 3, 1)  # b lost a close: two lifecycles, as in the list
     assert counts[EventFamily.SPLASH] == (1, 1, 0)
     assert counts[EventFamily.FUNDING] == (0, 0, 0)
 

@@ -8,7 +8,12 @@ import polars as pl
 import pytest
 
 from toolkit.errors import InputError
-from toolkit.statistics.events import lifecycles
+from toolkit.intervals import Interval
+from toolkit.statistics.events import (
+    LOOK_BACK_S,
+    documents_window,
+    lifecycles,
+)
 
 SCHEMA = {
     "family": pl.String,
@@ -91,10 +96,34 @@ def test_updates_of_an_event_whose_ends_are_both_out_of_sight_are_kept():
     ]
 
 
-def test_what_opened_before_the_window_is_an_orphan_in_it():
+def test_an_event_that_opened_before_the_window_and_closed_in_it_has_its_true_duration():
     frame = documents(("a", "spread.opened", 10), ("a", "spread.closed", 80))
-    assert lifecycles(frame, 11, 1000)["kind"].to_list() == ["orphan_close"]
+    columns = ("t_open", "t_close", "duration_s", "kind")
+    assert lifecycles(frame, 11, 1000).select(columns).rows() == [(10, 80, 70.0, "closed")]
+    assert lifecycles(frame, 80, 1000).select(columns).rows() == [(10, 80, 70.0, "closed")]
     assert lifecycles(frame, 10, 80)["kind"].to_list() == ["open"]
+
+
+def test_an_event_that_was_over_before_the_window_is_not_in_it():
+    frame = documents(
+        ("a", "spread.opened", 10),
+        ("a", "spread.closed", 80),
+        ("b", "spread.updated", 5),
+        ("b", "spread.opened", 20),
+        ("b", "spread.opened", 70),
+        ("c", "spread.updated", 30),
+    )
+    found = lifecycles(frame, 81, 1000).select("event_id", "t_open", "kind").rows()
+    assert found == [("b", 70, "open"), ("c", None, "orphan_update")]
+
+
+def test_documents_from_before_the_look_back_change_nothing():
+    close = LOOK_BACK_S + 500
+    frame = documents(("a", "spread.opened", 10), ("a", "spread.closed", close))
+    assert lifecycles(frame, LOOK_BACK_S + 10, close + 1)["kind"].to_list() == ["closed"]
+    late = lifecycles(frame, LOOK_BACK_S + 11, close + 1)
+    assert late["kind"].to_list() == ["orphan_close"]
+    assert documents_window(Interval(LOOK_BACK_S + 10, close)) == Interval(10, close)
 
 
 @pytest.mark.parametrize("opening", ["splash.pump", "splash.dump"])

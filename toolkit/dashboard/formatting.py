@@ -1,4 +1,4 @@
-"""Numbers, times and reasons as a reader sees them; a null is a dash with its reason beside it."""
+"""Numbers, times and reasons as a reader sees them. A null is a dash with its reason beside it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _HALF_LIFE = {
 
 
 def duration_text(seconds: float) -> str:
-    """A length of time in its two largest units.
+    """Format a length of time in its two largest units.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def duration_text(seconds: float) -> str:
 
 
 def age_words(catalogue: pl.DataFrame, logs: pl.DataFrame, loads: pl.DataFrame, now: int) -> str:
-    """How old the newest data was when the service was last asked, and how long ago that was.
+    """Format the age of the newest data at the last sync, and the time since that sync.
 
     A row's age counts from the end of its own interval, less what the plan delays it by.
 
@@ -100,7 +100,7 @@ def age_words(catalogue: pl.DataFrame, logs: pl.DataFrame, loads: pl.DataFrame, 
 
 
 def plan_words(loads: pl.DataFrame, catalogue: pl.DataFrame, logs: pl.DataFrame) -> str:
-    """The plan, its quota and its delay, as far as the service has told them.
+    """Format the plan, its quota and its delay, as far as the service has sent them.
 
     Examples
     --------
@@ -109,14 +109,14 @@ def plan_words(loads: pl.DataFrame, catalogue: pl.DataFrame, logs: pl.DataFrame)
     >>> plan_words(loads, delays, delays.clear())
     'plan builder, 600 requests in 1 min, rows up to 30 s late'
     >>> plan_words(loads.clear(), delays.clear(), delays.clear())
-    'plan not told by the service'
+    'plan not sent by the service'
     """
-    told = loads.filter(pl.col("plan").is_not_null()).head(1).to_dicts()
-    parts = [f"plan {told[0]['plan']}" if told else "plan not told by the service"]
-    if told and told[0]["quota"] is not None:
-        window_s = told[0]["quota_window_s"]
+    sent = loads.filter(pl.col("plan").is_not_null()).head(1).to_dicts()
+    parts = [f"plan {sent[0]['plan']}" if sent else "plan not sent by the service"]
+    if sent and sent[0]["quota"] is not None:
+        window_s = sent[0]["quota_window_s"]
         within = f" in {duration_text(window_s)}" if window_s else ""
-        parts.append(f"{told[0]['quota']:,} requests{within}")
+        parts.append(f"{sent[0]['quota']:,} requests{within}")
     delays = pl.concat([catalogue["delay_s"], logs["delay_s"]])
     if delays.len():
         worst = delays.sort()[-1]
@@ -125,7 +125,7 @@ def plan_words(loads: pl.DataFrame, catalogue: pl.DataFrame, logs: pl.DataFrame)
 
 
 def code(text: str) -> str:
-    r"""Somebody else's text in Markdown, as code: no markup, no image, no link comes out of it.
+    r"""Escape foreign text as code in Markdown: it makes no markup, no image and no link.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def code(text: str) -> str:
 
 
 def source_words(source: Source) -> str:
-    """The source as Markdown: a word that stands out, and whose data it is.
+    """Format the source as Markdown: a highlighted word, and the name of the source.
 
     Examples
     --------
@@ -153,14 +153,14 @@ def source_words(source: Source) -> str:
         "replay": (":blue-badge[REPLAY]", ", recorded data"),
         "live": (":green-badge[LIVE]", ""),
     }
-    badge, said = words.get(source.kind, (f":gray-badge[{source.kind.upper()}]", ""))
-    return f"{badge} :small[{code(source.id)}{said}]"
+    badge, note = words.get(source.kind, (f":gray-badge[{source.kind.upper()}]", ""))
+    return f"{badge} :small[{code(source.id)}{note}]"
 
 
 def statistics_rows(
     row: Mapping[str, Any], column: str, unit: str, *, half_life: bool
 ) -> list[dict[str, str]]:
-    """One line a statistic of a row of `toolkit.statistics.spread.summary`.
+    """Build one line per statistic of a row of `toolkit.statistics.spread.summary`.
 
     A line has the statistic's label, its value with unit, the n it rests on (for the AR(1) and the
     half-life: pairs), the coverage, and the reason where the value is null.
@@ -204,7 +204,7 @@ def _value(name: str, value: float | None, unit: str) -> str:
 
 
 def reason_words(row: Mapping[str, Any], name: str) -> str:
-    """The words of the first ``*_reason`` column to the right of a null.
+    """Return the words of the first ``*_reason`` column to the right of a null.
 
     Examples
     --------

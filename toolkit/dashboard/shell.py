@@ -1,4 +1,4 @@
-"""What every page has around it: whose data, under which plan, how old, in which clock."""
+"""What every page has around it: the source, the plan, the age of the data and the clock."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import polars as pl
 import streamlit as st
 
 from toolkit.charts.time_axis import clock_text
+from toolkit.dashboard.formatting import NULL, age_words, plan_words, source_words
 from toolkit.dashboard.link import read_zone
 from toolkit.dashboard.reading import Held, read_held, store_version
-from toolkit.dashboard.words import NULL, age_words, plan_words, source_words
 from toolkit.errors import RailError
 from toolkit.workspace import store_path
 
@@ -37,16 +37,16 @@ class Frame:
     timezone: str
 
     def clock(self, ts: pl.Series) -> pl.Series:
-        """Unix seconds as the chosen clock shows them; null stays null."""
+        """Format Unix seconds in the chosen clock. Null stays null."""
         return clock_text(ts, self.timezone)
 
     def moment(self, ts: int) -> str:
-        """One time in the chosen clock, with its zone."""
+        """Format one time in the chosen clock, with its zone."""
         return f"{self.clock(pl.Series([ts]))[0]} {self.timezone}"
 
 
 def page(title: str, body: Callable[[Frame], None]) -> None:
-    """A whole page: its head, its body, or one sentence that says why not and what to do."""
+    """Show a whole page: its head, then its body or one sentence with the reason and the remedy."""
     path = store_path()
     with st.container(horizontal=True, vertical_alignment="center"):
         st.header(title, anchor=False, width="stretch")
@@ -70,27 +70,27 @@ def page(title: str, body: Callable[[Frame], None]) -> None:
 
 
 def say_faults(faults: list[str]) -> None:
-    """One warning for each thing that a link asked for and did not get."""
+    """Show one warning for each thing that a link asked for and did not get."""
     for fault in faults:
         st.warning(fault)
 
 
 def say_empty(what: str, *commands: str) -> None:
-    """That there is nothing to show yet, and what to type for it to be there."""
+    """Show that there is no data yet, and the commands that load some."""
     st.info(what)
     if commands:
         st.code("\n".join(commands), language="bash")
 
 
 def draw(figure: Any, key: str) -> None:
-    """The figure in Streamlit's template, whose colours the browser fills in for its theme."""
+    """Draw the figure in Streamlit's template. The browser fills in the colours of its theme."""
     st.plotly_chart(figure.update_layout(template="streamlit"), config=_PLOTLY, key=key)
 
 
 def opened_row(
     table: pl.DataFrame, key: str, *, height: int | str = "auto", **columns: Any
 ) -> int | None:
-    """A table whose first column, named "", has a button a row; the row that was clicked, if any.
+    """Draw a table with a button per row in its first column, "", and return the row clicked.
 
     A null there leaves the row without a button. ``columns`` configures others by name.
     """
@@ -110,16 +110,16 @@ def opened_row(
 
 def _say_whose(held: Held, timezone: str) -> None:
     now = int(time.time())
-    said = [source_words(held.source), plan_words(held.loads, held.catalogue, held.logs)]
+    parts = [source_words(held.source), plan_words(held.loads, held.catalogue, held.logs)]
     if held.as_of is not None:
         as_of = clock_text(pl.Series([held.as_of]), timezone)[0]
-        said.append(f"as of {as_of} {timezone}")
-    said.append(age_words(held.catalogue, held.logs, held.loads, now))
-    st.markdown(f"{said[0]} · :small[:gray[{' · '.join(said[1:])}]]")
+        parts.append(f"as of {as_of} {timezone}")
+    parts.append(age_words(held.catalogue, held.logs, held.loads, now))
+    st.markdown(f"{parts[0]} · :small[:gray[{' · '.join(parts[1:])}]]")
 
 
 def _choose_clock() -> tuple[str, str | None]:
-    """UTC, the browser's zone or the link's; and what is wrong with the link's."""
+    """Choose UTC, the browser's zone or the link's, and say what is wrong with the link's."""
     state = st.session_state
     asked = st.query_params.get("clock")
     linked, fault = read_zone(asked)
@@ -147,13 +147,13 @@ def _choose_clock() -> tuple[str, str | None]:
 
 
 def _take_clock() -> None:
-    """Keep the clock under a name of our own: a widget's goes with the page it stands on."""
+    """Keep the clock under a name of our own, since a widget's state goes with its page."""
     st.session_state["zone"] = st.session_state["clock"]
     st.session_state["zone_link"] = st.query_params.get("clock")
 
 
 def _follow() -> None:
-    """Run the page again when the file has changed; nothing moves while it has not."""
+    """Run the page again when the file has changed. Nothing moves while it has not."""
     seen = store_version(store_path())
 
     @st.fragment(run_every=_LOOK_S)

@@ -20,7 +20,7 @@ PAGES = {
 
 
 def page_file(name: str) -> str:
-    """The page's script, absolute: an installed package finds it without a checkout.
+    """Return the absolute path of the page's script, which works without a checkout.
 
     Examples
     --------

@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from toolkit.dashboard.words import NULL, duration_text, statistics_rows
+from toolkit.dashboard.formatting import NULL, duration_text, statistics_rows
 from toolkit.statistics.spread import summary
 
 

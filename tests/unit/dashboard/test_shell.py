@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from toolkit.dashboard.navigation import PAGES, page_file
 from toolkit.dashboard.reading import store_version
-from toolkit.dashboard.ways import PAGES, page_file
 from toolkit.market import Source
 from toolkit.store import LoadOrigin
 from toolkit.wire.allowance import Allowance
@@ -46,7 +46,7 @@ def test_a_plan_is_named_with_its_quota_where_the_service_told_it(page, make_sto
 
 
 def test_a_plan_that_the_service_did_not_tell_is_said_to_be_untold(page, full):
-    assert "plan not told by the service, rows up to 30 s late" in strip(page(full.path))
+    assert "plan not sent by the service, rows up to 30 s late" in strip(page(full.path))
 
 
 def test_as_of_is_the_services_clock_and_the_age_counts_from_it(page, held):

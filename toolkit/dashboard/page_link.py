@@ -1,0 +1,50 @@
+"""The link of a page, kept in step with the page's widgets in both directions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from toolkit.dashboard.shell import say_faults
+
+__all__ = ["PageLink"]
+
+
+@dataclass(frozen=True, slots=True)
+class PageLink:
+    """The parameters of one page's link: its state is kept under the page's name."""
+
+    page: str
+    names: tuple[str, ...]
+
+    def to_follow(self, *, ready: bool) -> dict[str, str] | None:
+        """Return the parameters that the widgets must take over, None where there is nothing new.
+
+        ``ready`` is whether the widgets have values. A page that is opened again without
+        parameters follows the link that it had before.
+        """
+        params = {name: st.query_params[name] for name in self.names if name in st.query_params}
+        written = st.session_state.get(f"{self.page}_written")
+        if ready and params == written:
+            return None
+        st.session_state.pop(f"{self.page}_followed", None)
+        return params or written or {}
+
+    def keep_faults(self, faults: list[str]) -> None:
+        """Keep what was wrong with the link until a widget is used."""
+        st.session_state[f"{self.page}_faults"] = faults
+
+    def write(self, params: dict[str, str]) -> None:
+        """Set the link to the values of the widgets, and show what was wrong with it."""
+        state = st.session_state
+        if state.setdefault(f"{self.page}_followed", params) != params:
+            self.keep_faults([])
+            state[f"{self.page}_followed"] = params
+        for name in self.names:
+            if name in st.query_params and name not in params:
+                del st.query_params[name]
+        if any(st.query_params.get(name) != value for name, value in params.items()):
+            st.query_params.update(params)
+        state[f"{self.page}_written"] = params
+        say_faults(state[f"{self.page}_faults"])

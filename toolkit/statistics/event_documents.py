@@ -1,0 +1,93 @@
+"""Event documents: what each does to its event, and which event it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from toolkit.market import LIFECYCLE_ROLES, TYPE_ROLES, EventRole
+from toolkit.statistics.contract import checked_types
+
+__all__ = ["event_role", "identified", "opens"]
+
+_LEG_COLUMNS = ("buy_exchange", "buy_market", "sell_exchange", "sell_market")
+_SIZES = ("peak_pct", "magnitude_pct", "differential_pct_8h")
+
+
+def opens() -> pl.Expr:
+    """Build the expression that is true of documents with an event type that opens an event.
+
+    Examples
+    --------
+    >>> types = ["spread.opened", "splash.pump", "splash.faded", None]
+    >>> pl.DataFrame({"event_type": types}).select(opens())["opens"].to_list()
+    [True, True, False, False]
+    """
+    return (_role_of_type() == EventRole.OPENS).fill_null(value=False).alias("opens")
+
+
+def identified(events: pl.DataFrame) -> pl.DataFrame:
+    """Add to event documents which event each belongs to, its legs, its size and its role.
+
+    The rows are those of `toolkit.store.Store.events`, of any families, and keep their order. The
+    columns of the sizes may be missing. Four columns are added:
+
+    - ``event`` (String): what all documents of one event of a family share. That is ``event_id``
+      where the service sends one. An id that begins with ``sha256:`` is of one document alone, and
+      the symbol and legs take its place. A pump and a dump of one leg that overlap are then one
+      event that opened twice.
+    - ``legs`` (String): the legs in words, null where the document names none.
+    - ``size`` (Float64): the largest spread so far, else the magnitude (both percent), else the
+      differential (percent per 8 h). Null where the document has none of them.
+    - ``role`` (String): a `toolkit.market.EventRole`, null where the document has no event
+      type, or where neither that nor the lifecycle is known.
+
+    Raises
+    ------
+    InputError
+        A column is missing or of another type.
+
+    Examples
+    --------
+    >>> events = pl.DataFrame({"event_id": ["s1", "sha256:ab"], "symbol": ["A_B"] * 2,
+    ...     "event_type": ["spread.opened", "splash.gone"], "lifecycle": ["open", "closed"],
+    ...     "buy_exchange": ["X"] * 2, "buy_market": ["spot"] * 2, "sell_exchange": ["Y", None],
+    ...     "sell_market": ["spot", None], "peak_pct": [None, 2.0], "magnitude_pct": [1.0, 1.0]})
+    >>> identified(events).select("event", "legs", "size", "role").rows()
+    [('s1', 'X.spot → Y.spot', 1.0, 'opens'), ('A_B X.spot', 'X.spot', 2.0, 'closes')]
+    """
+    words = ("event_id", "event_type", "lifecycle", "symbol", *_LEG_COLUMNS)
+    # A column without any value may come without a type.
+    frame = events.with_columns(pl.col(pl.Null).cast(pl.String))
+    checked_types(frame, dict.fromkeys(words, "String"))
+    sides = [
+        pl.when(pl.col(f"{side}_exchange").is_not_null()).then(
+            pl.concat_str(f"{side}_exchange", f"{side}_market", separator=".", ignore_nulls=True)
+        )
+        for side in ("buy", "sell")
+    ]
+    legs = pl.concat_str(*sides, separator=" → ", ignore_nulls=True)
+    place = pl.concat_str("symbol", legs, separator=" ", ignore_nulls=True)
+    hashed = pl.col("event_id").str.starts_with("sha256:")
+    sizes = [pl.col(name).cast(pl.Float64) for name in _SIZES if name in events.columns]
+    return frame.with_columns(
+        pl.when(hashed).then(place).otherwise("event_id").alias("event"),
+        pl.when(legs != "").then(legs).alias("legs"),
+        pl.coalesce(*sizes, pl.lit(None, pl.Float64)).alias("size"),
+        pl.when(pl.col("event_type").is_not_null()).then(event_role()).alias("role"),
+    )
+
+
+def event_role() -> pl.Expr:
+    """Build the expression of a document's role, null where its words are not known."""
+    return pl.coalesce(_role_of_type(), _mapped(pl.col("lifecycle"), LIFECYCLE_ROLES)).alias("role")
+
+
+def _role_of_type() -> pl.Expr:
+    return _mapped(pl.col("event_type").str.split(".").list.last(), TYPE_ROLES)
+
+
+def _mapped(word: pl.Expr, roles: Mapping[str, EventRole]) -> pl.Expr:
+    plain = {name: role.value for name, role in roles.items()}
+    return word.replace_strict(plain, default=None, return_dtype=pl.String)
