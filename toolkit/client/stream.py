@@ -49,7 +49,7 @@ def stream(
     admitted: Callable[[], object] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[StreamItem]:
-    """What a stream says, for good: `Joined`, `Received` with a message, `Lost`, `Joined` ...
+    """Yield what a stream delivers: `Joined`, `Received` with a message, `Lost`, `Joined` ...
 
     Of an event family each message is an event document. Of trajectories each is a message of the
     market socket, which `toolkit.wire.stream.read_market_message` reads. The id of a subscription
@@ -183,7 +183,7 @@ class _Driver:
         return None
 
     def _carefully(self, use: Callable[[ClientConnection], bytes | None]) -> Loss | bytes | None:
-        """What a use of the socket gives. None where the time ran out, the loss where it closed."""
+        """Use the socket. Return None where the time ran out, the loss where it closed."""
         if self._socket is None:
             return Loss("no connection")
         try:

@@ -2,7 +2,7 @@
 
 ``RateLimit-Policy: "builder";q=600;w=60`` names the plan, its requests and their window.
 ``RateLimit: "builder";r=594;t=42`` has what is left. Source: contract.md "Errors".
-Draft-ietf-httpapi-ratelimit-headers.
+draft-ietf-httpapi-ratelimit-headers.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def _told(progress: Progress) -> str:
 
 
 def _every(seconds: float, show: Callable[[Progress], object]) -> Callable[[Progress], None]:
-    """Shows what is reported, at most once in so many seconds."""
+    """Show what is reported, at most once in so many seconds."""
     shown_at = 0.0
 
     def paced(progress: Progress) -> None:
