@@ -29,8 +29,9 @@ import plotly.graph_objects as go
 import polars as pl
 
 import toolkit as tk
-from toolkit.market import EventFamily, Family
-from toolkit.workspace import Watchlist
+from toolkit.intervals import Interval
+from toolkit.market import EventFamily, Family, Trajectory
+from toolkit.workspace import watchlist
 
 THEME = "light"  # of the charts: "light" or "dark"
 pl.Config(
@@ -63,15 +64,15 @@ listing
 # days are loaded. Running the cell again asks only for what is missing since.
 
 # %%
-watchlist = Watchlist.default(listing, symbols=1)
-loaded = rail.sync(watchlist.trajectories)
+wanted = [s for s in watchlist(listing, symbols=1) if isinstance(s, Trajectory)]
+loaded = rail.sync(wanted)
 
 # %% [markdown]
 # The event logs of the same window, of every symbol:
 
 # %%
 start, end = loaded.window
-logs = rail.sync_events(start=start, end=end)
+logs = rail.sync([f"events/{family}" for family in EventFamily], start, end)
 
 # %% [markdown]
 # What a load did can be looked at later. Where a trajectory stayed silent, where the plan does not
@@ -86,7 +87,7 @@ loaded
 # One DuckDB file, of one source, opened only while it is read or written.
 
 # %%
-symbol = watchlist.trajectories[0].symbol
+symbol = wanted[0].symbol
 source = rail.store.source
 about = f"{source.label}; {loaded.window}"
 rail
@@ -98,10 +99,10 @@ rail
 
 # %%
 states = pl.concat(
-    rail.store.coverage(trajectory, start, end).with_columns(
+    rail.store.coverage(trajectory, loaded.window).with_columns(
         family=pl.lit(trajectory.family.value), trajectory=pl.lit(trajectory.key)
     )
-    for trajectory in watchlist.trajectories
+    for trajectory in wanted
 ).with_columns(length_s=pl.col("end_ts") - pl.col("start_ts"))
 shares = (
     states.group_by("family", "trajectory", "state")
@@ -136,7 +137,7 @@ print(f"{pair}. {about}")
 # %%
 recently = end - 6 * 3600
 tk.charts.coverage_chart(
-    rail.store.coverage(pair, recently, end),
+    rail.store.coverage(pair, Interval(recently, end)),
     trajectory=pair,
     start=recently,
     end=end,
@@ -154,9 +155,7 @@ tk.charts.coverage_chart(
 
 # %%
 spreads = pl.concat(
-    rail.spread(trajectory)
-    for trajectory in watchlist.trajectories
-    if trajectory.family == "spread"
+    rail.spread(trajectory) for trajectory in wanted if trajectory.family == "spread"
 )
 measured = tk.statistics.spread.summary(spreads, start, end)
 print(f"Legs bought and sold of {symbol}. {about}")
@@ -200,7 +199,7 @@ tk.charts.spread_chart(
 # as a simple rate of a year of one leg's notional.
 
 # %%
-pairs = [t for t in watchlist.trajectories if t.family is Family.FUNDING]
+pairs = [t for t in wanted if t.family is Family.FUNDING]
 # A settlement at the end of the window belongs to it.
 settled = pl.concat(rail.series(pair, start, end + 1) for pair in pairs)
 received = tk.statistics.funding.summary(settled, start, end).sort(

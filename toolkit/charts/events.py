@@ -18,7 +18,7 @@ from toolkit.statistics.event_documents import opens
 
 __all__ = ["activity_chart", "event_timeline"]
 
-_LOGS = " ".join(f"--events {family}" for family in EventFamily)
+_LOGS = " ".join(f"events/{family}" for family in EventFamily)
 _BUCKETS_S = {"hour": 3600, "6 hours": 21_600, "day": 86_400, "week": 604_800}
 _MOST_BUCKETS = 400
 _NARROWEST = 150

@@ -119,7 +119,7 @@ def funding_matrix(
     if known.is_empty():
         return card.empty(
             f"No funding rate as of {moment}. Ask the service for its rates with: "
-            "rail sync --snapshot funding"
+            "rail sync snapshot/funding"
         )
     symbols = known["symbol"].unique().sort(descending=True).to_list()
     columns = known["column"].unique().sort().to_list()

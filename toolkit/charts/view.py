@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 from toolkit.charts.theme import MARK_COLOUR, WARNING_COLOUR, template_name
 from toolkit.charts.time_axis import date_axis, window_text
 from toolkit.intervals import Interval
-from toolkit.market import Family, Source, Trajectory
+from toolkit.market import Source, Trajectory
 
 __all__ = ["Heading", "View"]
 
@@ -121,7 +121,7 @@ class View(Heading):
     Examples
     --------
     >>> view = View("splash events", Source("simulated", "seed-7"), "light", Interval(0, 60),
-    ...             "UTC", "--events splash")
+    ...             "UTC", "events/splash")
     >>> print(view)
     splash events from 1970-01-01 00:00 to 1970-01-01 00:01 UTC
     """
@@ -148,12 +148,10 @@ class View(Heading):
         >>> pair = Trajectory.parse("A_B:X.futures:Y.futures", Family.FUNDING)
         >>> View.of(pair, 0, 60, source=Source("replay", "depeg"), timezone="UTC",
         ...         theme="light").asked
-        '--funding A_B:X.futures:Y.futures'
+        'funding/A_B:X.futures:Y.futures'
         """
-        option = "--funding " if trajectory.family is Family.FUNDING else ""
         window = Interval.checked(start, end)
-        key = trajectory.legs_key
-        return cls(key, source, theme, window, timezone, option + key)
+        return cls(trajectory.legs_key, source, theme, window, timezone, trajectory.key)
 
     def __str__(self) -> str:
         return f"{self.subject} from {window_text(self.window, self.timezone)}"

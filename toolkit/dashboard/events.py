@@ -37,7 +37,7 @@ _DOCUMENTS_SHOWN = 200
 _AROUND_S = 3600
 _TABLE_PX = 388
 _LINK = PageLink("events", ("family", "symbol", "exchange", "state", "window"))
-_SYNC = "rail sync --events spread --events splash --events funding"
+_SYNC = "rail sync events/spread events/splash events/funding"
 
 
 def show() -> None:
@@ -142,7 +142,7 @@ def _show_events(frame: Frame, held: pl.DataFrame, window: Interval, chosen: Fil
     left_out = documents["role"].null_count()
     never = [family.value for family in EventFamily if family not in logs["family"]]
     if never:
-        ask = " ".join(f"--events {family}" for family in never)
+        ask = " ".join(f"events/{family}" for family in never)
         st.caption(f"Never asked for: {', '.join(never)}; {code(f'rail sync {ask}')} loads them.")
     if left_out:
         st.caption(
@@ -248,12 +248,9 @@ def _show_trajectory_button(frame: Frame, mine: pl.DataFrame) -> None:
     )
     key = next((key for key in both if key in held), None)
     if key is None:
-        option = "--funding " if trajectory.family is Family.FUNDING else ""
         start, end = (text[:-1] + ":00Z" for text in _times(trajectory, mine))
         st.caption(f"Its {trajectory.family} around that time is not held; this loads it:")
-        st.code(
-            f"rail sync {option}{trajectory.legs_key} --start {start} --end {end}", language="bash"
-        )
+        st.code(f"rail sync {trajectory} --start {start} --end {end}", language="bash")
     elif st.button(f"Show its {trajectory.family} around that time", key="event_way"):
         if trajectory.family is Family.FUNDING:
             go_to("funding", trajectory=key)

@@ -53,7 +53,7 @@ def _body(frame: Frame) -> None:
         say_empty(
             f"{code(str(held.path))} holds no funding yet. Load the rates in force, or what pairs "
             "of futures legs have settled, then look here again:",
-            "rail sync --snapshot funding",
+            "rail sync snapshot/funding",
             "rail sync --all-funding --symbol BTC_USDT",
         )
         return
@@ -97,7 +97,7 @@ def _show_rates(frame: Frame, rates: pl.DataFrame | None, served_at: int, keys: 
     )
     _LINK.write({"unit": str(word)})
     if rates is None:
-        say_empty("No funding overview is held.", "rail sync --snapshot funding")
+        say_empty("No funding overview is held.", "rail sync snapshot/funding")
         return
     unit = UNITS[str(word)]
     figure = funding_matrix(
@@ -161,10 +161,7 @@ def _show_widest(rates: pl.DataFrame, keys: list[str]) -> None:
         go_to("funding", trajectory=key)
     if None in held:
         st.caption("A row without a button is not held as a pair; for the first of them:")
-        st.code(
-            f"rail sync --funding {without_family(widest['key'][held.index(None)])}",
-            language="bash",
-        )
+        st.code(f"rail sync {widest['key'][held.index(None)]}", language="bash")
 
 
 # -- one pair ------------------------------------------------------------------------------------
@@ -176,9 +173,7 @@ def _show_pair(
     if not keys:
         widest = None if rates is None else widest_differentials(rates)
         known = widest is not None and not widest.is_empty()
-        what = "--all-funding"
-        if known and widest is not None:
-            what = f"--funding {without_family(widest['key'][0])}"
+        what = widest["key"][0] if known and widest is not None else "--all-funding"
         say_empty("No pair's funding is held.", f"rail sync {what}")
         return
     which, length = st.columns(2, vertical_alignment="bottom")

@@ -47,7 +47,7 @@ def read_pair(key: str | None, held: Sequence[str]) -> tuple[str | None, list[st
     ('funding/C_D:X.futures:Y.futures', [])
     >>> read_pair("A_B:X.futures:Y.futures", ["funding/C_D:X.futures:Y.futures"])
     ('funding/C_D:X.futures:Y.futures', ['The link asks for `trajectory=A_B:X.futures:Y.futures`;
-     this store does not hold its funding (`rail sync --funding A_B:...` loads it).'])
+     this store does not hold its funding (`rail sync funding/A_B:...` loads it).'])
     """
     shown = held[0] if held else None
     if key is None:
@@ -61,7 +61,7 @@ def read_pair(key: str | None, held: Sequence[str]) -> tuple[str | None, list[st
         return pair.key, []
     if (other := swapped(pair.key)) in held:
         return other, [f"{asks}; this store holds it with the legs swapped, so signs are opposite."]
-    load = code(f"rail sync --funding {pair.legs_key}")
+    load = code(f"rail sync {pair}")
     return shown, [f"{asks}; this store does not hold its funding ({load} loads it)."]
 
 

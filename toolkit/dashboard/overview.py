@@ -63,8 +63,8 @@ def _body(frame: Frame) -> None:
             f"{code(str(held.path))} holds nothing yet. Load something from the service, "
             "then look here again:",
             "rail sync --all-prices --all-spreads",
-            "rail sync --events spread --events splash --events funding",
-            "rail sync --snapshot spread --snapshot funding",
+            "rail sync events/spread events/splash events/funding",
+            "rail sync snapshot/spread snapshot/funding",
         )
         return
     window, events = _day(frame)
@@ -115,7 +115,7 @@ def _show_figures(
                 help=f"Events that opened in the 24 h to {frame.moment(window.end)}; the log has "
                 f"n = {count.documents:,} documents of that time."
                 if known
-                else f"This log was never asked for: rail sync --events {count.family}",
+                else f"This log was never asked for: rail sync events/{count.family}",
             )
 
 
@@ -136,13 +136,13 @@ def _show_open(
         rows = _from_log(opened)
         st.caption(
             f"From the event log: {rows.height:,} that opened and have not closed, by the spread "
-            "in the newest document of each. `rail sync --snapshot spread` loads the service's own "
+            "in the newest document of each. `rail sync snapshot/spread` loads the service's own "
             "list."
         )
     else:
         say_empty(
             "Neither the service's list of spreads nor its event log is held.",
-            "rail sync --snapshot spread",
+            "rail sync snapshot/spread",
         )
         return
     if rows.is_empty():
@@ -216,7 +216,7 @@ def _swapped(row: dict[str, Any]) -> str:
 def _show_extremes(frame: Frame, rates: tuple[int, str] | None) -> None:
     st.subheader("Funding apart", anchor=False)
     if rates is None:
-        say_empty("No funding overview is held.", "rail sync --snapshot funding")
+        say_empty("No funding overview is held.", "rail sync snapshot/funding")
         return
     found = funding_rates(rates[1])
     widest = widest_differentials(found)
@@ -248,9 +248,7 @@ def _show_extremes(frame: Frame, rates: tuple[int, str] | None) -> None:
 def _show_events(frame: Frame, window: Interval, events: pl.DataFrame) -> None:
     st.subheader("Events", anchor=False)
     if frame.held.logs.is_empty():
-        say_empty(
-            "No event log is held.", "rail sync --events spread --events splash --events funding"
-        )
+        say_empty("No event log is held.", "rail sync events/spread events/splash events/funding")
         return
     of_day = events.filter(pl.col("ts") >= window.start)
     figure = activity_chart(

@@ -224,7 +224,7 @@ def _draw_spread(rows: pl.DataFrame, selection: _Selection) -> None:
         key="marks",
         disabled=not logged,
         persist_state="session",
-        help=None if logged else "The log is not held: rail sync --events spread",
+        help=None if logged else "The log is not held: rail sync events/spread",
     )
     events = None
     if logged and wanted:

@@ -193,7 +193,7 @@ def test_nothing_to_draw_says_what_to_do(rows):
     figure = timeline(*rows)
     assert not figure.data
     words = figure.layout.annotations[0].text.replace("<br>", " ")
-    assert "rail sync --events spread --events splash --events funding --start 2023-03-10" in words
+    assert "rail sync events/spread events/splash events/funding --start 2023-03-10" in words
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_a_long_window_counts_longer_stretches_and_stays_small():
 @pytest.mark.parametrize("rows", [[], [("spread", "spread.closed", 1)]])
 def test_no_openings_say_what_to_do(rows):
     (note,) = activity(*rows).layout.annotations
-    assert "rail sync --events spread" in note.text.replace("<br>", " ")
+    assert "rail sync events/spread" in note.text.replace("<br>", " ")
 
 
 @pytest.mark.parametrize("theme", COLOURS)

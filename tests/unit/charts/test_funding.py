@@ -101,7 +101,7 @@ def test_a_window_without_a_settlement_says_what_to_do(frame):
     figure = chart(frame, start=0, end=60)
     assert not figure.data
     words = figure.layout.annotations[0].text.replace("<br>", " ")
-    assert f"rail sync --funding {PAIR.legs_key} --start 1970-01-01T00:00:00Z" in words
+    assert f"rail sync {PAIR} --start 1970-01-01T00:00:00Z" in words
 
 
 def test_a_long_history_is_drawn_in_fewer_points_and_says_so():

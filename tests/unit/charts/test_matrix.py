@@ -130,7 +130,7 @@ def test_title_moment_sign_source_and_mark_are_there():
 
 def test_no_rates_say_what_to_do():
     (note,) = chart(RATES[:0]).layout.annotations
-    assert "rail sync --snapshot funding" in note.text.replace("<br>", " ")
+    assert "rail sync snapshot/funding" in note.text.replace("<br>", " ")
 
 
 def test_two_rows_of_one_leg_are_refused():

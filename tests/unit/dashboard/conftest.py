@@ -16,8 +16,15 @@ from streamlit.testing.v1 import AppTest
 from toolkit.dashboard.navigation import page_file
 from toolkit.dashboard.settings import MAIN
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, EventLog, Source, Trajectory
-from toolkit.store import Batch, Edge, LoadOrigin, Store
+from toolkit.market import (
+    EventFamily,
+    EventLog,
+    SnapshotKind,
+    SnapshotLog,
+    Source,
+    Trajectory,
+)
+from toolkit.store import Batch, Edge, LoadOrigin, Snapshot, Store
 from toolkit.tables import EVENT
 from toolkit.wire.allowance import Allowance
 
@@ -29,6 +36,14 @@ LEG = Trajectory.parse("BTC_USD:KRAKEN.spot")
 PAIR = Trajectory.parse("BTC_USD:COINBASE.spot:KRAKEN.spot")
 SERVED_AT = START + 60 * MINUTES
 EDGE = Edge(served_at=SERVED_AT, delay_s=0, retention_s=None, step_s=60)
+
+
+def keep_snapshot(store: Store, load_id: int, kind: str, document: bytes, served_at: int) -> None:
+    """Keep a snapshot as a load does."""
+    batch = Batch()
+    log = SnapshotLog(SnapshotKind(kind))
+    batch.add_snapshot(Snapshot(log, served_at, document), Edge(served_at))
+    store.commit(load_id, batch)
 
 
 def price_rows() -> pl.DataFrame:
@@ -135,7 +150,7 @@ def add_snapshots(store: Store) -> None:
         for name, rate in (("KRAKEN", -0.0001), ("GEMINI", 0.0003))
     ]
     for kind, items in (("spread", spreads), ("funding", rates)):
-        store.keep_snapshot(load, kind, SERVED_AT, json.dumps({"items": items}).encode())
+        keep_snapshot(store, load, kind, json.dumps({"items": items}).encode(), SERVED_AT)
     store.finish_load(load, [])
 
 

@@ -193,7 +193,7 @@ def test_nothing_that_passes_the_filter_says_what_to_do(page, store):
 @pytest.mark.parametrize(
     ("params", "says"),
     [
-        ({"event": "nobody"}, ["event=nobody", "does not hold", "rail sync --events spread"]),
+        ({"event": "nobody"}, ["event=nobody", "does not hold", "rail sync events/spread"]),
         ({"symbol": "NOPE"}, ["symbol=NOPE", "leaves it out"]),
         ({"state": "asleep"}, ["state=asleep", "any, open, over", "takes any instead"]),
         ({"window": "a while"}, ["window=a while", "24 hours, 7 days", "takes 24 hours instead"]),
@@ -299,7 +299,7 @@ def test_documents_that_do_not_say_what_became_of_their_event_are_counted(page, 
 def test_a_log_that_was_never_asked_for_is_named_with_what_loads_it(page, tmp_path):
     shown = page(fill(tmp_path / "held.duckdb", families=[EventFamily.SPREAD]))
     assert (
-        "Never asked for: splash, funding; `rail sync --events splash --events funding` loads them."
+        "Never asked for: splash, funding; `rail sync events/splash events/funding` loads them."
         in texts(shown.caption)
     )
     assert len(listed(shown)) == 2
@@ -316,7 +316,7 @@ def test_a_store_without_event_logs_says_how_to_load_them(page, tmp_path):
     empty.bind(SOURCE)
     shown = page(empty.path)
     assert "holds no event log yet" in shown.info[0].value
-    assert texts(shown.code) == ["rail sync --events spread --events splash --events funding"]
+    assert texts(shown.code) == ["rail sync events/spread events/splash events/funding"]
 
 
 def test_a_store_that_is_not_there_says_what_makes_one(page, tmp_path):

@@ -12,6 +12,7 @@ from toolkit.intervals import Interval
 from toolkit.market import Family, Source, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store
 
+from .conftest import keep_snapshot
 from .shown import figures, texts
 
 START = 1_678_406_400  # 2023-03-10 00:00 UTC
@@ -70,7 +71,7 @@ def fill(path, *, pairs=True, rates=True, missing=(), source=SOURCE):
             batch.add(trajectory, settled(missing), Interval(START, SERVED_AT), edge)
         store.commit(load, batch)
     if rates:
-        store.keep_snapshot(load, "funding", SERVED_AT, overview())
+        keep_snapshot(store, load, "funding", overview(), SERVED_AT)
     store.finish_load(load, [])
     return path
 
@@ -133,7 +134,7 @@ def test_symbols_with_rates_apart_open_the_pair_that_is_held_whichever_way_round
 def test_a_pair_that_is_not_held_has_no_button_and_says_what_loads_it(page, tmp_path):
     shown = page(fill(tmp_path / "rates.duckdb", pairs=False))
     assert shown.dataframe[1].value[""].isna().all()
-    assert texts(shown.code) == ["rail sync --funding ETH_USDT:CORONA.futures:BOREAS.futures"]
+    assert texts(shown.code) == ["rail sync funding/ETH_USDT:CORONA.futures:BOREAS.futures"]
 
 
 def test_a_link_opens_its_pair_with_differential_carry_and_their_grounds(page, store):
@@ -180,7 +181,7 @@ def test_a_pair_held_with_its_legs_swapped_is_shown_and_said(page, store):
     [
         (
             {"trajectory": "XRP_USDT:AURORA.futures:BOREAS.futures"},
-            ["does not hold", "rail sync --funding XRP_USDT:AURORA.futures:BOREAS.futures"],
+            ["does not hold", "rail sync funding/XRP_USDT:AURORA.futures:BOREAS.futures"],
         ),
         ({"trajectory": "![x](https://example.org)"}, ["`trajectory=![x]", "no pair"]),
         ({"trajectory": "BTC_USDT:AURORA.futures"}, ["no pair", "2 for a funding trajectory"]),
@@ -207,7 +208,7 @@ def test_a_store_without_funding_says_how_to_load_it(page, tmp_path):
     shown = page(fill(tmp_path / "none.duckdb", pairs=False, rates=False))
     (says,) = texts(shown.info)
     assert "holds no funding yet" in says
-    assert "rail sync --snapshot funding" in texts(shown.code)[0]
+    assert "rail sync snapshot/funding" in texts(shown.code)[0]
 
 
 def test_a_store_that_was_never_synced_says_how_to_load_it(page, tmp_path):
@@ -221,21 +222,21 @@ def test_pairs_without_rates_open_on_a_pair_and_say_what_brings_the_rates(page, 
     assert shown.get_by_key("funding_view").value == "One pair through time"
     shown.get_by_key("funding_view").set_value("Rates in force").run()
     assert "No funding overview is held." in texts(shown.info)
-    assert "rail sync --snapshot funding" in texts(shown.code)
+    assert "rail sync snapshot/funding" in texts(shown.code)
 
 
 def test_rates_without_pairs_say_what_brings_the_widest(page, tmp_path):
     shown = page(fill(tmp_path / "rates.duckdb", pairs=False))
     shown.get_by_key("funding_view").set_value("One pair through time").run()
     assert "No pair's funding is held." in texts(shown.info)
-    assert texts(shown.code) == ["rail sync --funding ETH_USDT:CORONA.futures:BOREAS.futures"]
+    assert texts(shown.code) == ["rail sync funding/ETH_USDT:CORONA.futures:BOREAS.futures"]
 
 
 def test_an_overview_without_rates_says_so(page, tmp_path):
     path = fill(tmp_path / "held.duckdb", rates=False)
     kept = Store(path)
     load = kept.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
-    kept.keep_snapshot(load, "funding", SERVED_AT, b'{"items":[]}')
+    keep_snapshot(kept, load, "funding", b'{"items":[]}', SERVED_AT)
     (chart,) = figures(page(path))
     assert "No funding rate as of" in chart["layout"]["annotations"][0]["text"]
 

@@ -102,15 +102,15 @@ def test_without_snapshots_open_spreads_come_from_the_event_log(page, logged):
     assert metrics(shown)["Spreads open"] == "1"
     assert "From the event log: 1 that opened and have not closed" in captions(shown)
     assert shown.dataframe[0].value["spread (%)"].to_list() == [2.5]
-    assert "rail sync --snapshot funding" in [code.value for code in shown.code]
+    assert "rail sync snapshot/funding" in [code.value for code in shown.code]
 
 
 def test_without_events_and_snapshots_each_part_says_what_brings_it(page, held):
     shown = page(held.path, "overview")
     assert [code.value for code in shown.code] == [
-        "rail sync --snapshot spread",
-        "rail sync --snapshot funding",
-        "rail sync --events spread --events splash --events funding",
+        "rail sync snapshot/spread",
+        "rail sync snapshot/funding",
+        "rail sync events/spread events/splash events/funding",
     ]
     assert metrics(shown)["Spreads opened, 24 h"] == "–"
 

@@ -172,16 +172,16 @@ def test_only_what_is_missing_can_be_loaded_and_each_family_in_its_own_words():
     gap = {"missing_s": 60, "gap_start": 0, "gap_end": 60, "gap_state": "missing"}
     found = pl.DataFrame(
         [
-            {"kind": "price", "name": "A_U:X.spot", **gap},
-            {"kind": "funding", "name": B, **gap, "gap_end": 120},
-            {"kind": "events", "name": "splash", **gap},
-            {"kind": "spread", "name": A, **gap, "gap_state": "empty"},
+            {"stream": "A_U:X.spot", **gap},
+            {"stream": f"funding/{B}", **gap, "gap_end": 120},
+            {"stream": "events/splash", **gap},
+            {"stream": A, **gap, "gap_state": "empty"},
         ]
     )
     assert [command.split(" --start")[0] for command in fill_commands(found, 9)] == [
-        f"rail sync --funding {B}",
+        f"rail sync funding/{B}",
         "rail sync A_U:X.spot",
-        "rail sync --events splash",
+        "rail sync events/splash",
     ]
     assert len(fill_commands(found, 1)) == 1
 
