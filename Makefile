@@ -44,7 +44,7 @@ test: lint ## lint, types, doctests, and all tests but the slow ones
 
 test-rest: $(READY) ## what `make test` leaves out: slow tests, laws in full, browser, judges
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory install-judges; fi
-	$(PYTEST) -m "slow or hypothesis"
+	$(PYTEST) -m "slow or hypothesis" --timeout 1800
 
 test-all: $(READY) ## every test, and how much of the toolkit they reach
 	$(BIN)/python -m coverage erase

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -166,14 +167,26 @@ def components_looked_for_once() -> Iterator[None]:
     manifest_scanner.scan_component_manifests = search
 
 
+@pytest.fixture(scope="session")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Write a store by `fill`, once for each source and plan."""
+    folder = tmp_path_factory.mktemp("filled")
+
+    @functools.cache
+    def write(source: Source, allowance: Allowance | None) -> Path:
+        path = folder / f"{source.kind}-{source.id}-{allowance is not None}.duckdb"
+        fill(Store(path), source, allowance)
+        return path
+
+    return write
+
+
 @pytest.fixture
-def make_store(tmp_path: Path) -> Callable[..., Store]:
+def make_store(tmp_path: Path, filled: Callable[..., Path]) -> Callable[..., Store]:
     """A store of a source with one load of ten hours of a leg and a pair."""
 
     def made(source: Source, allowance: Allowance | None = None) -> Store:
-        store = Store(tmp_path / "held.duckdb")
-        fill(store, source, allowance)
-        return store
+        return Store(Path(shutil.copy(filled(source, allowance), tmp_path / "held.duckdb")))
 
     return made
 

@@ -93,9 +93,9 @@ def fill(path, rows=None, *, families=EventFamily, trajectory=False, source=SOUR
     return path
 
 
-@pytest.fixture
-def store(tmp_path):
-    return fill(tmp_path / "held.duckdb")
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return fill(tmp_path_factory.mktemp("events") / "held.duckdb")
 
 
 @pytest.fixture

@@ -76,9 +76,9 @@ def fill(path, *, pairs=True, rates=True, missing=(), source=SOURCE):
     return path
 
 
-@pytest.fixture
-def store(tmp_path):
-    return fill(tmp_path / "held.duckdb")
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return fill(tmp_path_factory.mktemp("funding") / "held.duckdb")
 
 
 @pytest.fixture

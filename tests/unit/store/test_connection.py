@@ -66,6 +66,7 @@ def load_count(store: Store) -> int:
     return store.loads().height
 
 
+@pytest.mark.slow
 def test_nothing_stays_open_so_another_process_writes_between_two_reads(
     store: Store, child: Callable
 ) -> None:
@@ -74,6 +75,7 @@ def test_nothing_stays_open_so_another_process_writes_between_two_reads(
         assert child(WRITES_A_LOAD, store.path).hear() == str(loads + 1)
 
 
+@pytest.mark.slow
 def test_threads_read_their_own_rows_and_whole_commits_while_another_writes(
     store: Store, page: Callable
 ) -> None:

@@ -45,6 +45,7 @@ def race(child: Callable, path: Path, sources: list[str]) -> list[str]:
     return said
 
 
+@pytest.mark.slow
 def test_processes_that_make_one_store_at_once_all_have_it(child: Callable, tmp_path: Path) -> None:
     path = tmp_path / "rail.duckdb"
     assert race(child, path, ["one"] * 4) == ["bound"] * 4
@@ -52,6 +53,7 @@ def test_processes_that_make_one_store_at_once_all_have_it(child: Callable, tmp_
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.slow
 def test_of_processes_with_different_sources_one_makes_the_store(
     child: Callable, tmp_path: Path
 ) -> None:

@@ -119,6 +119,7 @@ def test_a_writer_killed_inside_its_transaction_leaves_the_last_commit(
     assert store.start_load(ORIGIN) == 2
 
 
+@pytest.mark.slow
 def test_a_writer_killed_at_any_moment_leaves_whole_batches_and_all_it_announced(
     store: Store, child: Callable
 ) -> None:
