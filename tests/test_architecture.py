@@ -43,7 +43,11 @@ IMPORTED_ONLY_BY = {"service": {"workspace"}}
 THIRD_PARTIES = {
     "duckdb": ("toolkit.store",),
     "httpx": ("toolkit.client.http",),
-    "mcp": ("toolkit.client.mcp", "toolkit.service.mcp", "toolkit.service.mcp_server"),
+    "mcp": (
+        "toolkit.client.mcp",
+        "toolkit.service.transports.mcp",
+        "toolkit.service.transports.mcp_server",
+    ),
     "msgspec": ("toolkit",),
     "numpy": ("toolkit",),
     "orjson": ("toolkit.charts", "toolkit.dashboard", "toolkit.report"),

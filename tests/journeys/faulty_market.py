@@ -13,9 +13,9 @@ from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily
 from toolkit.service import Clock, Replay
-from toolkit.service.archive import ArchiveSettings, EventArchive
-from toolkit.service.detectors import Settings
-from toolkit.service.detectors.lives import Rule
+from toolkit.service.events.archive import ArchiveSettings, EventArchive
+from toolkit.service.events.detectors import Settings
+from toolkit.service.events.detectors.lives import Rule
 
 START = 1_767_225_600
 DENSE = ArchiveSettings(

@@ -23,7 +23,7 @@ import pytest
 
 from toolkit.market import EventFamily, format_ts
 from toolkit.service import Simulated
-from toolkit.service.archive import EventArchive
+from toolkit.service.events.archive import EventArchive
 from toolkit.store import Store
 
 from . import crowded_service

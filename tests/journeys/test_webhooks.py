@@ -38,8 +38,13 @@ from toolkit.service import (
     miniature,
     running,
 )
-from toolkit.service.archive import ArchiveSettings, EventArchive
-from toolkit.service.webhooks.deliveries import Delivery, befall, new_secret, signed_headers
+from toolkit.service.events.archive import ArchiveSettings, EventArchive
+from toolkit.service.transports.webhooks.deliveries import (
+    Delivery,
+    befall,
+    new_secret,
+    signed_headers,
+)
 from toolkit.store import Store, read_deliveries
 
 from .conftest import RAIL, serving

@@ -19,7 +19,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, KNOWN_PROTOCOL_VERSIO
 
 from toolkit.market import EventFamily, Family
 from toolkit.service import Config, miniature, running
-from toolkit.service.registry import TOOLS
+from toolkit.service.api.registry import TOOLS
 
 T = TypeVar("T")
 

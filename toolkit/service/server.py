@@ -15,18 +15,18 @@ from pathlib import Path
 import uvicorn
 
 from toolkit.errors import InputError, UnavailableError
+from toolkit.service.accounts.owners import DEMO_OWNERS, Owner, Owners, OwnersFile
+from toolkit.service.accounts.policy import Policy
+from toolkit.service.accounts.sessions import Sessions
 from toolkit.service.adversary.settings import KIND, Adversary
-from toolkit.service.archive import ArchiveSettings
-from toolkit.service.calls import Service
-from toolkit.service.capacity import DEFAULT_CAPACITY, Gate
-from toolkit.service.clock import WALL_CLOCK, Clock
-from toolkit.service.control import is_loopback
-from toolkit.service.owners import DEMO_OWNERS, Owner, Owners, OwnersFile
-from toolkit.service.policy import Policy
-from toolkit.service.rest import application
-from toolkit.service.source import Source
-from toolkit.service.webhooks.sessions import Sessions
-from toolkit.service.webhooks.settings import WebhookSettings
+from toolkit.service.api.calls import Service
+from toolkit.service.events.archive import ArchiveSettings
+from toolkit.service.market.clock import WALL_CLOCK, Clock
+from toolkit.service.market.source import Source
+from toolkit.service.transports.access import is_loopback
+from toolkit.service.transports.capacity import DEFAULT_CAPACITY, Gate
+from toolkit.service.transports.rest import application
+from toolkit.service.transports.webhooks.settings import WebhookSettings
 
 __all__ = ["Config", "Running", "running", "serve"]
 
@@ -37,10 +37,11 @@ _DRAIN_S, _GRACE_S = 3, 2  # for answers under way; then for connections to clos
 class Config:
     """What to serve, where, at what time and to whom.
 
-    ``port`` 0 takes a free one. ``owners_file``, a TOML file (`toolkit.service.owners`), takes the
-    place of ``owners``. ``retention_s`` (s) and ``quota`` (requests a minute) take the place of
-    every plan's own history depth and quota; None leaves each plan its own. ``events`` says what
-    counts as an event. Of requests, ``capacity`` are answered at once, and more are refused (503).
+    ``port`` 0 takes a free one. ``owners_file``, a TOML file (`toolkit.service.accounts.owners`),
+    takes the place of ``owners``. ``retention_s`` (s) and ``quota`` (requests per minute) take the
+    place of every plan's own history depth and quota. None leaves each plan its own. ``events``
+    says what counts as an event. Of requests, ``capacity`` are answered at once, and more are
+    refused (503).
     ``adversary`` says what is to go wrong; ``control`` opens a route on which a test may change it,
     for callers of this machine and a host that is its own. ``webhooks`` says how deliveries are
     made, ``sessions`` issues the codes by which owners sign in to set them up.

@@ -104,9 +104,9 @@ def serve_local(
 
 
 def _serving(base_url: str, config: Config) -> Serving:
+    from toolkit.service.accounts.owners import Owners, OwnersFile  # noqa: PLC0415 - see above
     from toolkit.service.adversary.settings import KIND  # noqa: PLC0415 - see above
-    from toolkit.service.owners import Owners, OwnersFile  # noqa: PLC0415 - see above
-    from toolkit.service.webhooks.courier import MINIMUM_PLAN  # noqa: PLC0415 - see above
+    from toolkit.service.transports.webhooks.courier import MINIMUM_PLAN  # noqa: PLC0415 - see above
 
     file = config.owners_file
     owners = (OwnersFile(file) if file else Owners(config.owners)).named.values()

@@ -12,7 +12,7 @@ from toolkit.client import Client
 from toolkit.loader import Progress, sync, sync_events
 from toolkit.market import EventFamily, Family, Trajectory
 from toolkit.service import Clock, Config, Running, Simulated, running
-from toolkit.service.archive import ArchiveSettings, EventArchive, EventFilters
+from toolkit.service.events.archive import ArchiveSettings, EventArchive, EventFilters
 from toolkit.store import Store
 
 NOW = 1_795_000_000

@@ -10,10 +10,10 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import HTMLResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from toolkit.service.accounts.problems import Problem
 from toolkit.service.adversary.rest import Accident
 from toolkit.service.adversary.settings import Adversary
-from toolkit.service.calls import Service
-from toolkit.service.problems import Problem
+from toolkit.service.api.calls import Service
 
 __all__ = ["Accidents"]
 
@@ -41,8 +41,8 @@ class Accidents:
     --------
     >>> from starlette.routing import Router
     >>> from toolkit.service import miniature
-    >>> from toolkit.service.clock import Clock
-    >>> from toolkit.service.policy import Policy
+    >>> from toolkit.service.market.clock import Clock
+    >>> from toolkit.service.accounts.policy import Policy
     >>> Accidents(Router(), Service(miniature.source(), Clock(), Policy())).befalls("schemas")
     """
 
@@ -61,8 +61,8 @@ class Accidents:
         >>> from starlette.routing import Router
         >>> from toolkit.service import miniature
         >>> from toolkit.service.adversary.rest import RestSwitches
-        >>> from toolkit.service.clock import Clock
-        >>> from toolkit.service.policy import Policy
+        >>> from toolkit.service.market.clock import Clock
+        >>> from toolkit.service.accounts.policy import Policy
         >>> adversary = Adversary(rest=RestSwitches(accidents=(Accident("503", every=2),)))
         >>> service = Service(miniature.source(), Clock(), Policy(), adversary=adversary)
         >>> accidents = Accidents(Router(), service)

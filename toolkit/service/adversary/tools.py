@@ -16,10 +16,10 @@ from msgspec import UNSET
 
 from toolkit.market import unit_factor
 from toolkit.service.adversary.rest import RestSwitches
-from toolkit.service.calls import Call
-from toolkit.service.queries import EventQuery, PriceQuery, SpreadQuery
-from toolkit.service.records import Record
-from toolkit.service.tools import Tool
+from toolkit.service.api.calls import Call
+from toolkit.service.api.queries import EventQuery, PriceQuery, SpreadQuery
+from toolkit.service.api.records import Record
+from toolkit.service.api.tools import Tool
 
 __all__ = ["adverse_tools"]
 
@@ -32,7 +32,7 @@ def adverse_tools(tools: Sequence[Tool[Any]], switches: RestSwitches) -> tuple[T
 
     Examples
     --------
-    >>> from toolkit.service.registry import TOOLS
+    >>> from toolkit.service.api.registry import TOOLS
     >>> named = RestSwitches(renamed_tools={"data.get_schemas": "rail.describe"})
     >>> adverse_tools(TOOLS, named)[0].name
     'rail.describe'

@@ -24,7 +24,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from toolkit.market import Leg
-from toolkit.service.replay import KIND_METADATA, Replay
+from toolkit.service.market.replay import KIND_METADATA, Replay
 
 __all__ = ["END", "PATH", "START", "TRUTH", "generate", "source", "write"]
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from toolkit.errors import InputError
 from toolkit.market import EventFamily
-from toolkit.service.archive import ArchiveSettings, EventArchive, EventFilters, Position
-from toolkit.service.detectors import Life
-from toolkit.service.simulated import Simulated
+from toolkit.service.events.archive import ArchiveSettings, EventArchive, EventFilters, Position
+from toolkit.service.events.detectors import Life
+from toolkit.service.market.simulated import Simulated
 
 DAY_S, NEVER = 86_400, 2**40
 
@@ -308,8 +308,8 @@ def test_archive_settings_that_make_no_sense_are_refused(
 PROGRAM = """
 import hashlib, sys
 from toolkit.market import EventFamily
-from toolkit.service.archive import EventArchive
-from toolkit.service.simulated import Simulated
+from toolkit.service.events.archive import EventArchive
+from toolkit.service.market.simulated import Simulated
 archive = EventArchive(Simulated(7))
 for day in map(int, sys.argv[1:]):
     for family in EventFamily:

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolkit.errors import InputError
-from toolkit.service.detectors import Rule
-from toolkit.service.detectors.lives import spans
+from toolkit.service.events.detectors import Rule
+from toolkit.service.events.detectors.lives import spans
 
 RULE = Rule(1.0, 0.5, step=0.3, every_s=2, max_age_s=6, lost_after_s=3)
 

@@ -13,9 +13,15 @@ import pytest
 from toolkit.errors import InputError
 from toolkit.market import EventFamily
 from toolkit.service import Replay
-from toolkit.service.archive import EventArchive
-from toolkit.service.detectors import Life, Settings, funding_lives, splash_lives, spread_lives
-from toolkit.service.event_documents import SplashDocument, SpreadDocument
+from toolkit.service.events.archive import EventArchive
+from toolkit.service.events.detectors import (
+    Life,
+    Settings,
+    funding_lives,
+    splash_lives,
+    spread_lives,
+)
+from toolkit.service.events.documents import SplashDocument, SpreadDocument
 
 DAY_S = 86_400
 DAY = 19_675  # 2023-11-14
