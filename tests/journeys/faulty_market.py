@@ -13,7 +13,7 @@ from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily
 from toolkit.service import Clock, Replay
-from toolkit.service.events.archive import ArchiveSettings, EventArchive
+from toolkit.service.adversary.archive import ArchiveSettings, FaultyArchive
 from toolkit.service.events.detectors import Settings
 from toolkit.service.events.detectors.lives import Rule
 
@@ -59,7 +59,7 @@ class Truth:
 
     def __init__(self, source: Replay) -> None:
         self.source = source
-        self._archive = EventArchive(source, DENSE)
+        self._archive = FaultyArchive(source, DENSE)
 
     def documents(self, family: EventFamily, start: int, end: int) -> list[bytes]:
         """In order of their bytes."""

@@ -11,14 +11,16 @@ from toolkit.errors import InputError
 from toolkit.service.accounts.owners import DEMO_OWNERS, Owner, Owners, OwnersFile
 from toolkit.service.accounts.policy import Policy
 from toolkit.service.accounts.sessions import Sessions
+from toolkit.service.adversary.application import adverse_application
+from toolkit.service.adversary.archive import ArchiveSettings, FaultyArchive
 from toolkit.service.adversary.settings import KIND, Adversary
 from toolkit.service.api.calls import Service
-from toolkit.service.events.archive import ArchiveSettings
 from toolkit.service.market.clock import WALL_CLOCK, Clock
 from toolkit.service.market.source import Source
 from toolkit.service.transports.access import is_loopback
 from toolkit.service.transports.capacity import DEFAULT_CAPACITY, Gate
 from toolkit.service.transports.rest import application
+from toolkit.service.transports.webhooks.routes import Webhooks
 from toolkit.service.transports.webhooks.settings import WebhookSettings
 from toolkit.serving import ServerSettings, run, run_in_thread
 
@@ -126,12 +128,19 @@ def _settings(config: Config) -> ServerSettings:
         config.source,
         config.clock,
         _policy(config),
-        config.events,
-        config.adversary,
-        config.webhooks,
+        FaultyArchive(config.source, config.events),
         config.sessions,
     )
-    app = application(service, gate=gate, control=config.control)
+    if config.control or config.adversary != KIND:
+        app = adverse_application(
+            service,
+            config.adversary,
+            gate=gate,
+            webhooks=config.webhooks,
+            control=config.control,
+        )
+    else:
+        app = application(service, gate=gate, webhooks=Webhooks(service, config.webhooks))
     return ServerSettings(app, _GRACE_S, websockets=True, date_header=False, requests=gate)
 
 

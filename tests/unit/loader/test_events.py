@@ -12,7 +12,8 @@ from toolkit.client import Client
 from toolkit.loader import Progress, sync, sync_events
 from toolkit.market import EventFamily, Family, Trajectory
 from toolkit.service import Clock, Config, Running, Simulated, running
-from toolkit.service.events.archive import ArchiveSettings, EventArchive, EventFilters
+from toolkit.service.adversary.archive import ArchiveSettings, FaultyArchive
+from toolkit.service.events.archive import EventArchive, EventFilters
 from toolkit.store import Store
 
 NOW = 1_795_000_000
@@ -47,7 +48,7 @@ def store(tmp_path: Path) -> Store:
 
 @pytest.fixture(scope="module")
 def archive(source: Simulated) -> EventArchive:
-    return EventArchive(source, SETTINGS)
+    return FaultyArchive(source, SETTINGS)
 
 
 def documents(archive: EventArchive, family: EventFamily, start: int, end: int) -> list[str]:

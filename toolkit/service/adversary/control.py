@@ -15,7 +15,7 @@ from starlette.routing import Route
 from toolkit.errors import InputError
 from toolkit.service.accounts.problems import Problem, bad_request
 from toolkit.service.adversary.file import adversary_of
-from toolkit.service.api.calls import Service
+from toolkit.service.adversary.settings import ActiveSwitches
 from toolkit.service.transports.access import is_loopback
 
 __all__ = ["PATH", "control_route"]
@@ -23,17 +23,14 @@ __all__ = ["PATH", "control_route"]
 PATH = "/control/adversary"
 
 
-def control_route(service: Service) -> Route:
+def control_route(active: ActiveSwitches) -> Route:
     """``GET`` shows the switches as JSON, ``PUT`` sets them all; for callers on this machine alone.
 
     A document that names an unknown switch is a 400, and changes nothing.
 
     Examples
     --------
-    >>> from toolkit.service import miniature
-    >>> from toolkit.service.market.clock import Clock
-    >>> from toolkit.service.accounts.policy import Policy
-    >>> control_route(Service(miniature.source(), Clock(), Policy())).path
+    >>> control_route(ActiveSwitches()).path
     '/control/adversary'
     """
 
@@ -43,10 +40,10 @@ def control_route(service: Service) -> Route:
         if request.method == "PUT":
             try:
                 said = msgspec.json.decode(await request.body(), type=dict[str, object])
-                service.adversary = adversary_of(said)
+                active.adversary = adversary_of(said)
             except (InputError, msgspec.DecodeError) as error:
                 raise bad_request([("adversary", str(error))]) from None
-        body = msgspec.json.encode(dataclasses.asdict(service.adversary))
+        body = msgspec.json.encode(dataclasses.asdict(active.adversary))
         return Response(body, media_type="application/json")
 
     return Route(PATH, endpoint, methods=["GET", "PUT"])

@@ -10,12 +10,10 @@ from toolkit.service.accounts.owners import Owner
 from toolkit.service.accounts.policy import Policy
 from toolkit.service.accounts.quotas import Quotas
 from toolkit.service.accounts.sessions import Sessions
-from toolkit.service.adversary.settings import KIND, Adversary
 from toolkit.service.api.pages import Pages
-from toolkit.service.events.archive import ArchiveSettings, EventArchive
+from toolkit.service.events.archive import EventArchive
 from toolkit.service.market.clock import Clock
 from toolkit.service.market.source import Source
-from toolkit.service.transports.webhooks.settings import WebhookSettings
 
 __all__ = ["Call", "Service"]
 
@@ -24,9 +22,7 @@ Q_co = TypeVar("Q_co", covariant=True)
 
 @dataclass(eq=False)
 class Service:
-    """A source, a clock, a policy and what counts as an event: all transports answer from these.
-
-    ``adversary`` says what is to go wrong; by default nothing is. It alone may be changed later.
+    """A source, a clock, a policy and event logs: all transports answer from these.
 
     Examples
     --------
@@ -38,15 +34,13 @@ class Service:
     source: Source
     clock: Clock
     policy: Policy
-    events: ArchiveSettings = field(default_factory=ArchiveSettings)
-    adversary: Adversary = KIND
-    webhooks: WebhookSettings = field(default_factory=WebhookSettings)
+    event_logs: EventArchive | None = None
     sessions: Sessions = field(default_factory=Sessions)
 
     @cached_property
     def archive(self) -> EventArchive:
-        """The source's event logs."""
-        return EventArchive(self.source, self.events)
+        """The source's event logs: those given, or all that the detectors find."""
+        return self.event_logs or EventArchive(self.source)
 
     @cached_property
     def pages(self) -> Pages:

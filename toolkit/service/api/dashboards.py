@@ -36,7 +36,7 @@ def spread_dashboard(call: Call[NoQuery]) -> bytes:
         service.source,
         call.now,
         service.archive.open_at(EventFamily.SPREAD, call.now),
-        service.events.detectors.spread.close,
+        service.archive.detectors.spread.close,
     )
     items = [
         {

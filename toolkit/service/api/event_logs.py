@@ -55,7 +55,7 @@ def event_page(family: EventFamily, call: Call[EventQuery]) -> bytes:
         filters=EventFilters(**filters),
         limit=call.limit,
         after=_after(query, bound, secret),
-        visible_until=call.now - call.service.adversary.archive_lag_s,
+        visible_until=call.now,
     )
     page = {
         "type": f"{family}_events_page",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -17,7 +16,6 @@ from starlette.concurrency import run_in_threadpool
 
 from toolkit.market import EventFamily, Trajectory
 from toolkit.service.accounts.owners import Owner
-from toolkit.service.adversary.settings import Adversary
 from toolkit.service.api.calls import Service
 from toolkit.service.events.archive import EventArchive
 
@@ -39,8 +37,7 @@ class Listener:
     """One socket's wishes, and the messages that wait to be sent to it.
 
     ``families`` are event streams, ``subscriptions`` trajectories by the caller's id.
-    ``ended`` is set where the service ends the connection; ``held_back`` is what an adversary
-    sends later. The key stays out of the repr.
+    ``ended`` is set where the service ends the connection. The key stays out of the repr.
 
     Examples
     --------
@@ -59,7 +56,6 @@ class Listener:
     too_slow: bool = False
     revoked: bool = False
     ended: asyncio.Event = field(default_factory=asyncio.Event)
-    held_back: list[bytes] = field(default_factory=list)
     waiting: asyncio.Queue[bytes] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -113,7 +109,6 @@ class Feed:
     def __init__(self, service: Service) -> None:
         self.listeners: set[Listener] = set()
         self._service = service
-        self._accidents = _Accidents(service.adversary)
         self._told = 0
         self._task: asyncio.Task[None] | None = None
 
@@ -195,11 +190,15 @@ class Feed:
         said = [
             body for family in listener.families for body in documents.get((family, delay_s), ())
         ]
-        said = self._accidents.befall(listener, said)
+        said = self._documents(listener, said)
         for identity, trajectory in listener.subscriptions.items():
             head = msgspec.json.encode({"type": trajectory.family, "id": identity})
             said += [b'%b,"item":%b}' % (head[:-1], row) for row in rows.get(trajectory, ())]
         return said
+
+    def _documents(self, _listener: Listener, documents: list[bytes]) -> list[bytes]:
+        """Return the documents that a listener is sent now, of those that are new."""
+        return documents
 
 
 def fresh_documents(
@@ -223,27 +222,3 @@ def fresh_documents(
     return [body for kind, body in late if kind == "spread.opened"] + [
         body for kind, body in prompt if kind != "spread.opened"
     ]
-
-
-class _Accidents:
-    """What an adversary does to the documents of each listener: again, or late."""
-
-    def __init__(self, adversary: Adversary) -> None:
-        self._adversary = adversary
-        self._draw = random.Random(adversary.seed)  # noqa: S311 - accidents, no secrets
-
-    def befall(self, listener: Listener, documents: list[bytes]) -> list[bytes]:
-        adversary = self._adversary
-        if not (adversary.duplicate_share or adversary.reorder_share):
-            return documents
-        said = listener.held_back
-        later: list[bytes] = []
-        for document in documents:
-            reordered = self._draw.random() < adversary.reorder_share
-            (later if reordered else said).append(document)
-            if self._draw.random() < adversary.duplicate_share:
-                later.append(document)
-        if adversary.reorder_share:
-            self._draw.shuffle(said)
-        listener.held_back = later
-        return said

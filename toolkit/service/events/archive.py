@@ -6,11 +6,10 @@ comes out the same after a restart and from any process.
 
 from __future__ import annotations
 
-import hashlib
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Literal, NamedTuple
@@ -21,6 +20,7 @@ from toolkit.errors import InputError
 from toolkit.market import EventFamily
 from toolkit.service.events.cursors import Position
 from toolkit.service.events.detectors import (
+    DEFAULT,
     Life,
     Settings,
     funding_lives,
@@ -28,13 +28,10 @@ from toolkit.service.events.detectors import (
     spread_lives,
 )
 from toolkit.service.events.detectors.rows import DAY_S
-from toolkit.service.events.documents import (
-    Document,
-    event_id,
-)
+from toolkit.service.events.documents import Document
 from toolkit.service.market.source import Source
 
-__all__ = ["ArchiveSettings", "EventArchive", "EventFilters", "Position"]
+__all__ = ["EventArchive", "EventFilters", "Position"]
 
 _DAYS_KEPT = 32
 _DETECT: Mapping[EventFamily, Callable[[Source, int, Settings], list[Life]]] = MappingProxyType(
@@ -44,34 +41,6 @@ _DETECT: Mapping[EventFamily, Callable[[Source, int, Settings], list[Life]]] = M
         EventFamily.FUNDING: funding_lives,
     }
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ArchiveSettings:
-    """The detectors' settings, and how the log fails its readers, by default not at all.
-
-    ``lost_close_share`` of the events never show their close. ``orphan_close_share`` show nothing
-    but it. ``burst``: the first opening of each day has so many doubles in its second, under ids
-    of their own, that are never heard of again.
-
-    Examples
-    --------
-    >>> ArchiveSettings(lost_close_share=0.6, orphan_close_share=0.6)
-    Traceback (most recent call last):
-    toolkit.errors.InputError: shares: 1.2 is not allowed; allowed: 0 to 1 together
-    """
-
-    detectors: Settings = field(default_factory=Settings)
-    lost_close_share: float = 0.0
-    orphan_close_share: float = 0.0
-    burst: int = 0
-
-    def __post_init__(self) -> None:
-        shares = self.lost_close_share, self.orphan_close_share
-        if min(shares) < 0.0 or sum(shares) > 1.0:
-            raise InputError("shares", sum(shares), "0 to 1 together")
-        if self.burst < 0:
-            raise InputError("burst", self.burst, "0 or more")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +109,9 @@ class EventArchive:
     True
     """
 
-    def __init__(self, source: Source, settings: ArchiveSettings | None = None) -> None:
+    def __init__(self, source: Source, detectors: Settings = DEFAULT) -> None:
+        self.detectors = detectors
         self._source = source
-        self._settings = settings or ArchiveSettings()
         self._days = {
             family: lru_cache(_DAYS_KEPT)(partial(self._build, family)) for family in EventFamily
         }
@@ -209,9 +178,8 @@ class EventArchive:
     def open_at(self, family: EventFamily, ts: int) -> dict[str, int]:
         """The events open at ``ts``: when each opened (s), by trajectory, in order of the keys.
 
-        An event that opens or closes at ``ts`` itself is not known to yet. What the log withholds
-        of an event makes no difference here. Keys are SYMBOL:BUY:SELL; of a splash,
-        SYMBOL:LEG:pump or SYMBOL:LEG:dump.
+        An event that opens or closes at ``ts`` itself is not known to yet. Keys are
+        SYMBOL:BUY:SELL; of a splash, SYMBOL:LEG:pump or SYMBOL:LEG:dump.
 
         Examples
         --------
@@ -243,39 +211,19 @@ class EventArchive:
                 yield day.entries[place]
 
     def _build(self, family: EventFamily, number: int) -> _Day:
-        lives = _DETECT[family](self._source, number, self._settings.detectors)
-        documents = [each for life in lives for each in life.documents if self._told(each)]
-        documents += self._doubles(family, documents)
-        entries = sorted(map(_entry, documents), key=lambda entry: entry.position)
+        lives = _DETECT[family](self._source, number, self.detectors)
+        entries = sorted(
+            map(_entry, self._documents(family, lives)), key=lambda entry: entry.position
+        )
         return _Day(
             entries,
             [entry.position for entry in entries],
             [(life.key, life.opened_at, life.closed_at) for life in lives],
         )
 
-    def _told(self, document: Document) -> bool:
-        """Whether the log shows a document: not where the close, or all but it, is withheld."""
-        content = f"{document.event_id} told".encode()
-        draw = int.from_bytes(hashlib.blake2b(content, digest_size=6).digest(), "little") / 2**48
-        closed = document.lifecycle == "closed"
-        if draw < self._settings.lost_close_share:
-            return not closed
-        return closed or draw >= self._settings.lost_close_share + self._settings.orphan_close_share
-
-    def _doubles(self, family: EventFamily, documents: Sequence[Document]) -> list[Document]:
-        """The burst of a day, whose milliseconds repeat after 250."""
-        openings = [each for each in documents if each.lifecycle == "open"]
-        if not openings:
-            return []
-        first = min(openings, key=lambda each: (each.ts_ms, each.event_id))
-        return [
-            msgspec.structs.replace(
-                first,
-                event_id=event_id(family, first.event_id, number),
-                ts_ms=1000 * first.ts + 500 + number % 250,
-            )
-            for number in range(self._settings.burst)
-        ]
+    def _documents(self, _family: EventFamily, lives: Sequence[Life]) -> list[Document]:
+        """Return what the log holds of a day's lives."""
+        return [document for life in lives for document in life.documents]
 
 
 def _entry(document: Document) -> _Entry:

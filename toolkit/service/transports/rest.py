@@ -19,11 +19,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolkit.service.accounts.problems import Problems, problem_response
-from toolkit.service.adversary.accidents import Accidents
-from toolkit.service.adversary.control import control_route
-from toolkit.service.adversary.rest import RestSwitches
-from toolkit.service.adversary.tools import adverse_tools
 from toolkit.service.api.calls import Service
+from toolkit.service.api.feed import Feed
 from toolkit.service.api.registry import TOOLS, answer
 from toolkit.service.api.tools import Tool
 from toolkit.service.market.clock import Clock
@@ -76,11 +73,15 @@ def application(
     tools: Sequence[Tool[Any]] = TOOLS,
     *,
     gate: Gate | None = None,
-    control: bool = False,
+    webhooks: Webhooks | None = None,
+    feed: Feed | None = None,
+    routes: Sequence[Route] = (),
+    middleware: Sequence[Middleware] = (),
 ) -> Starlette:
-    """The ASGI application that answers for a service; ``gate`` says to how many at once.
+    """Return the ASGI application that answers for a service; ``gate`` limits how many at once.
 
-    ``control`` opens the route by which a test sets the service's switches.
+    ``webhooks`` and ``feed`` default to the service's own. ``routes`` come after all others,
+    ``middleware`` innermost, where a request's key is known.
 
     Examples
     --------
@@ -90,24 +91,21 @@ def application(
     >>> application(service).routes[0].path
     '/api/v1/data/schemas'
     """
-    switched = control or service.adversary.rest != RestSwitches()
-    if switched:
-        tools = adverse_tools(tools, service.adversary.rest)
-    mcp, webhooks = Mcp(service, tools), Webhooks(service)
+    mcp, deliveries = Mcp(service, tools), webhooks or Webhooks(service)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        async with mcp.lifespan(app), webhooks.lifespan():
+        async with mcp.lifespan(app), deliveries.lifespan():
             yield
 
     app = Starlette(
         routes=[
             *(_route(service, tool) for tool in tools),
-            *socket_routes(service, tools),
+            *socket_routes(service, tools, feed or Feed(service)),
             Route(MCP_PATH, mcp),
-            *webhooks.routes,
+            *deliveries.routes,
             openapi_route(tools, service.policy),
-            *([control_route(service)] if control else []),
+            *routes,
         ],
         middleware=[
             Middleware(Dated, service.clock),
@@ -115,7 +113,7 @@ def application(
             Middleware(Problems),
             Middleware(Capacity, gate or Gate()),
             Middleware(Access, service.policy, service.quotas),
-            *([Middleware(Accidents, service)] if switched else []),
+            *middleware,
         ],
         exception_handlers={HTTPException: _refused},
         lifespan=lifespan,

@@ -7,7 +7,6 @@ for whom too much waits is closed with 1013, one whose key is revoked with 1008.
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
@@ -43,8 +42,8 @@ _TOO_SLOW, _POLICY, _FAILED = 1013, 1008, 1011
 _HISTORIES = {f"history/{family}": family for family in Family}
 
 
-def socket_routes(service: Service, tools: Sequence[Tool[Any]]) -> list[WebSocketRoute]:
-    """The routes of a service's sockets, which share one feed; ``tools`` answer history actions.
+def socket_routes(service: Service, tools: Sequence[Tool[Any]], feed: Feed) -> list[WebSocketRoute]:
+    """Return the routes of a service's sockets on one feed; ``tools`` answer history actions.
 
     Examples
     --------
@@ -53,48 +52,35 @@ def socket_routes(service: Service, tools: Sequence[Tool[Any]]) -> list[WebSocke
     >>> from toolkit.service.accounts.policy import Policy
     >>> from toolkit.service.api.registry import TOOLS
     >>> service = Service(miniature.source(), Clock(), Policy())
-    >>> [route.path for route in socket_routes(service, TOOLS)]
+    >>> [route.path for route in socket_routes(service, TOOLS, Feed(service))]
     ['/api/v1/data/ws', '/api/v1/spreadbot/ws', '/api/v1/xbot/ws', '/api/v1/fundingbot/ws']
     """
-    sockets = _Sockets(service, {tool.path: tool for tool in tools})
+    sockets = _Sockets(service, {tool.path: tool for tool in tools}, feed)
     return [WebSocketRoute(path, sockets.serve) for path in (_MARKET, *STREAMS)]
 
 
 class _Sockets:
     """Accepts the connections of a service, and serves each until it ends."""
 
-    def __init__(self, service: Service, tools: Mapping[str, Tool[Any]]) -> None:
+    def __init__(self, service: Service, tools: Mapping[str, Tool[Any]], feed: Feed) -> None:
         self._service = service
         self._tools = tools
-        self._feed = Feed(service)
-        self._draw = random.Random(service.adversary.seed)  # noqa: S311 - accidents, no secrets
-        self._mute = service.adversary.mute_sockets
+        self._feed = feed
 
     async def serve(self, websocket: WebSocket) -> None:
         owner = owner_of_scope(websocket.scope)
         if owner.plan.rank < _MINIMUM.rank:
             raise tier_required("The streams begin", _MINIMUM, owner.plan)
         await websocket.accept()
-        if self._service.adversary.accept_then_close is not None:
-            await websocket.close(self._service.adversary.accept_then_close)
-            return
         path = websocket.scope["path"]
         families = [STREAMS[path]] if path in STREAMS else []
         listener = Listener(owner, key_of_scope(websocket.scope), families)
         connection = _Connection(websocket, self._service, self._tools, listener)
-        if self._mute:
-            self._mute -= 1
-        else:
-            self._feed.join(listener)
-            connection.hears = True
+        self._feed.join(listener)
         try:
-            await connection.last(self._drop_after_s())
+            await connection.serve()
         finally:
             self._feed.leave(listener)
-
-    def _drop_after_s(self) -> float | None:
-        span = self._service.adversary.drop_after_s
-        return None if span is None else self._draw.uniform(*span)
 
 
 class _Connection:
@@ -111,9 +97,8 @@ class _Connection:
         self._service = service
         self._tools = tools
         self._listener = listener
-        self.hears = False
 
-    async def last(self, drop_after_s: float | None) -> None:
+    async def serve(self) -> None:
         """Serve until either side ends it; the code says why where this side does."""
         parts: list[Coroutine[Any, Any, object]] = [
             self._read(),
@@ -122,9 +107,7 @@ class _Connection:
         ]
         tasks = [asyncio.ensure_future(part) for part in parts]
         try:
-            done, _ = await asyncio.wait(
-                tasks, timeout=drop_after_s, return_when=asyncio.FIRST_COMPLETED
-            )
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for task in tasks:
                 task.cancel()
@@ -155,7 +138,7 @@ class _Connection:
             message = await self._websocket.receive()
             if message["type"] == "websocket.disconnect":
                 raise WebSocketDisconnect(message["code"])
-            if self.hears and not self._listener.families:
+            if not self._listener.families:
                 said = message.get("text") or message.get("bytes") or b""
                 await self._listener.waiting.put(await self._answer(said))
 

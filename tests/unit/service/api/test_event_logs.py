@@ -8,7 +8,7 @@ import pytest
 
 from toolkit.market import EventFamily, Plan
 from toolkit.service import Clock, Config, Simulated, running
-from toolkit.service.events.archive import ArchiveSettings, EventArchive
+from toolkit.service.adversary.archive import ArchiveSettings, FaultyArchive
 
 DAY_S = 86_400
 NOW = DAY_S * 20_786 + 43_207
@@ -270,7 +270,7 @@ def test_nothing_of_the_future_is_shown(ask: Callable[..., httpx.Response]) -> N
 def test_documents_are_sent_as_the_archive_has_them_byte_for_byte(
     market: Simulated, ask: Callable[..., httpx.Response]
 ) -> None:
-    archive = EventArchive(market, ArchiveSettings(burst=BURST))
+    archive = FaultyArchive(market, ArchiveSettings(burst=BURST))
     window = DAY["start_time"], DAY["end_time"]
     items, _ = archive.page(EventFamily.FUNDING, *window, limit=200, visible_until=NOW)
     body = ask("funding", **DAY).content

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -21,14 +20,9 @@ from toolkit.service.api.calls import Service
 from toolkit.service.api.feed import LOOK_S, fresh_documents
 from toolkit.service.market.clock import WALL_CLOCK
 from toolkit.service.transports.webhooks.addresses import Target
-from toolkit.service.transports.webhooks.deliveries import (
-    REPLAYED_S,
-    Delivery,
-    befall,
-    new_secret,
-    signed_headers,
-)
+from toolkit.service.transports.webhooks.deliveries import Delivery, new_secret
 from toolkit.service.transports.webhooks.posting import Post, Reply
+from toolkit.service.transports.webhooks.settings import WebhookSettings
 
 __all__ = ["MINIMUM_PLAN", "Courier"]
 
@@ -52,7 +46,14 @@ class Courier:
     """
 
     def __init__(
-        self, service: Service, owner: str, url: str, target: Target, families: list[EventFamily]
+        self,
+        service: Service,
+        settings: WebhookSettings,
+        owner: str,
+        *,
+        url: str,
+        target: Target,
+        families: list[EventFamily],
     ) -> None:
         self.secret = new_secret()
         self.enabled = True
@@ -60,14 +61,14 @@ class Courier:
         self.families = families
         self._target = target
         self._service = service
+        self._settings = settings
         self._owner = owner
-        self._draw = random.Random(service.adversary.seed)  # noqa: S311 - accidents, no secrets
         self._queue: asyncio.Queue[Delivery] = asyncio.Queue()
         self._under_way = 0
         self._resumes_at = 0.0
         self._told = service.clock.now()
         loop = asyncio.get_running_loop()
-        works = (self._work() for _ in range(service.webhooks.in_flight))
+        works = (self._work() for _ in range(settings.in_flight))
         self._tasks = [loop.create_task(each) for each in (self._watch(), *works)]
 
     def __repr__(self) -> str:
@@ -86,7 +87,7 @@ class Courier:
 
     async def try_once(self, body: bytes) -> Reply:
         """One attempt at delivering a body now, whatever else waits."""
-        post = Post(self._service.webhooks)
+        post = Post(self._settings)
         try:
             return await self._attempt(post, Delivery.of(self._owner, body))
         finally:
@@ -123,13 +124,17 @@ class Courier:
 
     def _bring(self, documents: Sequence[bytes]) -> None:
         made = [Delivery.of(self._owner, document) for document in documents]
-        for delivery in befall(made, self._service.adversary.webhooks, self._draw):
+        for delivery in self._planned(made):
             self._under_way += 1
             self._queue.put_nowait(delivery)
 
+    def _planned(self, deliveries: Sequence[Delivery]) -> Sequence[Delivery]:
+        """Return the deliveries to make, in their order."""
+        return deliveries
+
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()
-        post = Post(self._service.webhooks)
+        post = Post(self._settings)
         try:
             while True:
                 delivery = await self._queue.get()
@@ -143,11 +148,7 @@ class Courier:
             post.close()
 
     async def _attempt(self, post: Post, delivery: Delivery) -> Reply:
-        ts = WALL_CLOCK.now() - (REPLAYED_S if delivery.replayed else 0)
-        headers = signed_headers(self.secret, delivery.identity, ts, delivery.body)
-        body = delivery.body
-        if delivery.tampered and not delivery.failed:
-            body = body[:-1] + b" }"
+        headers, body = delivery.request(self.secret, WALL_CLOCK.now())
         try:
             return await post.send(self._target, headers, body)
         except Exception:  # noqa: BLE001 - logged; a fault of ours must not end the deliveries
@@ -157,13 +158,13 @@ class Courier:
     def _settle(self, delivery: Delivery, reply: Reply) -> None:
         """What follows from an attempt."""
         loop = asyncio.get_running_loop()
-        waits_s = self._service.webhooks.retries_s
+        waits_s = self._settings.retries_s
         if reply.status == _GONE:
             self.enabled = False
             _log.warning("the endpoint of %s is gone (410) and is disabled", self._owner)
         if reply.status in (_TOO_MANY, _UNAVAILABLE):
             self._resumes_at = max(self._resumes_at, loop.time() + reply.retry_after_s)
-        if reply.taken or delivery.replayed or not self.enabled:
+        if reply.taken or not delivery.retried or not self.enabled:
             self._under_way -= 1
         elif delivery.failed < len(waits_s):
             wait_s = max(waits_s[delivery.failed], reply.retry_after_s)

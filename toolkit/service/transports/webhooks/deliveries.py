@@ -1,4 +1,4 @@
-"""Deliveries: what is brought to an endpoint, how it is signed, and what may befall it.
+"""Deliveries: what is brought to an endpoint, and how it is signed.
 
 Source: the Standard Webhooks specification 1.0. It is our choice: the interface names no scheme.
 """
@@ -8,25 +8,17 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import random
 import secrets
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from toolkit.service.adversary.webhooks import WebhookSwitches
-
-__all__ = ["REPLAYED_S", "Delivery", "befall", "new_secret", "signed_headers"]
-
-REPLAYED_S = 3_600
-"""How old a replayed delivery is (s)."""
+__all__ = ["Delivery", "new_secret", "signed_headers"]
 
 _PREFIX = "whsec_"
-_MOVED_BY = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A body and its id, the attempts that failed, and whether something is done to it.
+    """A body and its id, the attempts that failed, and whether it is attempted again.
 
     Examples
     --------
@@ -37,8 +29,7 @@ class Delivery:
     identity: str
     body: bytes
     failed: int = 0
-    tampered: bool = False
-    replayed: bool = False
+    retried: bool = True
 
     @classmethod
     def of(cls, owner: str, body: bytes) -> Delivery:
@@ -51,6 +42,16 @@ class Delivery:
         """
         digest = hashlib.blake2b(owner.encode() + b"\n" + body, digest_size=12)
         return cls(f"msg_{digest.hexdigest()}", body)
+
+    def request(self, secret: str, ts: int) -> tuple[dict[str, str], bytes]:
+        """Return the headers and the body of an attempt at ``ts`` (s), signed with the secret.
+
+        Examples
+        --------
+        >>> Delivery("a", b"{}").request(new_secret(), 60)[1]
+        b'{}'
+        """
+        return signed_headers(secret, self.identity, ts, self.body), self.body
 
 
 def new_secret() -> str:
@@ -81,29 +82,3 @@ def signed_headers(secret: str, identity: str, ts: int, body: bytes) -> dict[str
         "webhook-timestamp": str(ts),
         "webhook-signature": f"v1,{base64.b64encode(digest).decode()}",
     }
-
-
-def befall(
-    deliveries: Iterable[Delivery], switches: WebhookSwitches, draw: random.Random
-) -> list[Delivery]:
-    """Deliveries in the order they are made, with what an adversary does to them.
-
-    The draws depend on how many deliveries went before, not on how they came together.
-
-    Examples
-    --------
-    >>> twice = befall([Delivery("a", b"{}")], WebhookSwitches(duplicated=1.0), random.Random(1))
-    >>> [delivery.identity for delivery in twice]
-    ['a', 'a']
-    """
-    placed: list[tuple[float, Delivery]] = []
-    for turn, delivery in enumerate(deliveries):
-        tampered, duplicated, reordered, replayed = (draw.random() for _ in range(4))
-        changed = replace(delivery, tampered=tampered < switches.tampered)
-        late = turn + (_MOVED_BY * draw.random() if reordered < switches.reordered else 0.0)
-        placed.append((late, changed))
-        if duplicated < switches.duplicated:
-            placed.append((turn + _MOVED_BY * draw.random(), delivery))
-        if replayed < switches.replayed:
-            placed.append((turn + 0.5, replace(delivery, replayed=True)))
-    return [delivery for _, delivery in sorted(placed, key=lambda pair: pair[0])]

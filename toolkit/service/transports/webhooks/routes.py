@@ -6,7 +6,7 @@ Source: machine-rail.md 4.4 and 5.8; contract.md "Webhooks".
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -22,6 +22,7 @@ from toolkit.service.accounts.problems import Problem, bad_request, json_object,
 from toolkit.service.api.calls import Service
 from toolkit.service.transports.webhooks.addresses import Target, target_of
 from toolkit.service.transports.webhooks.courier import MINIMUM_PLAN, Courier
+from toolkit.service.transports.webhooks.settings import WebhookSettings
 
 __all__ = ["COOKIE", "Webhooks"]
 
@@ -46,8 +47,15 @@ class Webhooks:
     ['/api/v1/auth/session', '/api/v1/auth/webhooks', '/api/v1/auth/webhooks/test']
     """
 
-    def __init__(self, service: Service) -> None:
+    def __init__(
+        self,
+        service: Service,
+        settings: WebhookSettings | None = None,
+        courier: Callable[..., Courier] = Courier,
+    ) -> None:
         self._service = service
+        self._settings = settings or WebhookSettings()
+        self._courier = courier
         self._couriers: dict[str, Courier] = {}
         self.routes = [
             Route(f"{_ROOT}/session", self._sign_in, methods=["POST"]),
@@ -95,7 +103,9 @@ class Webhooks:
         if courier is not None:
             courier.change(url, target, families)
             return _said(_shown(courier))
-        courier = Courier(self._service, owner.name, url, target, families)
+        courier = self._courier(
+            self._service, self._settings, owner.name, url=url, target=target, families=families
+        )
         self._couriers[owner.name] = courier
         return _said(_shown(courier) | {"secret": courier.secret})
 
@@ -104,7 +114,7 @@ class Webhooks:
         errors: list[tuple[str, str]] = []
         target = None
         try:
-            target = target_of(str(url or ""), loopback=self._service.webhooks.loopback)
+            target = target_of(str(url or ""), loopback=self._settings.loopback)
         except InputError as error:
             errors.append(("url", f"is not allowed; allowed: {error.allowed}"))
         known = isinstance(named, list) and all(name in list(EventFamily) for name in named)
