@@ -42,7 +42,7 @@ from toolkit.service.adversary.archive import ArchiveSettings, FaultyArchive
 from toolkit.service.adversary.deliveries import befall
 from toolkit.service.events.archive import EventArchive
 from toolkit.service.transports.webhooks.deliveries import (
-    Delivery,
+    WebhookMessage,
     new_secret,
     signed_headers,
 )
@@ -143,7 +143,9 @@ def test_every_genuine_delivery_is_stored_once_and_every_other_one_refused(
     archive = FaultyArchive(market, settings)
     at = busiest_second(archive, EventFamily.SPREAD)
     wanted = [body for _, body in archive.documents(EventFamily.SPREAD, at, at + 1)]
-    made = befall([Delivery.of("demo-pro", body) for body in wanted], switches, random.Random(3))
+    made = befall(
+        [WebhookMessage.of("demo-pro", body) for body in wanted], switches, random.Random(3)
+    )
     tampered, replayed = (sum(getattr(d, a) for d in made) for a in ("tampered", "replayed"))
     clock = SetClock(moments=[at])
     config = Config(

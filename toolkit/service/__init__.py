@@ -14,7 +14,7 @@ from toolkit.service.adversary.webhooks import WebhookSwitches
 from toolkit.service.market.clock import Clock, SpedClock
 from toolkit.service.market.replay import Replay
 from toolkit.service.market.simulated import Simulated
-from toolkit.service.market.source import Bars, Source
+from toolkit.service.market.source import Bars, MarketSource
 from toolkit.service.server import Config, Running, running, serve
 from toolkit.service.transports.webhooks.settings import WebhookSettings
 
@@ -25,12 +25,12 @@ __all__ = [
     "Bars",
     "Clock",
     "Config",
+    "MarketSource",
     "Owner",
     "Replay",
     "RestSwitches",
     "Running",
     "Simulated",
-    "Source",
     "SpedClock",
     "WebhookSettings",
     "WebhookSwitches",

@@ -16,7 +16,7 @@ from toolkit.service.adversary.archive import ArchiveSettings, FaultyArchive
 from toolkit.service.adversary.settings import KIND, Adversary
 from toolkit.service.api.calls import Service
 from toolkit.service.market.clock import WALL_CLOCK, Clock
-from toolkit.service.market.source import Source
+from toolkit.service.market.source import MarketSource
 from toolkit.service.transports.access import is_loopback
 from toolkit.service.transports.capacity import DEFAULT_CAPACITY, Gate
 from toolkit.service.transports.rest import application
@@ -50,7 +50,7 @@ class Config:
     ('127.0.0.1', None, ['demo-free', 'demo-builder', 'demo-pro'])
     """
 
-    source: Source = field(repr=False)
+    source: MarketSource = field(repr=False)
     host: str = "127.0.0.1"
     port: int = 8700
     clock: Clock = WALL_CLOCK

@@ -16,7 +16,7 @@ from toolkit import market
 from toolkit.errors import InputError
 
 if TYPE_CHECKING:
-    from toolkit.service import Config, Source
+    from toolkit.service import Config, MarketSource
 
 __all__ = ["DEFAULT_SEED", "Serving", "serve_local", "simulated_service"]
 
@@ -83,7 +83,7 @@ def serve_local(
 
     if replay is not None and seed is not None:
         raise InputError("seed", seed, "none beside a replay")
-    source: Source
+    source: MarketSource
     if replay is not None:
         source = Replay.read(replay, datasets=datasets, interval_s=interval_s, renamed=renamed)
         retention_s = retention_s or _EVERYTHING_S

@@ -16,7 +16,7 @@ WINDOW_S = 60
 
 
 @dataclass(slots=True)
-class _Window:
+class _QuotaWindow:
     begun: float
     spent: int
 
@@ -40,7 +40,7 @@ class Quotas:
 
     def __init__(self, ticks: Callable[[], float] = time.monotonic) -> None:
         self._ticks = ticks
-        self._windows: dict[str, _Window] = {}
+        self._windows: dict[str, _QuotaWindow] = {}
 
     def spend(self, owner: str, quota: int, *, policy: str) -> dict[str, str]:
         """Count one request of an owner; a 429 `Problem` where the quota is spent.
@@ -56,7 +56,7 @@ class Quotas:
         now = self._ticks()
         window = self._windows.get(owner)
         if window is None or now - window.begun >= WINDOW_S:
-            window = self._windows[owner] = _Window(now, 0)
+            window = self._windows[owner] = _QuotaWindow(now, 0)
         wait_s = max(1, math.ceil(window.begun + WINDOW_S - now))
         stated = f'"{policy}";q={quota};w={WINDOW_S}'
         if window.spent >= quota:

@@ -38,9 +38,7 @@ def adverse_application(
     Examples
     --------
     >>> from toolkit.service import miniature
-    >>> from toolkit.service.accounts.policy import Policy
-    >>> from toolkit.service.market.clock import Clock
-    >>> service = Service(miniature.source(), Clock(), Policy())
+    >>> service = Service(miniature.source())
     >>> adverse_application(service, Adversary(), control=True).routes[-1].path
     '/control/adversary'
     """

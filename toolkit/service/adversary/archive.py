@@ -11,9 +11,9 @@ import msgspec
 from toolkit.errors import InputError
 from toolkit.market import EventFamily
 from toolkit.service.events.archive import EventArchive
-from toolkit.service.events.detectors import Life, Settings
+from toolkit.service.events.detectors import DetectorSettings, Life
 from toolkit.service.events.documents import Document, event_id
-from toolkit.service.market.source import Source
+from toolkit.service.market.source import MarketSource
 
 __all__ = ["ArchiveSettings", "FaultyArchive"]
 
@@ -33,7 +33,7 @@ class ArchiveSettings:
     toolkit.errors.InputError: shares: 1.2 is not allowed; allowed: 0 to 1 together
     """
 
-    detectors: Settings = field(default_factory=Settings)
+    detectors: DetectorSettings = field(default_factory=DetectorSettings)
     lost_close_share: float = 0.0
     orphan_close_share: float = 0.0
     burst: int = 0
@@ -56,7 +56,7 @@ class FaultyArchive(EventArchive):
     []
     """
 
-    def __init__(self, source: Source, settings: ArchiveSettings | None = None) -> None:
+    def __init__(self, source: MarketSource, settings: ArchiveSettings | None = None) -> None:
         self._settings = settings or ArchiveSettings()
         super().__init__(source, self._settings.detectors)
 

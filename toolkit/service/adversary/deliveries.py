@@ -12,22 +12,22 @@ from toolkit.service.adversary.webhooks import WebhookSwitches
 from toolkit.service.api.calls import Service
 from toolkit.service.transports.webhooks.addresses import Target
 from toolkit.service.transports.webhooks.courier import Courier
-from toolkit.service.transports.webhooks.deliveries import Delivery, signed_headers
+from toolkit.service.transports.webhooks.deliveries import WebhookMessage, signed_headers
 from toolkit.service.transports.webhooks.settings import WebhookSettings
 
-__all__ = ["FaultyCourier", "FaultyDelivery", "befall"]
+__all__ = ["FaultyCourier", "FaultyMessage", "befall"]
 
 _REPLAYED_S = 3_600  # how old the signature of a replayed delivery is
 _MOVED_BY = 100
 
 
 @dataclass(frozen=True, slots=True)
-class FaultyDelivery(Delivery):
+class FaultyMessage(WebhookMessage):
     """A delivery that may be tampered with at its first attempt, or replayed.
 
     Examples
     --------
-    >>> FaultyDelivery("a", b"{}", tampered=True).request("whsec_", 60)[1]
+    >>> FaultyMessage("a", b"{}", tampered=True).request("whsec_", 60)[1]
     b'{ }'
     """
 
@@ -60,26 +60,27 @@ class FaultyCourier(Courier):
         self._active = active
         self._draw = random.Random(active.adversary.seed)  # noqa: S311 - accidents, no secrets
 
-    def _planned(self, deliveries: Sequence[Delivery]) -> Sequence[Delivery]:
+    def _planned(self, deliveries: Sequence[WebhookMessage]) -> Sequence[WebhookMessage]:
         return befall(deliveries, self._active.adversary.webhooks, self._draw)
 
 
 def befall(
-    deliveries: Iterable[Delivery], switches: WebhookSwitches, draw: random.Random
-) -> list[FaultyDelivery]:
+    deliveries: Iterable[WebhookMessage], switches: WebhookSwitches, draw: random.Random
+) -> list[FaultyMessage]:
     """Deliveries in the order they are made, with what an adversary does to them.
 
     The draws depend on how many deliveries went before, not on how they came together.
 
     Examples
     --------
-    >>> twice = befall([Delivery("a", b"{}")], WebhookSwitches(duplicated=1.0), random.Random(1))
+    >>> always, draw = WebhookSwitches(duplicated=1.0), random.Random(1)
+    >>> twice = befall([WebhookMessage("a", b"{}")], always, draw)
     >>> [delivery.identity for delivery in twice]
     ['a', 'a']
     """
-    placed: list[tuple[float, FaultyDelivery]] = []
+    placed: list[tuple[float, FaultyMessage]] = []
     for turn, planned in enumerate(deliveries):
-        delivery = FaultyDelivery(planned.identity, planned.body)
+        delivery = FaultyMessage(planned.identity, planned.body)
         tampered, duplicated, reordered, replayed = (draw.random() for _ in range(4))
         changed = replace(delivery, tampered=tampered < switches.tampered)
         late = turn + (_MOVED_BY * draw.random() if reordered < switches.reordered else 0.0)

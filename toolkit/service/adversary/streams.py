@@ -22,9 +22,7 @@ class FaultyFeed(Feed):
     Examples
     --------
     >>> from toolkit.service import miniature
-    >>> from toolkit.service.accounts.policy import Policy
-    >>> from toolkit.service.market.clock import Clock
-    >>> service = Service(miniature.source(), Clock(), Policy())
+    >>> service = Service(miniature.source())
     >>> FaultyFeed(service, ActiveSwitches()).listeners
     set()
     """

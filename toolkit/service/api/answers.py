@@ -28,8 +28,7 @@ def search_symbols(call: Call[SearchQuery]) -> bytes:
     >>> from toolkit.service.api.calls import Service
     >>> from toolkit.service.market.clock import Clock
     >>> from toolkit.service.accounts.owners import DEMO_OWNERS
-    >>> from toolkit.service.accounts.policy import Policy
-    >>> service = Service(miniature.source(), Clock(fixed_at=60), Policy())
+    >>> service = Service(miniature.source(), Clock(fixed_at=60))
     >>> search_symbols(Call(service, DEMO_OWNERS[0], SearchQuery(q="nothing"), limit=9, now=60))
     b'{"type":"symbols_page","items":[],"truncated":false}'
     """
@@ -64,8 +63,7 @@ def price_history(call: Call[PriceQuery]) -> bytes:
     >>> from toolkit.service.api.calls import Service
     >>> from toolkit.service.market.clock import Clock
     >>> from toolkit.service.accounts.owners import DEMO_OWNERS
-    >>> from toolkit.service.accounts.policy import Policy
-    >>> service = Service(miniature.source(), Clock(fixed_at=60), Policy())
+    >>> service = Service(miniature.source(), Clock(fixed_at=60))
     >>> query = PriceQuery(symbol="BTC_USDT", exchange="AURORA", market="spot")
     >>> page = price_history(Call(service, DEMO_OWNERS[0], query, limit=1, now=miniature.END))
     >>> msgspec.json.decode(page)["next_end_time"] == miniature.END - 60
@@ -87,8 +85,7 @@ def spread_history(call: Call[SpreadQuery]) -> bytes:
     >>> from toolkit.service.api.calls import Service
     >>> from toolkit.service.market.clock import Clock
     >>> from toolkit.service.accounts.owners import DEMO_OWNERS
-    >>> from toolkit.service.accounts.policy import Policy
-    >>> service = Service(miniature.source(), Clock(fixed_at=60), Policy())
+    >>> service = Service(miniature.source(), Clock(fixed_at=60))
     >>> query = SpreadQuery(
     ...     symbol="BTC_USDT", buy_exchange="AURORA", buy_market="spot",
     ...     sell_exchange="BOREAS", sell_market="spot",

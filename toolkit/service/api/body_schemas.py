@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from toolkit.market import EventFamily, Market, Plan
-from toolkit.service.api.records import Field, Record
+from toolkit.service.api.records import Record, RecordField
 from toolkit.service.api.tools import Tool
 from toolkit.service.events.documents import document_schema
 from toolkit.service.market.source import Kind
@@ -130,7 +130,7 @@ def _record(record: Record) -> _Schema:
     return _object({name: _field(name, field) for name, field in record.fields.items()})
 
 
-def _field(name: str, field: Field) -> _Schema:
+def _field(name: str, field: RecordField) -> _Schema:
     if name == "venues":
         return _VENUES
     schema: _Schema = {"type": field.type}

@@ -12,8 +12,8 @@ from toolkit.service.accounts.quotas import Quotas
 from toolkit.service.accounts.sessions import Sessions
 from toolkit.service.api.pages import Pages
 from toolkit.service.events.archive import EventArchive
-from toolkit.service.market.clock import Clock
-from toolkit.service.market.source import Source
+from toolkit.service.market.clock import WALL_CLOCK, Clock
+from toolkit.service.market.source import MarketSource
 
 __all__ = ["Call", "Service"]
 
@@ -27,13 +27,13 @@ class Service:
     Examples
     --------
     >>> from toolkit.service import miniature
-    >>> Service(miniature.source(), Clock(), Policy()).source.kind
+    >>> Service(miniature.source()).source.kind
     'simulated'
     """
 
-    source: Source
-    clock: Clock
-    policy: Policy
+    source: MarketSource
+    clock: Clock = WALL_CLOCK
+    policy: Policy = field(default_factory=Policy)
     event_logs: EventArchive | None = None
     sessions: Sessions = field(default_factory=Sessions)
 
@@ -64,7 +64,7 @@ class Call(Generic[Q_co]):
     --------
     >>> from toolkit.service import miniature
     >>> from toolkit.service.accounts.owners import DEMO_OWNERS
-    >>> service = Service(miniature.source(), Clock(fixed_at=60), Policy())
+    >>> service = Service(miniature.source(), Clock(fixed_at=60))
     >>> Call(service, DEMO_OWNERS[0], None, limit=500, now=service.clock.now()).since is None
     True
     """

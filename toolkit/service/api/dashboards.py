@@ -24,10 +24,8 @@ def spread_dashboard(call: Call[NoQuery]) -> bytes:
     --------
     >>> from toolkit.service import miniature
     >>> from toolkit.service.api.calls import Service
-    >>> from toolkit.service.market.clock import Clock
     >>> from toolkit.service.accounts.owners import DEMO_OWNERS
-    >>> from toolkit.service.accounts.policy import Policy
-    >>> service = Service(miniature.source(), Clock(), Policy())
+    >>> service = Service(miniature.source())
     >>> spread_dashboard(Call(service, DEMO_OWNERS[2], NoQuery(), limit=0, now=60))
     b'{"type":"spread_dashboard","ts":60,"items":[]}'
     """
@@ -91,10 +89,8 @@ def event_activity(call: Call[NoQuery]) -> bytes:
     --------
     >>> from toolkit.service import miniature
     >>> from toolkit.service.api.calls import Service
-    >>> from toolkit.service.market.clock import Clock
     >>> from toolkit.service.accounts.owners import DEMO_OWNERS
-    >>> from toolkit.service.accounts.policy import Policy
-    >>> service = Service(miniature.source(), Clock(), Policy())
+    >>> service = Service(miniature.source())
     >>> page = event_activity(Call(service, DEMO_OWNERS[2], NoQuery(), limit=0, now=604_800))
     >>> msgspec.json.decode(page)["windows"][0]
     {'window_s': 3600, 'spread': 0, 'splash': 0, 'funding': 0}

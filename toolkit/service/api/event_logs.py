@@ -30,10 +30,8 @@ def event_page(family: EventFamily, call: Call[EventQuery]) -> bytes:
     --------
     >>> from toolkit.service import miniature
     >>> from toolkit.service.api.calls import Service
-    >>> from toolkit.service.market.clock import Clock
     >>> from toolkit.service.accounts.owners import DEMO_OWNERS
-    >>> from toolkit.service.accounts.policy import Policy
-    >>> service = Service(miniature.source(), Clock(), Policy())
+    >>> service = Service(miniature.source())
     >>> call = Call(service, DEMO_OWNERS[2], EventQuery(start_time=0, end_time=60), 200, now=60)
     >>> event_page(EventFamily.SPREAD, call)
     b'{"type":"spread_events_page","items":[],"has_more":false}'

@@ -100,9 +100,7 @@ class Feed:
     Examples
     --------
     >>> from toolkit.service import miniature
-    >>> from toolkit.service.market.clock import Clock
-    >>> from toolkit.service.accounts.policy import Policy
-    >>> Feed(Service(miniature.source(), Clock(), Policy())).listeners
+    >>> Feed(Service(miniature.source())).listeners
     set()
     """
 

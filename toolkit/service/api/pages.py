@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 
 from toolkit.market import Trajectory
 from toolkit.service.market.series import Column, series
-from toolkit.service.market.source import Source
+from toolkit.service.market.source import MarketSource
 
-__all__ = ["Page", "Pages"]
+__all__ = ["Pages", "RowsPage"]
 
 _BLOCKS_KEPT = 64
 _SERIES_KEPT = 1_024
 
 
-class Page(NamedTuple):
+class RowsPage(NamedTuple):
     """Items as JSON text, comma-separated, and where the next page ends (None: nothing older)."""
 
     items: bytes
@@ -59,14 +59,14 @@ class Pages:
     1793750340
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: MarketSource) -> None:
         self._source = source
         self._series = lru_cache(_SERIES_KEPT)(partial(series, source))
         self._block = lru_cache(_BLOCKS_KEPT)(self._render)
 
     def page(
         self, trajectory: Trajectory, *, before: int, limit: int, now: int, since: int | None
-    ) -> Page:
+    ) -> RowsPage:
         """The newest ``limit`` rows with ``ts < before`` that are over at ``now``, newest first.
 
         ``since`` is the retention's edge: rows before it are as if they were not there. Nothing
@@ -77,7 +77,7 @@ class Pages:
         >>> from toolkit.service import miniature
         >>> key = Trajectory.parse("BTC_USDT:AURORA.spot")
         >>> Pages(miniature.source()).page(key, before=60, limit=9, now=60, since=None)
-        Page(items=b'', next_end_time=None)
+        RowsPage(items=b'', next_end_time=None)
         """
         found = self._series(trajectory)
         start, end = found.span
@@ -93,9 +93,9 @@ class Pages:
                 cuts.append(block.rows(first, taken))
                 oldest = -int(block.negative_ts[taken - 1])
             if taken < last:
-                return Page(b",".join(cuts), oldest)
+                return RowsPage(b",".join(cuts), oldest)
             limit -= taken - first
-        return Page(b",".join(cuts), None)
+        return RowsPage(b",".join(cuts), None)
 
     def fresh(self, trajectory: Trajectory, after: int, now: int) -> list[bytes]:
         """The rows that were over at some moment in ``(after, now]``, as JSON, oldest first.

@@ -13,18 +13,18 @@ __all__ = [
     "SPREAD_DASHBOARD_RECORD",
     "SPREAD_RECORD",
     "SYMBOL_RECORD",
-    "Field",
     "Record",
+    "RecordField",
 ]
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class RecordField:
     """A field of a record: JSON type, unit (None where it has none), and its sign where it has one.
 
     Examples
     --------
-    >>> Field("integer", "s").document
+    >>> RecordField("integer", "s").document
     {'type': 'integer', 'unit': 's', 'nullable': False}
     """
 
@@ -58,7 +58,7 @@ class Record:
     """
 
     key: tuple[str, ...]
-    fields: Mapping[str, Field]
+    fields: Mapping[str, RecordField]
 
     @property
     def document(self) -> dict[str, object]:
@@ -70,14 +70,14 @@ class Record:
 
 
 _EARNS = "what a position that is long the buy leg and short the sell leg earns"
-_SPREAD_PCT = Field(
+_SPREAD_PCT = RecordField(
     "number",
     "percent",
     sign="Positive where the sell leg's price is above the buy leg's: "
     "100 * (sell_price / buy_price - 1).",
     positive_means=_EARNS,
 )
-_RATE = Field(
+_RATE = RecordField(
     "number",
     "fraction_per_interval",
     sign="Positive where longs pay shorts.",
@@ -87,10 +87,10 @@ _RATE = Field(
 PRICE_RECORD = Record(
     key=("ts",),
     fields={
-        "ts": Field("integer", "s"),
-        "price": Field("number", "quote"),
-        "mark_price": Field("number", "quote", nullable=True),
-        "volume": Field("number", "quote", nullable=True),
+        "ts": RecordField("integer", "s"),
+        "price": RecordField("number", "quote"),
+        "mark_price": RecordField("number", "quote", nullable=True),
+        "volume": RecordField("number", "quote", nullable=True),
     },
 )
 """An item of history/price."""
@@ -98,9 +98,9 @@ PRICE_RECORD = Record(
 SPREAD_RECORD = Record(
     key=("ts",),
     fields={
-        "ts": Field("integer", "s"),
-        "buy_price": Field("number", "quote"),
-        "sell_price": Field("number", "quote"),
+        "ts": RecordField("integer", "s"),
+        "buy_price": RecordField("number", "quote"),
+        "sell_price": RecordField("number", "quote"),
         "spread_pct": _SPREAD_PCT,
     },
 )
@@ -109,11 +109,11 @@ SPREAD_RECORD = Record(
 SYMBOL_RECORD = Record(
     key=("symbol",),
     fields={
-        "symbol": Field("string"),
-        "base": Field("string"),
-        "quote": Field("string"),
-        "venues": Field("array"),
-        "updated_at": Field("integer", "s"),
+        "symbol": RecordField("string"),
+        "base": RecordField("string"),
+        "quote": RecordField("string"),
+        "venues": RecordField("array"),
+        "updated_at": RecordField("integer", "s"),
     },
 )
 """An item of symbols/search."""
@@ -121,12 +121,12 @@ SYMBOL_RECORD = Record(
 FUNDING_RECORD = Record(
     key=("ts",),
     fields={
-        "ts": Field("integer", "s"),
+        "ts": RecordField("integer", "s"),
         "buy_rate": replace(_RATE, nullable=True),
         "sell_rate": replace(_RATE, nullable=True),
-        "buy_interval_hours": Field("integer", "hours", nullable=True),
-        "sell_interval_hours": Field("integer", "hours", nullable=True),
-        "differential_pct_8h": Field(
+        "buy_interval_hours": RecordField("integer", "hours", nullable=True),
+        "sell_interval_hours": RecordField("integer", "hours", nullable=True),
+        "differential_pct_8h": RecordField(
             "number",
             "percent_per_8h",
             nullable=True,
@@ -141,16 +141,16 @@ FUNDING_RECORD = Record(
 SPREAD_DASHBOARD_RECORD = Record(
     key=("symbol", "buy_exchange", "buy_market", "sell_exchange", "sell_market"),
     fields={
-        "symbol": Field("string"),
-        "spread_type": Field("string"),
-        "buy_exchange": Field("string"),
-        "buy_market": Field("string"),
-        "buy_price": Field("number", "quote"),
-        "sell_exchange": Field("string"),
-        "sell_market": Field("string"),
-        "sell_price": Field("number", "quote"),
+        "symbol": RecordField("string"),
+        "spread_type": RecordField("string"),
+        "buy_exchange": RecordField("string"),
+        "buy_market": RecordField("string"),
+        "buy_price": RecordField("number", "quote"),
+        "sell_exchange": RecordField("string"),
+        "sell_market": RecordField("string"),
+        "sell_price": RecordField("number", "quote"),
         "spread_pct": _SPREAD_PCT,
-        "opened_at": Field("integer", "s", nullable=True),
+        "opened_at": RecordField("integer", "s", nullable=True),
     },
 )
 """An item of dashboards/spread."""
@@ -158,12 +158,12 @@ SPREAD_DASHBOARD_RECORD = Record(
 FUNDING_OVERVIEW_RECORD = Record(
     key=("symbol", "exchange", "market"),
     fields={
-        "symbol": Field("string"),
-        "exchange": Field("string"),
-        "market": Field("string"),
+        "symbol": RecordField("string"),
+        "exchange": RecordField("string"),
+        "market": RecordField("string"),
         "rate": _RATE,
-        "interval_hours": Field("integer", "hours"),
-        "next_funding_time": Field("integer", "s"),
+        "interval_hours": RecordField("integer", "hours"),
+        "next_funding_time": RecordField("integer", "s"),
     },
 )
 """An item of dashboards/funding-overview."""
@@ -171,10 +171,10 @@ FUNDING_OVERVIEW_RECORD = Record(
 ACTIVITY_RECORD = Record(
     key=("window_s",),
     fields={
-        "window_s": Field("integer", "s"),
-        "spread": Field("integer", "count"),
-        "splash": Field("integer", "count"),
-        "funding": Field("integer", "count"),
+        "window_s": RecordField("integer", "s"),
+        "spread": RecordField("integer", "count"),
+        "splash": RecordField("integer", "count"),
+        "funding": RecordField("integer", "count"),
     },
 )
 """An item of event-activity's windows."""

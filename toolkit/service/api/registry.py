@@ -75,10 +75,8 @@ def answer(
     Examples
     --------
     >>> from toolkit.service import miniature
-    >>> from toolkit.service.market.clock import Clock
     >>> from toolkit.service.accounts.owners import DEMO_OWNERS
-    >>> from toolkit.service.accounts.policy import Policy
-    >>> service = Service(miniature.source(), Clock(), Policy())
+    >>> service = Service(miniature.source())
     >>> answer(service, TOOLS[1], DEMO_OWNERS[0], [("q", "nothing")])
     b'{"type":"symbols_page","items":[],"truncated":false}'
     """

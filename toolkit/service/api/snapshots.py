@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from toolkit.market import Leg, Market
 from toolkit.service.market.series import RATE_VALID_INTERVALS
-from toolkit.service.market.source import LONGEST_INTERVAL_HOURS, Source
+from toolkit.service.market.source import LONGEST_INTERVAL_HOURS, MarketSource
 
 __all__ = ["Rate", "Spread", "last_prices", "rate_in_force", "tracked_spreads"]
 
@@ -46,7 +46,7 @@ class Spread(NamedTuple):
         return 100.0 * (self.sell_price / self.buy_price - 1.0)
 
 
-def last_prices(source: Source, symbol: str, now: int) -> dict[Leg, float]:
+def last_prices(source: MarketSource, symbol: str, now: int) -> dict[Leg, float]:
     """Each leg's price at the end of its last bar that is over at ``now`` (quote).
 
     A leg whose last bar was over more than 10 minutes ago, and more than three bars, is left out.
@@ -68,7 +68,7 @@ def last_prices(source: Source, symbol: str, now: int) -> dict[Leg, float]:
     return found
 
 
-def rate_in_force(source: Source, symbol: str, leg: Leg, now: int) -> Rate | None:
+def rate_in_force(source: MarketSource, symbol: str, leg: Leg, now: int) -> Rate | None:
     """The rate a leg settled last, None where it is older than twice its interval or never was.
 
     Examples
@@ -91,7 +91,7 @@ def rate_in_force(source: Source, symbol: str, leg: Leg, now: int) -> Rate | Non
 
 
 def tracked_spreads(
-    source: Source, now: int, opened: Mapping[str, int], at_least_pct: float
+    source: MarketSource, now: int, opened: Mapping[str, int], at_least_pct: float
 ) -> Iterator[Spread]:
     """The spreads with an event open, and those of at least so many percent, by symbol and legs.
 

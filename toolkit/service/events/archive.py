@@ -21,25 +21,27 @@ from toolkit.market import EventFamily
 from toolkit.service.events.cursors import Position
 from toolkit.service.events.detectors import (
     DEFAULT,
+    DetectorSettings,
     Life,
-    Settings,
     funding_lives,
     splash_lives,
     spread_lives,
 )
 from toolkit.service.events.detectors.rows import DAY_S
 from toolkit.service.events.documents import Document
-from toolkit.service.market.source import Source
+from toolkit.service.market.source import MarketSource
 
 __all__ = ["EventArchive", "EventFilters", "Position"]
 
 _DAYS_KEPT = 32
-_DETECT: Mapping[EventFamily, Callable[[Source, int, Settings], list[Life]]] = MappingProxyType(
-    {
-        EventFamily.SPREAD: spread_lives,
-        EventFamily.SPLASH: splash_lives,
-        EventFamily.FUNDING: funding_lives,
-    }
+_DETECT: Mapping[EventFamily, Callable[[MarketSource, int, DetectorSettings], list[Life]]] = (
+    MappingProxyType(
+        {
+            EventFamily.SPREAD: spread_lives,
+            EventFamily.SPLASH: splash_lives,
+            EventFamily.FUNDING: funding_lives,
+        }
+    )
 )
 
 
@@ -109,7 +111,7 @@ class EventArchive:
     True
     """
 
-    def __init__(self, source: Source, detectors: Settings = DEFAULT) -> None:
+    def __init__(self, source: MarketSource, detectors: DetectorSettings = DEFAULT) -> None:
         self.detectors = detectors
         self._source = source
         self._days = {

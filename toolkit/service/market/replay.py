@@ -14,7 +14,7 @@ import polars as pl
 from toolkit.errors import InputError
 from toolkit.market import Leg, Market, Symbol
 from toolkit.service.market.recording import KIND_METADATA, Recording, recordings
-from toolkit.service.market.source import Bars, Kind, Settlements
+from toolkit.service.market.source import Bars, Kind, SettledRates
 
 __all__ = ["KIND_METADATA", "Replay"]
 
@@ -37,7 +37,7 @@ class Replay:
     id: str
     listing: Mapping[str, tuple[Leg, ...]]
     _bars: Mapping[tuple[str, Leg], Bars] = field(repr=False)
-    _funding: Mapping[tuple[str, Leg], Settlements] = field(repr=False)
+    _funding: Mapping[tuple[str, Leg], SettledRates] = field(repr=False)
 
     @classmethod
     def read(
@@ -107,7 +107,7 @@ class Replay:
             raise KeyError(f"{symbol}:{leg}")
         return self._bars.get((symbol, leg), _NO_BARS)
 
-    def funding(self, symbol: str, leg: Leg) -> Settlements | None:
+    def funding(self, symbol: str, leg: Leg) -> SettledRates | None:
         """The settlements of a listed futures leg, None where none are known.
 
         Examples
@@ -161,9 +161,9 @@ def _prices(found: Sequence[Recording]) -> dict[tuple[str, Leg], Bars]:
     }
 
 
-def _settlements(found: Sequence[Recording]) -> dict[tuple[str, Leg], Settlements]:
+def _settlements(found: Sequence[Recording]) -> dict[tuple[str, Leg], SettledRates]:
     return {
-        leg: Settlements(
+        leg: SettledRates(
             np.array(rows["ts"]),
             np.array(rows["rate"]),
             np.array(rows["interval_hours"].cast(pl.Int64)),
@@ -173,7 +173,7 @@ def _settlements(found: Sequence[Recording]) -> dict[tuple[str, Leg], Settlement
 
 
 def _content_hash(
-    prices: Mapping[tuple[str, Leg], Bars], funding: Mapping[tuple[str, Leg], Settlements]
+    prices: Mapping[tuple[str, Leg], Bars], funding: Mapping[tuple[str, Leg], SettledRates]
 ) -> str:
     """16 hexadecimal digits that change with any name, time, price, rate or interval served."""
     digest = hashlib.sha256()

@@ -16,8 +16,8 @@ from toolkit.service.market.source import (
     LONGEST_INTERVAL_HOURS,
     Bars,
     FundingSeries,
-    Settlements,
-    Source,
+    MarketSource,
+    SettledRates,
 )
 
 __all__ = [
@@ -25,7 +25,7 @@ __all__ = [
     "Column",
     "InForce",
     "Series",
-    "Stretch",
+    "SeriesRows",
     "Unfunded",
     "in_force",
     "series",
@@ -41,14 +41,14 @@ Column = NDArray[np.float64] | pl.Series | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stretch:
+class SeriesRows:
     """Rows by time: ``ts`` (s), and what stands in a record beside it, in the record's order.
 
     A column that is None is null in every row; NaN and null are null in their row.
 
     Examples
     --------
-    >>> len(Stretch(np.array([0, 60]), {"price": np.array([2.0, 4.0]), "volume": None}).ts)
+    >>> len(SeriesRows(np.array([0, 60]), {"price": np.array([2.0, 4.0]), "volume": None}).ts)
     2
     """
 
@@ -73,10 +73,10 @@ class Series:
     span: tuple[int, int]
     interval_s: int
     block_s: int
-    between: Callable[[int, int], Stretch]
+    between: Callable[[int, int], SeriesRows]
 
 
-def series(source: Source, trajectory: Trajectory) -> Series:
+def series(source: MarketSource, trajectory: Trajectory) -> Series:
     """The series of a trajectory whose legs are listed.
 
     Price: a row for each bar. Spread: a row where both legs have a bar, ``spread_pct`` is
@@ -96,7 +96,7 @@ def series(source: Source, trajectory: Trajectory) -> Series:
     symbol = str(trajectory.symbol)
     legs = [source.bars(symbol, leg) for leg in trajectory.legs]
 
-    def between(start: int, end: int) -> Stretch:
+    def between(start: int, end: int) -> SeriesRows:
         bars = [leg.between(start, end) for leg in legs]
         return _price(*bars) if len(bars) == 1 else _spread(*bars)
 
@@ -105,33 +105,35 @@ def series(source: Source, trajectory: Trajectory) -> Series:
     return Series((max(starts), min(ends)), legs[0].interval_s, block_s, between)
 
 
-def _price(bars: Bars) -> Stretch:
+def _price(bars: Bars) -> SeriesRows:
     columns = {"price": bars.price, "mark_price": bars.mark_price, "volume": bars.volume}
-    return Stretch(bars.ts, columns)
+    return SeriesRows(bars.ts, columns)
 
 
-def _spread(buy: Bars, sell: Bars) -> Stretch:
+def _spread(buy: Bars, sell: Bars) -> SeriesRows:
     ts, of_buy, of_sell = np.intersect1d(buy.ts, sell.ts, assume_unique=True, return_indices=True)
     buy_price, sell_price = buy.price[of_buy], sell.price[of_sell]
     spread_pct = 100.0 * (sell_price / buy_price - 1.0)
-    return Stretch(ts, {"buy_price": buy_price, "sell_price": sell_price, "spread_pct": spread_pct})
+    return SeriesRows(
+        ts, {"buy_price": buy_price, "sell_price": sell_price, "spread_pct": spread_pct}
+    )
 
 
-def _funding(source: Source, trajectory: Trajectory) -> Series:
+def _funding(source: MarketSource, trajectory: Trajectory) -> Series:
     symbol = str(trajectory.symbol)
     legs = [_funding_of(source, symbol, leg) for leg in trajectory.legs]
     known = [leg for leg in legs if not isinstance(leg, Unfunded)]
 
-    def between(start: int, end: int) -> Stretch:
+    def between(start: int, end: int) -> SeriesRows:
         stretches = [
             leg if isinstance(leg, Unfunded) else leg.between(start - _LOOK_BACK_S, end)
             for leg in legs
         ]
-        settled = [each.ts for each in stretches if isinstance(each, Settlements)]
+        settled = [each.ts for each in stretches if isinstance(each, SettledRates)]
         ts = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *settled]))
         ts = ts[np.searchsorted(ts, start) :]
         buy, sell = (in_force(each, ts) for each in stretches)
-        return Stretch(
+        return SeriesRows(
             ts,
             {
                 "buy_rate": buy.settled_rate,
@@ -154,7 +156,7 @@ class Unfunded(Enum):
     UNKNOWN = auto()
 
 
-def _funding_of(source: Source, symbol: str, leg: Leg) -> FundingSeries | Unfunded:
+def _funding_of(source: MarketSource, symbol: str, leg: Leg) -> FundingSeries | Unfunded:
     if leg.market is not Market.FUTURES:
         return Unfunded.NEVER
     return source.funding(symbol, leg) or Unfunded.UNKNOWN
@@ -172,7 +174,7 @@ class InForce(NamedTuple):
     per_8h: NDArray[np.float64]
 
 
-def in_force(leg: Settlements | Unfunded, ts: NDArray[np.int64]) -> InForce:
+def in_force(leg: SettledRates | Unfunded, ts: NDArray[np.int64]) -> InForce:
     """A leg's funding at each of some moments, which no later settlement changes.
 
     The rate in force is the one settled last, at ``ts`` or before, for as long as it is not older
@@ -180,7 +182,7 @@ def in_force(leg: Settlements | Unfunded, ts: NDArray[np.int64]) -> InForce:
 
     Examples
     --------
-    >>> leg = Settlements(np.array([0]), np.array([1e-4]), np.array([4]))
+    >>> leg = SettledRates(np.array([0]), np.array([1e-4]), np.array([4]))
     >>> found = in_force(leg, np.array([0, 28_800, 28_801]))
     >>> found.settled_rate, found.per_8h
     (array([0.0001,    nan,    nan]), array([0.0002, 0.0002,    nan]))

@@ -10,7 +10,7 @@ import numpy as np
 from toolkit.market import Leg, Market
 from toolkit.service.market.simulator import Simulator
 from toolkit.service.market.simulator.timeline import DAY_S, END, EPOCH, MINUTE_S
-from toolkit.service.market.source import Bars, Kind, Settlements
+from toolkit.service.market.source import Bars, Kind, SettledRates
 
 __all__ = ["Simulated"]
 
@@ -39,7 +39,7 @@ class Simulated:
         self.id = self.simulator.id
         self.listing: Mapping[str, tuple[Leg, ...]] = self.simulator.listing
 
-    def bars(self, symbol: str, leg: Leg) -> _Bars:
+    def bars(self, symbol: str, leg: Leg) -> _SimulatedBars:
         """The bars of a listed leg.
 
         Examples
@@ -47,9 +47,9 @@ class Simulated:
         >>> Simulated(7).bars("BTC_USDT", Leg.parse("AURORA.spot")).interval_s
         60
         """
-        return _Bars(self.simulator, symbol, leg)
+        return _SimulatedBars(self.simulator, symbol, leg)
 
-    def funding(self, symbol: str, leg: Leg) -> _Funding | None:
+    def funding(self, symbol: str, leg: Leg) -> _SimulatedFunding | None:
         """The settlements of a listed futures leg, None for any other.
 
         Examples
@@ -58,11 +58,13 @@ class Simulated:
         >>> funding.next_after(1_795_046_400)
         1795060800
         """
-        return _Funding(self.simulator, symbol, leg) if leg.market is Market.FUTURES else None
+        return (
+            _SimulatedFunding(self.simulator, symbol, leg) if leg.market is Market.FUTURES else None
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class _Bars:
+class _SimulatedBars:
     """A leg's bars; before the market's first moment and after its last there are none."""
 
     simulator: Simulator
@@ -89,7 +91,7 @@ class _Bars:
 
 
 @dataclass(frozen=True, slots=True)
-class _Funding:
+class _SimulatedFunding:
     """A leg's settlements."""
 
     simulator: Simulator
@@ -98,11 +100,10 @@ class _Funding:
     span: tuple[int, int] = (EPOCH, END)
     block_s: int = _FUNDING_DAYS * DAY_S
 
-    def between(self, start: int, end: int) -> Settlements:
+    def between(self, start: int, end: int) -> SettledRates:
         first = min(max(start, EPOCH), END)
         last = max(first, min(end, END))
-        found = self.simulator.settlements(self.symbol, self.leg, first, last)
-        return Settlements(found.ts, found.rate, found.interval_hours)
+        return self.simulator.settlements(self.symbol, self.leg, first, last)
 
     def next_after(self, ts: int) -> int | None:
         if not EPOCH <= ts < END:

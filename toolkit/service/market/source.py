@@ -1,7 +1,7 @@
-"""What the service serves from: a `Source` lists legs; each has a series of bars, and may settle.
+"""What the service serves: a `MarketSource` lists legs, each with bars and maybe settlements.
 
 A series is asked for by time, so that one which is made as it is asked for, without an end, serves
-as well as one held in memory: `Bars` and `Settlements` are their own series.
+as well as one held in memory: `Bars` and `SettledRates` are their own series.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ __all__ = [
     "Bars",
     "FundingSeries",
     "Kind",
-    "Settlements",
-    "Source",
+    "MarketSource",
+    "SettledRates",
 ]
 
 Kind = Literal["live", "simulated", "replay"]
@@ -94,7 +94,7 @@ class Bars:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Settlements:
+class SettledRates:
     """One leg's funding.
 
     ``ts`` (s, Unix UTC), ascending, none twice. ``rate``: fraction per interval, positive where
@@ -103,7 +103,7 @@ class Settlements:
     Examples
     --------
     >>> eight = np.array([8, 8])
-    >>> Settlements(np.array([0, 28_800]), np.array([1e-4, 2e-4]), eight).next_after(28_801)
+    >>> SettledRates(np.array([0, 28_800]), np.array([1e-4, 2e-4]), eight).next_after(28_801)
     57600
     """
 
@@ -117,7 +117,7 @@ class Settlements:
 
         Examples
         --------
-        >>> Settlements(np.array([60]), np.array([1e-4]), np.array([8])).span
+        >>> SettledRates(np.array([60]), np.array([1e-4]), np.array([8])).span
         (60, 61)
         """
         return _span(self.ts)
@@ -128,21 +128,21 @@ class Settlements:
 
         Examples
         --------
-        >>> Settlements(np.array([60]), np.array([1e-4]), np.array([8])).block_s
+        >>> SettledRates(np.array([60]), np.array([1e-4]), np.array([8])).block_s
         16384
         """
         return _block_s(self.ts)
 
-    def between(self, start: int, end: int) -> Settlements:
+    def between(self, start: int, end: int) -> SettledRates:
         """The settlements with ``start <= ts < end``.
 
         Examples
         --------
-        >>> Settlements(np.array([60]), np.array([1e-4]), np.array([8])).between(60, 61).rate
+        >>> SettledRates(np.array([60]), np.array([1e-4]), np.array([8])).between(60, 61).rate
         array([0.0001])
         """
         rows = _rows(self.ts, start, end)
-        return Settlements(self.ts[rows], self.rate[rows], self.interval_hours[rows])
+        return SettledRates(self.ts[rows], self.rate[rows], self.interval_hours[rows])
 
     def next_after(self, ts: int) -> int | None:
         """When the leg settles next after ``ts`` (s), as far as is known then: at its last pace.
@@ -151,7 +151,7 @@ class Settlements:
 
         Examples
         --------
-        >>> found = Settlements(np.array([3600, 7200]), np.array([0.0, 0.0]), np.array([1, 8]))
+        >>> found = SettledRates(np.array([3600, 7200]), np.array([0.0, 0.0]), np.array([1, 8]))
         >>> found.next_after(3599), found.next_after(3600), found.next_after(7200)
         (None, 7200, 36000)
         """
@@ -192,14 +192,14 @@ class FundingSeries(Protocol):
     def block_s(self) -> int:
         """How long a stretch is best asked for at once (s)."""
 
-    def between(self, start: int, end: int) -> Settlements:
+    def between(self, start: int, end: int) -> SettledRates:
         """The settlements with ``start <= ts < end``: the same whenever asked."""
 
     def next_after(self, ts: int) -> int | None:
         """When the leg settles next after ``ts`` (s), None where that is not known at ``ts``."""
 
 
-class Source(Protocol):
+class MarketSource(Protocol):
     """Where rows come from. What it lists and holds never changes; time only uncovers it.
 
     ``kind`` and ``id`` go to ``/schemas``: the same data has the same id at any address.
@@ -207,7 +207,7 @@ class Source(Protocol):
     Examples
     --------
     >>> from toolkit.service import miniature
-    >>> source: Source = miniature.source()
+    >>> source: MarketSource = miniature.source()
     >>> source.kind, sorted(source.listing)
     ('simulated', ['BTC_USDT', 'ETH_USDT'])
     """

@@ -46,10 +46,8 @@ class Mcp:
     Examples
     --------
     >>> from toolkit.service import miniature
-    >>> from toolkit.service.market.clock import Clock
-    >>> from toolkit.service.accounts.policy import Policy
     >>> from toolkit.service.api.registry import TOOLS
-    >>> len(Mcp(Service(miniature.source(), Clock(), Policy()), TOOLS).tools)
+    >>> len(Mcp(Service(miniature.source()), TOOLS).tools)
     11
     """
 
@@ -113,7 +111,7 @@ class RpcProblems:
         if scope["type"] != "http" or scope["path"] != PATH:
             await self.app(scope, receive, send)
             return
-        heard = _Heard(receive)
+        heard = _RequestBody(receive)
         held: Message | None = None
 
         async def translated(message: Message) -> None:
@@ -134,7 +132,7 @@ class RpcProblems:
         await self.app(scope, heard.receive, translated)
 
 
-class _Heard:
+class _RequestBody:
     """A request's body as far as it was read, from which a refusal takes the id."""
 
     def __init__(self, receive: Receive) -> None:
@@ -155,12 +153,12 @@ class _Heard:
             while self._more and len(self._body) <= _LONGEST_REFUSED:
                 await self.receive()
         try:
-            return msgspec.json.decode(self._body, type=_Envelope).id
+            return msgspec.json.decode(self._body, type=_RpcRequest).id
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
 
 
-class _Envelope(msgspec.Struct):
+class _RpcRequest(msgspec.Struct):
     id: str | int | None = None
 
 

@@ -65,9 +65,7 @@ def session_manager(service: Service, tools: Sequence[Tool[Any]]) -> StreamableH
     Examples
     --------
     >>> from toolkit.service import miniature
-    >>> from toolkit.service.market.clock import Clock
-    >>> from toolkit.service.accounts.policy import Policy
-    >>> session_manager(Service(miniature.source(), Clock(), Policy()), ()).stateless
+    >>> session_manager(Service(miniature.source()), ()).stateless
     True
     """
     offered = _Tools(service, tools)

@@ -24,7 +24,7 @@ __all__ = [
     "PATH",
     "BadRequest",
     "Fault",
-    "Refusal",
+    "ProblemBody",
     "TierRequired",
     "document",
     "openapi_route",
@@ -40,7 +40,7 @@ class Fault(msgspec.Struct):
     detail: str
 
 
-class Refusal(msgspec.Struct, kw_only=True):
+class ProblemBody(msgspec.Struct, kw_only=True):
     """RFC 9457: why there is no answer."""
 
     type: str
@@ -50,13 +50,13 @@ class Refusal(msgspec.Struct, kw_only=True):
     code: str
 
 
-class BadRequest(Refusal, kw_only=True):
+class BadRequest(ProblemBody, kw_only=True):
     """Names each parameter that could not be understood."""
 
     errors: list[Fault]
 
 
-class TierRequired(Refusal, kw_only=True):
+class TierRequired(ProblemBody, kw_only=True):
     """Names the plan that the key has, and the least that includes the route."""
 
     plan: Plan
@@ -69,11 +69,11 @@ _CHALLENGE = {"WWW-Authenticate": _TEXT}
 _RETRY = {"Retry-After": {"description": "seconds", "schema": {"type": "integer"}}}
 _REFUSALS: dict[str, tuple[str, type[msgspec.Struct], Mapping[str, Any]]] = {
     "400": ("A parameter is missing or not understood.", BadRequest, {}),
-    "401": ("No key was sent, or it is not valid.", Refusal, _CHALLENGE),
+    "401": ("No key was sent, or it is not valid.", ProblemBody, _CHALLENGE),
     "403": ("The key's plan does not include the route.", TierRequired, _CHALLENGE),
-    "429": ("The quota of the key's owner is spent.", Refusal, _RETRY | _QUOTA),
-    "500": ("The service failed.", Refusal, {}),
-    "503": ("The service is overloaded or shutting down.", Refusal, _RETRY),
+    "429": ("The quota of the key's owner is spent.", ProblemBody, _RETRY | _QUOTA),
+    "500": ("The service failed.", ProblemBody, {}),
+    "503": ("The service is overloaded or shutting down.", ProblemBody, _RETRY),
 }
 
 

@@ -86,8 +86,7 @@ def application(
     Examples
     --------
     >>> from toolkit.service import miniature
-    >>> from toolkit.service.accounts.policy import Policy
-    >>> service = Service(miniature.source(), Clock(), Policy())
+    >>> service = Service(miniature.source())
     >>> application(service).routes[0].path
     '/api/v1/data/schemas'
     """

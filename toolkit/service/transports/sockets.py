@@ -48,10 +48,8 @@ def socket_routes(service: Service, tools: Sequence[Tool[Any]], feed: Feed) -> l
     Examples
     --------
     >>> from toolkit.service import miniature
-    >>> from toolkit.service.market.clock import Clock
-    >>> from toolkit.service.accounts.policy import Policy
     >>> from toolkit.service.api.registry import TOOLS
-    >>> service = Service(miniature.source(), Clock(), Policy())
+    >>> service = Service(miniature.source())
     >>> [route.path for route in socket_routes(service, TOOLS, Feed(service))]
     ['/api/v1/data/ws', '/api/v1/spreadbot/ws', '/api/v1/xbot/ws', '/api/v1/fundingbot/ws']
     """
@@ -75,7 +73,7 @@ class _Sockets:
         path = websocket.scope["path"]
         families = [STREAMS[path]] if path in STREAMS else []
         listener = Listener(owner, key_of_scope(websocket.scope), families)
-        connection = _Connection(websocket, self._service, self._tools, listener)
+        connection = _SocketSession(websocket, self._service, self._tools, listener)
         self._feed.join(listener)
         try:
             await connection.serve()
@@ -83,7 +81,7 @@ class _Sockets:
             self._feed.leave(listener)
 
 
-class _Connection:
+class _SocketSession:
     """One socket: what it is sent waits in its listener, what it asks is answered in turn."""
 
     def __init__(

@@ -10,9 +10,9 @@ import pytest
 
 from toolkit.errors import InputError
 from toolkit.service import WebhookSettings, WebhookSwitches
-from toolkit.service.adversary.deliveries import FaultyDelivery, befall
+from toolkit.service.adversary.deliveries import FaultyMessage, befall
 
-MANY = [FaultyDelivery(f"m{number}", b"{}") for number in range(20_000)]
+MANY = [FaultyMessage(f"m{number}", b"{}") for number in range(20_000)]
 
 
 def test_without_switches_deliveries_stay_as_they_are() -> None:

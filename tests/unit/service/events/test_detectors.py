@@ -18,8 +18,9 @@ from toolkit.service.events.documents import (
 )
 from toolkit.service.market.series import series
 from toolkit.service.market.simulated import Simulated
-from toolkit.service.market.simulator import Truth
 from toolkit.service.market.simulator.pulses import Pulse
+
+from ..truth import Truth
 
 DAY_S, MINUTE_S = 86_400, 60
 Lives = Callable[..., dict[int, list[Life]]]

@@ -20,12 +20,13 @@ from toolkit.market import EventFamily, Leg
 from toolkit.service.events.archive import EventArchive
 from toolkit.service.events.detectors import DEFAULT
 from toolkit.service.market.simulated import Simulated
-from toolkit.service.market.simulator import Truth
 from toolkit.service.market.simulator.pulses import Pulse
 from toolkit.statistics.events import lifecycles
 from toolkit.tables import EVENT
 from toolkit.wire.event_routes import BUILT_IN_EVENTS
 from toolkit.wire.events import read_document
+
+from ..truth import Truth
 
 SEEDS, DAYS = range(20), 2
 EVERYWHERE, AT_BOUNDS = 6.0, 5.0  # standard deviations

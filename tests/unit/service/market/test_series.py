@@ -11,20 +11,20 @@ from hypothesis import strategies as st
 from toolkit.market import Family, Leg, Trajectory
 from toolkit.service import Simulated
 from toolkit.service.market.series import Unfunded, in_force, series
-from toolkit.service.market.source import Settlements
+from toolkit.service.market.source import SettledRates
 
 HOUR_S = 3_600
 NOW = 1_795_046_400
 
 
-def settlements(*rows: tuple[int, float, int]) -> Settlements:
+def settlements(*rows: tuple[int, float, int]) -> SettledRates:
     ts, rate, hours = zip(*rows, strict=True) if rows else ((), (), ())
-    return Settlements(
+    return SettledRates(
         np.array(ts, dtype=np.int64), np.array(rate, dtype=float), np.array(hours, dtype=np.int64)
     )
 
 
-def by_hand(leg: Settlements, ts: int) -> tuple[float, float, float]:
+def by_hand(leg: SettledRates, ts: int) -> tuple[float, float, float]:
     """The rate settled at a moment, interval and rate per 8 h in force, row by row."""
     rate, interval, per_8h = math.nan, math.nan, math.nan
     for at, settled, hours in zip(

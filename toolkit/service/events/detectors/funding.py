@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from toolkit.market import EventFamily, Leg, Market
 from toolkit.service.events.detectors.lives import Life, Span, spans
 from toolkit.service.events.detectors.rows import DAY_S
-from toolkit.service.events.detectors.settings import DEFAULT, Settings
+from toolkit.service.events.detectors.settings import DEFAULT, DetectorSettings
 from toolkit.service.events.documents import (
     FundingDocument,
     FundingLeg,
@@ -24,14 +24,21 @@ from toolkit.service.events.documents import (
     milliseconds,
 )
 from toolkit.service.market.series import RATE_VALID_INTERVALS, in_force
-from toolkit.service.market.source import LONGEST_INTERVAL_HOURS, FundingSeries, Settlements, Source
+from toolkit.service.market.source import (
+    LONGEST_INTERVAL_HOURS,
+    FundingSeries,
+    MarketSource,
+    SettledRates,
+)
 
 __all__ = ["funding_lives"]
 
 _IN_FORCE_S = RATE_VALID_INTERVALS * LONGEST_INTERVAL_HOURS * 3_600
 
 
-def funding_lives(source: Source, day: int, settings: Settings = DEFAULT) -> list[Life]:
+def funding_lives(
+    source: MarketSource, day: int, settings: DetectorSettings = DEFAULT
+) -> list[Life]:
     """The funding events that touch a UTC day (``ts // 86400``), by trajectory and time.
 
     A trajectory is a symbol and two of its futures legs, in either order; its rows are the
@@ -53,7 +60,7 @@ def funding_lives(source: Source, day: int, settings: Settings = DEFAULT) -> lis
             series = source.funding(symbol, leg) if leg.market is Market.FUTURES else None
             if series is not None:
                 since = start - settings.funding.memory_s - _IN_FORCE_S
-                futures.append(_Leg(leg, series, series.between(since, end)))
+                futures.append(_SettledLeg(leg, series, series.between(since, end)))
         for buy, sell in permutations(futures, 2):
             trajectory = _trajectory(symbol, buy, sell)
             found += [
@@ -64,12 +71,12 @@ def funding_lives(source: Source, day: int, settings: Settings = DEFAULT) -> lis
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Leg:
+class _SettledLeg:
     """A leg, and what it settled in the stretch looked at."""
 
     leg: Leg
     series: FundingSeries
-    settled: Settlements
+    settled: SettledRates
 
     def document(self, row_ts: int, ts: int) -> FundingLeg:
         """The leg with the rate in force at ``row_ts``, as a document of ``ts`` shows it."""
@@ -85,21 +92,21 @@ class _Leg:
         )
 
 
-def _trajectory(symbol: str, buy: _Leg, sell: _Leg) -> _Trajectory:
+def _trajectory(symbol: str, buy: _SettledLeg, sell: _SettledLeg) -> _FundingRows:
     ts = np.union1d(buy.settled.ts, sell.settled.ts)
     paid, earned = (in_force(leg.settled, ts).per_8h for leg in (buy, sell))
     pct_8h = 100.0 * (earned - paid)
     known = np.isfinite(pct_8h)
-    return _Trajectory(symbol, buy, sell, ts[known], pct_8h[known])
+    return _FundingRows(symbol, buy, sell, ts[known], pct_8h[known])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Trajectory:
+class _FundingRows:
     """The rows of one trajectory."""
 
     symbol: str
-    buy: _Leg
-    sell: _Leg
+    buy: _SettledLeg
+    sell: _SettledLeg
     ts: NDArray[np.int64]
     pct_8h: NDArray[np.float64]
 

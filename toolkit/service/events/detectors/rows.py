@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.market import Leg
-from toolkit.service.market.source import Source
+from toolkit.service.market.source import MarketSource
 
-__all__ = ["DAY_S", "Rows", "rows_over"]
+__all__ = ["DAY_S", "LegRows", "rows_over"]
 
 DAY_S = 86_400
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class LegRows:
     """Bars of one leg.
 
     ``ts``: END of the bar (s, Unix UTC), from which on it is known; ascending, none twice.
@@ -28,7 +28,7 @@ class Rows:
     volume: NDArray[np.float64] | None
 
 
-def rows_over(source: Source, symbol: str, leg: Leg, start: int, end: int) -> Rows:
+def rows_over(source: MarketSource, symbol: str, leg: Leg, start: int, end: int) -> LegRows:
     """A listed leg's bars that are over at a moment in ``[start, end)``.
 
     Examples
@@ -40,4 +40,4 @@ def rows_over(source: Source, symbol: str, leg: Leg, start: int, end: int) -> Ro
     """
     series = source.bars(symbol, leg)
     bars = series.between(start - series.interval_s, end - series.interval_s)
-    return Rows(bars.ts + series.interval_s, bars.price, bars.volume)
+    return LegRows(bars.ts + series.interval_s, bars.price, bars.volume)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from toolkit.errors import InputError
 from toolkit.service.events.detectors.lives import Rule
 
-__all__ = ["DEFAULT", "Settings"]
+__all__ = ["DEFAULT", "DetectorSettings"]
 
 _HOUR_S, _DAY_S = 3_600, 86_400
 _SPREAD = Rule(1.0, 0.5, step=0.25, every_s=300, max_age_s=2 * _HOUR_S, lost_after_s=600)
@@ -16,7 +16,7 @@ _FUNDING = Rule(0.1, 0.05, step=0.02, every_s=300, max_age_s=3 * _DAY_S, lost_af
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class DetectorSettings:
     """The rule of each family, and the window of a splash.
 
     ``spread`` is in percent of the buy price. ``splash`` is in percent of the price that the move
@@ -25,7 +25,7 @@ class Settings:
 
     Examples
     --------
-    >>> Settings(splash_window_s=0)
+    >>> DetectorSettings(splash_window_s=0)
     Traceback (most recent call last):
     toolkit.errors.InputError: splash_window_s: 0 is not allowed; allowed: 1 or more
     """
@@ -40,5 +40,5 @@ class Settings:
             raise InputError("splash_window_s", self.splash_window_s, "1 or more")
 
 
-DEFAULT = Settings()
+DEFAULT = DetectorSettings()
 """The settings of the local service."""

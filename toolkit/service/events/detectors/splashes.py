@@ -11,22 +11,24 @@ from numpy.typing import NDArray
 
 from toolkit.market import EventFamily, Leg, Market
 from toolkit.service.events.detectors.lives import Life, Span, spans
-from toolkit.service.events.detectors.rows import DAY_S, Rows, rows_over
-from toolkit.service.events.detectors.settings import DEFAULT, Settings
+from toolkit.service.events.detectors.rows import DAY_S, LegRows, rows_over
+from toolkit.service.events.detectors.settings import DEFAULT, DetectorSettings
 from toolkit.service.events.documents import (
     SplashDocument,
     event_id,
     instrument,
     milliseconds,
 )
-from toolkit.service.market.source import Source
+from toolkit.service.market.source import MarketSource
 
 __all__ = ["Kind", "splash_lives"]
 
 Kind = Literal["pump", "dump"]
 
 
-def splash_lives(source: Source, day: int, settings: Settings = DEFAULT) -> list[Life]:
+def splash_lives(
+    source: MarketSource, day: int, settings: DetectorSettings = DEFAULT
+) -> list[Life]:
     """The splash events that touch a UTC day (``ts // 86400``), by leg, kind and time.
 
     The value of a row is how far its price lies above the lowest (a dump: below the highest) of
@@ -47,7 +49,9 @@ def splash_lives(source: Source, day: int, settings: Settings = DEFAULT) -> list
     return found
 
 
-def _lives(source: Source, symbol: str, leg: Leg, day: int, settings: Settings) -> Iterator[Life]:
+def _lives(
+    source: MarketSource, symbol: str, leg: Leg, day: int, settings: DetectorSettings
+) -> Iterator[Life]:
     rule = settings.splash.for_bars_of(source.bars(symbol, leg).interval_s)
     start, end = day * DAY_S, (day + 1) * DAY_S
     before_s = max(rule.memory_s + settings.splash_window_s, DAY_S)  # a day for volume_24h
@@ -59,12 +63,12 @@ def _lives(source: Source, symbol: str, leg: Leg, day: int, settings: Settings) 
     for kind, origin in kinds:
         value = 100.0 * np.abs(rows.price / rows.price[origin] - 1.0)
         if (value >= rule.open).any():
-            series = _Series(source, symbol, leg, kind, rows, origin)
+            series = _LegMoves(source, symbol, leg, kind, rows, origin)
             for span in spans(rows.ts, value, rule, start, end):
                 yield series.life(span, start)
 
 
-def _origins(rows: Rows, window_s: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _origins(rows: LegRows, window_s: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """For each row, which row has the lowest and which the highest price of the window up to it.
 
     Of equal prices it is the latest.
@@ -80,14 +84,14 @@ def _origins(rows: Rows, window_s: int) -> tuple[NDArray[np.int64], NDArray[np.i
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Series:
+class _LegMoves:
     """The rows of one leg, and for each the row that its move began at."""
 
-    source: Source
+    source: MarketSource
     symbol: str
     leg: Leg
     kind: Kind
-    rows: Rows
+    rows: LegRows
     origin: NDArray[np.int64]
 
     def life(self, span: Span, start: int) -> Life:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from toolkit.market import EventFamily, Leg, Trajectory
 from toolkit.service.events.detectors.lives import Life, Rule, Span, spans
 from toolkit.service.events.detectors.rows import DAY_S, rows_over
-from toolkit.service.events.detectors.settings import DEFAULT, Settings
+from toolkit.service.events.detectors.settings import DEFAULT, DetectorSettings
 from toolkit.service.events.documents import (
     SpreadDocument,
     SpreadSize,
@@ -22,12 +22,14 @@ from toolkit.service.events.documents import (
     milliseconds,
     priced,
 )
-from toolkit.service.market.source import Source
+from toolkit.service.market.source import MarketSource
 
 __all__ = ["spread_lives"]
 
 
-def spread_lives(source: Source, day: int, settings: Settings = DEFAULT) -> list[Life]:
+def spread_lives(
+    source: MarketSource, day: int, settings: DetectorSettings = DEFAULT
+) -> list[Life]:
     """The spread events that touch a UTC day (``ts // 86400``), by trajectory and time.
 
     A trajectory is a symbol and two of its legs with bars of one length, in either order; its rows
@@ -52,7 +54,7 @@ def spread_lives(source: Source, day: int, settings: Settings = DEFAULT) -> list
 
 
 def _lives(
-    source: Source, symbol: str, legs: Sequence[Leg], rule: Rule, day: int
+    source: MarketSource, symbol: str, legs: Sequence[Leg], rule: Rule, day: int
 ) -> Iterator[Life]:
     """The lives between any two of the legs."""
     start, end = day * DAY_S, (day + 1) * DAY_S
@@ -66,13 +68,13 @@ def _lives(
         for place in np.flatnonzero((pct >= rule.open).any(axis=1)).tolist():
             both = np.flatnonzero(np.isfinite(pct[place]))
             columns = (each[both] for each in (ts, buy_price, prices[place], pct[place]))
-            series = _Series(Trajectory.spread(symbol, buy, legs[place]), *columns)
+            series = _SpreadRows(Trajectory.spread(symbol, buy, legs[place]), *columns)
             for span in spans(series.ts, series.pct, rule, start, end):
                 yield series.life(source.id, span, start)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Series:
+class _SpreadRows:
     """The rows of one trajectory."""
 
     trajectory: Trajectory

@@ -140,7 +140,7 @@ class Listing:
 
 Markets = Mapping[str, tuple[Listing, ...]]
 
-# The deviations are those of a market of ordinary width and pace: `_Market` scales them.
+# The deviations are those of a market of ordinary width and pace: `_Listed` scales them.
 _LEGS: Mapping[str, partial[Listing]] = {
     "AURORA.spot": partial(Listing),
     "AURORA.futures": partial(Listing, deviation=Deviation(4.0, 6.0, 1_200), funding=Funding(8)),
@@ -172,7 +172,7 @@ _ON_CHAIN = ("AURORA.spot", "FORNAX.spot", "GALENE.futures", "DEX-LUNARIS.dex", 
 
 
 @dataclass(frozen=True, slots=True)
-class _Market:
+class _Listed:
     """A symbol: its legs' deviations are ``width`` times as wide and ``pace`` times as long."""
 
     instrument: Instrument
@@ -195,26 +195,26 @@ class _Market:
 _PEPE = Asset("PEPE", 1.5, 0.050)
 
 # Asset: name, beta, daily volatility. Instrument: asset, price, decimals, turnover.
-_SYMBOLS: Mapping[str, _Market] = {
-    "1000PEPE_USDT": _Market(Instrument(_PEPE, 0.005_21, 8, 4e4), 1.8, 1.5, _PERPETUAL),
-    "ADA_USDT": _Market(Instrument(Asset("ADA", 1.1, 0.025), 0.52, 6, 3.5e4), 1.2, 1.0, _SMALL),
-    "ARB_USDT": _Market(Instrument(Asset("ARB", 1.3, 0.035), 0.241, 6, 1.5e4), 1.6, 2.0, _ON_CHAIN),
-    "AVAX_USDT": _Market(Instrument(Asset("AVAX", 1.2, 0.030), 17.4, 4, 3e4), 1.3, 1.0, _LARGE),
-    "BTC_USDT": _Market(Instrument(Asset("BTC", 0.9, 0.008), 91_250.0, 1, 9e5), 0.6, 1.0, _ALL),
-    "DOGE_USDT": _Market(Instrument(Asset("DOGE", 1.2, 0.030), 0.171_2, 6, 9e4), 1.2, 1.5, _SMALL),
-    "ETH_USDT": _Market(Instrument(Asset("ETH", 1.1, 0.015), 3_120.0, 2, 4.5e5), 0.75, 1.0, _ALL),
-    "LINK_USDT": _Market(
+_SYMBOLS: Mapping[str, _Listed] = {
+    "1000PEPE_USDT": _Listed(Instrument(_PEPE, 0.005_21, 8, 4e4), 1.8, 1.5, _PERPETUAL),
+    "ADA_USDT": _Listed(Instrument(Asset("ADA", 1.1, 0.025), 0.52, 6, 3.5e4), 1.2, 1.0, _SMALL),
+    "ARB_USDT": _Listed(Instrument(Asset("ARB", 1.3, 0.035), 0.241, 6, 1.5e4), 1.6, 2.0, _ON_CHAIN),
+    "AVAX_USDT": _Listed(Instrument(Asset("AVAX", 1.2, 0.030), 17.4, 4, 3e4), 1.3, 1.0, _LARGE),
+    "BTC_USDT": _Listed(Instrument(Asset("BTC", 0.9, 0.008), 91_250.0, 1, 9e5), 0.6, 1.0, _ALL),
+    "DOGE_USDT": _Listed(Instrument(Asset("DOGE", 1.2, 0.030), 0.171_2, 6, 9e4), 1.2, 1.5, _SMALL),
+    "ETH_USDT": _Listed(Instrument(Asset("ETH", 1.1, 0.015), 3_120.0, 2, 4.5e5), 0.75, 1.0, _ALL),
+    "LINK_USDT": _Listed(
         Instrument(Asset("LINK", 1.1, 0.028), 14.2, 5, 2.5e4), 1.3, 1.0, _ON_CHAIN
     ),
-    "LTC_USDT": _Market(Instrument(Asset("LTC", 0.9, 0.022), 96.3, 3, 2.5e4), 1.1, 2.0, _SMALL),
-    "PEPE_USDT": _Market(Instrument(_PEPE, 0.000_005_21, 11, 2e4), 2.0, 1.5, _ON_CHAIN),
-    "SOL_USDT": _Market(Instrument(Asset("SOL", 1.2, 0.025), 148.0, 3, 2e5), 1.0, 1.0, _LARGE),
-    "SUI_USDT": _Market(Instrument(Asset("SUI", 1.3, 0.035), 1.86, 5, 4e4), 1.4, 1.5, _SMALL),
-    "SUN_USDT": _Market(Instrument(Asset("SUN", 0.8, 0.030), 0.021_5, 7, 6e3), 2.0, 2.5, _SMALL),
-    "TON_USDT": _Market(Instrument(Asset("TON", 0.9, 0.028), 1.95, 5, 1.5e4), 1.5, 2.5, _PERPETUAL),
-    "XRP_USDT": _Market(Instrument(Asset("XRP", 1.0, 0.022), 2.31, 5, 1.5e5), 1.0, 1.0, _LARGE),
+    "LTC_USDT": _Listed(Instrument(Asset("LTC", 0.9, 0.022), 96.3, 3, 2.5e4), 1.1, 2.0, _SMALL),
+    "PEPE_USDT": _Listed(Instrument(_PEPE, 0.000_005_21, 11, 2e4), 2.0, 1.5, _ON_CHAIN),
+    "SOL_USDT": _Listed(Instrument(Asset("SOL", 1.2, 0.025), 148.0, 3, 2e5), 1.0, 1.0, _LARGE),
+    "SUI_USDT": _Listed(Instrument(Asset("SUI", 1.3, 0.035), 1.86, 5, 4e4), 1.4, 1.5, _SMALL),
+    "SUN_USDT": _Listed(Instrument(Asset("SUN", 0.8, 0.030), 0.021_5, 7, 6e3), 2.0, 2.5, _SMALL),
+    "TON_USDT": _Listed(Instrument(Asset("TON", 0.9, 0.028), 1.95, 5, 1.5e4), 1.5, 2.5, _PERPETUAL),
+    "XRP_USDT": _Listed(Instrument(Asset("XRP", 1.0, 0.022), 2.31, 5, 1.5e5), 1.0, 1.0, _LARGE),
 }
-_OTHER_SUN = _Market(
+_OTHER_SUN = _Listed(
     Instrument(Asset("SUN-OTHER", 1.0, 0.030), 0.74, 5, 2e3), 2.0, 2.5, ("FORNAX.spot",)
 )
 

@@ -9,8 +9,6 @@ interval in proportion, and rounded to 8 decimals.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,10 +16,11 @@ from toolkit.errors import InputError
 from toolkit.service.market.simulator.catalogue import Funding, Listing
 from toolkit.service.market.simulator.processes import Floats, Reverting
 from toolkit.service.market.simulator.pulses import Pulse, Slots, planted_bps
-from toolkit.service.market.simulator.streams import Stream
+from toolkit.service.market.simulator.streams import RandomStream
 from toolkit.service.market.simulator.timeline import DAY_S, HOUR_S, day_of
+from toolkit.service.market.source import SettledRates
 
-__all__ = ["CAP", "CYCLE_DAYS", "FundingCalendar", "LegFunding", "Settlements"]
+__all__ = ["CAP", "CYCLE_DAYS", "FundingCalendar", "LegFunding"]
 
 CAP = 0.003_75
 """The largest rate either way (fraction per 8 h)."""
@@ -35,31 +34,18 @@ _MEAN, _SD, _SHARED = 0.000_25, 0.000_6, 0.6  # of the premium; the shared part 
 _HALF_LIFE_S = 8 * HOUR_S
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Settlements:
-    """A leg's settlements, by time.
-
-    ``ts`` (s, Unix UTC); ``rate``: fraction per interval, positive where longs pay shorts;
-    ``interval_hours``: length of the interval that ends at ``ts``.
-    """
-
-    ts: NDArray[np.int64]
-    rate: Floats
-    interval_hours: NDArray[np.int64]
-
-
 class FundingCalendar:
     """When a leg settles.
 
     Examples
     --------
-    >>> calendar = FundingCalendar(Funding(8, first_hour=4), Stream(7, "x"))
+    >>> calendar = FundingCalendar(Funding(8, first_hour=4), RandomStream(7, "x"))
     >>> ts, hours = calendar.between(1_800_057_600, 1_800_144_000)  # a day
     >>> (ts % 86_400 // 3600).tolist(), hours.tolist()
     ([4, 12, 20], [8, 8, 8])
     """
 
-    def __init__(self, funding: Funding, stream: Stream) -> None:
+    def __init__(self, funding: Funding, stream: RandomStream) -> None:
         self._funding = funding
         self._phase_days = int(stream.under("cycle").at(0).integers(CYCLE_DAYS))
 
@@ -68,7 +54,7 @@ class FundingCalendar:
 
         Examples
         --------
-        >>> calendar = FundingCalendar(Funding(8, changing=True), Stream(7, "x"))
+        >>> calendar = FundingCalendar(Funding(8, changing=True), RandomStream(7, "x"))
         >>> _, hours = calendar.between(1_800_057_600, 1_800_057_600 + 30 * 86_400)
         >>> sorted(set(hours.tolist()))
         [1, 4, 8]
@@ -83,7 +69,7 @@ class FundingCalendar:
 
         Examples
         --------
-        >>> calendar = FundingCalendar(Funding(8, changing=True), Stream(7, "x"))
+        >>> calendar = FundingCalendar(Funding(8, changing=True), RandomStream(7, "x"))
         >>> [change[1:] for change in calendar.changes(1_798_761_600, 1_800_489_600)]
         [(4, 1), (1, 8), (8, 4)]
         """
@@ -121,7 +107,7 @@ class LegFunding:
     ) -> None:
         if listing.funding is None:
             raise InputError("leg", str(listing.leg), "a futures leg: only those settle funding")
-        stream = Stream(seed, "funding")
+        stream = RandomStream(seed, "funding")
         own = stream.under(f"{symbol}:{listing.leg}")
         self._funding = listing.funding
         self.calendar = FundingCalendar(listing.funding, own)
@@ -131,14 +117,14 @@ class LegFunding:
             for part in (stream.under(listing.instrument.asset.name), own)
         )
 
-    def settlements(self, start: int, end: int) -> Settlements:
+    def settlements(self, start: int, end: int) -> SettledRates:
         """Those in ``[start, end)``, by time."""
         ts, interval = self.calendar.between(start, end)
         premium = self._premium(ts)
         pull = np.clip(_BASELINE - premium, -_CLAMP, _CLAMP)
         per_8h = premium + (pull if self._funding.clamped else _BASELINE)
         rate = np.round(np.clip(per_8h, -CAP, CAP) * interval / 8, 8)
-        return Settlements(ts, rate, interval)
+        return SettledRates(ts, rate, interval)
 
     def next_settlement(self, ts: int) -> int:
         """The first settlement after ``ts``."""

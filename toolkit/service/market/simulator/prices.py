@@ -20,7 +20,7 @@ from toolkit.service.market.simulator.catalogue import Asset, Deviation, Listing
 from toolkit.service.market.simulator.processes import Diffusion, Floats, Reverting
 from toolkit.service.market.simulator.pulses import Pulse, Slots, planted_bps
 from toolkit.service.market.simulator.schedule import LegSchedule
-from toolkit.service.market.simulator.streams import Stream
+from toolkit.service.market.simulator.streams import RandomStream
 from toolkit.service.market.simulator.timeline import DAY_S, MINUTES_A_DAY, minute_ends, second_ends
 
 __all__ = ["AssetPrices", "LegDay", "LegPrices"]
@@ -39,7 +39,7 @@ class AssetPrices:
     --------
     >>> from toolkit.service.market.simulator.catalogue import MARKETS
     >>> asset = MARKETS["BTC_USDT"][0].instrument.asset
-    >>> market = Diffusion(Stream(7, "market"), daily_volatility=0.02)
+    >>> market = Diffusion(RandomStream(7, "market"), daily_volatility=0.02)
     >>> bitcoin = AssetPrices(7, asset, market, ())
     >>> by_minutes, by_seconds = bitcoin.minutes(20_500), bitcoin.seconds(20_500, 0)
     >>> len(by_minutes), bool(by_minutes[0] == by_seconds[59])
@@ -52,7 +52,7 @@ class AssetPrices:
         self._beta = asset.beta
         self._market = market
         self._own = Diffusion(
-            Stream(seed, f"asset/{asset.name}"), daily_volatility=asset.daily_volatility
+            RandomStream(seed, f"asset/{asset.name}"), daily_volatility=asset.daily_volatility
         )
         self._shocks = shocks
         self._seconds = lru_cache(_HOURS_KEPT)(self._by_seconds)
@@ -106,7 +106,7 @@ class LegPrices:
     >>> from toolkit.service.market.simulator.catalogue import MARKETS
     >>> from toolkit.service.market.simulator.schedule import Schedule
     >>> schedule, listing = Schedule(7), MARKETS["BTC_USDT"][0]
-    >>> market = Diffusion(Stream(7, "market"), daily_volatility=0.02)
+    >>> market = Diffusion(RandomStream(7, "market"), daily_volatility=0.02)
     >>> asset = AssetPrices(7, listing.instrument.asset, market, (schedule.market_shocks,))
     >>> leg = LegPrices(7, "BTC_USDT", listing, asset, schedule.leg("BTC_USDT", listing))
     >>> day = leg.day(20_500)
@@ -122,7 +122,7 @@ class LegPrices:
         asset: AssetPrices,
         schedule: LegSchedule,
     ) -> None:
-        self._stream = Stream(seed, f"leg/{symbol}:{listing.leg}")
+        self._stream = RandomStream(seed, f"leg/{symbol}:{listing.leg}")
         self._listing = listing
         self._asset = asset
         self._schedule = schedule

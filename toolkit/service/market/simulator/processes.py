@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.errors import InputError
-from toolkit.service.market.simulator.streams import Stream
+from toolkit.service.market.simulator.streams import RandomStream
 from toolkit.service.market.simulator.timeline import (
     DAY_S,
     EPOCH,
@@ -104,13 +104,13 @@ class Midnights:
 
     Examples
     --------
-    >>> chain = Midnights.stationary(Stream(7, "x"), decay=0.5)
-    >>> chain.at(20_460) == Midnights.stationary(Stream(7, "x"), decay=0.5).at(20_460)
+    >>> chain = Midnights.stationary(RandomStream(7, "x"), decay=0.5)
+    >>> chain.at(20_460) == Midnights.stationary(RandomStream(7, "x"), decay=0.5).at(20_460)
     True
     """
 
     def __init__(
-        self, stream: Stream, *, decay: float, step: Callable[[int], float], first: float
+        self, stream: RandomStream, *, decay: float, step: Callable[[int], float], first: float
     ) -> None:
         self._stream = stream
         self._decay = decay
@@ -119,12 +119,12 @@ class Midnights:
         self._block = lru_cache(maxsize=None)(self._build)
 
     @classmethod
-    def stationary(cls, stream: Stream, *, decay: float) -> Midnights:
+    def stationary(cls, stream: RandomStream, *, decay: float) -> Midnights:
         """The chain of mean 0 and variance 1 at every midnight.
 
         Examples
         --------
-        >>> isinstance(Midnights.stationary(Stream(7, "x"), decay=0.9).at(20_454), float)
+        >>> isinstance(Midnights.stationary(RandomStream(7, "x"), decay=0.9).at(20_454), float)
         True
         """
         step = float(np.sqrt(1.0 - decay**2))
@@ -135,7 +135,7 @@ class Midnights:
 
         Examples
         --------
-        >>> flat = Midnights(Stream(7, "x"), decay=1.0, step=lambda day: 0.0, first=0.0)
+        >>> flat = Midnights(RandomStream(7, "x"), decay=1.0, step=lambda day: 0.0, first=0.0)
         >>> flat.at(30_000)
         0.0
         """
@@ -159,13 +159,13 @@ class Reverting:
 
     Examples
     --------
-    >>> process = Reverting(Stream(7, "x"), half_life_s=600)
+    >>> process = Reverting(RandomStream(7, "x"), half_life_s=600)
     >>> today, tomorrow = process.day(20_500), process.day(20_501)
     >>> len(today), bool(today[-1] == tomorrow[0])
     (1441, True)
     """
 
-    def __init__(self, stream: Stream, *, half_life_s: float, step_s: int = MINUTE_S) -> None:
+    def __init__(self, stream: RandomStream, *, half_life_s: float, step_s: int = MINUTE_S) -> None:
         if half_life_s < SHORTEST_HALF_LIFE_S:
             raise InputError("half_life_s", half_life_s, f"{SHORTEST_HALF_LIFE_S} or more")
         self._stream = stream
@@ -178,7 +178,7 @@ class Reverting:
 
         Examples
         --------
-        >>> len(Reverting(Stream(7, "x"), half_life_s=600, step_s=3600).day(20_500))
+        >>> len(Reverting(RandomStream(7, "x"), half_life_s=600, step_s=3600).day(20_500))
         25
         """
         start, end = self._midnights.at(day), self._midnights.at(day + 1)
@@ -191,7 +191,7 @@ class Reverting:
 
         Examples
         --------
-        >>> process = Reverting(Stream(7, "x"), half_life_s=600)
+        >>> process = Reverting(RandomStream(7, "x"), half_life_s=600)
         >>> bool(process.seconds(20_500, 1)[59] == process.day(20_500)[61])
         True
         """
@@ -223,12 +223,12 @@ class Diffusion:
 
     Examples
     --------
-    >>> price = Diffusion(Stream(7, "x"), daily_volatility=0.03)
+    >>> price = Diffusion(RandomStream(7, "x"), daily_volatility=0.03)
     >>> bool(price.day(20_500).values[-1] == price.day(20_501).values[0])
     True
     """
 
-    def __init__(self, stream: Stream, *, daily_volatility: float) -> None:
+    def __init__(self, stream: RandomStream, *, daily_volatility: float) -> None:
         self._stream = stream
         self._daily_volatility = daily_volatility
         self._volatility = Midnights.stationary(
@@ -248,7 +248,7 @@ class Diffusion:
 
         Examples
         --------
-        >>> day = Diffusion(Stream(7, "x"), daily_volatility=0.03).day(20_500)
+        >>> day = Diffusion(RandomStream(7, "x"), daily_volatility=0.03).day(20_500)
         >>> len(day.values), len(day.variances)
         (1441, 1440)
         """
@@ -259,7 +259,7 @@ class Diffusion:
 
         Examples
         --------
-        >>> price = Diffusion(Stream(7, "x"), daily_volatility=0.03)
+        >>> price = Diffusion(RandomStream(7, "x"), daily_volatility=0.03)
         >>> bool(price.seconds(20_500, 0)[59] == price.day(20_500).values[1])
         True
         """

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.service.market.simulator.processes import Floats
-from toolkit.service.market.simulator.streams import Stream
+from toolkit.service.market.simulator.streams import RandomStream
 
-__all__ = ["Planted", "Pulse", "Slots", "Stretch", "planted_bps"]
+__all__ = ["Planted", "Pulse", "Slots", "TimeSpan", "planted_bps"]
 
 _SLOTS_KEPT = 256
 
@@ -38,7 +38,7 @@ T = TypeVar("T", bound=Planted)
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class TimeSpan:
     """``[start, end)`` in Unix seconds."""
 
     start: int
@@ -109,14 +109,14 @@ class Slots(Generic[T]):
 
     Examples
     --------
-    >>> slots = Slots(Stream(7, "x"), 3600, 1.0, lambda random, at, length: Stretch(at, at + 60))
+    >>> slots = Slots(RandomStream(7, "x"), 3600, 1.0, lambda _, at, __: TimeSpan(at, at + 60))
     >>> len(slots.between(1_800_000_000, 1_800_072_000)) in {19, 20, 21}
     True
     """
 
     def __init__(
         self,
-        stream: Stream,
+        stream: RandomStream,
         length_s: int,
         probability: float,
         draw: Callable[[np.random.Generator, int, int], T],
@@ -133,7 +133,7 @@ class Slots(Generic[T]):
 
         Examples
         --------
-        >>> slots = Slots(Stream(7, "x"), 3600, 0.0, lambda random, at, length: Stretch(at, at + 1))
+        >>> slots = Slots(RandomStream(7, "x"), 3600, 0.0, lambda _, at, __: TimeSpan(at, at + 1))
         >>> slots.between(1_800_000_000, 1_800_072_000)
         []
         """
@@ -154,7 +154,7 @@ def planted_bps(kinds: Sequence[Slots[Pulse]], ts: NDArray[np.int64]) -> Floats:
 
     Examples
     --------
-    >>> always = Slots(Stream(7, "x"), 3600, 1.0, lambda random, at, _: Pulse(at, 1, 3598, 1, 5.0))
+    >>> always = Slots(RandomStream(7, "x"), 3600, 1.0, lambda _, at, __: Pulse(at, 1, 3598, 1, 5))
     >>> planted_bps([always, always], 1_800_000_030 + np.arange(3_600)).max().tolist()
     10.0
     """

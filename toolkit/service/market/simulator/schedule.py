@@ -12,8 +12,8 @@ from functools import cache, partial
 import numpy as np
 
 from toolkit.service.market.simulator.catalogue import Asset, Listing
-from toolkit.service.market.simulator.pulses import Pulse, Slots, Stretch
-from toolkit.service.market.simulator.streams import Stream
+from toolkit.service.market.simulator.pulses import Pulse, Slots, TimeSpan
+from toolkit.service.market.simulator.streams import RandomStream
 from toolkit.service.market.simulator.timeline import DAY_S, HOUR_S, MINUTE_S
 
 __all__ = ["LegSchedule", "Schedule"]
@@ -33,7 +33,7 @@ class LegSchedule:
 
     shocks: Slots[Pulse]
     episodes: Slots[Pulse]
-    outages: Slots[Stretch]
+    outages: Slots[TimeSpan]
     dislocations: Slots[Pulse]
 
 
@@ -48,7 +48,7 @@ class Schedule:
     """
 
     def __init__(self, seed: int) -> None:
-        self._root = Stream(seed, "schedule")
+        self._root = RandomStream(seed, "schedule")
         self.market_shocks = Slots(self._root.under("market"), 2 * DAY_S, 0.35, _market_shock)
         self._assets = cache(self._build_asset)
         self._legs = cache(self._build_leg)
@@ -141,10 +141,10 @@ def _episode(random: np.random.Generator, at: int, length: int) -> Pulse:
     return _placed(random, (at, length), times, _sign(random) * _between(random, 60, 400))
 
 
-def _outage(random: np.random.Generator, at: int, length: int) -> Stretch:
+def _outage(random: np.random.Generator, at: int, length: int) -> TimeSpan:
     minutes = int(random.integers(30, 301))
     start = at + MINUTE_S * int(random.integers(length // MINUTE_S - minutes + 1))
-    return Stretch(start, start + minutes * MINUTE_S)
+    return TimeSpan(start, start + minutes * MINUTE_S)
 
 
 def _dislocation(random: np.random.Generator, at: int, length: int) -> Pulse:

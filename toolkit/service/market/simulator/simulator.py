@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from toolkit.errors import InputError, UnknownTrajectoryError
 from toolkit.market import Leg
 from toolkit.service.market.simulator.catalogue import MARKETS, Asset, Listing, Markets
-from toolkit.service.market.simulator.funding import LegFunding, Settlements
+from toolkit.service.market.simulator.funding import LegFunding
 from toolkit.service.market.simulator.prices import AssetPrices, LegDay, LegPrices
 from toolkit.service.market.simulator.processes import Diffusion, Floats
 from toolkit.service.market.simulator.schedule import Schedule
-from toolkit.service.market.simulator.streams import Stream
+from toolkit.service.market.simulator.streams import RandomStream
 from toolkit.service.market.simulator.timeline import (
     HOUR_S,
     MINUTE_S,
@@ -27,7 +27,7 @@ from toolkit.service.market.simulator.timeline import (
     check_window,
     minute_ends,
 )
-from toolkit.service.market.source import Bars
+from toolkit.service.market.source import Bars, SettledRates
 
 __all__ = ["GENERATOR", "MinuteBars", "Simulator"]
 
@@ -80,13 +80,16 @@ class Simulator:
         self._listings = {
             symbol: {each.leg: each for each in legs} for symbol, legs in markets.items()
         }
+        # Holds the catalogue's class names: renaming one would make every market another.
         content = f"{GENERATOR} {sorted(markets.items())}".encode()
         self.id = f"seed-{seed}-{hashlib.sha256(content).hexdigest()[:12]}"
         self.listing: Mapping[str, tuple[Leg, ...]] = MappingProxyType(
             {symbol: tuple(sorted(legs)) for symbol, legs in sorted(self._listings.items())}
         )
         self._schedule = Schedule(seed)
-        self._market = Diffusion(Stream(seed, "market"), daily_volatility=_MARKET_DAILY_VOLATILITY)
+        self._market = Diffusion(
+            RandomStream(seed, "market"), daily_volatility=_MARKET_DAILY_VOLATILITY
+        )
         self._asset = cache(self._build_asset)
         self._prices = cache(self._build_prices)
         self._funding = cache(self._build_funding)
@@ -135,7 +138,7 @@ class Simulator:
         kept = present & (ts >= start) & (ts < end)
         return Bars(ts=ts[kept], price=price[kept], interval_s=1)
 
-    def settlements(self, symbol: str, leg: Leg, start: int, end: int) -> Settlements:
+    def settlements(self, symbol: str, leg: Leg, start: int, end: int) -> SettledRates:
         """The funding settlements of a futures leg in ``[start, end)``.
 
         A leg that is no future is an `InputError`.

@@ -20,7 +20,7 @@ from toolkit.service.api.calls import Service
 from toolkit.service.api.feed import LOOK_S, fresh_documents
 from toolkit.service.market.clock import WALL_CLOCK
 from toolkit.service.transports.webhooks.addresses import Target
-from toolkit.service.transports.webhooks.deliveries import Delivery, new_secret
+from toolkit.service.transports.webhooks.deliveries import WebhookMessage, new_secret
 from toolkit.service.transports.webhooks.posting import Post, Reply
 from toolkit.service.transports.webhooks.settings import WebhookSettings
 
@@ -63,7 +63,7 @@ class Courier:
         self._service = service
         self._settings = settings
         self._owner = owner
-        self._queue: asyncio.Queue[Delivery] = asyncio.Queue()
+        self._queue: asyncio.Queue[WebhookMessage] = asyncio.Queue()
         self._under_way = 0
         self._resumes_at = 0.0
         self._told = service.clock.now()
@@ -89,7 +89,7 @@ class Courier:
         """One attempt at delivering a body now, whatever else waits."""
         post = Post(self._settings)
         try:
-            return await self._attempt(post, Delivery.of(self._owner, body))
+            return await self._attempt(post, WebhookMessage.of(self._owner, body))
         finally:
             post.close()
 
@@ -123,12 +123,12 @@ class Courier:
         ]
 
     def _bring(self, documents: Sequence[bytes]) -> None:
-        made = [Delivery.of(self._owner, document) for document in documents]
+        made = [WebhookMessage.of(self._owner, document) for document in documents]
         for delivery in self._planned(made):
             self._under_way += 1
             self._queue.put_nowait(delivery)
 
-    def _planned(self, deliveries: Sequence[Delivery]) -> Sequence[Delivery]:
+    def _planned(self, deliveries: Sequence[WebhookMessage]) -> Sequence[WebhookMessage]:
         """Return the deliveries to make, in their order."""
         return deliveries
 
@@ -147,7 +147,7 @@ class Courier:
         finally:
             post.close()
 
-    async def _attempt(self, post: Post, delivery: Delivery) -> Reply:
+    async def _attempt(self, post: Post, delivery: WebhookMessage) -> Reply:
         headers, body = delivery.request(self.secret, WALL_CLOCK.now())
         try:
             return await post.send(self._target, headers, body)
@@ -155,7 +155,7 @@ class Courier:
             _log.exception("an attempt at a delivery to %s failed", self._owner)
             return Reply(None, reason="a fault of the service")
 
-    def _settle(self, delivery: Delivery, reply: Reply) -> None:
+    def _settle(self, delivery: WebhookMessage, reply: Reply) -> None:
         """What follows from an attempt."""
         loop = asyncio.get_running_loop()
         waits_s = self._settings.retries_s

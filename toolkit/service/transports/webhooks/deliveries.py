@@ -11,19 +11,19 @@ import hmac
 import secrets
 from dataclasses import dataclass
 
-__all__ = ["Delivery", "new_secret", "signed_headers"]
+__all__ = ["WebhookMessage", "new_secret", "signed_headers"]
 
 _PREFIX = "whsec_"
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class WebhookMessage:
     """A body and its id, the attempts that failed, and whether it is attempted again.
 
     Examples
     --------
-    >>> Delivery.of("ann", b"{}") == Delivery.of("ann", b"{}") != Delivery.of("bob", b"{}")
-    True
+    >>> WebhookMessage.of("ann", b"{}") == WebhookMessage.of("bob", b"{}")
+    False
     """
 
     identity: str
@@ -32,12 +32,12 @@ class Delivery:
     retried: bool = True
 
     @classmethod
-    def of(cls, owner: str, body: bytes) -> Delivery:
+    def of(cls, owner: str, body: bytes) -> WebhookMessage:
         """The delivery of a body to an owner, always under the same id.
 
         Examples
         --------
-        >>> Delivery.of("ann", b"{}").identity
+        >>> WebhookMessage.of("ann", b"{}").identity
         'msg_7450f96c91288376f11dbd9f'
         """
         digest = hashlib.blake2b(owner.encode() + b"\n" + body, digest_size=12)
@@ -48,7 +48,7 @@ class Delivery:
 
         Examples
         --------
-        >>> Delivery("a", b"{}").request(new_secret(), 60)[1]
+        >>> WebhookMessage("a", b"{}").request(new_secret(), 60)[1]
         b'{}'
         """
         return signed_headers(secret, self.identity, ts, self.body), self.body

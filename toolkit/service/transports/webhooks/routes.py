@@ -40,9 +40,7 @@ class Webhooks:
     Examples
     --------
     >>> from toolkit.service import miniature
-    >>> from toolkit.service.market.clock import Clock
-    >>> from toolkit.service.accounts.policy import Policy
-    >>> webhooks = Webhooks(Service(miniature.source(), Clock(), Policy()))
+    >>> webhooks = Webhooks(Service(miniature.source()))
     >>> [route.path for route in webhooks.routes]
     ['/api/v1/auth/session', '/api/v1/auth/webhooks', '/api/v1/auth/webhooks/test']
     """

@@ -9,8 +9,10 @@ import polars as pl
 import pytest
 
 from toolkit.market import Trajectory
-from toolkit.service.market.simulator import Simulator, Truth
+from toolkit.service.market.simulator import Simulator
 from toolkit.service.market.simulator.timeline import DAY_S, MINUTE_S
+
+from ...truth import Truth
 
 FIRST_DAY = 20_777  # 2026-11-20
 

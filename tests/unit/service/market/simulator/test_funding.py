@@ -9,9 +9,11 @@ import pytest
 
 from toolkit.errors import InputError
 from toolkit.market import Leg
-from toolkit.service.market.simulator import Simulator, Truth
+from toolkit.service.market.simulator import Simulator
 from toolkit.service.market.simulator.funding import CAP, CYCLE_DAYS
 from toolkit.service.market.simulator.timeline import DAY_S, HOUR_S
+
+from ...truth import Truth
 
 SEEDS = range(20)
 START, DAYS = 20_600 * DAY_S, 120

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from toolkit.market import Leg, Market
-from toolkit.service.market.simulator import MARKETS, Simulator, Truth
+from toolkit.service.market.simulator import MARKETS, Simulator
 from toolkit.service.market.simulator.timeline import DAY_S, END, MINUTE_S, day_of
+
+from ...truth import Truth
 
 AURORA = Leg.parse("AURORA.spot")
 BOREAS = Leg.parse("BOREAS.spot")

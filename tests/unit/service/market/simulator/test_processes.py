@@ -15,7 +15,7 @@ from toolkit.service.market.simulator.processes import (
     brownian_bridge,
     reverting_bridge,
 )
-from toolkit.service.market.simulator.streams import Stream
+from toolkit.service.market.simulator.streams import RandomStream
 
 FIRST, DAYS = 20_500, 400
 
@@ -29,7 +29,7 @@ def within(estimates: np.ndarray, expected: float, *, errors: float = 4.0) -> bo
 @pytest.fixture(scope="module", params=[300, 3_600, 14_400])
 def reverting(request: pytest.FixtureRequest) -> tuple[int, np.ndarray]:
     """A half-life, and 400 days of a process by minutes: one row a day, midnights included."""
-    process = Reverting(Stream(1, "law"), half_life_s=request.param)
+    process = Reverting(RandomStream(1, "law"), half_life_s=request.param)
     return request.param, np.array([process.day(day) for day in range(FIRST, FIRST + DAYS)])
 
 
@@ -84,7 +84,7 @@ def test_the_steps_over_midnight_scatter_as_any_other(reverting: tuple[int, np.n
 
 
 def test_seconds_pass_through_the_minutes_and_have_the_same_half_life() -> None:
-    process = Reverting(Stream(2, "seconds"), half_life_s=240)
+    process = Reverting(RandomStream(2, "seconds"), half_life_s=240)
     estimates = []
     for day in range(FIRST, FIRST + 60):
         path, minutes = process.seconds(day, 23), process.day(day)
@@ -95,13 +95,13 @@ def test_seconds_pass_through_the_minutes_and_have_the_same_half_life() -> None:
 
 def test_a_half_life_below_two_minutes_is_refused() -> None:
     with pytest.raises(InputError, match="half_life_s: 60 is not allowed; allowed: 120 or more"):
-        Reverting(Stream(1, "x"), half_life_s=60)
+        Reverting(RandomStream(1, "x"), half_life_s=60)
 
 
 @pytest.fixture(scope="module")
 def diffusion() -> list[tuple[np.ndarray, np.ndarray]]:
     """The values and the minutes' variances of 400 days."""
-    process = Diffusion(Stream(3, "law"), daily_volatility=0.03)
+    process = Diffusion(RandomStream(3, "law"), daily_volatility=0.03)
     found = [process.day(day) for day in range(FIRST, FIRST + DAYS)]
     return [(day.values, day.variances) for day in found]
 
@@ -146,7 +146,7 @@ def test_jumps_make_the_tails_heavy(diffusion: list[tuple[np.ndarray, np.ndarray
 
 
 def test_a_diffusion_by_seconds_passes_through_its_minutes_with_their_variance() -> None:
-    process = Diffusion(Stream(4, "seconds"), daily_volatility=0.03)
+    process = Diffusion(RandomStream(4, "seconds"), daily_volatility=0.03)
     ratios, struck = [], []
     for day in range(FIRST, FIRST + 300):
         path, minutes = process.seconds(day, 12), process.day(day)
@@ -164,8 +164,8 @@ def test_no_hour_repeats_anothers_seconds() -> None:
     steps = [
         np.diff(process.seconds(day, hour))
         for process in (
-            Reverting(Stream(7, "hours"), half_life_s=600),
-            Diffusion(Stream(8, "hours"), daily_volatility=0.03),
+            Reverting(RandomStream(7, "hours"), half_life_s=600),
+            Diffusion(RandomStream(8, "hours"), daily_volatility=0.03),
         )
         for day in (FIRST, FIRST + 1)
         for hour in (0, 1, 23)
@@ -176,13 +176,15 @@ def test_no_hour_repeats_anothers_seconds() -> None:
 
 
 def test_prices_stay_near_where_they_began_for_seventy_years() -> None:
-    chain = Midnights(Stream(5, "x"), decay=0.5 ** (1 / 120), step=lambda _day: 0.03, first=0.0)
+    chain = Midnights(
+        RandomStream(5, "x"), decay=0.5 ** (1 / 120), step=lambda _day: 0.03, first=0.0
+    )
     logs = np.array([chain.at(day) for day in range(20_454, 47_482, 30)])
     assert 0.2 < logs.std() < 0.5
     assert np.abs(logs).max() < 2.0
 
 
 def test_the_chain_of_midnights_does_not_depend_on_where_it_was_entered() -> None:
-    late, early = (Midnights.stationary(Stream(6, "x"), decay=0.9) for _ in range(2))
+    late, early = (Midnights.stationary(RandomStream(6, "x"), decay=0.9) for _ in range(2))
     days = [20_454, 20_709, 20_710, 20_711, 47_482]
     assert [late.at(day) for day in reversed(days)][::-1] == [early.at(day) for day in days]

@@ -7,8 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from toolkit.service.market.simulator.pulses import Pulse, Slots, Stretch, planted_bps
-from toolkit.service.market.simulator.streams import Stream
+from toolkit.service.market.simulator.pulses import Pulse, Slots, TimeSpan, planted_bps
+from toolkit.service.market.simulator.streams import RandomStream
 
 START = 1_800_000_000
 
@@ -38,13 +38,13 @@ def test_a_pulse_is_nothing_outside_its_time() -> None:
     )
 
 
-def drawn(random: np.random.Generator, at: int, length: int) -> Stretch:
+def drawn(random: np.random.Generator, at: int, length: int) -> TimeSpan:
     first = at + int(random.integers(length - 99))
-    return Stretch(first, first + 100)
+    return TimeSpan(first, first + 100)
 
 
 def test_slots_hold_their_share_and_each_thing_lies_in_its_own() -> None:
-    slots = Slots(Stream(1, "x"), 3_600, 0.3, drawn)
+    slots = Slots(RandomStream(1, "x"), 3_600, 0.3, drawn)
     found = slots.between(START, START + 3_000 * 3_600)
     assert abs(len(found) / 3_000 - 0.3) < 4 * (0.3 * 0.7 / 3_000) ** 0.5
     gaps = [b.start - a.end for a, b in pairwise(found)]
@@ -52,7 +52,7 @@ def test_slots_hold_their_share_and_each_thing_lies_in_its_own() -> None:
 
 
 def test_a_window_sees_what_touches_it_however_it_is_cut() -> None:
-    slots = Slots(Stream(2, "x"), 3_600, 0.8, drawn)
+    slots = Slots(RandomStream(2, "x"), 3_600, 0.8, drawn)
     whole = slots.between(START, START + 86_400)
     pieces = {
         (each.start, each.end)
@@ -71,7 +71,7 @@ def test_heights_add_up() -> None:
         return Pulse(at, 60, 3_000, 60, 10.0)
 
     ts = np.arange(START, START + 86_400, 60)
-    one, two = (Slots(Stream(seed, "x"), 3_600, 1.0, pulse) for seed in (1, 2))
+    one, two = (Slots(RandomStream(seed, "x"), 3_600, 1.0, pulse) for seed in (1, 2))
     total = planted_bps([one, two], ts)
     assert np.allclose(total, planted_bps([one], ts) + planted_bps([two], ts))
     assert total.max() == 20.0

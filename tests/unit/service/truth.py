@@ -8,7 +8,7 @@ from toolkit.errors import UnknownTrajectoryError
 from toolkit.market import Leg
 from toolkit.service.market.simulator.catalogue import MARKETS, Deviation, Listing, Markets
 from toolkit.service.market.simulator.funding import LegFunding
-from toolkit.service.market.simulator.pulses import Pulse, Stretch
+from toolkit.service.market.simulator.pulses import Pulse, TimeSpan
 from toolkit.service.market.simulator.schedule import LegSchedule, Schedule
 
 __all__ = ["Shock", "SpreadTruth", "Truth"]
@@ -148,7 +148,7 @@ class Truth:
         ]
         return sorted(found, key=lambda shock: shock.pulse.start)
 
-    def outages(self, symbol: str, leg: Leg, start: int, end: int) -> list[Stretch]:
+    def outages(self, symbol: str, leg: Leg, start: int, end: int) -> list[TimeSpan]:
         """The stretches without bars that touch ``[start, end)``, in whole minutes, by time.
 
         Examples
