@@ -22,7 +22,7 @@ import numpy as np
 
 from toolkit.market import Leg
 from toolkit.service import Bars, Config, running
-from toolkit.service.source import Kind
+from toolkit.service.market.source import Kind
 
 LEGS = tuple(Leg.parse(f"EXCHANGE{number}.spot") for number in range(8))
 SYMBOL = "BTC_USDT"

@@ -31,12 +31,13 @@ LAYERS = (
     ("wire",),
     ("tables", "intervals", "cards"),
     ("market",),
+    ("serving",),
     ("errors",),
 )
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 
 # Narrower than the layers: all of ours that a part may import, and all who may import it.
-IMPORTS_AT_MOST = {"service": {"market", "errors"}, "app": {"dashboard"}}
+IMPORTS_AT_MOST = {"service": {"market", "serving", "errors"}, "app": {"dashboard"}}
 IMPORTED_ONLY_BY = {"service": {"workspace"}}
 
 # Third parties, each with the modules that may import it; "toolkit" is anywhere.
@@ -45,7 +46,11 @@ THIRD_PARTIES = {
     "httpx": ("toolkit.client.http",),
     "httpx2": ("toolkit.client.mcp",),
     "jsonschema": ("toolkit.client.mcp",),
-    "mcp": ("toolkit.client.mcp", "toolkit.service.mcp", "toolkit.service.mcp_server"),
+    "mcp": (
+        "toolkit.client.mcp",
+        "toolkit.service.transports.mcp",
+        "toolkit.service.transports.mcp_server",
+    ),
     "msgspec": ("toolkit",),
     "numpy": ("toolkit",),
     "orjson": ("toolkit.charts", "toolkit.dashboard", "toolkit.report"),
@@ -57,7 +62,7 @@ THIRD_PARTIES = {
     "starlette": ("toolkit.loader.webhooks", "toolkit.service"),  # the receiver is mountable
     "streamlit": ("toolkit.dashboard", "app"),
     "typer": ("toolkit.cli",),
-    "uvicorn": ("toolkit.loader.receiving", "toolkit.service"),  # `rail webhook` runs it
+    "uvicorn": ("toolkit.serving",),
     "websockets": ("toolkit.client.stream",),
 }
 # The MCP SDK's interface is written in the terms of these two.

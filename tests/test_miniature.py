@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from tests import miniature
+from tests.unit.service.truth import Truth
 from toolkit.market import Leg
 from toolkit.service import Config, Simulated, running
-from toolkit.service.simulator import Truth
 
 MINUTE = 60
 MINUTES = 3 * 24 * 60

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 
 from toolkit.service import Clock, Config, Simulated, serve
-from toolkit.service.archive import ArchiveSettings
+from toolkit.service.adversary.archive import ArchiveSettings
 
 SEED, NOW = 7, 1_795_132_800  # 2026-11-20
 SETTINGS = ArchiveSettings(burst=700)

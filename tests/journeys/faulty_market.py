@@ -13,13 +13,13 @@ from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily
 from toolkit.service import Clock, Replay
-from toolkit.service.archive import ArchiveSettings, EventArchive
-from toolkit.service.detectors import Settings
-from toolkit.service.detectors.lives import Rule
+from toolkit.service.adversary.archive import ArchiveSettings, FaultyArchive
+from toolkit.service.events.detectors import DetectorSettings
+from toolkit.service.events.detectors.lives import Rule
 
 START = 1_767_225_600
 DENSE = ArchiveSettings(
-    Settings(
+    DetectorSettings(
         spread=Rule(0.5, 0.3, step=0.2, every_s=0, max_age_s=60, lost_after_s=60),
         splash=Rule(1.8, 0.6, step=None, every_s=0, max_age_s=60, lost_after_s=60),
         splash_window_s=30,
@@ -59,7 +59,7 @@ class Truth:
 
     def __init__(self, source: Replay) -> None:
         self.source = source
-        self._archive = EventArchive(source, DENSE)
+        self._archive = FaultyArchive(source, DENSE)
 
     def documents(self, family: EventFamily, start: int, end: int) -> list[bytes]:
         """In order of their bytes."""

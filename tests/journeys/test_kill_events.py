@@ -24,7 +24,7 @@ import pytest
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, format_ts
 from toolkit.service import Simulated
-from toolkit.service.archive import EventArchive
+from toolkit.service.adversary.archive import FaultyArchive
 from toolkit.store import Store
 
 from . import crowded_service
@@ -97,7 +97,7 @@ def content(store: Path) -> dict[str, pl.DataFrame]:
 
 def archived() -> list[tuple[str, str]]:
     """Family and bytes of every document of the window, read from the archive itself, sorted."""
-    archive = EventArchive(Simulated(crowded_service.SEED), crowded_service.SETTINGS)
+    archive = FaultyArchive(Simulated(crowded_service.SEED), crowded_service.SETTINGS)
     found: list[tuple[str, str]] = []
     for family in EventFamily:
         bodies, _ = archive.page(family, START, END, limit=10**9, visible_until=END)

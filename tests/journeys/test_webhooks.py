@@ -39,8 +39,14 @@ from toolkit.service import (
     WebhookSwitches,
     running,
 )
-from toolkit.service.archive import ArchiveSettings, EventArchive
-from toolkit.service.webhooks.deliveries import Delivery, befall, new_secret, signed_headers
+from toolkit.service.adversary.archive import ArchiveSettings, FaultyArchive
+from toolkit.service.adversary.deliveries import befall
+from toolkit.service.events.archive import EventArchive
+from toolkit.service.transports.webhooks.deliveries import (
+    WebhookMessage,
+    new_secret,
+    signed_headers,
+)
 from toolkit.store import Store, read_deliveries
 
 from .conftest import RAIL, serving
@@ -135,10 +141,12 @@ def test_every_genuine_delivery_is_stored_once_and_every_other_one_refused(
 ) -> None:
     switches = WebhookSwitches(duplicated=0.05, reordered=0.05, tampered=0.01, replayed=0.01)
     market, settings = Simulated(7), ArchiveSettings(burst=DELIVERIES)
-    archive = EventArchive(market, settings)
+    archive = FaultyArchive(market, settings)
     at = busiest_second(archive, EventFamily.SPREAD)
     wanted = [body for _, body in archive.documents(EventFamily.SPREAD, at, at + 1)]
-    made = befall([Delivery.of("demo-pro", body) for body in wanted], switches, random.Random(3))
+    made = befall(
+        [WebhookMessage.of("demo-pro", body) for body in wanted], switches, random.Random(3)
+    )
     tampered, replayed = (sum(getattr(d, a) for d in made) for a in ("tampered", "replayed"))
     clock = SetClock(moments=[at])
     config = Config(
@@ -184,7 +192,7 @@ def busiest_second(archive: EventArchive, family: EventFamily) -> int:
 
 def test_a_receiver_killed_in_mid_delivery_loses_and_doubles_nothing(tmp_path: Path) -> None:
     settings = ArchiveSettings(burst=400)
-    market, archive = Simulated(7), EventArchive(Simulated(7), settings)
+    market, archive = Simulated(7), FaultyArchive(Simulated(7), settings)
     at = busiest_second(archive, EventFamily.SPREAD)
     # Each receiver has something to wait for that is not sent before it is there.
     ends = (at + 1, at + 1_800, at + 3_600)

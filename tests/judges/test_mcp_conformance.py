@@ -18,9 +18,9 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolkit.service import Clock, Simulated
-from toolkit.service.calls import Service
-from toolkit.service.policy import Policy
-from toolkit.service.rest import application
+from toolkit.service.accounts.policy import Policy
+from toolkit.service.api.calls import Service
+from toolkit.service.transports.rest import application
 
 pytestmark = pytest.mark.judge
 

@@ -15,8 +15,8 @@ from toolkit.loader.listening import Heard
 
 from toolkit.loader.messages import Messages
 from toolkit.market import EventFamily, Source
-from toolkit.service.archive import EventArchive
-from toolkit.service.simulated import Simulated
+from toolkit.service.events.archive import EventArchive
+from toolkit.service.market.simulated import Simulated
 from toolkit.store import Batch, LoadOrigin, Store
 from toolkit.tables import EVENT
 from toolkit.wire.deliveries import read_delivery

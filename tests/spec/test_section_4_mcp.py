@@ -20,7 +20,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, KNOWN_PROTOCOL_VERSIO
 from tests import miniature
 from toolkit.market import EventFamily, Family
 from toolkit.service import Config, running
-from toolkit.service.registry import TOOLS
+from toolkit.service.api.registry import TOOLS
 
 T = TypeVar("T")
 

@@ -6,6 +6,7 @@ The service's own code is loaded when one is started: it brings a web server alo
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ from toolkit import market
 from toolkit.errors import InputError, needs_extra
 
 if TYPE_CHECKING:
-    from toolkit.service import Config, Source
+    from toolkit.service import Config, MarketSource
 
 __all__ = ["DEFAULT_SEED", "Serving", "serve_local", "simulated_service"]
 
@@ -83,7 +84,7 @@ def serve_local(
 
     if replay is not None and seed is not None:
         raise InputError("seed", seed, "none beside a replay")
-    source: Source
+    source: MarketSource
     if replay is not None:
         source = Replay.read(replay, datasets=datasets, interval_s=interval_s, renamed=renamed)
         retention_s = retention_s or _EVERYTHING_S
@@ -105,9 +106,9 @@ def serve_local(
 
 
 def _serving(base_url: str, config: Config) -> Serving:
+    from toolkit.service.accounts.owners import Owners, OwnersFile  # noqa: PLC0415 - see above
     from toolkit.service.adversary.settings import KIND  # noqa: PLC0415 - see above
-    from toolkit.service.owners import Owners, OwnersFile  # noqa: PLC0415 - see above
-    from toolkit.service.webhooks.courier import MINIMUM_PLAN  # noqa: PLC0415 - see above
+    from toolkit.service.transports.webhooks.courier import MINIMUM_PLAN  # noqa: PLC0415 - see above
 
     file = config.owners_file
     owners = (OwnersFile(file) if file else Owners(config.owners)).named.values()
@@ -131,20 +132,47 @@ def _serving(base_url: str, config: Config) -> Serving:
     )
 
 
+@dataclass(slots=True)
+class _SharedService:
+    """A local service that several workspaces of this process use."""
+
+    base_url: str
+    closing: contextlib.ExitStack
+    users: int = 0
+
+
+_shared: dict[int, _SharedService] = {}  # by seed
+_sharing = threading.Lock()
+
+
 @contextlib.contextmanager
 def simulated_service(seed: int = DEFAULT_SEED) -> Iterator[str]:
-    """Run a local service on the SIMULATED market of a seed, and yield its address.
+    """Give the address of a local service on the SIMULATED market of a seed, for a ``with`` block.
 
-    Its clock is the wall clock, its market endless. What it answers for is the last 30 days.
+    Blocks of one process and one seed share one service. It stops with the last of them, or with
+    the process. Its clock is the wall clock, its market endless. It answers for the last 30 days.
 
     Examples
     --------
-    >>> with simulated_service() as base_url:
-    ...     base_url.startswith("http://127.0.0.1:")
-    True
+    >>> with simulated_service() as base_url, simulated_service() as same:
+    ...     base_url.startswith("http://127.0.0.1:"), same == base_url
+    (True, True)
     """
     with needs_extra("service"):
         from toolkit.service import Config, Simulated, running  # noqa: PLC0415 - see above
 
-    with running(Config(Simulated(seed), port=0)) as service:
-        yield service.base_url
+    with _sharing:
+        if seed not in _shared:
+            closing = contextlib.ExitStack()
+            service = closing.enter_context(running(Config(Simulated(seed), port=0)))
+            _shared[seed] = _SharedService(service.base_url, closing)
+        shared = _shared[seed]
+        shared.users += 1
+    try:
+        yield shared.base_url
+    finally:
+        with _sharing:
+            shared.users -= 1
+            if not shared.users:
+                del _shared[seed]
+                shared.closing.close()

@@ -13,7 +13,8 @@ from toolkit.intervals import Interval
 from toolkit.loader import Progress, sync
 from toolkit.market import EventFamily, EventLog, Family, Trajectory
 from toolkit.service import Clock, Config, Running, Simulated, running
-from toolkit.service.archive import ArchiveSettings, EventArchive, EventFilters
+from toolkit.service.adversary.archive import ArchiveSettings, FaultyArchive
+from toolkit.service.events.archive import EventArchive, EventFilters
 from toolkit.store import Store
 
 NOW = 1_795_000_000
@@ -48,7 +49,7 @@ def store(tmp_path: Path) -> Store:
 
 @pytest.fixture(scope="module")
 def archive(source: Simulated) -> EventArchive:
-    return EventArchive(source, SETTINGS)
+    return FaultyArchive(source, SETTINGS)
 
 
 def documents(archive: EventArchive, family: EventFamily, start: int, end: int) -> list[str]:

@@ -27,7 +27,7 @@ from toolkit.errors import InputError, StoreError
 from toolkit.intervals import Interval
 from toolkit.loader.webhooks import WebhookApp, webhook_app
 from toolkit.market import EventFamily, Source
-from toolkit.service.webhooks.deliveries import new_secret, signed_headers
+from toolkit.service.transports.webhooks.deliveries import new_secret, signed_headers
 from toolkit.store import Store, read_deliveries
 from toolkit.wire.signatures import HmacSignature
 

@@ -15,7 +15,7 @@ from tests import miniature
 from toolkit.errors import InputError
 from toolkit.market import Plan
 from toolkit.service import Clock, Config, Owner, Replay, running, serve
-from toolkit.service.server import _bound
+from toolkit.serving import bind
 
 SERVE = """
 from toolkit.service import Config, Simulated, serve
@@ -109,9 +109,10 @@ def test_an_ipv6_address_is_written_in_brackets(replay: Replay) -> None:
         assert httpx.get(service.base_url).status_code == 404
 
 
-def test_answers_leave_without_nagles_delay(replay: Replay) -> None:
+def test_answers_leave_without_nagles_delay() -> None:
     """Asyncio switches the delay off for a socket only if it says that it is TCP."""
-    with _bound(Config(replay, port=0)) as listener:
+    listener, _ = bind("127.0.0.1", 0)
+    with listener:
         assert listener.proto == socket.IPPROTO_TCP
 
 

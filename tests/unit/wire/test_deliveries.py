@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from toolkit.errors import WireError
 from toolkit.market import EventFamily
-from toolkit.service.archive import EventArchive
-from toolkit.service.simulated import Simulated
+from toolkit.service.events.archive import EventArchive
+from toolkit.service.market.simulated import Simulated
 from toolkit.wire.deliveries import read_delivery
 from toolkit.wire.event_routes import BUILT_IN_EVENTS
 from toolkit.wire.events import document_frame, read_document

@@ -1,5 +1,5 @@
-"""How the local service misbehaves when it is told to: in every way that the interface leaves open.
+"""How the local service misbehaves on request: in every way that the interface leaves open.
 
-``settings`` holds the switches; the other modules carry them out. Without a switch none of them
-stands in the way of an answer.
+``settings`` holds the switches. The other modules carry them out, in wrappers around the faithful
+service's tools, feed, archive, courier and application, which know nothing of them.
 """

@@ -10,10 +10,10 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import HTMLResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from toolkit.service.accounts.problems import Problem
 from toolkit.service.adversary.rest import Accident
-from toolkit.service.adversary.settings import Adversary
-from toolkit.service.calls import Service
-from toolkit.service.problems import Problem
+from toolkit.service.adversary.settings import ActiveSwitches, Adversary
+from toolkit.service.market.clock import Clock
 
 __all__ = ["Accidents"]
 
@@ -40,15 +40,13 @@ class Accidents:
     Examples
     --------
     >>> from starlette.routing import Router
-    >>> from toolkit.service import Simulated
-    >>> from toolkit.service.clock import Clock
-    >>> from toolkit.service.policy import Policy
-    >>> Accidents(Router(), Service(Simulated(7), Clock(), Policy())).befalls("schemas")
+    >>> Accidents(Router(), ActiveSwitches(), Clock()).befalls("schemas")
     """
 
-    def __init__(self, app: ASGIApp, service: Service) -> None:
+    def __init__(self, app: ASGIApp, active: ActiveSwitches, clock: Clock) -> None:
         self.app = app
-        self._service = service
+        self._active = active
+        self._clock = clock
         self._counted: Adversary | None = None
         self._requests: Counter[Accident] = Counter()
         self._befallen: Counter[Accident] = Counter()
@@ -59,17 +57,13 @@ class Accidents:
         Examples
         --------
         >>> from starlette.routing import Router
-        >>> from toolkit.service import Simulated
         >>> from toolkit.service.adversary.rest import RestSwitches
-        >>> from toolkit.service.clock import Clock
-        >>> from toolkit.service.policy import Policy
         >>> adversary = Adversary(rest=RestSwitches(accidents=(Accident("503", every=2),)))
-        >>> service = Service(Simulated(7), Clock(), Policy(), adversary=adversary)
-        >>> accidents = Accidents(Router(), service)
+        >>> accidents = Accidents(Router(), ActiveSwitches(adversary), Clock())
         >>> [bool(accidents.befalls("schemas")) for _ in range(4)]
         [False, True, False, True]
         """
-        adversary = self._service.adversary
+        adversary = self._active.adversary
         if adversary is not self._counted:
             self._counted = adversary
             self._requests.clear()
@@ -106,7 +100,7 @@ class Accidents:
         status = int(accident.kind)
         headers = {}
         if status in (429, 503) and accident.retry_after != "none":
-            then = self._service.clock.now() + accident.retry_after_s
+            then = self._clock.now() + accident.retry_after_s
             dated = accident.retry_after == "date"
             wait = formatdate(then, usegmt=True) if dated else str(accident.retry_after_s)
             headers = {"Retry-After": wait}

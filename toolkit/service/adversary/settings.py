@@ -8,7 +8,7 @@ from toolkit.errors import InputError
 from toolkit.service.adversary.rest import RestSwitches
 from toolkit.service.adversary.webhooks import WebhookSwitches
 
-__all__ = ["KIND", "Adversary"]
+__all__ = ["KIND", "ActiveSwitches", "Adversary"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +52,16 @@ class Adversary:
 
 KIND = Adversary()
 """Nothing goes wrong."""
+
+
+@dataclass(slots=True)
+class ActiveSwitches:
+    """The switches in force, which the control route may change while the service runs.
+
+    Examples
+    --------
+    >>> ActiveSwitches().adversary == KIND
+    True
+    """
+
+    adversary: Adversary = KIND

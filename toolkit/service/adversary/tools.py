@@ -16,10 +16,11 @@ from msgspec import UNSET
 
 from toolkit.market import unit_factor
 from toolkit.service.adversary.rest import RestSwitches
-from toolkit.service.calls import Call
-from toolkit.service.queries import EventQuery, PriceQuery, SpreadQuery
-from toolkit.service.records import Record
-from toolkit.service.tools import Tool
+from toolkit.service.adversary.settings import ActiveSwitches
+from toolkit.service.api.calls import Call
+from toolkit.service.api.queries import EventQuery, PriceQuery, SpreadQuery
+from toolkit.service.api.records import Record
+from toolkit.service.api.tools import Tool
 
 __all__ = ["adverse_tools"]
 
@@ -27,28 +28,34 @@ _FAITHFUL = RestSwitches()
 _ALL = 10**9
 
 
-def adverse_tools(tools: Sequence[Tool[Any]], switches: RestSwitches) -> tuple[Tool[Any], ...]:
-    """The tools, under the names that ``switches`` gives, answering as the service's switches say.
+def adverse_tools(tools: Sequence[Tool[Any]], active: ActiveSwitches) -> tuple[Tool[Any], ...]:
+    """Return the tools, under the names that the switches give now, answering as they then say.
 
     Examples
     --------
-    >>> from toolkit.service.registry import TOOLS
+    >>> from toolkit.service.api.registry import TOOLS
+    >>> from toolkit.service.adversary.settings import Adversary
     >>> named = RestSwitches(renamed_tools={"data.get_schemas": "rail.describe"})
-    >>> adverse_tools(TOOLS, named)[0].name
+    >>> adverse_tools(TOOLS, ActiveSwitches(Adversary(rest=named)))[0].name
     'rail.describe'
     """
+    switches = active.adversary.rest
     return tuple(
         replace(
             tool,
             name=switches.renamed_tools.get(tool.name, tool.name),
-            answer=partial(_answer, tools, tool),
+            answer=partial(_answer, active, tools, tool),
         )
         for tool in tools
     )
 
 
-def _answer(tools: Sequence[Tool[Any]], tool: Tool[Any], call: Call[Any]) -> bytes:
-    switches = call.service.adversary.rest
+def _answer(
+    active: ActiveSwitches, tools: Sequence[Tool[Any]], tool: Tool[Any], call: Call[Any]
+) -> bytes:
+    switches = active.adversary.rest
+    if isinstance(call.query, EventQuery):
+        call = replace(call, now=call.now - active.adversary.archive_lag_s)
     if switches == _FAITHFUL:
         return tool.answer(call)
     if isinstance(call.query, PriceQuery | SpreadQuery):

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from toolkit.errors import InputError
 from toolkit.market import EventFamily
-from toolkit.service.archive import ArchiveSettings, EventArchive, EventFilters, Position
-from toolkit.service.detectors import Life
-from toolkit.service.simulated import Simulated
+from toolkit.service.adversary.archive import ArchiveSettings, FaultyArchive
+from toolkit.service.events.archive import EventArchive, EventFilters, Position
+from toolkit.service.events.detectors import Life
+from toolkit.service.market.simulated import Simulated
 
 from ....conftest import examples
 
@@ -33,7 +34,7 @@ def archive(source: Simulated) -> EventArchive:
 @pytest.fixture(scope="module")
 def burst(source: Simulated) -> EventArchive:
     """700 more openings in the second of each day's first."""
-    return EventArchive(source, ArchiveSettings(burst=700))
+    return FaultyArchive(source, ArchiveSettings(burst=700))
 
 
 def walk(
@@ -214,7 +215,7 @@ def test_lost_closes_leave_the_opening_and_orphans_leave_the_close(
     source: Simulated, archive: EventArchive, day: int
 ) -> None:
     window = (day * DAY_S, (day + 1) * DAY_S)
-    failing = EventArchive(source, ArchiveSettings(lost_close_share=0.2, orphan_close_share=0.3))
+    failing = FaultyArchive(source, ArchiveSettings(lost_close_share=0.2, orphan_close_share=0.3))
     told, whole = (
         Counter(
             (each["event_id"], each["lifecycle"])
@@ -310,8 +311,8 @@ def test_archive_settings_that_make_no_sense_are_refused(
 PROGRAM = """
 import hashlib, sys
 from toolkit.market import EventFamily
-from toolkit.service.archive import EventArchive
-from toolkit.service.simulated import Simulated
+from toolkit.service.events.archive import EventArchive
+from toolkit.service.market.simulated import Simulated
 archive = EventArchive(Simulated(7))
 for day in map(int, sys.argv[1:]):
     for family in EventFamily:

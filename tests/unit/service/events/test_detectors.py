@@ -9,17 +9,18 @@ import numpy as np
 import pytest
 
 from toolkit.market import EventFamily, Leg, Market, Trajectory
-from toolkit.service.detectors import DEFAULT, Life, spread_lives
-from toolkit.service.event_documents import (
+from toolkit.service.events.detectors import DEFAULT, Life, spread_lives
+from toolkit.service.events.documents import (
     Document,
     FundingDocument,
     SplashDocument,
     SpreadDocument,
 )
-from toolkit.service.series import series
-from toolkit.service.simulated import Simulated
-from toolkit.service.simulator import Truth
-from toolkit.service.simulator.pulses import Pulse
+from toolkit.service.market.series import series
+from toolkit.service.market.simulated import Simulated
+from toolkit.service.market.simulator.pulses import Pulse
+
+from ..truth import Truth
 
 DAY_S, MINUTE_S = 86_400, 60
 Lives = Callable[..., dict[int, list[Life]]]

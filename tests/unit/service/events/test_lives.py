@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.errors import InputError
-from toolkit.service.detectors import Rule
-from toolkit.service.detectors.lives import spans
+from toolkit.service.events.detectors import Rule
+from toolkit.service.events.detectors.lives import spans
 
 from ....conftest import examples
 

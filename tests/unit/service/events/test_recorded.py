@@ -13,9 +13,15 @@ import pytest
 from toolkit.errors import InputError
 from toolkit.market import EventFamily
 from toolkit.service import Replay
-from toolkit.service.archive import EventArchive
-from toolkit.service.detectors import Life, Settings, funding_lives, splash_lives, spread_lives
-from toolkit.service.event_documents import SplashDocument, SpreadDocument
+from toolkit.service.events.archive import EventArchive
+from toolkit.service.events.detectors import (
+    DetectorSettings,
+    Life,
+    funding_lives,
+    splash_lives,
+    spread_lives,
+)
+from toolkit.service.events.documents import SplashDocument, SpreadDocument
 
 DAY_S = 86_400
 DAY = 19_675  # 2023-11-14
@@ -174,7 +180,7 @@ def test_a_pump_counts_over_a_missing_minute_but_not_over_a_longer_pause(
 
 def test_a_splash_window_below_a_second_is_refused() -> None:
     with pytest.raises(InputError, match=r"^splash_window_s: 0"):
-        Settings(splash_window_s=0)
+        DetectorSettings(splash_window_s=0)
 
 
 def test_bars_without_settlements_have_no_funding_events(

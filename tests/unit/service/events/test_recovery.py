@@ -18,15 +18,16 @@ import polars as pl
 import pytest
 
 from toolkit.market import EventFamily, Leg
-from toolkit.service.archive import EventArchive
-from toolkit.service.detectors import DEFAULT
-from toolkit.service.simulated import Simulated
-from toolkit.service.simulator import Truth
-from toolkit.service.simulator.pulses import Pulse
+from toolkit.service.events.archive import EventArchive
+from toolkit.service.events.detectors import DEFAULT
+from toolkit.service.market.simulated import Simulated
+from toolkit.service.market.simulator.pulses import Pulse
 from toolkit.statistics.events import lifecycles
 from toolkit.tables import EVENT
 from toolkit.wire.event_routes import BUILT_IN_EVENTS
 from toolkit.wire.events import read_document
+
+from ..truth import Truth
 
 pytestmark = pytest.mark.slow
 

@@ -1,0 +1,303 @@
+"""Each REST switch does what it says, over real sockets; without any, nothing is changed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from toolkit.errors import InputError
+from toolkit.service import (
+    Accident,
+    Adversary,
+    Clock,
+    Config,
+    Replay,
+    RestSwitches,
+    Simulated,
+    adversary_of,
+    read_adversary,
+    running,
+)
+
+NOW = 1_700_000_400  # as in conftest
+ALPHA = {"symbol": "BTC_USDT", "exchange": "ALPHA", "market": "spot"}
+PRICE = "/api/v1/data/history/price"
+
+
+@pytest.fixture(scope="module")
+def controlled(replay: Replay) -> Iterator[httpx.Client]:
+    """A service whose switches a test sets."""
+    config = Config(replay, port=0, clock=Clock(fixed_at=NOW), quota=10**6, control=True)
+    with (
+        running(config) as service,
+        httpx.Client(base_url=service.base_url, headers={"apikey": "demo-pro"}) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def switched(controlled: httpx.Client) -> Callable[..., httpx.Client]:
+    """The service, once it behaves as the switches say."""
+
+    def become(**rest: object) -> httpx.Client:
+        answer = controlled.put("/control/adversary", json={"rest": rest})
+        assert answer.status_code == 200, answer.text
+        return controlled
+
+    return become
+
+
+def page(client: httpx.Client, **query: object) -> dict[str, Any]:
+    answer = client.get(PRICE, params=ALPHA | query)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def ages(found: dict[str, Any]) -> list[int]:
+    return [NOW - item["ts"] for item in found["items"]]
+
+
+def test_without_a_switch_every_answer_is_the_faithful_ones_byte_for_byte(
+    switched, base_url: str
+) -> None:
+    client = switched()
+    with httpx.Client(base_url=base_url, headers={"apikey": "demo-pro"}) as faithful:
+        for path in ("schemas", "symbols/search", "history/price", "dashboards/spread"):
+            asked = [c.get(f"/api/v1/data/{path}", params=ALPHA) for c in (client, faithful)]
+            assert asked[0].content == asked[1].content
+
+
+def test_the_openapi_document_is_served_beside_the_switches(switched) -> None:
+    answer = switched(page_cap=3, renamed_fields={"price": "px"}).get("/openapi.json")
+    assert len(answer.json()["paths"]) == 11
+
+
+def test_an_inclusive_end_time_brings_the_row_at_it(switched) -> None:
+    assert ages(page(switched(end_time="inclusive"), end_time=NOW - 60, limit=2)) == [60, 120]
+    assert ages(page(switched(), end_time=NOW - 60, limit=2)) == [120, 180]
+
+
+@pytest.mark.parametrize(("says", "offset"), [("oldest", 0), ("oldest-1", -1), ("oldest+1", 1)])
+def test_the_paging_value_lies_beside_the_oldest_row(switched, says: str, offset: int) -> None:
+    assert page(switched(next_end_time=says), limit=2)["next_end_time"] == NOW - 120 + offset
+
+
+@pytest.mark.parametrize(
+    ("at_end", "said"),
+    [("null", None), ("missing", "nothing"), ("echo", NOW), ("repeat", NOW - 480)],
+)
+def test_the_last_page_ends_as_told(switched, at_end: str, said: object) -> None:
+    last = page(switched(at_end=at_end), end_time=NOW, limit=500)
+    assert len(last["items"]) == 8
+    assert last.get("next_end_time", "nothing") == said
+
+
+def test_beyond_a_repeating_end_the_last_page_comes_again(switched) -> None:
+    beyond = page(switched(at_end="repeat"), end_time=NOW - 480, limit=3)
+    assert ages(beyond) == [360, 420, 480]
+    assert beyond["next_end_time"] == NOW - 480
+
+
+def test_a_page_cap_cuts_pages_below_the_limit_asked_for(switched) -> None:
+    found = page(switched(page_cap=3), limit=500)
+    assert (ages(found), found["next_end_time"]) == ([60, 120, 180], NOW - 180)
+
+
+def test_no_page_reaches_over_a_boundary_and_where_no_rows_are_it_is_empty(switched) -> None:
+    client = switched(empty_pages_s=240)
+    seen, asked = [], NOW + 600
+    for _ in range(20):
+        found = page(client, end_time=asked, limit=500)
+        seen.append(ages(found))
+        asked = found["next_end_time"]
+        if asked is None:
+            break
+    assert [] in seen
+    assert [age for ages_ in seen for age in ages_] == list(range(60, 540, 60))
+
+
+def test_rounded_times_put_several_rows_into_a_second_which_a_page_edge_may_cut(switched) -> None:
+    client = switched(tie_s=180)
+    everything = [item["ts"] for item in page(client)["items"]]
+    assert all(ts % 180 == 0 for ts in everything)
+    assert len(everything) == 8 > len(set(everything))
+    second = everything[3]
+    before = page(client, end_time=second + 1)["items"]
+    assert [item["ts"] for item in before] == [ts for ts in everything if ts <= second]
+
+
+def test_fields_are_renamed_left_out_added_and_sent_in_another_unit_and_schemas_says_so(
+    switched,
+) -> None:
+    client = switched(
+        renamed_fields={"price": "px"},
+        missing_fields=["volume"],
+        extra_fields={"depth": 3},
+        units={"ts": "ms"},
+        renamed_tools={"data.get_price_history": "market.prices"},
+    )
+    item = page(client, limit=1)["items"][0]
+    assert item == {"ts": (NOW - 60) * 1000, "px": 107.0, "mark_price": None, "depth": 3}
+    tools = client.get("/api/v1/data/schemas").json()["tools"]
+    fields = tools["market.prices"]["record"]["fields"]
+    assert {name: field["unit"] for name, field in fields.items()} == {
+        "ts": "ms",
+        "px": "quote",
+        "mark_price": "quote",
+        "depth": None,
+    }
+    assert "data.get_price_history" not in tools
+
+
+def test_event_documents_carry_another_schema_id_and_other_names_and_pages_are_capped() -> None:
+    now = 1_795_046_400
+    rest = RestSwitches(
+        schema_ids={"svc.splash.v1": "svc.splash.v2"}, renamed_fields={"pct": "size"}, page_cap=5
+    )
+    config = Config(Simulated(7), port=0, clock=Clock(fixed_at=now), adversary=Adversary(rest=rest))
+    window = {"start_time": now - 86_400, "end_time": now}
+    with (
+        running(config) as service,
+        httpx.Client(
+            base_url=f"{service.base_url}/api/v1/data/",
+            headers={"apikey": "demo-pro"},
+            timeout=60,
+        ) as client,
+    ):
+        first = client.get("history/splash-events", params=window).json()
+        second = client.get(
+            "history/splash-events", params=window | {"cursor": first["next_cursor"]}
+        )
+        schema = client.get("schemas").json()["tools"]["data.get_splash_events"]["document"]
+    assert {item["schema"] for item in first["items"]} == {"svc.splash.v2"}
+    assert all("size" in item and "pct" not in item for item in first["items"])
+    assert len(first["items"]) == 5
+    assert len(second.json()["items"]) == 5
+    assert "svc.splash.v2" in str(schema)
+    assert "size" in schema["properties"]
+
+
+@pytest.mark.parametrize("kind", ["400", "401", "402", "403", "404", "429", "500", "502", "503"])
+def test_a_status_befalls_the_routes_named_and_no_others(switched, kind: str) -> None:
+    client = switched(accidents=[{"kind": kind, "routes": ["history/price"]}])
+    assert client.get(PRICE, params=ALPHA).status_code == int(kind)
+    assert client.get("/api/v1/data/schemas").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("form", "header"),
+    [("seconds", "7"), ("date", "Tue, 14 Nov 2023 22:20:07 GMT"), ("none", None)],
+)
+def test_a_spent_quota_says_when_to_ask_again_in_each_form(
+    switched, form: str, header: str | None
+) -> None:
+    accident = {"kind": "429", "retry_after": form, "retry_after_s": 7}
+    answer = switched(accidents=[accident]).get(PRICE, params=ALPHA)
+    assert answer.headers.get("retry-after") == header
+
+
+def test_an_accident_befalls_each_nth_answer_and_only_so_many_times(switched) -> None:
+    client = switched(accidents=[{"kind": "503", "every": 2, "times": 2}])
+    statuses = [client.get(PRICE, params=ALPHA).status_code for _ in range(8)]
+    assert statuses == [200, 503, 200, 503, 200, 200, 200, 200]
+
+
+def test_a_reset_cuts_the_connection_inside_the_body(switched) -> None:
+    with pytest.raises(httpx.RemoteProtocolError):
+        switched(accidents=[{"kind": "reset"}]).get(PRICE, params=ALPHA)
+
+
+def test_a_truncated_body_is_half_of_it_as_if_it_were_all(switched) -> None:
+    whole = switched().get(PRICE, params=ALPHA).content
+    half = switched(accidents=[{"kind": "truncated"}]).get(PRICE, params=ALPHA)
+    assert half.status_code == 200
+    assert half.content == whole[: len(whole) // 2]
+
+
+def test_a_web_page_comes_with_status_200(switched) -> None:
+    answer = switched(accidents=[{"kind": "html"}]).get(PRICE, params=ALPHA)
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
+
+
+def test_a_slow_body_is_whole(switched) -> None:
+    whole = switched().get(PRICE, params=ALPHA).content
+    slow = switched(accidents=[{"kind": "slow", "slow_s": 0.01}])
+    assert slow.get(PRICE, params=ALPHA).content == whole
+
+
+def test_the_control_route_refuses_unknown_switches_and_changes_nothing(
+    switched, controlled: httpx.Client
+) -> None:
+    switched(page_cap=3)
+    for body in ({"rest": {"page_caps": 3}}, {"rest": {"page_cap": 0}}, {"rest": {"at_end": "x"}}):
+        assert controlled.put("/control/adversary", json=body).status_code == 400
+    assert controlled.put("/control/adversary", content=b"{").status_code == 400
+    assert controlled.get("/control/adversary").json()["rest"]["page_cap"] == 3
+
+
+def test_only_a_test_build_opens_the_control_route(base_url: str) -> None:
+    assert httpx.put(f"{base_url}/control/adversary", json={}).status_code == 404
+
+
+def test_the_control_route_is_not_opened_on_a_network(replay: Replay) -> None:
+    with pytest.raises(InputError, match="host"), running(Config(replay, "0.0.0.0", control=True)):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("page_cap = 3", "rest"),
+        ("[rest]\npage_caps = 3", "page_cap"),
+        ("[[rest.accidents]]\nkind = '503'\nevry = 2", "every"),
+        ("[rest]\nat_end = 'sometimes'", "sometimes"),
+        ("[[rest.accidents]]\nkind = '418'", "418"),
+        ("[rest]\ntie_s = 0", "tie_s"),
+        ("rest = 3", "object"),
+        ("[rest", "TOML"),
+    ],
+)
+def test_a_file_that_says_what_is_unknown_is_refused_naming_what_is_allowed(
+    tmp_path, text: str, named: str
+) -> None:
+    path = tmp_path / "odd.toml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=named):
+        read_adversary(path)
+
+
+def test_a_file_says_the_same_as_the_switches_themselves(tmp_path) -> None:
+    path = tmp_path / "odd.toml"
+    path.write_text(
+        "archive_lag_s = 5\n[rest]\nat_end = 'echo'\nunits = { spread_pct = 'bps' }\n"
+        "[[rest.accidents]]\nkind = '429'\nevery = 3\nretry_after = 'date'\n"
+    )
+    accident = Accident("429", every=3, retry_after="date")
+    rest = RestSwitches(at_end="echo", units={"spread_pct": "bps"}, accidents=(accident,))
+    assert read_adversary(path) == Adversary(archive_lag_s=5, rest=rest)
+    assert adversary_of({}) == Adversary()
+
+
+def test_the_page_about_the_adversary_explains_every_switch_of_rest() -> None:
+    page = (Path(__file__).parents[4] / "docs" / "adversary.md").read_text()
+    for kind in (RestSwitches, Accident):
+        for field in dataclasses.fields(kind):
+            assert f"`{field.name}`" in page, f"docs/adversary.md does not explain {field.name}"
+
+
+def test_the_page_about_the_adversary_shows_a_file_that_can_be_read(tmp_path) -> None:
+    page = (Path(__file__).parents[4] / "docs" / "adversary.md").read_text()
+    path = tmp_path / "odd.toml"
+    path.write_text(page.partition("```toml\n")[2].partition("```")[0])
+    assert read_adversary(path).rest.accidents
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path) -> None:
+    with pytest.raises(InputError, match=r"none\.toml"):
+        read_adversary(tmp_path / "none.toml")

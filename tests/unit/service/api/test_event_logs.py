@@ -1,0 +1,277 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from toolkit.market import EventFamily, Plan
+from toolkit.service import Clock, Config, Simulated, running
+from toolkit.service.adversary.archive import ArchiveSettings, FaultyArchive
+
+DAY_S = 86_400
+NOW = DAY_S * 20_786 + 43_207
+DAY = {"start_time": NOW - DAY_S, "end_time": NOW}
+BURST = 700
+
+
+@pytest.fixture(scope="module")
+def client(market: Simulated) -> Iterator[httpx.Client]:
+    """A service each of whose days has 700 documents in one second."""
+    config = Config(
+        market,
+        port=0,
+        clock=Clock(fixed_at=NOW),
+        quota=1_000_000,
+        events=ArchiveSettings(burst=BURST),
+    )
+    with running(config) as service, httpx.Client(timeout=60) as found:
+        found.base_url = httpx.URL(f"{service.base_url}/api/v1/data/history/")
+        yield found
+
+
+@pytest.fixture(scope="module")
+def ask(client: httpx.Client) -> Callable[..., httpx.Response]:
+    def asked(family: str = "spread", *, plan: str = "pro", **query: object) -> httpx.Response:
+        given: Any = {name: value for name, value in query.items() if value is not None}
+        return client.get(f"{family}-events", params=given, headers={"apikey": f"demo-{plan}"})
+
+    return asked
+
+
+def page(answer: httpx.Response) -> dict[str, Any]:
+    assert answer.status_code == 200, answer.text
+    document: dict[str, Any] = answer.json()
+    return document
+
+
+def read_all(ask: Callable[..., httpx.Response], family: str, **query: object) -> list[Any]:
+    found: list[Any] = []
+    cursor = None
+    while True:
+        one = page(ask(family, **query, cursor=cursor))
+        found += one["items"]
+        assert one["has_more"] is ("next_cursor" in one)
+        if not one["has_more"]:
+            return found
+        cursor = one["next_cursor"]
+
+
+def identity(document: dict[str, Any]) -> tuple[Any, ...]:
+    return document["ts_ms"], document["event_id"], document["event_type"]
+
+
+@pytest.mark.parametrize("family", EventFamily)
+def test_a_page_is_named_for_its_family_and_holds_whole_documents(
+    ask: Callable[..., httpx.Response], family: str
+) -> None:
+    document = page(ask(family, **DAY))
+    assert document["type"] == f"{family}_events_page"
+    assert document["items"]
+    assert {item["schema"] for item in document["items"]} == {f"svc.{family}.v1"}
+    assert len(document["items"]) <= 200
+
+
+@pytest.mark.parametrize("family", EventFamily)
+@pytest.mark.parametrize("limit", [7, 200, 499, 500, None])
+def test_every_document_of_a_window_arrives_once_newest_first(
+    ask: Callable[..., httpx.Response], family: str, limit: int | None
+) -> None:
+    """Though 700 of them are of one second, and many of one millisecond."""
+    window = {"start_time": NOW - 6 * 3_600, "end_time": NOW} if limit == 7 else DAY
+    found = read_all(ask, family, limit=limit, **window)
+    keys = [identity(document) for document in found]
+    assert keys == sorted(set(keys), reverse=True)
+    assert keys == [identity(document) for document in read_all(ask, family, limit=77, **window)]
+    seconds = [document["ts"] for document in found]
+    assert all(window["start_time"] <= ts < window["end_time"] for ts in seconds)
+    if limit != 7:
+        assert max(map(seconds.count, set(seconds))) >= BURST
+
+
+def test_a_window_is_start_included_and_end_excluded(ask: Callable[..., httpx.Response]) -> None:
+    newest, *_, oldest = read_all(ask, "funding", **DAY)
+    inner = {"start_time": oldest["ts"], "end_time": newest["ts"]}
+    found = read_all(ask, "funding", **inner)
+    assert found[-1] == oldest
+    assert newest["ts"] not in {document["ts"] for document in found}
+    wider = inner | {"end_time": newest["ts"] + 1}
+    assert newest in read_all(ask, "funding", **wider)
+
+
+FILTERS: list[tuple[dict[str, object], Callable[[dict[str, Any]], bool]]] = [
+    ({"symbol": "BTC_USDT"}, lambda d: d["instrument"]["symbol"] == "BTC_USDT"),
+    ({"exchange": "DRACO"}, lambda d: "DRACO" in (d["buy"]["exchange"], d["sell"]["exchange"])),
+    ({"event_type": "spread.closed"}, lambda d: d["event_type"] == "spread.closed"),
+    ({"min_pct": "1.5"}, lambda d: abs(d["spread"]["pct"]) >= 1.5),
+    ({"lifecycle": "open"}, lambda d: d["lifecycle"] == "open"),
+    (
+        {"lifecycle": "closed", "symbol": "ETH_USDT"},
+        lambda d: d["lifecycle"] == "closed" and d["instrument"]["symbol"] == "ETH_USDT",
+    ),
+]
+
+
+@pytest.mark.parametrize(("filters", "wanted"), FILTERS, ids=[str(each[0]) for each in FILTERS])
+def test_filters_leave_what_matches_all_of_them(
+    ask: Callable[..., httpx.Response],
+    filters: dict[str, object],
+    wanted: Callable[[dict[str, Any]], bool],
+) -> None:
+    whole = read_all(ask, "spread", limit=500, **DAY)
+    found = read_all(ask, "spread", limit=500, **DAY, **filters)
+    assert found == [document for document in whole if wanted(document)]
+    assert 0 < len(found) < len(whole)
+
+
+def test_a_filter_that_matches_nothing_is_an_empty_page(
+    ask: Callable[..., httpx.Response],
+) -> None:
+    assert page(ask(**DAY, symbol="NO_SUCH")) == {
+        "type": "spread_events_page",
+        "items": [],
+        "has_more": False,
+    }
+
+
+CHANGES = [
+    {"start_time": NOW - DAY_S + 1},
+    {"end_time": NOW - 1},
+    {"limit": 4},
+    {"symbol": "BTC_USDT"},
+    {"lifecycle": "closed"},
+    {"min_pct": 1.2},
+    {"exchange": "AURORA"},
+    {"event_type": "spread.closed"},
+]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=str)
+def test_a_cursor_with_another_window_filter_or_limit_is_a_400(
+    ask: Callable[..., httpx.Response], change: dict[str, object]
+) -> None:
+    query: dict[str, object] = {**DAY, "limit": 3, "lifecycle": "open"}
+    cursor = page(ask(**query))["next_cursor"]
+    assert page(ask(**query, cursor=cursor))["items"]
+    answer = ask(**(query | change), cursor=cursor)
+    assert answer.status_code == 400
+    assert [error["parameter"] for error in answer.json()["errors"]] == ["cursor"]
+
+
+def test_a_cursor_of_another_log_is_a_400(ask: Callable[..., httpx.Response]) -> None:
+    cursor = page(ask(**DAY, limit=3))["next_cursor"]
+    assert ask("splash", **DAY, limit=3, cursor=cursor).status_code == 400
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "null", "AAAA", "*", "%00", "\u00e9", "A" * 5_000])
+def test_a_cursor_that_is_none_is_a_400(ask: Callable[..., httpx.Response], cursor: str) -> None:
+    answer = ask(**DAY, cursor=cursor)
+    assert answer.status_code == 400
+    (error,) = answer.json()["errors"]
+    assert error["parameter"] == "cursor"
+    assert len(error["detail"]) < 300
+
+
+def test_a_default_limit_written_out_is_the_same_question(
+    ask: Callable[..., httpx.Response],
+) -> None:
+    cursor = page(ask(**DAY))["next_cursor"]
+    assert page(ask(**DAY, limit=200, cursor=cursor))["items"]
+
+
+def test_a_cursor_outlives_the_service(ask: Callable[..., httpx.Response]) -> None:
+    first = page(ask("funding", **DAY, limit=5))
+    config = Config(
+        Simulated(7), port=0, clock=Clock(fixed_at=NOW), events=ArchiveSettings(burst=BURST)
+    )
+    query = {**DAY, "limit": 5, "cursor": first["next_cursor"]}
+    with running(config) as service:
+        answer = httpx.get(
+            f"{service.base_url}/api/v1/data/history/funding-events",
+            params=query,
+            headers={"apikey": "demo-builder"},
+            timeout=60,
+        )
+    assert answer.content == ask("funding", **query).content
+
+
+REFUSED: list[tuple[dict[str, object], str]] = [
+    ({"start_time": None}, "start_time"),
+    ({"end_time": None}, "end_time"),
+    ({"start_time": NOW}, "start_time"),
+    ({"start_time": NOW + 1}, "start_time"),
+    ({"start_time": NOW - 7 * DAY_S - 1}, "end_time"),
+    ({"start_time": "yesterday"}, "start_time"),
+    ({"end_time": 1000 * NOW}, "end_time"),
+    ({"start_time": -1}, "start_time"),
+    ({"limit": 0}, "limit"),
+    ({"limit": 501}, "limit"),
+    ({"lifecycle": "opened"}, "lifecycle"),
+    ({"lifecycle": ""}, "lifecycle"),
+    ({"event_type": "splash.pump"}, "event_type"),
+    ({"event_type": "spread"}, "event_type"),
+    ({"min_pct": "wide"}, "min_pct"),
+    ({"min_pct": "-1"}, "min_pct"),
+    ({"min_pct": "nan"}, "min_pct"),
+    ({"min_pct": "inf"}, "min_pct"),
+]
+
+
+@pytest.mark.parametrize(("change", "parameter"), REFUSED, ids=str)
+def test_what_cannot_be_answered_is_a_400_naming_the_parameter(
+    ask: Callable[..., httpx.Response], change: dict[str, object], parameter: str
+) -> None:
+    answer = ask(**(DAY | change))
+    assert answer.status_code == 400
+    assert answer.json()["code"] == "bad_request"
+    assert [error["parameter"] for error in answer.json()["errors"]] == [parameter]
+
+
+def test_a_window_of_seven_days_is_answered(ask: Callable[..., httpx.Response]) -> None:
+    week = {"start_time": NOW - 7 * DAY_S, "end_time": NOW}
+    assert page(ask("funding", **week))["items"]
+
+
+@pytest.mark.parametrize("family", ["splash", "funding"])
+def test_splash_and_funding_begin_at_builder(
+    ask: Callable[..., httpx.Response], family: str
+) -> None:
+    refusal = ask(family, plan="free", **DAY)
+    assert (refusal.status_code, refusal.json()["code"]) == (403, "tier_required")
+    assert ask(family, plan="builder", **DAY).status_code == 200
+
+
+def test_free_sees_the_last_hour_of_spreads_a_minute_late(
+    ask: Callable[..., httpx.Response],
+) -> None:
+    whole = read_all(ask, "spread", limit=500, **DAY)
+    free = read_all(ask, "spread", plan="free", limit=500, **DAY)
+    assert free == [each for each in whole if NOW - 3_600 <= each["ts"] < NOW - 60]
+    assert 0 < len(free) < len(whole)
+
+
+@pytest.mark.parametrize("plan", [Plan.BUILDER, Plan.PRO])
+def test_the_archive_is_thirty_days_deep(ask: Callable[..., httpx.Response], plan: Plan) -> None:
+    edge = NOW - 30 * DAY_S
+    window = {"start_time": edge - DAY_S, "end_time": edge + 6 * DAY_S}
+    found = read_all(ask, "funding", plan=plan, limit=500, **window)
+    assert edge <= found[-1]["ts"] < edge + DAY_S
+    beyond = {"start_time": edge - DAY_S, "end_time": edge}
+    assert page(ask("funding", plan=plan, **beyond))["items"] == []
+
+
+def test_nothing_of_the_future_is_shown(ask: Callable[..., httpx.Response]) -> None:
+    ahead = {"start_time": NOW - DAY_S, "end_time": NOW + 3 * DAY_S}
+    assert read_all(ask, "spread", limit=500, **ahead) == read_all(ask, "spread", limit=500, **DAY)
+    assert page(ask(start_time=NOW, end_time=NOW + DAY_S))["items"] == []
+
+
+def test_documents_are_sent_as_the_archive_has_them_byte_for_byte(
+    market: Simulated, ask: Callable[..., httpx.Response]
+) -> None:
+    archive = FaultyArchive(market, ArchiveSettings(burst=BURST))
+    window = DAY["start_time"], DAY["end_time"]
+    items, _ = archive.page(EventFamily.FUNDING, *window, limit=200, visible_until=NOW)
+    body = ask("funding", **DAY).content
+    assert body.startswith(b'{"type":"funding_events_page","items":[%b],' % b",".join(items))

@@ -1,0 +1,209 @@
+"""What bars look like: grids, ticks, gaps, stale closes, marks and volumes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from toolkit.market import Leg, Market
+from toolkit.service.market.simulator import MARKETS, Simulator
+from toolkit.service.market.simulator.timeline import DAY_S, END, MINUTE_S, day_of
+
+from ...truth import Truth
+
+AURORA = Leg.parse("AURORA.spot")
+BOREAS = Leg.parse("BOREAS.spot")
+CORONA = Leg.parse("CORONA.futures")
+FORNAX = Leg.parse("FORNAX.spot")
+LISTED = [(symbol, each) for symbol, legs in MARKETS.items() for each in legs]
+
+
+@pytest.mark.parametrize("day", [20_454, 20_777, day_of(END) - 1])
+def test_every_leg_has_finite_positive_prices_on_its_tick_in_order_of_time(day: int) -> None:
+    simulator = Simulator(2)
+    for symbol, listing in LISTED:
+        bars = simulator.day(symbol, listing.leg, day)
+        assert (np.diff(bars.ts) > 0).all()
+        assert (bars.ts % MINUTE_S == 0).all()
+        assert (bars.ts // DAY_S == day).all()
+        futures = listing.leg.market is Market.FUTURES
+        assert (bars.mark_price is not None) == futures
+        for price in [bars.price, bars.mark_price] if futures else [bars.price]:
+            assert np.isfinite(price).all()
+            assert (price > 0).all()
+            assert (price == price.round(listing.instrument.decimals)).all()
+            assert 10.0**-listing.instrument.decimals / price.min() < 2e-4
+        assert np.isfinite(bars.volume).all()
+        assert (bars.volume >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("symbol", "name"),
+    [
+        ("BTC_USDT", "AURORA.spot"),
+        ("ETH_USDT", "BOREAS.spot"),
+        ("BTC_USDT", "FORNAX.spot"),
+        ("SOL_USDT", "DEX-LUNARIS.dex"),
+        ("1000PEPE_USDT", "DRACO.futures"),
+        ("BTC_USDT", "CORONA.futures"),
+    ],
+)
+def test_a_minutes_price_is_its_last_seconds(symbol: str, name: str) -> None:
+    leg = Leg.parse(name)
+    for seed, day in ((1, 20_600), (2, 20_601), (3, 20_602)):
+        simulator = Simulator(seed)
+        minutes = simulator.day(symbol, leg, day)
+        seconds = simulator.seconds(symbol, leg, day * DAY_S, (day + 1) * DAY_S)
+        last = seconds.ts % MINUTE_S == MINUTE_S - 1
+        assert (seconds.ts[last] - (MINUTE_S - 1) == minutes.ts).all()
+        assert (seconds.price[last] == minutes.price).all()
+        assert len(seconds.ts) == 60 * len(minutes.ts)
+        assert (np.diff(seconds.ts) > 0).all()
+        assert (seconds.price > 0).all()
+
+
+def test_a_stretch_of_seconds_is_a_part_of_any_longer_one() -> None:
+    simulator, start = Simulator(4), 20_777 * DAY_S + 3_000
+    whole = simulator.seconds("ETH_USDT", CORONA, start, start + 10_000)
+    part = simulator.seconds("ETH_USDT", CORONA, start + 601, start + 4_242)
+    inside = (whole.ts >= start + 601) & (whole.ts < start + 4_242)
+    assert (part.ts == whole.ts[inside]).all()
+    assert (part.price == whole.price[inside]).all()
+    assert part.interval_s == 1
+    assert len(simulator.seconds("ETH_USDT", CORONA, start, start).ts) == 0
+
+
+def test_seconds_move_as_minutes_do_and_no_step_is_odd_at_a_minute_or_an_hour() -> None:
+    simulator, truth, day = Simulator(5), Truth(5), 20_777
+    bars = simulator.seconds("LINK_USDT", AURORA, day * DAY_S, (day + 3) * DAY_S)
+    steps = 1e4 * np.diff(np.log(bars.price))
+    shocked = np.full(len(steps), fill_value=False)
+    for shock in truth.shocks("LINK_USDT", AURORA, day * DAY_S, (day + 3) * DAY_S):
+        shocked |= (bars.ts[1:] > shock.pulse.start) & (bars.ts[1:] < shock.pulse.end)
+    usual = np.abs(np.where(shocked, np.nan, steps))
+    typical = np.nanmean(usual)
+    for period_s in (60, 3_600):
+        first = np.nanmean(usual[bars.ts[1:] % period_s == 0])
+        assert 0.5 < first / typical < 2.0, period_s
+
+
+def test_noise_is_new_every_second() -> None:
+    simulator, start = Simulator(5), 20_777 * DAY_S
+    ours, reference = (
+        np.log(simulator.seconds("SOL_USDT", leg, start, start + 7_200).price)
+        for leg in (Leg.parse("DEX-LUNARIS.dex"), AURORA)
+    )
+    steps = np.diff(ours - reference)
+    assert np.corrcoef(steps[1:], steps[:-1])[0, 1] == pytest.approx(-0.5, abs=0.06)
+    hours = np.corrcoef(steps[:3_599], steps[3_600:])[0, 1]
+    assert abs(hours) < 4.5 / 3_599**0.5
+
+
+def test_boreas_leaves_its_share_of_minutes_out_and_nothing_else_does() -> None:
+    simulator, truth, days = Simulator(6), Truth(6), range(20_700, 20_720)
+    minutes = len(days) * 1_440
+    for symbol, listing in LISTED:
+        if listing.outages or symbol not in {"BTC_USDT", "SUN_USDT"}:
+            continue
+        seen = sum(len(simulator.day(symbol, listing.leg, day).ts) for day in days)
+        share = truth.listing(symbol, listing.leg).quiet_share
+        assert (share > 0) == (listing.leg == BOREAS)
+        assert abs(1 - seen / minutes - share) <= 4 * (share * (1 - share) / minutes) ** 0.5
+
+
+def test_fornax_repeats_the_close_before_with_volume_0_in_its_share_of_minutes() -> None:
+    simulator, truth, days = Simulator(7), Truth(7), range(20_700, 20_720)
+    share, stale = truth.listing("BTC_USDT", FORNAX).stale_share, 0
+    for day in days:
+        bars = simulator.day("BTC_USDT", FORNAX, day)
+        repeats = bars.volume == 0.0
+        assert not repeats[0]
+        assert (bars.price[repeats] == bars.price[np.flatnonzero(repeats) - 1]).all()
+        stale += int(repeats.sum())
+    minutes = len(days) * 1_439
+    assert abs(stale / minutes - share) < 4 * (share * (1 - share) / minutes) ** 0.5
+    assert all((simulator.day("BTC_USDT", AURORA, day).volume > 0).all() for day in days)
+
+
+def test_seconds_of_a_stale_minute_stand_at_the_last_trade() -> None:
+    simulator, day = Simulator(7), 20_700
+    bars = simulator.day("BTC_USDT", FORNAX, day)
+    seconds = simulator.seconds("BTC_USDT", FORNAX, day * DAY_S, (day + 1) * DAY_S)
+    by_minute = seconds.price.reshape(-1, 60)
+    stale = bars.volume == 0.0
+    assert (by_minute[stale] == bars.price[stale][:, None]).all()
+    assert (by_minute[~stale].max(axis=1) > by_minute[~stale].min(axis=1)).mean() > 0.9
+
+
+def test_an_outage_takes_exactly_its_minutes_and_seconds() -> None:
+    simulator, truth, days = Simulator(8), Truth(8), range(20_750, 20_780)
+    window = (days.start * DAY_S, days.stop * DAY_S)
+    outages = truth.outages("BTC_USDT", CORONA, *window)
+    assert 2 <= len(outages) <= 4
+    assert all(30 * 60 <= each.end - each.start <= 5 * 3_600 for each in outages)
+    expected = np.arange(*window, MINUTE_S)
+    for each in outages:
+        expected = expected[(expected < each.start) | (expected >= each.end)]
+    seen = np.concatenate([simulator.day("BTC_USDT", CORONA, day).ts for day in days])
+    assert (seen == expected).all()
+    first = outages[-1]
+    around = simulator.seconds("BTC_USDT", CORONA, first.start - 5, first.end + 5).ts
+    assert around.tolist() == [
+        *range(first.start - 5, first.start),
+        *range(first.end, first.end + 5),
+    ]
+
+
+def test_a_mark_price_has_neither_the_legs_noise_nor_its_own_shocks() -> None:
+    simulator, truth = Simulator(9), Truth(9)
+    days = range(20_700, 20_760)
+    window = (days.start * DAY_S, days.stop * DAY_S)
+    leg = Leg.parse("DRACO.futures")
+    alone = [
+        shock.pulse
+        for shock in truth.shocks("1000PEPE_USDT", leg, *window)
+        if shock.leg and abs(shock.pulse.peak_bps) > 500
+    ]
+    assert alone
+    for pulse in alone:
+        top = pulse.start + pulse.rise_s
+        bars = simulator.day("1000PEPE_USDT", leg, day_of(top))
+        at = np.searchsorted(bars.ts, top - MINUTE_S)
+        apart = 1e4 * np.log(bars.price[at] / bars.mark_price[at])
+        height = pulse.height_bps(bars.ts[at : at + 1] + MINUTE_S)[0]
+        assert abs(apart - height) < 0.5 * abs(height)
+
+
+def test_pepe_and_1000pepe_are_one_asset_a_thousandfold_apart() -> None:
+    simulator = Simulator(10)
+    one = simulator.day("PEPE_USDT", AURORA, 20_777).price
+    thousand = simulator.day("1000PEPE_USDT", AURORA, 20_777).price
+    assert one.max() < 1e-4
+    assert np.allclose(thousand / one, 1_000.0, rtol=2e-5)
+
+
+def test_sun_on_fornax_is_another_coin_of_the_same_name() -> None:
+    simulator, truth = Simulator(10), Truth(10)
+    ours = simulator.day("SUN_USDT", AURORA, 20_777).price
+    theirs = simulator.day("SUN_USDT", FORNAX, 20_777).price
+    assert (np.abs(np.log(theirs / ours)) > 0.5).all()
+    assert not truth.spread("SUN_USDT", AURORA, FORNAX).same_asset
+    assert truth.spread("SUN_USDT", AURORA, BOREAS).same_asset
+    assert truth.spread("SUN_USDT", AURORA, FORNAX).half_life_s is None
+
+
+def test_volume_swells_where_a_shock_is() -> None:
+    simulator, truth = Simulator(11), Truth(11)
+    window = (20_700 * DAY_S, 20_760 * DAY_S)
+    shocks = [
+        shock.pulse
+        for shock in truth.shocks("PEPE_USDT", AURORA, *window)
+        if shock.asset and abs(shock.pulse.peak_bps) > 1_000
+    ]
+    assert len(shocks) > 3
+    ratios = []
+    for pulse in shocks:
+        bars = simulator.day("PEPE_USDT", AURORA, day_of(pulse.start + pulse.rise_s))
+        at = int(np.searchsorted(bars.ts, pulse.start + pulse.rise_s))
+        ratios.append(bars.volume[at : at + 3].mean() / np.median(bars.volume))
+    assert np.median(ratios) > 5

@@ -1,0 +1,190 @@
+"""The processes have the law they claim, through midnight and down to the second."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from toolkit.errors import InputError
+from toolkit.service.market.simulator.processes import (
+    Diffusion,
+    Midnights,
+    Reverting,
+    brownian_bridge,
+    reverting_bridge,
+)
+from toolkit.service.market.simulator.streams import RandomStream
+
+FIRST, DAYS = 20_500, 400
+
+
+def within(estimates: np.ndarray, expected: float, *, errors: float = 4.0) -> bool:
+    """Whether independent estimates have a mean that their own scatter allows."""
+    standard_error = estimates.std(ddof=1) / len(estimates) ** 0.5
+    return bool(abs(estimates.mean() - expected) < errors * standard_error)
+
+
+@pytest.fixture(scope="module", params=[300, 3_600, 14_400])
+def reverting(request: pytest.FixtureRequest) -> tuple[int, np.ndarray]:
+    """A half-life, and 400 days of a process by minutes: one row a day, midnights included."""
+    process = Reverting(RandomStream(1, "law"), half_life_s=request.param)
+    return request.param, np.array([process.day(day) for day in range(FIRST, FIRST + DAYS)])
+
+
+def test_bridges_have_the_covariance_of_their_process_given_its_ends() -> None:
+    normals = np.random.default_rng(1).standard_normal((40_000, 4))
+    zeros = np.zeros(len(normals))
+    variances = np.array([1.0, 2.0, 3.0, 4.0])
+    clock = np.cumsum(variances)
+    brownian = brownian_bridge(zeros, zeros, variances, normals)[:, :3]
+    expected = np.minimum.outer(clock, clock) - np.outer(clock, clock) / clock[-1]
+    assert np.allclose(np.cov(brownian.T), expected[:3, :3], atol=0.06)
+    decay, steps = 0.8, np.arange(5)
+    joint = decay ** np.abs(np.subtract.outer(steps, steps))
+    inner, ends = joint[1:4, 1:4], joint[1:4][:, [0, 4]]
+    given = inner - ends @ np.linalg.inv(joint[np.ix_([0, 4], [0, 4])]) @ ends.T
+    paths = reverting_bridge(zeros, zeros, decay, normals)[:, :3]
+    assert np.allclose(np.cov(paths.T), given, atol=0.02)
+
+
+def test_a_reverting_process_is_standard_at_every_minute(
+    reverting: tuple[int, np.ndarray],
+) -> None:
+    half_life_s, days = reverting
+    for minute in (0, 1, 59, 720, 1_438):
+        assert within(days[:, minute], 0.0), minute
+        assert within(days[:, minute] ** 2, 1.0), minute
+    assert within((days[:, :-1] ** 2).mean(axis=1), 1.0), half_life_s
+
+
+@pytest.mark.parametrize("lag", [1, 30, 240])
+def test_correlation_falls_with_the_half_life_and_midnight_leaves_no_mark(
+    reverting: tuple[int, np.ndarray], lag: int
+) -> None:
+    half_life_s, days = reverting
+    expected = 0.5 ** (60 * lag / half_life_s)
+    path = np.concatenate([day[:-1] for day in days])
+    within_day = days[:, 600] * days[:, 600 + lag]
+    across = path[1_440 - lag // 2 - 1 :: 1_440][: DAYS - 1]
+    later = path[1_440 - lag // 2 - 1 + lag :: 1_440][: DAYS - 1]
+    assert within(within_day, expected)
+    assert within(across * later, expected)
+
+
+def test_the_steps_over_midnight_scatter_as_any_other(reverting: tuple[int, np.ndarray]) -> None:
+    half_life_s, days = reverting
+    decay = 0.5 ** (60 / half_life_s)
+    for minute in (0, 1_439):
+        kicks = days[:, minute + 1] - decay * days[:, minute]
+        assert within(kicks**2, 1.0 - decay**2), minute
+    kicks = (days[:, 1] - decay * days[:, 0])[1:] * (days[:, 1_440] - decay * days[:, 1_439])[:-1]
+    assert within(kicks, 0.0)
+
+
+def test_seconds_pass_through_the_minutes_and_have_the_same_half_life() -> None:
+    process = Reverting(RandomStream(2, "seconds"), half_life_s=240)
+    estimates = []
+    for day in range(FIRST, FIRST + 60):
+        path, minutes = process.seconds(day, 23), process.day(day)
+        assert (path[59::60] == minutes[23 * 60 + 1 :]).all()
+        estimates.append((path[1:] - 0.5 ** (1 / 240) * path[:-1]).var())
+    assert within(np.array(estimates), 1.0 - 0.5 ** (2 / 240))
+
+
+def test_a_half_life_below_two_minutes_is_refused() -> None:
+    with pytest.raises(InputError, match="half_life_s: 60 is not allowed; allowed: 120 or more"):
+        Reverting(RandomStream(1, "x"), half_life_s=60)
+
+
+@pytest.fixture(scope="module")
+def diffusion() -> list[tuple[np.ndarray, np.ndarray]]:
+    """The values and the minutes' variances of 400 days."""
+    process = Diffusion(RandomStream(3, "law"), daily_volatility=0.03)
+    found = [process.day(day) for day in range(FIRST, FIRST + DAYS)]
+    return [(day.values, day.variances) for day in found]
+
+
+def test_a_diffusions_steps_are_standard_normal_in_its_variances_at_midnight_too(
+    diffusion: list[tuple[np.ndarray, np.ndarray]],
+) -> None:
+    steps = np.array([np.diff(values) / variances**0.5 for values, variances in diffusion])
+    for minute in (0, 1, 700, 1_439):
+        assert within(steps[:, minute], 0.0), minute
+        assert within(steps[:, minute] ** 2, 1.0), minute
+        assert abs((steps[:, minute] ** 4).mean() - 3.0) < 4 * (96 / DAYS) ** 0.5, minute
+    assert within(steps[1:, 0] * steps[:-1, -1], 0.0)
+    assert within(steps[:, 700] * steps[:, 701], 0.0)
+
+
+def test_a_day_ends_where_the_next_begins(diffusion: list[tuple[np.ndarray, np.ndarray]]) -> None:
+    for (today, _), (tomorrow, _) in pairwise(diffusion):
+        assert today[-1] == tomorrow[0]
+
+
+def test_volatility_has_its_mean_and_clusters_over_minutes_and_days(
+    diffusion: list[tuple[np.ndarray, np.ndarray]],
+) -> None:
+    daily = np.array([variances.sum() for _, variances in diffusion])
+    moves = np.array([values[-1] - values[0] for values, _ in diffusion])
+    assert within(moves**2 / daily, 1.0)
+    assert 0.02**2 < daily.mean() < 0.04**2
+    assert 0.4 < np.log(daily).std() < 1.0
+    assert np.corrcoef(np.log(daily[1:]), np.log(daily[:-1]))[0, 1] > 0.8
+    logs = np.array([np.log(variances) for _, variances in diffusion])
+    logs -= np.median(logs, axis=0)
+    quarter_hour = np.mean([np.corrcoef(day[15:], day[:-15])[0, 1] for day in logs])
+    assert quarter_hour > 0.4
+
+
+def test_jumps_make_the_tails_heavy(diffusion: list[tuple[np.ndarray, np.ndarray]]) -> None:
+    steps = np.concatenate([np.diff(values) / values.std() for values, _ in diffusion])
+    scale = np.median(np.abs(steps)) * 1.4826
+    share = (np.abs(steps) > 6 * scale).mean()
+    assert share > 100 * 2e-9  # a normal's
+
+
+def test_a_diffusion_by_seconds_passes_through_its_minutes_with_their_variance() -> None:
+    process = Diffusion(RandomStream(4, "seconds"), daily_volatility=0.03)
+    ratios, struck = [], []
+    for day in range(FIRST, FIRST + 300):
+        path, minutes = process.seconds(day, 12), process.day(day)
+        assert (path[59::60] == minutes.values[721:781]).all()
+        squares = np.diff(path, prepend=minutes.values[720]) ** 2
+        shares = squares.reshape(60, 60) / minutes.variances[720:780, None]
+        ratios.append(shares.sum(axis=1).mean())
+        struck += shares[minutes.jumps[720:780]].max(axis=1).tolist()
+    assert within(np.array(ratios), 1.0)
+    assert within(np.array(struck), 0.9)  # of a jump minute's variance lie in one second
+    assert min(len(struck), 10) == 10
+
+
+def test_no_hour_repeats_anothers_seconds() -> None:
+    steps = [
+        np.diff(process.seconds(day, hour))
+        for process in (
+            Reverting(RandomStream(7, "hours"), half_life_s=600),
+            Diffusion(RandomStream(8, "hours"), daily_volatility=0.03),
+        )
+        for day in (FIRST, FIRST + 1)
+        for hour in (0, 1, 23)
+    ]
+    correlation = np.corrcoef(np.sign(steps))
+    np.fill_diagonal(correlation, 0.0)
+    assert np.abs(correlation).max() < 4.5 / 3_599**0.5
+
+
+def test_prices_stay_near_where_they_began_for_seventy_years() -> None:
+    chain = Midnights(
+        RandomStream(5, "x"), decay=0.5 ** (1 / 120), step=lambda _day: 0.03, first=0.0
+    )
+    logs = np.array([chain.at(day) for day in range(20_454, 47_482, 30)])
+    assert 0.2 < logs.std() < 0.5
+    assert np.abs(logs).max() < 2.0
+
+
+def test_the_chain_of_midnights_does_not_depend_on_where_it_was_entered() -> None:
+    late, early = (Midnights.stationary(RandomStream(6, "x"), decay=0.9) for _ in range(2))
+    days = [20_454, 20_709, 20_710, 20_711, 47_482]
+    assert [late.at(day) for day in reversed(days)][::-1] == [early.at(day) for day in days]

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import time
+from email.utils import parsedate_to_datetime
+
+import httpx
+import pytest
+
+from toolkit.service import Clock, Config, Replay, running
+from toolkit.service.market.clock import WALL_CLOCK
+
+NOW = 1_700_000_400
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/api/v1/data/symbols/search", 200),
+        ("/api/v1/data/symbols/search?limit=0", 400),
+        ("/api/v1/data/schemas/", 404),
+        ("/elsewhere", 404),
+    ],
+)
+def test_every_answer_is_dated_by_the_services_clock(
+    anonymous: httpx.Client, path: str, status: int
+) -> None:
+    answer = anonymous.get(path, headers={"apikey": "demo-free"})
+    assert answer.status_code == status
+    assert answer.headers.get_list("date") == ["Tue, 14 Nov 2023 22:20:00 GMT"]
+    assert parsedate_to_datetime(answer.headers["date"]).timestamp() == NOW
+
+
+def test_a_refusal_is_dated_by_the_services_clock(anonymous: httpx.Client) -> None:
+    answer = anonymous.post("/api/v1/data/schemas")
+    assert answer.status_code == 401
+    assert answer.headers["date"] == Clock(fixed_at=NOW).http_date()
+
+
+def test_without_a_fixed_time_the_date_is_the_machines(replay: Replay) -> None:
+    before = int(time.time())
+    with running(Config(replay, port=0)) as service:
+        answer = httpx.get(service.base_url)
+    assert before <= parsedate_to_datetime(answer.headers["date"]).timestamp() <= time.time()
+
+
+def test_the_wall_clock_does_not_stand() -> None:
+    assert WALL_CLOCK.fixed_at is None
+    assert abs(WALL_CLOCK.now() - time.time()) <= 2

@@ -1,0 +1,279 @@
+"""What is brought to an endpoint, when, and what follows from its answers."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+
+import httpx
+import pytest
+from standardwebhooks.webhooks import Webhook, WebhookVerificationError
+
+from toolkit.market import EventFamily
+from toolkit.service import Adversary, Config, WebhookSettings, WebhookSwitches, running
+from toolkit.service.events.archive import EventArchive
+from toolkit.service.transports.webhooks.settings import RETRIES_S
+
+from .conftest import DAY, ENDPOINT, SetClock, Sink, wait_until
+
+SignIn = Callable[..., httpx.Client]
+
+
+@pytest.fixture
+def endpoint(
+    config: Config, sign_in: SignIn, sink: Sink
+) -> Callable[..., contextmanager[httpx.Client]]:
+    """A running service whose owner has an endpoint at the sink."""
+
+    @contextmanager
+    def run(
+        families: tuple[str, ...] = ("spread",), owner: str = "demo-pro", **changed: object
+    ) -> Iterator[tuple[httpx.Client, str]]:
+        service_config = dataclasses.replace(config, **changed)
+        with running(service_config) as service:
+            client = sign_in(service_config, service.base_url, owner)
+            made = client.put(ENDPOINT, json={"url": sink.url, "families": families}).json()
+            yield client, made["secret"]
+
+    return run
+
+
+def moments(archive: EventArchive, family: EventFamily) -> list[int]:
+    """The seconds after DAY in which something of a family came into being, in order."""
+    found = archive.documents(family, DAY, DAY + 86_400)
+    return sorted({json.loads(body)["ts"] for _, body in found})
+
+
+def patient(*retries_s: float, **changed: object) -> WebhookSettings:
+    return WebhookSettings(loopback=True, retries_s=retries_s, timeout_s=2.0, **changed)
+
+
+@pytest.mark.parametrize("family", EventFamily)
+def test_each_new_document_is_delivered_once_as_the_archive_has_it(
+    endpoint: Callable[..., contextmanager[httpx.Client]],
+    archive: EventArchive,
+    clock: SetClock,
+    sink: Sink,
+    family: EventFamily,
+) -> None:
+    until = moments(archive, family)[5] + 1
+    wanted = [body for _, body in archive.documents(family, DAY, until)]
+    with endpoint((family.value,)) as (_, secret):
+        for now in range(DAY + 1, until + 1, max(1, (until - DAY) // 7)):
+            clock.moments.append(now)
+        clock.moments.append(until)
+        requests = list(sink.wait_for(len(wanted)))
+    assert sorted(sink.bodies) == sorted(wanted)
+    assert len({request.headers["webhook-id"] for request in requests}) == len(wanted)
+    for request in requests:
+        Webhook(secret).verify(request.body, request.headers)
+
+
+def test_families_that_were_not_asked_for_are_not_delivered(
+    endpoint: Callable[..., contextmanager[httpx.Client]],
+    archive: EventArchive,
+    clock: SetClock,
+    sink: Sink,
+) -> None:
+    until = max(moments(archive, family)[2] for family in EventFamily) + 1
+    wanted = [
+        body
+        for family in (EventFamily.SPLASH, EventFamily.FUNDING)
+        for _, body in archive.documents(family, DAY, until)
+    ]
+    with endpoint(("splash", "funding")):
+        clock.moments.append(until)
+        sink.wait_for(len(wanted))
+    assert sorted(sink.bodies) == sorted(wanted)
+
+
+def test_builder_is_told_of_openings_30_seconds_late_and_of_the_rest_at_once(
+    endpoint: Callable[..., contextmanager[httpx.Client]],
+    archive: EventArchive,
+    clock: SetClock,
+    sink: Sink,
+) -> None:
+    documents = [body for _, body in archive.documents(EventFamily.SPREAD, DAY, DAY + 7200)]
+    opened = [b for b in documents if json.loads(b)["event_type"] == "spread.opened"]
+    first = json.loads(opened[0])["ts"]
+    at_once = [b for b in documents if b not in opened and json.loads(b)["ts"] <= first + 29]
+    late = [b for b in opened if json.loads(b)["ts"] == first]
+    with endpoint(owner="demo-builder") as (client, _):
+        clock.moments.append(first + 30)
+        assert client.post(f"{ENDPOINT}/test").json()["delivered"]
+        sink.wait_for(len(at_once) + 1)
+        before = [json.loads(body) for body in sink.bodies]
+        assert not any(said.get("event_type") == "spread.opened" for said in before)
+        clock.moments.append(first + 31)
+        wait_until(lambda: set(late) <= set(sink.bodies))
+
+
+def test_a_delivery_that_is_not_taken_comes_again_under_its_id_with_a_new_time(
+    endpoint: Callable[..., contextmanager[httpx.Client]],
+    archive: EventArchive,
+    clock: SetClock,
+    sink: Sink,
+) -> None:
+    at = moments(archive, EventFamily.FUNDING)[0]
+    count = len(archive.documents(EventFamily.FUNDING, at, at + 1))
+    sink.script = [(500, {}), (302, {"Location": sink.url}), (401, {})] * count
+    settings = patient(0.5, 1.0, 1.0, in_flight=1)
+    with endpoint(("funding",), webhooks=settings) as (_, secret):
+        clock.moments.append(at + 1)
+        requests = list(sink.wait_for(4 * count))
+    for identity in {request.headers["webhook-id"] for request in requests}:
+        tries = [r for r in requests if r.headers["webhook-id"] == identity]
+        assert len(tries) == 4
+        assert len({attempt.body for attempt in tries}) == 1
+        waits = [later.at - sooner.at for sooner, later in pairwise(tries)]
+        assert all(w >= s for w, s in zip(waits, (0.5, 1.0, 1.0), strict=True))
+        times = [int(attempt.headers["webhook-timestamp"]) for attempt in tries]
+        assert times[-1] > times[0]
+        for attempt in tries:
+            Webhook(secret).verify(attempt.body, attempt.headers)
+
+
+def test_the_waits_are_those_agreed() -> None:
+    assert WebhookSettings().retries_s == RETRIES_S == (5.0, 30.0, 120.0, 600.0, 3600.0)
+    assert WebhookSettings().timeout_s == 15.0
+
+
+def test_after_the_last_wait_a_delivery_is_given_up_and_that_is_logged(
+    endpoint: Callable[..., contextmanager[httpx.Client]],
+    archive: EventArchive,
+    clock: SetClock,
+    sink: Sink,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    at = moments(archive, EventFamily.FUNDING)[0]
+    count = len(archive.documents(EventFamily.FUNDING, at, at + 1))
+    sink.script = [(500, {})] * (3 * count)
+    with caplog.at_level(logging.WARNING), endpoint(("funding",), webhooks=patient(0.05, 0.05)):
+        clock.moments.append(at + 1)
+        wait_until(lambda: caplog.text.count("given up after 3 attempts") == count)
+    assert len(sink.requests) == 3 * count
+    assert "demo-pro" in caplog.text
+    assert "hook?x=1" not in caplog.text
+
+
+def test_410_ends_deliveries_until_the_endpoint_is_set_again(
+    endpoint: Callable[..., contextmanager[httpx.Client]],
+    archive: EventArchive,
+    clock: SetClock,
+    sink: Sink,
+) -> None:
+    first, second, third = moments(archive, EventFamily.FUNDING)[:3]
+    with endpoint(("funding",), webhooks=patient(0.05, in_flight=1)) as (client, _):
+        sink.script = [(410, {})]
+        clock.moments.append(first + 1)
+        wait_until(lambda: not client.get(ENDPOINT).json()["enabled"])
+        clock.moments.append(second + 1)
+        wait_until(lambda: clock.looked_at(second + 1))
+        assert client.post(f"{ENDPOINT}/test").json()["delivered"]
+        wait_until(lambda: len(sink.requests) >= 2)
+        again = client.put(ENDPOINT, json={"url": sink.url, "families": ["funding"]}).json()
+        assert again["enabled"]
+        clock.moments.append(third + 1)
+        wanted = {body for _, body in archive.documents(EventFamily.FUNDING, third, third + 1)}
+        wait_until(lambda: wanted <= set(sink.bodies[2:]))
+    skipped = {body for _, body in archive.documents(EventFamily.FUNDING, second, second + 1)}
+    assert skipped.isdisjoint(sink.bodies)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_an_endpoint_that_asks_to_wait_is_left_alone_that_long(
+    endpoint: Callable[..., contextmanager[httpx.Client]],
+    archive: EventArchive,
+    clock: SetClock,
+    sink: Sink,
+    status: int,
+) -> None:
+    until = moments(archive, EventFamily.SPREAD)[3] + 1
+    count = len(archive.documents(EventFamily.SPREAD, DAY, until))
+    sink.script = [(status, {"Retry-After": "1"})]
+    with endpoint(webhooks=patient(0.01, in_flight=1)):
+        clock.moments.append(until)
+        requests = list(sink.wait_for(count + 1))
+    assert requests[1].at - requests[0].at >= 1.0
+    assert len(set(sink.bodies)) == count
+
+
+def test_nothing_is_delivered_to_an_owner_whose_plan_was_lowered(
+    endpoint: Callable[..., contextmanager[httpx.Client]],
+    archive: EventArchive,
+    clock: SetClock,
+    sink: Sink,
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "owners.toml"
+    file.write_text('[owners.ann]\nplan = "pro"\nkeys = ["k"]\n')
+    first, second, third = moments(archive, EventFamily.FUNDING)[:3]
+    with endpoint(("funding",), "ann", owners_file=file):
+        clock.moments.append(first + 1)
+        sink.wait_for(len(archive.documents(EventFamily.FUNDING, first, first + 1)))
+        file.write_text('[owners.ann]\nplan = "free"\nkeys = ["k"]\n')
+        clock.moments.append(second + 1)
+        wait_until(lambda: clock.looked_at(second + 1))
+        file.write_text('[owners.ann]\nplan = "pro"\nkeys = ["k"]\n')
+        clock.moments.append(third + 1)
+        wanted = {body for _, body in archive.documents(EventFamily.FUNDING, third, third + 1)}
+        wait_until(lambda: wanted <= set(sink.bodies))
+    skipped = {body for _, body in archive.documents(EventFamily.FUNDING, second, second + 1)}
+    assert skipped.isdisjoint(sink.bodies)
+
+
+def test_after_a_delete_nothing_more_is_delivered(
+    endpoint: Callable[..., contextmanager[httpx.Client]],
+    archive: EventArchive,
+    clock: SetClock,
+    sink: Sink,
+) -> None:
+    first, second = moments(archive, EventFamily.FUNDING)[:2]
+    sink.script = [(500, {})] * 20
+    with endpoint(("funding",), webhooks=patient(0.3)) as (client, _):
+        clock.moments.append(first + 1)
+        sink.wait_for(1)
+        assert client.delete(ENDPOINT).status_code == 204
+        count = len(sink.requests)
+        clock.moments.append(second + 1)
+        made = client.put(ENDPOINT, json={"url": sink.url, "families": ["splash"]})
+        assert made.status_code == 200
+        sink.script = []
+        assert client.post(f"{ENDPOINT}/test").json()["delivered"]
+    assert len(sink.requests) == count + 1
+
+
+def test_an_adversary_tampers_replays_and_duplicates_as_it_says(
+    endpoint: Callable[..., contextmanager[httpx.Client]],
+    archive: EventArchive,
+    clock: SetClock,
+    sink: Sink,
+) -> None:
+    at, document = next(
+        (at, found[0][1])
+        for at in moments(archive, EventFamily.SPLASH)
+        if len(found := archive.documents(EventFamily.SPLASH, at, at + 1)) == 1
+    )
+    clock.moments.append(at)
+    switches = WebhookSwitches(tampered=1.0, duplicated=1.0, replayed=1.0)
+    sink.script = [(401, {})] * 2
+    with endpoint(
+        ("splash",), adversary=Adversary(webhooks=switches), webhooks=patient(0.2, in_flight=1)
+    ) as (_, secret):
+        clock.moments.append(at + 1)
+        requests = list(sink.wait_for(4))
+    genuine = []
+    for request in requests:
+        try:
+            Webhook(secret).verify(request.body, request.headers)
+        except WebhookVerificationError:
+            continue
+        genuine.append(request.body)
+    assert len({request.headers["webhook-id"] for request in requests}) == 1
+    assert genuine == [document] * 2
+    assert sum(request.body != document for request in requests) == 1

@@ -1,0 +1,198 @@
+"""What the simulator knows about its market, for tests: no route of the service reads it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from toolkit.errors import UnknownTrajectoryError
+from toolkit.market import Leg
+from toolkit.service.market.simulator.catalogue import MARKETS, Deviation, Listing, Markets
+from toolkit.service.market.simulator.funding import LegFunding
+from toolkit.service.market.simulator.pulses import Pulse, TimeSpan
+from toolkit.service.market.simulator.schedule import LegSchedule, Schedule
+
+__all__ = ["Shock", "SpreadTruth", "Truth"]
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadTruth:
+    """The law of a spread's log value, 1e4 ln(sell / buy), episodes and shocks aside.
+
+    ``half_life_s`` None: the legs revert at different speeds, so that the spread has not one.
+    ``noise_share``: part of the variance that is quote noise. ``same_asset`` False: two coins
+    share the symbol, and nothing holds their prices together.
+    """
+
+    level_bps: float
+    sd_bps: float
+    noise_share: float
+    half_life_s: float | None
+    same_asset: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Shock:
+    """A pump (``pulse.peak_bps`` above 0) or a dump, and whom it takes along.
+
+    ``asset`` None: every asset; ``leg`` None: every leg.
+    """
+
+    pulse: Pulse
+    asset: str | None
+    leg: Leg | None
+
+
+class Truth:
+    """The truth about the market of a seed.
+
+    Examples
+    --------
+    >>> truth = Truth(7)
+    >>> aurora, boreas = Leg.parse("AURORA.spot"), Leg.parse("BOREAS.spot")
+    >>> truth.spread("BTC_USDT", aurora, boreas).half_life_s
+    600.0
+    """
+
+    def __init__(self, seed: int, *, markets: Markets = MARKETS) -> None:
+        self._seed = seed
+        self._listings = {
+            (symbol, each.leg): each for symbol, legs in markets.items() for each in legs
+        }
+        self._schedule = Schedule(seed)
+
+    def spread(self, symbol: str, buy: Leg, sell: Leg) -> SpreadTruth:
+        """The law of a spread; of its two processes each is exact.
+
+        Examples
+        --------
+        >>> aurora, solaris = Leg.parse("AURORA.spot"), Leg.parse("DEX-SOLARIS.dex")
+        >>> round(Truth(7).spread("BTC_USDT", aurora, solaris).noise_share, 3)
+        0.2
+        """
+        legs = [self.listing(symbol, leg) for leg in (buy, sell)]
+        paid, earned = (each.deviation or Deviation(0.0, 0.0, 0.0) for each in legs)
+        half_lives = {each.half_life_s for each in (paid, earned) if each.sd_bps}
+        same_asset = legs[0].instrument.asset == legs[1].instrument.asset
+        moving = paid.sd_bps**2 + earned.sd_bps**2
+        noise = paid.noise_bps**2 + earned.noise_bps**2
+        return SpreadTruth(
+            level_bps=earned.level_bps - paid.level_bps,
+            sd_bps=(moving + noise) ** 0.5,
+            noise_share=noise / (moving + noise) if noise else 0.0,
+            half_life_s=half_lives.pop() if same_asset and len(half_lives) == 1 else None,
+            same_asset=same_asset,
+        )
+
+    def listing(self, symbol: str, leg: Leg) -> Listing:
+        """How the leg behaves: its quiet and stale shares, its funding rule.
+
+        Examples
+        --------
+        >>> Truth(7).listing("BTC_USDT", Leg.parse("FORNAX.spot")).stale_share
+        0.4
+        """
+        if (symbol, leg) not in self._listings:
+            raise UnknownTrajectoryError(f"{symbol}:{leg}")
+        return self._listings[symbol, leg]
+
+    def episodes(self, symbol: str, buy: Leg, sell: Leg, start: int, end: int) -> list[Pulse]:
+        """The planted episodes of a spread that touch ``[start, end)``, by time.
+
+        ``peak_bps`` has the spread's sign: an episode of the buy leg counts the other way round.
+
+        Examples
+        --------
+        >>> aurora, corona = Leg.parse("AURORA.spot"), Leg.parse("CORONA.spot")
+        >>> there = Truth(7).episodes("BTC_USDT", aurora, corona, 1_795_046_400, 1_797_638_400)
+        >>> back = Truth(7).episodes("BTC_USDT", corona, aurora, 1_795_046_400, 1_797_638_400)
+        >>> [pulse.peak_bps for pulse in there] == [-pulse.peak_bps for pulse in back]
+        True
+        """
+        paid, earned = (self._alone(symbol, leg).episodes for leg in (buy, sell))
+        return _signed(paid.between(start, end), earned.between(start, end))
+
+    def leg_shocks(self, symbol: str, buy: Leg, sell: Leg, start: int, end: int) -> list[Pulse]:
+        """The pumps and dumps of one leg alone that touch ``[start, end)``, as a spread sees them.
+
+        Those that every leg takes part in leave a spread as it is.
+
+        Examples
+        --------
+        >>> aurora, corona = Leg.parse("AURORA.spot"), Leg.parse("CORONA.spot")
+        >>> window = (1_795_046_400, 1_797_638_400)
+        >>> seen = Truth(7).leg_shocks("BTC_USDT", aurora, corona, *window)
+        >>> felt = Truth(7).shocks("BTC_USDT", corona, *window)
+        >>> seen == [shock.pulse for shock in felt if shock.leg]
+        True
+        """
+        paid, earned = (self._alone(symbol, leg).shocks for leg in (buy, sell))
+        return _signed(paid.between(start, end), earned.between(start, end))
+
+    def shocks(self, symbol: str, leg: Leg, start: int, end: int) -> list[Shock]:
+        """The pumps and dumps of one leg that touch ``[start, end)``, by time.
+
+        Examples
+        --------
+        >>> leg = Leg.parse("AURORA.spot")
+        >>> found = Truth(7).shocks("BTC_USDT", leg, 1_795_046_400, 1_797_638_400)
+        >>> {(shock.asset, shock.leg) for shock in found} == {(None, None), ("BTC", None)}
+        True
+        """
+        asset = self.listing(symbol, leg).instrument.asset
+        market, own = self._schedule.market_shocks, self._schedule.asset_shocks(asset)
+        alone = self._alone(symbol, leg).shocks
+        found = [
+            *(Shock(pulse, None, None) for pulse in market.between(start, end)),
+            *(Shock(pulse, asset.name, None) for pulse in own.between(start, end)),
+            *(Shock(pulse, asset.name, leg) for pulse in alone.between(start, end)),
+        ]
+        return sorted(found, key=lambda shock: shock.pulse.start)
+
+    def outages(self, symbol: str, leg: Leg, start: int, end: int) -> list[TimeSpan]:
+        """The stretches without bars that touch ``[start, end)``, in whole minutes, by time.
+
+        Examples
+        --------
+        >>> leg = Leg.parse("CORONA.futures")
+        >>> found = Truth(7).outages("BTC_USDT", leg, 1_795_046_400, 1_797_638_400)
+        >>> 2 <= len(found) <= 4
+        True
+        """
+        return self._alone(symbol, leg).outages.between(start, end)
+
+    def dislocations(self, symbol: str, leg: Leg, start: int, end: int) -> list[Pulse]:
+        """The planted excursions of a leg's funding premium (bps per 8 h), by time.
+
+        Examples
+        --------
+        >>> leg = Leg.parse("AURORA.spot")
+        >>> Truth(7).dislocations("BTC_USDT", leg, 1_795_046_400, 1_797_638_400)
+        []
+        """
+        return self._alone(symbol, leg).dislocations.between(start, end)
+
+    def interval_changes(
+        self, symbol: str, leg: Leg, start: int, end: int
+    ) -> list[tuple[int, int, int]]:
+        """Changes of a futures leg's funding interval in ``[start, end)``: ts (s), from, to (h).
+
+        Examples
+        --------
+        >>> leg = Leg.parse("BOREAS.futures")
+        >>> found = Truth(7).interval_changes("AVAX_USDT", leg, 1_795_046_400, 1_797_638_400)
+        >>> {(8, 4), (4, 1)} <= {change[1:] for change in found}
+        True
+        """
+        listing = self.listing(symbol, leg)
+        dislocations = self._alone(symbol, leg).dislocations
+        funding = LegFunding(self._seed, symbol, listing, dislocations)
+        return funding.calendar.changes(start, end)
+
+    def _alone(self, symbol: str, leg: Leg) -> LegSchedule:
+        return self._schedule.leg(symbol, self.listing(symbol, leg))
+
+
+def _signed(paid: list[Pulse], earned: list[Pulse]) -> list[Pulse]:
+    """The legs' pulses as the spread sees them."""
+    flipped = [replace(pulse, peak_bps=-pulse.peak_bps) for pulse in paid]
+    return sorted([*flipped, *earned], key=lambda pulse: pulse.start)

@@ -1,0 +1,93 @@
+"""The local service of a script: it is shared, and it ends with the script."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+
+import httpx
+import pytest
+
+import toolkit as tk
+from toolkit.workspace import simulated_service
+
+OPENED = """
+import signal, sys, time
+import toolkit as tk
+rail = tk.open("s.duckdb")
+rail.client.discover()
+"""
+
+pytestmark = pytest.mark.usefixtures("workdir")
+
+
+def script(ending: str) -> subprocess.Popen[str]:
+    """A Python process that opens a workspace without an address and goes on with ``ending``."""
+    return subprocess.Popen(
+        [sys.executable, "-c", OPENED + textwrap.dedent(ending)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("ending", "status", "shown"),
+    [
+        ("print('done')", 0, ""),
+        ("raise LookupError('mine')", 1, "LookupError: mine"),
+        ("sys.exit(3)", 3, ""),
+        ("second = tk.open('t.duckdb'); del rail", 0, ""),
+        ("rail.client.close(); rail.close()", 0, ""),
+        # A route that answers in a worker thread, which is no daemon.
+        ("rail.sync(['BTC_USDT:AURORA.spot'], progress=False)", 0, ""),
+    ],
+)
+def test_a_script_that_does_not_close_its_workspace_ends(
+    ending: str, status: int, shown: str
+) -> None:
+    with script(ending) as process:
+        _, errors = process.communicate()
+    assert process.returncode == status, errors
+    assert errors.strip().splitlines()[-1:] == ([shown] if shown else [])
+
+
+def test_one_ctrl_c_ends_a_script_with_a_local_service() -> None:
+    # A process started by a runner in the background may ignore SIGINT: a terminal's does not.
+    ending = """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    print("ready", flush=True)
+    time.sleep(3600)
+    """
+    with script(ending) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate()
+    assert process.returncode == -signal.SIGINT
+    assert errors.strip().endswith("KeyboardInterrupt")
+
+
+def test_workspaces_of_one_process_share_one_service() -> None:
+    with tk.open("one.duckdb") as one:
+        two = tk.open("two.duckdb")
+        assert two.client.base_url == one.client.base_url
+    try:
+        assert two.client.discover()
+    finally:
+        two.close()
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(two.client.base_url)
+
+
+def test_services_of_two_seeds_are_two() -> None:
+    with simulated_service(1) as one, simulated_service(2) as two:
+        assert one != two
+
+
+def test_a_service_starts_anew_after_the_last_user_has_gone() -> None:
+    for _ in range(2):
+        with simulated_service() as base_url:
+            assert httpx.get(base_url).status_code == 404

@@ -1,0 +1,140 @@
+"""What a plan includes, and what of it a service changes for everybody: quota and history depth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from toolkit.errors import InputError
+from toolkit.market import Plan
+from toolkit.service.accounts.owners import DEMO, Owners, OwnersFile
+
+__all__ = ["TERMS", "Limit", "Policy", "Reach", "Terms"]
+
+_HOUR_S, _DAY_S = 3_600, 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How many rows a page has when the caller names no number, and how many at most.
+
+    Examples
+    --------
+    >>> TERMS[Plan.FREE].page
+    Limit(default=500, maximum=1000)
+    """
+
+    default: int
+    maximum: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far back a plan sees (None: as far as there is anything), and how late it sees it.
+
+    Examples
+    --------
+    >>> TERMS[Plan.FREE].spread_events
+    Reach(retention_s=3600, delay_s=60)
+    """
+
+    retention_s: int | None = None
+    delay_s: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a plan includes (docs/interface.md, "Plans").
+
+    ``quota`` is requests a minute, ``stream_open_delay_s`` how late a socket sends the openings of
+    spreads. What a plan is refused altogether stands in the registry, as
+    each tool's minimum plan.
+
+    Examples
+    --------
+    >>> TERMS[Plan.PRO].page.maximum, TERMS[Plan.PRO].quota
+    (10000, 6000)
+    """
+
+    quota: int
+    page: Limit
+    history: Reach
+    spread_events: Reach
+    events: Reach = Reach(30 * _DAY_S)
+    dashboard: Reach = Reach()
+    metadata: Reach = Reach()
+    stream_open_delay_s: int = 0
+
+
+TERMS: Mapping[Plan, Terms] = MappingProxyType(
+    {
+        Plan.FREE: Terms(
+            quota=60,
+            page=Limit(500, 1_000),
+            history=Reach(7 * _DAY_S),
+            spread_events=Reach(_HOUR_S, delay_s=60),
+            metadata=Reach(delay_s=600),
+        ),
+        Plan.BUILDER: Terms(
+            quota=600,
+            page=Limit(500, 5_000),
+            history=Reach(30 * _DAY_S),
+            spread_events=Reach(30 * _DAY_S),
+            dashboard=Reach(delay_s=30),
+            stream_open_delay_s=30,
+        ),
+        Plan.PRO: Terms(
+            quota=6_000,
+            page=Limit(500, 10_000),
+            history=Reach(30 * _DAY_S),
+            spread_events=Reach(30 * _DAY_S),
+        ),
+    }
+)
+"""The terms of each plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Who may ask for how much: the owners, and the terms of their plans.
+
+    ``retention_s`` (s) and ``quota`` (requests a minute) stand in place of every plan's own history
+    depth and quota; None leaves each plan its own.
+
+    Examples
+    --------
+    >>> Policy().terms(Plan.FREE).history.retention_s
+    604800
+    >>> Policy(retention_s=60).terms(Plan.FREE).history.retention_s
+    60
+    """
+
+    owners: Owners | OwnersFile = DEMO
+    retention_s: int | None = None
+    quota: int | None = None
+    _terms: Mapping[Plan, Terms] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.retention_s is not None and self.retention_s <= 0:
+            raise InputError("retention_s", self.retention_s, "seconds above 0, or None")
+        if self.quota is not None and self.quota <= 0:
+            raise InputError("quota", self.quota, "requests a minute above 0, or None")
+        object.__setattr__(self, "_terms", {plan: self._changed(TERMS[plan]) for plan in Plan})
+
+    def terms(self, plan: Plan) -> Terms:
+        """The terms of a plan at this service.
+
+        Examples
+        --------
+        >>> Policy(quota=5).terms(Plan.PRO).quota
+        5
+        """
+        return self._terms[plan]
+
+    def _changed(self, terms: Terms) -> Terms:
+        return replace(
+            terms,
+            history=terms.history if self.retention_s is None else Reach(self.retention_s),
+            quota=terms.quota if self.quota is None else self.quota,
+        )

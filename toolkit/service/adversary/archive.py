@@ -1,0 +1,89 @@
+"""Event logs that fail their readers: lost closes, closes without an opening, many in a second."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from toolkit.errors import InputError
+from toolkit.market import EventFamily
+from toolkit.service.events.archive import EventArchive
+from toolkit.service.events.detectors import DetectorSettings, Life
+from toolkit.service.events.documents import Document, event_id
+from toolkit.service.market.source import MarketSource
+
+__all__ = ["ArchiveSettings", "FaultyArchive"]
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveSettings:
+    """The detectors' settings, and how the log fails its readers, by default not at all.
+
+    ``lost_close_share`` of the events never show their close. ``orphan_close_share`` show nothing
+    but it. ``burst``: the first opening of each day has so many doubles in its second, under ids
+    of their own, that are never heard of again.
+
+    Examples
+    --------
+    >>> ArchiveSettings(lost_close_share=0.6, orphan_close_share=0.6)
+    Traceback (most recent call last):
+    toolkit.errors.InputError: shares: 1.2 is not allowed; allowed: 0 to 1 together
+    """
+
+    detectors: DetectorSettings = field(default_factory=DetectorSettings)
+    lost_close_share: float = 0.0
+    orphan_close_share: float = 0.0
+    burst: int = 0
+
+    def __post_init__(self) -> None:
+        shares = self.lost_close_share, self.orphan_close_share
+        if min(shares) < 0.0 or sum(shares) > 1.0:
+            raise InputError("shares", sum(shares), "0 to 1 together")
+        if self.burst < 0:
+            raise InputError("burst", self.burst, "0 or more")
+
+
+class FaultyArchive(EventArchive):
+    """The event logs of a source, failing as their settings say.
+
+    Examples
+    --------
+    >>> from toolkit.service.market.simulated import Simulated
+    >>> FaultyArchive(Simulated(7)).documents(EventFamily.SPREAD, 0, 60)
+    []
+    """
+
+    def __init__(self, source: MarketSource, settings: ArchiveSettings | None = None) -> None:
+        self._settings = settings or ArchiveSettings()
+        super().__init__(source, self._settings.detectors)
+
+    def _documents(self, family: EventFamily, lives: Sequence[Life]) -> list[Document]:
+        documents = [each for each in super()._documents(family, lives) if self._is_shown(each)]
+        return documents + self._doubles(family, documents)
+
+    def _is_shown(self, document: Document) -> bool:
+        """Whether the log shows a document: not where the close, or all but it, is withheld."""
+        content = f"{document.event_id} told".encode()
+        draw = int.from_bytes(hashlib.blake2b(content, digest_size=6).digest(), "little") / 2**48
+        closed = document.lifecycle == "closed"
+        if draw < self._settings.lost_close_share:
+            return not closed
+        return closed or draw >= self._settings.lost_close_share + self._settings.orphan_close_share
+
+    def _doubles(self, family: EventFamily, documents: Sequence[Document]) -> list[Document]:
+        """The burst of a day, whose milliseconds repeat after 250."""
+        openings = [each for each in documents if each.lifecycle == "open"]
+        if not openings:
+            return []
+        first = min(openings, key=lambda each: (each.ts_ms, each.event_id))
+        return [
+            msgspec.structs.replace(
+                first,
+                event_id=event_id(family, first.event_id, number),
+                ts_ms=1000 * first.ts + 500 + number % 250,
+            )
+            for number in range(self._settings.burst)
+        ]

@@ -1,0 +1,189 @@
+"""The bodies of the data routes, one function a route: a `Call` in, JSON out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+from msgspec import UNSET
+
+from toolkit.market import Family, Leg, Market, Symbol, Trajectory
+from toolkit.service.accounts.problems import bad_request
+from toolkit.service.api.calls import Call
+from toolkit.service.api.payloads import pair_head, price_head, venue
+from toolkit.service.api.queries import PriceQuery, SearchQuery, SpreadQuery
+from toolkit.service.api.snapshots import rate_in_force
+
+__all__ = ["funding_history", "price_history", "search_symbols", "spread_history"]
+
+_SEARCH = "search symbols/search"
+
+
+def search_symbols(call: Call[SearchQuery]) -> bytes:
+    """A page of symbols in alphabetical order; ``truncated`` says that more would match.
+
+    Examples
+    --------
+    >>> from toolkit.service import Simulated
+    >>> from toolkit.service.api.calls import Service
+    >>> from toolkit.service.market.clock import Clock
+    >>> from toolkit.service.accounts.owners import DEMO_OWNERS
+    >>> service = Service(Simulated(7), Clock(fixed_at=60))
+    >>> search_symbols(Call(service, DEMO_OWNERS[0], SearchQuery(q="nothing"), limit=9, now=60))
+    b'{"type":"symbols_page","items":[],"truncated":false}'
+    """
+    wanted = "" if call.query.q is UNSET else call.query.q.upper()
+    found = [
+        (symbol, legs)
+        for symbol, legs in call.service.source.listing.items()
+        if wanted in symbol.upper() or any(wanted in leg.exchange for leg in legs)
+    ]
+    items = []
+    for symbol, legs in found[: call.limit]:
+        parts = Symbol.parse(symbol)
+        items.append(
+            {
+                "symbol": symbol,
+                "base": parts.base,
+                "quote": parts.quote,
+                "venues": [venue(leg, _interval_hours(call, symbol, leg)) for leg in legs],
+                "updated_at": call.now,
+            }
+        )
+    page = {"type": "symbols_page", "items": items, "truncated": len(found) > call.limit}
+    return msgspec.json.encode(page)
+
+
+def price_history(call: Call[PriceQuery]) -> bytes:
+    """A page of one leg's prices; a leg that is not listed is a 400 naming the parameter.
+
+    Examples
+    --------
+    >>> from toolkit.service import Simulated
+    >>> from toolkit.service.api.calls import Service
+    >>> from toolkit.service.market.clock import Clock
+    >>> from toolkit.service.accounts.owners import DEMO_OWNERS
+    >>> service = Service(Simulated(7), Clock(fixed_at=60))
+    >>> query = PriceQuery(symbol="BTC_USDT", exchange="AURORA", market="spot")
+    >>> page = price_history(Call(service, DEMO_OWNERS[0], query, limit=1, now=1_793_750_400))
+    >>> msgspec.json.decode(page)["next_end_time"]
+    1793750340
+    """
+    query = call.query
+    legs = _listed(call, {"": (query.exchange, query.market)})
+    return _page(call, Trajectory(Family.PRICE, Symbol.parse(query.symbol), legs), price_head)
+
+
+def spread_history(call: Call[SpreadQuery]) -> bytes:
+    """A page of one spread, its rows where both legs have one.
+
+    Legs whose bars differ in length are a 400: prices of different moments make no spread.
+
+    Examples
+    --------
+    >>> from toolkit.service import Simulated
+    >>> from toolkit.service.api.calls import Service
+    >>> from toolkit.service.market.clock import Clock
+    >>> from toolkit.service.accounts.owners import DEMO_OWNERS
+    >>> service = Service(Simulated(7), Clock(fixed_at=60))
+    >>> query = SpreadQuery(
+    ...     symbol="BTC_USDT", buy_exchange="AURORA", buy_market="spot",
+    ...     sell_exchange="BOREAS", sell_market="spot",
+    ... )
+    >>> page = spread_history(Call(service, DEMO_OWNERS[0], query, limit=1, now=1_793_750_400))
+    >>> msgspec.json.decode(page)["next_end_time"]
+    1793750340
+    """
+    trajectory = _pair(call, Family.SPREAD)
+    bars = [call.service.source.bars(call.query.symbol, leg) for leg in trajectory.legs]
+    (buy_s, sell_s), spans = (each.interval_s for each in bars), [each.span for each in bars]
+    if buy_s != sell_s and all(start < end for start, end in spans):
+        detail = f"its bars are {sell_s} s long, the buy leg's {buy_s} s: no common moments"
+        raise bad_request([("sell_exchange", detail)])
+    return _page(call, trajectory, pair_head)
+
+
+def funding_history(call: Call[SpreadQuery]) -> bytes:
+    """A page of a funding differential, a row at each settlement of either leg.
+
+    Two legs of which neither is a futures leg are a 400: nothing is ever settled.
+
+    Examples
+    --------
+    >>> from toolkit.service.api.calls import Service
+    >>> from toolkit.service.market.clock import Clock
+    >>> from toolkit.service.accounts.owners import DEMO_OWNERS
+    >>> from toolkit.service.accounts.policy import Policy
+    >>> from toolkit.service.market.simulated import Simulated
+    >>> service = Service(Simulated(7), Clock(), Policy())
+    >>> query = SpreadQuery(
+    ...     symbol="BTC_USDT", buy_exchange="AURORA", buy_market="spot",
+    ...     sell_exchange="BOREAS", sell_market="futures",
+    ... )
+    >>> page = funding_history(Call(service, DEMO_OWNERS[2], query, limit=1, now=1_795_046_400))
+    >>> msgspec.json.decode(page)["items"][0]["buy_rate"]
+    0.0
+    """
+    trajectory = _pair(call, Family.FUNDING)
+    if Market.FUTURES not in {leg.market for leg in trajectory.legs}:
+        raise bad_request([("sell_market", "neither leg is futures, which alone settle funding")])
+    return _page(call, trajectory, pair_head)
+
+
+def _interval_hours(call: Call[SearchQuery], symbol: str, leg: Leg) -> int | None:
+    rate = rate_in_force(call.service.source, symbol, leg, call.now)
+    return None if rate is None else rate.interval_hours
+
+
+def _pair(call: Call[SpreadQuery], family: Family) -> Trajectory:
+    query = call.query
+    legs = _listed(
+        call,
+        {
+            "buy_": (query.buy_exchange, query.buy_market),
+            "sell_": (query.sell_exchange, query.sell_market),
+        },
+    )
+    if legs[0] == legs[1]:
+        raise bad_request([("sell_exchange", "the sell leg is the buy leg; name two legs")])
+    return Trajectory(family, Symbol.parse(query.symbol), legs)
+
+
+def _listed(
+    call: Call[PriceQuery] | Call[SpreadQuery], asked: Mapping[str, tuple[str, str]]
+) -> tuple[Leg, ...]:
+    """The legs asked for, by the prefix of their parameters; a 400 names what is not listed."""
+    symbol = call.query.symbol
+    listed = call.service.source.listing.get(symbol)
+    if listed is None:
+        raise bad_request([("symbol", f"{symbol!r} is not listed; {_SEARCH}")])
+    errors = []
+    for prefix, (exchange, market) in asked.items():
+        markets = [leg.market for leg in listed if leg.exchange == exchange]
+        if not markets:
+            detail = f"{exchange!r} does not list {symbol}; {_SEARCH}"
+            errors.append((f"{prefix}exchange", detail))
+        elif market not in markets:
+            detail = f"{exchange} lists {symbol} on {', '.join(markets)} only; {_SEARCH}"
+            errors.append((f"{prefix}market", detail))
+    if errors:
+        raise bad_request(errors)
+    return tuple(Leg(exchange, Market(market)) for exchange, market in asked.values())
+
+
+def _page(
+    call: Call[PriceQuery] | Call[SpreadQuery],
+    trajectory: Trajectory,
+    head: Callable[[Trajectory], dict[str, object]],
+) -> bytes:
+    end_time = call.query.end_time
+    page = call.service.pages.page(
+        trajectory,
+        before=call.now if end_time is UNSET else end_time,
+        limit=call.limit,
+        now=call.now,
+        since=call.since,
+    )
+    opening = msgspec.json.encode(head(trajectory)).removesuffix(b"}")
+    closing = msgspec.json.encode(page.next_end_time)
+    return b'%b,"items":[%b],"next_end_time":%b}' % (opening, page.items, closing)

@@ -1,0 +1,141 @@
+"""JSON Schema (draft 2020-12) of each tool's answer: MCP's output schemas and OpenAPI's bodies.
+
+Made from the records and documents that ``/schemas`` shows. Every field is required, and others
+may be added; what may be null is an ``anyOf``, which every reader of schemas understands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, get_args
+
+from toolkit.market import EventFamily, Market, Plan
+from toolkit.service.api.records import Record, RecordField
+from toolkit.service.api.tools import Tool
+from toolkit.service.events.documents import document_schema
+from toolkit.service.market.source import Kind
+
+__all__ = ["body_schema"]
+
+_Schema = dict[str, Any]
+
+_STRING: _Schema = {"type": "string"}
+_INTEGER: _Schema = {"type": "integer"}
+_BOOLEAN: _Schema = {"type": "boolean"}
+_OBJECT: _Schema = {"type": "object"}
+_SECONDS: _Schema = {"type": "integer", "unit": "s"}
+_MARKET: _Schema = {"type": "string", "enum": list(Market)}
+
+
+def _nullable(schema: _Schema) -> _Schema:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def _object(fields: Mapping[str, _Schema], *, optional: tuple[str, ...] = ()) -> _Schema:
+    required = [name for name in fields if name not in optional]
+    return {"type": "object", "properties": dict(fields), "required": required}
+
+
+def _array(items: _Schema) -> _Schema:
+    return {"type": "array", "items": items}
+
+
+_ITEMS: _Schema = {}  # in whose place the tool's own record is put
+_PAGE = {"items": _ITEMS, "next_end_time": _nullable(_SECONDS)}
+_PRICE_HEAD = {"symbol": _STRING, "exchange": _STRING, "market": _MARKET}
+_PAIR_HEAD = {
+    "symbol": _STRING,
+    "buy_exchange": _STRING,
+    "buy_market": _MARKET,
+    "sell_exchange": _STRING,
+    "sell_market": _MARKET,
+}
+_VENUES = _array(
+    _object(
+        {
+            "exchange": _STRING,
+            "market": _MARKET,
+            "funding_interval_hours": _nullable(_INTEGER | {"unit": "hours"}),
+            "dex_network": _nullable(_STRING),
+        }
+    )
+)
+_COUNTS: dict[str, _Schema] = {family: _INTEGER | {"unit": "count"} for family in EventFamily}
+_DESCRIBED = _object(
+    {
+        "route": _STRING,
+        "minimum_plan": {"type": "string", "enum": list(Plan)},
+        "retention_s": _nullable(_SECONDS),
+        "delay_s": _SECONDS,
+        "input_schema": _OBJECT,
+        "record": _nullable(_OBJECT),
+        "pagination": _nullable(_OBJECT),
+        "document": _OBJECT,
+    },
+    optional=("document",),
+)
+_SCHEMAS = {
+    "version": _STRING,
+    "source": _object({"kind": {"type": "string", "enum": list(get_args(Kind))}, "id": _STRING}),
+    "tools": {"type": "object", "additionalProperties": _DESCRIBED},
+}
+
+
+_BODIES: Mapping[str, tuple[str, Mapping[str, _Schema]]] = {
+    "schemas": ("schemas", _SCHEMAS),
+    "symbols/search": ("symbols_page", {"items": _ITEMS, "truncated": _BOOLEAN}),
+    "history/price": ("price_history_page", _PRICE_HEAD | _PAGE),
+    "history/spread": ("spread_history_page", _PAIR_HEAD | _PAGE),
+    "history/funding": ("funding_history_page", _PAIR_HEAD | _PAGE),
+    "event-activity": (
+        "event_activity",
+        {
+            "ts": _SECONDS,
+            "windows": _ITEMS,
+            "top_symbols": _array(_object({"symbol": _STRING} | _COUNTS)),
+        },
+    ),
+    "dashboards/spread": ("spread_dashboard", {"ts": _SECONDS, "items": _ITEMS}),
+    "dashboards/funding-overview": ("funding_overview", {"ts": _SECONDS, "items": _ITEMS}),
+}
+
+
+def body_schema(tool: Tool[Any]) -> _Schema:
+    """The schema of what a tool answers.
+
+    Examples
+    --------
+    >>> from toolkit.service.api.registry import TOOLS
+    >>> body_schema(TOOLS[2])["required"]
+    ['type', 'symbol', 'exchange', 'market', 'items', 'next_end_time']
+    """
+    if tool.documents:
+        page = {
+            "items": _array(document_schema(tool.documents)),
+            "has_more": _BOOLEAN,
+            "next_cursor": _STRING,
+        }
+        return _named(f"{tool.documents}_events_page", page, optional=("next_cursor",))
+    kind, fields = _BODIES[tool.path]
+    items = {} if tool.record is None else _array(_record(tool.record))
+    return _named(kind, {name: items if said is _ITEMS else said for name, said in fields.items()})
+
+
+def _named(kind: str, fields: Mapping[str, _Schema], *, optional: tuple[str, ...] = ()) -> _Schema:
+    """The schema of an answer whose ``type`` is ``kind``."""
+    return _object({"type": {"type": "string", "enum": [kind]}, **fields}, optional=optional)
+
+
+def _record(record: Record) -> _Schema:
+    return _object({name: _field(name, field) for name, field in record.fields.items()})
+
+
+def _field(name: str, field: RecordField) -> _Schema:
+    if name == "venues":
+        return _VENUES
+    schema: _Schema = {"type": field.type}
+    if field.unit:
+        schema["unit"] = field.unit
+    if field.sign:
+        schema["description"] = f"{field.sign} Positive means: {field.positive_means}."
+    return _nullable(schema) if field.nullable else schema

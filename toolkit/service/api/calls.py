@@ -1,0 +1,77 @@
+"""What an answer is made from: the service itself, and one call upon it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Generic, TypeVar
+
+from toolkit.service.accounts.owners import Owner
+from toolkit.service.accounts.policy import Policy
+from toolkit.service.accounts.quotas import Quotas
+from toolkit.service.accounts.sessions import Sessions
+from toolkit.service.api.pages import Pages
+from toolkit.service.events.archive import EventArchive
+from toolkit.service.market.clock import WALL_CLOCK, Clock
+from toolkit.service.market.source import MarketSource
+
+__all__ = ["Call", "Service"]
+
+Q_co = TypeVar("Q_co", covariant=True)
+
+
+@dataclass(eq=False)
+class Service:
+    """A source, a clock, a policy and event logs: all transports answer from these.
+
+    Examples
+    --------
+    >>> from toolkit.service import Simulated
+    >>> Service(Simulated(7)).source.kind
+    'simulated'
+    """
+
+    source: MarketSource
+    clock: Clock = WALL_CLOCK
+    policy: Policy = field(default_factory=Policy)
+    event_logs: EventArchive | None = None
+    sessions: Sessions = field(default_factory=Sessions)
+
+    @cached_property
+    def archive(self) -> EventArchive:
+        """The source's event logs: those given, or all that the detectors find."""
+        return self.event_logs or EventArchive(self.source)
+
+    @cached_property
+    def pages(self) -> Pages:
+        """The source's trajectories as pages."""
+        return Pages(self.source)
+
+    @cached_property
+    def quotas(self) -> Quotas:
+        """What each owner has asked so far."""
+        return Quotas()
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[Q_co]):
+    """One question: who asks, what, and what of it the owner's plan shows.
+
+    At most ``limit`` items; nothing that came after ``now`` (s, the service's clock less the
+    plan's delay), nothing before ``since`` (s; None: however old).
+
+    Examples
+    --------
+    >>> from toolkit.service import Simulated
+    >>> from toolkit.service.accounts.owners import DEMO_OWNERS
+    >>> service = Service(Simulated(7), Clock(fixed_at=60))
+    >>> Call(service, DEMO_OWNERS[0], None, limit=500, now=service.clock.now()).since is None
+    True
+    """
+
+    service: Service
+    owner: Owner
+    query: Q_co
+    limit: int
+    now: int
+    since: int | None = None

@@ -1,0 +1,118 @@
+"""The bodies of the routes that show one moment: dashboards and activity."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from toolkit.market import EventFamily, Market
+from toolkit.service.api.calls import Call
+from toolkit.service.api.queries import NoQuery
+from toolkit.service.api.snapshots import rate_in_force, tracked_spreads
+
+__all__ = ["event_activity", "funding_overview", "spread_dashboard"]
+
+_WINDOWS_S = (3_600, 86_400, 7 * 86_400)
+_TOP_SYMBOLS = 10
+
+
+def spread_dashboard(call: Call[NoQuery]) -> bytes:
+    """The tracked spreads as the plan sees them, the widest first.
+
+    Examples
+    --------
+    >>> from toolkit.service import Simulated
+    >>> from toolkit.service.api.calls import Service
+    >>> from toolkit.service.accounts.owners import DEMO_OWNERS
+    >>> service = Service(Simulated(7))
+    >>> spread_dashboard(Call(service, DEMO_OWNERS[2], NoQuery(), limit=0, now=60))
+    b'{"type":"spread_dashboard","ts":60,"items":[]}'
+    """
+    service = call.service
+    spreads = tracked_spreads(
+        service.source,
+        call.now,
+        service.archive.open_at(EventFamily.SPREAD, call.now),
+        service.archive.detectors.spread.close,
+    )
+    items = [
+        {
+            "symbol": each.symbol,
+            "spread_type": f"{each.buy.market}/{each.sell.market}",
+            "buy_exchange": each.buy.exchange,
+            "buy_market": each.buy.market,
+            "buy_price": each.buy_price,
+            "sell_exchange": each.sell.exchange,
+            "sell_market": each.sell.market,
+            "sell_price": each.sell_price,
+            "spread_pct": each.pct,
+            "opened_at": each.opened_at,
+        }
+        for each in sorted(spreads, key=lambda spread: -spread.pct)
+    ]
+    return msgspec.json.encode({"type": "spread_dashboard", "ts": call.now, "items": items})
+
+
+def funding_overview(call: Call[NoQuery]) -> bytes:
+    """The rate in force of each futures leg, by symbol and leg.
+
+    Examples
+    --------
+    >>> from toolkit.service.api.calls import Service
+    >>> from toolkit.service.market.clock import Clock
+    >>> from toolkit.service.accounts.owners import DEMO_OWNERS
+    >>> from toolkit.service.accounts.policy import Policy
+    >>> from toolkit.service.market.simulated import Simulated
+    >>> service = Service(Simulated(7), Clock(), Policy())
+    >>> page = funding_overview(Call(service, DEMO_OWNERS[2], NoQuery(), 0, now=1_795_046_400))
+    >>> len(msgspec.json.decode(page)["items"])
+    54
+    """
+    source = call.service.source
+    items = [
+        {"symbol": symbol, "exchange": leg.exchange, "market": leg.market, **rate._asdict()}
+        for symbol, legs in source.listing.items()
+        for leg in legs
+        if leg.market is Market.FUTURES
+        and (rate := rate_in_force(source, symbol, leg, call.now)) is not None
+    ]
+    return msgspec.json.encode({"type": "funding_overview", "ts": call.now, "items": items})
+
+
+def event_activity(call: Call[NoQuery]) -> bytes:
+    """How many documents each log has of the last hour, day and week, and of which symbols most.
+
+    The symbols are the ten with the most documents of the last day, all families together.
+
+    Examples
+    --------
+    >>> from toolkit.service import Simulated
+    >>> from toolkit.service.api.calls import Service
+    >>> from toolkit.service.accounts.owners import DEMO_OWNERS
+    >>> service = Service(Simulated(7))
+    >>> page = event_activity(Call(service, DEMO_OWNERS[2], NoQuery(), limit=0, now=604_800))
+    >>> msgspec.json.decode(page)["windows"][0]
+    {'window_s': 3600, 'spread': 0, 'splash': 0, 'funding': 0}
+    """
+    archive, now = call.service.archive, call.now
+    counts = {
+        window_s: {family: archive.counts(family, now - window_s, now) for family in EventFamily}
+        for window_s in _WINDOWS_S
+    }
+    windows = [
+        {"window_s": window_s, **{family: sum(of.values()) for family, of in counted.items()}}
+        for window_s, counted in counts.items()
+    ]
+    day = counts[86_400]
+    total = Counter[str]()
+    for of_family in day.values():
+        total.update(of_family)
+    busiest = sorted(total, key=lambda symbol: (-total[symbol], symbol))[:_TOP_SYMBOLS]
+    top = [
+        {"symbol": symbol, **{family: day[family].get(symbol, 0) for family in EventFamily}}
+        for symbol in busiest
+    ]
+    return msgspec.json.encode(
+        {"type": "event_activity", "ts": now, "windows": windows, "top_symbols": top}
+    )

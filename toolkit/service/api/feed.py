@@ -1,0 +1,222 @@
+"""What is new, for those who listen: one task watches the clock and the source for all sockets.
+
+It runs while somebody listens, and looks some times a second whether the service's clock has moved:
+rows that are over and documents whose second is over since the last look go to their listeners.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+
+from toolkit.market import EventFamily, Trajectory
+from toolkit.service.accounts.owners import Owner
+from toolkit.service.api.calls import Service
+from toolkit.service.events.archive import EventArchive
+
+_log = logging.getLogger(__name__)
+
+__all__ = ["KEPT_MESSAGES", "LOOK_S", "Feed", "Listener", "fresh_documents"]
+
+LOOK_S = 0.05
+"""How long the task sleeps between two looks at the clock (s, the machine's)."""
+
+KEPT_MESSAGES = 10_000
+"""What waits for one reader at most; a reader for whom more would wait is too slow."""
+
+_AT_ONCE = 100  # messages handed to listeners before the loop turns, so that they are sent
+
+
+@dataclass(eq=False, slots=True)
+class Listener:
+    """One socket's wishes, and the messages that wait to be sent to it.
+
+    ``families`` are event streams, ``subscriptions`` trajectories by the caller's id.
+    ``ended`` is set where the service ends the connection. The key stays out of the repr.
+
+    Examples
+    --------
+    >>> from toolkit.service.accounts.owners import DEMO_OWNERS
+    >>> listener = Listener(DEMO_OWNERS[2], "demo-pro", kept=1)
+    >>> listener.offer([b"{}", b"{}"])
+    >>> listener.too_slow
+    True
+    """
+
+    owner: Owner
+    key: str = field(repr=False)
+    families: Collection[EventFamily] = ()
+    kept: int = KEPT_MESSAGES
+    subscriptions: dict[Hashable, Trajectory] = field(default_factory=dict)
+    too_slow: bool = False
+    revoked: bool = False
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    waiting: asyncio.Queue[bytes] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.waiting = asyncio.Queue(self.kept)
+
+    def offer(self, messages: Sequence[bytes]) -> None:
+        """Let messages wait to be sent; where they are too many, the listener is too slow.
+
+        Examples
+        --------
+        >>> from toolkit.service.accounts.owners import DEMO_OWNERS
+        >>> listener = Listener(DEMO_OWNERS[2], "demo-pro")
+        >>> listener.offer([b"{}"])
+        >>> listener.waiting.qsize()
+        1
+        """
+        for message in messages:
+            if self.waiting.full():
+                self.too_slow = True
+                self.ended.set()
+                return
+            self.waiting.put_nowait(message)
+
+    def revoke(self) -> None:
+        """End the connection, because its key is not valid any more.
+
+        Examples
+        --------
+        >>> from toolkit.service.accounts.owners import DEMO_OWNERS
+        >>> listener = Listener(DEMO_OWNERS[2], "demo-pro")
+        >>> listener.revoke()
+        >>> listener.ended.is_set()
+        True
+        """
+        self.revoked = True
+        self.ended.set()
+
+
+class Feed:
+    """Brings what is new to the listeners of a service.
+
+    Examples
+    --------
+    >>> from toolkit.service import Simulated
+    >>> Feed(Service(Simulated(7))).listeners
+    set()
+    """
+
+    def __init__(self, service: Service) -> None:
+        self.listeners: set[Listener] = set()
+        self._service = service
+        self._told = 0
+        self._task: asyncio.Task[None] | None = None
+
+    def join(self, listener: Listener) -> None:
+        """Let a listener have what is new from now on; called in the service's event loop."""
+        self.listeners.add(listener)
+        if self._task is None or self._task.done():
+            self._told = self._service.clock.now()
+            self._task = asyncio.get_running_loop().create_task(self._watch())
+
+    def leave(self, listener: Listener) -> None:
+        """Forget a listener."""
+        self.listeners.discard(listener)
+
+    async def _watch(self) -> None:
+        while self.listeners:
+            await asyncio.sleep(LOOK_S)
+            now = self._service.clock.now()
+            if now <= self._told:
+                continue
+            self._end_revoked()
+            try:
+                await self._tell(self._told, now)
+            except Exception:  # noqa: BLE001 - logged, and every connection is told
+                _log.exception("the feed failed at %s", now)
+                for listener in self.listeners:
+                    listener.ended.set()
+            self._told = now
+
+    def _end_revoked(self) -> None:
+        owners = self._service.policy.owners
+        for listener in self.listeners:
+            if owners.owner_of(listener.key) != listener.owner:
+                listener.revoke()
+
+    async def _tell(self, told: int, now: int) -> None:
+        """Bring what came into being in ``(told, now]`` to everyone."""
+        families = {family for listener in self.listeners for family in listener.families}
+        wanted = {t for listener in self.listeners for t in listener.subscriptions.values()}
+        delays = {self._open_delay_s(listener) for listener in self.listeners}
+        documents, rows = await run_in_threadpool(self._news, families, wanted, delays, (told, now))
+        handed = 0
+        for listener in list(self.listeners):
+            said = self._messages(listener, documents, rows)
+            for first in range(0, len(said), _AT_ONCE):
+                part = said[first : first + _AT_ONCE]
+                listener.offer(part)
+                handed += len(part)
+                if handed >= _AT_ONCE:
+                    handed = 0
+                    await asyncio.sleep(0)
+
+    def _open_delay_s(self, listener: Listener) -> int:
+        return self._service.policy.terms(listener.owner.plan).stream_open_delay_s
+
+    def _news(
+        self,
+        families: Collection[EventFamily],
+        wanted: Collection[Trajectory],
+        delays: Collection[int],
+        span: tuple[int, int],
+    ) -> tuple[dict[tuple[EventFamily, int], list[bytes]], dict[Trajectory, list[bytes]]]:
+        """Documents by family and delay of openings, and rows by trajectory; oldest first."""
+        documents = {
+            (family, delay_s): fresh_documents(self._service.archive, family, delay_s, *span)
+            for family in families
+            for delay_s in delays
+        }
+        rows = {each: self._service.pages.fresh(each, *span) for each in wanted}
+        return documents, rows
+
+    def _messages(
+        self,
+        listener: Listener,
+        documents: Mapping[tuple[EventFamily, int], Sequence[bytes]],
+        rows: Mapping[Trajectory, Sequence[bytes]],
+    ) -> list[bytes]:
+        delay_s = self._open_delay_s(listener)
+        said = [
+            body for family in listener.families for body in documents.get((family, delay_s), ())
+        ]
+        said = self._documents(listener, said)
+        for identity, trajectory in listener.subscriptions.items():
+            head = msgspec.json.encode({"type": trajectory.family, "id": identity})
+            said += [b'%b,"item":%b}' % (head[:-1], row) for row in rows.get(trajectory, ())]
+        return said
+
+    def _documents(self, _listener: Listener, documents: list[bytes]) -> list[bytes]:
+        """Return the documents that a listener is sent now, of those that are new."""
+        return documents
+
+
+def fresh_documents(
+    archive: EventArchive, family: EventFamily, open_delay_s: int, told: int, now: int
+) -> list[bytes]:
+    """The documents that came into being in ``(told, now]`` for one told of openings so late.
+
+    Those whose second is over by ``now`` and was not by ``told``, the openings of spreads as if
+    it were ``open_delay_s`` (s) earlier; the openings first, each oldest first.
+
+    Examples
+    --------
+    >>> from toolkit.service.market.simulated import Simulated
+    >>> fresh_documents(EventArchive(Simulated(7)), EventFamily.SPREAD, 30, 0, 60)
+    []
+    """
+    if family is not EventFamily.SPREAD or not open_delay_s:
+        return [body for _, body in archive.documents(family, told, now)]
+    late = archive.documents(family, told - open_delay_s, now - open_delay_s)
+    prompt = archive.documents(family, told, now)
+    return [body for kind, body in late if kind == "spread.opened"] + [
+        body for kind, body in prompt if kind != "spread.opened"
+    ]

@@ -1,0 +1,128 @@
+"""Pages of a trajectory, newest first, cut out of text that is rendered once.
+
+A page is a slice: rows become JSON text in blocks of time, by columns, and a block's text is kept
+until 64 others have been asked for since. One million rows of text are about 100 MB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache, partial
+from io import BytesIO
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from toolkit.market import Trajectory
+from toolkit.service.market.series import Column, series
+from toolkit.service.market.source import MarketSource
+
+__all__ = ["Pages", "RowsPage"]
+
+_BLOCKS_KEPT = 64
+_SERIES_KEPT = 1_024
+
+
+class RowsPage(NamedTuple):
+    """Items as JSON text, comma-separated, and where the next page ends (None: nothing older)."""
+
+    items: bytes
+    next_end_time: int | None
+
+
+class _Block(NamedTuple):
+    """Rendered rows, newest first: times, text with a comma after each, where each begins."""
+
+    negative_ts: NDArray[np.int64]  # so that they ascend
+    text: bytes
+    begins: NDArray[np.int64]
+
+    def place(self, before: int) -> int:
+        """How many rows are not before a moment."""
+        return int(np.searchsorted(self.negative_ts, -before, side="right"))
+
+    def rows(self, first: int, end: int) -> bytes:
+        return self.text[self.begins[first] : self.begins[end] - 1]
+
+
+class Pages:
+    """Cuts pages of a source's trajectories; keeps a bounded number of text blocks.
+
+    Examples
+    --------
+    >>> from toolkit.service import Simulated
+    >>> pages = Pages(Simulated(7))
+    >>> key = Trajectory.parse("BTC_USDT:AURORA.spot")
+    >>> pages.page(key, before=1793750460, limit=1, now=1793750400, since=None).next_end_time
+    1793750340
+    """
+
+    def __init__(self, source: MarketSource) -> None:
+        self._source = source
+        self._series = lru_cache(_SERIES_KEPT)(partial(series, source))
+        self._block = lru_cache(_BLOCKS_KEPT)(self._render)
+
+    def page(
+        self, trajectory: Trajectory, *, before: int, limit: int, now: int, since: int | None
+    ) -> RowsPage:
+        """The newest ``limit`` rows with ``ts < before`` that are over at ``now``, newest first.
+
+        ``since`` is the retention's edge: rows before it are as if they were not there. Nothing
+        in range is an empty page, whose ``next_end_time`` is None.
+
+        Examples
+        --------
+        >>> from toolkit.service import Simulated
+        >>> key = Trajectory.parse("BTC_USDT:AURORA.spot")
+        >>> Pages(Simulated(7)).page(key, before=60, limit=9, now=60, since=None)
+        RowsPage(items=b'', next_end_time=None)
+        """
+        found = self._series(trajectory)
+        start, end = found.span
+        before = min(before, now - found.interval_s + 1, end)
+        since = start if since is None else max(start, since)
+        cuts: list[bytes] = []
+        oldest: int | None = None
+        for number in range((before - 1) // found.block_s, since // found.block_s - 1, -1):
+            block = self._block(trajectory, number)
+            first, last = block.place(before), block.place(since)
+            taken = min(first + limit, last)
+            if taken > first:
+                cuts.append(block.rows(first, taken))
+                oldest = -int(block.negative_ts[taken - 1])
+            if taken < last:
+                return RowsPage(b",".join(cuts), oldest)
+            limit -= taken - first
+        return RowsPage(b",".join(cuts), None)
+
+    def fresh(self, trajectory: Trajectory, after: int, now: int) -> list[bytes]:
+        """The rows that were over at some moment in ``(after, now]``, as JSON, oldest first.
+
+        Examples
+        --------
+        >>> from toolkit.service import Simulated
+        >>> key = Trajectory.parse("BTC_USDT:AURORA.spot")
+        >>> len(Pages(Simulated(7)).fresh(key, 1_793_491_200, 1_793_491_320))
+        2
+        """
+        found = self._series(trajectory)
+        stretch = found.between(after - found.interval_s + 1, now - found.interval_s + 1)
+        return _lines(stretch.ts, stretch.columns).splitlines()
+
+    def _render(self, trajectory: Trajectory, number: int) -> _Block:
+        """The block's rows, newest first; numbers keep their shortest exact form."""
+        found = self._series(trajectory)
+        stretch = found.between(number * found.block_s, (number + 1) * found.block_s)
+        columns = {n: None if v is None else v[::-1] for n, v in stretch.columns.items()}
+        text = _lines(stretch.ts[::-1], columns)
+        ends = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == ord("\n")) + 1
+        return _Block(-stretch.ts[::-1], text.replace(b"\n", b","), np.concatenate([[0], ends]))
+
+
+def _lines(ts: NDArray[np.int64], columns: Mapping[str, Column]) -> bytes:
+    """Rows as JSON, each on a line."""
+    lines = BytesIO()
+    pl.DataFrame({"ts": ts, **columns}).write_ndjson(lines)
+    return lines.getvalue()

@@ -1,0 +1,118 @@
+"""What the market looks like at one moment: last prices, rates in force, spreads worth watching."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+from typing import NamedTuple
+
+from toolkit.market import Leg, Market
+from toolkit.service.market.series import RATE_VALID_INTERVALS
+from toolkit.service.market.source import LONGEST_INTERVAL_HOURS, MarketSource
+
+__all__ = ["Rate", "Spread", "last_prices", "rate_in_force", "tracked_spreads"]
+
+_STALE_S, _STALE_BARS = 600, 3
+_RATE_VALID_S = RATE_VALID_INTERVALS * LONGEST_INTERVAL_HOURS * 3_600
+
+
+class Rate(NamedTuple):
+    """A leg's rate settled last (fraction per interval), its interval (h), the next settlement."""
+
+    rate: float
+    interval_hours: int
+    next_funding_time: int
+
+
+class Spread(NamedTuple):
+    """A spread that is watched; ``opened_at`` (s) where an event of it is open."""
+
+    symbol: str
+    buy: Leg
+    buy_price: float
+    sell: Leg
+    sell_price: float
+    opened_at: int | None
+
+    @property
+    def pct(self) -> float:
+        """100 (sell price / buy price - 1).
+
+        Examples
+        --------
+        >>> Spread("A_B", Leg.parse("X.spot"), 2.0, Leg.parse("Y.spot"), 2.5, None).pct
+        25.0
+        """
+        return 100.0 * (self.sell_price / self.buy_price - 1.0)
+
+
+def last_prices(source: MarketSource, symbol: str, now: int) -> dict[Leg, float]:
+    """Each leg's price at the end of its last bar that is over at ``now`` (quote).
+
+    A leg whose last bar was over more than 10 minutes ago, and more than three bars, is left out.
+
+    Examples
+    --------
+    >>> from toolkit.service import Simulated
+    >>> sorted(map(str, last_prices(Simulated(7), "BTC_USDT", 1_793_750_400)))[:2]
+    ['AURORA.futures', 'AURORA.spot']
+    """
+    found = {}
+    for leg in source.listing[symbol]:
+        series = source.bars(symbol, leg)
+        last = now - series.interval_s
+        stale_s = max(_STALE_S, _STALE_BARS * series.interval_s)
+        price = series.between(last - stale_s, last + 1).price
+        if len(price):
+            found[leg] = float(price[-1])
+    return found
+
+
+def rate_in_force(source: MarketSource, symbol: str, leg: Leg, now: int) -> Rate | None:
+    """The rate a leg settled last, None where it is older than twice its interval or never was.
+
+    Examples
+    --------
+    >>> from toolkit.service.market.simulated import Simulated
+    >>> rate_in_force(Simulated(7), "BTC_USDT", Leg.parse("DRACO.futures"), 1_795_046_400)
+    Rate(rate=0.0001, interval_hours=8, next_funding_time=1795060800)
+    """
+    funding = source.funding(symbol, leg) if leg.market is Market.FUTURES else None
+    if funding is None:
+        return None
+    settled = funding.between(now - _RATE_VALID_S, now + 1)
+    following = funding.next_after(now)
+    if not len(settled.ts) or following is None:
+        return None
+    interval_hours = int(settled.interval_hours[-1])
+    if now - int(settled.ts[-1]) > RATE_VALID_INTERVALS * 3_600 * interval_hours:
+        return None
+    return Rate(float(settled.rate[-1]), interval_hours, following)
+
+
+def tracked_spreads(
+    source: MarketSource, now: int, opened: Mapping[str, int], at_least_pct: float
+) -> Iterator[Spread]:
+    """The spreads with an event open, and those of at least so many percent, by symbol and legs.
+
+    ``opened`` says when an event opened (s), by SYMBOL:BUY:SELL, and in which direction. Where none
+    is open, the leg with the lower price is bought. Legs without a price of late make no spread.
+
+    Examples
+    --------
+    >>> from toolkit.service import Simulated
+    >>> next(tracked_spreads(Simulated(7), 1_793_750_400, {}, 0.1)).pct >= 0.1
+    True
+    """
+    for symbol in source.listing:
+        prices = last_prices(source, symbol, now)
+        for pair in combinations(prices, 2):
+            ways = [pair, pair[::-1]]
+            since = {way: opened.get(f"{symbol}:{way[0]}:{way[1]}") for way in ways}
+            buy, sell = next(
+                (way for way in ways if since[way] is not None),
+                min(ways, key=lambda way: prices[way[0]]),
+            )
+            spread = Spread(symbol, buy, prices[buy], sell, prices[sell], since[buy, sell])
+            if spread.opened_at is not None or spread.pct >= at_least_pct:
+                yield spread

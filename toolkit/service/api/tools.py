@@ -1,0 +1,158 @@
+"""A tool: one route, described once, from which everything that offers it is derived."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from toolkit.market import EventFamily, Plan
+from toolkit.service.accounts.policy import Limit, Reach, Terms
+from toolkit.service.accounts.problems import bad_request
+from toolkit.service.api.calls import Call
+from toolkit.service.api.records import Record
+from toolkit.service.events.documents import document_schema
+
+__all__ = ["Tool"]
+
+Q = TypeVar("Q", bound=msgspec.Struct)
+
+
+@dataclass(frozen=True, slots=True)
+class Tool(Generic[Q]):
+    """A route: what it is called, what it takes, who may ask, and the function that answers.
+
+    ``limit`` gives the page sizes under a plan's terms, None for a route without pages; ``reach``
+    how far back and how late those terms show the route's data. ``documents`` names the family
+    whose documents are its items, where these are no records. ``slow``: an answer may take
+    seconds, so that others should not wait for it.
+
+    Examples
+    --------
+    >>> from toolkit.service.api.registry import TOOLS
+    >>> TOOLS[0].route
+    '/api/v1/data/schemas'
+    """
+
+    name: str
+    path: str
+    summary: str
+    minimum_plan: Plan
+    query: type[Q]
+    answer: Callable[[Call[Q]], bytes]
+    limit: Callable[[Terms], Limit] | None = None
+    reach: Callable[[Terms], Reach] = lambda _: Reach()
+    record: Record | None = None
+    pagination: Mapping[str, object] | None = None
+    documents: EventFamily | None = None
+    slow: bool = False
+
+    @property
+    def route(self) -> str:
+        """The path below the service's address."""
+        return f"/api/v1/data/{self.path}"
+
+    def input_schema(self, terms: Terms) -> dict[str, Any]:
+        """JSON Schema of the query; ``limit`` with default and maximum under these terms.
+
+        Examples
+        --------
+        >>> from toolkit.service.accounts.policy import TERMS
+        >>> from toolkit.service.api.registry import TOOLS
+        >>> TOOLS[2].input_schema(TERMS[Plan.FREE])["properties"]["limit"]["maximum"]
+        1000
+        """
+        return _input_schema(self.query, self.limit(terms) if self.limit else None)
+
+    def describe(self, plan: Plan, terms: Terms) -> dict[str, object]:
+        """The tool's entry in ``/schemas``, as a plan is served; a plan below the minimum is not.
+
+        Examples
+        --------
+        >>> from toolkit.service.accounts.policy import TERMS
+        >>> from toolkit.service.api.registry import TOOLS
+        >>> shown = TOOLS[2].describe(Plan.FREE, TERMS[Plan.FREE])
+        >>> shown["record"]["key"], shown["retention_s"]
+        (('ts',), 604800)
+        """
+        reach = self.reach(terms) if self.open_to(plan) else Reach()
+        shown: dict[str, object] = {
+            "route": self.route,
+            "minimum_plan": self.minimum_plan,
+            "retention_s": reach.retention_s,
+            "delay_s": reach.delay_s,
+            "input_schema": self.input_schema(terms),
+            "record": self.record.document if self.record else None,
+            "pagination": self.pagination,
+        }
+        if self.documents is not None:
+            shown["document"] = document_schema(self.documents)
+        return shown
+
+    def open_to(self, plan: Plan) -> bool:
+        """Whether a plan includes the tool.
+
+        Examples
+        --------
+        >>> from toolkit.service.api.registry import TOOLS
+        >>> TOOLS[0].open_to(Plan.FREE)
+        True
+        """
+        return plan.rank >= self.minimum_plan.rank
+
+    def read(self, given: Sequence[tuple[str, str]], plan: Plan, terms: Terms) -> tuple[Q, int]:
+        """The query out of text parameters, and its limit; a 400 names each one that is wrong.
+
+        Parameters that the route does not know are ignored; one it knows may come once.
+
+        Examples
+        --------
+        >>> from toolkit.service.accounts.policy import TERMS
+        >>> from toolkit.service.api.registry import TOOLS
+        >>> TOOLS[1].read([("q", "btc"), ("unknown", "1")], Plan.FREE, TERMS[Plan.FREE])
+        (SearchQuery(limit=UNSET, q='btc'), 100)
+        """
+        values: dict[str, Any] = {}
+        errors: list[tuple[str, str]] = []
+        for field in _fields(self.query):
+            sent = [value for name, value in given if name == field.name]
+            if len(sent) > 1:
+                errors.append((field.name, f"sent {len(sent)} times; send it once"))
+            elif sent:
+                try:
+                    values[field.name] = msgspec.convert(sent[0], field.type, strict=False)
+                except msgspec.ValidationError:
+                    errors.append((field.name, self._refusal(field.name, sent[0], plan, terms)))
+            elif field.required:
+                errors.append((field.name, "is missing"))
+        page = Limit(0, 0) if self.limit is None else self.limit(terms)
+        limit: int = values.get("limit", page.default)
+        if limit > page.maximum:
+            errors.append(("limit", self._refusal("limit", str(limit), plan, terms)))
+        if errors:
+            raise bad_request(errors)
+        return self.query(**values), limit
+
+    def _refusal(self, parameter: str, value: str, plan: Plan, terms: Terms) -> str:
+        allowed = self.input_schema(terms)["properties"][parameter]
+        rule = allowed["description"]
+        if parameter == "limit":
+            rule += f", at most {allowed['maximum']} on the {plan} plan"
+        return f"{value[:80]!r} is not allowed; allowed: {rule}"
+
+
+@cache
+def _fields(query: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    return msgspec.structs.fields(query)  # kept, because it evaluates every annotation anew
+
+
+@cache
+def _input_schema(query: type[msgspec.Struct], page: Limit | None) -> dict[str, Any]:
+    _, components = msgspec.json.schema_components([query])
+    schema: dict[str, Any] = components[query.__name__]
+    if page is not None:
+        schema["properties"]["limit"] |= {"default": page.default, "maximum": page.maximum}
+    return schema

@@ -1,0 +1,239 @@
+"""The log of event documents: a day is detected when it is first asked for, and kept a while.
+
+What a day holds depends on the source, the day and the settings alone, so that a page of any time
+comes out the same after a restart and from any process.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from types import MappingProxyType
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from toolkit.errors import InputError
+from toolkit.market import EventFamily
+from toolkit.service.events.cursors import Position
+from toolkit.service.events.detectors import (
+    DEFAULT,
+    DetectorSettings,
+    Life,
+    funding_lives,
+    splash_lives,
+    spread_lives,
+)
+from toolkit.service.events.detectors.rows import DAY_S
+from toolkit.service.events.documents import Document
+from toolkit.service.market.source import MarketSource
+
+__all__ = ["EventArchive", "EventFilters", "Position"]
+
+_DAYS_KEPT = 32
+_DETECT: Mapping[EventFamily, Callable[[MarketSource, int, DetectorSettings], list[Life]]] = (
+    MappingProxyType(
+        {
+            EventFamily.SPREAD: spread_lives,
+            EventFamily.SPLASH: splash_lives,
+            EventFamily.FUNDING: funding_lives,
+        }
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EventFilters:
+    """Which documents are wanted; what is None is not asked for.
+
+    ``exchange`` is that of any leg; ``min_pct`` is compared with the size without its sign.
+
+    Examples
+    --------
+    >>> EventFilters(min_pct=2.0).symbol is None
+    True
+    """
+
+    symbol: str | None = None
+    exchange: str | None = None
+    event_type: str | None = None
+    min_pct: float | None = None
+    lifecycle: Literal["open", "closed"] | None = None
+
+
+class _Entry(NamedTuple):
+    """A document with what it is filtered by, and its bytes."""
+
+    position: Position
+    symbol: str
+    exchanges: tuple[str, ...]
+    magnitude_pct: float
+    lifecycle: str
+    body: bytes
+
+    def matches(self, filters: EventFilters) -> bool:
+        return (
+            filters.symbol in (None, self.symbol)
+            and (filters.exchange is None or filters.exchange in self.exchanges)
+            and filters.event_type in (None, self.position.event_type)
+            and (filters.min_pct is None or self.magnitude_pct >= filters.min_pct)
+            and filters.lifecycle in (None, self.lifecycle)
+        )
+
+
+class _Day(NamedTuple):
+    """A day of a log: its documents, oldest first, their positions, and the lives touching it."""
+
+    entries: Sequence[_Entry]
+    positions: Sequence[Position]
+    lives: Sequence[tuple[str, int, int | None]]
+
+
+class EventArchive:
+    """The three event logs of a source.
+
+    Of each family the last 32 days asked for are kept: over the simulated market 120 MB in all.
+
+    Examples
+    --------
+    >>> from toolkit.service.market.simulated import Simulated
+    >>> archive = EventArchive(Simulated(7))
+    >>> window = (1_795_046_400, 1_795_132_800)
+    >>> page, after = archive.page(EventFamily.SPREAD, *window, limit=2, visible_until=window[1])
+    >>> older, _ = archive.page(
+    ...     EventFamily.SPREAD, *window, limit=2, after=after, visible_until=window[1]
+    ... )
+    >>> times = [msgspec.json.decode(body)["ts_ms"] for body in page + older]
+    >>> times == sorted(times, reverse=True)
+    True
+    """
+
+    def __init__(self, source: MarketSource, detectors: DetectorSettings = DEFAULT) -> None:
+        self.detectors = detectors
+        self._source = source
+        self._days = {
+            family: lru_cache(_DAYS_KEPT)(partial(self._build, family)) for family in EventFamily
+        }
+
+    def page(
+        self,
+        family: EventFamily,
+        start: int,
+        end: int,
+        *,
+        filters: EventFilters | None = None,
+        limit: int,
+        after: Position | None = None,
+        visible_until: int,
+    ) -> tuple[list[bytes], Position | None]:
+        """Documents as JSON, newest first, and the position to go on after (None: no more).
+
+        Those with ``start <= ts < end`` and ``ts < visible_until`` that match, in descending order
+        of (ts_ms, event_id, event_type); with ``after``, those that come after it in this order.
+        A ``limit`` below 1 is an `InputError`.
+
+        Examples
+        --------
+        >>> from toolkit.service.market.simulated import Simulated
+        >>> archive = EventArchive(Simulated(7))
+        >>> archive.page(EventFamily.SPREAD, 0, 604_800, limit=500, visible_until=604_800)
+        ([], None)
+        """
+        if limit < 1:
+            raise InputError("limit", limit, "1 or more")
+        wanted = filters or EventFilters()
+        found: list[_Entry] = []
+        for entry in self._newest_first(family, start, min(end, visible_until), after):
+            if entry.matches(wanted):
+                if len(found) == limit:
+                    return [each.body for each in found], found[-1].position
+                found.append(entry)
+        return [each.body for each in found], None
+
+    def documents(self, family: EventFamily, start: int, end: int) -> list[tuple[str, bytes]]:
+        """Event type and JSON of every document with ``start <= ts < end``, oldest first.
+
+        Examples
+        --------
+        >>> from toolkit.service.market.simulated import Simulated
+        >>> EventArchive(Simulated(7)).documents(EventFamily.SPREAD, 0, 60)
+        []
+        """
+        found = [(e.position.event_type, e.body) for e in self._newest_first(family, start, end)]
+        return found[::-1]
+
+    def counts(self, family: EventFamily, start: int, end: int) -> dict[str, int]:
+        """How many documents each symbol has with ``start <= ts < end``; none is not listed.
+
+        Examples
+        --------
+        >>> from toolkit.service.market.simulated import Simulated
+        >>> archive = EventArchive(Simulated(7))
+        >>> sum(archive.counts(EventFamily.SPREAD, 1_795_046_400, 1_795_132_800).values()) > 100
+        True
+        """
+        return dict(Counter(e.symbol for e in self._newest_first(family, start, end)))
+
+    def open_at(self, family: EventFamily, ts: int) -> dict[str, int]:
+        """The events open at ``ts``: when each opened (s), by trajectory, in order of the keys.
+
+        An event that opens or closes at ``ts`` itself is not known to yet. Keys are
+        SYMBOL:BUY:SELL; of a splash, SYMBOL:LEG:pump or SYMBOL:LEG:dump.
+
+        Examples
+        --------
+        >>> from toolkit.service.market.simulated import Simulated
+        >>> found = EventArchive(Simulated(7)).open_at(EventFamily.SPREAD, 1_795_046_400)
+        >>> all(opened_at < 1_795_046_400 for opened_at in found.values())
+        True
+        """
+        lives = self._days[family]((ts - 1) // DAY_S).lives
+        return {
+            key: opened_at
+            for key, opened_at, closed_at in sorted(lives)
+            if opened_at < ts and (closed_at is None or closed_at >= ts)
+        }
+
+    def _newest_first(
+        self, family: EventFamily, start: int, end: int, after: Position | None = None
+    ) -> Iterator[_Entry]:
+        """The documents with ``start <= ts < end``, those after a position."""
+        if after is not None:
+            end = min(end, after.ts_ms // 1000 + 1)
+        for number in range((end - 1) // DAY_S, start // DAY_S - 1, -1):
+            day = self._days[family](number)
+            first = bisect_left(day.positions, Position(1000 * start, "", ""))
+            last = bisect_left(day.positions, Position(1000 * end, "", ""))
+            if after is not None:
+                last = min(last, bisect_left(day.positions, after))
+            for place in range(last - 1, first - 1, -1):
+                yield day.entries[place]
+
+    def _build(self, family: EventFamily, number: int) -> _Day:
+        lives = _DETECT[family](self._source, number, self.detectors)
+        entries = sorted(
+            map(_entry, self._documents(family, lives)), key=lambda entry: entry.position
+        )
+        return _Day(
+            entries,
+            [entry.position for entry in entries],
+            [(life.key, life.opened_at, life.closed_at) for life in lives],
+        )
+
+    def _documents(self, _family: EventFamily, lives: Sequence[Life]) -> list[Document]:
+        """Return what the log holds of a day's lives."""
+        return [document for life in lives for document in life.documents]
+
+
+def _entry(document: Document) -> _Entry:
+    return _Entry(
+        Position(document.ts_ms, document.event_id, document.event_type),
+        document.instrument.symbol,
+        document.exchanges,
+        document.magnitude_pct,
+        document.lifecycle,
+        msgspec.json.encode(document),
+    )

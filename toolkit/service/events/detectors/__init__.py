@@ -1,0 +1,25 @@
+"""Detectors: pure functions from a market to the events of a day.
+
+The way of an event: `rows` (a source's bars, each when it is over) -> `lives` (when a series of
+values is an event) -> `spreads`, `splashes`, `funding` (which values, and the documents of a day).
+Thresholds are `DetectorSettings`.
+
+A day's events are a function of (source, day, settings). A detector runs from some hours before
+the day, and `lives` shows why what it finds in the day does not depend on where it began.
+"""
+
+from toolkit.service.events.detectors.funding import funding_lives
+from toolkit.service.events.detectors.lives import Life, Rule
+from toolkit.service.events.detectors.settings import DEFAULT, DetectorSettings
+from toolkit.service.events.detectors.splashes import splash_lives
+from toolkit.service.events.detectors.spreads import spread_lives
+
+__all__ = [
+    "DEFAULT",
+    "DetectorSettings",
+    "Life",
+    "Rule",
+    "funding_lives",
+    "splash_lives",
+    "spread_lives",
+]

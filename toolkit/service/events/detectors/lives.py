@@ -1,0 +1,190 @@
+"""When a series of values is an event: hysteresis, with an age limit and a series that stops.
+
+At each row, in this order:
+
+1. The row before it is more than ``lost_after_s`` ago: an open life was closed at that row's
+   moment + ``lost_after_s`` (``leg_lost``), and nothing is muted any more.
+2. A life is open. Below ``close`` it is closed (``converged``); at an age of ``max_age_s`` or more
+   it is closed (``expired``), and the series is muted: what stays wide is reported once.
+3. The series is muted. Below ``close``, or if the last value of ``open`` or more is longer than
+   ``max_age_s`` ago, it is not any more.
+4. No life is open, nothing is muted, the value is ``open`` or more: a life opens.
+
+An open life has an update at each row whose running peak exceeds the last peak told by ``step`` or
+more, ``every_s`` or more after the last told.
+
+The rows of ``Rule.memory_s`` = 2 max_age_s + 2 lost_after_s before a moment decide which life is
+open there and whether the series is muted, whatever came before: Let x be the moment max_age_s +
+lost_after_s before the one asked for. If no row between the start and x is ``open`` or more, any
+earlier life has expired before x and nothing is muted at the next such row. If one is, any life
+open there has expired by the moment asked for; the series is muted then, or the next row of
+``open`` or more came longer than max_age_s after the one before and opened a life either way.
+Rows are never more than lost_after_s apart in this, or 1. has settled the matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolkit.errors import InputError
+from toolkit.service.events.documents import Document
+
+__all__ = ["CloseReason", "Life", "Rule", "Span", "Told", "spans"]
+
+CloseReason = Literal["converged", "expired", "leg_lost"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """From which value on something is an event, and until when.
+
+    ``open`` and ``close`` are values, ``step`` is how much a peak grows to be told (None: updates
+    are not told), ``every_s`` the least time between two documents, ``max_age_s`` the longest
+    life, ``lost_after_s`` how long a series may pause.
+
+    Examples
+    --------
+    >>> Rule(1.0, 1.5, step=None, every_s=0, max_age_s=60, lost_after_s=60)
+    Traceback (most recent call last):
+    toolkit.errors.InputError: close: 1.5 is not allowed; allowed: above 0 and below open, 1.0
+    """
+
+    open: float
+    close: float
+    step: float | None
+    every_s: int
+    max_age_s: int
+    lost_after_s: int
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.close < self.open:
+            raise InputError("close", self.close, f"above 0 and below open, {self.open}")
+        if self.step is not None and self.step <= 0.0:
+            raise InputError("step", self.step, "above 0, or None")
+        if self.every_s < 0:
+            raise InputError("every_s", self.every_s, "0 or more")
+        for name in ("max_age_s", "lost_after_s"):
+            if getattr(self, name) < 1:
+                raise InputError(name, getattr(self, name), "1 or more")
+
+    @property
+    def memory_s(self) -> int:
+        """How long before a moment rows can matter to what is open there."""
+        return 2 * self.max_age_s + 2 * self.lost_after_s
+
+    def for_bars_of(self, interval_s: int) -> Rule:
+        """The rule with ``lost_after_s`` of at least three bars.
+
+        Examples
+        --------
+        >>> rule = Rule(1.0, 0.5, step=None, every_s=0, max_age_s=7200, lost_after_s=600)
+        >>> rule.for_bars_of(60).lost_after_s, rule.for_bars_of(3600).lost_after_s
+        (600, 10800)
+        """
+        return replace(self, lost_after_s=max(self.lost_after_s, 3 * interval_s))
+
+
+class Told(NamedTuple):
+    """An update: its row, and the largest value of the life so far."""
+
+    row: int
+    peak: float
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A life, by rows: where it opened, its updates, and the row its end shows.
+
+    ``closed_at`` (s) and ``reason`` are None, and ``last`` is the newest row, while it is open.
+    """
+
+    first: int
+    updates: tuple[Told, ...]
+    last: int
+    peak: float
+    closed_at: int | None
+    reason: CloseReason | None
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """An event as one day sees it: since when, until when, and the day's documents, by time.
+
+    ``key`` names the series: SYMBOL:BUY:SELL; of a splash, SYMBOL:LEG:pump or SYMBOL:LEG:dump.
+    ``closed_at`` is None where it is open at the day's end.
+    """
+
+    key: str
+    opened_at: int
+    closed_at: int | None
+    documents: tuple[Document, ...]
+
+
+def spans(
+    ts: NDArray[np.int64], value: NDArray[np.float64], rule: Rule, start: int, end: int
+) -> Iterator[Span]:
+    """The lives that touch ``[start, end)``, by time, from ascending rows before ``end``.
+
+    Exact if rows begin ``rule.memory_s`` before ``start``.
+
+    Examples
+    --------
+    >>> rule = Rule(1.0, 0.5, step=0.5, every_s=0, max_age_s=3600, lost_after_s=600)
+    >>> wide = np.array([0.2, 1.1, 1.7, 0.8, 0.4])
+    >>> (life,) = spans(60 * np.arange(5), wide, rule, 0, 3600)
+    >>> life.first, life.updates, life.closed_at, life.reason, life.peak
+    (1, (Told(row=2, peak=1.7),), 240, 'converged', 1.7)
+    """
+    high = np.flatnonzero(value >= rule.open)
+    low = np.flatnonzero(value < rule.close)
+    resumed = np.flatnonzero(np.diff(ts) > rule.lost_after_s) + 1
+    fresh = high[1:][np.diff(ts[high]) > rule.max_age_s]
+    rows, armed = len(ts), 0
+    while (first := _next(high, armed, rows)) < rows:
+        gap, converged = _next(resumed, first + 1, rows), _next(low, first, rows)
+        expired = int(np.searchsorted(ts, ts[first] + rule.max_age_s))
+        row = min(gap, converged, expired)
+        last, closed_at = row, None
+        reason: CloseReason | None = None
+        if row == gap:  # also where no row is left
+            last, armed = row - 1, row
+            lost_at = int(ts[last]) + rule.lost_after_s
+            if gap < rows or lost_at < end:
+                closed_at, reason = lost_at, "leg_lost"
+        elif row == converged:
+            closed_at, reason, armed = int(ts[row]), "converged", row
+        else:
+            closed_at, reason = int(ts[row]), "expired"
+            armed = min(_next(each, row, rows) for each in (low, resumed, fresh))
+        if closed_at is None or closed_at >= start:
+            peak = float(value[first : last + 1].max())
+            updates = tuple(_updates(ts, value, rule, first, row))
+            yield Span(first, updates, last, peak, closed_at, reason)
+
+
+def _next(rows: NDArray[np.int64], row: int, none: int) -> int:
+    """The first of ``rows`` (ascending) that is ``row`` or later, else ``none``."""
+    place = int(np.searchsorted(rows, row))
+    return int(rows[place]) if place < len(rows) else none
+
+
+def _updates(
+    ts: NDArray[np.int64], value: NDArray[np.float64], rule: Rule, first: int, end: int
+) -> Iterator[Told]:
+    """The updates of a life that opened at row ``first`` and is open before row ``end``."""
+    if rule.step is None:
+        return
+    peaks = np.maximum.accumulate(value[first:end])
+    told = 0
+    while True:
+        grown = np.searchsorted(peaks, peaks[told] + rule.step)
+        due = np.searchsorted(ts[first:end], ts[first + told] + rule.every_s)
+        told = max(int(grown), int(due), told + 1)
+        if told >= len(peaks):
+            return
+        yield Told(first + told, float(peaks[told]))

@@ -1,0 +1,43 @@
+"""Bars as a detector meets them: one by one, each at the moment it is over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolkit.market import Leg
+from toolkit.service.market.source import MarketSource
+
+__all__ = ["DAY_S", "LegRows", "rows_over"]
+
+DAY_S = 86_400
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LegRows:
+    """Bars of one leg.
+
+    ``ts``: END of the bar (s, Unix UTC), from which on it is known; ascending, none twice.
+    ``price`` then (quote). ``volume``: what it traded (quote), None where the source has none.
+    """
+
+    ts: NDArray[np.int64]
+    price: NDArray[np.float64]
+    volume: NDArray[np.float64] | None
+
+
+def rows_over(source: MarketSource, symbol: str, leg: Leg, start: int, end: int) -> LegRows:
+    """A listed leg's bars that are over at a moment in ``[start, end)``.
+
+    Examples
+    --------
+    >>> from toolkit.service import Simulated
+    >>> aurora, start = Leg.parse("AURORA.spot"), 1_793_494_800
+    >>> rows_over(Simulated(7), "BTC_USDT", aurora, start, start + 120).ts.tolist()
+    [1793494800, 1793494860]
+    """
+    series = source.bars(symbol, leg)
+    bars = series.between(start - series.interval_s, end - series.interval_s)
+    return LegRows(bars.ts + series.interval_s, bars.price, bars.volume)

@@ -1,0 +1,200 @@
+"""Recorded market data: Parquet in, checked columns out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+
+import polars as pl
+
+from toolkit.errors import InputError
+from toolkit.service.market.source import LONGEST_INTERVAL_HOURS, Kind
+
+__all__ = ["KIND_METADATA", "LAYOUTS", "Layout", "Recording", "recordings"]
+
+KIND_METADATA = "machine_rail.source_kind"
+"""Key in a Parquet file's metadata; its value ``simulated`` is carried on to ``/schemas``."""
+
+_INTEGER, _FLOAT, _TEXT = pl.Int64(), pl.Float64(), pl.String()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """What a file holds: its name in a directory, its columns, and what a row has to be.
+
+    ``leg`` are the columns that tell one series from another, ``one_of`` those that may have but
+    one value in a series, with what chooses among several.
+
+    Examples
+    --------
+    >>> sorted(LAYOUTS), list(LAYOUTS["funding"].columns)[:3]
+    (['funding', 'prices'], ['ts', 'symbol', 'exchange'])
+    """
+
+    name: str
+    columns: Mapping[str, pl.DataType]
+    leg: tuple[str, ...]
+    one_of: Mapping[str, str]
+    valid: pl.Expr
+    rule: str
+
+    def fits(self, schema: Mapping[str, pl.DataType]) -> bool:
+        """Whether a file with these columns is meant to be of this layout.
+
+        Examples
+        --------
+        >>> LAYOUTS["funding"].fits({"rate": pl.Float64()})
+        True
+        """
+        return ("rate" in self.columns) is ("rate" in schema)
+
+
+LAYOUTS: Mapping[str, Layout] = MappingProxyType(
+    {
+        "prices": Layout(
+            name="prices",
+            columns={
+                "ts": _INTEGER,
+                "symbol": _TEXT,
+                "exchange": _TEXT,
+                "market": _TEXT,
+                "interval_s": _INTEGER,
+                "price": _FLOAT,
+                "dataset": _TEXT,
+            },
+            leg=("symbol", "exchange", "market"),
+            one_of={"dataset": "--dataset", "interval_s": "interval_s"},
+            valid=pl.col("price").is_finite() & (pl.col("price") > 0) & (pl.col("interval_s") >= 0),
+            rule="rows without nulls, with a finite price above 0 and an interval of 0 s or more",
+        ),
+        "funding": Layout(
+            name="funding",
+            columns={
+                "ts": _INTEGER,
+                "symbol": _TEXT,
+                "exchange": _TEXT,
+                "rate": _FLOAT,
+                "interval_hours": _FLOAT,
+                "dataset": _TEXT,
+            },
+            leg=("symbol", "exchange"),
+            one_of={"dataset": "--dataset"},
+            valid=pl.col("rate").is_finite()
+            & pl.col("interval_hours").is_between(1, LONGEST_INTERVAL_HOURS)
+            & (pl.col("interval_hours") % 1 == 0),
+            rule="rows without nulls, with a finite rate and an interval of 1 to "
+            f"{LONGEST_INTERVAL_HOURS} whole hours",
+        ),
+    }
+)
+"""Bars and settlements, each in a file of its own."""
+
+_ALLOWED = "a Parquet file of bars or settlements, or a directory with {}".format(
+    " or ".join(f"{name}.parquet" for name in LAYOUTS)
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recording:
+    """The rows of one file: its layout, and the kind of source that it calls itself."""
+
+    layout: Layout
+    rows: pl.DataFrame
+    kind: Kind
+
+    def only(self, column: str, wanted: Sequence[str | int]) -> Recording:
+        """The rows with one of the values wanted; all where none is named, or no such column is.
+
+        Examples
+        --------
+        >>> rows = pl.DataFrame({"dataset": ["one", "two"]})
+        >>> Recording(LAYOUTS["prices"], rows, "replay").only("dataset", ["two"]).rows.height
+        1
+        """
+        if not wanted or column not in self.layout.columns:
+            return self
+        return replace(self, rows=self.rows.filter(pl.col(column).is_in(wanted)))
+
+    def check_one_series_each(self) -> None:
+        """Refuse two data sets, two intervals or two rows of one moment in one series.
+
+        Examples
+        --------
+        >>> rows = pl.DataFrame({"symbol": "A_B", "exchange": "X", "ts": [0, 0], "dataset": "one"})
+        >>> Recording(LAYOUTS["funding"], rows, "replay").check_one_series_each()
+        Traceback (most recent call last):
+        toolkit.errors.InputError: replay: 'A_B:X of funding at ts 0 twice' is not allowed; ...
+        """
+        leg = list(self.layout.leg)
+        for column, option in self.layout.one_of.items():
+            values = self.rows.group_by(leg).agg(pl.col(column).unique().sort())
+            mixed = values.filter(pl.col(column).list.len() > 1).sort(leg)
+            if not mixed.is_empty():
+                *names, found = mixed.row(0)
+                said = f"{self._named(names)} in {' and '.join(map(str, found))}"
+                advice = f"choose with {option}"
+                raise InputError(column, said, "one for each trajectory", advice=advice)
+        twice = self.rows.filter(self.rows.select(*leg, "ts").is_duplicated()).sort(*leg, "ts")
+        if not twice.is_empty():
+            *names, ts = twice.select(*leg, "ts").row(0)
+            said = f"{self._named(names)} at ts {ts} twice"
+            raise InputError("replay", said, "one row for each trajectory and ts")
+
+    def _named(self, names: Sequence[str]) -> str:
+        symbol, *leg = names
+        return f"{symbol}:{'.'.join(leg)}" + (" of funding" if len(leg) == 1 else "")
+
+
+def recordings(path: Path) -> list[Recording]:
+    """The file, or those of a directory; row order is free, other columns are not read.
+
+    Raises
+    ------
+    InputError
+        no such file, not such a file, or a row that breaks its layout's rule.
+
+    Examples
+    --------
+    >>> recordings(Path("nowhere.parquet"))
+    Traceback (most recent call last):
+    toolkit.errors.InputError: replay: 'nowhere.parquet' is not allowed; allowed: a Parquet file ...
+    """
+    files = [path]
+    if path.is_dir():
+        files = [path / f"{name}.parquet" for name in LAYOUTS]
+        files = [file for file in files if file.is_file()]
+    if not files or not all(file.is_file() for file in files):
+        raise InputError("replay", str(path), _ALLOWED, advice="there is no such file")
+    return [_recording(file) for file in files]
+
+
+def _recording(file: Path) -> Recording:
+    try:
+        schema = pl.read_parquet_schema(file)
+        layout = next(each for each in LAYOUTS.values() if each.fits(schema))
+        columns = layout.columns
+        wrong = [name for name, kind in columns.items() if not _fits(schema.get(name), kind)]
+        if wrong:
+            advice = f"missing or of another type: {', '.join(wrong)}"
+            raise InputError("replay", str(file), _ALLOWED, advice=advice)
+        kind = pl.read_parquet_metadata(file).get(KIND_METADATA)
+        rows = pl.read_parquet(file, columns=list(columns)).cast(pl.Schema(columns))
+    except pl.exceptions.PolarsError as error:
+        reason = str(error).splitlines()[0]
+        raise InputError("replay", str(file), _ALLOWED, advice=f"reading it: {reason}") from error
+    bad = rows.filter(pl.any_horizontal(pl.all().is_null()) | ~layout.valid)
+    if rows.is_empty() or not bad.is_empty():
+        found = "no rows" if rows.is_empty() else f"the row {bad.row(0, named=True)}"
+        raise InputError("replay", found, layout.rule)
+    return Recording(layout, rows, "simulated" if kind == "simulated" else "replay")
+
+
+def _fits(given: pl.DataType | None, wanted: pl.DataType) -> bool:
+    """Whether a column's values become ``wanted`` without a guess (a date is no ``ts``)."""
+    if given is None:
+        return False
+    if wanted == _TEXT:
+        return given in (pl.String, pl.Categorical, pl.Enum)
+    return given.is_integer() if wanted == _INTEGER else given.is_numeric()

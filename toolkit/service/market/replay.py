@@ -1,0 +1,191 @@
+"""A source that plays published data back: Parquet in, arrays out, one series a leg."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+import polars as pl
+
+from toolkit.errors import InputError
+from toolkit.market import Leg, Market, Symbol
+from toolkit.service.market.recording import KIND_METADATA, Recording, recordings
+from toolkit.service.market.source import Bars, Kind, SettledRates
+
+__all__ = ["KIND_METADATA", "Replay"]
+
+_NO_BARS = Bars(ts=np.empty(0, dtype=np.int64), price=np.empty(0), interval_s=60)
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Bars and settlements of files, each leg's series held as arrays.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> leg = {"symbol": "BTC_USDT", "exchange": "KRAKEN", "market": "spot", "dataset": "one"}
+    >>> rows = pl.DataFrame({"ts": [0, 60], "price": [9.5, 9.75], "interval_s": 60, **leg})
+    >>> with TemporaryDirectory() as folder:
+    ...     rows.write_parquet(Path(folder) / "prices.parquet")
+    ...     replay = Replay.read(folder)
+    >>> replay.kind, [str(leg) for leg in replay.listing["BTC_USDT"]]
+    ('replay', ['KRAKEN.spot'])
+    """
+
+    kind: Kind
+    id: str
+    listing: Mapping[str, tuple[Leg, ...]]
+    _bars: Mapping[tuple[str, Leg], Bars] = field(repr=False)
+    _funding: Mapping[tuple[str, Leg], SettledRates] = field(repr=False)
+
+    @classmethod
+    def read(
+        cls,
+        path: Path | str,
+        *,
+        datasets: Sequence[str] = (),
+        interval_s: int | None = None,
+        renamed: Mapping[str, str] | None = None,
+    ) -> Replay:
+        """What a Parquet file, or ``prices.parquet`` and ``funding.parquet`` in a directory, hold.
+
+        Columns of prices: ts (s, Unix UTC, start of the bar), symbol, exchange, market, interval_s
+        (s; 0 where rows are moments), price (quote, at the bar's end), dataset. Of funding, whose
+        legs are futures: ts (s, Unix UTC, the settlement), symbol, exchange, rate (fraction per
+        interval), interval_hours (h), dataset. Others are not read; row order is free.
+        ``datasets`` chooses among what both files hold, ``interval_s`` among the bars.
+        ``renamed`` maps symbols of the files to those they are served under, so that legs which
+        an exchange quotes in another currency can meet; the source's id says so.
+
+        Raises
+        ------
+        InputError
+            no such file, not such a file, a dataset or an interval it does not hold; one
+            trajectory from two datasets, with two intervals or with one moment twice; a price
+            that is null, not finite or not above 0; a rate or an interval that is none; a name
+            that is none.
+
+        Examples
+        --------
+        >>> Replay.read("nowhere.parquet")
+        Traceback (most recent call last):
+        toolkit.errors.InputError: replay: 'nowhere.parquet' is not allowed; allowed: a Parquet ...
+        """
+        found = _chosen(recordings(Path(path)), "dataset", datasets)
+        found = _chosen(found, "interval_s", [] if interval_s is None else [interval_s])
+        found = _served_as(found, renamed or {})
+        for each in found:
+            each.check_one_series_each()
+        names = sorted({name for each in found for name in each.rows["dataset"].unique()})
+        told = [f"{old}={new}" for old, new in sorted((renamed or {}).items())]
+        prices, funding = _prices(found), _settlements(found)
+        listing: dict[str, list[Leg]] = {}
+        for symbol, leg in sorted({*prices, *funding}):
+            listing.setdefault(symbol, []).append(leg)
+        return cls(
+            kind="simulated" if any(each.kind == "simulated" for each in found) else "replay",
+            id=f"{'+'.join([*names, *told])}-{_content_hash(prices, funding)}",
+            listing=MappingProxyType({symbol: tuple(legs) for symbol, legs in listing.items()}),
+            _bars=MappingProxyType(prices),
+            _funding=MappingProxyType(funding),
+        )
+
+    def bars(self, symbol: str, leg: Leg) -> Bars:
+        """The bars of a listed leg (none where its funding alone is known).
+
+        A `KeyError` for a leg that is not listed.
+
+        Examples
+        --------
+        >>> leg = Leg.parse("KRAKEN.spot")
+        >>> Replay("replay", "none", {"BTC_USDT": (leg,)}, {}, {}).bars("BTC_USDT", leg).span
+        (0, 0)
+        """
+        if leg not in self.listing[symbol]:
+            raise KeyError(f"{symbol}:{leg}")
+        return self._bars.get((symbol, leg), _NO_BARS)
+
+    def funding(self, symbol: str, leg: Leg) -> SettledRates | None:
+        """The settlements of a listed futures leg, None where none are known.
+
+        Examples
+        --------
+        >>> leg = Leg.parse("BYBIT.futures")
+        >>> Replay("replay", "none", {"BTC_USDT": (leg,)}, {}, {}).funding("BTC_USDT", leg) is None
+        True
+        """
+        return self._funding.get((symbol, leg))
+
+
+def _chosen(
+    found: Sequence[Recording], column: str, wanted: Sequence[str] | Sequence[int]
+) -> list[Recording]:
+    """The rows with one of the values wanted (none named: all), where there is such a column."""
+    having = [each.rows[column].unique() for each in found if column in each.layout.columns]
+    held = sorted({value for values in having for value in values})
+    for value in wanted:
+        if value not in held:
+            raise InputError(column, value, ", ".join(map(str, held)))
+    return [each.only(column, wanted) for each in found]
+
+
+def _served_as(found: Sequence[Recording], renamed: Mapping[str, str]) -> list[Recording]:
+    """The rows under the symbols they are served as."""
+    held = sorted({symbol for each in found for symbol in each.rows["symbol"].unique()})
+    for old, new in renamed.items():
+        if old not in held:
+            raise InputError("renamed", old, ", ".join(held))
+        Symbol.parse(new)
+    new_names = pl.col("symbol").replace(renamed)
+    return [replace(each, rows=each.rows.with_columns(new_names)) for each in found]
+
+
+def _series(
+    found: Sequence[Recording], layout: str
+) -> Iterator[tuple[tuple[str, Leg], pl.DataFrame]]:
+    for each in found:
+        if each.layout.name == layout:
+            rows = each.rows.sort("ts").group_by(each.layout.leg, maintain_order=True)
+            for (symbol, exchange, *market), series in rows:
+                leg = Leg(str(exchange), Market.FUTURES if not market else market[0])
+                yield (str(Symbol.parse(str(symbol))), leg), series
+
+
+def _prices(found: Sequence[Recording]) -> dict[tuple[str, Leg], Bars]:
+    return {
+        leg: Bars(np.array(rows["ts"]), np.array(rows["price"]), rows["interval_s"][0])
+        for leg, rows in _series(found, "prices")
+    }
+
+
+def _settlements(found: Sequence[Recording]) -> dict[tuple[str, Leg], SettledRates]:
+    return {
+        leg: SettledRates(
+            np.array(rows["ts"]),
+            np.array(rows["rate"]),
+            np.array(rows["interval_hours"].cast(pl.Int64)),
+        )
+        for leg, rows in _series(found, "funding")
+    }
+
+
+def _content_hash(
+    prices: Mapping[tuple[str, Leg], Bars], funding: Mapping[tuple[str, Leg], SettledRates]
+) -> str:
+    """16 hexadecimal digits that change with any name, time, price, rate or interval served."""
+    digest = hashlib.sha256()
+    for (symbol, leg), bars in sorted(prices.items(), key=lambda item: item[0]):
+        digest.update(f"{symbol}:{leg} {bars.interval_s} {len(bars.ts)}\n".encode())
+        digest.update(bars.ts.astype("<i8").tobytes())
+        digest.update(bars.price.astype("<f8").tobytes())
+    for (symbol, leg), settled in sorted(funding.items(), key=lambda item: item[0]):
+        digest.update(f"funding {symbol}:{leg} {len(settled.ts)}\n".encode())
+        digest.update(settled.ts.astype("<i8").tobytes())
+        digest.update(settled.rate.astype("<f8").tobytes())
+        digest.update(settled.interval_hours.astype("<i8").tobytes())
+    return digest.hexdigest()[:16]

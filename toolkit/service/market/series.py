@@ -1,0 +1,207 @@
+"""The rows of a trajectory, computed for a stretch of time out of its legs' own series."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from toolkit.market import Family, Leg, Market, Trajectory
+from toolkit.service.market.source import (
+    LONGEST_INTERVAL_HOURS,
+    Bars,
+    FundingSeries,
+    MarketSource,
+    SettledRates,
+)
+
+__all__ = [
+    "RATE_VALID_INTERVALS",
+    "Column",
+    "InForce",
+    "Series",
+    "SeriesRows",
+    "Unfunded",
+    "in_force",
+    "series",
+]
+
+RATE_VALID_INTERVALS = 2
+"""A settled rate is in force for so many of its intervals, unless the leg settles again before."""
+
+_LOOK_BACK_S = RATE_VALID_INTERVALS * LONGEST_INTERVAL_HOURS * 3_600
+
+Column = NDArray[np.float64] | pl.Series | None
+"""Values by row; None where they are null in every row."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SeriesRows:
+    """Rows by time: ``ts`` (s), and what stands in a record beside it, in the record's order.
+
+    A column that is None is null in every row; NaN and null are null in their row.
+
+    Examples
+    --------
+    >>> len(SeriesRows(np.array([0, 60]), {"price": np.array([2.0, 4.0]), "volume": None}).ts)
+    2
+    """
+
+    ts: NDArray[np.int64]
+    columns: Mapping[str, Column]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A trajectory: where it lies, how long a row lasts, and its rows between two moments.
+
+    A row may be seen at ``ts + interval_s``. ``block_s`` is how long a stretch is best asked for.
+
+    Examples
+    --------
+    >>> from toolkit.service import Simulated
+    >>> found = series(Simulated(7), Trajectory.parse("BTC_USDT:AURORA.spot"))
+    >>> found.interval_s, found.between(1_793_491_200, 1_793_491_260).ts.tolist()
+    (60, [1793491200])
+    """
+
+    span: tuple[int, int]
+    interval_s: int
+    block_s: int
+    between: Callable[[int, int], SeriesRows]
+
+
+def series(source: MarketSource, trajectory: Trajectory) -> Series:
+    """The series of a trajectory whose legs are listed.
+
+    Price: a row for each bar. Spread: a row where both legs have a bar, ``spread_pct`` is
+    100 (sell / buy - 1); the legs' bars must be of one length, which what asks has to see to.
+    Funding: a row for each settlement of either leg, with the rates settled then, the intervals of
+    the rates in force (see `in_force`) and the differential of those.
+
+    Examples
+    --------
+    >>> from toolkit.service import Simulated
+    >>> key = Trajectory.parse("BTC_USDT:AURORA.spot:BOREAS.spot")
+    >>> list(series(Simulated(7), key).between(0, 60).columns)
+    ['buy_price', 'sell_price', 'spread_pct']
+    """
+    if trajectory.family is Family.FUNDING:
+        return _funding(source, trajectory)
+    symbol = str(trajectory.symbol)
+    legs = [source.bars(symbol, leg) for leg in trajectory.legs]
+
+    def between(start: int, end: int) -> SeriesRows:
+        bars = [leg.between(start, end) for leg in legs]
+        return _price(*bars) if len(bars) == 1 else _spread(*bars)
+
+    starts, ends = zip(*(leg.span for leg in legs), strict=True)
+    block_s = min(leg.block_s for leg in legs)
+    return Series((max(starts), min(ends)), legs[0].interval_s, block_s, between)
+
+
+def _price(bars: Bars) -> SeriesRows:
+    columns = {"price": bars.price, "mark_price": bars.mark_price, "volume": bars.volume}
+    return SeriesRows(bars.ts, columns)
+
+
+def _spread(buy: Bars, sell: Bars) -> SeriesRows:
+    ts, of_buy, of_sell = np.intersect1d(buy.ts, sell.ts, assume_unique=True, return_indices=True)
+    buy_price, sell_price = buy.price[of_buy], sell.price[of_sell]
+    spread_pct = 100.0 * (sell_price / buy_price - 1.0)
+    return SeriesRows(
+        ts, {"buy_price": buy_price, "sell_price": sell_price, "spread_pct": spread_pct}
+    )
+
+
+def _funding(source: MarketSource, trajectory: Trajectory) -> Series:
+    symbol = str(trajectory.symbol)
+    legs = [_funding_of(source, symbol, leg) for leg in trajectory.legs]
+    known = [leg for leg in legs if not isinstance(leg, Unfunded)]
+
+    def between(start: int, end: int) -> SeriesRows:
+        stretches = [
+            leg if isinstance(leg, Unfunded) else leg.between(start - _LOOK_BACK_S, end)
+            for leg in legs
+        ]
+        settled = [each.ts for each in stretches if isinstance(each, SettledRates)]
+        ts = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *settled]))
+        ts = ts[np.searchsorted(ts, start) :]
+        buy, sell = (in_force(each, ts) for each in stretches)
+        return SeriesRows(
+            ts,
+            {
+                "buy_rate": buy.settled_rate,
+                "sell_rate": sell.settled_rate,
+                "buy_interval_hours": _whole(buy.interval_hours),
+                "sell_interval_hours": _whole(sell.interval_hours),
+                "differential_pct_8h": 100.0 * (sell.per_8h - buy.per_8h),
+            },
+        )
+
+    starts, ends = zip(*(leg.span for leg in known), strict=True) if known else ((0,), (0,))
+    block_s = min((leg.block_s for leg in known), default=1)
+    return Series((min(starts), max(ends)), 0, block_s, between)
+
+
+class Unfunded(Enum):
+    """A leg without settlements: because it never has any, or because none are known."""
+
+    NEVER = auto()
+    UNKNOWN = auto()
+
+
+def _funding_of(source: MarketSource, symbol: str, leg: Leg) -> FundingSeries | Unfunded:
+    if leg.market is not Market.FUTURES:
+        return Unfunded.NEVER
+    return source.funding(symbol, leg) or Unfunded.UNKNOWN
+
+
+class InForce(NamedTuple):
+    """A leg's funding at some moments; NaN where there is none.
+
+    ``settled_rate``: settled at that moment (fraction per interval). ``interval_hours`` (h) and
+    ``per_8h`` (fraction per 8 h): of the rate in force.
+    """
+
+    settled_rate: NDArray[np.float64]
+    interval_hours: NDArray[np.float64]
+    per_8h: NDArray[np.float64]
+
+
+def in_force(leg: SettledRates | Unfunded, ts: NDArray[np.int64]) -> InForce:
+    """A leg's funding at each of some moments, which no later settlement changes.
+
+    The rate in force is the one settled last, at ``ts`` or before, for as long as it is not older
+    than twice its interval. A leg that never settles is at a rate of 0.
+
+    Examples
+    --------
+    >>> leg = SettledRates(np.array([0]), np.array([1e-4]), np.array([4]))
+    >>> found = in_force(leg, np.array([0, 28_800, 28_801]))
+    >>> found.settled_rate, found.per_8h
+    (array([0.0001,    nan,    nan]), array([0.0002, 0.0002,    nan]))
+    """
+    nothing = np.full(len(ts), np.nan)
+    if leg is Unfunded.NEVER:
+        return InForce(np.zeros(len(ts)), nothing, np.zeros(len(ts)))
+    if isinstance(leg, Unfunded) or not len(leg.ts):
+        return InForce(nothing, nothing, nothing)
+    last = np.searchsorted(leg.ts, ts, side="right") - 1
+    age_s = np.where(last >= 0, ts - leg.ts[last], np.iinfo(np.int64).max)
+    hours, rate = leg.interval_hours[last], leg.rate[last]
+    valid = age_s <= RATE_VALID_INTERVALS * 3_600 * hours
+    return InForce(
+        np.where(age_s == 0, rate, np.nan),
+        np.where(valid, hours, np.nan),
+        np.where(valid, rate * 8.0 / hours, np.nan),
+    )
+
+
+def _whole(hours: NDArray[np.float64]) -> pl.Series:
+    return pl.Series(hours).fill_nan(None).cast(pl.Int64)

@@ -1,0 +1,15 @@
+"""A simulated market: prices, spreads and funding as a pure function of (seed, time).
+
+`Simulator` answers for any moment from 2026 to 2099. How a price comes about: `streams` (random
+numbers by name and index) -> `processes` (paths over days, minutes, seconds) and `pulses` (what is
+planted), both placed by the `schedule` over the `catalogue` -> `prices`, `funding`. `timeline` has
+the bounds of time.
+
+The generator is numpy's Philox; its bytes are pinned by a test, and the source's identity names
+seed, catalogue and generator version.
+"""
+
+from toolkit.service.market.simulator.catalogue import MARKETS
+from toolkit.service.market.simulator.simulator import MinuteBars, Simulator
+
+__all__ = ["MARKETS", "MinuteBars", "Simulator"]

@@ -1,0 +1,249 @@
+"""What the simulated market lists: instruments, exchanges and how each leg behaves.
+
+The exchanges are invented, so that nobody takes a simulated number for a real exchange's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from types import MappingProxyType
+
+from toolkit.errors import InputError
+from toolkit.market import Leg
+
+__all__ = [
+    "MARKETS",
+    "Asset",
+    "Deviation",
+    "Funding",
+    "Instrument",
+    "Listing",
+    "Markets",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """Whose log price moves: ``beta`` times the market's, plus a part of its own.
+
+    ``daily_volatility`` is that part's (a fraction, 0.03 = 3 %).
+
+    Examples
+    --------
+    >>> Asset("BTC", beta=0.9, daily_volatility=0.008).name
+    'BTC'
+    """
+
+    name: str
+    beta: float
+    daily_volatility: float
+
+
+@dataclass(frozen=True, slots=True)
+class Instrument:
+    """An asset as it is quoted: ``price`` at the epoch, ``decimals`` of every price.
+
+    ``turnover`` is what a leg trades in a usual minute (quote).
+
+    Examples
+    --------
+    >>> bitcoin = Asset("BTC", beta=0.9, daily_volatility=0.008)
+    >>> Instrument(bitcoin, price=91_250.0, decimals=1, turnover=9e5).asset.name
+    'BTC'
+    """
+
+    asset: Asset
+    price: float
+    decimals: int
+    turnover: float
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """A leg's log distance from its asset: a level, an Ornstein-Uhlenbeck process, quote noise.
+
+    ``sd_bps`` is the process's standard deviation, ``half_life_s`` its half-life. The noise is
+    independent from one second to the next; ``noise_share`` is its part of the variance of both.
+
+    Examples
+    --------
+    >>> Deviation(level_bps=1.0, sd_bps=4.0, half_life_s=600.0, noise_share=0.2).noise_bps
+    2.0
+    """
+
+    level_bps: float
+    sd_bps: float
+    half_life_s: float
+    noise_share: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.noise_share < 1.0:
+            raise InputError("noise_share", self.noise_share, "0 or more and less than 1")
+
+    @property
+    def noise_bps(self) -> float:
+        """The noise's standard deviation."""
+        return float(self.sd_bps * (self.noise_share / (1.0 - self.noise_share)) ** 0.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Funding:
+    """When a futures leg settles, and by which rule.
+
+    It settles at the hours (UTC) that leave ``first_hour`` over ``interval_hours``. ``clamped``:
+    a premium near the baseline of 0.0001 per 8 h settles at the baseline itself. ``changing``:
+    the interval goes 8 h, 4 h, 1 h and back, in cycles of 20 days (``interval_hours`` is 8).
+
+    Examples
+    --------
+    >>> Funding(8, first_hour=4).clamped
+    True
+    """
+
+    interval_hours: int
+    first_hour: int = 0
+    clamped: bool = True
+    changing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """An instrument on a leg, and how it behaves there.
+
+    ``deviation`` None: the leg follows its asset exactly, without episodes or shocks of its own.
+    ``quiet_share`` of the minutes have no bar; ``stale_share`` repeat the close before them, with
+    volume 0. ``outages``: about one stretch without bars in ten days.
+
+    Examples
+    --------
+    >>> bitcoin = Asset("BTC", beta=0.9, daily_volatility=0.008)
+    >>> quoted = Instrument(bitcoin, price=91_250.0, decimals=1, turnover=9e5)
+    >>> Listing(Leg.parse("AURORA.spot"), quoted).quiet_share
+    0.0
+    """
+
+    leg: Leg
+    instrument: Instrument
+    deviation: Deviation | None = None
+    funding: Funding | None = None
+    quiet_share: float = 0.0
+    stale_share: float = 0.0
+    outages: bool = False
+
+    def __post_init__(self) -> None:
+        for name, share in (("quiet_share", self.quiet_share), ("stale_share", self.stale_share)):
+            if not 0.0 <= share < 1.0:
+                raise InputError(name, share, "0 or more and less than 1")
+
+
+Markets = Mapping[str, tuple[Listing, ...]]
+
+# The deviations are those of a market of ordinary width and pace: `_Listed` scales them.
+_LEGS: Mapping[str, partial[Listing]] = {
+    "AURORA.spot": partial(Listing),
+    "AURORA.futures": partial(Listing, deviation=Deviation(4.0, 6.0, 1_200), funding=Funding(8)),
+    "BOREAS.spot": partial(Listing, deviation=Deviation(-1.0, 4.0, 600), quiet_share=0.12),
+    "BOREAS.futures": partial(
+        Listing, deviation=Deviation(5.0, 7.0, 900, noise_share=0.03), funding=Funding(8)
+    ),
+    "CORONA.spot": partial(Listing, deviation=Deviation(1.0, 5.0, 300)),
+    "CORONA.futures": partial(Listing, deviation=Deviation(6.0, 8.0, 1_800), funding=Funding(8)),
+    "DRACO.futures": partial(
+        Listing,
+        deviation=Deviation(3.0, 9.0, 3_600, noise_share=0.05),
+        funding=Funding(8, first_hour=4),
+    ),
+    "EQUINOX.futures": partial(
+        Listing, deviation=Deviation(2.0, 10.0, 1_800), funding=Funding(1, clamped=False)
+    ),
+    "FORNAX.spot": partial(Listing, deviation=Deviation(-2.0, 8.0, 1_500), stale_share=0.4),
+    "GALENE.futures": partial(Listing, deviation=Deviation(4.0, 9.0, 5_400), funding=Funding(4)),
+    "DEX-LUNARIS.dex": partial(Listing, deviation=Deviation(5.0, 18.0, 2_400, noise_share=0.35)),
+    "DEX-SOLARIS.dex": partial(Listing, deviation=Deviation(-3.0, 14.0, 720, noise_share=0.2)),
+}
+
+_ALL = tuple(_LEGS)
+_LARGE = tuple(leg for leg in _ALL if leg != "FORNAX.spot")
+_SMALL = ("AURORA.spot", "BOREAS.spot", "BOREAS.futures", "CORONA.futures", "EQUINOX.futures")
+_PERPETUAL = ("AURORA.spot", "AURORA.futures", "CORONA.futures", "DRACO.futures")
+_ON_CHAIN = ("AURORA.spot", "FORNAX.spot", "GALENE.futures", "DEX-LUNARIS.dex", "DEX-SOLARIS.dex")
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A symbol: its legs' deviations are ``width`` times as wide and ``pace`` times as long."""
+
+    instrument: Instrument
+    width: float
+    pace: float
+    legs: tuple[str, ...]
+
+    def listing(self, name: str) -> Listing:
+        plain = _LEGS[name](Leg.parse(name), self.instrument)
+        if plain.deviation is None:
+            return plain
+        deviation = replace(
+            plain.deviation,
+            sd_bps=plain.deviation.sd_bps * self.width,
+            half_life_s=plain.deviation.half_life_s * self.pace,
+        )
+        return replace(plain, deviation=deviation)
+
+
+_PEPE = Asset("PEPE", 1.5, 0.050)
+
+# Asset: name, beta, daily volatility. Instrument: asset, price, decimals, turnover.
+_SYMBOLS: Mapping[str, _Listed] = {
+    "1000PEPE_USDT": _Listed(Instrument(_PEPE, 0.005_21, 8, 4e4), 1.8, 1.5, _PERPETUAL),
+    "ADA_USDT": _Listed(Instrument(Asset("ADA", 1.1, 0.025), 0.52, 6, 3.5e4), 1.2, 1.0, _SMALL),
+    "ARB_USDT": _Listed(Instrument(Asset("ARB", 1.3, 0.035), 0.241, 6, 1.5e4), 1.6, 2.0, _ON_CHAIN),
+    "AVAX_USDT": _Listed(Instrument(Asset("AVAX", 1.2, 0.030), 17.4, 4, 3e4), 1.3, 1.0, _LARGE),
+    "BTC_USDT": _Listed(Instrument(Asset("BTC", 0.9, 0.008), 91_250.0, 1, 9e5), 0.6, 1.0, _ALL),
+    "DOGE_USDT": _Listed(Instrument(Asset("DOGE", 1.2, 0.030), 0.171_2, 6, 9e4), 1.2, 1.5, _SMALL),
+    "ETH_USDT": _Listed(Instrument(Asset("ETH", 1.1, 0.015), 3_120.0, 2, 4.5e5), 0.75, 1.0, _ALL),
+    "LINK_USDT": _Listed(
+        Instrument(Asset("LINK", 1.1, 0.028), 14.2, 5, 2.5e4), 1.3, 1.0, _ON_CHAIN
+    ),
+    "LTC_USDT": _Listed(Instrument(Asset("LTC", 0.9, 0.022), 96.3, 3, 2.5e4), 1.1, 2.0, _SMALL),
+    "PEPE_USDT": _Listed(Instrument(_PEPE, 0.000_005_21, 11, 2e4), 2.0, 1.5, _ON_CHAIN),
+    "SOL_USDT": _Listed(Instrument(Asset("SOL", 1.2, 0.025), 148.0, 3, 2e5), 1.0, 1.0, _LARGE),
+    "SUI_USDT": _Listed(Instrument(Asset("SUI", 1.3, 0.035), 1.86, 5, 4e4), 1.4, 1.5, _SMALL),
+    "SUN_USDT": _Listed(Instrument(Asset("SUN", 0.8, 0.030), 0.021_5, 7, 6e3), 2.0, 2.5, _SMALL),
+    "TON_USDT": _Listed(Instrument(Asset("TON", 0.9, 0.028), 1.95, 5, 1.5e4), 1.5, 2.5, _PERPETUAL),
+    "XRP_USDT": _Listed(Instrument(Asset("XRP", 1.0, 0.022), 2.31, 5, 1.5e5), 1.0, 1.0, _LARGE),
+}
+_OTHER_SUN = _Listed(
+    Instrument(Asset("SUN-OTHER", 1.0, 0.030), 0.74, 5, 2e3), 2.0, 2.5, ("FORNAX.spot",)
+)
+
+
+def _markets() -> Markets:
+    """The tables above, and the three exceptions."""
+    markets = {
+        symbol: {name: market.listing(name) for name in market.legs}
+        for symbol, market in _SYMBOLS.items()
+    }
+    bitcoin, avalanche = markets["BTC_USDT"], markets["AVAX_USDT"]
+    bitcoin["CORONA.futures"] = replace(bitcoin["CORONA.futures"], outages=True)
+    avalanche["BOREAS.futures"] = replace(
+        avalanche["BOREAS.futures"], funding=Funding(8, changing=True)
+    )
+    markets["SUN_USDT"]["FORNAX.spot"] = _OTHER_SUN.listing("FORNAX.spot")
+    return MappingProxyType(
+        {
+            symbol: tuple(sorted(legs.values(), key=lambda each: each.leg))
+            for symbol, legs in sorted(markets.items())
+        }
+    )
+
+
+MARKETS: Markets = _markets()
+"""The default catalogue: 15 symbols on 9 exchanges, two of them DEXs.
+
+AURORA.spot is every symbol's reference. BOREAS.spot leaves quiet minutes out, FORNAX.spot repeats
+stale closes, BTC_USDT on CORONA.futures has outages. DRACO.futures settles at 04, 12 and 20 h,
+which no other leg of 8 h does; AVAX_USDT on BOREAS.futures changes its interval. PEPE and 1000PEPE
+are one asset, and SUN_USDT on FORNAX.spot is another coin of the same name.
+"""

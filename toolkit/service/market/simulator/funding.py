@@ -1,0 +1,144 @@
+"""Funding: when a futures leg settles, and at which rate.
+
+A premium p (fraction per 8 h) of a leg is a mean, plus a reverting part that its asset's legs
+share, plus one of its own, plus dislocations. A clamped leg settles, per 8 h, at
+p + clip(b - p, -0.0005, 0.0005) with the baseline b = 0.0001, which is b itself where p is near
+it; any other at p + b. Rates are capped at 0.00375 per 8 h either way, brought to the leg's
+interval in proportion, and rounded to 8 decimals.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolkit.errors import InputError
+from toolkit.service.market.simulator.catalogue import Funding, Listing
+from toolkit.service.market.simulator.processes import Floats, Reverting
+from toolkit.service.market.simulator.pulses import Pulse, Slots, planted_bps
+from toolkit.service.market.simulator.streams import RandomStream
+from toolkit.service.market.simulator.timeline import DAY_S, HOUR_S, day_of
+from toolkit.service.market.source import SettledRates
+
+__all__ = ["CAP", "CYCLE_DAYS", "FundingCalendar", "LegFunding"]
+
+CAP = 0.003_75
+"""The largest rate either way (fraction per 8 h)."""
+
+CYCLE_DAYS = 20
+"""A changing interval comes round in so many days."""
+
+_STAGES = ((9, 8), (15, 4), (CYCLE_DAYS, 1))  # up to which day of a cycle, which interval (h)
+_BASELINE, _CLAMP = 0.000_1, 0.000_5
+_MEAN, _SD, _SHARED = 0.000_25, 0.000_6, 0.6  # of the premium; the shared part of its variance
+_HALF_LIFE_S = 8 * HOUR_S
+
+
+class FundingCalendar:
+    """When a leg settles.
+
+    Examples
+    --------
+    >>> calendar = FundingCalendar(Funding(8, first_hour=4), RandomStream(7, "x"))
+    >>> ts, hours = calendar.between(1_800_057_600, 1_800_144_000)  # a day
+    >>> (ts % 86_400 // 3600).tolist(), hours.tolist()
+    ([4, 12, 20], [8, 8, 8])
+    """
+
+    def __init__(self, funding: Funding, stream: RandomStream) -> None:
+        self._funding = funding
+        self._phase_days = int(stream.under("cycle").at(0).integers(CYCLE_DAYS))
+
+    def between(self, start: int, end: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The settlements in ``[start, end)``: their times (s) and the intervals they end (h).
+
+        Examples
+        --------
+        >>> calendar = FundingCalendar(Funding(8, changing=True), RandomStream(7, "x"))
+        >>> _, hours = calendar.between(1_800_057_600, 1_800_057_600 + 30 * 86_400)
+        >>> sorted(set(hours.tolist()))
+        [1, 4, 8]
+        """
+        hours = np.arange(-(-start // HOUR_S), -(-end // HOUR_S), dtype=np.int64)
+        interval = self._interval_hours(hours * HOUR_S - 1)
+        due = (hours - self._funding.first_hour) % interval == 0
+        return hours[due] * HOUR_S, interval[due]
+
+    def changes(self, start: int, end: int) -> list[tuple[int, int, int]]:
+        """Changes of the interval in ``[start, end)``: when (s), from which to which (h).
+
+        Examples
+        --------
+        >>> calendar = FundingCalendar(Funding(8, changing=True), RandomStream(7, "x"))
+        >>> [change[1:] for change in calendar.changes(1_798_761_600, 1_800_489_600)]
+        [(4, 1), (1, 8), (8, 4)]
+        """
+        midnights = np.arange(-(-start // DAY_S), -(-end // DAY_S), dtype=np.int64) * DAY_S
+        before, after = self._interval_hours(midnights - 1), self._interval_hours(midnights)
+        changed = before != after
+        columns = (midnights[changed], before[changed], after[changed])
+        return [(int(ts), int(old), int(new)) for ts, old, new in zip(*columns, strict=True)]
+
+    def _interval_hours(self, ts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The interval in force at each moment (h)."""
+        if not self._funding.changing:
+            return np.full(len(ts), self._funding.interval_hours, dtype=np.int64)
+        day = (ts // DAY_S + self._phase_days) % CYCLE_DAYS
+        untils, intervals = zip(*_STAGES, strict=True)
+        stage = np.searchsorted(untils, day, side="right")
+        return np.array(intervals, dtype=np.int64)[stage]
+
+
+class LegFunding:
+    """A futures leg's settlements.
+
+    Examples
+    --------
+    >>> from toolkit.service.market.simulator.catalogue import MARKETS
+    >>> from toolkit.service.market.simulator.schedule import Schedule
+    >>> listing = next(each for each in MARKETS["BTC_USDT"] if each.funding)
+    >>> dislocations = Schedule(7).leg("BTC_USDT", listing).dislocations
+    >>> LegFunding(7, "BTC_USDT", listing, dislocations).next_settlement(1_800_057_600) % 28_800
+    0
+    """
+
+    def __init__(
+        self, seed: int, symbol: str, listing: Listing, dislocations: Slots[Pulse]
+    ) -> None:
+        if listing.funding is None:
+            raise InputError("leg", str(listing.leg), "a futures leg: only those settle funding")
+        stream = RandomStream(seed, "funding")
+        own = stream.under(f"{symbol}:{listing.leg}")
+        self._funding = listing.funding
+        self.calendar = FundingCalendar(listing.funding, own)
+        self._dislocations = dislocations
+        self._shared, self._own = (
+            Reverting(part, half_life_s=_HALF_LIFE_S, step_s=HOUR_S)
+            for part in (stream.under(listing.instrument.asset.name), own)
+        )
+
+    def settlements(self, start: int, end: int) -> SettledRates:
+        """Those in ``[start, end)``, by time."""
+        ts, interval = self.calendar.between(start, end)
+        premium = self._premium(ts)
+        pull = np.clip(_BASELINE - premium, -_CLAMP, _CLAMP)
+        per_8h = premium + (pull if self._funding.clamped else _BASELINE)
+        rate = np.round(np.clip(per_8h, -CAP, CAP) * interval / 8, 8)
+        return SettledRates(ts, rate, interval)
+
+    def next_settlement(self, ts: int) -> int:
+        """The first settlement after ``ts``."""
+        return int(self.calendar.between(ts + 1, ts + 1 + DAY_S)[0][0])
+
+    def _premium(self, ts: NDArray[np.int64]) -> Floats:
+        """The premium at whole hours (fraction per 8 h)."""
+        if not len(ts):
+            return np.empty(0)
+        days = range(day_of(int(ts[0])), day_of(int(ts[-1])) + 1)
+        hours = (ts - days.start * DAY_S) // HOUR_S
+        shared, own = (
+            np.concatenate([part.day(day)[:-1] for day in days])[hours]
+            for part in (self._shared, self._own)
+        )
+        usual: Floats = _MEAN + _SD * (_SHARED**0.5 * shared + (1 - _SHARED) ** 0.5 * own)
+        return usual + planted_bps([self._dislocations], ts) / 1e4

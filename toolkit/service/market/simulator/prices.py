@@ -1,0 +1,193 @@
+"""Prices: a common part that all legs of an asset share, and what each leg makes of it.
+
+log price of a leg = log of the instrument's price at the epoch + the asset's path, shocks in it;
+off the reference leg also + deviation + quote noise + episodes + shocks of the leg's own. Prices
+are then rounded to the tick. The path by seconds passes through that by minutes: a minute's price
+is its last second's.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolkit.market import Market
+from toolkit.service.market.simulator.catalogue import Asset, Deviation, Listing
+from toolkit.service.market.simulator.processes import Diffusion, Floats, Reverting
+from toolkit.service.market.simulator.pulses import Pulse, Slots, planted_bps
+from toolkit.service.market.simulator.schedule import LegSchedule
+from toolkit.service.market.simulator.streams import RandomStream
+from toolkit.service.market.simulator.timeline import DAY_S, MINUTES_A_DAY, minute_ends, second_ends
+
+__all__ = ["AssetPrices", "LegDay", "LegPrices"]
+
+_HOURS_KEPT = 8
+_VOLUME_LOG_SD = 0.8
+_VOLUME_PER_SHOCK_BPS = 0.02  # a pump of 10 % multiplies volume by 21
+
+
+class AssetPrices:
+    """The path of one asset: its log price less that at the epoch, without shocks.
+
+    ``shocks`` are the market's and the asset's own: excursions that every leg takes part in.
+
+    Examples
+    --------
+    >>> from toolkit.service.market.simulator.catalogue import MARKETS
+    >>> asset = MARKETS["BTC_USDT"][0].instrument.asset
+    >>> market = Diffusion(RandomStream(7, "market"), daily_volatility=0.02)
+    >>> bitcoin = AssetPrices(7, asset, market, ())
+    >>> by_minutes, by_seconds = bitcoin.minutes(20_500), bitcoin.seconds(20_500, 0)
+    >>> len(by_minutes), bool(by_minutes[0] == by_seconds[59])
+    (1440, True)
+    """
+
+    def __init__(
+        self, seed: int, asset: Asset, market: Diffusion, shocks: tuple[Slots[Pulse], ...]
+    ) -> None:
+        self._beta = asset.beta
+        self._market = market
+        self._own = Diffusion(
+            RandomStream(seed, f"asset/{asset.name}"), daily_volatility=asset.daily_volatility
+        )
+        self._shocks = shocks
+        self._seconds = lru_cache(_HOURS_KEPT)(self._by_seconds)
+
+    def minutes(self, day: int) -> Floats:
+        """At the end of each minute of a day."""
+        path: Floats = self._beta * self._market.day(day).values[1:] + self._own.day(day).values[1:]
+        return path
+
+    def seconds(self, day: int, hour: int) -> Floats:
+        """At the end of each second of an hour; the last 8 hours asked for are kept."""
+        return self._seconds(day, hour)
+
+    def activity(self, day: int) -> Floats:
+        """The variance of each minute of a day, in multiples of the day's mean."""
+        market, own = self._market.day(day).variances, self._own.day(day).variances
+        variances = self._beta**2 * market + own
+        activity: Floats = variances / variances.mean()
+        return activity
+
+    def shock_bps(self, ts: NDArray[np.int64]) -> Floats:
+        """What shocks add at each moment (ascending)."""
+        return planted_bps(self._shocks, ts)
+
+    def _by_seconds(self, day: int, hour: int) -> Floats:
+        market, own = self._market.seconds(day, hour), self._own.seconds(day, hour)
+        path: Floats = self._beta * market + own
+        return path
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LegDay:
+    """A leg's 1,440 minutes of a day, each price at the minute's end.
+
+    ``price``, ``mark_price`` (quote; mark prices of futures alone), ``volume`` (quote), and
+    which minutes have a bar (``present``) and a trade (``traded``).
+    """
+
+    price: Floats
+    mark_price: Floats | None
+    volume: Floats
+    present: NDArray[np.bool_]
+    traded: NDArray[np.bool_]
+
+
+class LegPrices:
+    """One symbol on one leg.
+
+    Examples
+    --------
+    >>> from toolkit.service.market.simulator.catalogue import MARKETS
+    >>> from toolkit.service.market.simulator.schedule import Schedule
+    >>> schedule, listing = Schedule(7), MARKETS["BTC_USDT"][0]
+    >>> market = Diffusion(RandomStream(7, "market"), daily_volatility=0.02)
+    >>> asset = AssetPrices(7, listing.instrument.asset, market, (schedule.market_shocks,))
+    >>> leg = LegPrices(7, "BTC_USDT", listing, asset, schedule.leg("BTC_USDT", listing))
+    >>> day = leg.day(20_500)
+    >>> bool(leg.seconds(day, 20_500, 23)[0][-1] == day.price[-1])
+    True
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        symbol: str,
+        listing: Listing,
+        asset: AssetPrices,
+        schedule: LegSchedule,
+    ) -> None:
+        self._stream = RandomStream(seed, f"leg/{symbol}:{listing.leg}")
+        self._listing = listing
+        self._asset = asset
+        self._schedule = schedule
+        self._spec = listing.deviation or Deviation(0.0, 0.0, half_life_s=DAY_S)
+        self._deviation = Reverting(
+            self._stream.under("deviation"), half_life_s=self._spec.half_life_s
+        )
+
+    def day(self, day: int) -> LegDay:
+        """Its minutes."""
+        random, noise = self._minute_noise(day)
+        ends = minute_ends(day)
+        fair = self._fair(self._asset.minutes(day), self._deviation.day(day)[1:], ends)
+        traded = random.random(MINUTES_A_DAY) >= self._listing.stale_share
+        traded[0] = True  # so that no day needs the one before
+        last_trade = np.maximum.accumulate(np.where(traded, np.arange(MINUTES_A_DAY), 0))
+        volume = self._volume(random, day, ends)
+        present = random.random(MINUTES_A_DAY) >= self._listing.quiet_share
+        for outage in self._schedule.outages.between(day * DAY_S, (day + 1) * DAY_S):
+            present &= (ends <= outage.start) | (ends > outage.end)
+        return LegDay(
+            price=self._quoted(fair, noise, ends)[last_trade],
+            mark_price=self._rounded(fair) if self._listing.leg.market is Market.FUTURES else None,
+            volume=np.where(traded, volume, 0.0),
+            present=present,
+            traded=traded,
+        )
+
+    def seconds(self, minutes: LegDay, day: int, hour: int) -> tuple[Floats, NDArray[np.bool_]]:
+        """The price at each second's end of an hour of ``minutes``' day, and which have a bar."""
+        ends = second_ends(day, hour)
+        fair = self._fair(self._asset.seconds(day, hour), self._deviation.seconds(day, hour), ends)
+        noise = self._stream.under("second").at(24 * day + hour).standard_normal(len(ends))
+        of_hour = slice(60 * hour, 60 * hour + 60)
+        noise[59::60] = self._minute_noise(day)[1][of_hour]
+        stale = np.repeat(~minutes.traded[of_hour], 60)
+        price = np.where(
+            stale, np.repeat(minutes.price[of_hour], 60), self._quoted(fair, noise, ends)
+        )
+        return price, np.repeat(minutes.present[of_hour], 60)
+
+    def _minute_noise(self, day: int) -> tuple[np.random.Generator, Floats]:
+        """The day's generator after its first draw, and that draw: the noise at minutes' ends."""
+        random = self._stream.at(day)
+        return random, random.standard_normal(MINUTES_A_DAY)
+
+    def _fair(self, asset: Floats, deviation: Floats, ts: NDArray[np.int64]) -> Floats:
+        """The log price without what is the leg's alone for moments: the mark price's."""
+        bps = self._asset.shock_bps(ts) + self._spec.level_bps + self._spec.sd_bps * deviation
+        return math.log(self._listing.instrument.price) + asset + bps / 1e4
+
+    def _quoted(self, fair: Floats, noise: Floats, ts: NDArray[np.int64]) -> Floats:
+        """The price with the leg's noise, episodes and shocks."""
+        planted = planted_bps([self._schedule.episodes, self._schedule.shocks], ts)
+        return self._rounded(fair + (planted + self._spec.noise_bps * noise) / 1e4)
+
+    def _rounded(self, log_price: Floats) -> Floats:
+        price: Floats = np.exp(log_price)
+        return price.round(self._listing.instrument.decimals)
+
+    def _volume(self, random: np.random.Generator, day: int, ts: NDArray[np.int64]) -> Floats:
+        """What each minute of a day trades (quote): more where prices move."""
+        usual = random.lognormal(-(_VOLUME_LOG_SD**2) / 2, _VOLUME_LOG_SD, len(ts))
+        shock_bps = self._asset.shock_bps(ts) + planted_bps([self._schedule.shocks], ts)
+        stirred = np.sqrt(self._asset.activity(day)) * (
+            1.0 + _VOLUME_PER_SHOCK_BPS * np.abs(shock_bps)
+        )
+        return np.round(self._listing.instrument.turnover * usual * stirred, 2)

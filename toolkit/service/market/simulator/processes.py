@@ -1,0 +1,294 @@
+"""The random processes that prices are made of, each a function of (stream, day).
+
+Both kinds are drawn in three stages, each conditional on the coarser one: values at midnight, a
+chain that begins at the epoch; minutes, a bridge between two midnights; seconds, a bridge between
+two minutes. The law is that of the process drawn in one go: midnight leaves no mark.
+
+Bridges: y + (b - y_T) Cov(y_t, y_T) / Var(y_T) for a Gaussian path y that starts at the bridge's
+start, b being its end; see Glasserman (2003), Monte Carlo Methods in Financial Engineering, 3.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolkit.errors import InputError
+from toolkit.service.market.simulator.streams import RandomStream
+from toolkit.service.market.simulator.timeline import (
+    DAY_S,
+    EPOCH,
+    MINUTE_S,
+    MINUTES_A_DAY,
+    day_of,
+)
+
+__all__ = [
+    "SHORTEST_HALF_LIFE_S",
+    "Diffusion",
+    "DiffusionDay",
+    "Floats",
+    "Midnights",
+    "Reverting",
+    "brownian_bridge",
+    "reverting_bridge",
+]
+
+Floats = NDArray[np.float64]
+
+SHORTEST_HALF_LIFE_S = 120
+"""A day's decay, 2^(-86400 / half-life), stays a float64 above this."""
+
+_BLOCK_DAYS = 256
+_DAYS_KEPT = 40
+_PRICE_HALF_LIFE_DAYS = 120  # holds prices near where they began: 74 years leave the tick fitting
+_VOLATILITY_HALF_LIFE_DAYS = 10
+_DAILY_LOG_VOLATILITY = 0.35  # standard deviation of a day's log volatility
+_INTRADAY_HALF_LIFE_S = 7_200
+_INTRADAY_LOG_VOLATILITY = 0.6
+_BUSIEST_MINUTE, _DAILY_SWING = 870, 0.35  # 14:30 UTC
+_JUMP_SHARE = 0.0015  # of the minutes: about two a day
+_JUMP_VARIANCE = 40.0  # of a jump minute, in variances of an ordinary one
+_JUMP_IN_ONE_SECOND = 0.9  # share of a jump minute's variance
+
+
+def brownian_bridge(start: Floats, end: Floats, variances: Floats, normals: Floats) -> Floats:
+    """Brownian paths from ``start`` to ``end``, without the start itself.
+
+    ``variances`` (of each step) and ``normals`` (standard normal) have the steps in their last
+    axis; ``start`` and ``end`` lack it. The last value is ``end`` to the bit.
+
+    Examples
+    --------
+    >>> still = np.zeros(4)
+    >>> brownian_bridge(np.array(1.0), np.array(3.0), np.ones(4), still).tolist()
+    [1.5, 2.0, 2.5, 3.0]
+    """
+    walk = np.cumsum(np.sqrt(variances) * normals, axis=-1)
+    clock = np.cumsum(variances, axis=-1)
+    missing = end[..., None] - start[..., None] - walk[..., -1:]
+    path: Floats = start[..., None] + walk + clock / clock[..., -1:] * missing
+    path[..., -1] = end
+    return path
+
+
+def reverting_bridge(start: Floats, end: Floats, decay: float, normals: Floats) -> Floats:
+    """Ornstein-Uhlenbeck paths of mean 0 and variance 1 from ``start`` to ``end``.
+
+    ``decay`` is the correlation of neighbours; shapes and last value as in `brownian_bridge`.
+
+    Examples
+    --------
+    >>> reverting_bridge(np.array(1.0), np.array(0.25), 0.5, np.zeros(2)).tolist()
+    [0.5, 0.25]
+    """
+    length = normals.shape[-1]
+    steps = np.arange(1, length + 1)
+    fade = decay**steps
+    kicks = np.sqrt(1.0 - decay**2) * normals / fade
+    free = fade * (start[..., None] + np.cumsum(kicks, axis=-1))
+    pull = (decay ** (length - steps) - decay ** (length + steps)) / (1.0 - decay ** (2 * length))
+    path: Floats = free + pull * (end[..., None] - free[..., -1:])
+    path[..., -1] = end
+    return path
+
+
+class Midnights:
+    """A first-order autoregression over days: x(day) = decay x(day - 1) + step(day) z(day).
+
+    It begins at the epoch with ``first`` z; decay and steps of ``stationary`` give variance 1.
+
+    Examples
+    --------
+    >>> chain = Midnights.stationary(RandomStream(7, "x"), decay=0.5)
+    >>> chain.at(20_460) == Midnights.stationary(RandomStream(7, "x"), decay=0.5).at(20_460)
+    True
+    """
+
+    def __init__(
+        self, stream: RandomStream, *, decay: float, step: Callable[[int], float], first: float
+    ) -> None:
+        self._stream = stream
+        self._decay = decay
+        self._step = step
+        self._first = first
+        self._block = lru_cache(maxsize=None)(self._build)
+
+    @classmethod
+    def stationary(cls, stream: RandomStream, *, decay: float) -> Midnights:
+        """The chain of mean 0 and variance 1 at every midnight.
+
+        Examples
+        --------
+        >>> isinstance(Midnights.stationary(RandomStream(7, "x"), decay=0.9).at(20_454), float)
+        True
+        """
+        step = float(np.sqrt(1.0 - decay**2))
+        return cls(stream, decay=decay, step=lambda _day: step, first=1.0)
+
+    def at(self, day: int) -> float:
+        """The value at the midnight that begins a day.
+
+        Examples
+        --------
+        >>> flat = Midnights(RandomStream(7, "x"), decay=1.0, step=lambda day: 0.0, first=0.0)
+        >>> flat.at(30_000)
+        0.0
+        """
+        block, place = divmod(day - day_of(EPOCH), _BLOCK_DAYS)
+        return float(self._block(block)[place])
+
+    def _build(self, block: int) -> Floats:
+        normals = self._stream.at(block).standard_normal(_BLOCK_DAYS)
+        values = np.empty(_BLOCK_DAYS)
+        value = self._block(block - 1)[-1] if block else 0.0
+        day = day_of(EPOCH) + block * _BLOCK_DAYS
+        for place, normal in enumerate(normals):
+            step = self._step(day + place) if block or place else self._first
+            value = self._decay * value + step * normal
+            values[place] = value
+        return values
+
+
+class Reverting:
+    """An Ornstein-Uhlenbeck process of mean 0 and variance 1 with an exact half-life (s).
+
+    Examples
+    --------
+    >>> process = Reverting(RandomStream(7, "x"), half_life_s=600)
+    >>> today, tomorrow = process.day(20_500), process.day(20_501)
+    >>> len(today), bool(today[-1] == tomorrow[0])
+    (1441, True)
+    """
+
+    def __init__(self, stream: RandomStream, *, half_life_s: float, step_s: int = MINUTE_S) -> None:
+        if half_life_s < SHORTEST_HALF_LIFE_S:
+            raise InputError("half_life_s", half_life_s, f"{SHORTEST_HALF_LIFE_S} or more")
+        self._stream = stream
+        self._half_life_s = half_life_s
+        self._step_s = step_s
+        self._midnights = Midnights.stationary(stream.under("midnight"), decay=self._decay(DAY_S))
+
+    def day(self, day: int) -> Floats:
+        """The values at midnight and at the end of each step of a day.
+
+        Examples
+        --------
+        >>> len(Reverting(RandomStream(7, "x"), half_life_s=600, step_s=3600).day(20_500))
+        25
+        """
+        start, end = self._midnights.at(day), self._midnights.at(day + 1)
+        normals = self._stream.at(day).standard_normal(DAY_S // self._step_s)
+        path = reverting_bridge(np.array(start), np.array(end), self._decay(self._step_s), normals)
+        return np.concatenate([[start], path])
+
+    def seconds(self, day: int, hour: int) -> Floats:
+        """The values at the end of each second of an hour; those of minutes are `day`'s own.
+
+        Examples
+        --------
+        >>> process = Reverting(RandomStream(7, "x"), half_life_s=600)
+        >>> bool(process.seconds(20_500, 1)[59] == process.day(20_500)[61])
+        True
+        """
+        minutes = self.day(day)[60 * hour : 60 * hour + 61]
+        normals = self._stream.under("second").at(24 * day + hour).standard_normal((60, 60))
+        return reverting_bridge(minutes[:-1], minutes[1:], self._decay(1), normals).ravel()
+
+    def _decay(self, length_s: int) -> float:
+        return float(0.5 ** (length_s / self._half_life_s))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DiffusionDay:
+    """A day of a `Diffusion`: ``values`` at midnight and at each minute's end (1,441).
+
+    ``variances`` of the 1,440 minutes add up to the day's; ``jumps`` tells the jump minutes.
+    """
+
+    values: Floats
+    variances: Floats
+    jumps: NDArray[np.bool_]
+
+
+class Diffusion:
+    """A log price whose volatility clusters over days and over minutes, and that jumps at times.
+
+    Given its variances it is a Brownian motion, drawn towards 0 with a half-life of 120 days.
+    ``daily_volatility`` is the square root of a day's mean variance (a fraction, 0.03 = 3 %).
+
+    Examples
+    --------
+    >>> price = Diffusion(RandomStream(7, "x"), daily_volatility=0.03)
+    >>> bool(price.day(20_500).values[-1] == price.day(20_501).values[0])
+    True
+    """
+
+    def __init__(self, stream: RandomStream, *, daily_volatility: float) -> None:
+        self._stream = stream
+        self._daily_volatility = daily_volatility
+        self._volatility = Midnights.stationary(
+            stream.under("volatility"), decay=0.5 ** (1 / _VOLATILITY_HALF_LIFE_DAYS)
+        )
+        self._bursts = Reverting(stream.under("bursts"), half_life_s=_INTRADAY_HALF_LIFE_S)
+        self._midnights = Midnights(
+            stream.under("midnight"),
+            decay=0.5 ** (1 / _PRICE_HALF_LIFE_DAYS),
+            step=lambda day: self._deviation(day - 1),
+            first=0.0,
+        )
+        self._day = lru_cache(_DAYS_KEPT)(self._build)
+
+    def day(self, day: int) -> DiffusionDay:
+        """The day's path by minutes; the last 40 days asked for are kept.
+
+        Examples
+        --------
+        >>> day = Diffusion(RandomStream(7, "x"), daily_volatility=0.03).day(20_500)
+        >>> len(day.values), len(day.variances)
+        (1441, 1440)
+        """
+        return self._day(day)
+
+    def seconds(self, day: int, hour: int) -> Floats:
+        """The values at the end of each second of an hour; those of minutes are `day`'s own.
+
+        Examples
+        --------
+        >>> price = Diffusion(RandomStream(7, "x"), daily_volatility=0.03)
+        >>> bool(price.seconds(20_500, 0)[59] == price.day(20_500).values[1])
+        True
+        """
+        path = self._day(day)
+        minutes = slice(60 * hour, 60 * hour + 60)
+        random = self._stream.under("second").at(24 * day + hour)
+        normals, struck = random.standard_normal((60, 60)), random.integers(60, size=60)
+        jumps = np.flatnonzero(path.jumps[minutes])
+        shares = np.full((60, 60), 1.0 / 60)
+        shares[jumps] *= 1.0 - _JUMP_IN_ONE_SECOND
+        shares[jumps, struck[jumps]] += _JUMP_IN_ONE_SECOND
+        values = path.values[60 * hour : 60 * hour + 61]
+        variances = path.variances[minutes, None] * shares
+        return brownian_bridge(values[:-1], values[1:], variances, normals).ravel()
+
+    def _deviation(self, day: int) -> float:
+        """The standard deviation of a day; its square has the mean ``daily_volatility``^2."""
+        log = _DAILY_LOG_VOLATILITY * self._volatility.at(day) - _DAILY_LOG_VOLATILITY**2
+        return float(self._daily_volatility * np.exp(log))
+
+    def _build(self, day: int) -> DiffusionDay:
+        random = self._stream.at(day)
+        normals = random.standard_normal(MINUTES_A_DAY)
+        jumps = random.random(MINUTES_A_DAY) < _JUMP_SHARE
+        hours = 2.0 * np.pi * (np.arange(MINUTES_A_DAY) - _BUSIEST_MINUTE) / MINUTES_A_DAY
+        variances = 1.0 + _DAILY_SWING * np.cos(hours)
+        variances *= np.exp(2.0 * _INTRADAY_LOG_VOLATILITY * self._bursts.day(day)[1:])
+        variances[jumps] *= _JUMP_VARIANCE
+        variances *= self._deviation(day) ** 2 / variances.sum()
+        start, end = self._midnights.at(day), self._midnights.at(day + 1)
+        path = brownian_bridge(np.array(start), np.array(end), variances, normals)
+        return DiffusionDay(np.concatenate([[start], path]), variances, jumps)

@@ -1,0 +1,166 @@
+"""What is planted: pulses that rise, hold and fall, and stretches, at most one to a slot of time.
+
+A slot is drawn from its own number, so that what is planted in a window is known without looking
+at any other; and what is planted in a slot ends in it, so that nothing of one kind overlaps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolkit.service.market.simulator.processes import Floats
+from toolkit.service.market.simulator.streams import RandomStream
+
+__all__ = ["Planted", "Pulse", "Slots", "TimeSpan", "planted_bps"]
+
+_SLOTS_KEPT = 256
+
+
+class Planted(Protocol):
+    """Anything with a first second and a first second after."""
+
+    @property
+    def start(self) -> int:
+        """The first second (Unix UTC)."""
+
+    @property
+    def end(self) -> int:
+        """The first second after."""
+
+
+T = TypeVar("T", bound=Planted)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeSpan:
+    """``[start, end)`` in Unix seconds."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """A log price's excursion: 0 at ``start``, ``peak_bps`` for a while, 0 again at ``end``.
+
+    The rise is linear in time and lasts ``rise_s``; the fall goes by the ``fall_power``-th power
+    of the time that is left and lasts ``fall_s``. ``peak_bps`` has the sign of the excursion.
+
+    Examples
+    --------
+    >>> pulse = Pulse(start=1000, rise_s=10, hold_s=30, fall_s=20, peak_bps=-80.0)
+    >>> pulse.end, pulse.height_bps(np.array([1000, 1005, 1020, 1050, 1060])).tolist()
+    (1060, [-0.0, -40.0, -80.0, -40.0, -0.0])
+    """
+
+    start: int
+    rise_s: int
+    hold_s: int
+    fall_s: int
+    peak_bps: float
+    fall_power: int = 1
+
+    @property
+    def end(self) -> int:
+        """The moment from which it is 0 again."""
+        return self.start + self.rise_s + self.hold_s + self.fall_s
+
+    def height_bps(self, ts: NDArray[np.int64]) -> Floats:
+        """Its height at each moment, 0 outside ``(start, end)``.
+
+        Examples
+        --------
+        >>> Pulse(0, 10, 0, 10, 8.0, fall_power=3).height_bps(np.array([15])).tolist()
+        [1.0]
+        """
+        rise = np.clip((ts - self.start) / self.rise_s, 0.0, 1.0)
+        left = np.clip((self.end - ts) / self.fall_s, 0.0, 1.0)
+        height: Floats = self.peak_bps * rise
+        for _ in range(self.fall_power):
+            height = height * left
+        return height
+
+    def beyond(self, threshold_bps: float) -> tuple[float, float] | None:
+        """From when to when it is at least so far from 0; None where it never is.
+
+        Examples
+        --------
+        >>> Pulse(start=1000, rise_s=10, hold_s=30, fall_s=20, peak_bps=-80.0).beyond(40.0)
+        (1005.0, 1050.0)
+        """
+        share = threshold_bps / abs(self.peak_bps)
+        if share > 1.0:
+            return None
+        left = self.fall_s * share ** (1.0 / self.fall_power)
+        return self.start + self.rise_s * share, self.end - left
+
+
+class Slots(Generic[T]):
+    """Time cut into slots of ``length_s``, each holding one planted thing with ``probability``.
+
+    ``draw`` takes a generator, the slot's start and its length, and gives what ends in the slot.
+    Where slots begin is drawn from the stream, in whole minutes.
+
+    Examples
+    --------
+    >>> slots = Slots(RandomStream(7, "x"), 3600, 1.0, lambda _, at, __: TimeSpan(at, at + 60))
+    >>> len(slots.between(1_800_000_000, 1_800_072_000)) in {19, 20, 21}
+    True
+    """
+
+    def __init__(
+        self,
+        stream: RandomStream,
+        length_s: int,
+        probability: float,
+        draw: Callable[[np.random.Generator, int, int], T],
+    ) -> None:
+        self._stream = stream
+        self._length_s = length_s
+        self._probability = probability
+        self._draw = draw
+        self._phase_s = 60 * int(stream.under("phase").at(0).integers(length_s // 60))
+        self._slot = lru_cache(_SLOTS_KEPT)(self._build)
+
+    def between(self, start: int, end: int) -> list[T]:
+        """What touches ``[start, end)``, by time.
+
+        Examples
+        --------
+        >>> slots = Slots(RandomStream(7, "x"), 3600, 0.0, lambda _, at, __: TimeSpan(at, at + 1))
+        >>> slots.between(1_800_000_000, 1_800_072_000)
+        []
+        """
+        first = (start + self._phase_s) // self._length_s
+        last = (end - 1 + self._phase_s) // self._length_s
+        found = map(self._slot, range(first, last + 1))
+        return [each for each in found if each and each.start < end and each.end > start]
+
+    def _build(self, number: int) -> T | None:
+        random = self._stream.at(number)
+        if random.random() >= self._probability:
+            return None
+        return self._draw(random, number * self._length_s - self._phase_s, self._length_s)
+
+
+def planted_bps(kinds: Sequence[Slots[Pulse]], ts: NDArray[np.int64]) -> Floats:
+    """The sum of all pulses' heights at each moment (ascending, at least one).
+
+    Examples
+    --------
+    >>> always = Slots(RandomStream(7, "x"), 3600, 1.0, lambda _, at, __: Pulse(at, 1, 3598, 1, 5))
+    >>> planted_bps([always, always], 1_800_000_030 + np.arange(3_600)).max().tolist()
+    10.0
+    """
+    total = np.zeros(len(ts))
+    for slots in kinds:
+        for pulse in slots.between(int(ts[0]), int(ts[-1]) + 1):
+            touched = slice(*np.searchsorted(ts, [pulse.start, pulse.end]))
+            total[touched] += pulse.height_bps(ts[touched])
+    return total

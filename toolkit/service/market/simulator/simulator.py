@@ -1,0 +1,197 @@
+"""The simulator itself: one object a seed, from which any moment of any leg can be asked."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolkit.errors import InputError, UnknownTrajectoryError
+from toolkit.market import Leg
+from toolkit.service.market.simulator.catalogue import MARKETS, Asset, Listing, Markets
+from toolkit.service.market.simulator.funding import LegFunding
+from toolkit.service.market.simulator.prices import AssetPrices, LegDay, LegPrices
+from toolkit.service.market.simulator.processes import Diffusion, Floats
+from toolkit.service.market.simulator.schedule import Schedule
+from toolkit.service.market.simulator.streams import RandomStream
+from toolkit.service.market.simulator.timeline import (
+    HOUR_S,
+    MINUTE_S,
+    check_day,
+    check_window,
+    minute_ends,
+)
+from toolkit.service.market.source import Bars, SettledRates
+
+__all__ = ["GENERATOR", "MinuteBars", "Simulator"]
+
+GENERATOR = 1
+"""The generator's version: another one gives other numbers under the same seed."""
+
+_MARKET_DAILY_VOLATILITY = 0.02
+_LEG_DAYS_KEPT = 512  # of 35 kB
+_LEG_HOURS_KEPT = 128  # of 32 kB
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MinuteBars:
+    """A leg's one-minute bars, by time; a minute without a bar is left out.
+
+    ``ts``: START of the minute (s, Unix UTC). ``price`` at its end (quote). ``mark_price``
+    likewise, None off futures. ``volume``: what the minute traded (quote), 0 where it repeats the
+    close before.
+    """
+
+    ts: NDArray[np.int64]
+    price: Floats
+    mark_price: Floats | None
+    volume: Floats
+
+
+class Simulator:
+    """A market that is a function of (seed, time) alone.
+
+    Any window comes out the same, whichever was asked before, from whichever process. Times run
+    from 2026-01-01 to 2100-01-01; anything else is an `InputError`, and so is a symbol or a leg
+    that is not listed (`UnknownTrajectoryError`).
+
+    Examples
+    --------
+    >>> simulator = Simulator(7)
+    >>> simulator.kind, len(simulator.listing)
+    ('simulated', 15)
+    >>> bars = simulator.day("BTC_USDT", Leg.parse("AURORA.spot"), 20_776)
+    >>> len(bars.ts), int(bars.ts[0])
+    (1440, 1795046400)
+    """
+
+    kind: Literal["simulated"] = "simulated"
+
+    def __init__(self, seed: int, *, markets: Markets = MARKETS) -> None:
+        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+            raise InputError("seed", seed, "a whole number of 0 or more")
+        self._seed = seed
+        self._listings = {
+            symbol: {each.leg: each for each in legs} for symbol, legs in markets.items()
+        }
+        # Holds the catalogue's class names: renaming one would make every market another.
+        content = f"{GENERATOR} {sorted(markets.items())}".encode()
+        self.id = f"seed-{seed}-{hashlib.sha256(content).hexdigest()[:12]}"
+        self.listing: Mapping[str, tuple[Leg, ...]] = MappingProxyType(
+            {symbol: tuple(sorted(legs)) for symbol, legs in sorted(self._listings.items())}
+        )
+        self._schedule = Schedule(seed)
+        self._market = Diffusion(
+            RandomStream(seed, "market"), daily_volatility=_MARKET_DAILY_VOLATILITY
+        )
+        self._asset = cache(self._build_asset)
+        self._prices = cache(self._build_prices)
+        self._funding = cache(self._build_funding)
+        self._leg_day = lru_cache(_LEG_DAYS_KEPT)(self._build_leg_day)
+        self._leg_hour = lru_cache(_LEG_HOURS_KEPT)(self._build_leg_hour)
+
+    def day(self, symbol: str, leg: Leg, day: int) -> MinuteBars:
+        """The one-minute bars of the UTC day with this number, ``ts // 86400``.
+
+        Examples
+        --------
+        >>> bars = Simulator(7).day("ETH_USDT", Leg.parse("BOREAS.spot"), 20_776)
+        >>> len(bars.ts) < 1440, bars.mark_price is None
+        (True, True)
+        """
+        check_day(day)
+        found = self._leg_day(symbol, leg, day)
+        present, mark_price = found.present, found.mark_price
+        return MinuteBars(
+            ts=minute_ends(day)[present] - MINUTE_S,
+            price=found.price[present],
+            mark_price=None if mark_price is None else mark_price[present],
+            volume=found.volume[present],
+        )
+
+    def seconds(self, symbol: str, leg: Leg, start: int, end: int) -> Bars:
+        """One-second bars with ``start <= ts < end``; none where `day` has no minute.
+
+        The last second of a minute closes at the minute's price. An hour's worth of seconds is
+        drawn at a time: ask for stretches, not for months.
+
+        Examples
+        --------
+        >>> simulator, leg = Simulator(7), Leg.parse("AURORA.spot")
+        >>> seconds = simulator.seconds("BTC_USDT", leg, 1_795_046_400, 1_795_046_460)
+        >>> bool(seconds.price[-1] == simulator.day("BTC_USDT", leg, 20_776).price[0])
+        True
+        """
+        check_window(start, end)
+        self._listed(symbol, leg)
+        hours = range(start // HOUR_S, -(-end // HOUR_S))
+        ts = np.arange(hours.start * HOUR_S, hours.stop * HOUR_S, dtype=np.int64)
+        blocks = [self._leg_hour(symbol, leg, hour) for hour in hours]
+        price = np.concatenate([np.empty(0), *(block[0] for block in blocks)])
+        present = np.concatenate([np.empty(0, dtype=bool), *(block[1] for block in blocks)])
+        kept = present & (ts >= start) & (ts < end)
+        return Bars(ts=ts[kept], price=price[kept], interval_s=1)
+
+    def settlements(self, symbol: str, leg: Leg, start: int, end: int) -> SettledRates:
+        """The funding settlements of a futures leg in ``[start, end)``.
+
+        A leg that is no future is an `InputError`.
+
+        Examples
+        --------
+        >>> leg = Leg.parse("DRACO.futures")
+        >>> found = Simulator(7).settlements("BTC_USDT", leg, 1_795_046_400, 1_795_132_800)
+        >>> (found.ts % 86_400 // 3600).tolist(), found.interval_hours.tolist()
+        ([4, 12, 20], [8, 8, 8])
+        """
+        check_window(start, end)
+        return self._funding(symbol, leg).settlements(start, end)
+
+    def next_settlement(self, symbol: str, leg: Leg, ts: int) -> int:
+        """The first settlement after ``ts`` (s, Unix UTC) of a futures leg.
+
+        Examples
+        --------
+        >>> Simulator(7).next_settlement("BTC_USDT", Leg.parse("AURORA.futures"), 1_795_046_400)
+        1795075200
+        """
+        check_window(ts, ts)
+        return self._funding(symbol, leg).next_settlement(ts)
+
+    def _listed(self, symbol: str, leg: Leg) -> Listing:
+        legs = self._listings.get(symbol, {})
+        if leg not in legs:
+            raise UnknownTrajectoryError(
+                f"{symbol}:{leg}", [f"{symbol}:{each}" for each in sorted(legs)]
+            )
+        return legs[leg]
+
+    def _build_asset(self, asset: Asset) -> AssetPrices:
+        shocks = (self._schedule.market_shocks, self._schedule.asset_shocks(asset))
+        return AssetPrices(self._seed, asset, self._market, shocks)
+
+    def _build_prices(self, symbol: str, leg: Leg) -> LegPrices:
+        listing = self._listed(symbol, leg)
+        schedule = self._schedule.leg(symbol, listing)
+        return LegPrices(
+            self._seed, symbol, listing, self._asset(listing.instrument.asset), schedule
+        )
+
+    def _build_funding(self, symbol: str, leg: Leg) -> LegFunding:
+        listing = self._listed(symbol, leg)
+        schedule = self._schedule.leg(symbol, listing)
+        return LegFunding(self._seed, symbol, listing, schedule.dislocations)
+
+    def _build_leg_day(self, symbol: str, leg: Leg, day: int) -> LegDay:
+        return self._prices(symbol, leg).day(day)
+
+    def _build_leg_hour(self, symbol: str, leg: Leg, hour: int) -> tuple[Floats, NDArray[np.bool_]]:
+        """Of the hour with this number, ``ts // 3600``."""
+        day, of_day = divmod(hour, 24)
+        return self._prices(symbol, leg).seconds(self._leg_day(symbol, leg, day), day, of_day)

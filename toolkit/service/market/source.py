@@ -1,0 +1,245 @@
+"""What the service serves: a `MarketSource` lists legs, each with bars and maybe settlements.
+
+A series is asked for by time, so that one which is made as it is asked for, without an end, serves
+as well as one held in memory: `Bars` and `SettledRates` are their own series.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolkit.market import Leg
+
+__all__ = [
+    "BLOCK_ROWS",
+    "LONGEST_INTERVAL_HOURS",
+    "BarSeries",
+    "Bars",
+    "FundingSeries",
+    "Kind",
+    "MarketSource",
+    "SettledRates",
+]
+
+Kind = Literal["live", "simulated", "replay"]
+
+BLOCK_ROWS = 16_384
+"""Rows of a held series that are best asked for at once."""
+
+LONGEST_INTERVAL_HOURS = 24
+"""No leg settles less often."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bars:
+    """One leg's bars of one symbol.
+
+    ``ts``: start of each bar (s, Unix UTC), ascending, none twice. ``price``: price at the
+    bar's end (quote), finite and above 0. ``interval_s``: length of every bar (s); 0 where rows
+    are moments. A bar is over, and may be served, at ``ts + interval_s``. ``mark_price`` (quote)
+    and ``volume`` (quote a bar): None where the leg has none.
+
+    Examples
+    --------
+    >>> bars = Bars(ts=np.array([0, 60]), price=np.array([1.5, 1.25]), interval_s=60)
+    >>> bars.span, bars.between(60, 120).price.tolist()
+    ((0, 61), [1.25])
+    """
+
+    ts: NDArray[np.int64]
+    price: NDArray[np.float64]
+    interval_s: int
+    mark_price: NDArray[np.float64] | None = None
+    volume: NDArray[np.float64] | None = None
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """``[start, end)`` of all ``ts`` (s); ``(0, 0)`` without bars.
+
+        Examples
+        --------
+        >>> Bars(ts=np.array([], dtype=np.int64), price=np.array([]), interval_s=60).span
+        (0, 0)
+        """
+        return _span(self.ts)
+
+    @property
+    def block_s(self) -> int:
+        """The time that some `BLOCK_ROWS` bars take (s).
+
+        Examples
+        --------
+        >>> Bars(ts=60 * np.arange(100), price=np.ones(100), interval_s=60).block_s
+        973374
+        """
+        return _block_s(self.ts)
+
+    def between(self, start: int, end: int) -> Bars:
+        """The bars with ``start <= ts < end``.
+
+        Examples
+        --------
+        >>> len(Bars(ts=np.array([0, 60]), price=np.ones(2), interval_s=60).between(1, 60).ts)
+        0
+        """
+        rows = _rows(self.ts, start, end)
+        mark_price = None if self.mark_price is None else self.mark_price[rows]
+        volume = None if self.volume is None else self.volume[rows]
+        return Bars(self.ts[rows], self.price[rows], self.interval_s, mark_price, volume)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SettledRates:
+    """One leg's funding.
+
+    ``ts`` (s, Unix UTC), ascending, none twice. ``rate``: fraction per interval, positive where
+    longs pay shorts. ``interval_hours``: length of the interval that ends at ``ts`` (h, 1 to 24).
+
+    Examples
+    --------
+    >>> eight = np.array([8, 8])
+    >>> SettledRates(np.array([0, 28_800]), np.array([1e-4, 2e-4]), eight).next_after(28_801)
+    57600
+    """
+
+    ts: NDArray[np.int64]
+    rate: NDArray[np.float64]
+    interval_hours: NDArray[np.int64]
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """``[start, end)`` of all settlements (s); ``(0, 0)`` without any.
+
+        Examples
+        --------
+        >>> SettledRates(np.array([60]), np.array([1e-4]), np.array([8])).span
+        (60, 61)
+        """
+        return _span(self.ts)
+
+    @property
+    def block_s(self) -> int:
+        """The time that some `BLOCK_ROWS` settlements take (s).
+
+        Examples
+        --------
+        >>> SettledRates(np.array([60]), np.array([1e-4]), np.array([8])).block_s
+        16384
+        """
+        return _block_s(self.ts)
+
+    def between(self, start: int, end: int) -> SettledRates:
+        """The settlements with ``start <= ts < end``.
+
+        Examples
+        --------
+        >>> SettledRates(np.array([60]), np.array([1e-4]), np.array([8])).between(60, 61).rate
+        array([0.0001])
+        """
+        rows = _rows(self.ts, start, end)
+        return SettledRates(self.ts[rows], self.rate[rows], self.interval_hours[rows])
+
+    def next_after(self, ts: int) -> int | None:
+        """When the leg settles next after ``ts`` (s), as far as is known then: at its last pace.
+
+        None before its first settlement. What it did later is not looked at.
+
+        Examples
+        --------
+        >>> found = SettledRates(np.array([3600, 7200]), np.array([0.0, 0.0]), np.array([1, 8]))
+        >>> found.next_after(3599), found.next_after(3600), found.next_after(7200)
+        (None, 7200, 36000)
+        """
+        last = int(np.searchsorted(self.ts, ts, side="right")) - 1
+        if last < 0:
+            return None
+        settled, step_s = int(self.ts[last]), 3_600 * int(self.interval_hours[last])
+        return settled + ((ts - settled) // step_s + 1) * step_s
+
+
+class BarSeries(Protocol):
+    """The bars of one leg, by time."""
+
+    @property
+    def interval_s(self) -> int:
+        """Length of every bar (s); 0 where rows are moments."""
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """``[start, end)`` that no bar's ``ts`` lies outside of (s)."""
+
+    @property
+    def block_s(self) -> int:
+        """How long a stretch is best asked for at once (s)."""
+
+    def between(self, start: int, end: int) -> Bars:
+        """The bars with ``start <= ts < end``: the same whenever asked."""
+
+
+class FundingSeries(Protocol):
+    """The settlements of one leg, by time."""
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """``[start, end)`` that no settlement lies outside of (s)."""
+
+    @property
+    def block_s(self) -> int:
+        """How long a stretch is best asked for at once (s)."""
+
+    def between(self, start: int, end: int) -> SettledRates:
+        """The settlements with ``start <= ts < end``: the same whenever asked."""
+
+    def next_after(self, ts: int) -> int | None:
+        """When the leg settles next after ``ts`` (s), None where that is not known at ``ts``."""
+
+
+class MarketSource(Protocol):
+    """Where rows come from. What it lists and holds never changes; time only uncovers it.
+
+    ``kind`` and ``id`` go to ``/schemas``: the same data has the same id at any address.
+
+    Examples
+    --------
+    >>> from toolkit.service import Simulated
+    >>> source: MarketSource = Simulated(7)
+    >>> source.kind, sorted(source.listing)
+    ('simulated', ['BTC_USDT', 'ETH_USDT'])
+    """
+
+    @property
+    def kind(self) -> Kind:
+        """What kind of source this is."""
+
+    @property
+    def id(self) -> str:
+        """Its name, the same wherever the same data are served."""
+
+    @property
+    def listing(self) -> Mapping[str, tuple[Leg, ...]]:
+        """Each symbol's legs, both in sorted order."""
+
+    def bars(self, symbol: str, leg: Leg) -> BarSeries:
+        """The bars of a listed leg; a `KeyError` for one that is not listed."""
+
+    def funding(self, symbol: str, leg: Leg) -> FundingSeries | None:
+        """The settlements of a listed futures leg, None where none are known."""
+
+
+def _span(ts: NDArray[np.int64]) -> tuple[int, int]:
+    return (int(ts[0]), int(ts[-1]) + 1) if len(ts) else (0, 0)
+
+
+def _block_s(ts: NDArray[np.int64]) -> int:
+    start, end = _span(ts)
+    return -(-(end - start) * BLOCK_ROWS // max(len(ts), 1)) or 1
+
+
+def _rows(ts: NDArray[np.int64], start: int, end: int) -> slice:
+    first, last = np.searchsorted(ts, (start, end))
+    return slice(int(first), int(last))

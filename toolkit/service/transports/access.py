@@ -1,0 +1,174 @@
+"""The key check: one ASGI middleware in front of every machine surface.
+
+It serves HTTP requests and WebSocket upgrades alike; a refused upgrade is a plain HTTP answer.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from urllib.parse import parse_qsl
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from toolkit.service.accounts.owners import Owner
+from toolkit.service.accounts.policy import Policy
+from toolkit.service.accounts.problems import CHALLENGE, Problem, bad_request
+from toolkit.service.accounts.quotas import Quotas
+
+__all__ = ["KEY_PARAMETERS", "SURFACES", "Access", "is_loopback", "key_of_scope", "owner_of_scope"]
+
+SURFACES = ("/api/v1/data", "/api/v1/fundingbot", "/api/v1/spreadbot", "/api/v1/xbot", "/mcp")
+"""What a key opens: these paths and everything below them. Elsewhere there is nothing to ask."""
+
+KEY_PARAMETERS = frozenset(
+    {
+        "accesskey",
+        "accesstoken",
+        "apikey",
+        "apitoken",
+        "authorization",
+        "authtoken",
+        "bearer",
+        "key",
+        "secret",
+        "token",
+        "xapikey",
+    }
+)
+"""Query parameters taken for a key, in lower case, without ``-`` and ``_``."""
+
+_OWNER = "toolkit.service.owner"
+
+
+def owner_of_scope(scope: Scope) -> Owner:
+    """The owner whom `Access` found; a `KeyError` where the request never passed it.
+
+    Examples
+    --------
+    >>> owner_of_scope({"type": "http"})
+    Traceback (most recent call last):
+    KeyError: 'toolkit.service.owner'
+    """
+    owner: Owner = scope[_OWNER]
+    return owner
+
+
+def key_of_scope(scope: Scope) -> str:
+    """The key that a request came with, "" where it came with none.
+
+    Examples
+    --------
+    >>> key_of_scope({"type": "http", "headers": [(b"apikey", b" k1 ")]})
+    'k1'
+    """
+    return _offered(scope["headers"])
+
+
+class Access:
+    """ASGI middleware: resolves the key of each request to its owner and counts it, or refuses.
+
+    Every answer to a known owner tells the quota of the plan and what is left of it.
+
+    The key comes in ``Authorization: Bearer`` or in ``apikey``, blanks around it stripped.
+    ``Authorization`` wins, also when it is the bad one. Either header sent twice is refused,
+    whatever the other says: which of the two was meant cannot be known. A key in the query
+    string is refused even beside a good header, since it would end up in logs.
+
+    Examples
+    --------
+    >>> from starlette.routing import Router
+    >>> Access(Router(), Policy(), Quotas()).guards("/api/v1/data/schemas")
+    True
+    """
+
+    def __init__(self, app: ASGIApp, policy: Policy, quotas: Quotas) -> None:
+        self.app = app
+        self.policy = policy
+        self.quotas = quotas
+
+    def guards(self, path: str) -> bool:
+        """Whether a path is one of the machine surfaces.
+
+        Examples
+        --------
+        >>> from starlette.routing import Router
+        >>> Access(Router(), Policy(), Quotas()).guards("/v1/spread/recent")
+        False
+        """
+        return any(path == surface or path.startswith(f"{surface}/") for surface in SURFACES)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one connection, with its owner in the scope where a key was needed."""
+        if scope["type"] in ("http", "websocket") and self.guards(scope["path"]):
+            _refuse_keys_in_query(scope["query_string"])
+            owner = self._owner(key_of_scope(scope))
+            quota = self.policy.terms(owner.plan).quota
+            told = self.quotas.spend(owner.name, quota, policy=owner.plan)
+            scope[_OWNER] = owner
+            send = _telling(told, send)
+        await self.app(scope, receive, send)
+
+    def _owner(self, key: str) -> Owner:
+        if not key:
+            raise _unauthorized("No API key was sent; send Authorization: Bearer or apikey.")
+        owner = self.policy.owners.owner_of(key)
+        if owner is None:
+            raise _unauthorized("The API key is not valid.", error="invalid_token")
+        return owner
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is this machine's own.
+
+    Examples
+    --------
+    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("192.0.2.1")
+    (True, True, False)
+    """
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _telling(headers: Mapping[str, str], send: Send) -> Send:
+    """The same ``send``, which puts the headers on the answer that goes through it."""
+
+    async def told(message: Message) -> None:
+        if message["type"] in ("http.response.start", "websocket.http.response.start"):
+            MutableHeaders(scope=message).update(headers)
+        await send(message)
+
+    return told
+
+
+def _offered(headers: list[tuple[bytes, bytes]]) -> str:
+    """The key that was sent, "" where none was."""
+    sent: dict[bytes, list[str]] = {b"authorization": [], b"apikey": []}
+    for name, value in headers:
+        if name in sent:
+            sent[name].append(value.decode("latin-1").strip())
+    if any(len(values) > 1 for values in sent.values()):
+        raise _unauthorized("A key header was sent twice.", error="invalid_token")
+    if sent[b"authorization"]:
+        scheme, _, key = sent[b"authorization"][0].partition(" ")
+        return key.strip() if scheme.lower() == "bearer" else ""
+    return sent[b"apikey"][0] if sent[b"apikey"] else ""
+
+
+def _refuse_keys_in_query(query: bytes) -> None:
+    names = {name for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True)}
+    found = sorted(
+        n for n in names if n.lower().replace("-", "").replace("_", "") in KEY_PARAMETERS
+    )
+    if found:
+        raise bad_request(
+            [(name, "a key belongs in a header, never in an address") for name in found]
+        )
+
+
+def _unauthorized(detail: str, *, error: str = "") -> Problem:
+    challenge = f'{CHALLENGE}, error="{error}"' if error else CHALLENGE
+    return Problem(401, "unauthorized", detail, headers={"WWW-Authenticate": challenge})

@@ -1,0 +1,116 @@
+"""How many requests are answered at once, and what is said to those that come in too late."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from toolkit.errors import InputError
+from toolkit.service.accounts.problems import Problem
+
+__all__ = ["DEFAULT_CAPACITY", "Capacity", "Gate"]
+
+DEFAULT_CAPACITY = 64
+"""Requests under way at once: as many as a loader may have workers."""
+
+_RETRY_AFTER = {"Retry-After": "1"}
+
+
+@dataclass(slots=True)
+class Gate:
+    """How many HTTP requests may be under way at once, how many are, and whether it is closing.
+
+    Examples
+    --------
+    >>> Gate(1, under_way=1).refusal().document["code"]
+    'unavailable'
+    >>> Gate(0)
+    Traceback (most recent call last):
+    toolkit.errors.InputError: capacity: 0 is not allowed; allowed: a whole number of 1 or more
+    """
+
+    capacity: int = DEFAULT_CAPACITY
+    closing: bool = False
+    under_way: int = field(default=0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        number = isinstance(self.capacity, int) and not isinstance(self.capacity, bool)
+        if not number or self.capacity < 1:
+            raise InputError("capacity", self.capacity, "a whole number of 1 or more")
+
+    def refusal(self) -> Problem | None:
+        """The 503 for a request that comes in now, None where it may pass.
+
+        Examples
+        --------
+        >>> Gate(1).refusal() is None
+        True
+        >>> Gate(1, closing=True).refusal().headers
+        {'Retry-After': '1', 'Connection': 'close'}
+        """
+        if self.closing:
+            return _shutting_down()
+        if self.under_way >= self.capacity:
+            detail = "The service answers as many requests as it can at once; ask again in 1 s."
+            return Problem(503, "unavailable", detail, headers=_RETRY_AFTER)
+        return None
+
+
+class Capacity:
+    """ASGI middleware: lets as many requests through as the gate says, and refuses the others.
+
+    A WebSocket is refused only while the gate is closing: a connection that stays is no request
+    under way. An answer that ends while the gate is closing says that the connection closes with
+    it. A request under way that the server cancels then, because it takes too long, is refused
+    like any other as long as its answer has not begun.
+
+    Examples
+    --------
+    >>> from starlette.routing import Router
+    >>> Capacity(Router(), Gate(8)).gate.capacity
+    8
+    """
+
+    def __init__(self, app: ASGIApp, gate: Gate) -> None:
+        self.app = app
+        self.gate = gate
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one connection, or refuse it."""
+        if scope["type"] == "http":
+            await self._request(scope, receive, send)
+            return
+        if scope["type"] == "websocket" and self.gate.closing:
+            raise _shutting_down()
+        await self.app(scope, receive, send)
+
+    async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = self.gate.refusal()
+        if refusal is not None:
+            raise refusal
+        begun = False
+
+        async def watched(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            if message["type"] == "http.response.start" and self.gate.closing:
+                MutableHeaders(scope=message)["connection"] = "close"
+            await send(message)
+
+        self.gate.under_way += 1
+        try:
+            await self.app(scope, receive, watched)
+        except asyncio.CancelledError:
+            if begun or not self.gate.closing:
+                raise
+            raise _shutting_down() from None
+        finally:
+            self.gate.under_way -= 1
+
+
+def _shutting_down() -> Problem:
+    detail = "The service is shutting down; ask again when it is back."
+    return Problem(503, "unavailable", detail, headers=_RETRY_AFTER | {"Connection": "close"})

@@ -1,0 +1,181 @@
+"""Bringing an owner's new event documents to their endpoint, at least once.
+
+A watching task puts what is new into a queue; working tasks make the attempts. A delivery that is
+not taken comes back into the queue later. Where too many wait the watching stops, and goes on from
+there: the archive keeps what is not queued yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+from starlette.concurrency import run_in_threadpool
+
+from toolkit.market import EventFamily, Plan
+from toolkit.service.accounts.owners import Owner
+from toolkit.service.api.calls import Service
+from toolkit.service.api.feed import LOOK_S, fresh_documents
+from toolkit.service.market.clock import WALL_CLOCK
+from toolkit.service.transports.webhooks.addresses import Target
+from toolkit.service.transports.webhooks.deliveries import WebhookMessage, new_secret
+from toolkit.service.transports.webhooks.posting import Post, Reply
+from toolkit.service.transports.webhooks.settings import WebhookSettings
+
+__all__ = ["MINIMUM_PLAN", "Courier"]
+
+MINIMUM_PLAN = Plan.BUILDER
+"""Of those who may have an endpoint."""
+
+_MOST_UNDER_WAY = 100_000
+_AFTER_A_FAILURE_S = 1.0
+_GONE, _TOO_MANY, _UNAVAILABLE = 410, 429, 503
+
+_log = logging.getLogger(__name__)
+
+
+class Courier:
+    """An owner's endpoint and the tasks that deliver to it; made and used in one event loop.
+
+    A delivery is taken when it is answered 2xx. 410 ends deliveries until the endpoint is set
+    again. After any other answer, or none, it is attempted again after each of the settings'
+    waits, and then given up, which is logged. An endpoint that answers 429 or 503 with
+    ``Retry-After`` is left alone that long. A redirect is not followed and is no 2xx.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        settings: WebhookSettings,
+        owner: str,
+        *,
+        url: str,
+        target: Target,
+        families: list[EventFamily],
+    ) -> None:
+        self.secret = new_secret()
+        self.enabled = True
+        self.url = url
+        self.families = families
+        self._target = target
+        self._service = service
+        self._settings = settings
+        self._owner = owner
+        self._queue: asyncio.Queue[WebhookMessage] = asyncio.Queue()
+        self._under_way = 0
+        self._resumes_at = 0.0
+        self._told = service.clock.now()
+        loop = asyncio.get_running_loop()
+        works = (self._work() for _ in range(settings.in_flight))
+        self._tasks = [loop.create_task(each) for each in (self._watch(), *works)]
+
+    def __repr__(self) -> str:
+        return f"Courier({self._owner!r}, {self._target!r})"
+
+    def change(self, url: str, target: Target, families: list[EventFamily]) -> None:
+        """Deliver elsewhere or other families, what waits included; a disabled endpoint is on."""
+        self.url, self._target, self.families = url, target, families
+        self.enabled = True
+
+    async def stop(self) -> None:
+        """End the tasks; what is not delivered is dropped."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def try_once(self, body: bytes) -> Reply:
+        """One attempt at delivering a body now, whatever else waits."""
+        post = Post(self._settings)
+        try:
+            return await self._attempt(post, WebhookMessage.of(self._owner, body))
+        finally:
+            post.close()
+
+    async def _watch(self) -> None:
+        clock = self._service.clock
+        while True:
+            await asyncio.sleep(LOOK_S)
+            now = clock.now()
+            if now <= self._told or self._under_way >= _MOST_UNDER_WAY:
+                continue
+            owner = self._service.policy.owners.named.get(self._owner)
+            if owner is None or owner.plan.rank < MINIMUM_PLAN.rank or not self.enabled:
+                self._told = now
+                continue
+            try:
+                documents = await run_in_threadpool(self._news, owner, self._told, now)
+            except Exception:  # noqa: BLE001 - logged, and what is new is asked for again
+                _log.exception("what is new at %s could not be told", now)
+                await asyncio.sleep(_AFTER_A_FAILURE_S)
+                continue
+            self._told = now
+            self._bring(documents)
+
+    def _news(self, owner: Owner, told: int, now: int) -> list[bytes]:
+        delay_s = self._service.policy.terms(owner.plan).stream_open_delay_s
+        archive = self._service.archive
+        return [
+            document
+            for family in self.families
+            for document in fresh_documents(archive, family, delay_s, told, now)
+        ]
+
+    def _bring(self, documents: Sequence[bytes]) -> None:
+        made = [WebhookMessage.of(self._owner, document) for document in documents]
+        for delivery in self._planned(made):
+            self._under_way += 1
+            self._queue.put_nowait(delivery)
+
+    def _planned(self, deliveries: Sequence[WebhookMessage]) -> Sequence[WebhookMessage]:
+        """Return the deliveries to make, in their order."""
+        return deliveries
+
+    async def _work(self) -> None:
+        loop = asyncio.get_running_loop()
+        post = Post(self._settings)
+        try:
+            while True:
+                delivery = await self._queue.get()
+                while (pause_s := self._resumes_at - loop.time()) > 0:
+                    await asyncio.sleep(pause_s)
+                if self.enabled:
+                    self._settle(delivery, await self._attempt(post, delivery))
+                else:
+                    self._under_way -= 1
+        finally:
+            post.close()
+
+    async def _attempt(self, post: Post, delivery: WebhookMessage) -> Reply:
+        headers, body = delivery.request(self.secret, WALL_CLOCK.now())
+        try:
+            return await post.send(self._target, headers, body)
+        except Exception:  # noqa: BLE001 - logged; a fault of ours must not end the deliveries
+            _log.exception("an attempt at a delivery to %s failed", self._owner)
+            return Reply(None, reason="a fault of the service")
+
+    def _settle(self, delivery: WebhookMessage, reply: Reply) -> None:
+        """What follows from an attempt."""
+        loop = asyncio.get_running_loop()
+        waits_s = self._settings.retries_s
+        if reply.status == _GONE:
+            self.enabled = False
+            _log.warning("the endpoint of %s is gone (410) and is disabled", self._owner)
+        if reply.status in (_TOO_MANY, _UNAVAILABLE):
+            self._resumes_at = max(self._resumes_at, loop.time() + reply.retry_after_s)
+        if reply.taken or not delivery.retried or not self.enabled:
+            self._under_way -= 1
+        elif delivery.failed < len(waits_s):
+            wait_s = max(waits_s[delivery.failed], reply.retry_after_s)
+            again = replace(delivery, failed=delivery.failed + 1)
+            loop.call_later(wait_s, self._queue.put_nowait, again)
+        else:
+            self._under_way -= 1
+            why = reply.reason or f"status {reply.status}"
+            _log.warning(
+                "a delivery to %s is given up after %s attempts; the last: %s",
+                self._owner,
+                delivery.failed + 1,
+                why,
+            )

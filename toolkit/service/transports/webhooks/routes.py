@@ -1,0 +1,182 @@
+"""The routes of the dashboard session: signing in, and the endpoint of its owner.
+
+Source: docs/interface.md, "Webhooks".
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from toolkit.errors import InputError
+from toolkit.market import EventFamily
+from toolkit.service.accounts.owners import Owner
+from toolkit.service.accounts.problems import Problem, bad_request, json_object, tier_required
+from toolkit.service.api.calls import Service
+from toolkit.service.transports.webhooks.addresses import Target, target_of
+from toolkit.service.transports.webhooks.courier import MINIMUM_PLAN, Courier
+from toolkit.service.transports.webhooks.settings import WebhookSettings
+
+__all__ = ["COOKIE", "Webhooks"]
+
+COOKIE = "rail_session"
+"""The cookie that holds a session's token."""
+
+_ROOT = "/api/v1/auth"
+_LARGEST_BODY = 65_536
+_NO_FAMILIES = f"is missing; send a list of one or more of {', '.join(EventFamily)}"
+
+
+class Webhooks:
+    """The endpoints of a service's owners, one each, and the routes by which they are set.
+
+    Examples
+    --------
+    >>> from toolkit.service import Simulated
+    >>> webhooks = Webhooks(Service(Simulated(7)))
+    >>> [route.path for route in webhooks.routes]
+    ['/api/v1/auth/session', '/api/v1/auth/webhooks', '/api/v1/auth/webhooks/test']
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        settings: WebhookSettings | None = None,
+        courier: Callable[..., Courier] = Courier,
+    ) -> None:
+        self._service = service
+        self._settings = settings or WebhookSettings()
+        self._courier = courier
+        self._couriers: dict[str, Courier] = {}
+        self.routes = [
+            Route(f"{_ROOT}/session", self._sign_in, methods=["POST"]),
+            Route(f"{_ROOT}/webhooks", self._endpoint, methods=["GET", "PUT", "DELETE"]),
+            Route(f"{_ROOT}/webhooks/test", self._test, methods=["POST"]),
+        ]
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """Ends all deliveries with the application."""
+        try:
+            yield
+        finally:
+            await asyncio.gather(*(courier.stop() for courier in self._couriers.values()))
+
+    async def _sign_in(self, request: Request) -> Response:
+        code = (await _document(request)).get("code")
+        if not isinstance(code, str):
+            raise bad_request([("code", "is missing; send the one that the service printed")])
+        token = self._service.sessions.sign_in(code)
+        if token is None:
+            raise _no_session("The code is not valid, or was used before.")
+        owner = self._owner_of(token)
+        answer = _said({"owner": owner.name, "plan": owner.plan})
+        secure = request.url.scheme == "https"
+        answer.set_cookie(
+            COOKIE, token, path=_ROOT, secure=secure, httponly=True, samesite="strict"
+        )
+        return answer
+
+    async def _endpoint(self, request: Request) -> Response:
+        owner = self._allowed(request)
+        if request.method == "PUT":
+            return await self._set(request, owner)
+        if request.method == "DELETE":
+            courier = self._couriers.pop(owner.name, None)
+            if courier is not None:
+                await courier.stop()
+            return Response(status_code=204)
+        return _said(_shown(self._couriers.get(owner.name)))
+
+    async def _set(self, request: Request, owner: Owner) -> Response:
+        url, target, families = self._wanted(await _document(request))
+        courier = self._couriers.get(owner.name)
+        if courier is not None:
+            courier.change(url, target, families)
+            return _said(_shown(courier))
+        courier = self._courier(
+            self._service, self._settings, owner.name, url=url, target=target, families=families
+        )
+        self._couriers[owner.name] = courier
+        return _said(_shown(courier) | {"secret": courier.secret})
+
+    def _wanted(self, said: dict[str, Any]) -> tuple[str, Target, list[EventFamily]]:
+        url, named = said.get("url"), said.get("families")
+        errors: list[tuple[str, str]] = []
+        target = None
+        try:
+            target = target_of(str(url or ""), loopback=self._settings.loopback)
+        except InputError as error:
+            errors.append(("url", f"is not allowed; allowed: {error.allowed}"))
+        known = isinstance(named, list) and all(name in list(EventFamily) for name in named)
+        if not named or not isinstance(named, list) or not known:
+            errors.append(("families", _NO_FAMILIES))
+            named = []
+        if errors or target is None:
+            raise bad_request(errors)
+        return str(url), target, [family for family in EventFamily if family in named]
+
+    async def _test(self, request: Request) -> Response:
+        owner = self._allowed(request)
+        courier = self._couriers.get(owner.name)
+        if courier is None:
+            raise Problem(404, "not_found", "No endpoint is set; PUT one first.")
+        now = self._service.clock.now()
+        body = {"type": "webhook.test", "ts": now, "detail": "A test, and no event."}
+        reply = await courier.try_once(msgspec.json.encode(body))
+        shown = {"delivered": reply.taken, "status": reply.status, "reason": reply.reason or None}
+        return _said(shown)
+
+    def _allowed(self, request: Request) -> Owner:
+        """The owner of the request's session, whose plan includes webhooks."""
+        owner = self._owner_of(request.cookies.get(COOKIE, ""))
+        if owner.plan.rank < MINIMUM_PLAN.rank:
+            raise tier_required("Webhooks begin", MINIMUM_PLAN, owner.plan, holder="owner")
+        return owner
+
+    def _owner_of(self, token: str) -> Owner:
+        name = self._service.sessions.owner_of(token)
+        owner = None if name is None else self._service.policy.owners.named.get(name)
+        if owner is None:
+            raise _no_session(
+                f"There is no session; POST a code to {_ROOT}/session. An API key counts nothing."
+            )
+        return owner
+
+
+def _shown(courier: Courier | None) -> dict[str, object]:
+    if courier is None:
+        return {"url": None, "families": [], "enabled": False, "secret_hint": None}
+    return {
+        "url": courier.url,
+        "families": courier.families,
+        "enabled": courier.enabled,
+        "secret_hint": f"whsec_...{courier.secret[-4:]}",
+    }
+
+
+def _said(document: Mapping[str, object]) -> Response:
+    body = msgspec.json.encode(document)
+    return Response(body, headers={"Cache-Control": "no-store"}, media_type="application/json")
+
+
+def _no_session(detail: str) -> Problem:
+    challenge = {"WWW-Authenticate": 'Session realm="machine-rail"'}
+    return Problem(401, "unauthorized", detail, headers=challenge)
+
+
+async def _document(request: Request) -> dict[str, Any]:
+    """The JSON object that was sent; 400 for anything else."""
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > _LARGEST_BODY:
+            raise bad_request([("body", f"has more than {_LARGEST_BODY} bytes")])
+    return json_object(body, "body")

@@ -1,0 +1,208 @@
+"""Bind a listener, then run an ASGI application under uvicorn: blocking, or in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import errno
+import signal
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import uvicorn
+
+from toolkit.errors import InputError, UnavailableError
+
+__all__ = ["ServerSettings", "bind", "run", "run_in_thread"]
+
+_DRAIN_S = 3  # for answers under way, before connections are closed
+
+
+class RequestCount(Protocol):
+    """The requests under way, and whether further ones are refused because the server closes."""
+
+    closing: bool
+
+    @property
+    def under_way(self) -> int:
+        """How many requests are being answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """An ASGI application and how uvicorn runs it.
+
+    ``grace_s`` (s) is how long a stopping server waits for open connections. With ``requests``
+    it first refuses new requests, and waits up to 3 s for those under way. ``date_header`` has
+    uvicorn date the answers. ``notify`` is awaited every ``notify_every_s`` seconds.
+
+    Examples
+    --------
+    >>> async def app(scope, receive, send): ...
+    >>> ServerSettings(app, grace_s=2).websockets
+    False
+    """
+
+    app: Callable[..., Awaitable[Any]]
+    grace_s: int
+    websockets: bool = False
+    date_header: bool = True
+    requests: RequestCount | None = None
+    notify: Callable[[], Awaitable[None]] | None = None
+    notify_every_s: int = 30
+
+
+def bind(host: str, port: int) -> tuple[socket.socket, str]:
+    """Bind a listening socket; return it with its base URL.
+
+    ``port`` 0 takes a free one. Raises `InputError` for a port that is taken or no port, and for a
+    host that is not this machine's.
+
+    Examples
+    --------
+    >>> listener, base_url = bind("127.0.0.1", 0)
+    >>> listener.close()
+    >>> base_url.startswith("http://127.0.0.1:")
+    True
+    """
+    if not 0 <= port <= 65_535:
+        raise InputError("port", port, "0 to 65535")
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM
+        )[0]
+        # The protocol is named because asyncio switches Nagle's delay (40 ms per answer) off only
+        # for a socket that is known to be TCP.
+        listener = socket.socket(family, kind, protocol)
+    except socket.gaierror as error:
+        raise InputError("host", host, "a name or address of this machine") from error
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(2048)
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRNOTAVAIL:
+            raise InputError("host", host, "a name or address of this machine") from error
+        reason = (error.strerror or str(error)).lower()
+        advice = f"at {host}: {reason}; choose another, or 0 for any free one"
+        raise InputError("port", port, "a free port", advice=advice) from error
+    at, number = listener.getsockname()[:2]
+    return listener, f"http://[{at}]:{number}" if ":" in at else f"http://{at}:{number}"
+
+
+def run(
+    settings: ServerSettings, host: str, port: int, *, ready: Callable[[str], object] | None = None
+) -> None:
+    """Serve until SIGINT or SIGTERM, then return.
+
+    ``ready`` is called once with the base URL, when connections are accepted. Errors as `bind`.
+
+    Examples
+    --------
+    >>> import os
+    >>> async def app(scope, receive, send): ...
+    >>> settings = ServerSettings(app, grace_s=1)
+    >>> run(settings, "127.0.0.1", 0, ready=lambda url: os.kill(os.getpid(), signal.SIGTERM))
+    """
+    listener, base_url = bind(host, port)
+    with listener:
+        _Uvicorn(settings, lambda: ready and ready(base_url)).run(sockets=[listener])
+
+
+@contextmanager
+def run_in_thread(settings: ServerSettings, host: str, port: int) -> Iterator[str]:
+    """Serve in a thread for the length of a ``with`` block; give its base URL.
+
+    The server also stops when the main thread ends, so that it keeps no process alive. Errors as
+    `bind`; `UnavailableError` where the application does not start.
+
+    Examples
+    --------
+    >>> async def app(scope, receive, send): ...
+    >>> with run_in_thread(ServerSettings(app, grace_s=1), "127.0.0.1", 0) as base_url:
+    ...     base_url.startswith("http://127.0.0.1:")
+    True
+    """
+    accepting = threading.Event()
+    listener, base_url = bind(host, port)
+    with listener:
+        server = _Uvicorn(settings, accepting.set)
+        thread = threading.Thread(
+            target=server.run, args=([listener],), name="rail-service", daemon=True
+        )
+        thread.start()
+        atexit.register(thread.join)
+        try:
+            while not accepting.wait(0.05):
+                if not thread.is_alive():
+                    raise UnavailableError("the service did not start", url=base_url)
+            yield base_url
+        finally:
+            server.should_exit = True
+            thread.join()
+            atexit.unregister(thread.join)
+
+
+class _Uvicorn(uvicorn.Server):
+    """A uvicorn server that reports when it accepts, and that returns after a signal."""
+
+    def __init__(self, settings: ServerSettings, accepting: Callable[[], object]) -> None:
+        super().__init__(
+            uvicorn.Config(
+                settings.app,
+                loop="asyncio",
+                http="h11",  # strips blanks from header values, which httptools does not
+                ws="websockets-sansio" if settings.websockets else "none",
+                log_config=None,
+                log_level="warning",  # lower levels log the headers and queries of upgrades
+                access_log=False,  # its lines hold query strings
+                date_header=settings.date_header,
+                server_header=False,
+                proxy_headers=False,
+                callback_notify=settings.notify,
+                timeout_notify=settings.notify_every_s,
+                timeout_graceful_shutdown=settings.grace_s,
+            )
+        )
+        self._accepting = accepting
+        self._requests = settings.requests
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._accepting()
+
+    async def on_tick(self, counter: int) -> bool:
+        # The interpreter waits for the application's worker threads before it runs any function
+        # registered with atexit, and they end only with the server.
+        return await super().on_tick(counter) or not threading.main_thread().is_alive()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        requests = self._requests
+        if requests is not None:
+            requests.closing = True
+            clock = asyncio.get_running_loop().time
+            began = clock()
+            if self.server_state.connections:
+                await asyncio.sleep(0.1)  # for requests on their way
+            while requests.under_way and not self.force_exit and clock() < began + _DRAIN_S:
+                await asyncio.sleep(0.02)
+        await super().shutdown(sockets)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop on SIGINT and SIGTERM, without raising them again as uvicorn does."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        signals = (signal.SIGINT, signal.SIGTERM)
+        before = {number: signal.signal(number, self.handle_exit) for number in signals}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
