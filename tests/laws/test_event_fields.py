@@ -11,10 +11,10 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from toolkit.loader.listening import Heard
 
 from toolkit.loader.messages import Messages
-from toolkit.market import EventFamily, Source
+from toolkit.loader.reader import Message
+from toolkit.market import EventFamily, EventLog, Source
 from toolkit.service.events.archive import EventArchive
 from toolkit.service.market.simulated import Simulated
 from toolkit.store import Batch, LoadOrigin, Store
@@ -74,7 +74,7 @@ def read_by_all(family: EventFamily, body: bytes) -> dict[str, Any]:
     assert row["document"].encode() == body
     assert lasting_content(route, body) == lasting_content(route, b" " + body)
     pending = Messages(BUILT_IN)
-    pending.hear(Heard(family, body))
+    pending.add(Message(EventLog(family), body))
     batch, _, findings = pending.batch_of_all()
     heard = [text for frame in batch.documents for text in frame["document"]]
     kept = [finding.says for finding in findings if finding.kind == "without_time"]

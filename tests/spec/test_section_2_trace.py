@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from toolkit.loader.listening import Heard
 
 from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.loader import sync
 from toolkit.loader.messages import Messages
+from toolkit.loader.reader import Message
 from toolkit.market import EventFamily, EventLog, Trajectory
 from toolkit.service import Adversary, Clock, Config, RestSwitches, Simulated, running
 from toolkit.store import Store
@@ -55,7 +55,7 @@ def test_a_trace_in_a_record_is_kept_beside_its_columns(marked: Config) -> None:
 
 def test_a_trace_on_a_stream_or_in_a_webhook_is_kept_to_the_byte() -> None:
     pending = Messages(BUILT_IN)
-    pending.hear(Heard(EventFamily.SPLASH, TRACED))
+    pending.add(Message(EventLog(EventFamily.SPLASH), TRACED))
     batch, _, _ = pending.batch_of_all()
     assert batch.documents[0]["document"].to_list() == [TRACED.decode()]
     assert read_delivery(BUILT_IN_EVENTS, TRACED).body.encode() == TRACED

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["webhook_command"]
 
+_GITHUB_FORM = ("{body}", "sha256={signature}", "hex")
+
 
 def webhook_command(
     secret_env: Annotated[
@@ -41,14 +43,14 @@ def webhook_command(
     ] = None,
     signed: Annotated[
         str, typer.Option("--signed", help="With --header: what is signed.")
-    ] = "{body}",
+    ] = _GITHUB_FORM[0],
     written: Annotated[
         str,
         typer.Option("--written", help="With --header: how signature and time are written in it."),
-    ] = "sha256={signature}",
+    ] = _GITHUB_FORM[1],
     encoding: Annotated[
         str, typer.Option("--encoding", help="With --header: hex or base64.")
-    ] = "hex",
+    ] = _GITHUB_FORM[2],
     max_bytes: Annotated[
         int, typer.Option("--max-bytes", min=1, help="The largest body that is read.")
     ] = 262_144,
@@ -84,6 +86,8 @@ def webhook_command(
 
     secrets = [_secret(name) for name in secret_env]
     verifier: Verifier = StandardWebhooks(secrets)
+    if header is None and (signed, written, encoding) != _GITHUB_FORM:
+        raise InputError("--header", None, "its name beside --signed, --written and --encoding")
     if header is not None:
         verifier = HmacSignature(
             secrets, header=header, signed=signed, written=written, encoding=encoding

@@ -11,13 +11,13 @@ from toolkit.market import EventLog, SnapshotLog, Stream, Trajectory
 from toolkit.store import Edge, Ledger, to_ask
 from toolkit.wire.profile import Profile
 
-__all__ = ["Plan", "edge_of", "plan"]
+__all__ = ["LoadPlan", "edge_of", "plan"]
 
 _DAY_S = 86_400
 
 
 @dataclass(slots=True)
-class Plan:
+class LoadPlan:
     """Tasks, and the parts of the windows that the service no longer reaches nor the store holds.
 
     Trajectories come first, then the logs' windows, the oldest first since it leaves the archive
@@ -33,9 +33,9 @@ def plan(
     ledger: Mapping[Stream, Ledger],
     windows: Mapping[Stream, Sequence[Interval]],
     served_at: int,
-) -> Plan:
+) -> LoadPlan:
     """Plan a load of the windows of some streams. ``served_at`` is the service's clock (s)."""
-    found = Plan()
+    found = LoadPlan()
     logs: list[LogTask] = []
     snapshots: list[Task] = []
     for stream, asked in windows.items():

@@ -18,7 +18,7 @@ Rail = Callable[..., subprocess.CompletedProcess[str]]
         ([], "trajectories and event logs"),
         (["events/spread", "--for", "5x"], "--for: '5x' is not allowed"),
         (["events/spread", "--for", "0s"], "--for: '0s' is not allowed"),
-        (["BTC"], "trajectory: 'BTC' is not allowed"),
+        (["BTC"], "stream: 'BTC' is not allowed"),
         (["events/spread", "--sweep", "0"], "sweep_every_s: 0.0 is not allowed"),
     ],
 )

@@ -40,8 +40,11 @@ def test_a_secret_that_is_none_is_refused_and_not_shown(rail: Rail) -> None:
 
 
 @pytest.mark.usefixtures("held")
-def test_a_header_is_nothing_for_the_standard_scheme(rail: Rail) -> None:
-    line = refused(rail("webhook", *HELD_BY, "--header", "X-Sig", webhook_secret=SECRET))
+@pytest.mark.parametrize("option", [("--signed", "{timestamp}.{body}"), ("--encoding", "base64")])
+def test_a_form_of_signature_without_its_header_is_refused(
+    rail: Rail, option: tuple[str, str]
+) -> None:
+    line = refused(rail("webhook", *HELD_BY, *option, webhook_secret=SECRET))
 
     assert "--header" in line
     assert SECRET not in line

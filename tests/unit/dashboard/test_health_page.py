@@ -23,9 +23,12 @@ def test_rows_documents_and_size_are_counted(page, full):
     assert found["Quota left"] == "–"
 
 
-def test_coverage_is_said_of_every_trajectory_and_log(page, full):
+def test_every_stream_has_its_line_snapshots_without_coverage(page, full):
     lines = page(full.path, "health").dataframe[0].value
-    assert lines["kind"].to_list() == ["spread", "price", "events", "events"]
+    assert lines["kind"].to_list() == ["spread", "price", "events", "events", *["snapshot"] * 2]
+    assert lines["rows"].to_list()[-2:] == [1, 1]
+    assert lines["held (%)"].isna().to_list()[-2:] == [True, True]
+    lines = lines.iloc[:4]
     assert lines["held (%)"].to_list() == pytest.approx([89.67, 89.67, 99.75, 99.75], abs=0.01)
     assert lines["longest gap"].to_list()[0] == "1 h, empty"
     assert lines[""].isna().to_list() == [False, False, True, True]
@@ -62,7 +65,7 @@ def test_loads_are_told_with_what_they_found_and_whether_they_finished(page, ful
     loads = shown.dataframe[1].value
     assert loads["outcome"].to_list() == ["did not finish", *["finished"] * 3]
     assert loads["findings"].to_list() == ["–", "–", "next_missing (2×)", "–"]
-    assert loads["rows"].to_list() == [0, 0, 4, 1080]
+    assert loads["rows"].to_list() == [0, 2, 4, 1080]
     assert loads["took"].iloc[0] == "–"
     assert any("1 did not finish" in caption.value for caption in shown.caption)
 

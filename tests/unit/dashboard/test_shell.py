@@ -122,7 +122,7 @@ def test_a_commit_is_another_version_and_a_look_is_not(held):
     before = store_version(held.path)
     held.catalogue()
     assert store_version(held.path) == before
-    held.finish_load(1, [])
+    held.start_load(LoadOrigin("http://127.0.0.1:1", 1_678_442_400, None, "0.1.0"))
     assert store_version(held.path) != before
 
 

@@ -11,7 +11,6 @@ from toolkit.dashboard.health_tables import (
     coverage_line,
     fill_commands,
     load_lines,
-    log_states,
     shares_by_kind,
 )
 from toolkit.dashboard.spread_table import Filters, filtered, shown_lines, spread_lines
@@ -20,7 +19,6 @@ from toolkit.market import EventFamily
 from toolkit.statistics.event_documents import identified
 from toolkit.statistics.events import event_lifecycles
 from toolkit.statistics.spread import summary, time_above
-from toolkit.store import Edge
 
 A, B, C = (f"{symbol}:X.spot:Y.futures" for symbol in ("A_U", "B_U", "C_U"))
 
@@ -155,17 +153,6 @@ def test_what_is_held_throughout_has_no_gap():
     assert line["gap_start"] is line["gap_state"] is None
     shares = shares_by_kind(pl.DataFrame([line]))
     assert shares.row(0) == ("price (1)", 100.0, 0.0, 0.0, 0.0, 0.0)
-
-
-def test_of_a_log_what_was_answered_is_held_and_its_youngest_part_not_yet_known():
-    edge = Edge(served_at=1000, delay_s=30, retention_s=900, step_s=0)
-    found = log_states(Interval(0, 1000), [Interval(200, 910)], edge)
-    assert found.rows() == [
-        (0, 100, "unrecoverable"),
-        (100, 200, "missing"),
-        (200, 910, "held"),
-        (910, 1000, "not yet known"),
-    ]
 
 
 def test_only_what_is_missing_can_be_loaded_and_each_family_in_its_own_words():

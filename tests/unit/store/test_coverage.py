@@ -78,6 +78,20 @@ def test_a_log_holds_all_that_it_was_answered_for(store: Store) -> None:
     ]
 
 
+def test_a_log_is_unrecoverable_before_the_archive_and_missing_where_it_was_not_asked(
+    store: Store,
+) -> None:
+    batch, edge = Batch(), Edge(served_at=1000, delay_s=30, retention_s=900, step_s=0)
+    batch.add_documents(LOGS[0], document_frame([]), Interval(200, 1000), edge)
+    store.commit(store.start_load(ORIGIN), batch)
+    assert store.coverage(LOGS[0], Interval(0, 1000)).rows() == [
+        (0, 100, "unrecoverable"),
+        (100, 200, "missing"),
+        (200, 910, "held"),
+        (910, 1000, "not yet known"),
+    ]
+
+
 def test_snapshots_are_of_moments_and_have_no_coverage(store: Store) -> None:
     with pytest.raises(InputError, match="a trajectory or an event log"):
         store.coverage(Stream.parse("snapshot/spread"), Interval(0, 60))

@@ -176,7 +176,7 @@ def test_a_load_of_event_logs_counts_documents() -> None:
     done = LoadResult(Source("live", "r"), Interval(0, 60), logs, Inserted(new=2), 3, 0.5)
     said = "2 documents new, 0 held already; 3 pages, 3 event logs, 0.5 s; Live service, r"
     assert str(done) == said
-    assert shown(done)["asked"] == "spread, splash, funding"
+    assert shown(done)["asked"] == "events/spread, events/splash, events/funding"
 
 
 def test_a_listing_shows_the_legs_of_at_most_ten_symbols(service: str) -> None:
