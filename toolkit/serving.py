@@ -57,7 +57,7 @@ class ServerSettings:
 
 
 def bind(host: str, port: int) -> tuple[socket.socket, str]:
-    """Bind a listening socket; return it with its base URL.
+    """Bind a listening socket, and return it with its base URL.
 
     ``port`` 0 takes a free one. Raises `InputError` for a port that is taken or no port, and for a
     host that is not this machine's.
@@ -116,10 +116,10 @@ def run(
 
 @contextmanager
 def run_in_thread(settings: ServerSettings, host: str, port: int) -> Iterator[str]:
-    """Serve in a thread for the length of a ``with`` block; give its base URL.
+    """Serve in a thread for the length of a ``with`` block, which gets the base URL.
 
     The server also stops when the main thread ends, so that it keeps no process alive. Errors as
-    `bind`; `UnavailableError` where the application does not start.
+    `bind`. An application that does not start is an `UnavailableError`.
 
     Examples
     --------

@@ -141,7 +141,7 @@ def test_a_client_is_told_to_call_schema_discovery_first(base_url: str) -> None:
 def test_free_is_rejected_and_the_client_sees_why(base_url: str, mode: str) -> None:
     error = refused(base_url, {"apikey": "demo-free"}, listed, mode)
     assert error.code == 403
-    assert error.message == "MCP begins at the builder plan; this key's is free."
+    assert error.message == "The lowest plan with MCP is builder; this key's plan is free."
     assert error.data["code"] == "tier_required"
     assert (error.data["plan"], error.data["minimum_plan"]) == ("free", "builder")
 

@@ -1,6 +1,6 @@
-"""The local, faithful service: what docs/interface.md describes, served from data of one's own.
+"""The local, faithful service: what docs/interface.md describes, served from local data.
 
-It shares no wire code with the client, so that neither can hide the other's mistakes. The rooms,
+It shares no wire code with the client, so that neither can hide the other's mistakes. Its folders,
 each of which imports only those before it: `market` (where rows come from), `events` (what is
 detected in them), `accounts` (who may ask), `api` (what is asked and answered), `transports` (how
 it comes in and goes out), `adversary` (how the service misbehaves for tests). `server` runs it all.

@@ -36,11 +36,11 @@ class Config:
     ``port`` 0 takes a free one. ``owners_file``, a TOML file (`toolkit.service.accounts.owners`),
     takes the place of ``owners``. ``retention_s`` (s) and ``quota`` (requests per minute) take the
     place of every plan's own history depth and quota. None leaves each plan its own. ``events``
-    says what counts as an event. Of requests, ``capacity`` are answered at once, and more are
-    refused (503).
-    ``adversary`` says what is to go wrong; ``control`` opens a route on which a test may change it,
-    for callers of this machine and a host that is its own. ``webhooks`` says how deliveries are
-    made, ``sessions`` issues the codes by which owners sign in to set them up.
+    defines what counts as an event. ``capacity`` is the most concurrent requests. More are refused
+    (503). ``adversary`` defines what goes wrong. ``control`` adds a route on which a test may
+    change it, for callers on this machine, and requires a host that is this machine's own.
+    ``webhooks`` defines how deliveries are made. ``sessions`` issues the codes with which owners
+    sign in to set them up.
 
     Examples
     --------
@@ -80,9 +80,9 @@ class Running:
 
 
 def serve(config: Config, *, ready: Callable[[str], object] | None = None) -> None:
-    """Serve until SIGINT or SIGTERM; answers under way are finished (5 s at most).
+    """Serve until SIGINT or SIGTERM, then finish the answers under way (5 s at most).
 
-    Meanwhile whoever still asks is refused (503, ``Retry-After``).
+    Meanwhile new requests are refused (503, ``Retry-After``).
 
     ``ready`` is called once with the base URL, when the service accepts connections. A port that
     is taken and a host that is not this machine's are an `InputError`.
@@ -120,7 +120,7 @@ def running(config: Config) -> Iterator[Running]:
 
 
 def _settings(config: Config) -> ServerSettings:
-    """Build the application, and what uvicorn needs to know of it."""
+    """Build the application and its server settings."""
     if config.control and not is_loopback(config.host):
         raise InputError("host", config.host, "this machine's own, beside control")
     gate = Gate(config.capacity)

@@ -40,7 +40,7 @@ def rail() -> Iterator[str]:
 
 def test_free_is_refused_with_status_code_and_challenge(rail: str) -> None:
     with McpClient(rail, "demo-free") as client:
-        with pytest.raises(PlanRefusedError, match="MCP begins at the builder plan") as refused:
+        with pytest.raises(PlanRefusedError, match="lowest plan with MCP is builder") as refused:
             client.tools()
         assert refused.value.status == 403
         assert refused.value.code == "tier_required"

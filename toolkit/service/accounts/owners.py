@@ -1,11 +1,11 @@
-"""Owners and their keys: fixed ones, or those of a TOML file that is read anew when it changes.
+"""Owners and their keys: fixed ones, or those of a TOML file that is read again when it changes.
 
-The file has one table an owner::
+The file has one table per owner::
 
     [owners.ann]
     plan = "builder"           # free, builder or pro
-    keys = ["first", "second"] # any number; all spend one quota
-    revoked = ["lost"]         # refused, also where it still stands among the keys
+    keys = ["first", "second"] # any number, all use one quota
+    revoked = ["lost"]         # refused, even if also listed in keys
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _TABLES = "tables [owners.NAME] of plan, keys and revoked"
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Someone with a plan and any number of keys; the keys stay out of the repr.
+    """Someone with a plan and any number of keys. The repr does not show the keys.
 
-    A key in ``revoked`` is refused, whoever lists it among the keys.
+    A key in ``revoked`` is refused, whichever owner lists it in ``keys``.
 
     Examples
     --------
@@ -55,11 +55,11 @@ class Owner:
 DEMO_OWNERS: tuple[Owner, ...] = tuple(
     Owner(f"demo-{plan}", plan, (f"demo-{plan}",)) for plan in Plan
 )
-"""One owner for each plan, whose key is its name: demo-free, demo-builder, demo-pro."""
+"""One owner for each plan. The key is the name: demo-free, demo-builder, demo-pro."""
 
 
 class Owners:
-    """Owners that stay as they are.
+    """A fixed set of owners.
 
     A key or a name of two owners is an `InputError` that names the owners, not the key.
 
@@ -99,9 +99,9 @@ class Owners:
         return self._named
 
     def owner_of(self, key: str) -> Owner | None:
-        """The owner of a key, None where nobody holds it.
+        """Return the owner of a key, or None for an unknown key.
 
-        Every key is compared, each in constant time, so that the time taken tells nothing.
+        Every key is compared, each in constant time, so that the time taken reveals nothing.
 
         Examples
         --------
@@ -123,16 +123,16 @@ DEMO = Owners(DEMO_OWNERS)
 
 
 class OwnersFile:
-    r"""The owners of a TOML file as it is at each question: rotating and revoking hold at once.
+    r"""The owners of a TOML file. Rotating and revoking keys take effect at the next request.
 
-    The file's bytes are read every time, since its time stamps do not tell two quick changes
-    apart; they are understood anew where they differ. A file that cannot be read or understood
-    later on leaves the owners as they were, and is logged once, without its content.
+    The file's bytes are read every time, since its time stamps do not distinguish two quick
+    changes. They are parsed again only if they differ. A file that cannot be read or parsed
+    later on leaves the owners unchanged, and is logged once, without its content.
 
     Raises
     ------
     InputError
-        at the start: no such file, or not such a file.
+        at the start: the file is missing or not valid.
 
     Examples
     --------
@@ -156,7 +156,7 @@ class OwnersFile:
         return f"OwnersFile({str(self._path)!r})"
 
     def owner_of(self, key: str) -> Owner | None:
-        """The owner of a key, None where nobody holds it.
+        """Return the owner of a key, or None for an unknown key.
 
         Examples
         --------
@@ -168,7 +168,7 @@ class OwnersFile:
 
     @property
     def named(self) -> Mapping[str, Owner]:
-        """The owners by name, as the file has them now."""
+        """The owners by name, as the file lists them now."""
         return self._current().named
 
     def _current(self) -> Owners:
@@ -192,7 +192,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _owners(path: Path, read: bytes) -> Owners:
-    """What the file says; its errors name owners and places, and never show what is written."""
+    """Parse the file's bytes. Errors name owners and places, and never show the content."""
     try:
         document = tomllib.loads(read.decode())
     except UnicodeDecodeError:

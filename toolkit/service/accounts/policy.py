@@ -1,4 +1,4 @@
-"""What a plan includes, and what of it a service changes for everybody: quota and history depth."""
+"""What a plan includes. A service can change the quota and history depth of all plans."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HOUR_S, _DAY_S = 3_600, 86_400
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How many rows a page has when the caller names no number, and how many at most.
+    """How many rows a page has by default, and how many at most.
 
     Examples
     --------
@@ -31,7 +31,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How far back a plan sees (None: as far as there is anything), and how late it sees it.
+    """How far back a plan sees (None: without limit), and with what delay.
 
     Examples
     --------
@@ -47,9 +47,8 @@ class Reach:
 class Terms:
     """What a plan includes (docs/interface.md, "Plans").
 
-    ``quota`` is requests a minute, ``stream_open_delay_s`` how late a socket sends the openings of
-    spreads. What a plan is refused altogether stands in the registry, as
-    each tool's minimum plan.
+    ``quota`` is requests per minute. ``stream_open_delay_s`` is how late a socket sends the
+    openings of spreads. The minimum plan of each tool is in the registry.
 
     Examples
     --------
@@ -99,8 +98,8 @@ TERMS: Mapping[Plan, Terms] = MappingProxyType(
 class Policy:
     """Who may ask for how much: the owners, and the terms of their plans.
 
-    ``retention_s`` (s) and ``quota`` (requests a minute) stand in place of every plan's own history
-    depth and quota; None leaves each plan its own.
+    ``retention_s`` (s) and ``quota`` (requests per minute) replace every plan's own history depth
+    and quota. None leaves each plan its own.
 
     Examples
     --------
@@ -119,11 +118,11 @@ class Policy:
         if self.retention_s is not None and self.retention_s <= 0:
             raise InputError("retention_s", self.retention_s, "seconds above 0, or None")
         if self.quota is not None and self.quota <= 0:
-            raise InputError("quota", self.quota, "requests a minute above 0, or None")
+            raise InputError("quota", self.quota, "requests per minute above 0, or None")
         object.__setattr__(self, "_terms", {plan: self._changed(TERMS[plan]) for plan in Plan})
 
     def terms(self, plan: Plan) -> Terms:
-        """The terms of a plan at this service.
+        """Return the terms of a plan at this service.
 
         Examples
         --------

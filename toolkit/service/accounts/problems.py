@@ -25,21 +25,21 @@ __all__ = [
 ]
 
 CHALLENGE = 'Bearer realm="machine-rail"'
-"""What a refused key is told, in ``WWW-Authenticate``."""
+"""The ``WWW-Authenticate`` header for a refused key."""
 
 _log = logging.getLogger(__name__)
 
 _ROUTING = {
-    404: ("not_found", "No such path; the live routes are under /api/v1/data."),
-    405: ("method_not_allowed", "This path is not asked that way; Allow names the methods."),
+    404: ("not_found", "No such path; the data routes are under /api/v1/data."),
+    405: ("method_not_allowed", "This path does not take this method; Allow names those it takes."),
 }
 
 
 class Problem(HTTPException):
-    """An answer that refuses: status, code, detail, and what else the document says.
+    """A refusal: status, code, detail, and further fields of the problem document.
 
-    It ends at this service's own edge and never reaches a caller of the toolkit, so it is an
-    HTTP exception and no `RailError`.
+    The service turns it into an HTTP answer, and it never reaches a caller of the toolkit. So it
+    is an HTTP exception and no `RailError`.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class Problem(HTTPException):
 
 
 def bad_request(errors: Sequence[tuple[str, str]]) -> Problem:
-    """The 400 that names each parameter and what is wrong with it.
+    """Return the 400 that names each parameter and what is wrong with it.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def bad_request(errors: Sequence[tuple[str, str]]) -> Problem:
 
 
 def json_object(said: str | bytes, called: str) -> dict[str, Any]:
-    """The JSON object that a caller sent; a 400 `Problem` under the name of what should be one.
+    """Decode the JSON object that a caller sent. Anything else is a 400 that names ``called``.
 
     Examples
     --------
@@ -95,28 +95,28 @@ def json_object(said: str | bytes, called: str) -> dict[str, Any]:
 
 
 def tier_required(subject: str, minimum: Plan, plan: Plan, *, holder: str = "key") -> Problem:
-    """The 403 for a plan below the minimum; ``subject`` has its verb, "MCP begins".
+    """Return the 403 for a plan below the minimum that includes ``subject``.
 
-    ``holder`` is whose plan it is. A key's refusal carries the challenge of RFC 6750; the owner of
-    a dashboard session sent no key that another could take the place of.
+    ``holder`` is what has the plan: a key or an owner. The refusal of a key has the challenge of
+    RFC 6750. The owner of a dashboard session sent no key, so there is no challenge.
 
     Examples
     --------
-    >>> tier_required("MCP begins", Plan.BUILDER, Plan.FREE).detail
-    "MCP begins at the builder plan; this key's is free."
+    >>> tier_required("MCP", Plan.BUILDER, Plan.FREE).detail
+    "The lowest plan with MCP is builder; this key's plan is free."
     """
     challenge = {"WWW-Authenticate": f'{CHALLENGE}, error="insufficient_scope"'}
     return Problem(
         403,
         "tier_required",
-        f"{subject} at the {minimum} plan; this {holder}'s is {plan}.",
+        f"The lowest plan with {subject} is {minimum}; this {holder}'s plan is {plan}.",
         headers=challenge if holder == "key" else None,
         extra={"plan": plan, "minimum_plan": minimum},
     )
 
 
 def problem_response(error: HTTPException) -> Response:
-    """The HTTP answer of a `Problem`, or of what the router itself raised (404, 405).
+    """Return the HTTP answer of a `Problem`, or of an error of the router (404, 405).
 
     Examples
     --------
@@ -138,10 +138,10 @@ def problem_response(error: HTTPException) -> Response:
 
 
 class Problems:
-    """ASGI middleware: what is raised inside becomes a problem document.
+    """ASGI middleware: an exception raised inside becomes a problem document.
 
-    An exception nobody foresaw is logged (its path without the query) and answered 500 without
-    its text. After an answer has begun it is raised on, and the server cuts the connection.
+    An unexpected exception is logged (its path without the query) and answered with 500 without
+    its text. After an answer has begun it is raised again, and the server cuts the connection.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How much each owner has asked: requests in windows of a minute."""
+"""How many requests each owner has made: counts in windows of one minute."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class _QuotaWindow:
 
 
 class Quotas:
-    """Counts the requests of each owner, whichever key they came with.
+    """Counts the requests of each owner over all keys.
 
-    A window begins with an owner's first request and ends 60 s later, by a monotonic clock (not the
-    service's, which may stand still). Requests beyond the quota are refused until then, and count
-    no more.
+    A window begins with an owner's first request and ends 60 s later, by a monotonic clock. The
+    service's own clock may be fixed. Requests beyond the quota are refused until the window ends,
+    and are not counted.
 
     Examples
     --------
@@ -35,7 +35,7 @@ class Quotas:
     '"free";r=0;t=60'
     >>> quotas.spend("ann", 1, policy="free")
     Traceback (most recent call last):
-    toolkit.service.accounts.problems.Problem: 429: The quota of 1 requests a minute is spent; ...
+    toolkit.service.accounts.problems.Problem: 429: The quota of 1 requests per minute is spent;...
     """
 
     def __init__(self, ticks: Callable[[], float] = time.monotonic) -> None:
@@ -43,10 +43,10 @@ class Quotas:
         self._windows: dict[str, _QuotaWindow] = {}
 
     def spend(self, owner: str, quota: int, *, policy: str) -> dict[str, str]:
-        """Count one request of an owner; a 429 `Problem` where the quota is spent.
+        """Count one request of an owner. A spent quota is a 429 `Problem`.
 
-        ``policy`` is the name under which ``RateLimit-Policy`` states the quota. Gives the headers
-        that tell it and what is left, which a refusal carries too.
+        ``policy`` is the name of the quota in ``RateLimit-Policy``. Returns the headers with the
+        quota and what is left of it, which a refusal has too.
 
         Examples
         --------
@@ -63,7 +63,7 @@ class Quotas:
             raise Problem(
                 429,
                 "quota_exhausted",
-                f"The quota of {quota} requests a minute is spent; ask again in {wait_s} s.",
+                f"The quota of {quota} requests per minute is spent; retry in {wait_s} s.",
                 headers={
                     "Retry-After": f"{wait_s}",
                     "RateLimit-Policy": stated,

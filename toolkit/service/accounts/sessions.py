@@ -1,4 +1,4 @@
-"""Signing in to the dashboard's routes: a code that counts once buys a session; a key buys none."""
+"""Signing in to the dashboard's routes, with a code that is valid once. API keys do not sign in."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ __all__ = ["Sessions"]
 
 
 class Sessions:
-    """The codes issued and not used yet, and the sessions they bought, until the service ends.
+    """The codes issued and not used yet, and the open sessions, until the service ends.
 
-    Only hashes are kept, by which they are looked up.
+    Only hashes of codes and tokens are kept.
 
     Examples
     --------
@@ -27,7 +27,7 @@ class Sessions:
         self._owners: dict[bytes, str] = {}
 
     def issue(self, owner: str) -> str:
-        """A new code by which someone may sign in once, as the owner of this name.
+        """Issue a new code for signing in once, as the owner of this name.
 
         Examples
         --------
@@ -39,7 +39,7 @@ class Sessions:
         return code
 
     def sign_in(self, code: str) -> str | None:
-        """A session's token for a code, which does not count any more; None where it never did.
+        """Exchange a code for a session's token. Returns None for a code that is not valid.
 
         Examples
         --------
@@ -54,7 +54,7 @@ class Sessions:
         return token
 
     def owner_of(self, token: str) -> str | None:
-        """The name of a session's owner, None where there is no such session.
+        """Return the name of a session's owner, or None if there is no such session.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Accidents of single answers: refusals, failures, and bodies that do not arrive as they left."""
+"""Accidents of single answers: refusals, failures, and bodies that arrive late or incomplete."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _CODES = {
 
 
 class Accidents:
-    """ASGI middleware: lets the accidents befall that the service's switches name.
+    """ASGI middleware: causes the accidents that the service's switches name.
 
-    Requests are counted for each accident by itself, anew when the switches are changed.
+    Requests are counted per accident, from 0 again when the switches are changed.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class Accidents:
         self._befallen: Counter[Accident] = Counter()
 
     def befalls(self, path: str) -> Accident | None:
-        """Count a request of a route (its path below ``/api/v1/data/``); what befalls it, if any.
+        """Count a request of a path below ``/api/v1/data/``, and return its accident, if any.
 
         Examples
         --------
@@ -81,7 +81,7 @@ class Accidents:
         return found
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one connection, or not quite."""
+        """Answer one connection, with its accident if there is one."""
         accident = None
         if scope["type"] == "http" and scope["path"].startswith(_DATA):
             accident = self.befalls(scope["path"].removeprefix(_DATA))
@@ -104,10 +104,10 @@ class Accidents:
             dated = accident.retry_after == "date"
             wait = formatdate(then, usegmt=True) if dated else str(accident.retry_after_s)
             headers = {"Retry-After": wait}
-        return Problem(status, _CODES[status], "The adversary's switches say so.", headers=headers)
+        return Problem(status, _CODES[status], "Set by the adversary's switches.", headers=headers)
 
     async def _hinder(self, accident: Accident, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, but with a body that does not arrive whole, or not soon."""
+        """Answer with a body that arrives incomplete or slowly."""
         start: Message = {}
         body = b""
 
@@ -127,7 +127,7 @@ class Accidents:
             return
         await send(start)
         if accident.kind == "reset":
-            # The server cuts a connection whose answer is left unfinished.
+            # The server cuts the connection of an unfinished answer.
             await send({"type": "http.response.body", "body": half, "more_body": True})
             return
         size = -(-len(body) // _PARTS)

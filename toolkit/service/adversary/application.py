@@ -31,9 +31,9 @@ def adverse_application(
     webhooks: WebhookSettings | None = None,
     control: bool = False,
 ) -> Starlette:
-    """Return the ASGI application of a service that misbehaves as the switches say.
+    """Return the ASGI application of a service that misbehaves by the switches.
 
-    ``control`` opens the route by which a test sets the switches.
+    ``control`` adds the route on which a test sets the switches.
 
     Examples
     --------

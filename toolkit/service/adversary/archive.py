@@ -1,4 +1,4 @@
-"""Event logs that fail their readers: lost closes, closes without an opening, many in a second."""
+"""Event logs with faults: lost closes, closes without an opening, many events in one second."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = ["ArchiveSettings", "FaultyArchive"]
 
 @dataclass(frozen=True, slots=True)
 class ArchiveSettings:
-    """The detectors' settings, and how the log fails its readers, by default not at all.
+    """The detectors' settings and the faults of the log, by default none.
 
-    ``lost_close_share`` of the events never show their close. ``orphan_close_share`` show nothing
-    but it. ``burst``: the first opening of each day has so many doubles in its second, under ids
-    of their own, that are never heard of again.
+    ``lost_close_share`` is the share of events that never show their close, ``orphan_close_share``
+    of those that show only it. ``burst``: the first opening of each day has so many copies in its
+    second, under ids of their own, without later documents.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class ArchiveSettings:
 
 
 class FaultyArchive(EventArchive):
-    """The event logs of a source, failing as their settings say.
+    """The event logs of a source, with the faults of their settings.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class FaultyArchive(EventArchive):
         return documents + self._doubles(family, documents)
 
     def _is_shown(self, document: Document) -> bool:
-        """Whether the log shows a document: not where the close, or all but it, is withheld."""
+        """Return whether the log shows a document, by the shares of lost and orphan closes."""
         content = f"{document.event_id} told".encode()
         draw = int.from_bytes(hashlib.blake2b(content, digest_size=6).digest(), "little") / 2**48
         closed = document.lifecycle == "closed"
@@ -74,7 +74,7 @@ class FaultyArchive(EventArchive):
         return closed or draw >= self._settings.lost_close_share + self._settings.orphan_close_share
 
     def _doubles(self, family: EventFamily, documents: Sequence[Document]) -> list[Document]:
-        """The burst of a day, whose milliseconds repeat after 250."""
+        """Return the burst of a day. Its milliseconds repeat after 250 documents."""
         openings = [each for each in documents if each.lifecycle == "open"]
         if not openings:
             return []

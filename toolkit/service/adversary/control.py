@@ -1,6 +1,6 @@
 """A control route for tests: the switches of a running service, read and set from this machine.
 
-It is opened by `Config(control=True)` alone, which no command and no file can say.
+Only `Config(control=True)` adds it. No command line option and no file does.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ PATH = "/control/adversary"
 
 
 def control_route(active: ActiveSwitches) -> Route:
-    """``GET`` shows the switches as JSON, ``PUT`` sets them all; for callers on this machine alone.
+    """Return the route on which ``GET`` shows the switches as JSON and ``PUT`` sets them all.
 
-    A document that names an unknown switch is a 400, and changes nothing.
+    It answers this machine only. An unknown switch is a 400, and changes nothing.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def control_route(active: ActiveSwitches) -> Route:
 
     async def endpoint(request: Request) -> Response:
         if request.client is None or not is_loopback(request.client.host):
-            raise Problem(404, "not_found", "No such path; the live routes are under /api/v1/data.")
+            raise Problem(404, "not_found", "No such path; the data routes are under /api/v1/data.")
         if request.method == "PUT":
             try:
                 said = msgspec.json.decode(await request.body(), type=dict[str, object])

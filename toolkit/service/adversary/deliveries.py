@@ -1,4 +1,4 @@
-"""Webhook deliveries that come again, out of order, late or changed."""
+"""Webhook deliveries that are repeated, out of order, late or changed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class FaultyMessage(WebhookMessage):
     replayed: bool = False
 
     def request(self, secret: str, ts: int) -> tuple[dict[str, str], bytes]:
-        """Return the headers and the body of an attempt; the body may not be the one signed."""
+        """Return an attempt's headers and body. The body may differ from the signed one."""
         signed_at = ts - _REPLAYED_S if self.replayed else ts
         headers = signed_headers(secret, self.identity, signed_at, self.body)
         changed = self.tampered and not self.failed
@@ -43,7 +43,7 @@ class FaultyMessage(WebhookMessage):
 
 
 class FaultyCourier(Courier):
-    """A courier whose deliveries meet with what the switches say."""
+    """A courier that changes its deliveries by the switches."""
 
     def __init__(
         self,
@@ -67,9 +67,9 @@ class FaultyCourier(Courier):
 def befall(
     deliveries: Iterable[WebhookMessage], switches: WebhookSwitches, draw: random.Random
 ) -> list[FaultyMessage]:
-    """Deliveries in the order they are made, with what an adversary does to them.
+    """Return the deliveries in the order they are made, changed by the switches.
 
-    The draws depend on how many deliveries went before, not on how they came together.
+    The draws depend on how many deliveries came before, not on how they are grouped.
 
     Examples
     --------

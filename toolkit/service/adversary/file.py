@@ -1,4 +1,4 @@
-"""Switches from outside: a TOML file, or the body that the control route is sent."""
+"""Reading of switches: from a TOML file, or from a body sent to the control route."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["adversary_of", "read_adversary"]
 
 
 def read_adversary(path: str | Path) -> Adversary:
-    r"""The switches of a TOML file: those of `Adversary`, with tables ``[rest]``, ``[webhooks]``.
+    r"""Read the switches of a TOML file: `Adversary`, with tables ``[rest]``, ``[webhooks]``.
 
-    A file that is not there or no TOML, an unknown switch and a value that it cannot have are an
-    `InputError` that names those allowed.
+    A missing file, a file that is not TOML, an unknown switch and a value that is not allowed are
+    an `InputError` that names what is allowed.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def read_adversary(path: str | Path) -> Adversary:
 
 
 def adversary_of(said: Mapping[str, Any]) -> Adversary:
-    """The switches of a document; an unknown one is an `InputError` naming those allowed.
+    """Convert a document to switches. An unknown one is an `InputError` naming those allowed.
 
     Examples
     --------

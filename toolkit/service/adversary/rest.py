@@ -1,4 +1,4 @@
-"""Switches of the REST routes: other paging, other words for the records, accidents of answers."""
+"""Switches of the REST routes: other paging, other names and units, accidents of answers."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["Accident", "RestSwitches"]
 
 @dataclass(frozen=True, slots=True)
 class Accident:
-    """What befalls answers: a status, or the way that the body of a good answer arrives.
+    """A fault of answers: an error status, or a body that arrives late, wrong or incomplete.
 
     ``kind`` is a status (429 and 503 with ``Retry-After``: ``retry_after_s`` seconds, the same as
     an HTTP ``date``, or ``none``), or one of: ``reset`` (the connection is cut inside the body),
     ``truncated`` (half of the JSON, as if it were all), ``html`` (a web page with status 200),
-    ``slow`` (the body in four parts, ``slow_s`` apart). It befalls each ``every``-th request of
-    the ``routes`` (paths below ``/api/v1/data/``; none named: all), and only ``times`` times
-    where that is given.
+    ``slow`` (the body in four parts, ``slow_s`` apart). It happens at each ``every``-th request of
+    the ``routes`` (paths below ``/api/v1/data/``, by default all), at most ``times`` times if
+    that is given.
 
     Examples
     --------
@@ -60,18 +60,18 @@ class Accident:
 
 @dataclass(frozen=True, slots=True)
 class RestSwitches:
-    """How REST differs from what is agreed; so do MCP and the history actions of sockets.
+    """How REST, MCP and the history actions of sockets differ from the interface.
 
-    Trajectories: whether the row at ``end_time`` belongs to the page; what ``next_end_time`` is
-    beside the page's oldest row; what stands ``at_end`` (``repeat``: it points on, and beyond the
-    end the last page comes again). A page never reaches over a multiple of ``empty_pages_s`` (s),
-    so that where there are no rows it is empty and points on. With ``tie_s`` times are rounded down
-    to a multiple of it (s): several rows share a second. ``page_cap`` cuts the pages of all logs.
+    Trajectories: ``end_time`` sets whether the row at that time belongs to the page.
+    ``next_end_time`` is relative to the page's oldest row, and ``at_end`` is its value on the last
+    page (``repeat``: there is always a next page, and past the end it is the last page again). With
+    ``empty_pages_s`` no page crosses a multiple of it (s), so a page in a gap is empty and has a
+    next page. With ``tie_s`` times are rounded down to a multiple of it (s), so several rows share
+    a second. ``page_cap`` limits the pages of all logs.
 
-    Words, in history records and event documents: fields are renamed (old = new), left out, or
-    stand there beyond those described (name = value); a field is sent in another unit, and
-    ``/schemas`` says so. Tools are renamed (for MCP when the service starts), and so are the
-    schema ids of documents.
+    History records and event documents: fields are renamed (old = new), left out, or added (name =
+    value). Units are changed, also in ``/schemas``. Tools are renamed (for MCP when the service
+    starts), and so are the schema ids of documents.
 
     Examples
     --------

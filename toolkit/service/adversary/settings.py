@@ -1,4 +1,4 @@
-"""How a service may behave otherwise than agreed: switches for tests, all off by default."""
+"""How a service may differ from the interface: switches for tests, all off by default."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ __all__ = ["KIND", "ActiveSwitches", "Adversary"]
 
 @dataclass(frozen=True, slots=True)
 class Adversary:
-    """What goes wrong, and how often; the same ``seed`` draws the same accidents.
+    """What goes wrong, and how often. The same ``seed`` draws the same accidents.
 
     WebSockets: with ``accept_then_close`` each socket is accepted and closed at once with that
-    code. The first ``mute_sockets`` sockets accepted never say a word. Each socket is closed (1011)
-    after a time drawn from ``drop_after_s`` (s, the machine's clock), what was not sent is lost.
-    Of the event documents that sockets send, ``duplicate_share`` come again a moment later, and
-    ``reorder_share`` come later than their followers. The event logs show a document
+    code. The first ``mute_sockets`` sockets accepted never send a message. Each socket is closed
+    (1011) after a time drawn from ``drop_after_s`` (s, the machine's clock), and what was not sent
+    is lost. Of the event documents that sockets send, ``duplicate_share`` are sent again later, and
+    ``reorder_share`` are sent after their followers. The event logs show a document
     ``archive_lag_s`` (s, the service's clock) after the sockets do.
 
-    ``rest`` says how the REST routes differ, ``webhooks`` what becomes of deliveries.
+    ``rest`` has the switches of the REST routes, ``webhooks`` those of deliveries.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class Adversary:
 
 
 KIND = Adversary()
-"""Nothing goes wrong."""
+"""All switches off."""
 
 
 @dataclass(slots=True)

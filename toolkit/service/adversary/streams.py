@@ -1,4 +1,4 @@
-"""Streams that go wrong: sockets that close, drop or are mute, documents again or out of order."""
+"""Streams with faults: sockets that close, drop or are mute, documents repeated or reordered."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FAILED = 1011
 
 
 class FaultyFeed(Feed):
-    """A feed that sends documents again, and late, as the switches say.
+    """A feed that repeats and delays documents by the switches.
 
     Examples
     --------
@@ -34,7 +34,7 @@ class FaultyFeed(Feed):
         self._held_back: dict[Listener, list[bytes]] = {}
 
     def leave(self, listener: Listener) -> None:
-        """Forget a listener, and what it was to be sent later."""
+        """Remove a listener, and what it was to be sent later."""
         super().leave(listener)
         self._held_back.pop(listener, None)
 
@@ -56,7 +56,7 @@ class FaultyFeed(Feed):
 
 
 class SocketFaults:
-    """ASGI middleware: WebSockets that are accepted and then fail, as the switches say.
+    """ASGI middleware: WebSockets that are accepted and then fail, by the switches.
 
     Examples
     --------
@@ -95,7 +95,7 @@ class _FaultySocket:
         self._drop: asyncio.Task[None] | None = None
 
     async def receive(self) -> Message:
-        """Receive a message; a mute socket receives none between its connect and disconnect."""
+        """Receive a message. A mute socket receives none between its connect and disconnect."""
         while True:
             message = await self._receive()
             if not (self._mute and message["type"] == "websocket.receive"):
@@ -128,7 +128,7 @@ class _FaultySocket:
             self._drop = asyncio.create_task(self._close(_FAILED, after_s))
 
     async def _close(self, code: int, after_s: float = 0.0) -> None:
-        """Close the connection; the server then gives the application its disconnect."""
+        """Close the connection. The server then sends the application its disconnect."""
         await asyncio.sleep(after_s)
         async with self._sending:
             if not self._closed:

@@ -1,7 +1,7 @@
-"""The tools of a service that pages and names otherwise than agreed: wrappers around the answers.
+"""The tools of a service with other pages and names: wrappers around the answers.
 
-Each body is made by the faithful service and then changed, so that nothing of this stands in the
-faithful one's way. The switches are read at every call: they may be changed while it runs.
+Each body is made by the faithful service and then changed, so the faithful service has no code for
+this. The switches are read at every call, since they may be changed while it runs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ALL = 10**9
 
 
 def adverse_tools(tools: Sequence[Tool[Any]], active: ActiveSwitches) -> tuple[Tool[Any], ...]:
-    """Return the tools, under the names that the switches give now, answering as they then say.
+    """Return the tools with their present names. They read the switches at each answer.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def _answer(
 
 
 def _history(switches: RestSwitches, tool: Tool[Any], call: Call[Any]) -> dict[str, Any]:
-    """A page of a trajectory, cut and worded as the switches say."""
+    """Return a page of a trajectory, cut and renamed by the switches."""
     asked = call.now if call.query.end_time is UNSET else call.query.end_time
     limit = min(call.limit, switches.page_cap or call.limit)
     whole = switches.end_time == "inclusive"
@@ -106,7 +106,7 @@ def _rows_before(
     end: int,
     limit: int,
 ) -> tuple[dict[str, Any], bool]:
-    """The newest rows before ``end``, by their rounded times, as a page; whether there are more."""
+    """Return the newest rows before ``end``, by rounded time, and whether there are more."""
     tie_s = switches.tie_s
     before = -(-end // tie_s) * tie_s
     query = msgspec.structs.replace(call.query, end_time=before)
@@ -126,7 +126,7 @@ def _events(switches: RestSwitches, tool: Tool[Any], call: Call[EventQuery]) -> 
 
 
 def _worded(switches: RestSwitches, record: Record | None, row: dict[str, Any]) -> dict[str, Any]:
-    """A record or document in the service's own words and units."""
+    """Return a record or document with the names and units of the switches."""
     said = dict(row)
     for name, unit in switches.units.items():
         if record is not None and name in record.fields and said.get(name) is not None:
@@ -141,7 +141,7 @@ def _worded(switches: RestSwitches, record: Record | None, row: dict[str, Any]) 
 
 
 def _renamed_ids(switches: RestSwitches, found: Any) -> Any:
-    """The same JSON with the schema ids that the switches rename."""
+    """Rename the schema ids in a JSON value."""
     if isinstance(found, dict):
         return {name: _renamed_ids(switches, value) for name, value in found.items()}
     if isinstance(found, list):
@@ -152,7 +152,7 @@ def _renamed_ids(switches: RestSwitches, found: Any) -> Any:
 def _schemas(
     switches: RestSwitches, tools: Sequence[Tool[Any]], document: dict[str, Any]
 ) -> dict[str, Any]:
-    """What the service says of itself: its own words, not those agreed."""
+    """Change ``/schemas`` to the names and units of the switches."""
     paged = {tool.name for tool in tools if tool.pagination is not None}
     for name, said in document["tools"].items():
         if name not in paged:

@@ -1,4 +1,4 @@
-"""Switches of webhooks: deliveries that come again, out of order, late or changed."""
+"""Switches of webhooks: deliveries that are repeated, out of order, late or changed."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["WebhookSwitches"]
 
 @dataclass(frozen=True, slots=True)
 class WebhookSwitches:
-    """What share of the deliveries meets with what; all 0 by default.
+    """The shares of deliveries with each fault, all 0 by default.
 
     ``duplicated`` are made twice, the second up to 100 deliveries later. ``reordered`` are made up
-    to 100 deliveries later than their turn. ``replayed`` are made a second time as they were
-    signed an hour before. ``tampered`` have their body changed after it was signed, at the first
-    attempt; further attempts bring it as it was.
+    to 100 deliveries later than their turn. ``replayed`` are made a second time with a signature
+    that is one hour old. ``tampered`` have their body changed after it was signed, at the first
+    attempt only.
 
     Examples
     --------

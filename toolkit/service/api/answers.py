@@ -1,4 +1,4 @@
-"""The bodies of the data routes, one function a route: a `Call` in, JSON out."""
+"""The bodies of the data routes, one function per route: a `Call` in, JSON out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SEARCH = "search symbols/search"
 
 
 def search_symbols(call: Call[SearchQuery]) -> bytes:
-    """A page of symbols in alphabetical order; ``truncated`` says that more would match.
+    """Return a page of symbols in alphabetical order. ``truncated``: more symbols match.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def search_symbols(call: Call[SearchQuery]) -> bytes:
 
 
 def price_history(call: Call[PriceQuery]) -> bytes:
-    """A page of one leg's prices; a leg that is not listed is a 400 naming the parameter.
+    """Return a page of one leg's prices. An unlisted leg is a 400 naming the parameter.
 
     Examples
     --------
@@ -75,9 +75,9 @@ def price_history(call: Call[PriceQuery]) -> bytes:
 
 
 def spread_history(call: Call[SpreadQuery]) -> bytes:
-    """A page of one spread, its rows where both legs have one.
+    """Return a page of one spread, with a row at each time that both legs have.
 
-    Legs whose bars differ in length are a 400: prices of different moments make no spread.
+    Legs with bars of different lengths are a 400, since their prices have no common times.
 
     Examples
     --------
@@ -98,15 +98,15 @@ def spread_history(call: Call[SpreadQuery]) -> bytes:
     bars = [call.service.source.bars(call.query.symbol, leg) for leg in trajectory.legs]
     (buy_s, sell_s), spans = (each.interval_s for each in bars), [each.span for each in bars]
     if buy_s != sell_s and all(start < end for start, end in spans):
-        detail = f"its bars are {sell_s} s long, the buy leg's {buy_s} s: no common moments"
+        detail = f"its bars are {sell_s} s long, the buy leg's {buy_s} s; no common times"
         raise bad_request([("sell_exchange", detail)])
     return _page(call, trajectory, pair_head)
 
 
 def funding_history(call: Call[SpreadQuery]) -> bytes:
-    """A page of a funding differential, a row at each settlement of either leg.
+    """Return a page of a funding differential, with a row at each settlement of either leg.
 
-    Two legs of which neither is a futures leg are a 400: nothing is ever settled.
+    Two legs without a futures leg are a 400, since only futures settle funding.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def funding_history(call: Call[SpreadQuery]) -> bytes:
     """
     trajectory = _pair(call, Family.FUNDING)
     if Market.FUTURES not in {leg.market for leg in trajectory.legs}:
-        raise bad_request([("sell_market", "neither leg is futures, which alone settle funding")])
+        raise bad_request([("sell_market", "neither leg is futures; only futures settle funding")])
     return _page(call, trajectory, pair_head)
 
 
@@ -145,14 +145,14 @@ def _pair(call: Call[SpreadQuery], family: Family) -> Trajectory:
         },
     )
     if legs[0] == legs[1]:
-        raise bad_request([("sell_exchange", "the sell leg is the buy leg; name two legs")])
+        raise bad_request([("sell_exchange", "the sell leg equals the buy leg")])
     return Trajectory(family, Symbol.parse(query.symbol), legs)
 
 
 def _listed(
     call: Call[PriceQuery] | Call[SpreadQuery], asked: Mapping[str, tuple[str, str]]
 ) -> tuple[Leg, ...]:
-    """The legs asked for, by the prefix of their parameters; a 400 names what is not listed."""
+    """Return the legs asked for. A 400 names each parameter that is not listed."""
     symbol = call.query.symbol
     listed = call.service.source.listing.get(symbol)
     if listed is None:

@@ -1,7 +1,7 @@
 """JSON Schema (draft 2020-12) of each tool's answer: MCP's output schemas and OpenAPI's bodies.
 
 Made from the records and documents that ``/schemas`` shows. Every field is required, and others
-may be added; what may be null is an ``anyOf``, which every reader of schemas understands.
+may be added. A nullable field is an ``anyOf``, which every schema reader understands.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _array(items: _Schema) -> _Schema:
     return {"type": "array", "items": items}
 
 
-_ITEMS: _Schema = {}  # in whose place the tool's own record is put
+_ITEMS: _Schema = {}  # replaced by the tool's own record
 _PAGE = {"items": _ITEMS, "next_end_time": _nullable(_SECONDS)}
 _PRICE_HEAD = {"symbol": _STRING, "exchange": _STRING, "market": _MARKET}
 _PAIR_HEAD = {
@@ -101,7 +101,7 @@ _BODIES: Mapping[str, tuple[str, Mapping[str, _Schema]]] = {
 
 
 def body_schema(tool: Tool[Any]) -> _Schema:
-    """The schema of what a tool answers.
+    """Return the schema of a tool's answer.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def body_schema(tool: Tool[Any]) -> _Schema:
 
 
 def _named(kind: str, fields: Mapping[str, _Schema], *, optional: tuple[str, ...] = ()) -> _Schema:
-    """The schema of an answer whose ``type`` is ``kind``."""
+    """Return the schema of an answer with this ``type``."""
     return _object({"type": {"type": "string", "enum": [kind]}, **fields}, optional=optional)
 
 

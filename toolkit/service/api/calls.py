@@ -1,4 +1,4 @@
-"""What an answer is made from: the service itself, and one call upon it."""
+"""What an answer is made from: the service, and one call."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ class Service:
 
     @cached_property
     def quotas(self) -> Quotas:
-        """What each owner has asked so far."""
+        """The request counts of each owner."""
         return Quotas()
 
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[Q_co]):
-    """One question: who asks, what, and what of it the owner's plan shows.
+    """One request: the owner, the query, and what the owner's plan shows.
 
-    At most ``limit`` items; nothing that came after ``now`` (s, the service's clock less the
-    plan's delay), nothing before ``since`` (s; None: however old).
+    An answer has at most ``limit`` items. It has nothing after ``now`` (s, the service's clock less
+    the plan's delay) and nothing before ``since`` (s, None: without limit).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The bodies of the routes that show one moment: dashboards and activity."""
+"""The bodies of the dashboards and of event activity."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TOP_SYMBOLS = 10
 
 
 def spread_dashboard(call: Call[NoQuery]) -> bytes:
-    """The tracked spreads as the plan sees them, the widest first.
+    """Return the tracked spreads as the plan sees them, the widest first.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def spread_dashboard(call: Call[NoQuery]) -> bytes:
 
 
 def funding_overview(call: Call[NoQuery]) -> bytes:
-    """The rate in force of each futures leg, by symbol and leg.
+    """Return the rate in force of each futures leg, by symbol and leg.
 
     Examples
     --------
@@ -81,9 +81,9 @@ def funding_overview(call: Call[NoQuery]) -> bytes:
 
 
 def event_activity(call: Call[NoQuery]) -> bytes:
-    """How many documents each log has of the last hour, day and week, and of which symbols most.
+    """Count the documents of each log in the last hour, day and week, and by symbol.
 
-    The symbols are the ten with the most documents of the last day, all families together.
+    The symbols are the ten with the most documents of the last day over all families.
 
     Examples
     --------

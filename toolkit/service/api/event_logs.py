@@ -1,4 +1,4 @@
-"""The bodies of the event logs: pages of documents, newest first, behind a cursor."""
+"""The bodies of the event logs: pages of documents, newest first, with a cursor."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _FILTERS = [field.name for field in fields(EventFilters)]
 
 
 def event_page(family: EventFamily, call: Call[EventQuery]) -> bytes:
-    """The documents of a window that the plan shows, as many as the limit, newest first.
+    """Return the newest documents of a window that the plan shows, up to the limit.
 
-    A document is shown when its second is over. A window that is none or too long, and a cursor
-    that is not the one of such a page, are a 400.
+    A document is shown when its second is over. An empty or too long window, and a cursor
+    that is invalid or of another query, are a 400.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def event_page(family: EventFamily, call: Call[EventQuery]) -> bytes:
 def _check_window(query: EventQuery) -> None:
     length_s = query.end_time - query.start_time
     if length_s <= 0:
-        raise bad_request([("start_time", "is not before end_time; ask for a window of time")])
+        raise bad_request([("start_time", "is not before end_time")])
     if length_s > LONGEST_WINDOW_S:
         detail = f"the window is {length_s} s long; at most {LONGEST_WINDOW_S} s (7 days)"
         raise bad_request([("end_time", detail)])

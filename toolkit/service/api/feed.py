@@ -1,7 +1,7 @@
-"""What is new, for those who listen: one task watches the clock and the source for all sockets.
+"""New rows and documents for listeners: one task watches clock and source for all sockets.
 
-It runs while somebody listens, and looks some times a second whether the service's clock has moved:
-rows that are over and documents whose second is over since the last look go to their listeners.
+It runs while there are listeners, and reads the service's clock several times per second. Rows and
+documents that have become complete since the last reading go to their listeners.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ _log = logging.getLogger(__name__)
 __all__ = ["KEPT_MESSAGES", "LOOK_S", "Feed", "Listener", "fresh_documents"]
 
 LOOK_S = 0.05
-"""How long the task sleeps between two looks at the clock (s, the machine's)."""
+"""How long the task sleeps between two readings of the clock (s, the machine's)."""
 
 KEPT_MESSAGES = 10_000
-"""What waits for one reader at most; a reader for whom more would wait is too slow."""
+"""The most messages that wait for one reader. A reader with more is too slow."""
 
 _AT_ONCE = 100  # messages handed to listeners before the loop turns, so that they are sent
 
 
 @dataclass(eq=False, slots=True)
 class Listener:
-    """One socket's wishes, and the messages that wait to be sent to it.
+    """One socket's subscriptions, and the messages that wait to be sent to it.
 
     ``families`` are event streams, ``subscriptions`` trajectories by the caller's id.
-    ``ended`` is set where the service ends the connection. The key stays out of the repr.
+    ``ended`` is set when the service ends the connection. The repr does not show the key.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class Listener:
         self.waiting = asyncio.Queue(self.kept)
 
     def offer(self, messages: Sequence[bytes]) -> None:
-        """Let messages wait to be sent; where they are too many, the listener is too slow.
+        """Queue messages to be sent. If they are too many, the listener is too slow.
 
         Examples
         --------
@@ -80,7 +80,7 @@ class Listener:
             self.waiting.put_nowait(message)
 
     def revoke(self) -> None:
-        """End the connection, because its key is not valid any more.
+        """End the connection, because its key is no longer valid.
 
         Examples
         --------
@@ -95,7 +95,7 @@ class Listener:
 
 
 class Feed:
-    """Brings what is new to the listeners of a service.
+    """Sends new rows and documents to the listeners of a service.
 
     Examples
     --------
@@ -111,14 +111,14 @@ class Feed:
         self._task: asyncio.Task[None] | None = None
 
     def join(self, listener: Listener) -> None:
-        """Let a listener have what is new from now on; called in the service's event loop."""
+        """Add a listener for what is new from now on. Call it in the service's event loop."""
         self.listeners.add(listener)
         if self._task is None or self._task.done():
             self._told = self._service.clock.now()
             self._task = asyncio.get_running_loop().create_task(self._watch())
 
     def leave(self, listener: Listener) -> None:
-        """Forget a listener."""
+        """Remove a listener."""
         self.listeners.discard(listener)
 
     async def _watch(self) -> None:
@@ -130,7 +130,7 @@ class Feed:
             self._end_revoked()
             try:
                 await self._tell(self._told, now)
-            except Exception:  # noqa: BLE001 - logged, and every connection is told
+            except Exception:  # noqa: BLE001 - logged, and every connection ends
                 _log.exception("the feed failed at %s", now)
                 for listener in self.listeners:
                     listener.ended.set()
@@ -143,7 +143,7 @@ class Feed:
                 listener.revoke()
 
     async def _tell(self, told: int, now: int) -> None:
-        """Bring what came into being in ``(told, now]`` to everyone."""
+        """Send all listeners what became complete since the last reading."""
         families = {family for listener in self.listeners for family in listener.families}
         wanted = {t for listener in self.listeners for t in listener.subscriptions.values()}
         delays = {self._open_delay_s(listener) for listener in self.listeners}
@@ -169,7 +169,7 @@ class Feed:
         delays: Collection[int],
         span: tuple[int, int],
     ) -> tuple[dict[tuple[EventFamily, int], list[bytes]], dict[Trajectory, list[bytes]]]:
-        """Documents by family and delay of openings, and rows by trajectory; oldest first."""
+        """Read documents by family and delay of openings, and rows by trajectory, oldest first."""
         documents = {
             (family, delay_s): fresh_documents(self._service.archive, family, delay_s, *span)
             for family in families
@@ -195,17 +195,17 @@ class Feed:
         return said
 
     def _documents(self, _listener: Listener, documents: list[bytes]) -> list[bytes]:
-        """Return the documents that a listener is sent now, of those that are new."""
+        """Return those of the new documents that a listener is sent now."""
         return documents
 
 
 def fresh_documents(
     archive: EventArchive, family: EventFamily, open_delay_s: int, told: int, now: int
 ) -> list[bytes]:
-    """The documents that came into being in ``(told, now]`` for one told of openings so late.
+    """Return the documents that became complete in ``(told, now]``, delayed openings first.
 
-    Those whose second is over by ``now`` and was not by ``told``, the openings of spreads as if
-    it were ``open_delay_s`` (s) earlier; the openings first, each oldest first.
+    A document is complete when its second is over. The openings of spreads are delayed by
+    ``open_delay_s`` (s). Openings and the other documents are each oldest first.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Pages of a trajectory, newest first, cut out of text that is rendered once.
+"""Pages of a trajectory, newest first, as slices of JSON text that is rendered once.
 
-A page is a slice: rows become JSON text in blocks of time, by columns, and a block's text is kept
-until 64 others have been asked for since. One million rows of text are about 100 MB.
+Rows become JSON text in blocks of time. The 64 blocks used last are kept. One million rows of text
+are about 100 MB.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class RowsPage(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """Rendered rows, newest first: times, text with a comma after each, where each begins."""
+    """Rendered rows, newest first: times, text with a comma after each row, start of each row."""
 
     negative_ts: NDArray[np.int64]  # so that they ascend
     text: bytes
     begins: NDArray[np.int64]
 
     def place(self, before: int) -> int:
-        """How many rows are not before a moment."""
+        """Return how many rows are not before a time."""
         return int(np.searchsorted(self.negative_ts, -before, side="right"))
 
     def rows(self, first: int, end: int) -> bytes:
@@ -48,7 +48,7 @@ class _Block(NamedTuple):
 
 
 class Pages:
-    """Cuts pages of a source's trajectories; keeps a bounded number of text blocks.
+    """The pages of a source's trajectories. Keeps a bounded number of text blocks.
 
     Examples
     --------
@@ -67,10 +67,10 @@ class Pages:
     def page(
         self, trajectory: Trajectory, *, before: int, limit: int, now: int, since: int | None
     ) -> RowsPage:
-        """The newest ``limit`` rows with ``ts < before`` that are over at ``now``, newest first.
+        """Return the newest ``limit`` rows with ``ts < before`` that are over at ``now``.
 
-        ``since`` is the retention's edge: rows before it are as if they were not there. Nothing
-        in range is an empty page, whose ``next_end_time`` is None.
+        They are newest first. Rows before ``since``, the start of the plan's history, are left
+        out. Nothing in range is an empty page with ``next_end_time`` None.
 
         Examples
         --------
@@ -98,7 +98,7 @@ class Pages:
         return RowsPage(b",".join(cuts), None)
 
     def fresh(self, trajectory: Trajectory, after: int, now: int) -> list[bytes]:
-        """The rows that were over at some moment in ``(after, now]``, as JSON, oldest first.
+        """Return the rows that ended in ``(after, now]``, as JSON, oldest first.
 
         Examples
         --------
@@ -112,7 +112,7 @@ class Pages:
         return _lines(stretch.ts, stretch.columns).splitlines()
 
     def _render(self, trajectory: Trajectory, number: int) -> _Block:
-        """The block's rows, newest first; numbers keep their shortest exact form."""
+        """Render a block's rows, newest first, with numbers in their shortest exact form."""
         found = self._series(trajectory)
         stretch = found.between(number * found.block_s, (number + 1) * found.block_s)
         columns = {n: None if v is None else v[::-1] for n, v in stretch.columns.items()}
@@ -122,7 +122,7 @@ class Pages:
 
 
 def _lines(ts: NDArray[np.int64], columns: Mapping[str, Column]) -> bytes:
-    """Rows as JSON, each on a line."""
+    """Render rows as JSON, one row per line."""
     lines = BytesIO()
     pl.DataFrame({"ts": ts, **columns}).write_ndjson(lines)
     return lines.getvalue()

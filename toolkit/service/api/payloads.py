@@ -1,4 +1,4 @@
-"""What stands in answers beside the records of their pages."""
+"""The fields of answers beside the records of their pages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["pair_head", "price_head", "venue"]
 
 
 def price_head(trajectory: Trajectory) -> dict[str, object]:
-    """A price page's own fields.
+    """Return a price page's own fields.
 
     Examples
     --------
@@ -25,7 +25,7 @@ def price_head(trajectory: Trajectory) -> dict[str, object]:
 
 
 def pair_head(trajectory: Trajectory) -> dict[str, object]:
-    """A spread or funding page's own fields.
+    """Return a spread or funding page's own fields.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def pair_head(trajectory: Trajectory) -> dict[str, object]:
 
 
 def venue(leg: Leg, funding_interval_hours: int | None) -> dict[str, object]:
-    """A leg as symbols/search lists it; the chain's name is read off ``DEX-{CHAIN}``.
+    """Return a leg as symbols/search lists it, with the chain of a ``DEX-{CHAIN}``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What each route can be asked: its query parameters."""
+"""The query parameters of each route."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 LONGEST_WINDOW_S = 7 * 86_400
-"""Of one request to an event log."""
+"""The longest window of one request to an event log (s)."""
 
 _Symbol = Annotated[str, Meta(description="BASE_QUOTE, e.g. BTC_USDT")]
 _Exchange = Annotated[str, Meta(description="an UPPERCASE name; a DEX is DEX-{CHAIN}")]
@@ -29,26 +29,24 @@ _Market = Annotated[Literal["spot", "futures", "dex"], Meta(description="spot, f
 _LAST = 253_402_300_799  # the end of year 9999: milliseconds do not fit
 _EndTime = Annotated[
     int,
-    Meta(
-        ge=0, le=_LAST, description="Unix seconds; rows before it, itself excluded (default: now)"
-    ),
+    Meta(ge=0, le=_LAST, description="Unix seconds; only rows before this time (default: now)"),
 ]
 _WindowStart = Annotated[
-    int, Meta(ge=0, le=_LAST, description="Unix seconds; the window's first, itself included")
+    int, Meta(ge=0, le=_LAST, description="Unix seconds; the window's start, included")
 ]
 _WindowEnd = Annotated[
     int,
     Meta(
         ge=0,
         le=_LAST,
-        description="Unix seconds; the window's end, itself excluded, at most 7 days on",
+        description="Unix seconds; the window's end, excluded, at most 7 days after its start",
     ),
 ]
 _Limit = Annotated[int, Meta(ge=1, description="a whole number of items, 1 or more")]
 
 
 class Query(msgspec.Struct, frozen=True):
-    """What every route with a page takes; an optional parameter is UNSET, never None."""
+    """The parameter of every route with a page. An optional parameter is UNSET, never None."""
 
     limit: _Limit | UnsetType = UNSET
 
@@ -58,7 +56,7 @@ class NoQuery(msgspec.Struct, frozen=True):
 
 
 class SearchQuery(Query, frozen=True, kw_only=True):
-    """Symbols whose name, or one of whose exchanges, contains q in any case."""
+    """Symbols with q in their name or in the name of an exchange, in any case."""
 
     q: Annotated[str, Meta(description="part of a name; empty lists all")] | UnsetType = UNSET
 
@@ -84,7 +82,7 @@ class SpreadQuery(Query, frozen=True, kw_only=True):
 
 
 class EventQuery(Query, frozen=True, kw_only=True):
-    """A window of an event log, and which of its documents."""
+    """A window of an event log, and filters of its documents."""
 
     start_time: _WindowStart
     end_time: _WindowEnd
@@ -93,7 +91,7 @@ class EventQuery(Query, frozen=True, kw_only=True):
     min_pct: (
         Annotated[
             float,
-            Meta(ge=0, le=1_000_000, description="percent, 0 to 1000000; the least size, unsigned"),
+            Meta(ge=0, le=1_000_000, description="percent, 0 to 1000000; the least absolute size"),
         ]
         | UnsetType
     ) = UNSET
@@ -101,13 +99,13 @@ class EventQuery(Query, frozen=True, kw_only=True):
         Annotated[Literal["open", "closed"], Meta(description="open or closed")] | UnsetType
     ) = UNSET
     cursor: (
-        Annotated[str, Meta(description="the next_cursor of the page before, all else unchanged")]
+        Annotated[str, Meta(description="the previous page's next_cursor, same query otherwise")]
         | UnsetType
     ) = UNSET
 
 
 class SpreadEventQuery(EventQuery, frozen=True, kw_only=True):
-    """Of the log of spreads."""
+    """A window of the log of spreads."""
 
     event_type: (
         Annotated[
@@ -119,7 +117,7 @@ class SpreadEventQuery(EventQuery, frozen=True, kw_only=True):
 
 
 class SplashEventQuery(EventQuery, frozen=True, kw_only=True):
-    """Of the log of pumps and dumps."""
+    """A window of the log of pumps and dumps."""
 
     event_type: (
         Annotated[
@@ -131,7 +129,7 @@ class SplashEventQuery(EventQuery, frozen=True, kw_only=True):
 
 
 class FundingEventQuery(EventQuery, frozen=True, kw_only=True):
-    """Of the log of funding dislocations."""
+    """A window of the log of funding dislocations."""
 
     event_type: (
         Annotated[

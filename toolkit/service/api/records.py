@@ -1,4 +1,4 @@
-"""What the items of each page are: fields with type, unit and sign, as ``/schemas`` shows them."""
+"""The fields of each page's items: type, unit and sign, as ``/schemas`` shows them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class RecordField:
-    """A field of a record: JSON type, unit (None where it has none), and its sign where it has one.
+    """A field of a record: JSON type, unit (None: no unit), and the meaning of its sign.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class RecordField:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What the items of a page are: the fields that no two of them share, and all fields.
+    """The items of a page: the key fields, unique per item, and all fields.
 
     Examples
     --------

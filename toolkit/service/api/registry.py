@@ -1,4 +1,4 @@
-"""The one table of routes: REST, ``/schemas`` and whatever else offers them derive from it."""
+"""The table of all routes, from which REST, ``/schemas``, MCP and OpenAPI are made."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from toolkit.service.api.tools import Tool
 __all__ = ["TOOLS", "VERSION", "answer"]
 
 VERSION = "2026-11-01"
-"""Of the documents this service sends."""
+"""The version of the documents that this service sends."""
 
 Q = TypeVar("Q", bound=msgspec.Struct)
 
@@ -70,7 +70,7 @@ _CURSOR = {
 def answer(
     service: Service, tool: Tool[Q], owner: Owner, given: Sequence[tuple[str, str]]
 ) -> bytes:
-    """The body of one call, after the plan's and the parameters' checks (403, 400).
+    """Return the body of one call, after checking the plan (403) and the parameters (400).
 
     Examples
     --------
@@ -81,7 +81,7 @@ def answer(
     b'{"type":"symbols_page","items":[],"truncated":false}'
     """
     if not tool.open_to(owner.plan):
-        raise tier_required(f"{tool.name} begins", tool.minimum_plan, owner.plan)
+        raise tier_required(tool.name, tool.minimum_plan, owner.plan)
     terms = service.policy.terms(owner.plan)
     query, limit = tool.read(given, owner.plan, terms)
     reach, now = tool.reach(terms), service.clock.now()
@@ -90,7 +90,7 @@ def answer(
 
 
 def _schemas(call: Call[NoQuery]) -> bytes:
-    """What this table says, to the caller's plan."""
+    """Describe the tools as the caller's plan is served."""
     source, plan = call.service.source, call.owner.plan
     terms = call.service.policy.terms(plan)
     return msgspec.json.encode(
@@ -201,7 +201,7 @@ TOOLS: tuple[Tool[Any], ...] = (
     Tool(
         name="data.get_event_activity",
         path="event-activity",
-        summary="How many event documents of late, and of which symbols most.",
+        summary="Counts of recent event documents, and the symbols with the most.",
         minimum_plan=Plan.BUILDER,
         query=NoQuery,
         answer=event_activity,
@@ -211,7 +211,7 @@ TOOLS: tuple[Tool[Any], ...] = (
     Tool(
         name="data.get_spread_dashboard",
         path="dashboards/spread",
-        summary="The spreads that are wide now, or whose event is open.",
+        summary="The spreads that are wide now or have an open event.",
         minimum_plan=Plan.BUILDER,
         query=NoQuery,
         answer=spread_dashboard,

@@ -1,4 +1,4 @@
-"""What the market looks like at one moment: last prices, rates in force, spreads worth watching."""
+"""The market at one time: last prices, rates in force and tracked spreads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RATE_VALID_S = RATE_VALID_INTERVALS * LONGEST_INTERVAL_HOURS * 3_600
 
 
 class Rate(NamedTuple):
-    """A leg's rate settled last (fraction per interval), its interval (h), the next settlement."""
+    """A leg's last settled rate (fraction per interval), interval (h) and next settlement (s)."""
 
     rate: float
     interval_hours: int
@@ -25,7 +25,7 @@ class Rate(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """A spread that is watched; ``opened_at`` (s) where an event of it is open."""
+    """A tracked spread. ``opened_at`` (s) is None without an open event."""
 
     symbol: str
     buy: Leg
@@ -47,9 +47,9 @@ class Spread(NamedTuple):
 
 
 def last_prices(source: MarketSource, symbol: str, now: int) -> dict[Leg, float]:
-    """Each leg's price at the end of its last bar that is over at ``now`` (quote).
+    """Return each leg's price (quote) at the end of its last bar that is over at ``now``.
 
-    A leg whose last bar was over more than 10 minutes ago, and more than three bars, is left out.
+    A leg is left out if its last bar ended more than 10 minutes and more than three bars ago.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def last_prices(source: MarketSource, symbol: str, now: int) -> dict[Leg, float]
 
 
 def rate_in_force(source: MarketSource, symbol: str, leg: Leg, now: int) -> Rate | None:
-    """The rate a leg settled last, None where it is older than twice its interval or never was.
+    """Return a leg's last settled rate, None if there is none within twice its interval.
 
     Examples
     --------
@@ -93,10 +93,10 @@ def rate_in_force(source: MarketSource, symbol: str, leg: Leg, now: int) -> Rate
 def tracked_spreads(
     source: MarketSource, now: int, opened: Mapping[str, int], at_least_pct: float
 ) -> Iterator[Spread]:
-    """The spreads with an event open, and those of at least so many percent, by symbol and legs.
+    """Yield the spreads with an open event or at least ``at_least_pct``, by symbol and legs.
 
-    ``opened`` says when an event opened (s), by SYMBOL:BUY:SELL, and in which direction. Where none
-    is open, the leg with the lower price is bought. Legs without a price of late make no spread.
+    ``opened`` has the time at which an event opened (s), by SYMBOL:BUY:SELL. Without an open event
+    the leg with the lower price is bought. Legs without a recent price are left out.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A tool: one route, described once, from which everything that offers it is derived."""
+"""A tool: one route, described once for REST, MCP, ``/schemas`` and OpenAPI."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Q = TypeVar("Q", bound=msgspec.Struct)
 
 @dataclass(frozen=True, slots=True)
 class Tool(Generic[Q]):
-    """A route: what it is called, what it takes, who may ask, and the function that answers.
+    """A route: its name, its query, its minimum plan, and the function that answers.
 
-    ``limit`` gives the page sizes under a plan's terms, None for a route without pages; ``reach``
-    how far back and how late those terms show the route's data. ``documents`` names the family
-    whose documents are its items, where these are no records. ``slow``: an answer may take
-    seconds, so that others should not wait for it.
+    ``limit`` gives the page sizes under a plan's terms, None for a route without pages. ``reach``
+    gives how far back and how late those terms show the route's data. ``documents`` is the family
+    of the items that are event documents, not records. ``slow``: an answer may take seconds, so
+    it runs in a thread.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class Tool(Generic[Q]):
         return f"/api/v1/data/{self.path}"
 
     def input_schema(self, terms: Terms) -> dict[str, Any]:
-        """JSON Schema of the query; ``limit`` with default and maximum under these terms.
+        """Return the JSON Schema of the query, with the ``limit`` of these terms.
 
         Examples
         --------
@@ -68,7 +68,7 @@ class Tool(Generic[Q]):
         return _input_schema(self.query, self.limit(terms) if self.limit else None)
 
     def describe(self, plan: Plan, terms: Terms) -> dict[str, object]:
-        """The tool's entry in ``/schemas``, as a plan is served; a plan below the minimum is not.
+        """Return the ``/schemas`` entry for a plan, with the reach of a plan that includes it.
 
         Examples
         --------
@@ -93,7 +93,7 @@ class Tool(Generic[Q]):
         return shown
 
     def open_to(self, plan: Plan) -> bool:
-        """Whether a plan includes the tool.
+        """Return whether a plan includes the tool.
 
         Examples
         --------
@@ -104,9 +104,9 @@ class Tool(Generic[Q]):
         return plan.rank >= self.minimum_plan.rank
 
     def read(self, given: Sequence[tuple[str, str]], plan: Plan, terms: Terms) -> tuple[Q, int]:
-        """The query out of text parameters, and its limit; a 400 names each one that is wrong.
+        """Read the query and its limit from text parameters. A 400 names each wrong one.
 
-        Parameters that the route does not know are ignored; one it knows may come once.
+        Parameters that the route does not know are ignored. Others may be sent once.
 
         Examples
         --------
@@ -146,7 +146,7 @@ class Tool(Generic[Q]):
 
 @cache
 def _fields(query: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
-    return msgspec.structs.fields(query)  # kept, because it evaluates every annotation anew
+    return msgspec.structs.fields(query)  # cached, because it evaluates every annotation again
 
 
 @cache

@@ -47,9 +47,9 @@ _DETECT: Mapping[EventFamily, Callable[[MarketSource, int, DetectorSettings], li
 
 @dataclass(frozen=True, slots=True)
 class EventFilters:
-    """Which documents are wanted; what is None is not asked for.
+    """Which documents are wanted. None is no condition.
 
-    ``exchange`` is that of any leg; ``min_pct`` is compared with the size without its sign.
+    ``exchange`` is that of any leg. ``min_pct`` is compared with the size without its sign.
 
     Examples
     --------
@@ -129,11 +129,11 @@ class EventArchive:
         after: Position | None = None,
         visible_until: int,
     ) -> tuple[list[bytes], Position | None]:
-        """Documents as JSON, newest first, and the position to go on after (None: no more).
+        """Return documents as JSON, newest first, and the position to go on after (None: no more).
 
         Those with ``start <= ts < end`` and ``ts < visible_until`` that match, in descending order
-        of (ts_ms, event_id, event_type); with ``after``, those that come after it in this order.
-        A ``limit`` below 1 is an `InputError`.
+        of (ts_ms, event_id, event_type). With ``after``, only those that come after it in this
+        order. A ``limit`` below 1 is an `InputError`.
 
         Examples
         --------
@@ -154,7 +154,7 @@ class EventArchive:
         return [each.body for each in found], None
 
     def documents(self, family: EventFamily, start: int, end: int) -> list[tuple[str, bytes]]:
-        """Event type and JSON of every document with ``start <= ts < end``, oldest first.
+        """Return event type and JSON of every document with ``start <= ts < end``, oldest first.
 
         Examples
         --------
@@ -166,7 +166,7 @@ class EventArchive:
         return found[::-1]
 
     def counts(self, family: EventFamily, start: int, end: int) -> dict[str, int]:
-        """How many documents each symbol has with ``start <= ts < end``; none is not listed.
+        """Count documents with ``start <= ts < end`` by symbol. Symbols without any are left out.
 
         Examples
         --------
@@ -178,10 +178,10 @@ class EventArchive:
         return dict(Counter(e.symbol for e in self._newest_first(family, start, end)))
 
     def open_at(self, family: EventFamily, ts: int) -> dict[str, int]:
-        """The events open at ``ts``: when each opened (s), by trajectory, in order of the keys.
+        """Return when each event open at ``ts`` opened (s), by trajectory, in order of the keys.
 
-        An event that opens or closes at ``ts`` itself is not known to yet. Keys are
-        SYMBOL:BUY:SELL; of a splash, SYMBOL:LEG:pump or SYMBOL:LEG:dump.
+        An event that opens at ``ts`` itself is not yet open, one that closes at ``ts`` still is.
+        Keys are SYMBOL:BUY:SELL, for a splash SYMBOL:LEG:pump or SYMBOL:LEG:dump.
 
         Examples
         --------
@@ -200,7 +200,7 @@ class EventArchive:
     def _newest_first(
         self, family: EventFamily, start: int, end: int, after: Position | None = None
     ) -> Iterator[_Entry]:
-        """The documents with ``start <= ts < end``, those after a position."""
+        """Yield the documents with ``start <= ts < end`` that come after a position."""
         if after is not None:
             end = min(end, after.ts_ms // 1000 + 1)
         for number in range((end - 1) // DAY_S, start // DAY_S - 1, -1):

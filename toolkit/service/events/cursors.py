@@ -1,11 +1,11 @@
-"""Cursors of the event logs: where a page ended, sealed so that only its own question fits.
+"""Cursors of the event logs: where a page ended, sealed for the request it came from.
 
 A cursor is base64url without padding over an HMAC-SHA256 and the position. The HMAC covers what
 the cursor is bound to as well: route, window, filters and limit, however the caller writes them.
 
-The secret is derived from the source's id, so that a client goes on paging after a restart. Who
-knows the id could therefore forge one; it would win nothing, for a position only says where in a
-log, which its reader may read anyway, to go on.
+The secret is derived from the source's id, so that a client goes on paging after a restart. A
+reader who knows the id could therefore forge a cursor. It would gain nothing: a position is only
+a place in a log that the reader may read anyway.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SEAL_BYTES = 16
 
 
 class Position(NamedTuple):
-    """A document's place in a log; logs run from the largest to the smallest.
+    """A document's place in a log. Logs run from the largest to the smallest.
 
     Examples
     --------
@@ -39,7 +39,7 @@ class Position(NamedTuple):
 
 
 def secret_of(source_id: str) -> bytes:
-    """The secret of a source's cursors, the same after every start.
+    """Derive the secret of a source's cursors, the same after every start.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def secret_of(source_id: str) -> bytes:
 
 
 def seal(position: Position, bound: bytes, secret: bytes) -> str:
-    """The cursor for a position, good with the same ``bound`` and ``secret`` alone.
+    """Return the cursor for a position, valid only with the same ``bound`` and ``secret``.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def seal(position: Position, bound: bytes, secret: bytes) -> str:
 
 
 def open_(cursor: str, bound: bytes, secret: bytes) -> Position:
-    """The position in a cursor; an `InputError`, which is a ValueError, for anything not ours.
+    """Return the position in a cursor, or raise `InputError`, a ValueError, for any other text.
 
     Examples
     --------
@@ -90,6 +90,6 @@ def open_(cursor: str, bound: bytes, secret: bytes) -> Position:
 
 
 def _sealed(place: bytes, bound: bytes, secret: bytes) -> bytes:
-    """The seal: the lengths keep ``bound`` and ``place`` from running into one another."""
+    """Compute the HMAC. The length keeps ``bound`` and ``place`` apart."""
     content = b"%d:%b%b" % (len(bound), bound, place)
     return hmac.digest(secret, content, "sha256")[:_SEAL_BYTES]

@@ -1,6 +1,6 @@
 """Event documents: their fields, their identity and the JSON Schema that ``/schemas`` shows.
 
-One document is one transition of one event; all documents of an event carry its ``event_id``.
+One document is one transition of one event. All documents of an event carry its ``event_id``.
 Source: docs/interface.md, "Event documents".
 """
 
@@ -96,7 +96,7 @@ class NetOfFees(msgspec.Struct, frozen=True):
 
 
 class _Document(msgspec.Struct, frozen=True, kw_only=True):
-    """What every document has. Known by schema, event_id, event_type and ts_ms together."""
+    """What every document has. Identified by schema, event_id, event_type and ts_ms together."""
 
     schema: str
     event_type: str
@@ -207,9 +207,9 @@ def _schema(family: EventFamily) -> bytes:
 
 
 def document_schema(family: EventFamily) -> dict[str, Any]:
-    """JSON Schema (draft 2020-12) of a family's documents, without references.
+    """Return the JSON Schema (draft 2020-12) of a family's documents, without references.
 
-    Every field is required; ``unit`` beside ``type`` is one of the units of ``/schemas``.
+    Every field is required. ``unit`` beside ``type`` is one of the units of ``/schemas``.
 
     Examples
     --------
@@ -221,7 +221,7 @@ def document_schema(family: EventFamily) -> dict[str, Any]:
 
 
 def event_id(family: EventFamily, *parts: object) -> str:
-    """The identity of an event: the family and 16 hexadecimal digits out of its parts.
+    """Return the identity of an event: its family and 16 hexadecimal digits from its parts.
 
     Examples
     --------
@@ -233,9 +233,9 @@ def event_id(family: EventFamily, *parts: object) -> str:
 
 
 def milliseconds(identity: str, lifecycle: Literal["open", "closed"], ts: int) -> int:
-    """The moment of a document (ms) in its second ``ts``, by what it is.
+    """Return a document's moment (ms) in its second ``ts``, from its identity and lifecycle.
 
-    Bars are over at whole seconds, and a detector comes upon them one after the other. Closes come
+    Bars are over at whole seconds, and a detector reads them one after the other. Closes come
     in the first half of a second: a series may close one event and open the next at one row.
 
     Examples
@@ -250,7 +250,7 @@ def milliseconds(identity: str, lifecycle: Literal["open", "closed"], ts: int) -
 
 
 def instrument(symbol: str) -> Instrument:
-    """A symbol as documents show it.
+    """Return a symbol as documents show it.
 
     Examples
     --------
@@ -262,7 +262,7 @@ def instrument(symbol: str) -> Instrument:
 
 
 def differential(pct_8h: float) -> Differential:
-    """A funding differential (percent per 8 h) and what it makes in a year of 365 days.
+    """Return a funding differential (percent per 8 h) and its sum over a year of 365 days.
 
     Examples
     --------
@@ -273,7 +273,7 @@ def differential(pct_8h: float) -> Differential:
 
 
 def priced(leg: Leg, price: float) -> PricedLeg:
-    """A leg at a price.
+    """Return a leg at a price.
 
     Examples
     --------

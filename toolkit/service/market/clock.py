@@ -1,4 +1,4 @@
-"""The service's clock: the only place in `toolkit.service` that knows what time it is."""
+"""The service's clock: the only place in `toolkit.service` that reads the time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["WALL_CLOCK", "Clock", "SpedClock"]
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The wall clock, or one that stands still at ``fixed_at`` (Unix seconds, UTC).
+    """The wall clock, or one stopped at ``fixed_at`` (Unix seconds, UTC).
 
     Every answer carries this clock in its ``Date`` header, which is how a client learns the
     service's time.
@@ -25,7 +25,7 @@ class Clock:
     fixed_at: int | None = None
 
     def now(self) -> int:
-        """Unix seconds, UTC, rounded down.
+        """Return Unix seconds, UTC, rounded down.
 
         Examples
         --------
@@ -35,7 +35,7 @@ class Clock:
         return int(time.time()) if self.fixed_at is None else self.fixed_at
 
     def http_date(self) -> str:
-        """The same moment as an HTTP date (RFC 9110 section 5.6.7).
+        """Return the same moment as an HTTP date (RFC 9110 section 5.6.7).
 
         Examples
         --------
@@ -60,7 +60,7 @@ class SpedClock(Clock):
     began: float = field(default_factory=time.monotonic, repr=False)
 
     def now(self) -> int:
-        """Unix seconds, UTC, rounded down.
+        """Return Unix seconds, UTC, rounded down.
 
         Examples
         --------

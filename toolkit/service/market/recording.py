@@ -15,7 +15,7 @@ from toolkit.service.market.source import LONGEST_INTERVAL_HOURS, Kind
 __all__ = ["KIND_METADATA", "LAYOUTS", "Layout", "Recording", "recordings"]
 
 KIND_METADATA = "machine_rail.source_kind"
-"""Key in a Parquet file's metadata; its value ``simulated`` is carried on to ``/schemas``."""
+"""Key in a Parquet file's metadata. Its value ``simulated`` is carried on to ``/schemas``."""
 
 _INTEGER, _FLOAT, _TEXT = pl.Int64(), pl.Float64(), pl.String()
 
@@ -24,8 +24,8 @@ _INTEGER, _FLOAT, _TEXT = pl.Int64(), pl.Float64(), pl.String()
 class Layout:
     """What a file holds: its name in a directory, its columns, and what a row has to be.
 
-    ``leg`` are the columns that tell one series from another, ``one_of`` those that may have but
-    one value in a series, with what chooses among several.
+    ``leg`` are the columns that identify a series, ``one_of`` those that may have only one value
+    in a series, with the option that chooses among several.
 
     Examples
     --------
@@ -41,7 +41,7 @@ class Layout:
     rule: str
 
     def fits(self, schema: Mapping[str, pl.DataType]) -> bool:
-        """Whether a file with these columns is meant to be of this layout.
+        """Return whether a file with these columns is meant to be of this layout.
 
         Examples
         --------
@@ -105,7 +105,7 @@ class Recording:
     kind: Kind
 
     def only(self, column: str, wanted: Sequence[str | int]) -> Recording:
-        """The rows with one of the values wanted; all where none is named, or no such column is.
+        """Keep the rows with one of ``wanted``, or all if it is empty or there is no such column.
 
         Examples
         --------
@@ -148,7 +148,7 @@ class Recording:
 
 
 def recordings(path: Path) -> list[Recording]:
-    """The file, or those of a directory; row order is free, other columns are not read.
+    """Read a file, or those of a directory. Row order is free, other columns are not read.
 
     Raises
     ------
@@ -192,7 +192,7 @@ def _recording(file: Path) -> Recording:
 
 
 def _fits(given: pl.DataType | None, wanted: pl.DataType) -> bool:
-    """Whether a column's values become ``wanted`` without a guess (a date is no ``ts``)."""
+    """Return whether a column's values become ``wanted`` without a guess (a date is no ``ts``)."""
     if given is None:
         return False
     if wanted == _TEXT:

@@ -1,4 +1,4 @@
-"""A source that plays published data back: Parquet in, arrays out, one series a leg."""
+"""A source that plays published data back: Parquet in, arrays out, one series per leg."""
 
 from __future__ import annotations
 
@@ -52,23 +52,22 @@ class Replay:
         interval_s: int | None = None,
         renamed: Mapping[str, str] | None = None,
     ) -> Replay:
-        """What a Parquet file, or ``prices.parquet`` and ``funding.parquet`` in a directory, hold.
+        """Read a Parquet file, or ``prices.parquet`` and ``funding.parquet`` in a directory.
 
         Columns of prices: ts (s, Unix UTC, start of the bar), symbol, exchange, market, interval_s
-        (s; 0 where rows are moments), price (quote, at the bar's end), dataset. Of funding, whose
-        legs are futures: ts (s, Unix UTC, the settlement), symbol, exchange, rate (fraction per
-        interval), interval_hours (h), dataset. Others are not read; row order is free.
+        (s, 0 where rows are moments), price (quote, at the bar's end), dataset. Of funding, for
+        futures legs: ts (s, Unix UTC, the settlement), symbol, exchange, rate (fraction per
+        interval), interval_hours (h), dataset. Others are not read. Row order is free.
         ``datasets`` chooses among what both files hold, ``interval_s`` among the bars.
         ``renamed`` maps symbols of the files to those they are served under, so that legs which
-        an exchange quotes in another currency can meet; the source's id says so.
+        an exchange quotes in another currency can be compared. The source's id shows it.
 
         Raises
         ------
         InputError
-            no such file, not such a file, a dataset or an interval it does not hold; one
-            trajectory from two datasets, with two intervals or with one moment twice; a price
-            that is null, not finite or not above 0; a rate or an interval that is none; a name
-            that is none.
+            no such file, not such a file, a dataset or an interval it does not hold. One
+            trajectory from two datasets, with two intervals or with one moment twice. A price
+            that is null, not finite or not above 0. An invalid rate, interval or name.
 
         Examples
         --------
@@ -96,7 +95,7 @@ class Replay:
         )
 
     def bars(self, symbol: str, leg: Leg) -> Bars:
-        """The bars of a listed leg (none where its funding alone is known).
+        """Return the bars of a listed leg (none where its funding alone is known).
 
         A `KeyError` for a leg that is not listed.
 
@@ -111,7 +110,7 @@ class Replay:
         return self._bars.get((symbol, leg), _NO_BARS)
 
     def funding(self, symbol: str, leg: Leg) -> SettledRates | None:
-        """The settlements of a listed futures leg, None where none are known.
+        """Return the settlements of a listed futures leg, None where none are known.
 
         Examples
         --------
@@ -125,7 +124,7 @@ class Replay:
 def _chosen(
     found: Sequence[Recording], column: str, wanted: Sequence[str] | Sequence[int]
 ) -> list[Recording]:
-    """The rows with one of the values wanted (none named: all), where there is such a column."""
+    """Keep the rows with one of ``wanted`` (empty: all), where there is such a column."""
     having = [each.rows[column].unique() for each in found if column in each.layout.columns]
     held = sorted({value for values in having for value in values})
     for value in wanted:
@@ -135,7 +134,7 @@ def _chosen(
 
 
 def _served_as(found: Sequence[Recording], renamed: Mapping[str, str]) -> list[Recording]:
-    """The rows under the symbols they are served as."""
+    """Rename the symbols to those they are served as."""
     held = sorted({symbol for each in found for symbol in each.rows["symbol"].unique()})
     for old, new in renamed.items():
         if old not in held:
@@ -177,7 +176,7 @@ def _settlements(found: Sequence[Recording]) -> dict[tuple[str, Leg], SettledRat
 def _content_hash(
     prices: Mapping[tuple[str, Leg], Bars], funding: Mapping[tuple[str, Leg], SettledRates]
 ) -> str:
-    """16 hexadecimal digits that change with any name, time, price, rate or interval served."""
+    """Hash every name, time, price, rate and interval served to 16 hexadecimal digits."""
     digest = hashlib.sha256()
     for (symbol, leg), bars in sorted(prices.items(), key=lambda item: item[0]):
         digest.update(f"{symbol}:{leg} {bars.interval_s} {len(bars.ts)}\n".encode())

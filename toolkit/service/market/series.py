@@ -37,14 +37,14 @@ RATE_VALID_INTERVALS = 2
 _LOOK_BACK_S = RATE_VALID_INTERVALS * LONGEST_INTERVAL_HOURS * 3_600
 
 Column = NDArray[np.float64] | pl.Series | None
-"""Values by row; None where they are null in every row."""
+"""Values by row, None where they are null in every row."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeriesRows:
-    """Rows by time: ``ts`` (s), and what stands in a record beside it, in the record's order.
+    """Rows by time: ``ts`` (s), and the other fields of a record, in the record's order.
 
-    A column that is None is null in every row; NaN and null are null in their row.
+    A column that is None is null in every row. NaN and null are null in their row.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class SeriesRows:
 class Series:
     """A trajectory: where it lies, how long a row lasts, and its rows between two moments.
 
-    A row may be seen at ``ts + interval_s``. ``block_s`` is how long a stretch is best asked for.
+    A row may be seen at ``ts + interval_s``. ``block_s`` is the best length to ask for at once.
 
     Examples
     --------
@@ -77,10 +77,10 @@ class Series:
 
 
 def series(source: MarketSource, trajectory: Trajectory) -> Series:
-    """The series of a trajectory whose legs are listed.
+    """Return the series of a trajectory of listed legs.
 
     Price: a row for each bar. Spread: a row where both legs have a bar, ``spread_pct`` is
-    100 (sell / buy - 1); the legs' bars must be of one length, which what asks has to see to.
+    100 (sell / buy - 1). The caller makes sure that the legs' bars are of one length.
     Funding: a row for each settlement of either leg, with the rates settled then, the intervals of
     the rates in force (see `in_force`) and the differential of those.
 
@@ -163,7 +163,7 @@ def _funding_of(source: MarketSource, symbol: str, leg: Leg) -> FundingSeries | 
 
 
 class InForce(NamedTuple):
-    """A leg's funding at some moments; NaN where there is none.
+    """A leg's funding at some moments, NaN where there is none.
 
     ``settled_rate``: settled at that moment (fraction per interval). ``interval_hours`` (h) and
     ``per_8h`` (fraction per 8 h): of the rate in force.
@@ -175,7 +175,7 @@ class InForce(NamedTuple):
 
 
 def in_force(leg: SettledRates | Unfunded, ts: NDArray[np.int64]) -> InForce:
-    """A leg's funding at each of some moments, which no later settlement changes.
+    """Return a leg's funding at each of some moments. No later settlement changes it.
 
     The rate in force is the one settled last, at ``ts`` or before, for as long as it is not older
     than twice its interval. A leg that never settles is at a rate of 0.

@@ -18,7 +18,7 @@ _BAR_DAYS, _FUNDING_DAYS = 4, 32
 
 
 class Simulated:
-    """The market of a seed, from 2026-01-01 to 2100-01-01, one bar a minute.
+    """The market of a seed, from 2026-01-01 to 2100-01-01, one bar per minute.
 
     The same seed gives the same rows in every process, whatever was asked before.
 
@@ -40,7 +40,7 @@ class Simulated:
         self.listing: Mapping[str, tuple[Leg, ...]] = self.simulator.listing
 
     def bars(self, symbol: str, leg: Leg) -> _SimulatedBars:
-        """The bars of a listed leg.
+        """Return the bars of a listed leg.
 
         Examples
         --------
@@ -50,7 +50,7 @@ class Simulated:
         return _SimulatedBars(self.simulator, symbol, leg)
 
     def funding(self, symbol: str, leg: Leg) -> _SimulatedFunding | None:
-        """The settlements of a listed futures leg, None for any other.
+        """Return the settlements of a listed futures leg, None for any other.
 
         Examples
         --------
@@ -65,7 +65,7 @@ class Simulated:
 
 @dataclass(frozen=True, slots=True)
 class _SimulatedBars:
-    """A leg's bars; before the market's first moment and after its last there are none."""
+    """A leg's bars, none before the market's first moment or after its last."""
 
     simulator: Simulator
     symbol: str

@@ -40,9 +40,9 @@ class Bars:
     """One leg's bars of one symbol.
 
     ``ts``: start of each bar (s, Unix UTC), ascending, none twice. ``price``: price at the
-    bar's end (quote), finite and above 0. ``interval_s``: length of every bar (s); 0 where rows
+    bar's end (quote), finite and above 0. ``interval_s``: length of every bar (s), 0 where rows
     are moments. A bar is over, and may be served, at ``ts + interval_s``. ``mark_price`` (quote)
-    and ``volume`` (quote a bar): None where the leg has none.
+    and ``volume`` (quote per bar): None where the leg has none.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class Bars:
 
     @property
     def span(self) -> tuple[int, int]:
-        """``[start, end)`` of all ``ts`` (s); ``(0, 0)`` without bars.
+        """``[start, end)`` of all ``ts`` (s), ``(0, 0)`` without bars.
 
         Examples
         --------
@@ -80,7 +80,7 @@ class Bars:
         return _block_s(self.ts)
 
     def between(self, start: int, end: int) -> Bars:
-        """The bars with ``start <= ts < end``.
+        """Return the bars with ``start <= ts < end``.
 
         Examples
         --------
@@ -113,7 +113,7 @@ class SettledRates:
 
     @property
     def span(self) -> tuple[int, int]:
-        """``[start, end)`` of all settlements (s); ``(0, 0)`` without any.
+        """``[start, end)`` of all settlements (s), ``(0, 0)`` without any.
 
         Examples
         --------
@@ -134,7 +134,7 @@ class SettledRates:
         return _block_s(self.ts)
 
     def between(self, start: int, end: int) -> SettledRates:
-        """The settlements with ``start <= ts < end``.
+        """Return the settlements with ``start <= ts < end``.
 
         Examples
         --------
@@ -145,9 +145,9 @@ class SettledRates:
         return SettledRates(self.ts[rows], self.rate[rows], self.interval_hours[rows])
 
     def next_after(self, ts: int) -> int | None:
-        """When the leg settles next after ``ts`` (s), as far as is known then: at its last pace.
+        """Return when the leg settles next after ``ts`` (s), at the interval known then.
 
-        None before its first settlement. What it did later is not looked at.
+        None before its first settlement. Later settlements are not looked at.
 
         Examples
         --------
@@ -167,7 +167,7 @@ class BarSeries(Protocol):
 
     @property
     def interval_s(self) -> int:
-        """Length of every bar (s); 0 where rows are moments."""
+        """Length of every bar (s), 0 where rows are moments."""
 
     @property
     def span(self) -> tuple[int, int]:
@@ -178,7 +178,7 @@ class BarSeries(Protocol):
         """How long a stretch is best asked for at once (s)."""
 
     def between(self, start: int, end: int) -> Bars:
-        """The bars with ``start <= ts < end``: the same whenever asked."""
+        """Return the bars with ``start <= ts < end``, the same whenever asked."""
 
 
 class FundingSeries(Protocol):
@@ -193,14 +193,14 @@ class FundingSeries(Protocol):
         """How long a stretch is best asked for at once (s)."""
 
     def between(self, start: int, end: int) -> SettledRates:
-        """The settlements with ``start <= ts < end``: the same whenever asked."""
+        """Return the settlements with ``start <= ts < end``, the same whenever asked."""
 
     def next_after(self, ts: int) -> int | None:
-        """When the leg settles next after ``ts`` (s), None where that is not known at ``ts``."""
+        """Return the next settlement after ``ts`` (s), None where it is not known at ``ts``."""
 
 
 class MarketSource(Protocol):
-    """Where rows come from. What it lists and holds never changes; time only uncovers it.
+    """Where rows come from. What it lists and holds never changes. Time only reveals it.
 
     ``kind`` and ``id`` go to ``/schemas``: the same data has the same id at any address.
 
@@ -208,8 +208,8 @@ class MarketSource(Protocol):
     --------
     >>> from toolkit.service import Simulated
     >>> source: MarketSource = Simulated(7)
-    >>> source.kind, sorted(source.listing)
-    ('simulated', ['BTC_USDT', 'ETH_USDT'])
+    >>> source.kind, len(source.listing)
+    ('simulated', 15)
     """
 
     @property
@@ -225,10 +225,10 @@ class MarketSource(Protocol):
         """Each symbol's legs, both in sorted order."""
 
     def bars(self, symbol: str, leg: Leg) -> BarSeries:
-        """The bars of a listed leg; a `KeyError` for one that is not listed."""
+        """Return the bars of a listed leg, or raise `KeyError` for one that is not listed."""
 
     def funding(self, symbol: str, leg: Leg) -> FundingSeries | None:
-        """The settlements of a listed futures leg, None where none are known."""
+        """Return the settlements of a listed futures leg, None where none are known."""
 
 
 def _span(ts: NDArray[np.int64]) -> tuple[int, int]:

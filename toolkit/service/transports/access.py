@@ -1,6 +1,6 @@
-"""The key check: one ASGI middleware in front of every machine surface.
+"""The key check: one ASGI middleware for every path that needs a key.
 
-It serves HTTP requests and WebSocket upgrades alike; a refused upgrade is a plain HTTP answer.
+It handles HTTP requests and WebSocket upgrades alike. A refused upgrade is a plain HTTP answer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from toolkit.service.accounts.quotas import Quotas
 __all__ = ["KEY_PARAMETERS", "SURFACES", "Access", "is_loopback", "key_of_scope", "owner_of_scope"]
 
 SURFACES = ("/api/v1/data", "/api/v1/fundingbot", "/api/v1/spreadbot", "/api/v1/xbot", "/mcp")
-"""What a key opens: these paths and everything below them. Elsewhere there is nothing to ask."""
+"""The paths that need a key, and everything below them. Other paths need none."""
 
 KEY_PARAMETERS = frozenset(
     {
@@ -37,13 +37,13 @@ KEY_PARAMETERS = frozenset(
         "xapikey",
     }
 )
-"""Query parameters taken for a key, in lower case, without ``-`` and ``_``."""
+"""Query parameters treated as a key, in lower case, without ``-`` and ``_``."""
 
 _OWNER = "toolkit.service.owner"
 
 
 def owner_of_scope(scope: Scope) -> Owner:
-    """The owner whom `Access` found; a `KeyError` where the request never passed it.
+    """Return the owner that `Access` found. A request that did not pass it is a `KeyError`.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def owner_of_scope(scope: Scope) -> Owner:
 
 
 def key_of_scope(scope: Scope) -> str:
-    """The key that a request came with, "" where it came with none.
+    """Return the key that a request came with, "" if it has none.
 
     Examples
     --------
@@ -69,12 +69,12 @@ def key_of_scope(scope: Scope) -> str:
 class Access:
     """ASGI middleware: resolves the key of each request to its owner and counts it, or refuses.
 
-    Every answer to a known owner tells the quota of the plan and what is left of it.
+    Every answer to a known owner has headers with the plan's quota and what is left of it.
 
     The key comes in ``Authorization: Bearer`` or in ``apikey``, blanks around it stripped.
-    ``Authorization`` wins, also when it is the bad one. Either header sent twice is refused,
-    whatever the other says: which of the two was meant cannot be known. A key in the query
-    string is refused even beside a good header, since it would end up in logs.
+    ``Authorization`` takes precedence, even if its key is not valid. Either header sent twice is
+    refused, since it is unknown which one was meant. A key in the query string is refused even
+    beside a valid header, since it would end up in logs.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class Access:
         self.quotas = quotas
 
     def guards(self, path: str) -> bool:
-        """Whether a path is one of the machine surfaces.
+        """Return whether a path needs a key.
 
         Examples
         --------
@@ -100,7 +100,7 @@ class Access:
         return any(path == surface or path.startswith(f"{surface}/") for surface in SURFACES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one connection, with its owner in the scope where a key was needed."""
+        """Answer one connection, with its owner in the scope if the path needs a key."""
         if scope["type"] in ("http", "websocket") and self.guards(scope["path"]):
             _refuse_keys_in_query(scope["query_string"])
             owner = self._owner(key_of_scope(scope))
@@ -120,7 +120,7 @@ class Access:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is this machine's own.
+    """Return whether an address is this machine's own.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _telling(headers: Mapping[str, str], send: Send) -> Send:
-    """The same ``send``, which puts the headers on the answer that goes through it."""
+    """Wrap ``send`` so that it adds the headers to the answer."""
 
     async def told(message: Message) -> None:
         if message["type"] in ("http.response.start", "websocket.http.response.start"):
@@ -145,7 +145,6 @@ def _telling(headers: Mapping[str, str], send: Send) -> Send:
 
 
 def _offered(headers: list[tuple[bytes, bytes]]) -> str:
-    """The key that was sent, "" where none was."""
     sent: dict[bytes, list[str]] = {b"authorization": [], b"apikey": []}
     for name, value in headers:
         if name in sent:
@@ -164,9 +163,7 @@ def _refuse_keys_in_query(query: bytes) -> None:
         n for n in names if n.lower().replace("-", "").replace("_", "") in KEY_PARAMETERS
     )
     if found:
-        raise bad_request(
-            [(name, "a key belongs in a header, never in an address") for name in found]
-        )
+        raise bad_request([(name, "a key belongs in a header, never in a URL") for name in found])
 
 
 def _unauthorized(detail: str, *, error: str = "") -> Problem:

@@ -1,4 +1,4 @@
-"""How many requests are answered at once, and what is said to those that come in too late."""
+"""The limit of concurrent requests, and the refusal of those above it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from toolkit.service.accounts.problems import Problem
 __all__ = ["DEFAULT_CAPACITY", "Capacity", "Gate"]
 
 DEFAULT_CAPACITY = 64
-"""Requests under way at once: as many as a loader may have workers."""
+"""The default limit of concurrent requests: as many as a loader may have workers."""
 
 _RETRY_AFTER = {"Retry-After": "1"}
 
 
 @dataclass(slots=True)
 class Gate:
-    """How many HTTP requests may be under way at once, how many are, and whether it is closing.
+    """The limit of concurrent HTTP requests, their number, and whether the service is closing.
 
     Examples
     --------
@@ -42,7 +42,7 @@ class Gate:
             raise InputError("capacity", self.capacity, "a whole number of 1 or more")
 
     def refusal(self) -> Problem | None:
-        """The 503 for a request that comes in now, None where it may pass.
+        """Return the 503 for a request that comes in now, None if it may pass.
 
         Examples
         --------
@@ -54,18 +54,17 @@ class Gate:
         if self.closing:
             return _shutting_down()
         if self.under_way >= self.capacity:
-            detail = "The service answers as many requests as it can at once; ask again in 1 s."
+            detail = "The service is at its limit of concurrent requests; retry in 1 s."
             return Problem(503, "unavailable", detail, headers=_RETRY_AFTER)
         return None
 
 
 class Capacity:
-    """ASGI middleware: lets as many requests through as the gate says, and refuses the others.
+    """ASGI middleware: lets requests through up to the gate's capacity, and refuses the others.
 
-    A WebSocket is refused only while the gate is closing: a connection that stays is no request
-    under way. An answer that ends while the gate is closing says that the connection closes with
-    it. A request under way that the server cancels then, because it takes too long, is refused
-    like any other as long as its answer has not begun.
+    WebSockets do not count towards the capacity, and are refused only while the gate is closing.
+    An answer that ends while the gate is closing has ``Connection: close``. A request that the
+    server cancels then, because it takes too long, gets the 503 if its answer has not begun.
 
     Examples
     --------
@@ -112,5 +111,5 @@ class Capacity:
 
 
 def _shutting_down() -> Problem:
-    detail = "The service is shutting down; ask again when it is back."
+    detail = "The service is shutting down; retry when it is back."
     return Problem(503, "unavailable", detail, headers=_RETRY_AFTER | {"Connection": "close"})

@@ -1,7 +1,7 @@
-"""MCP at ``POST /mcp``: who may, from where, and how a refusal reads; the rest is the SDK's.
+"""MCP at ``POST /mcp``: plan, sender and refusals. The rest is done by the SDK.
 
-The SDK is imported with the first request (`mcp_server`): it costs more than
-the rest of the service's start, and many a service is never asked for MCP.
+The SDK is imported with the first request (`mcp_server`): it takes longer than the rest of the
+service's start, and many services never get an MCP request.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _PATIENCE_S = 2.0
 
 
 class Mcp:
-    """ASGI application: the service's tools for MCP clients of every version the SDK speaks.
+    """ASGI application: the service's tools for MCP clients of every version the SDK supports.
 
-    Stateless: each POST is answered by itself, with JSON. Its `lifespan` has to be the one of the
-    application that it is part of.
+    Stateless: each POST is answered by itself, with JSON. The application that it is part of has
+    to run its `lifespan`.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class Mcp:
 
     @contextlib.asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        """What runs the SDK's own tasks, as long as the application does."""
+        """Run the SDK's own tasks as long as the application runs."""
         async with anyio.create_task_group() as self._tasks:
             yield
             self._tasks.cancel_scope.cancel()
@@ -73,7 +73,7 @@ class Mcp:
         _check_sender(scope)
         plan = owner_of_scope(scope).plan
         if plan.rank < _MINIMUM_PLAN.rank:
-            raise tier_required("MCP begins", _MINIMUM_PLAN, plan)
+            raise tier_required("MCP", _MINIMUM_PLAN, plan)
         async with self._starting:
             if self._manager is None:
                 assert self._tasks is not None, "the application's lifespan has not begun"
@@ -83,7 +83,7 @@ class Mcp:
     async def _run(
         self, *, task_status: anyio.abc.TaskStatus[StreamableHTTPSessionManager]
     ) -> None:
-        """The SDK's session manager, which has to be left by the task that entered it."""
+        """Run the SDK's session manager, which the same task has to enter and to leave."""
         manager = await run_in_threadpool(_new_manager, self.service, self.tools)
         async with manager.run():
             task_status.started(manager)
@@ -93,8 +93,8 @@ class Mcp:
 class RpcProblems:
     """ASGI middleware: on ``/mcp``, a problem document becomes the data of a JSON-RPC error.
 
-    Status and headers stay. MCP clients show such an error as it is, where of a problem document
-    they show nothing. The error has the request's id, None where that cannot be read.
+    Status and headers stay. MCP clients show such an error, but not a problem document. The error
+    has the request's id, None if that cannot be read.
 
     Examples
     --------
@@ -133,7 +133,7 @@ class RpcProblems:
 
 
 class _RequestBody:
-    """A request's body as far as it was read, from which a refusal takes the id."""
+    """A request's body as far as it was read. A refusal takes the id from it."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
@@ -148,7 +148,7 @@ class _RequestBody:
         return message
 
     async def request_id(self) -> str | int | None:
-        """The id, after what is wanting of the body, if it comes soon and is not long."""
+        """Return the id, after reading the rest of the body if it comes soon and is short."""
         with anyio.move_on_after(_PATIENCE_S):
             while self._more and len(self._body) <= _LONGEST_REFUSED:
                 await self.receive()
@@ -175,19 +175,19 @@ def _rpc_error(body: bytes, request_id: str | int | None) -> bytes:
 
 
 def _check_sender(scope: Scope) -> None:
-    """Refuse a web page that reaches this machine by a name of its own (DNS rebinding).
+    """Refuse a web page that reaches this machine by another name (DNS rebinding).
 
-    Which names a service has on a network only its network knows: there any ``Host`` will do. A
-    page's ``Origin`` will not, but on this machine: keys do not belong in browsers.
+    A service on a network cannot know its own names, so there any ``Host`` is accepted. An
+    ``Origin`` is accepted only from this machine, since keys do not belong in browsers.
     """
     headers = Headers(scope=scope)
     server = scope.get("server")
     if server and is_loopback(server[0]) and not is_loopback(_host(f"//{headers.get('host', '')}")):
-        detail = "The Host header names another machine; ask 127.0.0.1, localhost or [::1]."
+        detail = "The Host header names another machine; use 127.0.0.1, localhost or [::1]."
         raise Problem(421, "misdirected", detail)
     origin = headers.get("origin")
     if origin is not None and not is_loopback(_host(origin)):
-        raise Problem(403, "origin_refused", "Web pages of other machines may not ask.")
+        raise Problem(403, "origin_refused", "Web pages of other machines are refused.")
 
 
 def _host(address: str) -> str:

@@ -60,7 +60,7 @@ _Context = ServerRequestContext[dict[str, Any], Request]
 
 
 def session_manager(service: Service, tools: Sequence[Tool[Any]]) -> StreamableHTTPSessionManager:
-    """What answers MCP requests from the tools; its ``run()`` can be entered once.
+    """Return the SDK's session manager for the tools. Its ``run()`` can be entered once.
 
     Examples
     --------
@@ -84,10 +84,10 @@ def session_manager(service: Service, tools: Sequence[Tool[Any]]) -> StreamableH
 def arguments_as_query(
     schema: Mapping[str, Any], arguments: Mapping[str, Any]
 ) -> list[tuple[str, str]]:
-    """A call's arguments as the parameters of the same question over REST.
+    """Convert a call's arguments to the parameters of the REST route.
 
-    What the schema does not know is left out. A value that is not of the JSON type that the schema
-    names, null among them, is a 400 `Problem` that names the parameter.
+    Arguments that the schema does not have are left out. A value of another JSON type than the
+    schema's, including null, is a 400 `Problem` that names the parameter.
 
     Examples
     --------
@@ -122,14 +122,14 @@ class _Tools:
         self._listed: dict[Plan, list[ListedTool]] = {}
 
     def input_schema(self, name: str) -> dict[str, Any] | None:
-        """A tool's input schema, for the SDK's check of headers; limits are of no account there."""
+        """Return a tool's input schema for the SDK's check of headers, which ignores limits."""
         tool = self._tools.get(name)
         return tool.input_schema(self._service.policy.terms(Plan.PRO)) if tool else None
 
     async def list(
         self, context: _Context, params: PaginatedRequestParams | None
     ) -> ListToolsResult:
-        """All tools on one page, with the limits of the caller's plan."""
+        """List all tools on one page, with the limits of the caller's plan."""
         if params is not None and params.cursor is not None:
             raise MCPError(INVALID_PARAMS, "No such cursor: all tools are on the first page.")
         plan = _owner(context).plan
@@ -139,7 +139,7 @@ class _Tools:
         return ListToolsResult(tools=self._listed[plan])
 
     async def call(self, context: _Context, params: CallToolRequestParams) -> CallToolResult:
-        """The REST answer as structured content; a problem with the question is a tool error."""
+        """Return the REST answer as structured content. A `Problem` is a tool error."""
         tool = self._tools.get(params.name)
         if tool is None:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:80]}")
@@ -176,7 +176,7 @@ def _listed(tool: Tool[Any], terms: Terms) -> ListedTool:
 
 
 def _result(body: bytes, *, is_error: bool = False) -> CallToolResult:
-    """The body as structured content, and as text for clients that know no other."""
+    """Return the body as structured content, and as text for clients without support for it."""
     return CallToolResult(
         content=[TextContent(type="text", text=body.decode())],
         structured_content=msgspec.json.decode(body),

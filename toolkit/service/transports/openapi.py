@@ -1,7 +1,7 @@
 """The OpenAPI 3.1 document of the REST routes, made from the registry.
 
-It is metadata: served at ``/openapi.json`` to anybody, without a key. Limits are those of the
-largest plan; what a caller's own plan includes is said by ``/schemas``.
+It is served at ``/openapi.json`` without a key. Limits are those of the largest plan. ``/schemas``
+has those of the caller's own plan.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Fault(msgspec.Struct):
 
 
 class ProblemBody(msgspec.Struct, kw_only=True):
-    """RFC 9457: why there is no answer."""
+    """RFC 9457 problem: why the request failed."""
 
     type: str
     title: str
@@ -57,7 +57,7 @@ class BadRequest(ProblemBody, kw_only=True):
 
 
 class TierRequired(ProblemBody, kw_only=True):
-    """Names the plan that the key has, and the least that includes the route."""
+    """Names the plan that the key has, and the lowest that includes the route."""
 
     plan: Plan
     minimum_plan: Plan
@@ -78,7 +78,7 @@ _REFUSALS: dict[str, tuple[str, type[msgspec.Struct], Mapping[str, Any]]] = {
 
 
 def document(tools: Sequence[Tool[Any]], policy: Policy) -> dict[str, Any]:
-    """The document, with the limits that the policy gives the largest plan.
+    """Return the document, with the limits that the policy gives the largest plan.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def document(tools: Sequence[Tool[Any]], policy: Policy) -> dict[str, Any]:
 
 
 def openapi_route(tools: Sequence[Tool[Any]], policy: Policy) -> Route:
-    """The route that serves the document.
+    """Return the route that serves the document.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The HTTP application: the registry's routes behind key check, problem documents and clock."""
+"""The HTTP application: the registry's routes with key check, problem documents and clock."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ __all__ = ["Dated", "application"]
 
 
 class Dated:
-    """ASGI middleware: every answer's ``Date`` is when its request came, by the service's clock.
+    """ASGI middleware: every answer's ``Date`` is the service's time when the request came.
 
-    Not later: so that what was over at that moment can be in the answer.
+    The answer can contain everything that was over at that time.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class Dated:
 
         await self.app(scope, receive, dated)
         if scope["type"] == "websocket":
-            await asyncio.sleep(0)  # uvicorn complains of a refused upgrade that is not gone yet
+            await asyncio.sleep(0)  # else uvicorn logs an error for a refused upgrade
 
 
 def application(
@@ -78,7 +78,7 @@ def application(
     routes: Sequence[Route] = (),
     middleware: Sequence[Middleware] = (),
 ) -> Starlette:
-    """Return the ASGI application that answers for a service; ``gate`` limits how many at once.
+    """Return the ASGI application of a service. ``gate`` limits its concurrent requests.
 
     ``webhooks`` and ``feed`` default to the service's own. ``routes`` come after all others,
     ``middleware`` innermost, where a request's key is known.
@@ -133,7 +133,7 @@ def _route(service: Service, tool: Tool[Any]) -> Route:
 
 
 async def _nothing_there(_scope: Scope, _receive: Receive, _send: Send) -> None:
-    raise HTTPException(404)  # for an upgrade too, which the router would close without a word
+    raise HTTPException(404)  # for an upgrade too, which the router would close without an answer
 
 
 async def _refused(_: Request, error: Exception) -> Response:

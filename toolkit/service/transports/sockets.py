@@ -1,7 +1,7 @@
 """The four WebSocket paths: market subscriptions with history actions, and three event streams.
 
-Each connection has a queue of its own. What is new comes from the service's one `Feed`; a reader
-for whom too much waits is closed with 1013, one whose key is revoked with 1008.
+Each connection has its own queue. New rows and documents come from the service's one `Feed`. A
+reader with too many waiting messages is closed with 1013, one with a revoked key with 1008.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ STREAMS: Mapping[str, EventFamily] = {
 """The event streams, by path."""
 
 MOST_SUBSCRIPTIONS = 1_000
-"""Of one connection."""
+"""The most subscriptions of one connection."""
 
 _MARKET = "/api/v1/data/ws"
 _MINIMUM = Plan.BUILDER
@@ -43,7 +43,7 @@ _HISTORIES = {f"history/{family}": family for family in Family}
 
 
 def socket_routes(service: Service, tools: Sequence[Tool[Any]], feed: Feed) -> list[WebSocketRoute]:
-    """Return the routes of a service's sockets on one feed; ``tools`` answer history actions.
+    """Return the routes of a service's sockets on one feed. ``tools`` answer history actions.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class _Sockets:
     async def serve(self, websocket: WebSocket) -> None:
         owner = owner_of_scope(websocket.scope)
         if owner.plan.rank < _MINIMUM.rank:
-            raise tier_required("The streams begin", _MINIMUM, owner.plan)
+            raise tier_required("the streams", _MINIMUM, owner.plan)
         await websocket.accept()
         path = websocket.scope["path"]
         families = [STREAMS[path]] if path in STREAMS else []
@@ -82,7 +82,7 @@ class _Sockets:
 
 
 class _SocketSession:
-    """One socket: what it is sent waits in its listener, what it asks is answered in turn."""
+    """One socket: sends its listener's messages, and answers its requests in order."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class _SocketSession:
         self._listener = listener
 
     async def serve(self) -> None:
-        """Serve until either side ends it; the code says why where this side does."""
+        """Serve until either side ends it. A close by this side has a code for the reason."""
         parts: list[Coroutine[Any, Any, object]] = [
             self._read(),
             self._write(),
@@ -121,7 +121,7 @@ class _SocketSession:
         listener = self._listener
         code = _TOO_SLOW if listener.too_slow else _POLICY if listener.revoked else _FAILED
         try:
-            # One who reads nothing at all does not read this either: the connection is cut.
+            # A reader that reads nothing does not read this either: the connection is cut.
             await asyncio.wait_for(self._websocket.close(code), _GOODBYE_S)
         except (TimeoutError, WebSocketDisconnect):
             return
@@ -141,7 +141,7 @@ class _SocketSession:
                 await self._listener.waiting.put(await self._answer(said))
 
     async def _answer(self, said: str | bytes) -> bytes:
-        """The message that answers one of the caller's."""
+        """Return the answer to a message of the caller."""
         identity: object = None
         try:
             asked = json_object(said, "message")
@@ -160,7 +160,7 @@ class _SocketSession:
     async def _history(
         self, tool: Tool[Any], identity: object, query: Sequence[tuple[str, str]]
     ) -> bytes:
-        """The REST message of the same question, under the caller's id; it spends quota as well."""
+        """Return the REST body with the caller's id. It counts towards the quota."""
         service, owner = self._service, self._listener.owner
         quota = service.policy.terms(owner.plan).quota
         service.quotas.spend(owner.name, quota, policy=owner.plan)
@@ -168,7 +168,7 @@ class _SocketSession:
         return b'%b,"id":%b}' % (body[:-1], msgspec.json.encode(identity))
 
     def _subscribed(self, action: str, identity: object, asked: dict[str, Any]) -> bytes:
-        """Confirm a subscription, or its end; what REST would refuse is refused here."""
+        """Confirm a subscription, or its end. What REST would refuse is refused here."""
         if not isinstance(identity, str | int):
             raise bad_request([("id", "is missing; send a text or a number of your own")])
         subscriptions = self._listener.subscriptions
@@ -177,13 +177,13 @@ class _SocketSession:
                 raise bad_request([("id", f"{identity!r:.80} is not subscribed")])
             return msgspec.json.encode({"type": "unsubscribed", "id": identity})
         if identity not in subscriptions and len(subscriptions) >= MOST_SUBSCRIPTIONS:
-            detail = f"this connection has {MOST_SUBSCRIPTIONS} subscriptions, which is all"
+            detail = f"this connection has {MOST_SUBSCRIPTIONS} subscriptions, the maximum"
             raise bad_request([("id", detail)])
         family = _HISTORIES.get(f"history/{asked.pop('channel', None)}")
         if family is None:
             raise bad_request([("channel", f"is not one of {', '.join(Family)}")])
         fields = dict(_query(asked))
-        # A page that ends before everything holds nothing, and is refused for the same reasons.
+        # A page that ends at 0 is empty, and is refused for the same reasons as a subscription.
         probe = {**fields, "limit": "1", "end_time": "0"}
         tool = self._tools[f"history/{family}"]
         answer(self._service, tool, self._listener.owner, [*probe.items()])
@@ -192,7 +192,7 @@ class _SocketSession:
 
 
 def _query(asked: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The rest of a message as query parameters; a null is as good as none."""
+    """Return the rest of a message as query parameters, without nulls."""
     odd = [name for name, value in asked.items() if isinstance(value, dict | list | bool)]
     if odd:
         raise bad_request([(name, "is neither a text nor a number") for name in odd])

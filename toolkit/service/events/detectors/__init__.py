@@ -1,6 +1,6 @@
 """Detectors: pure functions from a market to the events of a day.
 
-The way of an event: `rows` (a source's bars, each when it is over) -> `lives` (when a series of
+The steps to an event: `rows` (a source's bars, each when it is over) -> `lives` (when a series of
 values is an event) -> `spreads`, `splashes`, `funding` (which values, and the documents of a day).
 Thresholds are `DetectorSettings`.
 

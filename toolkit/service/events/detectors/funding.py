@@ -1,4 +1,4 @@
-"""Funding events: the rates in force of two futures legs lie so far apart."""
+"""Funding events: the rates in force of two futures legs lie far apart."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ _IN_FORCE_S = RATE_VALID_INTERVALS * LONGEST_INTERVAL_HOURS * 3_600
 def funding_lives(
     source: MarketSource, day: int, settings: DetectorSettings = DEFAULT
 ) -> list[Life]:
-    """The funding events that touch a UTC day (``ts // 86400``), by trajectory and time.
+    """Return the funding events that touch a UTC day (``ts // 86400``), by trajectory and time.
 
-    A trajectory is a symbol and two of its futures legs, in either order; its rows are the
-    settlements of either leg at which both have a rate in force, its value the sell rate less the
-    buy rate, each per 8 h, in percent. An event whose rows stop closes with the last rates.
+    A trajectory is a symbol and two of its futures legs, in either order. Its rows are the
+    settlements of either leg at which both have a rate in force. Its value is the sell rate less
+    the buy rate, each per 8 h, in percent. If the rows stop, an event closes with the last rates.
 
     Examples
     --------
@@ -72,14 +72,14 @@ def funding_lives(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _SettledLeg:
-    """A leg, and what it settled in the stretch looked at."""
+    """A leg and its settlements in the stretch looked at."""
 
     leg: Leg
     series: FundingSeries
     settled: SettledRates
 
     def document(self, row_ts: int, ts: int) -> FundingLeg:
-        """The leg with the rate in force at ``row_ts``, as a document of ``ts`` shows it."""
+        """Return the leg with the rate in force at ``row_ts``, as a document of ``ts`` shows it."""
         place = int(np.searchsorted(self.settled.ts, row_ts, side="right")) - 1
         following = self.series.next_after(ts)
         assert following is not None  # a rate is in force, so the leg has settled

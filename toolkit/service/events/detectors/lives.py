@@ -4,22 +4,22 @@ At each row, in this order:
 
 1. The row before it is more than ``lost_after_s`` ago: an open life was closed at that row's
    moment + ``lost_after_s`` (``leg_lost``), and nothing is muted any more.
-2. A life is open. Below ``close`` it is closed (``converged``); at an age of ``max_age_s`` or more
+2. A life is open. Below ``close`` it is closed (``converged``). At an age of ``max_age_s`` or more
    it is closed (``expired``), and the series is muted: what stays wide is reported once.
 3. The series is muted. Below ``close``, or if the last value of ``open`` or more is longer than
    ``max_age_s`` ago, it is not any more.
 4. No life is open, nothing is muted, the value is ``open`` or more: a life opens.
 
-An open life has an update at each row whose running peak exceeds the last peak told by ``step`` or
-more, ``every_s`` or more after the last told.
+An open life has an update at each row where the running peak exceeds the last one reported by
+``step`` or more, ``every_s`` or more after the last report.
 
 The rows of ``Rule.memory_s`` = 2 max_age_s + 2 lost_after_s before a moment decide which life is
 open there and whether the series is muted, whatever came before: Let x be the moment max_age_s +
 lost_after_s before the one asked for. If no row between the start and x is ``open`` or more, any
 earlier life has expired before x and nothing is muted at the next such row. If one is, any life
-open there has expired by the moment asked for; the series is muted then, or the next row of
+open there has expired by the moment asked for. The series is muted then, or the next row of
 ``open`` or more came longer than max_age_s after the one before and opened a life either way.
-Rows are never more than lost_after_s apart in this, or 1. has settled the matter.
+Rows are never more than lost_after_s apart in this, otherwise step 1 applies.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ CloseReason = Literal["converged", "expired", "leg_lost"]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """From which value on something is an event, and until when.
+    """From which value on a series is an event, and until when.
 
-    ``open`` and ``close`` are values, ``step`` is how much a peak grows to be told (None: updates
-    are not told), ``every_s`` the least time between two documents, ``max_age_s`` the longest
-    life, ``lost_after_s`` how long a series may pause.
+    ``open`` and ``close`` are values. ``step`` is how much a peak grows to make an update (None:
+    no updates), ``every_s`` the least time between two documents, ``max_age_s`` the longest life,
+    ``lost_after_s`` how long a series may pause.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class Rule:
         return 2 * self.max_age_s + 2 * self.lost_after_s
 
     def for_bars_of(self, interval_s: int) -> Rule:
-        """The rule with ``lost_after_s`` of at least three bars.
+        """Return the rule with ``lost_after_s`` of at least three bars.
 
         Examples
         --------
@@ -113,9 +113,9 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """An event as one day sees it: since when, until when, and the day's documents, by time.
+    """An event in one day: since when, until when, and the day's documents, by time.
 
-    ``key`` names the series: SYMBOL:BUY:SELL; of a splash, SYMBOL:LEG:pump or SYMBOL:LEG:dump.
+    ``key`` names the series: SYMBOL:BUY:SELL, for a splash SYMBOL:LEG:pump or SYMBOL:LEG:dump.
     ``closed_at`` is None where it is open at the day's end.
     """
 
@@ -128,7 +128,7 @@ class Life:
 def spans(
     ts: NDArray[np.int64], value: NDArray[np.float64], rule: Rule, start: int, end: int
 ) -> Iterator[Span]:
-    """The lives that touch ``[start, end)``, by time, from ascending rows before ``end``.
+    """Yield the lives that touch ``[start, end)``, by time, from ascending rows before ``end``.
 
     Exact if rows begin ``rule.memory_s`` before ``start``.
 
@@ -168,7 +168,7 @@ def spans(
 
 
 def _next(rows: NDArray[np.int64], row: int, none: int) -> int:
-    """The first of ``rows`` (ascending) that is ``row`` or later, else ``none``."""
+    """Return the first of ``rows`` (ascending) that is ``row`` or later, else ``none``."""
     place = int(np.searchsorted(rows, row))
     return int(rows[place]) if place < len(rows) else none
 
@@ -176,7 +176,7 @@ def _next(rows: NDArray[np.int64], row: int, none: int) -> int:
 def _updates(
     ts: NDArray[np.int64], value: NDArray[np.float64], rule: Rule, first: int, end: int
 ) -> Iterator[Told]:
-    """The updates of a life that opened at row ``first`` and is open before row ``end``."""
+    """Yield the updates of a life that opened at row ``first`` and is open before row ``end``."""
     if rule.step is None:
         return
     peaks = np.maximum.accumulate(value[first:end])

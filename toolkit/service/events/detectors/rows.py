@@ -1,4 +1,4 @@
-"""Bars as a detector meets them: one by one, each at the moment it is over."""
+"""Bars as a detector reads them: one by one, each at the moment it is over."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DAY_S = 86_400
 class LegRows:
     """Bars of one leg.
 
-    ``ts``: END of the bar (s, Unix UTC), from which on it is known; ascending, none twice.
+    ``ts``: END of the bar (s, Unix UTC), from which on it is known, ascending, none twice.
     ``price`` then (quote). ``volume``: what it traded (quote), None where the source has none.
     """
 
@@ -29,7 +29,7 @@ class LegRows:
 
 
 def rows_over(source: MarketSource, symbol: str, leg: Leg, start: int, end: int) -> LegRows:
-    """A listed leg's bars that are over at a moment in ``[start, end)``.
+    """Return a listed leg's bars that are over at a moment in ``[start, end)``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What counts as an event, and how often an event says something new."""
+"""What counts as an event, and how often it is updated."""
 
 from __future__ import annotations
 

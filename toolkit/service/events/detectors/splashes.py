@@ -29,11 +29,11 @@ Kind = Literal["pump", "dump"]
 def splash_lives(
     source: MarketSource, day: int, settings: DetectorSettings = DEFAULT
 ) -> list[Life]:
-    """The splash events that touch a UTC day (``ts // 86400``), by leg, kind and time.
+    """Return the splash events that touch a UTC day (``ts // 86400``), by leg, kind and time.
 
     The value of a row is how far its price lies above the lowest (a dump: below the highest) of
     the last ``splash_window_s``, in percent of that one. An event fades where this value falls
-    below ``close``: the price has turned back, or moves no more; at the latest at ``max_age_s``.
+    below ``close`` (the price has turned back, or stopped), at the latest at ``max_age_s``.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def _lives(
 
 
 def _origins(rows: LegRows, window_s: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For each row, which row has the lowest and which the highest price of the window up to it.
+    """Find for each row the rows of the lowest and highest price in the window up to it.
 
     Of equal prices it is the latest.
     """
@@ -134,7 +134,7 @@ class _LegMoves:
         )
 
     def _price_on(self, market: Market, row: int) -> float | None:
-        """The price at a row's moment on a market of the leg's exchange, None where it has none."""
+        """Return a row's price on a market of the leg's exchange, None where it has none."""
         leg, ts = Leg(self.leg.exchange, market), int(self.rows.ts[row])
         if leg == self.leg:
             return float(self.rows.price[row])
@@ -144,7 +144,7 @@ class _LegMoves:
         return float(price[0]) if len(price) else None
 
     def _volume_24h(self, ts: int) -> float | None:
-        """What the bars that were over in the 24 h up to ``ts`` traded."""
+        """Sum the volume of the bars that were over in the 24 h up to ``ts``."""
         if self.rows.volume is None:
             return None
         day = slice(*np.searchsorted(self.rows.ts, [ts - DAY_S + 1, ts + 1]))

@@ -30,11 +30,11 @@ __all__ = ["spread_lives"]
 def spread_lives(
     source: MarketSource, day: int, settings: DetectorSettings = DEFAULT
 ) -> list[Life]:
-    """The spread events that touch a UTC day (``ts // 86400``), by trajectory and time.
+    """Return the spread events that touch a UTC day (``ts // 86400``), by trajectory and time.
 
-    A trajectory is a symbol and two of its legs with bars of one length, in either order; its rows
-    are the moments at which both have a bar, its value 100 (sell / buy - 1). A document's moment
-    is the end of its bar. One that closes as ``leg_lost`` shows the last prices.
+    A trajectory is a symbol and two of its legs with bars of one length, in either order. Its rows
+    are the moments at which both have a bar, its value is 100 (sell / buy - 1). A document's
+    moment is the end of its bar. One that closes as ``leg_lost`` shows the last prices.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def spread_lives(
 def _lives(
     source: MarketSource, symbol: str, legs: Sequence[Leg], rule: Rule, day: int
 ) -> Iterator[Life]:
-    """The lives between any two of the legs."""
+    """Yield the lives between any two of the legs."""
     start, end = day * DAY_S, (day + 1) * DAY_S
     rows = [rows_over(source, symbol, leg, start - rule.memory_s, end) for leg in legs]
     ts = np.unique(np.concatenate([each.ts for each in rows]))

@@ -5,8 +5,8 @@ numbers by name and index) -> `processes` (paths over days, minutes, seconds) an
 planted), both placed by the `schedule` over the `catalogue` -> `prices`, `funding`. `timeline` has
 the bounds of time.
 
-The generator is numpy's Philox; its bytes are pinned by a test, and the source's identity names
-seed, catalogue and generator version.
+The generator is numpy's Philox. A test pins its bytes, and the source's identity names seed,
+catalogue and generator version.
 """
 
 from toolkit.service.market.simulator.catalogue import MARKETS

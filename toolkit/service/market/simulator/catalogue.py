@@ -26,9 +26,9 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """Whose log price moves: ``beta`` times the market's, plus a part of its own.
+    """An asset: its log price is ``beta`` times the market's plus a part of its own.
 
-    ``daily_volatility`` is that part's (a fraction, 0.03 = 3 %).
+    ``daily_volatility`` is that of its own part (a fraction, 0.03 = 3 %).
 
     Examples
     --------
@@ -65,7 +65,7 @@ class Deviation:
     """A leg's log distance from its asset: a level, an Ornstein-Uhlenbeck process, quote noise.
 
     ``sd_bps`` is the process's standard deviation, ``half_life_s`` its half-life. The noise is
-    independent from one second to the next; ``noise_share`` is its part of the variance of both.
+    independent from one second to the next. ``noise_share`` is its part of the variance of both.
 
     Examples
     --------
@@ -113,7 +113,7 @@ class Listing:
     """An instrument on a leg, and how it behaves there.
 
     ``deviation`` None: the leg follows its asset exactly, without episodes or shocks of its own.
-    ``quiet_share`` of the minutes have no bar; ``stale_share`` repeat the close before them, with
+    ``quiet_share`` of the minutes have no bar. ``stale_share`` repeat the close before them, with
     volume 0. ``outages``: about one stretch without bars in ten days.
 
     Examples
@@ -220,7 +220,7 @@ _OTHER_SUN = _Listed(
 
 
 def _markets() -> Markets:
-    """The tables above, and the three exceptions."""
+    """Build the tables above with the three exceptions."""
     markets = {
         symbol: {name: market.listing(name) for name in market.legs}
         for symbol, market in _SYMBOLS.items()
@@ -244,6 +244,6 @@ MARKETS: Markets = _markets()
 
 AURORA.spot is every symbol's reference. BOREAS.spot leaves quiet minutes out, FORNAX.spot repeats
 stale closes, BTC_USDT on CORONA.futures has outages. DRACO.futures settles at 04, 12 and 20 h,
-which no other leg of 8 h does; AVAX_USDT on BOREAS.futures changes its interval. PEPE and 1000PEPE
+which no other leg of 8 h does. AVAX_USDT on BOREAS.futures changes its interval. PEPE and 1000PEPE
 are one asset, and SUN_USDT on FORNAX.spot is another coin of the same name.
 """

@@ -3,7 +3,7 @@
 A premium p (fraction per 8 h) of a leg is a mean, plus a reverting part that its asset's legs
 share, plus one of its own, plus dislocations. A clamped leg settles, per 8 h, at
 p + clip(b - p, -0.0005, 0.0005) with the baseline b = 0.0001, which is b itself where p is near
-it; any other at p + b. Rates are capped at 0.00375 per 8 h either way, brought to the leg's
+it. Any other settles at p + b. Rates are capped at 0.00375 per 8 h either way, brought to the leg's
 interval in proportion, and rounded to 8 decimals.
 """
 
@@ -26,11 +26,11 @@ CAP = 0.003_75
 """The largest rate either way (fraction per 8 h)."""
 
 CYCLE_DAYS = 20
-"""A changing interval comes round in so many days."""
+"""A changing interval repeats after so many days."""
 
 _STAGES = ((9, 8), (15, 4), (CYCLE_DAYS, 1))  # up to which day of a cycle, which interval (h)
 _BASELINE, _CLAMP = 0.000_1, 0.000_5
-_MEAN, _SD, _SHARED = 0.000_25, 0.000_6, 0.6  # of the premium; the shared part of its variance
+_MEAN, _SD, _SHARED = 0.000_25, 0.000_6, 0.6  # of the premium, _SHARED of its variance
 _HALF_LIFE_S = 8 * HOUR_S
 
 
@@ -50,7 +50,7 @@ class FundingCalendar:
         self._phase_days = int(stream.under("cycle").at(0).integers(CYCLE_DAYS))
 
     def between(self, start: int, end: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The settlements in ``[start, end)``: their times (s) and the intervals they end (h).
+        """Return the settlements in ``[start, end)``: times (s) and the intervals they end (h).
 
         Examples
         --------
@@ -65,7 +65,7 @@ class FundingCalendar:
         return hours[due] * HOUR_S, interval[due]
 
     def changes(self, start: int, end: int) -> list[tuple[int, int, int]]:
-        """Changes of the interval in ``[start, end)``: when (s), from which to which (h).
+        """List changes of the interval in ``[start, end)``: when (s), from which to which (h).
 
         Examples
         --------
@@ -80,7 +80,7 @@ class FundingCalendar:
         return [(int(ts), int(old), int(new)) for ts, old, new in zip(*columns, strict=True)]
 
     def _interval_hours(self, ts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The interval in force at each moment (h)."""
+        """Return the interval in force at each moment (h)."""
         if not self._funding.changing:
             return np.full(len(ts), self._funding.interval_hours, dtype=np.int64)
         day = (ts // DAY_S + self._phase_days) % CYCLE_DAYS
@@ -118,7 +118,7 @@ class LegFunding:
         )
 
     def settlements(self, start: int, end: int) -> SettledRates:
-        """Those in ``[start, end)``, by time."""
+        """Return the settlements in ``[start, end)``, by time."""
         ts, interval = self.calendar.between(start, end)
         premium = self._premium(ts)
         pull = np.clip(_BASELINE - premium, -_CLAMP, _CLAMP)
@@ -127,11 +127,11 @@ class LegFunding:
         return SettledRates(ts, rate, interval)
 
     def next_settlement(self, ts: int) -> int:
-        """The first settlement after ``ts``."""
+        """Return the first settlement after ``ts``."""
         return int(self.calendar.between(ts + 1, ts + 1 + DAY_S)[0][0])
 
     def _premium(self, ts: NDArray[np.int64]) -> Floats:
-        """The premium at whole hours (fraction per 8 h)."""
+        """Return the premium at whole hours (fraction per 8 h)."""
         if not len(ts):
             return np.empty(0)
         days = range(day_of(int(ts[0])), day_of(int(ts[-1])) + 1)

@@ -1,7 +1,7 @@
 """Prices: a common part that all legs of an asset share, and what each leg makes of it.
 
-log price of a leg = log of the instrument's price at the epoch + the asset's path, shocks in it;
-off the reference leg also + deviation + quote noise + episodes + shocks of the leg's own. Prices
+log price of a leg = log of the instrument's price at the epoch + the asset's path, shocks in it.
+Off the reference leg also + deviation + quote noise + episodes + shocks of the leg's own. Prices
 are then rounded to the tick. The path by seconds passes through that by minutes: a minute's price
 is its last second's.
 """
@@ -58,23 +58,23 @@ class AssetPrices:
         self._seconds = lru_cache(_HOURS_KEPT)(self._by_seconds)
 
     def minutes(self, day: int) -> Floats:
-        """At the end of each minute of a day."""
+        """Return the path at the end of each minute of a day."""
         path: Floats = self._beta * self._market.day(day).values[1:] + self._own.day(day).values[1:]
         return path
 
     def seconds(self, day: int, hour: int) -> Floats:
-        """At the end of each second of an hour; the last 8 hours asked for are kept."""
+        """Return the path at the end of each second of an hour. The last 8 hours read are kept."""
         return self._seconds(day, hour)
 
     def activity(self, day: int) -> Floats:
-        """The variance of each minute of a day, in multiples of the day's mean."""
+        """Return the variance of each minute of a day, in multiples of the day's mean."""
         market, own = self._market.day(day).variances, self._own.day(day).variances
         variances = self._beta**2 * market + own
         activity: Floats = variances / variances.mean()
         return activity
 
     def shock_bps(self, ts: NDArray[np.int64]) -> Floats:
-        """What shocks add at each moment (ascending)."""
+        """Sum the shocks at each moment (ascending)."""
         return planted_bps(self._shocks, ts)
 
     def _by_seconds(self, day: int, hour: int) -> Floats:
@@ -87,7 +87,7 @@ class AssetPrices:
 class LegDay:
     """A leg's 1,440 minutes of a day, each price at the minute's end.
 
-    ``price``, ``mark_price`` (quote; mark prices of futures alone), ``volume`` (quote), and
+    ``price``, ``mark_price`` (quote, mark prices of futures alone), ``volume`` (quote), and
     which minutes have a bar (``present``) and a trade (``traded``).
     """
 
@@ -99,7 +99,7 @@ class LegDay:
 
 
 class LegPrices:
-    """One symbol on one leg.
+    """The prices of one symbol on one leg.
 
     Examples
     --------
@@ -132,7 +132,7 @@ class LegPrices:
         )
 
     def day(self, day: int) -> LegDay:
-        """Its minutes."""
+        """Return the minutes of a day."""
         random, noise = self._minute_noise(day)
         ends = minute_ends(day)
         fair = self._fair(self._asset.minutes(day), self._deviation.day(day)[1:], ends)
@@ -152,7 +152,7 @@ class LegPrices:
         )
 
     def seconds(self, minutes: LegDay, day: int, hour: int) -> tuple[Floats, NDArray[np.bool_]]:
-        """The price at each second's end of an hour of ``minutes``' day, and which have a bar."""
+        """Return the price at each second's end in an hour of ``minutes``, and which have a bar."""
         ends = second_ends(day, hour)
         fair = self._fair(self._asset.seconds(day, hour), self._deviation.seconds(day, hour), ends)
         noise = self._stream.under("second").at(24 * day + hour).standard_normal(len(ends))
@@ -165,17 +165,17 @@ class LegPrices:
         return price, np.repeat(minutes.present[of_hour], 60)
 
     def _minute_noise(self, day: int) -> tuple[np.random.Generator, Floats]:
-        """The day's generator after its first draw, and that draw: the noise at minutes' ends."""
+        """Return the day's generator after its first draw, and that draw: the minutes' noise."""
         random = self._stream.at(day)
         return random, random.standard_normal(MINUTES_A_DAY)
 
     def _fair(self, asset: Floats, deviation: Floats, ts: NDArray[np.int64]) -> Floats:
-        """The log price without what is the leg's alone for moments: the mark price's."""
+        """Return the log price without the leg's noise, episodes and shocks: the mark price's."""
         bps = self._asset.shock_bps(ts) + self._spec.level_bps + self._spec.sd_bps * deviation
         return math.log(self._listing.instrument.price) + asset + bps / 1e4
 
     def _quoted(self, fair: Floats, noise: Floats, ts: NDArray[np.int64]) -> Floats:
-        """The price with the leg's noise, episodes and shocks."""
+        """Return the price with the leg's noise, episodes and shocks."""
         planted = planted_bps([self._schedule.episodes, self._schedule.shocks], ts)
         return self._rounded(fair + (planted + self._spec.noise_bps * noise) / 1e4)
 
@@ -184,7 +184,7 @@ class LegPrices:
         return price.round(self._listing.instrument.decimals)
 
     def _volume(self, random: np.random.Generator, day: int, ts: NDArray[np.int64]) -> Floats:
-        """What each minute of a day trades (quote): more where prices move."""
+        """Draw what each minute of a day trades (quote): more where prices move."""
         usual = random.lognormal(-(_VOLUME_LOG_SD**2) / 2, _VOLUME_LOG_SD, len(ts))
         shock_bps = self._asset.shock_bps(ts) + planted_bps([self._schedule.shocks], ts)
         stirred = np.sqrt(self._asset.activity(day)) * (

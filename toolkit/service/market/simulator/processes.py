@@ -1,11 +1,11 @@
 """The random processes that prices are made of, each a function of (stream, day).
 
 Both kinds are drawn in three stages, each conditional on the coarser one: values at midnight, a
-chain that begins at the epoch; minutes, a bridge between two midnights; seconds, a bridge between
-two minutes. The law is that of the process drawn in one go: midnight leaves no mark.
+chain that begins at the epoch, then minutes, a bridge between two midnights, then seconds, a bridge
+between two minutes. The law is that of the process drawn in one go, at midnight as well.
 
 Bridges: y + (b - y_T) Cov(y_t, y_T) / Var(y_T) for a Gaussian path y that starts at the bridge's
-start, b being its end; see Glasserman (2003), Monte Carlo Methods in Financial Engineering, 3.1.
+start, b being its end. See Glasserman (2003), Monte Carlo Methods in Financial Engineering, 3.1.
 """
 
 from __future__ import annotations
@@ -45,22 +45,22 @@ SHORTEST_HALF_LIFE_S = 120
 
 _BLOCK_DAYS = 256
 _DAYS_KEPT = 40
-_PRICE_HALF_LIFE_DAYS = 120  # holds prices near where they began: 74 years leave the tick fitting
+_PRICE_HALF_LIFE_DAYS = 120  # keeps prices near their start: the tick still fits after 74 years
 _VOLATILITY_HALF_LIFE_DAYS = 10
 _DAILY_LOG_VOLATILITY = 0.35  # standard deviation of a day's log volatility
 _INTRADAY_HALF_LIFE_S = 7_200
 _INTRADAY_LOG_VOLATILITY = 0.6
 _BUSIEST_MINUTE, _DAILY_SWING = 870, 0.35  # 14:30 UTC
-_JUMP_SHARE = 0.0015  # of the minutes: about two a day
+_JUMP_SHARE = 0.0015  # of the minutes: about two per day
 _JUMP_VARIANCE = 40.0  # of a jump minute, in variances of an ordinary one
 _JUMP_IN_ONE_SECOND = 0.9  # share of a jump minute's variance
 
 
 def brownian_bridge(start: Floats, end: Floats, variances: Floats, normals: Floats) -> Floats:
-    """Brownian paths from ``start`` to ``end``, without the start itself.
+    """Return Brownian paths from ``start`` to ``end``, without the start itself.
 
     ``variances`` (of each step) and ``normals`` (standard normal) have the steps in their last
-    axis; ``start`` and ``end`` lack it. The last value is ``end`` to the bit.
+    axis. ``start`` and ``end`` lack it. The last value is ``end`` to the bit.
 
     Examples
     --------
@@ -77,9 +77,9 @@ def brownian_bridge(start: Floats, end: Floats, variances: Floats, normals: Floa
 
 
 def reverting_bridge(start: Floats, end: Floats, decay: float, normals: Floats) -> Floats:
-    """Ornstein-Uhlenbeck paths of mean 0 and variance 1 from ``start`` to ``end``.
+    """Return Ornstein-Uhlenbeck paths of mean 0 and variance 1 from ``start`` to ``end``.
 
-    ``decay`` is the correlation of neighbours; shapes and last value as in `brownian_bridge`.
+    ``decay`` is the correlation of neighbours. Shapes and last value are as in `brownian_bridge`.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def reverting_bridge(start: Floats, end: Floats, decay: float, normals: Floats) 
 class Midnights:
     """A first-order autoregression over days: x(day) = decay x(day - 1) + step(day) z(day).
 
-    It begins at the epoch with ``first`` z; decay and steps of ``stationary`` give variance 1.
+    It begins at the epoch with ``first`` z. The decay and steps of `stationary` give variance 1.
 
     Examples
     --------
@@ -120,7 +120,7 @@ class Midnights:
 
     @classmethod
     def stationary(cls, stream: RandomStream, *, decay: float) -> Midnights:
-        """The chain of mean 0 and variance 1 at every midnight.
+        """Build the chain of mean 0 and variance 1 at every midnight.
 
         Examples
         --------
@@ -131,7 +131,7 @@ class Midnights:
         return cls(stream, decay=decay, step=lambda _day: step, first=1.0)
 
     def at(self, day: int) -> float:
-        """The value at the midnight that begins a day.
+        """Return the value at the midnight that begins a day.
 
         Examples
         --------
@@ -174,7 +174,7 @@ class Reverting:
         self._midnights = Midnights.stationary(stream.under("midnight"), decay=self._decay(DAY_S))
 
     def day(self, day: int) -> Floats:
-        """The values at midnight and at the end of each step of a day.
+        """Return the values at midnight and at the end of each step of a day.
 
         Examples
         --------
@@ -187,7 +187,7 @@ class Reverting:
         return np.concatenate([[start], path])
 
     def seconds(self, day: int, hour: int) -> Floats:
-        """The values at the end of each second of an hour; those of minutes are `day`'s own.
+        """Return the values at the end of each second of an hour. Those of minutes are `day`'s.
 
         Examples
         --------
@@ -207,7 +207,7 @@ class Reverting:
 class DiffusionDay:
     """A day of a `Diffusion`: ``values`` at midnight and at each minute's end (1,441).
 
-    ``variances`` of the 1,440 minutes add up to the day's; ``jumps`` tells the jump minutes.
+    ``variances`` of the 1,440 minutes add up to the day's. ``jumps`` marks the jump minutes.
     """
 
     values: Floats
@@ -216,7 +216,7 @@ class DiffusionDay:
 
 
 class Diffusion:
-    """A log price whose volatility clusters over days and over minutes, and that jumps at times.
+    """A log price with occasional jumps, and volatility that clusters over days and over minutes.
 
     Given its variances it is a Brownian motion, drawn towards 0 with a half-life of 120 days.
     ``daily_volatility`` is the square root of a day's mean variance (a fraction, 0.03 = 3 %).
@@ -244,7 +244,7 @@ class Diffusion:
         self._day = lru_cache(_DAYS_KEPT)(self._build)
 
     def day(self, day: int) -> DiffusionDay:
-        """The day's path by minutes; the last 40 days asked for are kept.
+        """Return the day's path by minutes. The last 40 days asked for are kept.
 
         Examples
         --------
@@ -255,7 +255,7 @@ class Diffusion:
         return self._day(day)
 
     def seconds(self, day: int, hour: int) -> Floats:
-        """The values at the end of each second of an hour; those of minutes are `day`'s own.
+        """Return the values at the end of each second of an hour. Those of minutes are `day`'s.
 
         Examples
         --------
@@ -276,7 +276,7 @@ class Diffusion:
         return brownian_bridge(values[:-1], values[1:], variances, normals).ravel()
 
     def _deviation(self, day: int) -> float:
-        """The standard deviation of a day; its square has the mean ``daily_volatility``^2."""
+        """Return a day's standard deviation. Its square has the mean ``daily_volatility``^2."""
         log = _DAILY_LOG_VOLATILITY * self._volatility.at(day) - _DAILY_LOG_VOLATILITY**2
         return float(self._daily_volatility * np.exp(log))
 

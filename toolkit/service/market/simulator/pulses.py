@@ -1,7 +1,7 @@
-"""What is planted: pulses that rise, hold and fall, and stretches, at most one to a slot of time.
+"""What is planted: pulses that rise, hold and fall, and stretches, at most one per slot of time.
 
 A slot is drawn from its own number, so that what is planted in a window is known without looking
-at any other; and what is planted in a slot ends in it, so that nothing of one kind overlaps.
+at any other. What is planted in a slot ends in it, so that nothing of one kind overlaps.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class TimeSpan:
 class Pulse:
     """A log price's excursion: 0 at ``start``, ``peak_bps`` for a while, 0 again at ``end``.
 
-    The rise is linear in time and lasts ``rise_s``; the fall goes by the ``fall_power``-th power
+    The rise is linear in time and lasts ``rise_s``. The fall goes by the ``fall_power``-th power
     of the time that is left and lasts ``fall_s``. ``peak_bps`` has the sign of the excursion.
 
     Examples
@@ -72,7 +72,7 @@ class Pulse:
         return self.start + self.rise_s + self.hold_s + self.fall_s
 
     def height_bps(self, ts: NDArray[np.int64]) -> Floats:
-        """Its height at each moment, 0 outside ``(start, end)``.
+        """Return its height at each moment, 0 outside ``(start, end)``.
 
         Examples
         --------
@@ -87,7 +87,7 @@ class Pulse:
         return height
 
     def beyond(self, threshold_bps: float) -> tuple[float, float] | None:
-        """From when to when it is at least so far from 0; None where it never is.
+        """Return from when to when it is at least so far from 0, None where it never is.
 
         Examples
         --------
@@ -129,7 +129,7 @@ class Slots(Generic[T]):
         self._slot = lru_cache(_SLOTS_KEPT)(self._build)
 
     def between(self, start: int, end: int) -> list[T]:
-        """What touches ``[start, end)``, by time.
+        """Return what touches ``[start, end)``, by time.
 
         Examples
         --------
@@ -150,7 +150,7 @@ class Slots(Generic[T]):
 
 
 def planted_bps(kinds: Sequence[Slots[Pulse]], ts: NDArray[np.int64]) -> Floats:
-    """The sum of all pulses' heights at each moment (ascending, at least one).
+    """Sum all pulses' heights at each moment (ascending, at least one).
 
     Examples
     --------

@@ -19,7 +19,7 @@ from toolkit.service.market.simulator.timeline import DAY_S, HOUR_S, MINUTE_S
 __all__ = ["LegSchedule", "Schedule"]
 
 _SHORT_EPISODES = 0.6  # the rest last from two minutes to four hours
-_SHORT_MEDIAN_S, _SHORT_LOG_SD = 28.75, 0.70  # whose mean is 36.8 s, as between real exchanges
+_SHORT_MEDIAN_S, _SHORT_LOG_SD = 28.75, 0.70  # a mean of 36.8 s, as between real exchanges
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Schedule:
         self._legs = cache(self._build_leg)
 
     def asset_shocks(self, asset: Asset) -> Slots[Pulse]:
-        """The pumps and dumps that take every leg of an asset along.
+        """Return the pumps and dumps that take every leg of an asset along.
 
         Examples
         --------
@@ -65,7 +65,7 @@ class Schedule:
         return self._assets(asset)
 
     def leg(self, symbol: str, listing: Listing) -> LegSchedule:
-        """What happens to one symbol on one leg alone.
+        """Return what happens to one symbol on one leg alone.
 
         Examples
         --------
@@ -93,7 +93,7 @@ class Schedule:
 
 
 def _between(random: np.random.Generator, low: float, high: float) -> float:
-    """A number whose logarithm is uniform."""
+    """Draw a number with a uniform logarithm."""
     return math.exp(random.uniform(math.log(low), math.log(high)))
 
 
@@ -108,7 +108,7 @@ def _placed(
     peak_bps: float,
     fall_power: int = 1,
 ) -> Pulse:
-    """A pulse of rise, hold and fall (whole seconds, rise and fall at least one) in a slot."""
+    """Place a pulse of rise, hold and fall (whole seconds, rise and fall 1 or more) in a slot."""
     rise, hold, fall = max(1, round(times[0])), round(times[1]), max(1, round(times[2]))
     at, length = slot
     start = at + int(random.integers(length - rise - hold - fall + 1))
@@ -121,7 +121,7 @@ def _market_shock(random: np.random.Generator, at: int, length: int) -> Pulse:
 
 
 def _shock(asset: Asset, random: np.random.Generator, at: int, length: int) -> Pulse:
-    """A pump or a dump: 20 to 120 s up, half of it gone 2 to 18 minutes later.
+    """Draw a pump or a dump: 20 to 120 s up, half of it gone 2 to 18 minutes later.
 
     An asset of 3 % daily volatility goes 3 to 15 % up or down, others in proportion.
     """

@@ -1,4 +1,4 @@
-"""The simulator itself: one object a seed, from which any moment of any leg can be asked."""
+"""The simulator itself: one object per seed, which answers for any moment of any leg."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _LEG_HOURS_KEPT = 128  # of 32 kB
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MinuteBars:
-    """A leg's one-minute bars, by time; a minute without a bar is left out.
+    """A leg's one-minute bars, by time. A minute without a bar is left out.
 
     ``ts``: START of the minute (s, Unix UTC). ``price`` at its end (quote). ``mark_price``
     likewise, None off futures. ``volume``: what the minute traded (quote), 0 where it repeats the
@@ -58,7 +58,7 @@ class Simulator:
     """A market that is a function of (seed, time) alone.
 
     Any window comes out the same, whichever was asked before, from whichever process. Times run
-    from 2026-01-01 to 2100-01-01; anything else is an `InputError`, and so is a symbol or a leg
+    from 2026-01-01 to 2100-01-01. Anything else is an `InputError`, and so is a symbol or a leg
     that is not listed (`UnknownTrajectoryError`).
 
     Examples
@@ -97,7 +97,7 @@ class Simulator:
         self._leg_hour = lru_cache(_LEG_HOURS_KEPT)(self._build_leg_hour)
 
     def day(self, symbol: str, leg: Leg, day: int) -> MinuteBars:
-        """The one-minute bars of the UTC day with this number, ``ts // 86400``.
+        """Return the one-minute bars of the UTC day with this number, ``ts // 86400``.
 
         Examples
         --------
@@ -116,7 +116,7 @@ class Simulator:
         )
 
     def seconds(self, symbol: str, leg: Leg, start: int, end: int) -> Bars:
-        """One-second bars with ``start <= ts < end``; none where `day` has no minute.
+        """Return one-second bars with ``start <= ts < end``, none where `day` has no minute.
 
         The last second of a minute closes at the minute's price. An hour's worth of seconds is
         drawn at a time: ask for stretches, not for months.
@@ -139,7 +139,7 @@ class Simulator:
         return Bars(ts=ts[kept], price=price[kept], interval_s=1)
 
     def settlements(self, symbol: str, leg: Leg, start: int, end: int) -> SettledRates:
-        """The funding settlements of a futures leg in ``[start, end)``.
+        """Return the funding settlements of a futures leg in ``[start, end)``.
 
         A leg that is no future is an `InputError`.
 
@@ -154,7 +154,7 @@ class Simulator:
         return self._funding(symbol, leg).settlements(start, end)
 
     def next_settlement(self, symbol: str, leg: Leg, ts: int) -> int:
-        """The first settlement after ``ts`` (s, Unix UTC) of a futures leg.
+        """Return the first settlement after ``ts`` (s, Unix UTC) of a futures leg.
 
         Examples
         --------
@@ -192,6 +192,6 @@ class Simulator:
         return self._prices(symbol, leg).day(day)
 
     def _build_leg_hour(self, symbol: str, leg: Leg, hour: int) -> tuple[Floats, NDArray[np.bool_]]:
-        """Of the hour with this number, ``ts // 3600``."""
+        """Build the hour with this number, ``ts // 3600``."""
         day, of_day = divmod(hour, 24)
         return self._prices(symbol, leg).seconds(self._leg_day(symbol, leg, day), day, of_day)

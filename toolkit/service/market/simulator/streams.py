@@ -32,7 +32,7 @@ class RandomStream:
     name: str
 
     def at(self, index: int) -> np.random.Generator:
-        """A fresh generator for an index of 0 or more: a day, an hour, a slot.
+        """Return a fresh generator for an index of 0 or more: a day, an hour, a slot.
 
         Examples
         --------
@@ -44,7 +44,7 @@ class RandomStream:
         return np.random.Generator(np.random.Philox(key=key, counter=index << _INDEX_SHIFT))
 
     def under(self, name: str) -> RandomStream:
-        """The stream of a part, unrelated to this one's own numbers.
+        """Return the stream of a part, unrelated to this one's own numbers.
 
         Examples
         --------

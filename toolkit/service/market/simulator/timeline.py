@@ -1,6 +1,6 @@
 """The simulator's time: its first and last day, and the ends of minutes and seconds.
 
-A day is named by its number ``ts // 86400``. Bars carry their START; prices are those at the END.
+A day is named by its number ``ts // 86400``. Bars carry their START, prices are those at the END.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ END = 4_102_444_800
 
 
 def day_of(ts: int) -> int:
-    """The number of the UTC day that ``ts`` lies in.
+    """Return the number of the UTC day that ``ts`` lies in.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def check_window(start: int, end: int) -> None:
 
 
 def minute_ends(day: int) -> NDArray[np.int64]:
-    """The 1,440 moments (s, Unix UTC) at which the minutes of a day end.
+    """Return the 1,440 moments (s, Unix UTC) at which the minutes of a day end.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def minute_ends(day: int) -> NDArray[np.int64]:
 
 
 def second_ends(day: int, hour: int) -> NDArray[np.int64]:
-    """The 3,600 moments (s, Unix UTC) at which the seconds of an hour (0 to 23) end.
+    """Return the 3,600 moments (s, Unix UTC) at which the seconds of an hour (0 to 23) end.
 
     Examples
     --------

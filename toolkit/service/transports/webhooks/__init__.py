@@ -1,5 +1,5 @@
-"""Webhooks of the local service: who may sign in, where deliveries go, and bringing them there.
+"""Webhooks of the local service: signing in, endpoints and deliveries.
 
-Everything here is in memory: endpoints, sessions and what is still to be delivered end with the
+Everything here is in memory: endpoints, sessions and deliveries still to be made end with the
 service.
 """

@@ -1,7 +1,7 @@
-"""Where deliveries may go: https to public addresses, and to loopback ones where that is allowed.
+"""Where deliveries may go: https to public addresses, and to loopback ones if that is allowed.
 
-A name is judged by the addresses that it leads to at the moment of connecting, and by the one that
-is connected to: whoever owns a name may let it lead anywhere, and elsewhere a moment later.
+A name is checked by the addresses that it resolves to when connecting, and by the address of the
+connection, since the owner of a name can change its addresses at any time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TUNNELS = [ipaddress.ip_network("2002::/16"), ipaddress.ip_network("2001::/32")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The parts of an endpoint's address that a request needs. The path stays out of the repr.
+    """The parts of an endpoint's URL that a request needs. The repr does not show the path.
 
     Examples
     --------
@@ -40,10 +40,10 @@ class Target:
 
 
 def target_of(url: str, *, loopback: bool) -> Target:
-    """The target of an address; `InputError` for one that no delivery may go to.
+    """Return the target of a URL. A URL that no delivery may go to is an `InputError`.
 
-    With ``loopback``, http is allowed to ``localhost`` and to loopback addresses. The address is
-    not shown in the error: it may hold a secret.
+    With ``loopback``, http is allowed to ``localhost`` and to loopback addresses. The error does
+    not show the URL, since it may contain a secret.
 
     Examples
     --------
@@ -78,10 +78,10 @@ def target_of(url: str, *, loopback: bool) -> Target:
 
 
 def may_reach(address: str, *, loopback: bool) -> bool:
-    """Whether a delivery may be made to an IP address, in a form that the system gives.
+    """Return whether a delivery may be made to an IP address, as the system writes it.
 
-    Public unicast addresses alone; loopback ones where those are allowed. An IPv6 address that
-    stands for an IPv4 one is judged as that; tunnels into IPv4 are refused.
+    Only public unicast addresses are allowed, and with ``loopback`` loopback ones. An IPv6 address
+    that maps an IPv4 one is checked as that. Tunnels into IPv4 are refused.
 
     Examples
     --------

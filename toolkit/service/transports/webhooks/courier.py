@@ -1,7 +1,7 @@
-"""Bringing an owner's new event documents to their endpoint, at least once.
+"""Delivery of an owner's new event documents to their endpoint, at least once.
 
-A watching task puts what is new into a queue; working tasks make the attempts. A delivery that is
-not taken comes back into the queue later. Where too many wait the watching stops, and goes on from
+A watching task puts new documents into a queue, and working tasks make the attempts. A failed
+delivery returns to the queue later. If too many wait, the watching pauses and later goes on from
 there: the archive keeps what is not queued yet.
 """
 
@@ -27,7 +27,7 @@ from toolkit.service.transports.webhooks.settings import WebhookSettings
 __all__ = ["MINIMUM_PLAN", "Courier"]
 
 MINIMUM_PLAN = Plan.BUILDER
-"""Of those who may have an endpoint."""
+"""The lowest plan that includes webhooks."""
 
 _MOST_UNDER_WAY = 100_000
 _AFTER_A_FAILURE_S = 1.0
@@ -37,12 +37,12 @@ _log = logging.getLogger(__name__)
 
 
 class Courier:
-    """An owner's endpoint and the tasks that deliver to it; made and used in one event loop.
+    """An owner's endpoint and the tasks that deliver to it, all in one event loop.
 
-    A delivery is taken when it is answered 2xx. 410 ends deliveries until the endpoint is set
+    A delivery succeeds when it is answered 2xx. 410 ends deliveries until the endpoint is set
     again. After any other answer, or none, it is attempted again after each of the settings'
     waits, and then given up, which is logged. An endpoint that answers 429 or 503 with
-    ``Retry-After`` is left alone that long. A redirect is not followed and is no 2xx.
+    ``Retry-After`` gets no deliveries for that long. Redirects are not followed.
     """
 
     def __init__(
@@ -75,18 +75,18 @@ class Courier:
         return f"Courier({self._owner!r}, {self._target!r})"
 
     def change(self, url: str, target: Target, families: list[EventFamily]) -> None:
-        """Deliver elsewhere or other families, what waits included; a disabled endpoint is on."""
+        """Set URL and families, also for waiting deliveries, and enable the endpoint."""
         self.url, self._target, self.families = url, target, families
         self.enabled = True
 
     async def stop(self) -> None:
-        """End the tasks; what is not delivered is dropped."""
+        """End the tasks. What is not delivered is dropped."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def try_once(self, body: bytes) -> Reply:
-        """One attempt at delivering a body now, whatever else waits."""
+        """Make one attempt at delivering a body now, outside the queue."""
         post = Post(self._settings)
         try:
             return await self._attempt(post, WebhookMessage.of(self._owner, body))
@@ -106,8 +106,8 @@ class Courier:
                 continue
             try:
                 documents = await run_in_threadpool(self._news, owner, self._told, now)
-            except Exception:  # noqa: BLE001 - logged, and what is new is asked for again
-                _log.exception("what is new at %s could not be told", now)
+            except Exception:  # noqa: BLE001 - logged, and tried again
+                _log.exception("new documents at %s could not be read", now)
                 await asyncio.sleep(_AFTER_A_FAILURE_S)
                 continue
             self._told = now
@@ -151,12 +151,12 @@ class Courier:
         headers, body = delivery.request(self.secret, WALL_CLOCK.now())
         try:
             return await post.send(self._target, headers, body)
-        except Exception:  # noqa: BLE001 - logged; a fault of ours must not end the deliveries
+        except Exception:  # noqa: BLE001 - logged, so that deliveries go on
             _log.exception("an attempt at a delivery to %s failed", self._owner)
-            return Reply(None, reason="a fault of the service")
+            return Reply(None, reason="an error of the service")
 
     def _settle(self, delivery: WebhookMessage, reply: Reply) -> None:
-        """What follows from an attempt."""
+        """Retry, give up or finish a delivery after an attempt."""
         loop = asyncio.get_running_loop()
         waits_s = self._settings.retries_s
         if reply.status == _GONE:

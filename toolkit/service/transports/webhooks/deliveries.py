@@ -1,4 +1,4 @@
-"""Deliveries: what is brought to an endpoint, and how it is signed.
+"""Deliveries: what is sent to an endpoint, and how it is signed.
 
 Source: the Standard Webhooks specification 1.0. It is our choice: the interface names no scheme.
 """
@@ -18,7 +18,7 @@ _PREFIX = "whsec_"
 
 @dataclass(frozen=True, slots=True)
 class WebhookMessage:
-    """A body and its id, the attempts that failed, and whether it is attempted again.
+    """A body and its id, the number of failed attempts, and whether it is retried.
 
     Examples
     --------
@@ -33,7 +33,7 @@ class WebhookMessage:
 
     @classmethod
     def of(cls, owner: str, body: bytes) -> WebhookMessage:
-        """The delivery of a body to an owner, always under the same id.
+        """Make the delivery of a body to an owner, always with the same id.
 
         Examples
         --------
@@ -55,7 +55,7 @@ class WebhookMessage:
 
 
 def new_secret() -> str:
-    """A secret for signatures: ``whsec_`` and the base64 of 32 random bytes.
+    """Return a secret for signatures: ``whsec_`` and the base64 of 32 random bytes.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def new_secret() -> str:
 
 
 def signed_headers(secret: str, identity: str, ts: int, body: bytes) -> dict[str, str]:
-    """The three headers of a delivery whose attempt is made at ``ts`` (s).
+    """Return the three headers of a delivery that is attempted at ``ts`` (s).
 
     Examples
     --------

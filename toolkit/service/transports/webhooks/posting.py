@@ -1,8 +1,7 @@
-"""One attempt at a delivery: an HTTP/1.1 POST of which only the status and two headers are read.
+"""One attempt at a delivery: an HTTP/1.1 POST. Only status and headers of the answer are used.
 
 The service sends to addresses that others choose. So the connection goes to an address that was
-checked, not to a name, redirects are not followed, and an attempt ends after its time whatever the
-other side does.
+checked, not to a name, redirects are not followed, and every attempt has a time limit.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ from toolkit.service.transports.webhooks.settings import WebhookSettings
 __all__ = ["Post", "Reply"]
 
 _STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9][0-9])(?: .*)?")
-_BODY_READ = 4096  # an answer's body up to this is read, for the sake of the next request
+_BODY_READ = 4096  # longer bodies of answers are not read, and the connection closes
 _LONGEST_WAIT_S = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came of an attempt: the answer's status (None: no answer, see ``reason``).
+    """The outcome of an attempt: the answer's status (None: no answer, see ``reason``).
 
-    ``retry_after_s`` (s) is how long the answer asks to wait, at most a day.
+    ``retry_after_s`` (s) is how long the answer asks to wait, at most one day.
 
     Examples
     --------
@@ -50,7 +49,7 @@ class Reply:
 
 
 class Post:
-    """Makes attempts one after another, over a connection that is kept where it can be.
+    """Makes attempts one after another, over a connection that is kept open if possible.
 
     Examples
     --------
@@ -68,7 +67,7 @@ class Post:
         self._writer: asyncio.StreamWriter | None = None
 
     async def send(self, target: Target, headers: Mapping[str, str], body: bytes) -> Reply:
-        """POST the body's exact bytes; whatever goes wrong is a reply without a status."""
+        """POST the body's exact bytes. Every failure is a reply without a status."""
         lines = {
             "Host": target.authority,
             "User-Agent": "machine-rail-webhooks",
@@ -97,13 +96,13 @@ class Post:
                 self.close()
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         if self._writer is not None:
             self._writer.close()
         self._reader = self._writer = self._target = None
 
     async def _exchange(self, target: Target, message: bytes) -> Reply | None:
-        """One request and its answer; None where a kept connection was closed before it."""
+        """Send one request. Returns None if a kept connection was closed before the answer."""
         if self._target != target:
             self.close()
         kept = self._writer is not None
@@ -133,7 +132,7 @@ class Post:
         here = self._settings.loopback
         reachable = [str(at[0]) for *_, at in found if may_reach(str(at[0]), loopback=here)]
         if not reachable:
-            raise ConnectionError("the host leads to no address that may be reached")
+            raise ConnectionError("the host resolves to no address that deliveries may go to")
         context = _context(self._settings) if target.encrypted else None
         failure = OSError("no address was tried")
         for address in reachable:
@@ -150,7 +149,7 @@ class Post:
             if may_reach(writer.get_extra_info("peername")[0], loopback=here):
                 return reader, writer
             writer.close()
-            failure = ConnectionError("the connection led to an address that may not be reached")
+            failure = ConnectionError("the connection went to an address that is not allowed")
         raise failure
 
 
@@ -162,34 +161,32 @@ def _context(settings: WebhookSettings) -> ssl.SSLContext:
 
 
 async def _answer(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
-    """The status and headers (names in lower case) of the final answer."""
+    """Read the status and headers (names in lower case) of the final answer."""
     while True:
         head = await reader.readuntil(b"\r\n\r\n")
         first, *lines = head[:-4].split(b"\r\n")
         match = _STATUS.fullmatch(first)
         if match is None:
-            raise ConnectionError("what came is no HTTP answer")
+            raise ConnectionError("the answer is not HTTP")
         if int(match[1]) >= 200:
             pairs = (line.decode("latin-1").partition(":") for line in lines)
             return int(match[1]), {name.strip().lower(): value.strip() for name, _, value in pairs}
 
 
 async def _is_read(reader: asyncio.StreamReader, status: int, headers: Mapping[str, str]) -> bool:
-    """Read the rest of a short answer; whether the connection can be used again."""
+    """Read the rest of a short answer. Returns whether the connection can be used again."""
     length = "0" if status in (204, 304) else headers.get("content-length", "")
     reusable = headers.get("connection", "").lower() != "close" and len(length) < 6
     if not (reusable and length.isascii() and length.isdigit() and int(length) <= _BODY_READ):
         return False
-    with contextlib.suppress(
-        asyncio.IncompleteReadError
-    ):  # the answer's status counts all the same
+    with contextlib.suppress(asyncio.IncompleteReadError):  # the answer's status counts anyway
         await reader.readexactly(int(length))
         return True
     return False
 
 
 def _retry_after_s(text: str) -> float:
-    """Seconds that ``Retry-After`` asks for in either of its forms; 0 where it asks for none."""
+    """Return the seconds of a ``Retry-After`` in either of its forms, 0 if it has none."""
     if text.isascii() and text.isdigit():
         return min(float(text[:9]), _LONGEST_WAIT_S)
     try:

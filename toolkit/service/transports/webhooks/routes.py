@@ -35,7 +35,7 @@ _NO_FAMILIES = f"is missing; send a list of one or more of {', '.join(EventFamil
 
 
 class Webhooks:
-    """The endpoints of a service's owners, one each, and the routes by which they are set.
+    """The endpoints of a service's owners, one each, and the routes that set them.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class Webhooks:
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """Ends all deliveries with the application."""
+        """End all deliveries with the application."""
         try:
             yield
         finally:
@@ -129,16 +129,16 @@ class Webhooks:
         if courier is None:
             raise Problem(404, "not_found", "No endpoint is set; PUT one first.")
         now = self._service.clock.now()
-        body = {"type": "webhook.test", "ts": now, "detail": "A test, and no event."}
+        body = {"type": "webhook.test", "ts": now, "detail": "A test delivery, not an event."}
         reply = await courier.try_once(msgspec.json.encode(body))
         shown = {"delivered": reply.taken, "status": reply.status, "reason": reply.reason or None}
         return _said(shown)
 
     def _allowed(self, request: Request) -> Owner:
-        """The owner of the request's session, whose plan includes webhooks."""
+        """Return the owner of the request's session, if the plan includes webhooks."""
         owner = self._owner_of(request.cookies.get(COOKIE, ""))
         if owner.plan.rank < MINIMUM_PLAN.rank:
-            raise tier_required("Webhooks begin", MINIMUM_PLAN, owner.plan, holder="owner")
+            raise tier_required("webhooks", MINIMUM_PLAN, owner.plan, holder="owner")
         return owner
 
     def _owner_of(self, token: str) -> Owner:
@@ -146,7 +146,7 @@ class Webhooks:
         owner = None if name is None else self._service.policy.owners.named.get(name)
         if owner is None:
             raise _no_session(
-                f"There is no session; POST a code to {_ROOT}/session. An API key counts nothing."
+                f"There is no session; POST a code to {_ROOT}/session. API keys do not work here."
             )
         return owner
 
@@ -173,7 +173,6 @@ def _no_session(detail: str) -> Problem:
 
 
 async def _document(request: Request) -> dict[str, Any]:
-    """The JSON object that was sent; 400 for anything else."""
     body = b""
     async for part in request.stream():
         body += part

@@ -1,4 +1,4 @@
-"""How the service delivers."""
+"""The settings of webhook deliveries."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from toolkit.errors import InputError
 __all__ = ["RETRIES_S", "WebhookSettings"]
 
 RETRIES_S = (5.0, 30.0, 120.0, 600.0, 3600.0)
-"""How long a delivery that was not taken waits for its next attempt, each time (s)."""
+"""The waits (s) before each further attempt of a failed delivery."""
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookSettings:
-    """How patiently deliveries are made, and whether to this machine too.
+    """How deliveries are retried and limited, and whether they may go to this machine.
 
-    Endpoints are https and public; with ``loopback`` those at loopback addresses are allowed as
-    well, over http or https, and no other private ones. ``retries_s`` (s) are the waits before
-    further attempts, ``timeout_s`` (s) what one attempt may take in all, ``in_flight`` how many
-    attempts an endpoint sees at once. ``authorities`` is a PEM file of certificate authorities
-    that are believed beside the system's own.
+    Endpoints are https and public. With ``loopback`` loopback addresses are allowed as well, over
+    http or https, but no other private ones. ``retries_s`` (s) are the waits before further
+    attempts. ``timeout_s`` (s) is the longest that one attempt may take. ``in_flight`` is the most
+    concurrent attempts per endpoint. ``authorities`` is a PEM file of certificate authorities that
+    are trusted beside the system's own.
 
     Examples
     --------

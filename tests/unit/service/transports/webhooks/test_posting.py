@@ -161,7 +161,7 @@ def test_a_name_that_leads_to_a_private_address_is_not_connected_to() -> None:
         with pytest.raises(TimeoutError):
             listener.accept()
     assert reply.status is None
-    assert "no address that may be reached" in reply.reason
+    assert "no address that deliveries may go to" in reply.reason
 
 
 @pytest.fixture(scope="module")

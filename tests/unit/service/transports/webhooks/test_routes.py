@@ -152,7 +152,7 @@ def test_http_and_loopback_are_refused_without_the_flag(sign_in: SignIn, config:
         assert client.put(ENDPOINT, json=named).status_code == 200
         tried = client.post(f"{ENDPOINT}/test").json()
     assert not tried["delivered"]
-    assert "no address that may be reached" in tried["reason"]
+    assert "no address that deliveries may go to" in tried["reason"]
 
 
 def test_a_test_delivery_is_signed_tells_what_came_of_it_and_is_no_event(
