@@ -17,7 +17,7 @@ import uvicorn
 
 from toolkit.errors import InputError, UnavailableError
 
-__all__ = ["ServerSettings", "bind", "run", "run_in_thread"]
+__all__ = ["RequestCount", "ServerSettings", "bind", "run", "run_in_thread"]
 
 _DRAIN_S = 3  # for answers under way, before connections are closed
 

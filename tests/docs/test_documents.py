@@ -102,7 +102,12 @@ def test_the_profiles_shown_are_profiles_that_are_accepted(tmp_path: Path, text:
 
 
 def test_every_name_that_a_profile_can_have_is_explained() -> None:
-    files = [user_profile._File, user_profile._History, user_profile._Events, user_profile._Streams]
+    files = [
+        user_profile._ProfileFile,
+        user_profile._HistorySection,
+        user_profile._EventsSection,
+        user_profile._StreamsSection,
+    ]
     names = {field.name for each in files for field in msgspec.structs.fields(each)}
     streams = BUILT_IN.streams
     names |= {*streams.fields, *streams.words, *BUILT_IN.snapshots, *BUILT_IN.tools}

@@ -145,7 +145,7 @@ class View(Heading):
 
         Examples
         --------
-        >>> pair = Trajectory.parse("A_B:X.futures:Y.futures", Family.FUNDING)
+        >>> pair = Trajectory.parse("funding/A_B:X.futures:Y.futures")
         >>> View.of(pair, 0, 60, source=Source("replay", "depeg"), timezone="UTC",
         ...         theme="light").asked
         'funding/A_B:X.futures:Y.futures'

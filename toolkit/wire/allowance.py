@@ -1,7 +1,7 @@
 """The plan and quota of a key, from the headers of the service's answers.
 
 ``RateLimit-Policy: "builder";q=600;w=60`` names the plan, its requests and their window.
-``RateLimit: "builder";r=594;t=42`` has what is left. Source: contract.md "Errors".
+``RateLimit: "builder";r=594;t=42`` has what is left. Source: docs/interface.md.
 draft-ietf-httpapi-ratelimit-headers.
 """
 

@@ -1,7 +1,7 @@
 """The event logs' part of the wire profile: routes, parameters, and where a document keeps what.
 
-Built in is contract.md. `/schemas` overrides. A document is kept whole. The columns beside it are
-read from it by paths, so that another service's names are a matter of its profile.
+Built in is docs/interface.md. `/schemas` overrides. A document is kept whole. The columns beside it
+are read from it by paths, so that another service's names are a matter of its profile.
 """
 
 from __future__ import annotations
@@ -100,4 +100,4 @@ BUILT_IN_EVENTS: Mapping[EventFamily, EventRoute] = {
         EventFamily.FUNDING, _LEGS | {"differential_pct_8h": ("differential.pct_8h",)}
     ),
 }
-"""The event logs of contract.md. A splash has one leg, kept in the buy columns."""
+"""The event logs of docs/interface.md. A splash has one leg, kept in the buy columns."""

@@ -5,7 +5,7 @@ usable time has no place among the others: its bytes are kept in a finding.
 
 A log's window is frozen while it is paged: start, end, filters and limit stay as they are, and the
 cursor is followed exactly. An empty page ends the window. A repeated cursor is an error.
-Source: machine-rail.md 4.1 "Retained event logs", design.md decision 1.
+Source: docs/interface.md, docs/design.md.
 """
 
 from __future__ import annotations

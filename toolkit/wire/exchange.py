@@ -1,6 +1,6 @@
 """Requests and answers as values, refusals as errors, and the retry rule as a generator.
 
-Source of the rules: contract.md "Errors". RFC 9110 section 10.2.3 (Retry-After).
+Source of the rules: docs/interface.md. RFC 9110 section 10.2.3 (Retry-After).
 """
 
 from __future__ import annotations

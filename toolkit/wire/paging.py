@@ -9,7 +9,7 @@ page that brings nothing older is followed by questions one second lower each, u
 What cannot be shown to be complete is a `PagingError`: more rows in one second than a page holds
 (no ``end_time`` reaches inside a second), and a service that ignores ``end_time``.
 
-Source: machine-rail.md 4.1 "Trajectory history", design.md decision 1 (complete in 18 of 18 server
+Source: docs/interface.md, docs/design.md (complete in 18 of 18 server
 variants, where following ``next_end_time`` as it is loses rows).
 """
 

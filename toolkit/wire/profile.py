@@ -1,6 +1,7 @@
 """The wire profile: what a service calls its routes, parameters, fields and units.
 
-The built-in profile is contract.md. The service's `/schemas` overrides it at run time. Whatever
+The built-in profile is docs/interface.md. The service's `/schemas` overrides it at run time.
+Whatever
 differs is recorded as a `Finding`, never guessed away: a field in a unit that cannot be converted
 is not put into a column under a wrong name, it is kept in ``extra``.
 """

@@ -1,6 +1,6 @@
 """The sockets' part of the wire profile: where they are, and what their messages are called.
 
-Built in is contract.md, "WebSockets". The user's file has the last word.
+Built in is docs/interface.md. The user's file has the last word.
 """
 
 from __future__ import annotations

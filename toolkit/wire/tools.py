@@ -1,7 +1,7 @@
 """MCP's part of the wire profile: what a service calls the tool of each role.
 
-Built in is contract.md. ``/schemas`` names the tool of each route. The user's file has the last
-word. A *role* is our own word for what a tool is asked for.
+Built in is docs/interface.md. ``/schemas`` names the tool of each route. The user's file has the
+last word. A *role* is our own word for what a tool is asked for.
 """
 
 from __future__ import annotations

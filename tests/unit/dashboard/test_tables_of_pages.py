@@ -15,7 +15,7 @@ from toolkit.dashboard.health_tables import (
 )
 from toolkit.dashboard.spread_table import Filters, filtered, shown_lines, spread_lines
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily
+from toolkit.market import EventFamily, Stream
 from toolkit.statistics.event_documents import identified
 from toolkit.statistics.events import event_lifecycles
 from toolkit.statistics.spread import summary, time_above
@@ -141,7 +141,7 @@ COVERAGE = pl.DataFrame(
 
 
 def test_a_line_of_coverage_accounts_for_every_second_and_names_the_longest_gap():
-    line = coverage_line("price", "A_U:X.spot", COVERAGE)
+    line = coverage_line(Stream.parse("A_U:X.spot"), COVERAGE)
     assert [line[column] for column in STATE_COLUMNS.values()] == [30, 0, 10, 10, 50]
     assert line["known_s"] == 100
     assert (line["gap_start"], line["gap_end"], line["gap_state"]) == (0, 50, "unrecoverable")
@@ -149,7 +149,7 @@ def test_a_line_of_coverage_accounts_for_every_second_and_names_the_longest_gap(
 
 def test_what_is_held_throughout_has_no_gap():
     whole = COVERAGE.filter(state="held")
-    line = coverage_line("price", "A_U:X.spot", whole)
+    line = coverage_line(Stream.parse("A_U:X.spot"), whole)
     assert line["gap_start"] is line["gap_state"] is None
     shares = shares_by_kind(pl.DataFrame([line]))
     assert shares.row(0) == ("price (1)", 100.0, 0.0, 0.0, 0.0, 0.0)

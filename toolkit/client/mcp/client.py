@@ -68,7 +68,7 @@ class McpClient(ClosingContact):
     >>> with running(config) as service, McpClient(service.base_url, "demo-pro") as client:
     ...     page = client.call("symbols", limit=1)
     ...     len(client.tools()), page.document["items"][0]["symbol"], page.findings
-    (11, 'BTC_USDT', ())
+    (11, '1000PEPE_USDT', ())
     """
 
     def __init__(

@@ -156,7 +156,7 @@ def test_a_loader_over_a_full_service_brings_every_row_once(tmp_path: Path) -> N
         listing = client.symbols()
         wanted = [*price_trajectories(listing), *spread_trajectories(listing)]
         store = Store(tmp_path / "rail.duckdb")
-        window = miniature.START.END
+        window = miniature.START, miniature.END
         loaded = sync(client, store, wanted, Interval(*window), on_progress=take_the_place)
         again = sync(client, store, wanted, Interval(*window))
 
