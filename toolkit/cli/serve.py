@@ -59,7 +59,7 @@ def serve_command(
     """Run a local service until Ctrl-C, on the SIMULATED market of a seed or on a replay.
 
     Its demo keys are demo-free, demo-builder and demo-pro. Its clock is the wall clock unless --now
-    says otherwise. A replay serves all it has unless --retention limits it. A simulated market
+    stops it. A replay serves all it has unless --retention limits it. A simulated market
     reaches as far back as the key's plan. --rename lets legs meet that a file lists under two
     quote currencies. --adversary makes it another service than was agreed, to test a client with:
     the file's switches are in docs/adversary.md.

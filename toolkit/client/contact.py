@@ -89,7 +89,7 @@ class Contact(Shown):
 
     @property
     def assumed(self) -> Profile:
-        """How the service is taken to speak before it was asked: as built in, and as the user says.
+        """The names assumed before the service was asked: the built-in ones, then the user's.
 
         Examples
         --------
@@ -189,7 +189,7 @@ def answer_without_key(
     body: bytes,
     url: str,
 ) -> Answer:
-    """Make an answer whose headers, and body unless the status is 200, hide the key.
+    """Make an answer that hides the key in its headers and, unless it is a 200, in its body.
 
     Examples
     --------

@@ -53,7 +53,7 @@ def stream(
 
     Of an event family each message is an event document. Of trajectories each is a message of the
     market socket, which `toolkit.wire.stream.read_market_message` reads. The id of a subscription
-    is the trajectory's place in ``of``. A lost connection is opened again as ``policy`` says. What
+    is the trajectory's place in ``of``. A lost connection is opened again by ``policy``. What
     happened meanwhile is NOT made up for: `toolkit.loader.capture` does that. Ends soon after
     ``stop`` is set. A redirect is a refusal. ``admitted`` is called whenever a connection opens,
     before anything is heard. The connection is given up where it raises what may pass.

@@ -1,4 +1,4 @@
-"""The page that says how complete and how old the data is, and what to type to fill a gap."""
+"""The page about how complete and how old the data is, and what to type to fill a gap."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class Held:
 
 
 def store_version(path: Path) -> Version:
-    """Return what tells this state of the file from a later one; () where there is no file.
+    """Return what differs between two states of the file, () where there is no file.
 
     Examples
     --------

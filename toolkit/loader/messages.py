@@ -21,7 +21,7 @@ from toolkit.wire.events import document_frame, lasting_content, read_document, 
 from toolkit.wire.exchange import Answer
 from toolkit.wire.profile import Finding, Profile
 from toolkit.wire.rows import read_history_page
-from toolkit.wire.stream import Seen
+from toolkit.wire.stream import RecentlyDelivered
 
 __all__ = ["Messages"]
 
@@ -43,11 +43,11 @@ class Messages:
     (1, 1)
     """
 
-    def __init__(self, profile: Profile, seen: Seen | None = None) -> None:
+    def __init__(self, profile: Profile, delivered: RecentlyDelivered | None = None) -> None:
         self.batch = Batch()
         self.pages = 0
         self._profile = profile
-        self._seen = seen or Seen(_REMEMBERED)
+        self._delivered = delivered or RecentlyDelivered(_REMEMBERED)
         self._documents: list[tuple[EventFamily, bytes]] = []
         self._records: dict[Trajectory, list[bytes]] = {}
         self._received = 0
@@ -59,7 +59,7 @@ class Messages:
 
     def following(self) -> Messages:
         """Return an empty one that remembers the same documents."""
-        return Messages(self._profile, self._seen)
+        return Messages(self._profile, self._delivered)
 
     def add(self, message: Message) -> None:
         """Take a message in."""
@@ -121,6 +121,6 @@ class Messages:
         for *key, document in whole.select(*_KEY, "document").iter_rows():
             route = self._profile.events[EventFamily(key[0])]
             content = lasting_content(route, document.encode())
-            fresh.append(self._seen.is_new(tuple(key), content))
+            fresh.append(self._delivered.is_new(tuple(key), content))
         self.batch.documents = [whole.filter(pl.Series(fresh, dtype=pl.Boolean))]
         return whole.height - sum(fresh)

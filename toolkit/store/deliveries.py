@@ -40,8 +40,8 @@ def keep_deliveries(
     """Commit deliveries with the event documents they brought. What is held stays as it is.
 
     Documents are known by their own key, whatever the delivery's id: a sender that uses an id
-    twice loses no event. They answer for no stretch of the event logs: a webhook tells what
-    happened, never that nothing else did.
+    twice loses no event. They answer for no stretch of the event logs: a webhook is proof of
+    what happened, never that nothing else did.
     """
     now = int(time.time())
     rows = [(d.delivery_id, now, d.family, d.document, load_id) for d in delivered]

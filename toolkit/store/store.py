@@ -215,8 +215,8 @@ class Store(Shown):
         A hole is a spacing of more than 1.5 steps, the step being the commonest spacing (the
         shortest of several as common). Columns:
         stream (key), kind, holes (count), absent_rows (steps without a row inside the
-        holes), longest_hole_s (s, from one row's end to the next row). A hole says that the
-        service, asked, had no row there, or that it was never asked: `coverage` tells which.
+        holes), longest_hole_s (s, from one row's end to the next row). At a hole the
+        service had no row, or it was never asked: `coverage` shows which.
         """
         with self.reading() as connection:
             return read_continuity(connection)

@@ -31,7 +31,7 @@ def read_delivery(routes: Mapping[EventFamily, EventRoute], body: bytes) -> Deli
     """Read a delivery's body. Raises `WireError` where it is not a JSON object.
 
     The family is the word that the document's schema (``svc.splash.v1``) or else its event type
-    (``splash.pump``) names, each found where the family's route says. A JSON object that names
+    (``splash.pump``) names, each found by the family's route. A JSON object that names
     none, or has no time of use, is no event document.
 
     Examples

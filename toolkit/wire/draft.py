@@ -50,7 +50,7 @@ class Draft:
         >>> draft.fields("price", found)
         >>> print(draft.text("https://rail.example").partition("[history.price]")[2].strip())
         # price (quote) is not there by that name.
-        # GUESS, by its name: px (unit not said, e.g. 1.5); quote is assumed.
+        # GUESS, by its name: px (unit not stated, e.g. 1.5); quote is assumed.
         # fields.price = { wire = "px", unit = "quote" }
         """
         lines = []
@@ -67,7 +67,7 @@ class Draft:
         self.add(f"history.{family}", lines if found.missing else [])
 
     def tools(self, missing: Mapping[str, str], guesses: Mapping[str, Guess]) -> None:
-        """Add the roles whose tools are not listed under the expected names, with guesses.
+        """Add guesses for the roles without a tool of the expected name.
 
         Examples
         --------

@@ -62,7 +62,7 @@ class Request:
 
     @classmethod
     def get(cls, path: str, query: Mapping[str, object]) -> Request:
-        """Make a request whose query leaves out what is None.
+        """Make a request with a query that leaves out what is None.
 
         Examples
         --------

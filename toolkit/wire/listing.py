@@ -91,7 +91,7 @@ class _SymbolsPage(msgspec.Struct):
 def list_symbols(
     profile: Profile, text: str, policy: RetryPolicy
 ) -> Generator[Step, Outcome, Listing]:
-    """Ask for every symbol whose name has ``text`` in it ("" for all)."""
+    """Ask for every symbol with ``text`` in its name ("" for all)."""
     query = {"q": text, "limit": profile.symbols_limit}
     answer = yield from with_retries(Request.get(profile.symbols_path, query), policy)
     return _listing(profile, answer)

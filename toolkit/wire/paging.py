@@ -69,7 +69,7 @@ class _Walk:
     """The state of the pager: ``ask`` is the next ``end_time`` to ask for, None at the end.
 
     From ``_proven`` on everything has come. ``_oldest`` is the oldest second that rows came for
-    (at first the window's end), ``_edge`` the rows of that second. ``_crowd`` is the height of the
+    (at first the window's end), ``_edge`` the rows of that second. ``_same_second_rows`` is the height of the
     last page that brought nothing older than ``_oldest``, 0 where there was none.
     """
 
@@ -80,10 +80,10 @@ class _Walk:
         self._oldest = window.end
         self._edge: pl.DataFrame | None = None
         self._edge_grew = False
-        self._crowd = 0
+        self._same_second_rows = 0
         self._largest = 0
         self._empty = 0
-        self._crept = False
+        self._stepped_back = False
         self._newest = 0
         self._honoured = False
         self._before_probe: int | None = None
@@ -135,10 +135,15 @@ class _Walk:
         assert raw.oldest is not None, "it has rows"
         if not (overshoots or asked > self._oldest or self._edge_again(raw)):
             self._largest = max(self._largest, raw.frame.height)
-            self._refuse_crowd()
+            self._refuse_full_second()
         self._oldest = raw.oldest
         self._edge = raw.frame.filter(pl.col("ts") == raw.oldest)
-        self._edge_grew, self._crowd, self._empty, self._crept = False, 0, 0, False
+        self._edge_grew, self._same_second_rows, self._empty, self._stepped_back = (
+            False,
+            0,
+            0,
+            False,
+        )
         if self._oldest < self._window.start:
             return self._end()
         self.ask = self._oldest + 1
@@ -147,10 +152,10 @@ class _Walk:
     def _after_same(self, raw: RawPage, asked: int, *, overshoots: bool) -> int:
         """Take a page with nothing older: the end, or a second with more rows than fit."""
         if overshoots:
-            self._refuse_crowd()
+            self._refuse_full_second()
             return self._end()
-        if not self._crowd or self._edge_again(raw):
-            self._crowd = raw.frame.height
+        if not self._same_second_rows or self._edge_again(raw):
+            self._same_second_rows = raw.frame.height
         self._empty = 0
         if raw.ends and not self._is_cut():
             return self._end()
@@ -168,12 +173,16 @@ class _Walk:
         if self._edge is not None and asked > self._oldest and self._empty == 1:
             return self._proven  # there are rows before this, for they came: it is asked again
         pointed = raw.next_end_time
-        creeps = pointed == asked - 1
-        self._refuse_crowd()
-        if pointed is None or not self._window.start <= pointed < asked or (creeps and self._crept):
+        steps_back = pointed == asked - 1
+        self._refuse_full_second()
+        if (
+            pointed is None
+            or not self._window.start <= pointed < asked
+            or (steps_back and self._stepped_back)
+        ):
             return self._end()
-        self._crept = creeps
-        self.ask = pointed if creeps else pointed + 1
+        self._stepped_back = steps_back
+        self.ask = pointed if steps_back else pointed + 1
         return pointed + 1
 
     def _edge_again(self, raw: RawPage) -> bool:
@@ -188,16 +197,18 @@ class _Walk:
     # large, that brought nothing older, may have been cut. A page of one row is not taken for cut.
 
     def _is_cut(self) -> bool:
-        return self._crowd == self._limit or (self._edge_grew and self._crowd >= self._largest)
+        return self._same_second_rows == self._limit or (
+            self._edge_grew and self._same_second_rows >= self._largest
+        )
 
     def _may_be_cut(self) -> bool:
-        return self._is_cut() or 1 < self._crowd >= self._largest
+        return self._is_cut() or 1 < self._same_second_rows >= self._largest
 
-    def _refuse_crowd(self) -> None:
+    def _refuse_full_second(self) -> None:
         """Raise where the oldest second filled a page, so that rows of it may be out of reach."""
         if self._may_be_cut():
             raise PagingError(
-                f"the second {format_ts(self._oldest)} alone fills a page ({self._crowd} of "
+                f"the second {format_ts(self._oldest)} alone fills a page ({self._same_second_rows} of "
                 f"{self._limit} rows asked for): end_time cannot reach any others in it, and the "
                 "window cannot be shown to be complete below"
             )

@@ -33,7 +33,7 @@ class RawPage:
     """One answer of a history route: its rows as a frame, and the paging value it gave.
 
     ``frame`` has `column_schema`'s columns, in the order of the wire. ``ends`` where the service
-    says in so many words (null for the paging value) that nothing older exists.
+    states (null for the paging value) that nothing older exists.
     """
 
     frame: pl.DataFrame

@@ -30,10 +30,10 @@ __all__ = [
     "Lost",
     "Open",
     "Received",
+    "RecentlyDelivered",
     "ReconnectPolicy",
     "Refused",
     "Say",
-    "Seen",
     "StreamItem",
     "StreamStep",
     "is_fatal",
@@ -309,14 +309,14 @@ def _plain(raw: msgspec.Raw | None, kind: type) -> Any:
         return None
 
 
-class Seen:
+class RecentlyDelivered:
     """The contents that were lately delivered under each key, so that repeats are recognised.
 
     At most ``capacity`` contents are remembered. The longest not received is forgotten first.
 
     Examples
     --------
-    >>> seen = Seen(capacity=100)
+    >>> seen = RecentlyDelivered(capacity=100)
     >>> seen.is_new("event 1", "opened"), seen.is_new("event 1", "opened")
     (True, False)
     """
@@ -335,7 +335,7 @@ class Seen:
 
         Examples
         --------
-        >>> Seen(1).is_new("event 1", "opened")
+        >>> RecentlyDelivered(1).is_new("event 1", "opened")
         True
         """
         known = (key, content) in self._known

@@ -57,7 +57,7 @@ class ShownField:
     def __str__(self) -> str:
         if self.example is None:
             return f"{self.name} ({self.unit})" if self.unit else self.name
-        return f"{self.name} ({self.unit or 'unit not said'}, e.g. {self.example!r:.40})"
+        return f"{self.name} ({self.unit or 'unit not stated'}, e.g. {self.example!r:.40})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def shown_fields(described: object, rows: Sequence[Mapping[str, Any]]) -> list[S
     --------
     >>> found = shown_fields({"t": {"type": "integer", "unit": "s"}}, [{"t": 60, "mid": 1.5}])
     >>> [str(field) for field in found]
-    ['t (s, e.g. 60)', 'mid (unit not said, e.g. 1.5)']
+    ['t (s, e.g. 60)', 'mid (unit not stated, e.g. 1.5)']
     """
     said = described if isinstance(described, dict) else {}
     names = list(dict.fromkeys([*said, *(name for row in rows for name in row)]))

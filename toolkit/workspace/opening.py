@@ -64,7 +64,7 @@ class Workspace(Shown):
 
     @property
     def card(self) -> Card:
-        """The service as far as it was asked, and the store as it stands. See `Store.card`."""
+        """The service as far as it was asked, and the store as it is now. See `Store.card`."""
         service, held = self.client.card, self.store.card
         source, *others = service.facts
         facts = [("service", self.client.base_url), *others]

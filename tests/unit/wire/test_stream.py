@@ -27,10 +27,10 @@ from toolkit.wire.stream import (
     Lost,
     Open,
     Received,
+    RecentlyDelivered,
     ReconnectPolicy,
     Refused,
     Say,
-    Seen,
     StreamItem,
     lasting,
     read_market_message,
@@ -263,7 +263,7 @@ DELIVERIES = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 2)), max_size=
 def test_of_any_deliveries_each_content_is_handed_on_exactly_once(
     deliveries: list[tuple[int, int]],
 ) -> None:
-    seen = Seen(capacity=1_000)
+    seen = RecentlyDelivered(capacity=1_000)
     handed_on = [each for each in deliveries if seen.is_new(*each)]
     assert handed_on == list(dict.fromkeys(deliveries))
 
@@ -278,7 +278,7 @@ def test_two_ways_of_one_stream_merge_to_their_union_in_whatever_order_they_come
 ) -> None:
     deliveries = by_stream + by_archive
     random.shuffle(deliveries)  # type: ignore[attr-defined]  # hypothesis's own Random
-    seen = Seen(capacity=1_000)
+    seen = RecentlyDelivered(capacity=1_000)
     handed_on = [key for key in deliveries if seen.is_new(key, "content")]
     assert sorted(handed_on) == sorted({*by_stream, *by_archive})
 
@@ -287,7 +287,7 @@ def test_two_ways_of_one_stream_merge_to_their_union_in_whatever_order_they_come
 def test_a_small_memory_never_loses_a_content_and_never_outgrows_its_size(
     deliveries: list[tuple[int, int]], capacity: int
 ) -> None:
-    seen = Seen(capacity)
+    seen = RecentlyDelivered(capacity)
     handed_on = []
     for each in deliveries:
         if seen.is_new(*each):
@@ -297,7 +297,7 @@ def test_a_small_memory_never_loses_a_content_and_never_outgrows_its_size(
 
 
 def test_what_is_heard_of_again_is_remembered_longer() -> None:
-    seen = Seen(capacity=2)
+    seen = RecentlyDelivered(capacity=2)
     for key in ("a", "b", "a", "c"):
         seen.is_new(key, "")
     assert not seen.is_new("a", "")
@@ -306,7 +306,7 @@ def test_what_is_heard_of_again_is_remembered_longer() -> None:
 
 def test_a_memory_of_nothing_is_refused() -> None:
     with pytest.raises(InputError, match="capacity"):
-        Seen(0)
+        RecentlyDelivered(0)
 
 
 def test_the_users_file_has_the_last_word_on_paths_and_words(tmp_path: Path) -> None:

@@ -150,9 +150,9 @@ class Feed:
         documents, rows = await run_in_threadpool(self._news, families, wanted, delays, (told, now))
         handed = 0
         for listener in list(self.listeners):
-            said = self._messages(listener, documents, rows)
-            for first in range(0, len(said), _AT_ONCE):
-                part = said[first : first + _AT_ONCE]
+            fresh = self._messages(listener, documents, rows)
+            for first in range(0, len(fresh), _AT_ONCE):
+                part = fresh[first : first + _AT_ONCE]
                 listener.offer(part)
                 handed += len(part)
                 if handed >= _AT_ONCE:
@@ -200,9 +200,9 @@ class Feed:
 
 
 def fresh_documents(
-    archive: EventArchive, family: EventFamily, open_delay_s: int, told: int, now: int
+    archive: EventArchive, family: EventFamily, open_delay_s: int, since: int, now: int
 ) -> list[bytes]:
-    """Return the documents that became complete in ``(told, now]``, delayed openings first.
+    """Return the documents that became complete in ``(since, now]``, delayed openings first.
 
     A document is complete when its second is over. The openings of spreads are delayed by
     ``open_delay_s`` (s). Openings and the other documents are each oldest first.
@@ -214,9 +214,9 @@ def fresh_documents(
     []
     """
     if family is not EventFamily.SPREAD or not open_delay_s:
-        return [body for _, body in archive.documents(family, told, now)]
-    late = archive.documents(family, told - open_delay_s, now - open_delay_s)
-    prompt = archive.documents(family, told, now)
+        return [body for _, body in archive.documents(family, since, now)]
+    late = archive.documents(family, since - open_delay_s, now - open_delay_s)
+    prompt = archive.documents(family, since, now)
     return [body for kind, body in late if kind == "spread.opened"] + [
         body for kind, body in prompt if kind != "spread.opened"
     ]

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from toolkit.errors import InputError
 from toolkit.service.events.documents import Document
 
-__all__ = ["CloseReason", "Life", "Rule", "Span", "Told", "spans"]
+__all__ = ["CloseReason", "Life", "PeakUpdate", "Rule", "Span", "spans"]
 
 CloseReason = Literal["converged", "expired", "leg_lost"]
 
@@ -89,7 +89,7 @@ class Rule:
         return replace(self, lost_after_s=max(self.lost_after_s, 3 * interval_s))
 
 
-class Told(NamedTuple):
+class PeakUpdate(NamedTuple):
     """An update: its row, and the largest value of the life so far."""
 
     row: int
@@ -104,7 +104,7 @@ class Span:
     """
 
     first: int
-    updates: tuple[Told, ...]
+    updates: tuple[PeakUpdate, ...]
     last: int
     peak: float
     closed_at: int | None
@@ -138,7 +138,7 @@ def spans(
     >>> wide = np.array([0.2, 1.1, 1.7, 0.8, 0.4])
     >>> (life,) = spans(60 * np.arange(5), wide, rule, 0, 3600)
     >>> life.first, life.updates, life.closed_at, life.reason, life.peak
-    (1, (Told(row=2, peak=1.7),), 240, 'converged', 1.7)
+    (1, (PeakUpdate(row=2, peak=1.7),), 240, 'converged', 1.7)
     """
     high = np.flatnonzero(value >= rule.open)
     low = np.flatnonzero(value < rule.close)
@@ -175,7 +175,7 @@ def _next(rows: NDArray[np.int64], row: int, none: int) -> int:
 
 def _updates(
     ts: NDArray[np.int64], value: NDArray[np.float64], rule: Rule, first: int, end: int
-) -> Iterator[Told]:
+) -> Iterator[PeakUpdate]:
     """Yield the updates of a life that opened at row ``first`` and is open before row ``end``."""
     if rule.step is None:
         return
@@ -187,4 +187,4 @@ def _updates(
         told = max(int(grown), int(due), told + 1)
         if told >= len(peaks):
             return
-        yield Told(first + told, float(peaks[told]))
+        yield PeakUpdate(first + told, float(peaks[told]))
