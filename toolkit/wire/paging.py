@@ -69,8 +69,8 @@ class _Walk:
     """The state of the pager: ``ask`` is the next ``end_time`` to ask for, None at the end.
 
     From ``_proven`` on everything has come. ``_oldest`` is the oldest second that rows came for
-    (at first the window's end), ``_edge`` the rows of that second. ``_same_second_rows`` is the height of the
-    last page that brought nothing older than ``_oldest``, 0 where there was none.
+    (at first the window's end), ``_edge`` the rows of that second. ``_same_second_rows`` is
+    the height of the last page that brought nothing older than ``_oldest``, 0 without one.
     """
 
     def __init__(self, window: Interval, limit: int) -> None:
@@ -208,8 +208,9 @@ class _Walk:
         """Raise where the oldest second filled a page, so that rows of it may be out of reach."""
         if self._may_be_cut():
             raise PagingError(
-                f"the second {format_ts(self._oldest)} alone fills a page ({self._same_second_rows} of "
-                f"{self._limit} rows asked for): end_time cannot reach any others in it, and the "
+                f"the second {format_ts(self._oldest)} alone fills a page "
+                f"({self._same_second_rows} of {self._limit} rows asked for): end_time cannot reach "
+                "any others in it, and the "
                 "window cannot be shown to be complete below"
             )
 
