@@ -209,8 +209,8 @@ class _Walk:
         if self._may_be_cut():
             raise PagingError(
                 f"the second {format_ts(self._oldest)} alone fills a page "
-                f"({self._same_second_rows} of {self._limit} rows asked for): end_time cannot reach "
-                "any others in it, and the "
+                f"({self._same_second_rows} of {self._limit} rows asked for): end_time cannot "
+                "reach any others in it, and the "
                 "window cannot be shown to be complete below"
             )
 
