@@ -18,7 +18,7 @@ from toolkit.errors import EmptyWindowError
 from toolkit.intervals import EVER, Interval
 from toolkit.loader import LoadResult, Progress, sync
 from toolkit.loader.progress import streams_counted
-from toolkit.market import EventFamily, EventLog, Stream, Trajectory, format_ts, parse_ts
+from toolkit.market import EventFamily, EventLog, Family, Stream, Trajectory, format_ts, parse_ts
 from toolkit.statistics import spread as spread_statistics
 from toolkit.store import Store
 from toolkit.workspace.local import simulated_service
@@ -141,6 +141,16 @@ class Workspace(Shown):
         other columns and `toolkit.statistics.spread.with_spread` for the nulls.
         """
         return spread_statistics.with_spread(self.series(trajectory, start, end))
+
+    def funding(
+        self, trajectory: Trajectory | str, start: When | None = None, end: When | None = None
+    ) -> pl.DataFrame:
+        """Return a funding trajectory's rows from the store. Its key needs no ``funding/`` here.
+
+        See `Store.series` for the columns.
+        """
+        named = trajectory if isinstance(trajectory, str) else trajectory.key
+        return self.series(Trajectory.parse(named, Family.FUNDING), start, end)
 
     def series(
         self, trajectory: Trajectory | str, start: When | None = None, end: When | None = None

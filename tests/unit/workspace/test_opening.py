@@ -1,0 +1,67 @@
+"""The workspace's verbs: one key or several, of any kind of stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from toolkit.client import Client
+from toolkit.errors import EmptyWindowError, InputError
+from toolkit.service import Clock, Config, Simulated, running
+from toolkit.store import Store
+from toolkit.workspace import Workspace
+
+NOW = 1_793_750_400  # 2026-11-04 00:00 UTC
+HOUR = (NOW - 7_200, NOW - 3_600)
+LEGS = "BTC_USDT:AURORA.futures:CORONA.futures"
+
+
+@pytest.fixture(scope="module")
+def rail(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    config = Config(Simulated(7), port=0, clock=Clock(fixed_at=NOW), quota=10**6)
+    store = Store(tmp_path_factory.mktemp("opening") / "rail.duckdb")
+    with running(config) as service, Workspace(Client(service.base_url, "demo-pro"), store) as rail:
+        yield rail
+
+
+def test_one_key_is_enough(rail: Workspace) -> None:
+    done = rail.sync("BTC_USDT:AURORA.spot", *HOUR)
+
+    assert (done.rows.new, [stream.key for stream in done.asked]) == (60, ["BTC_USDT:AURORA.spot"])
+
+
+def test_streams_of_every_kind_are_one_load(rail: Workspace) -> None:
+    keys = ["BTC_USDT:AURORA.spot:CORONA.futures", "events/splash", "snapshot/spread"]
+    done = rail.sync(keys, *HOUR)
+
+    assert [stream.key for stream in done.asked] == keys
+    assert "1 trajectory, 1 event log, 1 snapshot" in str(done)
+    assert rail.store.loads().height == rail.store.loads()["finished_at"].drop_nulls().len()
+    assert rail.store.snapshots("spread").height == 1
+
+
+def test_funding_asked_for_by_name_needs_no_prefix(rail: Workspace) -> None:
+    rail.sync(f"funding/{LEGS}", NOW - 2 * 86_400, NOW)
+
+    assert rail.funding(LEGS).height > 0
+    assert rail.funding(LEGS).equals(rail.funding(f"funding/{LEGS}"))
+    assert rail.funding(LEGS).equals(rail.series(f"funding/{LEGS}"))
+
+
+@pytest.mark.parametrize("key", ["BTC_USDT", "events/pump", "snapshot/prices", "pair/A_B:X.spot"])
+def test_what_is_no_key_is_refused_before_the_service_is_asked(tmp_path: Path, key: str) -> None:
+    nobody = Client("http://127.0.0.1:9", "demo-pro")
+    with Workspace(nobody, Store(tmp_path / "s.duckdb")) as rail, pytest.raises(InputError):
+        rail.sync(key, *HOUR)
+
+
+def test_a_window_that_ends_before_it_starts_is_refused(rail: Workspace) -> None:
+    with pytest.raises(InputError, match="window"):
+        rail.series("BTC_USDT:AURORA.spot", HOUR[1], HOUR[0])
+
+
+def test_a_window_without_any_row_says_so(rail: Workspace) -> None:
+    with pytest.raises(EmptyWindowError, match="the service has no row there"):
+        rail.sync("BTC_USDT:AURORA.spot", NOW - 400 * 86_400, NOW - 399 * 86_400)
