@@ -12,6 +12,8 @@ import pytest
 import toolkit
 
 ROOT = Path(__file__).parents[2]
+APPLICATIONS = ("toolkit/cli/", "toolkit/dashboard/")
+"""Packages that nobody imports names from: an underscore alone says what is private there."""
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Documented = ast.Module | ast.ClassDef | Function
 
@@ -68,7 +70,8 @@ def name_faults(root: Path) -> list[str]:
         tree, name = ast.parse(path.read_text(encoding="utf-8")), path.relative_to(root)
         names, own = listed(tree), defined(tree)
         if names is None:
-            found += [f"{name}: no __all__ for {', '.join(sorted(own))}"] if own else []
+            missed = own and not name.as_posix().startswith(APPLICATIONS)
+            found += [f"{name}: no __all__ for {', '.join(sorted(own))}"] if missed else []
             continue
         if names != sorted(set(names), key=in_order):
             found.append(f"{name}: __all__ is not sorted")

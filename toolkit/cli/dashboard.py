@@ -18,8 +18,6 @@ from toolkit.errors import InputError, MissingExtraError, RailError
 from toolkit.store import Store
 from toolkit.workspace import store_path
 
-__all__ = ["app_command", "check_dashboard", "run_dashboard"]
-
 
 def app_command(
     store: StorePath = None,

@@ -25,8 +25,6 @@ from toolkit.workspace import (
     watchlist,
 )
 
-__all__ = ["demo_command"]
-
 _PRINTED = 3
 
 

@@ -16,8 +16,6 @@ from toolkit.errors import InputError
 from toolkit.workspace import Settings
 from toolkit.workspace.doctor import Check, State, examine
 
-__all__ = ["doctor_command"]
-
 _HEADINGS = {
     "service": "The service",
     "routes": "Its data routes",

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from toolkit.cli.show import console, duration, plain_table
+from toolkit.cards import duration
+from toolkit.cli.show import console, plain_table
 from toolkit.statistics.contract import Reason
-
-__all__ = ["Figure", "print_figures"]
 
 _LABEL_WIDTH, _COLUMN_WIDTH = 36, 22
 """Characters a label and a number take, which decides how many columns fit side by side."""

@@ -10,8 +10,6 @@ import typer
 from toolkit.intervals import Interval
 from toolkit.market import parse_ts
 
-__all__ = ["STREAM_KEYS", "BaseUrl", "End", "Start", "StorePath", "window"]
-
 STREAM_KEYS = (
     "SYMBOL:EXCHANGE.market (price), SYMBOL:BUY.market:SELL.market (spread), "
     "funding/SYMBOL:BUY.market:SELL.market, events/FAMILY, snapshot/KIND."

@@ -10,8 +10,6 @@ from typer.core import TyperGroup
 
 import toolkit
 
-__all__ = ["COMMANDS", "app"]
-
 COMMANDS = {
     "serve": (
         "serve:serve_command",

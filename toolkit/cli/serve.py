@@ -12,8 +12,6 @@ from toolkit.errors import InputError
 from toolkit.market import format_ts, parse_ts
 from toolkit.workspace import Serving, serve_local
 
-__all__ = ["serve_command"]
-
 
 def serve_command(
     replay: Annotated[

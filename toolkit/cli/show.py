@@ -7,10 +7,6 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-from toolkit.cards import duration
-
-__all__ = ["console", "duration", "errors", "plain_table"]
-
 _WIDTH_OF_A_PIPE = 160
 
 console = Console(

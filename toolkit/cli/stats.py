@@ -9,9 +9,10 @@ from typing import Annotated
 import polars as pl
 import typer
 
+from toolkit.cards import duration
 from toolkit.cli.figures import Figure, print_figures
 from toolkit.cli.options import End, Start, StorePath, window
-from toolkit.cli.show import console, duration, plain_table
+from toolkit.cli.show import console, plain_table
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Family, Trajectory
@@ -20,17 +21,6 @@ from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics import spread as spread_statistics
 from toolkit.store import Store, event_logs
 from toolkit.workspace import store_path
-
-__all__ = [
-    "app",
-    "event_counts",
-    "events_command",
-    "funding_command",
-    "print_events",
-    "print_funding",
-    "print_spreads",
-    "spread_command",
-]
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 

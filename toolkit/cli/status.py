@@ -9,17 +9,15 @@ from typing import Any
 
 import polars as pl
 
-from toolkit.cards import counted, some
+from toolkit.cards import counted, duration, some
 from toolkit.cli.options import StorePath
-from toolkit.cli.show import console, duration, plain_table
+from toolkit.cli.show import console, plain_table
 from toolkit.errors import EmptyWindowError
 from toolkit.intervals import clip, total_s
 from toolkit.market import Stream, format_ts
 from toolkit.store import Ledger, Store, read_deliveries
 from toolkit.tables import GapStatus
 from toolkit.workspace import store_path
-
-__all__ = ["status_command"]
 
 _WIDE = 118
 """Columns of a terminal on which the table's every column has room."""

@@ -12,16 +12,15 @@ from typing import Annotated
 
 import typer
 
+from toolkit.cards import duration
 from toolkit.cli.options import STREAM_KEYS, BaseUrl, StorePath
-from toolkit.cli.show import console, duration, errors
+from toolkit.cli.show import console, errors
 from toolkit.errors import InputError
 from toolkit.loader import CaptureProgress, CaptureResult, capture
 from toolkit.market import Stream, parse_ts
 from toolkit.store import Store
 from toolkit.tables import GapStatus
 from toolkit.workspace import Settings, store_path
-
-__all__ = ["stream_command"]
 
 _SECONDS_A_LINE = 10
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}

@@ -11,8 +11,6 @@ from toolkit.cli.show import console, errors, plain_table
 from toolkit.errors import EmptyWindowError
 from toolkit.workspace import Settings
 
-__all__ = ["symbols_command"]
-
 
 def symbols_command(
     text: Annotated[str, typer.Argument(help="Part of a symbol's name; nothing lists all.")] = "",

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from toolkit.cards import duration
 from toolkit.cli.options import STREAM_KEYS, BaseUrl, End, Start, StorePath, window
-from toolkit.cli.show import console, duration, errors
+from toolkit.cli.show import console, errors
 from toolkit.client import Client
 from toolkit.errors import InputError, WireError
 from toolkit.intervals import Interval, total_s
@@ -30,8 +31,6 @@ from toolkit.workspace import (
     store_path,
     watchlist,
 )
-
-__all__ = ["load", "sync_command"]
 
 
 def sync_command(

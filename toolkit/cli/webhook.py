@@ -20,8 +20,6 @@ from toolkit.workspace import Settings, store_path, user_profile
 if TYPE_CHECKING:
     from toolkit.loader.webhooks import Receipts
 
-__all__ = ["webhook_command"]
-
 _GITHUB_FORM = ("{body}", "sha256={signature}", "hex")
 
 

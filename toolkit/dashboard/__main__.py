@@ -8,8 +8,6 @@ from pathlib import Path
 
 from toolkit.dashboard.settings import command
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Become the Streamlit server that `command` describes."""

@@ -11,16 +11,6 @@ from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Trajectory
 from toolkit.statistics.events import STILL_OPEN
 
-__all__ = [
-    "Count",
-    "count_events",
-    "event_legs",
-    "event_size",
-    "newest_events",
-    "of_legs",
-    "open_events",
-]
-
 
 class Count(NamedTuple):
     """Events of one family that opened in a window, and in the one before it."""

@@ -30,8 +30,6 @@ from toolkit.market import EventFamily, EventRole, Family, Trajectory
 from toolkit.statistics.event_documents import identified
 from toolkit.statistics.events import documents_window, event_lifecycles
 
-__all__ = ["show"]
-
 _SHOWN = 500
 _DOCUMENTS_SHOWN = 200
 _AROUND_S = 3600

@@ -12,17 +12,6 @@ from toolkit.charts.lines import share_text
 from toolkit.market import Source
 from toolkit.statistics.contract import Reason, column_for
 
-__all__ = [
-    "NULL",
-    "age_words",
-    "code",
-    "duration_text",
-    "plan_words",
-    "reason_words",
-    "source_words",
-    "statistics_rows",
-]
-
 NULL = "–"
 
 _QUANTILES = {f"q{share:02d}": f"{share} % quantile" for share in (1, 5, 25, 75, 95, 99)}

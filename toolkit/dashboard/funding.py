@@ -27,8 +27,6 @@ from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
 from toolkit.statistics.funding import summary
 
-__all__ = ["show"]
-
 _RATES, _PAIR = "Rates in force", "One pair through time"
 _LINK = PageLink("funding", ("trajectory", "unit"))
 # A rate that was settled so long before a window may still be in force at its start. (No text

@@ -17,17 +17,6 @@ from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
 from toolkit.statistics.funding import intervals
 
-__all__ = [
-    "UNITS",
-    "carry_rows",
-    "pair_window",
-    "rate_table",
-    "read_pair",
-    "settlement_table",
-    "swapped",
-    "without_family",
-]
-
 UNITS = dict(zip(("1h", "8h", "24h", "apr"), FUNDING_UNITS, strict=True))
 """The units of rates by the word that a link has for them."""
 

@@ -19,8 +19,6 @@ from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.reading import measure_coverage
 from toolkit.dashboard.shell import Frame, draw, opened_row, page, say_empty
 
-__all__ = ["show"]
-
 _LINES_SHOWN = 500
 _LOADS_SHOWN = 50
 _COMMANDS_SHOWN = 5

@@ -12,14 +12,6 @@ from toolkit.dashboard.formatting import NULL, duration_text
 from toolkit.market import Stream
 from toolkit.tables import LedgerState
 
-__all__ = [
-    "STATE_COLUMNS",
-    "coverage_line",
-    "fill_commands",
-    "load_lines",
-    "shares_by_kind",
-]
-
 STATE_COLUMNS = {state: f"{state.value.replace(' ', '_')}_s" for state in LedgerState}
 """The column of `coverage_line` with the seconds of each state."""
 

@@ -13,16 +13,6 @@ from toolkit.dashboard.formatting import NULL, duration_text
 from toolkit.market import EventFamily, Family, Leg, Symbol, Trajectory
 from toolkit.statistics.events import STILL_OPEN
 
-__all__ = [
-    "STATES",
-    "Filter",
-    "around",
-    "lifecycle_table",
-    "pretty",
-    "size_text",
-    "transition_table",
-]
-
 STATES = {"any": None, "open": True, "over": False}
 """Whether an event is still open, by the word that a link has for it."""
 

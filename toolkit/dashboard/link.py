@@ -15,18 +15,6 @@ from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import Trajectory, format_ts, parse_ts
 
-__all__ = [
-    "PRESETS",
-    "Choice",
-    "held_window",
-    "preset_window",
-    "read_choice",
-    "read_link",
-    "read_number",
-    "read_option",
-    "read_zone",
-]
-
 PRESETS = {"24 hours": 86_400, "7 days": 604_800, "30 days": 2_592_000, "All": None}
 """Windows that end with what is held, by their length in seconds. None is all of it."""
 

@@ -9,8 +9,6 @@ import streamlit as st
 
 from toolkit.dashboard.navigation import PAGES, page_file
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Set the application up and show the page that the address names."""

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import streamlit as st
 
-__all__ = ["PAGES", "go_to", "page_file"]
-
 PAGES = {
     "overview": "Overview",
     "spreads": "Spreads",

@@ -26,8 +26,6 @@ from toolkit.market import EventFamily, Family
 from toolkit.statistics.event_documents import identified
 from toolkit.statistics.events import documents_window, event_lifecycles
 
-__all__ = ["show"]
-
 _DAY_S = 86_400
 _SPREADS_SHOWN = 100
 _EXTREMES_SHOWN = 10

@@ -8,8 +8,6 @@ import streamlit as st
 
 from toolkit.dashboard.shell import say_faults
 
-__all__ = ["PageLink"]
-
 
 @dataclass(frozen=True, slots=True)
 class PageLink:

@@ -19,21 +19,6 @@ from toolkit.statistics.spread import summary, time_above, with_spread
 from toolkit.store import Ledger, Store, event_logs
 from toolkit.store.schema import read_format
 
-__all__ = [
-    "Held",
-    "Version",
-    "measure_above",
-    "measure_coverage",
-    "measure_spreads",
-    "read_coverage",
-    "read_events",
-    "read_held",
-    "read_rows",
-    "read_snapshot",
-    "read_spreads",
-    "store_version",
-]
-
 _KEEP_S = 600
 _WAIT_S = 3.0
 """A writer lets go within milliseconds. A page that waits longer than this shows why (s)."""

@@ -7,8 +7,6 @@ import sys
 from itertools import groupby
 from pathlib import Path
 
-__all__ = ["MAIN", "command", "config_text", "settings"]
-
 MAIN = Path(__file__).with_name("main.py")
 """The script that Streamlit runs."""
 

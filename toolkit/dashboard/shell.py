@@ -17,8 +17,6 @@ from toolkit.dashboard.reading import Held, read_held, store_version
 from toolkit.errors import RailError
 from toolkit.workspace import store_path
 
-__all__ = ["Frame", "draw", "opened_row", "page", "say_empty", "say_faults"]
-
 _LOOK_S = 10
 """How often a page that follows the store looks whether the file changed."""
 

@@ -11,8 +11,6 @@ import polars as pl
 
 from toolkit.statistics.settlements import HOURS_A_YEAR
 
-__all__ = ["funding_rates", "open_spreads", "widest_differentials"]
-
 _SPREADS = {
     "symbol": pl.String,
     "buy_exchange": pl.String,

@@ -10,8 +10,6 @@ from toolkit.dashboard.formatting import duration_text
 from toolkit.market import Family, Trajectory
 from toolkit.statistics.contract import Reason
 
-__all__ = ["Filters", "filtered", "shown_lines", "spread_lines", "spread_names"]
-
 
 class Filters(NamedTuple):
     """What is shown: nothing chosen of a kind is all of it.

@@ -24,8 +24,6 @@ from toolkit.dashboard.spread_table import (
 from toolkit.intervals import Interval
 from toolkit.market import Family
 
-__all__ = ["show"]
-
 _ROWS_SHOWN = 500
 _ABOVE_BPS = 20.0
 _MOST_BPS = 10_000.0

@@ -9,8 +9,6 @@ from toolkit.dashboard.formatting import duration_text
 from toolkit.market import Source
 from toolkit.tables import LedgerState
 
-__all__ = ["gap_table", "row_table", "rows_csv"]
-
 
 def gap_table(coverage: pl.DataFrame, timezone: str) -> pl.DataFrame:
     """List the stretches that are not held, longest first: from, to, length and state.

@@ -26,8 +26,6 @@ from toolkit.statistics.event_documents import identified
 from toolkit.statistics.events import documents_window
 from toolkit.statistics.spread import summary
 
-__all__ = ["show"]
-
 _LINK = PageLink("trajectory", ("trajectory", "start", "end"))
 _ROWS_SHOWN = 1000
 _EVENTS_SHOWN = 10
