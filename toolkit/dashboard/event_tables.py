@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 import polars as pl
 
+from toolkit.charts.time_axis import clock_text
 from toolkit.dashboard.formatting import NULL
+from toolkit.dashboard.lifecycles import document_sizes
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Trajectory
 from toolkit.statistics.events import STILL_OPEN
@@ -97,35 +99,24 @@ def of_legs(events: pl.DataFrame, trajectory: Trajectory) -> pl.DataFrame:
     return events.filter(bought.is_in(legs) & sold.is_in(legs))
 
 
-def event_legs(row: dict[str, str | None]) -> str:
-    """Format the legs of an event's row: one for a splash, buy and sell for the others.
+def event_table(newest: pl.DataFrame, timezone: str) -> pl.DataFrame:
+    """Build the table of `newest_events`, with a button in each row.
 
     Examples
     --------
-    >>> event_legs({"buy_exchange": "X", "buy_market": "spot", "sell_exchange": "Y",
-    ...             "sell_market": "futures"})
-    'X.spot → Y.futures'
+    >>> newest = pl.DataFrame({"ts": [0], "event_type": ["spread.opened"], "family": ["spread"],
+    ...     "symbol": ["A_B"], "legs": [None], "magnitude_pct": [1.5],
+    ...     "differential_pct_8h": [None]})
+    >>> event_table(newest, "UTC").rows()
+    [('Open', '1970-01-01 00:00', 'spread.opened', 'A_B', '–', '+1.5 %')]
     """
-    legs = [
-        f"{row[f'{side}_exchange']}.{row[f'{side}_market']}"
-        for side in ("buy", "sell")
-        if row[f"{side}_exchange"]
-    ]
-    return " → ".join(legs) or NULL
-
-
-def event_size(row: dict[str, float | None]) -> str:
-    """Format the size of an event's row with its unit.
-
-    Examples
-    --------
-    >>> event_size({"magnitude_pct": 1.234, "differential_pct_8h": None})
-    '+1.23 %'
-    >>> event_size({"magnitude_pct": None, "differential_pct_8h": -0.0312})
-    '-0.0312 % per 8 h'
-    """
-    if row["magnitude_pct"] is not None:
-        return f"{row['magnitude_pct']:+,.2f} %"
-    if row["differential_pct_8h"] is not None:
-        return f"{row['differential_pct_8h']:+,.4f} % per 8 h"
-    return NULL
+    return pl.DataFrame(
+        {
+            "": ["Open"] * newest.height,
+            f"newest document ({timezone})": clock_text(newest["ts"], timezone),
+            "event": newest["event_type"],
+            "symbol": newest["symbol"],
+            "legs": newest["legs"].cast(pl.String).fill_null(NULL),
+            "size": document_sizes(newest),
+        }
+    )

@@ -159,12 +159,8 @@ def _show_events(frame: Frame, held: pl.DataFrame, window: Interval, chosen: Fil
         return
     shown = lifecycles.head(_SHOWN)
     st.subheader("List", anchor=False)
-    total = (
-        f"{shown.height:,} of {lifecycles.height:,}"
-        if lifecycles.height > _SHOWN
-        else f"{lifecycles.height:,}"
-    )
-    st.caption(f"{total} events, newest first. {NULL}: not seen.")
+    some = f"{_SHOWN:,} of " if lifecycles.height > _SHOWN else ""
+    st.caption(f"{some}{lifecycles.height:,} events, newest first. {NULL}: not seen.")
     clicked = opened_row(lifecycle_table(shown, frame.timezone), "lifecycles", height=_TABLE_PX)
     if clicked is not None:
         st.query_params["event"] = shown["event_id"][clicked]
@@ -235,15 +231,10 @@ def _show_trajectory_button(frame: Frame, mine: pl.DataFrame) -> None:
     trajectory = around(mine.row(-1, named=True))
     if trajectory is None:
         return
-    held = frame.held.catalogue.filter(family=trajectory.family.value)["trajectory"].to_list()
-    both = (
-        [trajectory.key]
-        if trajectory.family is Family.PRICE
-        else [
-            trajectory.key,
-            swapped(trajectory.key),
-        ]
-    )
+    held = frame.held.streams["stream"]
+    both = [trajectory.key]
+    if trajectory.family is not Family.PRICE:
+        both.append(swapped(trajectory.key))
     key = next((key for key in both if key in held), None)
     if key is None:
         start, end = (text[:-1] + ":00Z" for text in _times(trajectory, mine))

@@ -50,54 +50,44 @@ def duration_text(seconds: float) -> str:
     return " ".join(f"{n} {unit}" for n, unit in parts[first : first + 2] if n) or "0 s"
 
 
-def age_words(catalogue: pl.DataFrame, logs: pl.DataFrame, loads: pl.DataFrame, now: int) -> str:
+def age_words(streams: pl.DataFrame, loads: pl.DataFrame, now: int) -> str:
     """Format the age of the newest data at the last sync, and the time since that sync.
 
     A row's age counts from the end of its own interval, less what the plan delays it by.
 
     Examples
     --------
-    >>> catalogue = pl.DataFrame({"last_ts": [880], "step_s": [60], "delay_s": [30],
-    ...                           "served_at": [1000], "asked_at": [1003]})
-    >>> logs = catalogue.drop("step_s").clear()
+    >>> streams = pl.DataFrame({"last_ts": [880], "step_s": [60], "delay_s": [30],
+    ...                         "served_at": [1000]})
     >>> loads = pl.DataFrame({"started_at": [1003]})
-    >>> age_words(catalogue, logs, loads, now=1303)
+    >>> age_words(streams, loads, now=1303)
     'newest data 30 s old at the sync 5 min ago'
-    >>> age_words(catalogue.clear(), logs, loads.clear(), now=1303)
+    >>> age_words(streams.clear(), loads.clear(), now=1303)
     'never synced'
     """
     if loads.is_empty():
         return "never synced"
-    ends = pl.concat(
-        [
-            frame.select(
-                end=pl.col("last_ts") + step.fill_null(0),
-                age_s=pl.col("served_at")
-                - pl.col("last_ts")
-                - step.fill_null(0)
-                - pl.col("delay_s"),
-            )
-            for frame, step in ((catalogue, pl.col("step_s")), (logs, pl.lit(0)))
-        ]
-    ).drop_nulls("end")
+    end = pl.col("last_ts") + pl.col("step_s").fill_null(0)
+    age_s = pl.col("served_at") - end - pl.col("delay_s")
+    ends = streams.select(end=end, age_s=age_s).drop_nulls("end")
     asked_at = loads["started_at"].cast(pl.Int64).sort()[-1]
     ago = f"{duration_text(max(0, now - asked_at))} ago"
     if ends.is_empty():
         return f"no rows yet, last sync {ago}"
-    age_s = ends.sort("end")["age_s"][-1]
-    return f"newest data {duration_text(max(0, age_s))} old at the sync {ago}"
+    newest_s = max(0, ends.sort("end")["age_s"][-1])
+    return f"newest data {duration_text(newest_s)} old at the sync {ago}"
 
 
-def plan_words(loads: pl.DataFrame, catalogue: pl.DataFrame, logs: pl.DataFrame) -> str:
+def plan_words(loads: pl.DataFrame, streams: pl.DataFrame) -> str:
     """Format the plan, its quota and its delay, as far as the service has sent them.
 
     Examples
     --------
     >>> loads = pl.DataFrame({"plan": ["builder"], "quota": [600], "quota_window_s": [60]})
-    >>> delays = pl.DataFrame({"delay_s": [0, 30]})
-    >>> plan_words(loads, delays, delays.clear())
+    >>> streams = pl.DataFrame({"delay_s": [0, 30]})
+    >>> plan_words(loads, streams)
     'plan builder, 600 requests in 1 min, rows up to 30 s late'
-    >>> plan_words(loads.clear(), delays.clear(), delays.clear())
+    >>> plan_words(loads.clear(), streams.clear())
     'plan not sent by the service'
     """
     sent = loads.filter(pl.col("plan").is_not_null()).head(1).to_dicts()
@@ -106,9 +96,8 @@ def plan_words(loads: pl.DataFrame, catalogue: pl.DataFrame, logs: pl.DataFrame)
         window_s = sent[0]["quota_window_s"]
         within = f" in {duration_text(window_s)}" if window_s else ""
         parts.append(f"{sent[0]['quota']:,} requests{within}")
-    delays = pl.concat([catalogue["delay_s"], logs["delay_s"]])
-    if delays.len():
-        worst = delays.sort()[-1]
+    if streams.height:
+        worst = streams["delay_s"].sort()[-1]
         parts.append(f"rows up to {duration_text(worst)} late" if worst else "no delay")
     return ", ".join(parts)
 

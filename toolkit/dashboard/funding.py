@@ -43,8 +43,8 @@ def show() -> None:
 
 def _body(frame: Frame) -> None:
     held = frame.held
-    pairs = held.catalogue.filter(family=Family.FUNDING.value)
-    keys: list[str] = pairs["trajectory"].to_list()
+    pairs = held.streams.filter(kind=Family.FUNDING.value)
+    keys: list[str] = pairs["stream"].to_list()
     answer = read_snapshot(held.path, "funding", version=held.version)
     rates = None if answer is None else funding_rates(answer[1])
     if answer is None and not keys:

@@ -82,13 +82,13 @@ def pair_window(catalogue: pl.DataFrame, key: str, preset: str) -> Interval:
 
     Examples
     --------
-    >>> catalogue = pl.DataFrame({"trajectory": ["a"], "first_ts": [0], "last_ts": [864000],
+    >>> catalogue = pl.DataFrame({"stream": ["a"], "first_ts": [0], "last_ts": [864000],
     ...                           "step_s": [28800], "served_at": [870000]})
     >>> pair_window(catalogue, "a", "7 days")
     Interval(start=265200, end=870000)
     """
     held = held_window(catalogue, key)
-    row = catalogue.row(by_predicate=pl.col("trajectory") == key, named=True)
+    row = catalogue.row(by_predicate=pl.col("stream") == key, named=True)
     known = -(-row["served_at"] // 60) * 60
     end = max(held.start + 60, min(held.end, known))
     return preset_window(Interval(held.start, end), preset if preset in PRESETS else "All")

@@ -18,6 +18,7 @@ from toolkit.dashboard.health_tables import (
 from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.reading import measure_coverage
 from toolkit.dashboard.shell import Frame, draw, opened_row, page, say_empty
+from toolkit.market import Family
 
 _LINES_SHOWN = 500
 _LOADS_SHOWN = 50
@@ -51,9 +52,8 @@ def _show_figures(frame: Frame, store_format: int) -> None:
     named = held.loads.filter(pl.col("plan").is_not_null()).head(1).to_dicts()
     plan = named[0] if named else {"plan": None, "quota_left": None, "quota": None}
     with st.grid(4, min_column_width=150):
-        st.metric(
-            "Rows", f"{sum(by_kind.values()):,}", help=f"Of {held.catalogue.height:,} trajectories."
-        )
+        series = held.streams.filter(pl.col("kind").is_in(list(Family))).height
+        st.metric("Rows", f"{sum(by_kind.values()):,}", help=f"Of {series:,} trajectories.")
         st.metric("Event documents", f"{documents:,}", help=f"Beside {snapshots:,} snapshots.")
         st.metric(
             "Quota left",

@@ -134,6 +134,12 @@ def size_text(size: float | None, family: str) -> str:
     return NULL if size is None else f"{size:+,.4g} {_UNITS.get(EventFamily(family), '%')}"
 
 
+def document_sizes(documents: pl.DataFrame) -> list[str]:
+    """Format the size that each document has of its own, not the largest of its event so far."""
+    own = pl.coalesce("magnitude_pct", "differential_pct_8h").cast(pl.Float64)
+    return [size_text(size, family) for size, family in documents.select(own, "family").rows()]
+
+
 def _lasted(duration_s: float | None, kind: str) -> str:
     if duration_s is None:
         return NULL
@@ -153,16 +159,15 @@ def transition_table(documents: pl.DataFrame, timezone: str) -> pl.DataFrame:
     ('1970-01-01 00:00', 250, 'spread.closed', 'closed', '+1 %', '+2.5 %', 'converged')
     """
     ordered = documents.sort("ts_ms", "event_type")
-    now = pl.coalesce("magnitude_pct", "differential_pct_8h").cast(pl.Float64).alias("now")
-    sizes = ordered.select("family", now, peak=pl.col("peak_pct").cast(pl.Float64)).rows()
+    peaks = ordered.select(pl.col("peak_pct").cast(pl.Float64), "family").rows()
     return pl.DataFrame(
         {
             f"time ({timezone})": clock_text(ordered["ts"], timezone),
             "ms": ordered["ts_ms"] % 1000,
             "transition": ordered["event_type"],
             "lifecycle": ordered["lifecycle"],
-            "size": [size_text(size, family) for family, size, _ in sizes],
-            "largest so far": [size_text(peak, family) for family, _, peak in sizes],
+            "size": document_sizes(ordered),
+            "largest so far": [size_text(peak, family) for peak, family in peaks],
             "close reason": ordered["close_reason"],
         }
     )

@@ -53,12 +53,12 @@ def held_window(catalogue: pl.DataFrame, trajectory: str) -> Interval:
 
     Examples
     --------
-    >>> catalogue = pl.DataFrame({"trajectory": ["a"], "first_ts": [60], "last_ts": [120],
+    >>> catalogue = pl.DataFrame({"stream": ["a"], "first_ts": [60], "last_ts": [120],
     ...                           "step_s": [60], "served_at": [500]})
     >>> held_window(catalogue, "a")
     Interval(start=60, end=180)
     """
-    row = catalogue.row(by_predicate=pl.col("trajectory") == trajectory, named=True)
+    row = catalogue.row(by_predicate=pl.col("stream") == trajectory, named=True)
     if row["first_ts"] is None:
         end = row["served_at"]
         return _minutes(Interval(end - 604_800, end))
@@ -82,29 +82,20 @@ def preset_window(held: Interval, preset: str) -> Interval:
 def read_link(params: Mapping[str, str], catalogue: pl.DataFrame) -> tuple[Choice, list[str]]:
     """Read the parameters of a link: what to show, and what was wrong with them.
 
-    Parameters
-    ----------
-    params
-        ``trajectory`` (key), ``start`` and ``end`` (ISO 8601 UTC or Unix seconds), each optional.
-        Others are ignored.
-    catalogue
-        `toolkit.store.Store.catalogue`, with at least one row.
-
-    Returns
-    -------
-    tuple of Choice and list of str
-        Something that can be shown, whatever was asked, and one sentence of Markdown for each
-        parameter that could not be followed: what is wrong with it and what the page shows instead.
+    ``params`` has ``trajectory`` (key), ``start`` and ``end`` (ISO 8601 UTC or Unix seconds), each
+    optional. ``catalogue`` is of `toolkit.store.Store`, with at least one row. Returned are a
+    choice that can be shown, whatever was asked, and for each parameter that could not be followed
+    a sentence of Markdown: what is wrong with it and what the page shows instead.
 
     Examples
     --------
-    >>> catalogue = pl.DataFrame({"trajectory": ["a"], "first_ts": [0], "last_ts": [540],
+    >>> catalogue = pl.DataFrame({"stream": ["a"], "first_ts": [0], "last_ts": [540],
     ...                           "step_s": [60], "served_at": [600]})
     >>> choice, wrong = read_link({"trajectory": "b"}, catalogue)
     >>> choice.window, wrong
     (Interval(start=0, end=600), ['The link asks for `trajectory=b`, which this store ...'])
     """
-    keys: list[str] = catalogue["trajectory"].to_list()
+    keys: list[str] = catalogue["stream"].to_list()
     wrong: list[str] = []
     trajectory = params.get("trajectory", keys[0])
     if trajectory not in keys:

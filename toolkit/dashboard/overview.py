@@ -11,8 +11,7 @@ from toolkit.charts import activity_chart
 from toolkit.dashboard.event_tables import (
     Count,
     count_events,
-    event_legs,
-    event_size,
+    event_table,
     newest_events,
     open_events,
 )
@@ -56,7 +55,7 @@ def _body(frame: Frame) -> None:
     held = frame.held
     spreads = read_snapshot(held.path, "spread", version=held.version)
     rates = read_snapshot(held.path, "funding", version=held.version)
-    if held.catalogue.is_empty() and held.logs.is_empty() and not spreads and not rates:
+    if held.streams.is_empty():
         say_empty(
             f"{code(str(held.path))} holds nothing yet. Load something from the service, "
             "then look here again:",
@@ -164,7 +163,7 @@ def _from_log(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def _open_table(frame: Frame, rows: pl.DataFrame, events: pl.DataFrame) -> None:
-    spreads = frame.held.catalogue.filter(pl.col("family") == Family.SPREAD)["trajectory"]
+    spreads = frame.held.streams.filter(kind=Family.SPREAD.value)["stream"]
     buttons = _buttons(rows, set(spreads), set(events["symbol"]))
     as_of = frame.held.as_of
     table = pl.DataFrame(
@@ -262,18 +261,7 @@ def _show_events(frame: Frame, window: Interval, events: pl.DataFrame) -> None:
         return
     total = of_day.select("family", "event").n_unique()
     st.caption(f"The newest {newest.height:,} of {total:,} events of the 24 h, newest first.")
-    rows = newest.to_dicts()
-    table = pl.DataFrame(
-        {
-            "": ["Open"] * newest.height,
-            f"time ({frame.timezone})": frame.clock(newest["ts"]),
-            "event": newest["event_type"],
-            "symbol": newest["symbol"],
-            "legs": [event_legs(row) for row in rows],
-            "size": [event_size(row) for row in rows],
-        }
-    )
-    chosen = opened_row(table, "newest", height="content")
+    chosen = opened_row(event_table(newest, frame.timezone), "newest", height="content")
     if chosen is not None:
         go_to("events", event=newest["event_id"][chosen])
 

@@ -38,15 +38,9 @@ class Held:
     loads: pl.DataFrame
 
     @property
-    def catalogue(self) -> pl.DataFrame:
-        """The trajectories among the streams, with their family and key."""
-        series = ~pl.col("kind").is_in(["events", "snapshot"])
-        return self.streams.filter(series).rename({"stream": "trajectory", "kind": "family"})
-
-    @property
     def logs(self) -> pl.DataFrame:
-        """The event logs among the streams, with their family and how many documents they hold."""
-        return event_logs(self.streams).rename({"rows": "documents"})
+        """The event logs among the streams, with their family."""
+        return event_logs(self.streams)
 
     @property
     def as_of(self) -> int | None:
@@ -74,13 +68,7 @@ def read_held(path: Path, version: Version) -> Held:
     """Read what the store holds. Raises the errors of `toolkit.store.Store`, which are not kept."""
     store = Store(path, wait_s=_WAIT_S)
     with store.reading():  # one opening for all of it
-        return Held(
-            path,
-            version,
-            store.source,
-            store.catalogue(),
-            store.loads(),
-        )
+        return Held(path, version, store.source, store.catalogue(), store.loads())
 
 
 @st.cache_data(ttl=_KEEP_S, max_entries=20, show_spinner="Reading the store")

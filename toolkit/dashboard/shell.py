@@ -108,11 +108,12 @@ def opened_row(
 
 def _say_whose(held: Held, timezone: str) -> None:
     now = int(time.time())
-    parts = [source_words(held.source), plan_words(held.loads, held.catalogue, held.logs)]
+    followed = held.streams.filter(pl.col("kind") != "snapshot")
+    parts = [source_words(held.source), plan_words(held.loads, followed)]
     if held.as_of is not None:
         as_of = clock_text(pl.Series([held.as_of]), timezone)[0]
         parts.append(f"as of {as_of} {timezone}")
-    parts.append(age_words(held.catalogue, held.logs, held.loads, now))
+    parts.append(age_words(followed, held.loads, now))
     st.markdown(f"{parts[0]} · :small[:gray[{' · '.join(parts[1:])}]]")
 
 

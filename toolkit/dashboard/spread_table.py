@@ -51,25 +51,16 @@ def spread_lines(
 ) -> pl.DataFrame:
     """Build one row per spread trajectory of the catalogue, the largest last spread first.
 
-    Parameters
-    ----------
-    catalogue
-        `toolkit.store.Store.catalogue`. Rows of other families are left out.
-    summary, above
-        Of `toolkit.statistics.spread`, over one window. A trajectory without a row there has
-        nothing in the window.
-    last
-        trajectory, ts (s UTC) and spread_log_bps of the newest observation of each.
+    ``catalogue`` is of `toolkit.store.Store`. ``summary`` and ``above`` are of
+    `toolkit.statistics.spread`, over one window, and lack a trajectory without a row in it.
+    ``last`` is the newest observation of each: trajectory, ts (s UTC), spread_log_bps.
 
-    Returns
-    -------
-    pl.DataFrame
-        Columns: trajectory, symbol, buy, sell, type, exchanges (list), last_log_bps, last_ts,
-        mean_log_bps, std_log_bps, half_life_s, above_share (of the time observed), n, coverage
-        (fraction of the window), behind_s (from the newest row's end to the service's clock at the
-        last sync, less the plan's delay) and reason (why a number is null, "" where none is).
+    Columns: trajectory, symbol, buy, sell, type, exchanges (list), last_log_bps, last_ts,
+    mean_log_bps, std_log_bps, half_life_s, above_share (of the time observed), n, coverage
+    (fraction of the window), behind_s (from the newest row's end to the service's clock at the last
+    sync, less the plan's delay) and reason (why a number is null, "" where none is).
     """
-    spreads = catalogue.filter(pl.col("family") == Family.SPREAD)
+    spreads = catalogue.filter(kind=Family.SPREAD.value).rename({"stream": "trajectory"})
     ended = pl.col("last_ts") + pl.col("step_s").fill_null(0)
     behind = spreads.select(
         "trajectory",

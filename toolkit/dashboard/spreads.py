@@ -39,14 +39,14 @@ def show() -> None:
 
 def _body(frame: Frame) -> None:
     held = frame.held
-    spreads = held.catalogue.filter(pl.col("family") == Family.SPREAD)
+    spreads = held.streams.filter(kind=Family.SPREAD.value)
     if spreads["last_ts"].drop_nulls().is_empty():
         say_empty(
             f"{code(str(held.path))} holds no spread yet. Load some, then look here again:",
             "rail sync --all-spreads --symbol BTC_USDT",
         )
         return
-    filters, above_bps, preset = _choose(spread_names(spreads["trajectory"]))
+    filters, above_bps, preset = _choose(spread_names(spreads["stream"]))
     window = _window(spreads, preset)
     summary, last = measure_spreads(held.path, *window, version=held.version)
     above = measure_above(held.path, *window, above_bps, version=held.version)

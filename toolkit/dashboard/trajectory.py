@@ -12,7 +12,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from toolkit.charts import coverage_chart, price_chart, spread_chart
-from toolkit.dashboard.event_tables import event_legs, event_size, newest_events, of_legs
+from toolkit.dashboard.event_tables import event_table, newest_events, of_legs
 from toolkit.dashboard.formatting import NULL, code, duration_text, statistics_rows
 from toolkit.dashboard.link import PRESETS, Choice, held_window, preset_window, read_link
 from toolkit.dashboard.navigation import go_to, page_file
@@ -82,7 +82,7 @@ def show() -> None:
 
 
 def _body(frame: Frame) -> None:
-    catalogue = frame.held.catalogue.filter(pl.col("family") != Family.FUNDING)
+    catalogue = frame.held.streams.filter(pl.col("kind").is_in([Family.PRICE, Family.SPREAD]))
     if catalogue.is_empty():
         say_empty(
             f"{code(str(frame.held.path))} holds no price and no spread yet. Load some, then look "
@@ -91,10 +91,10 @@ def _body(frame: Frame) -> None:
         )
         return
     choice = _choose(catalogue)
-    row = catalogue.row(by_predicate=pl.col("trajectory") == choice.trajectory, named=True)
+    row = catalogue.row(by_predicate=pl.col("stream") == choice.trajectory, named=True)
     selection = _Selection(
         frame,
-        Trajectory.parse(choice.trajectory, Family(row["family"])),
+        Trajectory.parse(choice.trajectory, Family(row["kind"])),
         choice.window,
         row["step_s"],
     )
@@ -118,7 +118,7 @@ def _choose(catalogue: pl.DataFrame) -> Choice:
     _follow_link(catalogue)
     which, length = st.columns(2, vertical_alignment="bottom")
     key = which.selectbox(
-        "Trajectory", catalogue["trajectory"].to_list(), key="trajectory", help="Type to filter."
+        "Trajectory", catalogue["stream"].to_list(), key="trajectory", help="Type to filter."
     )
     held = held_window(catalogue, key)
     _mark_preset(held)
@@ -151,7 +151,7 @@ def _calendar(column: DeltaGenerator, label: str, key: str) -> None:
 def _follow_link(catalogue: pl.DataFrame) -> None:
     """Fill the widgets from a link that the page did not write itself."""
     state = st.session_state
-    params = _LINK.to_follow(ready=state.get("trajectory") in catalogue["trajectory"])
+    params = _LINK.to_follow(ready=state.get("trajectory") in catalogue["stream"])
     if params is None:
         return
     choice, faults = read_link(params, catalogue)
@@ -252,15 +252,7 @@ def _list_events(events: pl.DataFrame, selection: _Selection) -> None:
         return
     total = mine["event"].n_unique()
     st.caption(f"Spread events of these legs, newest first: {_of(_EVENTS_SHOWN, total)}.")
-    table = pl.DataFrame(
-        {
-            "": ["Open"] * newest.height,
-            f"newest document ({selection.timezone})": selection.frame.clock(newest["ts"]),
-            "event": newest["event_type"],
-            "legs": [event_legs(row) for row in newest.iter_rows(named=True)],
-            "size": [event_size(row) for row in newest.iter_rows(named=True)],
-        }
-    )
+    table = event_table(newest, selection.timezone).drop("symbol")
     if (clicked := opened_row(table, "legs_events")) is not None:
         go_to("events", event=newest["event_id"][clicked])
 

@@ -11,7 +11,7 @@ from toolkit.intervals import Interval
 DAY = 86_400
 CATALOGUE = pl.DataFrame(
     {
-        "trajectory": ["A_B:X.spot", "A_B:X.spot:Y.spot", "C_D:X.spot"],
+        "stream": ["A_B:X.spot", "A_B:X.spot:Y.spot", "C_D:X.spot"],
         "first_ts": [0, 100 * DAY, None],
         "last_ts": [40 * DAY - 60, 200 * DAY + 30, None],
         "step_s": [60, None, None],
@@ -51,7 +51,7 @@ def test_parameters_of_others_are_ignored():
 
 
 @given(
-    st.sampled_from(CATALOGUE["trajectory"].to_list()),
+    st.sampled_from(CATALOGUE["stream"].to_list()),
     st.integers(0, 10**7),
     st.integers(1, 10**6),
 )
@@ -68,7 +68,7 @@ def test_a_choice_survives_its_way_through_a_link(trajectory, start, length):
 )
 def test_whatever_a_link_says_something_can_be_shown(params):
     choice, wrong = read_link(params, CATALOGUE)
-    assert choice.trajectory in CATALOGUE["trajectory"]
+    assert choice.trajectory in CATALOGUE["stream"]
     assert 0 <= choice.window.start < choice.window.end <= 4_102_444_800
     assert choice.window.start % 60 == choice.window.end % 60 == 0
     asked = {name: choice.params[name] for name in params}

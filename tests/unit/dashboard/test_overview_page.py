@@ -86,9 +86,9 @@ def test_rates_apart_have_units_and_open_the_funding_page(shown):
 def test_the_newest_events_come_first_and_open_the_events_page(shown):
     table = shown.dataframe[2].value
     assert table["event"].to_list() == ["splash.pump", "spread.opened", "spread.closed"]
-    assert table["time (UTC)"].iloc[0] == "2023-03-10 09:55"
+    assert table["newest document (UTC)"].iloc[0] == "2023-03-10 09:55"
     assert table["legs"].to_list()[:2] == ["COINBASE.spot", "COINBASE.spot → KRAKEN.spot"]
-    assert table["size"].iloc[1] == "+2.50 %"
+    assert table["size"].iloc[1] == "+2.5 %"
     (chart,) = [json.loads(c.proto.spec) for c in shown.get("plotly_chart")]
     assert [bars["name"] for bars in chart["data"]][:2] == ["spread (2)", "splash (1)"]
     shown.session_state["newest_clicked"] = {"row": 1, "label": "Open"}

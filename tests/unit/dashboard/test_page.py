@@ -194,7 +194,7 @@ def test_events_of_the_legs_are_listed_newest_first_and_each_opens_its_page(page
         "newest document (UTC)": "2023-03-10 08:40",
         "event": "spread.closed",
         "legs": "COINBASE.spot → KRAKEN.spot",
-        "size": "+0.10 %",
+        "size": "+0.1 %",
     }
     shown.session_state["legs_events_clicked"] = {"row": 1, "label": "Open"}
     shown.run()

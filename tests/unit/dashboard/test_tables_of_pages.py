@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from toolkit.dashboard.event_tables import count_events, event_legs, event_size, newest_events
+from toolkit.dashboard.event_tables import count_events, event_table, newest_events
 from toolkit.dashboard.health_tables import (
     STATE_COLUMNS,
     coverage_line,
@@ -63,16 +63,16 @@ def test_each_of_the_newest_events_is_shown_by_its_newest_document():
 
 
 def test_an_event_without_legs_or_size_is_a_dash():
-    names = ("buy_exchange", "buy_market", "sell_exchange", "sell_market")
-    assert event_legs(dict.fromkeys(names)) == "–"
-    assert event_size({"magnitude_pct": None, "differential_pct_8h": None}) == "–"
+    sizes = {name: pl.lit(None, pl.Float64) for name in ("magnitude_pct", "differential_pct_8h")}
+    found = events(("splash", "a", "splash.pump", 5)).with_columns(**sizes)
+    assert event_table(found, "UTC").row(0)[-2:] == ("–", "–")
 
 
 def catalogue():
     return pl.DataFrame(
         {
-            "trajectory": [A, B, C, "A_U:X.spot"],
-            "family": ["spread"] * 3 + ["price"],
+            "stream": [A, B, C, "A_U:X.spot"],
+            "kind": ["spread"] * 3 + ["price"],
             "last_ts": [540, 540, None, 540],
             "step_s": [60, None, None, 60],
             "served_at": [660, 660, 660, 660],
