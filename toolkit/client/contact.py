@@ -6,7 +6,6 @@ import re
 import time
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import replace
-from types import TracebackType
 from typing import Self
 
 import polars as pl
@@ -160,12 +159,7 @@ class ClosingContact(Contact):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

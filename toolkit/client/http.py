@@ -9,8 +9,7 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 import httpx
 import polars as pl
@@ -28,18 +27,22 @@ from toolkit.wire.user_profile import UserProfile
 
 __all__ = ["AsyncClient", "Client"]
 
+_Pool = TypeVar("_Pool", httpx.Client, httpx.AsyncClient)
 _Result = TypeVar("_Result")
 _Item = TypeVar("_Item")
 
 
-def _settings(contact: Contact, timeout_s: float) -> dict[str, Any]:
-    """Return the arguments of both of httpx's clients."""
-    return {
-        "base_url": contact.base_url,
-        "headers": contact.key_header | {"Accept": "application/json"},
-        "timeout": httpx.Timeout(timeout_s, connect=min(timeout_s, 10.0)),
-        "limits": httpx.Limits(max_keepalive_connections=32, keepalive_expiry=30.0),
-    }
+def _pool(kind: type[_Pool], contact: Contact, timeout_s: float) -> _Pool:
+    """Make either of httpx's clients."""
+    try:
+        return kind(
+            base_url=contact.base_url,
+            headers=contact.key_header | {"Accept": "application/json"},
+            timeout=httpx.Timeout(timeout_s, connect=min(timeout_s, 10.0)),
+            limits=httpx.Limits(max_keepalive_connections=32, keepalive_expiry=30.0),
+        )
+    except httpx.InvalidURL as error:
+        raise InputError("base_url", contact.base_url, "the address of a host") from error
 
 
 class Client(ClosingContact):
@@ -82,10 +85,7 @@ class Client(ClosingContact):
         super().__init__(base_url, api_key, profile=profile, retries=retries)
         self._sleep = sleep
         self._discovery = threading.Lock()
-        try:
-            self._http = httpx.Client(**_settings(self, timeout_s))
-        except httpx.InvalidURL as error:
-            raise InputError("base_url", base_url, "the address of a host") from error
+        self._http = _pool(httpx.Client, self, timeout_s)
 
     def close(self) -> None:
         """Close the connections."""
@@ -220,20 +220,12 @@ class AsyncClient(Contact):
         super().__init__(base_url, api_key, profile=profile, retries=retries)
         self._sleep = sleep
         self._discovery = asyncio.Lock()
-        try:
-            self._http = httpx.AsyncClient(**_settings(self, timeout_s))
-        except httpx.InvalidURL as error:
-            raise InputError("base_url", base_url, "the address of a host") from error
+        self._http = _pool(httpx.AsyncClient, self, timeout_s)
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:

@@ -22,6 +22,7 @@ _NORMAL_SCALE = 1.482602218505602  # 1 / the 75 % point of the standard normal
 _TWO_SIDED_95 = 1.96
 _PERCENTS = (1, 5, 25, 50, 75, 95, 99)
 _EMPTY = pl.col("n") == 0
+_VALUE, _WEIGHT = pl.col("value"), pl.col("weight_s")
 
 
 def _centred(column: str) -> pl.Expr:
@@ -32,34 +33,36 @@ def _constant(column: str) -> pl.Expr:
     return pl.col(column).min() == pl.col(column).max()
 
 
-def _with_reason(columns: list[str], reason_column: str) -> list[pl.Expr]:
-    """Add to the columns their reason: `EMPTY` without observations, else `TOO_FEW`."""
-    missing = pl.any_horizontal(pl.col(name).is_null() for name in columns)
-    reason = first_reason({Reason.EMPTY: _EMPTY, Reason.TOO_FEW: missing})
-    return [*map(pl.col, columns), reason.alias(reason_column)]
+def _of_column(values: dict[str, pl.Expr], reason_column: str) -> Statistic:
+    """Make a statistic of named values, with one reason: `EMPTY`, else `TOO_FEW`."""
+
+    def aggregate(column: str) -> list[pl.Expr]:
+        return [value.alias(column_for(column, name)) for name, value in values.items()]
+
+    def finish(column: str) -> list[pl.Expr]:
+        found = [pl.col(column_for(column, name)) for name in values]
+        missing = pl.any_horizontal(each.is_null() for each in found)
+        reason = first_reason({Reason.EMPTY: _EMPTY, Reason.TOO_FEW: missing})
+        return [*found, reason.alias(reason_column)]
+
+    return Statistic(aggregate, finish)
 
 
-def _moments(column: str) -> list[pl.Expr]:
-    value, weight = pl.col("value"), pl.col("weight_s")
-    deviation = (_centred("value").pow(2).sum() / (pl.len() - 1)).sqrt()
-    return [
-        value.mean().alias(column_for(column, "mean")),
+MOMENTS = _of_column(
+    {
+        "mean": _VALUE.mean(),
         # a mean rounded by one bit must not give a frozen quote a deviation
-        pl.when(pl.len() > 1)
-        .then(pl.when(_constant("value")).then(0.0).otherwise(deviation))
-        .alias(column_for(column, "std")),
-        pl.when(weight.sum() > 0)
-        .then((value * weight).sum() / weight.sum())
-        .alias(column_for(column, "time_weighted_mean")),
-    ]
-
-
-def _moments_results(column: str) -> list[pl.Expr]:
-    names = [column_for(column, name) for name in ("mean", "std", "time_weighted_mean")]
-    return _with_reason(names, "moments_reason")
-
-
-MOMENTS = Statistic(_moments, _moments_results)
+        "std": pl.when(pl.len() > 1).then(
+            pl.when(_constant("value"))
+            .then(0.0)
+            .otherwise((_centred("value").pow(2).sum() / (pl.len() - 1)).sqrt())
+        ),
+        "time_weighted_mean": pl.when(_WEIGHT.sum() > 0).then(
+            (_VALUE * _WEIGHT).sum() / _WEIGHT.sum()
+        ),
+    },
+    "moments_reason",
+)
 """Mean, standard deviation (ddof 1), time-weighted mean."""
 
 
@@ -75,41 +78,14 @@ def deviation_scale(value: pl.Expr) -> pl.Expr:
     return (value - value.median()).abs().median() * _NORMAL_SCALE
 
 
-def _robust(column: str) -> list[pl.Expr]:
-    value = pl.col("value")
-    return [
-        value.median().alias(column_for(column, "median")),
-        deviation_scale(value).alias(column_for(column, "mad")),
-    ]
-
-
-def _robust_results(column: str) -> list[pl.Expr]:
-    names = [column_for(column, name) for name in ("median", "mad")]
-    return _with_reason(names, "robust_reason")
-
-
-ROBUST = Statistic(_robust, _robust_results)
+ROBUST = _of_column({"median": _VALUE.median(), "mad": deviation_scale(_VALUE)}, "robust_reason")
 """Median, and median absolute deviation on the scale of a normal's standard deviation."""
 
-
-def _quantiles(column: str) -> list[pl.Expr]:
-    value = pl.col("value")
-    tail = value.filter(value >= value.quantile(0.95, "linear"))
-    return [
-        *(
-            value.quantile(percent / 100, "linear").alias(column_for(column, f"q{percent:02}"))
-            for percent in _PERCENTS
-        ),
-        tail.mean().alias(column_for(column, "expected_shortfall_95")),
-    ]
-
-
-def _quantiles_results(column: str) -> list[pl.Expr]:
-    names = [column_for(column, f"q{percent:02}") for percent in _PERCENTS]
-    return _with_reason([*names, column_for(column, "expected_shortfall_95")], "quantiles_reason")
-
-
-QUANTILES = Statistic(_quantiles, _quantiles_results)
+QUANTILES = _of_column(
+    {f"q{percent:02}": _VALUE.quantile(percent / 100, "linear") for percent in _PERCENTS}
+    | {"expected_shortfall_95": _VALUE.filter(_VALUE.quantile(0.95, "linear") <= _VALUE).mean()},
+    "quantiles_reason",
+)
 """Quantiles, linearly interpolated, and the mean of what reaches the upper 5 %."""
 
 

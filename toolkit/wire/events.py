@@ -30,6 +30,7 @@ from toolkit.wire.exchange import (
     Request,
     RetryPolicy,
     Step,
+    unreadable,
     with_retries,
 )
 from toolkit.wire.profile import Finding
@@ -121,12 +122,7 @@ def _envelope(route: EventRoute, answer: Answer) -> _PageParts:
         cursor = msgspec.json.decode(page.get(route.next, b"null"), type=str | None)
         more = msgspec.json.decode(page.get(route.more, b"null"), type=bool | None)
     except (*UNREADABLE, KeyError) as error:
-        raise WireError(
-            f"{answer.url or route.path} answered 200 with a body that is not an event page "
-            f"({error})",
-            status=answer.status,
-            url=answer.url,
-        ) from None
+        raise unreadable(answer, route.path, f"an event page ({error})") from None
     return _PageParts(items, cursor is not None if more is None else more, cursor)
 
 

@@ -43,6 +43,7 @@ __all__ = [
     "refusal",
     "retry_after_s",
     "unreachable",
+    "unreadable",
     "whole_document",
     "with_retries",
 ]
@@ -266,12 +267,14 @@ def whole_document(answer: Answer) -> bytes:
     try:
         msgspec.json.decode(answer.body, type=dict[str, msgspec.Raw])
     except UNREADABLE as error:
-        raise WireError(
-            f"{answer.url} answered 200 with a body that is not a JSON object ({error})",
-            status=answer.status,
-            url=answer.url,
-        ) from None
+        raise unreadable(answer, answer.url, f"a JSON object ({error})") from None
     return answer.body
+
+
+def unreadable(answer: Answer, path: str, wanted: str) -> WireError:
+    """Return the error for a 200 with a body that is not what was wanted."""
+    message = f"{answer.url or path} answered 200 with a body that is not {wanted}"
+    return WireError(message, status=answer.status, url=answer.url)
 
 
 def refusal(answer: Answer, *, tries: int = 1) -> ServiceError:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import msgspec
 
 from toolkit.cards import Card, Shown, counted, some
-from toolkit.errors import InputError, WireError
+from toolkit.errors import InputError
 from toolkit.market import Family, Leg, Market, Symbol, Trajectory
 from toolkit.wire.exchange import (
     UNREADABLE,
@@ -22,6 +22,7 @@ from toolkit.wire.exchange import (
     Request,
     RetryPolicy,
     Step,
+    unreadable,
     with_retries,
 )
 from toolkit.wire.profile import Finding, Profile
@@ -101,12 +102,8 @@ def _listing(profile: Profile, answer: Answer) -> Listing:
     try:
         page = msgspec.json.decode(answer.body, type=_SymbolsPage)
     except UNREADABLE as error:
-        raise WireError(
-            f"{answer.url or profile.symbols_path} answered 200 with a body that is not a symbol "
-            f"listing ({error})",
-            status=answer.status,
-            url=answer.url,
-        ) from None
+        wanted = f"a symbol listing ({error})"
+        raise unreadable(answer, profile.symbols_path, wanted) from None
     legs: dict[Symbol, tuple[Leg, ...]] = {}
     findings: list[Finding] = []
     for raw in page.items:

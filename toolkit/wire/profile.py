@@ -12,7 +12,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -114,6 +114,8 @@ class HistoryRoute:
         return {self.parameters.get(role, role): value for role, value in roles.items()}
 
 
+_Route = TypeVar("_Route", HistoryRoute, EventRoute)
+
 SNAPSHOTS = {
     "symbols": "/api/v1/data/symbols/search",
     "activity": "/api/v1/data/event-activity",
@@ -173,52 +175,33 @@ class Profile:
         return {names.get(name, name): v for name, v in given.items() if v is not None}
 
 
-def _rules(family: Family, units: Mapping[str, str]) -> tuple[FieldRule, ...]:
+_UNITS = {
+    Family.PRICE: {"ts": "s", "price": "quote", "mark_price": "quote", "volume": "quote"},
+    Family.SPREAD: {
+        "ts": "s",
+        "buy_price": "quote",
+        "sell_price": "quote",
+        "spread_pct": "percent",
+    },
+    Family.FUNDING: {
+        "ts": "s",
+        "buy_rate": "fraction_per_interval",
+        "sell_rate": "fraction_per_interval",
+        "buy_interval_hours": "hours",
+        "sell_interval_hours": "hours",
+        "differential_pct_8h": "percent_per_8h",
+    },
+}
+
+
+def _route(family: Family, units: Mapping[str, str]) -> HistoryRoute:
     wanted = {c.name: c.unit for c in SERIES[family].columns}
-    return tuple(FieldRule(name, name, unit, wanted[name]) for name, unit in units.items())
+    rules = tuple(FieldRule(name, name, unit, wanted[name]) for name, unit in units.items())
+    path, tool = f"/api/v1/data/history/{family}", f"data.get_{family}_history"
+    return HistoryRoute(family, path, tool, {}, rules)
 
 
-BUILT_IN = Profile(
-    histories={
-        Family.PRICE: HistoryRoute(
-            Family.PRICE,
-            "/api/v1/data/history/price",
-            "data.get_price_history",
-            {},
-            _rules(
-                Family.PRICE,
-                {"ts": "s", "price": "quote", "mark_price": "quote", "volume": "quote"},
-            ),
-        ),
-        Family.SPREAD: HistoryRoute(
-            Family.SPREAD,
-            "/api/v1/data/history/spread",
-            "data.get_spread_history",
-            {},
-            _rules(
-                Family.SPREAD,
-                {"ts": "s", "buy_price": "quote", "sell_price": "quote", "spread_pct": "percent"},
-            ),
-        ),
-        Family.FUNDING: HistoryRoute(
-            Family.FUNDING,
-            "/api/v1/data/history/funding",
-            "data.get_funding_history",
-            {},
-            _rules(
-                Family.FUNDING,
-                {
-                    "ts": "s",
-                    "buy_rate": "fraction_per_interval",
-                    "sell_rate": "fraction_per_interval",
-                    "buy_interval_hours": "hours",
-                    "sell_interval_hours": "hours",
-                    "differential_pct_8h": "percent_per_8h",
-                },
-            ),
-        ),
-    }
-)
+BUILT_IN = Profile({family: _route(family, units) for family, units in _UNITS.items()})
 """The profile of docs/interface.md."""
 
 LARGEST_PAGE = 5000
@@ -315,55 +298,54 @@ def _seconds(tool: dict[str, Any], name: str, findings: list[Finding]) -> int | 
     return None
 
 
-def _history_with_schemas(
-    route: HistoryRoute, tools: dict[str, Any], findings: list[Finding]
-) -> HistoryRoute:
+def _with_tool(
+    route: _Route, tools: dict[str, Any], findings: list[Finding]
+) -> tuple[_Route, dict[str, Any], dict[str, Any]]:
+    """Correct what any route has. Return its tool and the tool's paging too, {} where not given."""
     tool = _tool(tools, route.path, route.tool)
     if tool is None:
         findings.append(Finding("tool_missing", route.tool, "schemas does not describe this tool"))
-        return route
-    record = tool.get("record")
-    said = record.get("fields") if isinstance(record, dict) else None
+        return route, {}, {}
     paging = tool.get("pagination")
     paging = paging if isinstance(paging, dict) else {}
+    next_name = paging.get("next")
+    changed = replace(
+        route,
+        path=_path(tool, route.path, findings),
+        next=next_name if isinstance(next_name, str) else route.next,
+        limit=_limit(tool) or route.limit,
+        retention_s=_seconds(tool, "retention_s", findings),
+        delay_s=_seconds(tool, "delay_s", findings) or 0,
+    )
+    return changed, tool, paging
+
+
+def _history_with_schemas(
+    route: HistoryRoute, tools: dict[str, Any], findings: list[Finding]
+) -> HistoryRoute:
+    route, tool, paging = _with_tool(route, tools, findings)
     for name, assumed in (("kind", "end_time"), ("order", "desc")):
         if (said_paging := paging.get(name, assumed)) != assumed:
             says = f"{name} is {said_paging!r:.80}, not {assumed!r}"
             findings.append(Finding("paging_differs", route.tool, says))
-    next_name = paging.get("next")
-    return replace(
-        route,
-        path=_path(tool, route.path, findings),
-        fields=_fields(route, said, findings) if isinstance(said, dict) else route.fields,
-        next=next_name if isinstance(next_name, str) else route.next,
-        limit=min(LARGEST_PAGE, _limit(tool) or route.limit),
-        retention_s=_seconds(tool, "retention_s", findings),
-        delay_s=_seconds(tool, "delay_s", findings) or 0,
-    )
+    record = tool.get("record")
+    said = record.get("fields") if isinstance(record, dict) else None
+    fields = _fields(route, said, findings) if isinstance(said, dict) else route.fields
+    return replace(route, fields=fields, limit=min(LARGEST_PAGE, route.limit)) if tool else route
 
 
 def _events_with_schemas(
     route: EventRoute, tools: dict[str, Any], findings: list[Finding]
 ) -> EventRoute:
-    tool = _tool(tools, route.path, route.tool)
-    if tool is None:
-        findings.append(Finding("tool_missing", route.tool, "schemas does not describe this tool"))
-        return route
-    paging = tool.get("pagination")
-    paging = paging if isinstance(paging, dict) else {}
-    next_name, more_name = paging.get("next"), paging.get("more")
-    longest_s, largest = paging.get("max_window_s"), paging.get("max_limit")
+    route, _, paging = _with_tool(route, tools, findings)
+    more, longest_s, largest = (paging.get(name) for name in ("more", "max_window_s", "max_limit"))
     return replace(
         route,
-        path=_path(tool, route.path, findings),
-        limit=largest if type(largest) is int and largest > 0 else _limit(tool) or route.limit,
+        limit=largest if type(largest) is int and largest > 0 else route.limit,
         longest_window_s=longest_s
         if type(longest_s) is int and longest_s > 1
         else route.longest_window_s,
-        retention_s=_seconds(tool, "retention_s", findings),
-        delay_s=_seconds(tool, "delay_s", findings) or 0,
-        next=next_name if isinstance(next_name, str) else route.next,
-        more=more_name if isinstance(more_name, str) else route.more,
+        more=more if isinstance(more, str) else route.more,
     )
 
 
