@@ -127,10 +127,8 @@ def test_a_trajectory_with_the_wrong_number_of_legs_is_refused(family: Family, l
 
 
 def test_a_source_in_words_says_when_no_market_showed_its_numbers() -> None:
-    assert Source("simulated", "m-1").is_simulated
     assert "SIMULATED" in Source("simulated", "m-1").label
     for kind in ("live", "replay", "unknown"):
-        assert not Source(kind, "m-1").is_simulated
         assert "SIMULATED" not in Source(kind, "m-1").label
         assert Source(kind, "m-1").label.endswith("m-1")
 

@@ -2,6 +2,7 @@
 
 A figure names its window, its number of rows and its source, marks simulated data in the corner,
 never draws a line across a gap, and states when it shows fewer points than there are rows.
+A missing column, an unknown kind or state, or a parameter that is not allowed is an `InputError`.
 Templates are set on each figure. Plotly's default is left alone.
 """
 

@@ -64,11 +64,6 @@ def coverage_chart(
         strip. Both are in the subtitle. Without stretches in the window: a figure with a
         sentence.
 
-    Raises
-    ------
-    InputError
-        A missing column, an unknown state, or a parameter that is not allowed.
-
     Examples
     --------
     >>> ledger = pl.DataFrame({"start_ts": [0, 90], "end_ts": [90, 120],
@@ -230,11 +225,6 @@ def coverage_shares_chart(
     -------
     go.Figure
         One bar trace for each state that has a share. Without rows: a figure with a sentence.
-
-    Raises
-    ------
-    InputError
-        A missing column, or a parameter that is not allowed.
 
     Examples
     --------

@@ -71,11 +71,6 @@ def event_timeline(
         event that was only updated has no end to draw, and is counted in the subtitle. Without
         events in the window: a figure with a sentence on what to do.
 
-    Raises
-    ------
-    InputError
-        A missing column, another kind, or a parameter that is not allowed.
-
     Examples
     --------
     >>> lifecycles = pl.DataFrame({"family": ["spread"], "symbol": ["A_B"],
@@ -137,11 +132,6 @@ def activity_chart(
         One bar trace a family, always all three, named with its number of events. Hours are whole
         ones of UTC: the first and the last may lie partly outside the window. Without events that
         opened in it: a figure with a sentence on what to do.
-
-    Raises
-    ------
-    InputError
-        A missing column, or a parameter that is not allowed.
 
     Examples
     --------

@@ -87,18 +87,6 @@ def lifetime_shapes(events: pl.DataFrame, view: View) -> list[dict[str, Any]]:
     The lifecycles are those of `toolkit.statistics.events.event_lifecycles`. An event without an
     opening is shaded from the window's start, one without a close to its end. Stretches less than
     a pixel apart are joined.
-
-    Examples
-    --------
-    >>> from toolkit.market import Source
-    >>> view = View("", Source("live", "rail"), "light", Interval(0, 6000), "UTC", "")
-    >>> events = pl.DataFrame({"family": ["spread"] * 2, "event_id": ["a"] * 2,
-    ...     "event_type": ["spread.opened", "spread.closed"], "lifecycle": ["open", "closed"],
-    ...     "ts": [60, 180], "ts_ms": [60_000, 180_000], "arrival": [0, 1], "symbol": ["A_B"] * 2,
-    ...     "buy_exchange": ["X"] * 2, "buy_market": ["spot"] * 2, "sell_exchange": ["Y"] * 2,
-    ...     "sell_market": ["spot"] * 2})
-    >>> [(shape["x0"], shape["x1"]) for shape in lifetime_shapes(events, view)]
-    [('1970-01-01 00:01', '1970-01-01 00:03')]
     """
     found = event_lifecycles(events, *view.window)
     opened = pl.col("t_open").fill_null(view.window.start)

@@ -42,11 +42,6 @@ class Heading:
         """Build the layout: template, title, subject, lines, source, its mark, legend and margins.
 
         The lines are short, for a title does not wrap on a narrow screen.
-
-        Examples
-        --------
-        >>> Heading("all", Source("live", "rail"), "dark").heading("Rates", "n = 1")["margin"]["t"]
-        105
         """
         below = (self.subject, *lines, self.source.label)
         return {
@@ -74,14 +69,7 @@ class Heading:
         }
 
     def empty(self, message: str) -> go.Figure:
-        """Draw a figure without axes that names what is missing and what to do.
-
-        Examples
-        --------
-        >>> card = Heading("all symbols", Source("replay", "depeg"), "light")
-        >>> card.empty("No rows. Choose another window.").layout.annotations[0].text
-        'No rows. Choose another window.'
-        """
+        """Draw a figure without axes that names what is missing and what to do."""
         text = "<br>".join(textwrap.wrap(escape(message), 64, break_long_words=False))
         place = {"xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5, "showarrow": False}
         return go.Figure(
@@ -141,15 +129,7 @@ class View(Heading):
         timezone: str,
         theme: str,
     ) -> View:
-        """Make the view of one trajectory over ``[start, end)``, an `InputError` if that is empty.
-
-        Examples
-        --------
-        >>> pair = Trajectory.parse("funding/A_B:X.futures:Y.futures")
-        >>> View.of(pair, 0, 60, source=Source("replay", "depeg"), timezone="UTC",
-        ...         theme="light").asked
-        'funding/A_B:X.futures:Y.futures'
-        """
+        """Make the view of one trajectory over ``[start, end)``, which must not be empty."""
         window = Interval.checked(start, end)
         return cls(trajectory.legs_key, source, theme, window, timezone, trajectory.key)
 

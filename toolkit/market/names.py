@@ -163,8 +163,3 @@ class Source:
             "replay": "Replay of recorded data",
         }
         return f"{words.get(self.kind, 'Source not stated')}, {self.id}"
-
-    @property
-    def is_simulated(self) -> bool:
-        """True where no market ever showed these numbers."""
-        return self.kind == "simulated"

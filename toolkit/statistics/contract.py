@@ -127,6 +127,16 @@ class Question:
         asked = [self.method, self.column, self.step_s, self.max_stale_s, *self.options]
         return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:16]
 
+    @property
+    def columns(self) -> list[pl.Expr]:
+        """The last columns of each result: the window, the method and the hash."""
+        return [
+            pl.lit(self.start, pl.Int64).alias("window_start"),
+            pl.lit(self.end, pl.Int64).alias("window_end"),
+            pl.lit(self.method).alias("method"),
+            pl.lit(self.params_hash).alias("params_hash"),
+        ]
+
 
 def column_for(column: str, statistic: str) -> str:
     """Return the name of a statistic of a column, with the unit at its end.

@@ -263,8 +263,5 @@ def _columns(question: Question) -> list[pl.Expr]:
         pl.col("start_ts", "end_ts", "duration_s", "peak_bps", "peak_ts", "area_bps_h"),
         pl.col("censored_left", "censored_right", "n"),
         (pl.col("observed_s") / pl.col("window_s")).alias("coverage"),
-        pl.lit(question.start, pl.Int64).alias("window_start"),
-        pl.lit(question.end, pl.Int64).alias("window_end"),
-        pl.lit(question.method).alias("method"),
-        pl.lit(question.params_hash).alias("params_hash"),
+        *question.columns,
     ]

@@ -13,7 +13,15 @@ import polars as pl
 from toolkit.statistics.contract import Reason, column_for, first_reason
 from toolkit.statistics.kernel import Statistic
 
-__all__ = ["HALF_LIFE", "MIN_PAIRS", "MOMENTS", "QUANTILES", "ROBUST", "deviation_scale"]
+__all__ = [
+    "HALF_LIFE",
+    "MIN_PAIRS",
+    "MOMENTS",
+    "QUANTILES",
+    "ROBUST",
+    "deviation_scale",
+    "time_to_half",
+]
 
 MIN_PAIRS = 100
 """Fewer lagged pairs than this, and no AR(1) is fitted."""
@@ -118,14 +126,14 @@ def _half_life_results(_column: str) -> list[pl.Expr]:
         error.alias("ar1_phi_standard_error"),
         corrected.alias("ar1_phi_corrected"),
         fit_reason.alias("ar1_reason"),
-        *_time_to_half("half_life", phi, fit_reason),
-        *_time_to_half("half_life_lower", phi - reach, fit_reason),
-        *_time_to_half("half_life_upper", phi + reach, fit_reason),
-        *_time_to_half("half_life_corrected", corrected, fit_reason),
+        *time_to_half("half_life", phi, fit_reason),
+        *time_to_half("half_life_lower", phi - reach, fit_reason),
+        *time_to_half("half_life_upper", phi + reach, fit_reason),
+        *time_to_half("half_life_corrected", corrected, fit_reason),
     ]
 
 
-def _time_to_half(name: str, phi: pl.Expr, fit_reason: pl.Expr) -> list[pl.Expr]:
+def time_to_half(name: str, phi: pl.Expr, fit_reason: pl.Expr) -> list[pl.Expr]:
     """Compute -ln 2 step / ln phi in seconds where 0 < phi < 1, and the reason elsewhere."""
     outside = first_reason({Reason.NO_REVERSION: phi >= 1, Reason.BELOW_STEP: phi <= 0})
     reason = pl.coalesce(fit_reason, outside)

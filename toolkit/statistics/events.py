@@ -216,13 +216,7 @@ def lifecycles(
     seen = Interval(start - LOOK_BACK_S, known_until)
     documents = _documents(frame, names, magnitude, seen)
     found = _paired(documents, ["family", *names], Interval(start, known_until))
-    return found.with_columns(
-        pl.lit(known_until, pl.Int64).alias("known_until"),
-        pl.lit(start, pl.Int64).alias("window_start"),
-        pl.lit(end, pl.Int64).alias("window_end"),
-        pl.lit(question.method).alias("method"),
-        pl.lit(question.params_hash).alias("params_hash"),
-    )
+    return found.with_columns(pl.lit(known_until, pl.Int64).alias("known_until"), *question.columns)
 
 
 def _known_until(end: int, now: int | None, delay_s: int) -> int:

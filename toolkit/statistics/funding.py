@@ -300,8 +300,5 @@ def summary(frame: Frame, start: int, end: int) -> pl.DataFrame:
 
 def _asked(question: Question) -> list[pl.Expr]:
     return [
-        pl.lit(question.start, pl.Int64).alias("window_start"),
-        pl.lit(question.end, pl.Int64).alias("window_end"),
-        pl.lit(question.method).alias("method"),
-        pl.lit(question.params_hash).alias("params_hash"),
+        *question.columns,
     ]

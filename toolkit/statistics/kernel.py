@@ -279,10 +279,7 @@ def _measured(
             "trajectory",
             *_contract(),
             *(expression for each in statistics for expression in each.finish(column)),
-            pl.lit(question.start, pl.Int64).alias("window_start"),
-            pl.lit(question.end, pl.Int64).alias("window_end"),
-            pl.lit(question.method).alias("method"),
-            pl.lit(question.params_hash).alias("params_hash"),
+            *question.columns,
         )
     )
 

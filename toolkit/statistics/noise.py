@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import polars as pl
 
 from toolkit.statistics.contract import Reason, first_reason
-from toolkit.statistics.estimators import MIN_PAIRS
+from toolkit.statistics.estimators import MIN_PAIRS, time_to_half
 from toolkit.statistics.kernel import Statistic
 
 __all__ = ["LAG", "NOISE_ROBUST"]
@@ -51,15 +49,12 @@ def _noise_results(_column: str) -> list[pl.Expr]:
         }
     )
     phi = pl.when(reason.is_null()).then((far / near).pow(1 / (LAG - 1)))
-    no_half = pl.coalesce(reason, first_reason({Reason.NO_REVERSION: phi >= 1}))
-    seconds = -math.log(2) * pl.col("step_s") / phi.log()
     return [
         pairs.alias("noise_robust_pairs"),
         phi.alias("noise_robust_phi"),
         (1 - near / (phi * pl.col("variance"))).alias("noise_share"),
         reason.alias("noise_robust_reason"),
-        pl.when(no_half.is_null()).then(seconds).alias("half_life_noise_robust_s"),
-        no_half.alias("half_life_noise_robust_reason"),
+        *time_to_half("half_life_noise_robust", phi, reason),
     ]
 
 
