@@ -38,11 +38,6 @@ _LINK = PageLink("events", ("family", "symbol", "exchange", "state", "window"))
 _SYNC = "rail sync events/spread events/splash events/funding"
 
 
-def show() -> None:
-    """Show the page inside the shell that all pages have."""
-    page("Events", _body)
-
-
 def _body(frame: Frame) -> None:
     logs = frame.held.logs
     if logs.is_empty():
@@ -280,4 +275,4 @@ def _show_documents(frame: Frame, mine: pl.DataFrame) -> None:
 
 
 if __name__ == "__main__":
-    show()
+    page("Events", _body)

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from toolkit.cards import duration
 from toolkit.charts.lines import share_text
 from toolkit.market import Source
 from toolkit.statistics.contract import Reason, column_for
@@ -33,23 +34,6 @@ _HALF_LIFE = {
 }
 
 
-def duration_text(seconds: float) -> str:
-    """Format a length of time in its two largest units.
-
-    Examples
-    --------
-    >>> [duration_text(s) for s in (0, 45, 61.5, 7380, 90000, 86400)]
-    ['0 s', '45 s', '1 min 2 s', '2 h 3 min', '1 d 1 h', '1 d']
-    """
-    left = round(seconds)
-    parts = []
-    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s")):
-        count, left = divmod(left, size)
-        parts.append((count, unit))
-    first = next((i for i, (count, _) in enumerate(parts) if count), len(parts) - 1)
-    return " ".join(f"{n} {unit}" for n, unit in parts[first : first + 2] if n) or "0 s"
-
-
 def age_words(streams: pl.DataFrame, loads: pl.DataFrame, now: int) -> str:
     """Format the age of the newest data at the last sync, and the time since that sync.
 
@@ -71,11 +55,11 @@ def age_words(streams: pl.DataFrame, loads: pl.DataFrame, now: int) -> str:
     age_s = pl.col("served_at") - end - pl.col("delay_s")
     ends = streams.select(end=end, age_s=age_s).drop_nulls("end")
     asked_at = loads["started_at"].cast(pl.Int64).sort()[-1]
-    ago = f"{duration_text(max(0, now - asked_at))} ago"
+    ago = f"{duration(max(0, now - asked_at))} ago"
     if ends.is_empty():
         return f"no rows yet, last sync {ago}"
     newest_s = max(0, ends.sort("end")["age_s"][-1])
-    return f"newest data {duration_text(newest_s)} old at the sync {ago}"
+    return f"newest data {duration(newest_s)} old at the sync {ago}"
 
 
 def plan_words(loads: pl.DataFrame, streams: pl.DataFrame) -> str:
@@ -94,11 +78,11 @@ def plan_words(loads: pl.DataFrame, streams: pl.DataFrame) -> str:
     parts = [f"plan {sent[0]['plan']}" if sent else "plan not sent by the service"]
     if sent and sent[0]["quota"] is not None:
         window_s = sent[0]["quota_window_s"]
-        within = f" in {duration_text(window_s)}" if window_s else ""
+        within = f" in {duration(window_s)}" if window_s else ""
         parts.append(f"{sent[0]['quota']:,} requests{within}")
     if streams.height:
         worst = streams["delay_s"].sort()[-1]
-        parts.append(f"rows up to {duration_text(worst)} late" if worst else "no delay")
+        parts.append(f"rows up to {duration(worst)} late" if worst else "no delay")
     return ", ".join(parts)
 
 
@@ -173,7 +157,7 @@ def _value(name: str, value: float | None, unit: str) -> str:
     if value is None:
         return NULL
     if name.endswith("_s"):
-        return duration_text(value)
+        return duration(value)
     if name == "ar1_phi":
         return f"{value:.4f}"
     if unit.endswith("bps"):

@@ -36,11 +36,6 @@ _SHOWN = 500
 _TABLE_PX = 388
 
 
-def show() -> None:
-    """Show the page inside the shell that all pages have."""
-    page("Funding", _body)
-
-
 def _body(frame: Frame) -> None:
     held = frame.held
     pairs = held.streams.filter(kind=Family.FUNDING.value)
@@ -237,4 +232,4 @@ def _show_figures(frame: Frame, rows: pl.DataFrame, window: Interval) -> None:
 
 
 if __name__ == "__main__":
-    show()
+    page("Funding", _body)

@@ -7,8 +7,9 @@ import time
 import polars as pl
 import streamlit as st
 
+from toolkit.cards import duration
 from toolkit.charts import coverage_shares_chart
-from toolkit.dashboard.formatting import NULL, code, duration_text
+from toolkit.dashboard.formatting import NULL, code
 from toolkit.dashboard.health_tables import (
     STATE_COLUMNS,
     fill_commands,
@@ -23,11 +24,6 @@ from toolkit.market import Family
 _LINES_SHOWN = 500
 _LOADS_SHOWN = 50
 _COMMANDS_SHOWN = 5
-
-
-def show() -> None:
-    """Show the page, inside the shell of every page."""
-    page("Data health", _body)
 
 
 def _body(frame: Frame) -> None:
@@ -71,7 +67,7 @@ def _show_figures(frame: Frame, store_format: int) -> None:
         else "the service has named no plan and no quota"
     )
     depth = held.streams["retention_s"].drop_nulls()
-    reach = f"the plan reaches back {duration_text(depth.sort()[0])}" if depth.len() else ""
+    reach = f"the plan reaches back {duration(depth.sort()[0])}" if depth.len() else ""
     st.caption(" · ".join(part for part in (code(str(held.path)), quota, reach) if part))
 
 
@@ -112,7 +108,7 @@ def _show_lines(frame: Frame, lines: pl.DataFrame) -> None:
         *((100 * pl.col(c) / known_s).alias(title) for title, c in percent.items()),
         pl.Series("longest gap", [_gap(line) for line in worst.iter_rows(named=True)]),
         "rows",
-        pl.Series("age", [_words(age) for age in worst["behind_s"]]),
+        pl.Series("age", [duration(age) for age in worst["behind_s"]]),
         "revisions",
     )
     if not table["revisions"].sum():
@@ -142,11 +138,7 @@ def _gap(line: dict[str, object]) -> str:
     start, end = line["gap_start"], line["gap_end"]
     if not isinstance(start, int) or not isinstance(end, int):
         return NULL
-    return f"{duration_text(end - start)}, {line['gap_state']}"
-
-
-def _words(seconds: int | None) -> str:
-    return NULL if seconds is None else duration_text(seconds)
+    return f"{duration(end - start)}, {line['gap_state']}"
 
 
 def _show_loads(frame: Frame, rows: pl.DataFrame) -> None:
@@ -161,7 +153,7 @@ def _show_loads(frame: Frame, rows: pl.DataFrame) -> None:
     left = f"{unfinished:,} did not finish: what they had committed is held." if unfinished else ""
     st.caption(
         f"{shown.height:,} of {loads.height:,}, newest first; the newest began "
-        f"{duration_text(newest_s)} ago. {left}"
+        f"{duration(newest_s)} ago. {left}"
     )
     lines = load_lines(shown, rows)
     started = pl.Series(f"started ({frame.timezone})", frame.clock(lines["started_at"]))
@@ -176,4 +168,4 @@ def _show_loads(frame: Frame, rows: pl.DataFrame) -> None:
 
 
 if __name__ == "__main__":
-    show()
+    page("Data health", _body)

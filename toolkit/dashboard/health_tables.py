@@ -8,7 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from toolkit.dashboard.formatting import NULL, duration_text
+from toolkit.cards import duration
+from toolkit.dashboard.formatting import NULL
 from toolkit.market import Stream
 from toolkit.tables import LedgerState
 
@@ -119,7 +120,7 @@ def load_lines(loads: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
             {
                 "load": load["load_id"],
                 "started_at": load["started_at"],
-                "took": _took(load["started_at"], finished),
+                "took": NULL if finished is None else _took(finished - load["started_at"]),
                 "rows": counts.get(load["load_id"], 0),
                 "quota left": _left(load),
                 "findings": "; ".join(f"{f['kind']} ({f.get('times', 1)}×)" for f in found) or NULL,
@@ -132,10 +133,8 @@ def load_lines(loads: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(lines, schema_overrides=schema)
 
 
-def _took(started: int, finished: int | None) -> str:
-    if finished is None:
-        return NULL
-    return duration_text(finished - started) if finished > started else "under 1 s"
+def _took(seconds: int) -> str:
+    return duration(seconds) if seconds > 0 else "under 1 s"
 
 
 def _left(load: dict[str, Any]) -> str:

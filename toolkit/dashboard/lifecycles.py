@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import msgspec
 import polars as pl
 
+from toolkit.cards import duration
 from toolkit.charts.time_axis import clock_text
-from toolkit.dashboard.formatting import NULL, duration_text
+from toolkit.dashboard.formatting import NULL
 from toolkit.market import EventFamily, Family, Leg, Symbol, Trajectory
 from toolkit.statistics.events import STILL_OPEN
 
@@ -144,7 +145,7 @@ def _lasted(duration_s: float | None, kind: str) -> str:
     if duration_s is None:
         return NULL
     least = {"open": "at least ", "reopened": "at most "}.get(kind, "")
-    return least + duration_text(duration_s)
+    return least + duration(duration_s)
 
 
 def transition_table(documents: pl.DataFrame, timezone: str) -> pl.DataFrame:

@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
+from toolkit.cards import duration
 from toolkit.charts import activity_chart
 from toolkit.dashboard.event_tables import (
     Count,
@@ -15,7 +16,7 @@ from toolkit.dashboard.event_tables import (
     newest_events,
     open_events,
 )
-from toolkit.dashboard.formatting import NULL, code, duration_text
+from toolkit.dashboard.formatting import NULL, code
 from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.reading import read_events, read_snapshot
 from toolkit.dashboard.shell import Frame, draw, opened_row, page, say_empty
@@ -44,11 +45,6 @@ _LABELS = {
     EventFamily.SPLASH: "Pumps and dumps, 24 h",
     EventFamily.FUNDING: "Funding events, 24 h",
 }
-
-
-def show() -> None:
-    """Show the page inside the shell that all pages have."""
-    page("Overview", _body)
 
 
 def _body(frame: Frame) -> None:
@@ -173,7 +169,7 @@ def _open_table(frame: Frame, rows: pl.DataFrame, events: pl.DataFrame) -> None:
             "spread (%)": rows["spread_pct"],
             "buy → sell": rows.select(pl.format("{} → {}", "buy", "sell")).to_series(),
             "open for": [
-                None if ts is None or as_of is None else duration_text(max(0, as_of - ts))
+                None if ts is None or as_of is None else duration(max(0, as_of - ts))
                 for ts in rows["opened_at"]
             ],
         }
@@ -267,4 +263,4 @@ def _show_events(frame: Frame, window: Interval, events: pl.DataFrame) -> None:
 
 
 if __name__ == "__main__":
-    show()
+    page("Overview", _body)

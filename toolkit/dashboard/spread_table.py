@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from toolkit.dashboard.formatting import duration_text
+from toolkit.cards import duration
 from toolkit.market import Family, Trajectory
 from toolkit.statistics.contract import Reason
 
@@ -142,7 +142,7 @@ def shown_lines(lines: pl.DataFrame, above_bps: float) -> pl.DataFrame:
         (100 * pl.col("coverage")).alias("coverage (%)"),
         pl.Series(
             "age at the sync",
-            [None if s is None else duration_text(s) for s in lines["behind_s"]],
+            [None if s is None else duration(s) for s in lines["behind_s"]],
             dtype=pl.String,
         ),
         pl.col("reason").replace("", None).alias("why a number is missing"),

@@ -32,11 +32,6 @@ _KINDS = {"symbol": "symbol", "exchange": "exchanges", "type": "type"}
 _LINK = PageLink("spreads", (*_KINDS, "min", "above", "window"))
 
 
-def show() -> None:
-    """Show the page inside the shell that all pages have."""
-    page("Spreads", _body)
-
-
 def _body(frame: Frame) -> None:
     held = frame.held
     spreads = held.streams.filter(kind=Family.SPREAD.value)
@@ -163,4 +158,4 @@ def _widget_params() -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    show()
+    page("Spreads", _body)

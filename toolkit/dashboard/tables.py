@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from toolkit.cards import duration
 from toolkit.charts.time_axis import clock_text
-from toolkit.dashboard.formatting import duration_text
 from toolkit.market import Source
 from toolkit.tables import LedgerState
 
@@ -28,7 +28,7 @@ def gap_table(coverage: pl.DataFrame, timezone: str) -> pl.DataFrame:
         {
             f"from ({timezone})": clock_text(gaps["start_ts"], timezone),
             f"to, excluded ({timezone})": clock_text(gaps["end_ts"], timezone),
-            "length": [duration_text(length) for length in lengths],
+            "length": [duration(length) for length in lengths],
             "state": gaps["state"],
         }
     )

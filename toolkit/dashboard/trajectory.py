@@ -11,9 +11,10 @@ import polars as pl
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from toolkit.cards import duration
 from toolkit.charts import coverage_chart, price_chart, spread_chart
 from toolkit.dashboard.event_tables import event_table, newest_events, of_legs
-from toolkit.dashboard.formatting import NULL, code, duration_text, statistics_rows
+from toolkit.dashboard.formatting import NULL, code, statistics_rows
 from toolkit.dashboard.link import PRESETS, Choice, held_window, preset_window, read_link
 from toolkit.dashboard.navigation import go_to, page_file
 from toolkit.dashboard.page_link import PageLink
@@ -51,10 +52,6 @@ class _Selection:
         return self.frame.timezone
 
     @property
-    def quote(self) -> str:
-        return self.trajectory.symbol.quote
-
-    @property
     def query(self) -> dict[str, Any]:
         return {
             "path": self.frame.held.path,
@@ -74,11 +71,6 @@ class _Selection:
             "source": self.source,
             "timezone": self.timezone,
         }
-
-
-def show() -> None:
-    """Show the page inside the shell that all pages have."""
-    page("Trajectory", _body)
 
 
 def _body(frame: Frame) -> None:
@@ -270,12 +262,14 @@ def _show_statistics(rows: pl.DataFrame, selection: _Selection) -> None:
         "Coverage of a statistic: the share of the window in which a value held, each for three "
         "steps at most. What is held, further below, counts every step without a row as a gap."
     )
-    column, unit = ("spread_log_bps", "log bps") if spread else ("price", selection.quote)
+    column, unit = (
+        ("spread_log_bps", "log bps") if spread else ("price", selection.trajectory.symbol.quote)
+    )
     row = summary(rows, *selection.window, column=column).row(0, named=True)
     lines = statistics_rows(row, column, unit, half_life=spread)
     facts = [
         ("Observations", f"{row['n']:,}", f"without a value: {row['n_null']:,}"),
-        ("Coverage", lines[0]["coverage"], f"longest gap {duration_text(row['longest_gap_s'])}"),
+        ("Coverage", lines[0]["coverage"], f"longest gap {duration(row['longest_gap_s'])}"),
     ]
     facts += [
         (
@@ -335,4 +329,4 @@ def _of(limit: int, total: int) -> str:
 
 
 if __name__ == "__main__":
-    show()
+    page("Trajectory", _body)

@@ -1,25 +1,9 @@
 """Numbers and reasons in words: a null is a dash with its reason, never 0."""
 
 import polars as pl
-import pytest
 
-from toolkit.dashboard.formatting import NULL, duration_text, statistics_rows
+from toolkit.dashboard.formatting import NULL, statistics_rows
 from toolkit.statistics.spread import summary
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (0.2, "0 s"),
-        (59.4, "59 s"),
-        (3600, "1 h"),
-        (3599.7, "1 h"),
-        (86_400 * 2 + 3 * 3600, "2 d 3 h"),
-        (86_400 + 59, "1 d"),
-    ],
-)
-def test_a_duration_has_its_two_largest_units(seconds, words):
-    assert duration_text(seconds) == words
 
 
 def lines_of(values, column="spread_log_bps", half_life=True):
