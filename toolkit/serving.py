@@ -22,7 +22,7 @@ __all__ = ["RequestCount", "ServerSettings", "bind", "run", "run_in_thread"]
 _DRAIN_S = 3  # for answers under way, before connections are closed
 
 
-class _RequestCount(Protocol):
+class RequestCount(Protocol):
     """The requests under way, and whether further ones are refused because the server closes."""
 
     closing: bool
@@ -51,7 +51,7 @@ class ServerSettings:
     grace_s: int
     websockets: bool = False
     date_header: bool = True
-    requests: _RequestCount | None = None
+    requests: RequestCount | None = None
     notify: Callable[[], Awaitable[None]] | None = None
     notify_every_s: int = 30
 
