@@ -24,7 +24,7 @@ from toolkit.dashboard.link import PRESETS, Choice, preset_window, read_choice, 
 from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.page_link import PageLink
 from toolkit.dashboard.reading import read_events
-from toolkit.dashboard.shell import Frame, draw, opened_row, page, say_empty
+from toolkit.dashboard.shell import PageShell, draw, opened_row, page, say_empty
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventRole, Family, Trajectory
 from toolkit.statistics.event_documents import identified
@@ -38,11 +38,11 @@ _LINK = PageLink("events", ("family", "symbol", "exchange", "state", "window"))
 _SYNC = "rail sync events/spread events/splash events/funding"
 
 
-def _body(frame: Frame) -> None:
-    logs = frame.held.logs
+def _body(shell: PageShell) -> None:
+    logs = shell.held.logs
     if logs.is_empty():
         say_empty(
-            f"{code(str(frame.held.path))} holds no event log yet. Load some, then look here "
+            f"{code(str(shell.held.path))} holds no event log yet. Load some, then look here "
             "again:",
             _SYNC,
         )
@@ -50,15 +50,15 @@ def _body(frame: Frame) -> None:
     held = _held(logs)
     asked = _follow_link()
     window = preset_window(held, st.session_state["event_window"])
-    documents = _read(frame, documents_window(window))
+    documents = _read(shell, documents_window(window))
     if asked is not None:
-        _show_event(frame, asked, documents, held)
+        _show_event(shell, asked, documents, held)
     chosen = _choose(documents)
-    _show_events(frame, documents, window, chosen)
+    _show_events(shell, documents, window, chosen)
 
 
-def _read(frame: Frame, window: Interval) -> pl.DataFrame:
-    return identified(read_events(frame.held.path, *window, version=frame.held.version))
+def _read(shell: PageShell, window: Interval) -> pl.DataFrame:
+    return identified(read_events(shell.held.path, *window, version=shell.held.version))
 
 
 def _held(logs: pl.DataFrame) -> Interval:
@@ -128,8 +128,8 @@ def _widget_params(chosen: Filter) -> dict[str, str]:
 # -- all events ----------------------------------------------------------------------------------
 
 
-def _show_events(frame: Frame, held: pl.DataFrame, window: Interval, chosen: Filter) -> None:
-    logs = frame.held.logs
+def _show_events(shell: PageShell, held: pl.DataFrame, window: Interval, chosen: Filter) -> None:
+    logs = shell.held.logs
     documents = chosen.documents(held)
     lifecycles = chosen.lifecycles(_lifecycles(documents, window, logs))
     left_out = documents["role"].null_count()
@@ -145,9 +145,9 @@ def _show_events(frame: Frame, held: pl.DataFrame, window: Interval, chosen: Fil
     shared: dict[str, Any] = {
         "start": window.start,
         "end": window.end,
-        "source": frame.held.source,
+        "source": shell.held.source,
         "subject": chosen.words,
-        "timezone": frame.timezone,
+        "timezone": shell.timezone,
     }
     draw(event_timeline(lifecycles, **shared), key="timeline")
     if lifecycles.is_empty():
@@ -156,7 +156,7 @@ def _show_events(frame: Frame, held: pl.DataFrame, window: Interval, chosen: Fil
     st.subheader("List", anchor=False)
     some = f"{_SHOWN:,} of " if lifecycles.height > _SHOWN else ""
     st.caption(f"{some}{lifecycles.height:,} events, newest first. {NULL}: not seen.")
-    clicked = opened_row(lifecycle_table(shown, frame.timezone), "lifecycles", height=_TABLE_PX)
+    clicked = opened_row(lifecycle_table(shown, shell.timezone), "lifecycles", height=_TABLE_PX)
     if clicked is not None:
         st.query_params["event"] = shown["event_id"][clicked]
         st.rerun()
@@ -172,11 +172,11 @@ def _lifecycles(documents: pl.DataFrame, window: Interval, logs: pl.DataFrame) -
     return found.with_columns(pl.col("symbol", "legs").fill_null(NULL))
 
 
-def _show_event(frame: Frame, event_id: str, documents: pl.DataFrame, held: Interval) -> None:
+def _show_event(shell: PageShell, event_id: str, documents: pl.DataFrame, held: Interval) -> None:
     mine = _documents_of(event_id, documents)
     if mine.is_empty() or mine["role"][0] != EventRole.OPENS:
         # It began outside of the window: look through all that is held.
-        mine = _documents_of(event_id, _read(frame, held))
+        mine = _documents_of(event_id, _read(shell, held))
     if mine.is_empty():
         st.warning(
             f"The link asks for {code(f'event={event_id}')}, which this store does not hold; "
@@ -193,9 +193,9 @@ def _show_event(frame: Frame, event_id: str, documents: pl.DataFrame, held: Inte
             del st.query_params["event"]
             st.rerun()
         st.caption(f"Event {code(event_id)}")
-        _show_transitions(frame, mine)
-        _show_trajectory_button(frame, mine)
-        _show_documents(frame, mine)
+        _show_transitions(shell, mine)
+        _show_trajectory_button(shell, mine)
+        _show_documents(shell, mine)
 
 
 def _documents_of(event_id: str, documents: pl.DataFrame) -> pl.DataFrame:
@@ -204,29 +204,29 @@ def _documents_of(event_id: str, documents: pl.DataFrame) -> pl.DataFrame:
     return documents.join(one, on=["family", "event"], how="semi").sort("ts_ms", "event_type")
 
 
-def _show_transitions(frame: Frame, mine: pl.DataFrame) -> None:
-    end = max(mine["ts"][-1] + 1, *frame.held.logs["served_at"])
-    lifecycles = _lifecycles(mine, Interval(mine["ts"][0], end), frame.held.logs)
+def _show_transitions(shell: PageShell, mine: pl.DataFrame) -> None:
+    end = max(mine["ts"][-1] + 1, *shell.held.logs["served_at"])
+    lifecycles = _lifecycles(mine, Interval(mine["ts"][0], end), shell.held.logs)
     if not lifecycles.is_empty():
-        row = lifecycle_table(lifecycles.head(1), frame.timezone).row(0, named=True)
-        opened = row[f"opened ({frame.timezone})"]
+        row = lifecycle_table(lifecycles.head(1), shell.timezone).row(0, named=True)
+        opened = row[f"opened ({shell.timezone})"]
         peak = size_text(lifecycles["peak"][0], mine["family"][0])
         st.markdown(
-            f"Opened **{f'{opened} {frame.timezone}' if opened else NULL}**, lasted "
+            f"Opened **{f'{opened} {shell.timezone}' if opened else NULL}**, lasted "
             f"**{row['lasted']}**, peak **{peak}**, **{row['seen']}**"
         )
-    table = transition_table(mine.tail(_DOCUMENTS_SHOWN), frame.timezone)
+    table = transition_table(mine.tail(_DOCUMENTS_SHOWN), shell.timezone)
     some = f", the newest {_DOCUMENTS_SHOWN:,}" if mine.height > _DOCUMENTS_SHOWN else ""
     st.caption(f"{mine.height:,} transition{'s' * (mine.height > 1)}{some}, oldest first.")
     st.dataframe(table, hide_index=True, placeholder=NULL, height="content")
 
 
-def _show_trajectory_button(frame: Frame, mine: pl.DataFrame) -> None:
+def _show_trajectory_button(shell: PageShell, mine: pl.DataFrame) -> None:
     """Show a button to the trajectory's page around the event, or the command that loads it."""
     trajectory = around(mine.row(-1, named=True))
     if trajectory is None:
         return
-    held = frame.held.streams["stream"]
+    held = shell.held.streams["stream"]
     both = [trajectory.key]
     if trajectory.family is not Family.PRICE:
         both.append(swapped(trajectory.key))
@@ -250,9 +250,9 @@ def _times(trajectory: Trajectory, mine: pl.DataFrame) -> tuple[str, str]:
     return params["start"], params["end"]
 
 
-def _show_documents(frame: Frame, mine: pl.DataFrame) -> None:
+def _show_documents(shell: PageShell, mine: pl.DataFrame) -> None:
     shown = mine.tail(_DOCUMENTS_SHOWN).with_row_index("row")
-    clock = frame.clock(shown["ts"])
+    clock = shell.clock(shown["ts"])
     labels = [f"{kind} {time}" for kind, time in zip(shown["event_type"], clock, strict=True)]
     with st.expander("Documents as the service sent them"):
         row = st.selectbox(

@@ -21,7 +21,7 @@ from toolkit.dashboard.link import PRESETS, read_option
 from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.page_link import PageLink
 from toolkit.dashboard.reading import read_rows, read_snapshot
-from toolkit.dashboard.shell import Frame, draw, opened_row, page, say_empty
+from toolkit.dashboard.shell import PageShell, draw, opened_row, page, say_empty
 from toolkit.dashboard.snapshot_tables import funding_rates, widest_differentials
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
@@ -36,8 +36,8 @@ _SHOWN = 500
 _TABLE_PX = 388
 
 
-def _body(frame: Frame) -> None:
-    held = frame.held
+def _body(shell: PageShell) -> None:
+    held = shell.held
     pairs = held.streams.filter(kind=Family.FUNDING.value)
     keys: list[str] = pairs["stream"].to_list()
     answer = read_snapshot(held.path, "funding", version=held.version)
@@ -55,9 +55,9 @@ def _body(frame: Frame) -> None:
         "Show", [_RATES, _PAIR], key="funding_view", required=True, label_visibility="collapsed"
     )
     if view == _PAIR:
-        _show_pair(frame, pairs, keys, rates)
+        _show_pair(shell, pairs, keys, rates)
     else:
-        _show_rates(frame, rates, answer[0] if answer else 0, keys)
+        _show_rates(shell, rates, answer[0] if answer else 0, keys)
 
 
 # -- what is chosen ------------------------------------------------------------------------------
@@ -79,7 +79,9 @@ def _follow_link(keys: list[str], *, rates_held: bool) -> None:
 # -- the rates in force --------------------------------------------------------------------------
 
 
-def _show_rates(frame: Frame, rates: pl.DataFrame | None, served_at: int, keys: list[str]) -> None:
+def _show_rates(
+    shell: PageShell, rates: pl.DataFrame | None, served_at: int, keys: list[str]
+) -> None:
     word = st.segmented_control(
         "Unit",
         list(UNITS),
@@ -94,7 +96,7 @@ def _show_rates(frame: Frame, rates: pl.DataFrame | None, served_at: int, keys: 
         return
     unit = UNITS[str(word)]
     figure = funding_matrix(
-        rates, unit=unit, ts=served_at, source=frame.held.source, timezone=frame.timezone
+        rates, unit=unit, ts=served_at, source=shell.held.source, timezone=shell.timezone
     )
     draw(figure, key="matrix")
     if rates.is_empty():
@@ -102,9 +104,9 @@ def _show_rates(frame: Frame, rates: pl.DataFrame | None, served_at: int, keys: 
     left, right = st.columns(2)
     with left:
         st.subheader("Rates by leg", anchor=False)
-        table = rate_table(rates, unit, frame.timezone)
+        table = rate_table(rates, unit, shell.timezone)
         st.caption(
-            f"n = {table.height:,} legs at {frame.moment(served_at)}, the highest first. "
+            f"n = {table.height:,} legs at {shell.moment(served_at)}, the highest first. "
             "Positive: longs pay shorts."
         )
         number = st.column_config.NumberColumn(format="%+.4f")
@@ -161,7 +163,7 @@ def _show_widest(rates: pl.DataFrame, keys: list[str]) -> None:
 
 
 def _show_pair(
-    frame: Frame, pairs: pl.DataFrame, keys: list[str], rates: pl.DataFrame | None
+    shell: PageShell, pairs: pl.DataFrame, keys: list[str], rates: pl.DataFrame | None
 ) -> None:
     if not keys:
         widest = None if rates is None else widest_differentials(rates)
@@ -188,27 +190,27 @@ def _show_pair(
     trajectory = Trajectory.parse(key, Family.FUNDING)
     window = pair_window(pairs, key, str(preset))
     rows = read_rows(
-        frame.held.path,
+        shell.held.path,
         key,
         Family.FUNDING,
         window.start - _LONGEST_S,
         window.end + _LONGEST_S,
-        version=frame.held.version,
+        version=shell.held.version,
     )
     figure = funding_chart(
         rows,
         trajectory=trajectory,
         start=window.start,
         end=window.end,
-        source=frame.held.source,
-        timezone=frame.timezone,
+        source=shell.held.source,
+        timezone=shell.timezone,
     )
     draw(figure, key="pair")
     if not rows.is_empty():
-        _show_figures(frame, rows, window)
+        _show_figures(shell, rows, window)
 
 
-def _show_figures(frame: Frame, rows: pl.DataFrame, window: Interval) -> None:
+def _show_figures(shell: PageShell, rows: pl.DataFrame, window: Interval) -> None:
     """Show what the pair received, and the settlements behind it."""
     lines = carry_rows(summary(rows, *window).row(0, named=True))
     with st.grid(4, min_column_width=150):
@@ -224,7 +226,7 @@ def _show_figures(frame: Frame, rows: pl.DataFrame, window: Interval) -> None:
     for line in lines[4:]:
         if line["value"] != "0":
             st.caption(f"{line['figure']}: {line['value']}")
-    settlements = settlement_table(rows, window, frame.timezone)
+    settlements = settlement_table(rows, window, shell.timezone)
     some = f"{_SHOWN:,} of " if settlements.height > _SHOWN else ""
     st.subheader("Settlements", anchor=False)
     st.caption(f"{some}{settlements.height:,}, newest first.")

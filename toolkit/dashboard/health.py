@@ -18,7 +18,7 @@ from toolkit.dashboard.health_tables import (
 )
 from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.reading import measure_coverage
-from toolkit.dashboard.shell import Frame, draw, opened_row, page, say_empty
+from toolkit.dashboard.shell import PageShell, draw, opened_row, page, say_empty
 from toolkit.market import Family
 
 _LINES_SHOWN = 500
@@ -26,10 +26,10 @@ _LOADS_SHOWN = 50
 _COMMANDS_SHOWN = 5
 
 
-def _body(frame: Frame) -> None:
-    held = frame.held
+def _body(shell: PageShell) -> None:
+    held = shell.held
     lines, rows, store_format = measure_coverage(held.path, held.version)
-    _show_figures(frame, store_format)
+    _show_figures(shell, store_format)
     if lines.is_empty():
         say_empty(
             f"{code(str(held.path))} was never asked to hold anything; load something, then look "
@@ -37,12 +37,12 @@ def _body(frame: Frame) -> None:
             "rail sync --all-prices --all-spreads",
         )
     else:
-        _show_coverage(frame, lines)
-    _show_loads(frame, rows)
+        _show_coverage(shell, lines)
+    _show_loads(shell, rows)
 
 
-def _show_figures(frame: Frame, store_format: int) -> None:
-    held = frame.held
+def _show_figures(shell: PageShell, store_format: int) -> None:
+    held = shell.held
     by_kind = dict(held.streams.group_by("kind").agg(pl.col("rows").sum()).iter_rows())
     documents, snapshots = by_kind.pop("events", 0), by_kind.pop("snapshot", 0)
     named = held.loads.filter(pl.col("plan").is_not_null()).head(1).to_dicts()
@@ -71,7 +71,7 @@ def _show_figures(frame: Frame, store_format: int) -> None:
     st.caption(" · ".join(part for part in (code(str(held.path)), quota, reach) if part))
 
 
-def _show_coverage(frame: Frame, lines: pl.DataFrame) -> None:
+def _show_coverage(shell: PageShell, lines: pl.DataFrame) -> None:
     st.subheader("Coverage", anchor=False)
     st.caption(
         "Shares of the time from the first second asked for to the service's clock at the last "
@@ -79,8 +79,8 @@ def _show_coverage(frame: Frame, lines: pl.DataFrame) -> None:
         "not yet known: rows may still appear or change; missing: not loaded; unrecoverable: older "
         "than the plan reaches. Of an event log, all that was answered for is held."
     )
-    draw(coverage_shares_chart(shares_by_kind(lines), source=frame.held.source), key="shares")
-    _show_lines(frame, lines)
+    draw(coverage_shares_chart(shares_by_kind(lines), source=shell.held.source), key="shares")
+    _show_lines(shell, lines)
     commands = fill_commands(lines, _COMMANDS_SHOWN)
     if commands:
         missing = lines.filter(pl.col("missing_s") > 0).height
@@ -88,11 +88,11 @@ def _show_coverage(frame: Frame, lines: pl.DataFrame) -> None:
         st.code("\n".join(commands), language="bash")
 
 
-def _show_lines(frame: Frame, lines: pl.DataFrame) -> None:
+def _show_lines(shell: PageShell, lines: pl.DataFrame) -> None:
     worst = lines.sort(
         pl.col("held_s") / pl.col("known_s"), pl.col("stream"), maintain_order=True
     ).head(_LINES_SHOWN)
-    worst = worst.join(_facts(frame), on="stream", how="left", maintain_order="left")
+    worst = worst.join(_facts(shell), on="stream", how="left", maintain_order="left")
     st.caption(
         f"{worst.height:,} of {lines.height:,}, the least held first. Age: from the end of the "
         "newest row to the service's clock at the last sync."
@@ -122,9 +122,9 @@ def _show_lines(frame: Frame, lines: pl.DataFrame) -> None:
         go_to("funding" if line["kind"] == "funding" else "trajectory", trajectory=line["stream"])
 
 
-def _facts(frame: Frame) -> pl.DataFrame:
+def _facts(shell: PageShell) -> pl.DataFrame:
     """Return rows, revisions and the age at the last question of every stream."""
-    return frame.held.streams.select(
+    return shell.held.streams.select(
         "stream",
         "rows",
         "revisions",
@@ -141,9 +141,9 @@ def _gap(line: dict[str, object]) -> str:
     return f"{duration(end - start)}, {line['gap_state']}"
 
 
-def _show_loads(frame: Frame, rows: pl.DataFrame) -> None:
+def _show_loads(shell: PageShell, rows: pl.DataFrame) -> None:
     st.subheader("Loads", anchor=False)
-    loads = frame.held.loads
+    loads = shell.held.loads
     if loads.is_empty():
         st.caption("None yet; `rail sync` is one.")
         return
@@ -156,7 +156,7 @@ def _show_loads(frame: Frame, rows: pl.DataFrame) -> None:
         f"{duration(newest_s)} ago. {left}"
     )
     lines = load_lines(shown, rows)
-    started = pl.Series(f"started ({frame.timezone})", frame.clock(lines["started_at"]))
+    started = pl.Series(f"started ({shell.timezone})", shell.clock(lines["started_at"]))
     table = lines.drop("started_at").insert_column(1, started)
     number = st.column_config.NumberColumn(format="localized")
     st.dataframe(

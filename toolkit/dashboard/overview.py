@@ -19,7 +19,7 @@ from toolkit.dashboard.event_tables import (
 from toolkit.dashboard.formatting import NULL, code
 from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.reading import read_events, read_snapshot
-from toolkit.dashboard.shell import Frame, draw, opened_row, page, say_empty
+from toolkit.dashboard.shell import PageShell, draw, opened_row, page, say_empty
 from toolkit.dashboard.snapshot_tables import funding_rates, open_spreads, widest_differentials
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Family
@@ -47,8 +47,8 @@ _LABELS = {
 }
 
 
-def _body(frame: Frame) -> None:
-    held = frame.held
+def _body(shell: PageShell) -> None:
+    held = shell.held
     spreads = read_snapshot(held.path, "spread", version=held.version)
     rates = read_snapshot(held.path, "funding", version=held.version)
     if held.streams.is_empty():
@@ -60,22 +60,22 @@ def _body(frame: Frame) -> None:
             "rail sync snapshot/spread snapshot/funding",
         )
         return
-    window, events = _day(frame)
+    window, events = _day(shell)
     two_days = Interval(window.start - _DAY_S, window.end)
     lifecycles = event_lifecycles(events, *two_days, logs=held.logs)
     opened = open_events(events, lifecycles, EventFamily.SPREAD)
-    _show_figures(frame, window, spreads, opened, count_events(events, lifecycles, window))
+    _show_figures(shell, window, spreads, opened, count_events(events, lifecycles, window))
     left, right = st.columns(2)
     with left:
-        _show_open(frame, spreads, opened, events.filter(pl.col("ts") >= two_days.start))
+        _show_open(shell, spreads, opened, events.filter(pl.col("ts") >= two_days.start))
     with right:
-        _show_extremes(frame, rates)
-    _show_events(frame, window, events)
+        _show_extremes(shell, rates)
+    _show_events(shell, window, events)
 
 
-def _day(frame: Frame) -> tuple[Interval, pl.DataFrame]:
+def _day(shell: PageShell) -> tuple[Interval, pl.DataFrame]:
     """Return the 24 h before the event logs' clock, and the documents for twice as long."""
-    held = frame.held
+    held = shell.held
     end = held.logs["served_at"].max() if held.logs.height else held.as_of
     assert isinstance(end, int)  # a store that was never asked has shown its empty state
     read = documents_window(Interval(end - 2 * _DAY_S, end))
@@ -84,7 +84,7 @@ def _day(frame: Frame) -> tuple[Interval, pl.DataFrame]:
 
 
 def _show_figures(
-    frame: Frame,
+    shell: PageShell,
     window: Interval,
     spreads: tuple[int, str] | None,
     opened: pl.DataFrame,
@@ -96,7 +96,7 @@ def _show_figures(
         else:
             n_open = opened.height
         st.metric("Spreads open", f"{n_open:,}", help="At the service's clock; listed below.")
-        asked = set(frame.held.logs["family"])
+        asked = set(shell.held.logs["family"])
         for count in counts:
             known = count.family.value in asked
             st.metric(
@@ -105,7 +105,7 @@ def _show_figures(
                 delta=count.events - count.before if known else None,
                 delta_color="off",
                 delta_description="vs 24 h before" if known else None,
-                help=f"Events that opened in the 24 h to {frame.moment(window.end)}; the log has "
+                help=f"Events that opened in the 24 h to {shell.moment(window.end)}; the log has "
                 f"n = {count.documents:,} documents of that time."
                 if known
                 else f"This log was never asked for: rail sync events/{count.family}",
@@ -113,7 +113,7 @@ def _show_figures(
 
 
 def _show_open(
-    frame: Frame, spreads: tuple[int, str] | None, opened: pl.DataFrame, events: pl.DataFrame
+    shell: PageShell, spreads: tuple[int, str] | None, opened: pl.DataFrame, events: pl.DataFrame
 ) -> None:
     st.subheader("Open spreads", anchor=False)
     if spreads:
@@ -122,10 +122,10 @@ def _show_open(
         tracked = rows["opened_at"].null_count()
         rows = rows.drop_nulls("opened_at")
         st.caption(
-            f"The service's list of {frame.moment(served_at)}, widest first: {rows.height:,} open; "
+            f"The service's list of {shell.moment(served_at)}, widest first: {rows.height:,} open; "
             f"{tracked:,} more are tracked without an event that opened them."
         )
-    elif "spread" in set(frame.held.logs["family"]):
+    elif "spread" in set(shell.held.logs["family"]):
         rows = _from_log(opened)
         st.caption(
             f"From the event log: {rows.height:,} that opened and have not closed, by the spread "
@@ -141,7 +141,7 @@ def _show_open(
     if rows.is_empty():
         st.caption("None is open.")
         return
-    _open_table(frame, rows.head(_SPREADS_SHOWN), events)
+    _open_table(shell, rows.head(_SPREADS_SHOWN), events)
 
 
 def _from_log(events: pl.DataFrame) -> pl.DataFrame:
@@ -158,10 +158,10 @@ def _from_log(events: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _open_table(frame: Frame, rows: pl.DataFrame, events: pl.DataFrame) -> None:
-    spreads = frame.held.streams.filter(kind=Family.SPREAD.value)["stream"]
+def _open_table(shell: PageShell, rows: pl.DataFrame, events: pl.DataFrame) -> None:
+    spreads = shell.held.streams.filter(kind=Family.SPREAD.value)["stream"]
     buttons = _buttons(rows, set(spreads), set(events["symbol"]))
-    as_of = frame.held.as_of
+    as_of = shell.held.as_of
     table = pl.DataFrame(
         {
             "": pl.Series(buttons, dtype=pl.String),
@@ -206,7 +206,7 @@ def _swapped(row: dict[str, Any]) -> str:
     return f"{row['symbol']}:{row['sell']}:{row['buy']}"
 
 
-def _show_extremes(frame: Frame, rates: tuple[int, str] | None) -> None:
+def _show_extremes(shell: PageShell, rates: tuple[int, str] | None) -> None:
     st.subheader("Funding apart", anchor=False)
     if rates is None:
         say_empty("No funding overview is held.", "rail sync snapshot/funding")
@@ -215,12 +215,12 @@ def _show_extremes(frame: Frame, rates: tuple[int, str] | None) -> None:
     widest = widest_differentials(found)
     if widest.is_empty():
         st.caption(
-            f"The overview of {frame.moment(rates[0])} names no symbol with rates on two legs."
+            f"The overview of {shell.moment(rates[0])} names no symbol with rates on two legs."
         )
         return
     top, low = found.row(0, named=True), found.row(-1, named=True)
     st.caption(
-        f"Rates in force at {frame.moment(rates[0])}, n = {found.height:,} legs; percent a year, "
+        f"Rates in force at {shell.moment(rates[0])}, n = {found.height:,} legs; percent a year, "
         f"simple. Highest: {top['symbol']} {top['leg']} {top['apr_pct']:+,.1f}; lowest: "
         f"{low['symbol']} {low['leg']} {low['apr_pct']:+,.1f}. Positive: longs pay shorts."
     )
@@ -238,9 +238,9 @@ def _show_extremes(frame: Frame, rates: tuple[int, str] | None) -> None:
         go_to("funding", trajectory=shown["key"][chosen])
 
 
-def _show_events(frame: Frame, window: Interval, events: pl.DataFrame) -> None:
+def _show_events(shell: PageShell, window: Interval, events: pl.DataFrame) -> None:
     st.subheader("Events", anchor=False)
-    if frame.held.logs.is_empty():
+    if shell.held.logs.is_empty():
         say_empty("No event log is held.", "rail sync events/spread events/splash events/funding")
         return
     of_day = events.filter(pl.col("ts") >= window.start)
@@ -248,8 +248,8 @@ def _show_events(frame: Frame, window: Interval, events: pl.DataFrame) -> None:
         of_day,
         start=window.start,
         end=window.end,
-        source=frame.held.source,
-        timezone=frame.timezone,
+        source=shell.held.source,
+        timezone=shell.timezone,
     )
     draw(figure, key="activity")
     newest = newest_events(of_day, _EVENTS_SHOWN)
@@ -257,7 +257,7 @@ def _show_events(frame: Frame, window: Interval, events: pl.DataFrame) -> None:
         return
     total = of_day.select("family", "event").n_unique()
     st.caption(f"The newest {newest.height:,} of {total:,} events of the 24 h, newest first.")
-    chosen = opened_row(event_table(newest, frame.timezone), "newest", height="content")
+    chosen = opened_row(event_table(newest, shell.timezone), "newest", height="content")
     if chosen is not None:
         go_to("events", event=newest["event_id"][chosen])
 

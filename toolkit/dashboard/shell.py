@@ -28,7 +28,7 @@ _PLOTLY = {
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class PageShell:
     """What a page's body is given: one look at the store, and the clock to show times in."""
 
     held: Held
@@ -43,7 +43,7 @@ class Frame:
         return f"{self.clock(pl.Series([ts]))[0]} {self.timezone}"
 
 
-def page(title: str, body: Callable[[Frame], None]) -> None:
+def page(title: str, body: Callable[[PageShell], None]) -> None:
     """Show a whole page: its head, then its body or one sentence with the reason and the remedy."""
     path = store_path()
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -62,7 +62,7 @@ def page(title: str, body: Callable[[Frame], None]) -> None:
         held = read_held(path, store_version(path))
         _say_whose(held, timezone)
         say_faults([fault] if fault else [])
-        body(Frame(held, timezone))
+        body(PageShell(held, timezone))
     except RailError as error:
         st.error(f"{error}.")
 

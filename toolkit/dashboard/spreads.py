@@ -13,7 +13,7 @@ from toolkit.dashboard.link import PRESETS, Choice, read_choice, read_number, re
 from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.page_link import PageLink
 from toolkit.dashboard.reading import measure_above, measure_spreads
-from toolkit.dashboard.shell import Frame, opened_row, page, say_empty
+from toolkit.dashboard.shell import PageShell, opened_row, page, say_empty
 from toolkit.dashboard.spread_table import (
     Filters,
     filtered,
@@ -32,8 +32,8 @@ _KINDS = {"symbol": "symbol", "exchange": "exchanges", "type": "type"}
 _LINK = PageLink("spreads", (*_KINDS, "min", "above", "window"))
 
 
-def _body(frame: Frame) -> None:
-    held = frame.held
+def _body(shell: PageShell) -> None:
+    held = shell.held
     spreads = held.streams.filter(kind=Family.SPREAD.value)
     if spreads["last_ts"].drop_nulls().is_empty():
         say_empty(
@@ -46,7 +46,7 @@ def _body(frame: Frame) -> None:
     summary, last = measure_spreads(held.path, *window, version=held.version)
     above = measure_above(held.path, *window, above_bps, version=held.version)
     lines = spread_lines(spreads, summary, last, above)
-    _show(frame, lines, filtered(lines, filters), window, above_bps)
+    _show(shell, lines, filtered(lines, filters), window, above_bps)
 
 
 def _window(spreads: pl.DataFrame, preset: str) -> Interval:
@@ -58,13 +58,13 @@ def _window(spreads: pl.DataFrame, preset: str) -> Interval:
 
 
 def _show(
-    frame: Frame, lines: pl.DataFrame, kept: pl.DataFrame, window: Interval, above_bps: float
+    shell: PageShell, lines: pl.DataFrame, kept: pl.DataFrame, window: Interval, above_bps: float
 ) -> None:
     shown = kept.head(_ROWS_SHOWN)
     limited = f", the first {_ROWS_SHOWN:,} shown" if kept.height > _ROWS_SHOWN else ""
     st.caption(
         f"{kept.height:,} of {lines.height:,} spreads{limited}, the largest last spread first, on "
-        f"either side of zero. Window {frame.moment(window.start)} to {frame.moment(window.end)}. "
+        f"either side of zero. Window {shell.moment(window.start)} to {shell.moment(window.end)}. "
         "Log bps: 10,000 ln(sell price / buy price), positive where the sell leg is dearer."
     )
     if kept.is_empty():

@@ -19,7 +19,7 @@ from toolkit.dashboard.link import PRESETS, Choice, held_window, preset_window, 
 from toolkit.dashboard.navigation import go_to, page_file
 from toolkit.dashboard.page_link import PageLink
 from toolkit.dashboard.reading import read_coverage, read_events, read_rows
-from toolkit.dashboard.shell import Frame, draw, opened_row, page, say_empty
+from toolkit.dashboard.shell import PageShell, draw, opened_row, page, say_empty
 from toolkit.dashboard.tables import gap_table, row_table, rows_csv
 from toolkit.intervals import Interval
 from toolkit.market import Family, Source, Trajectory, format_ts
@@ -38,28 +38,28 @@ _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - the calendar widget has no zo
 class _Selection:
     """What the page shows: a trajectory's window from a source, in a clock."""
 
-    frame: Frame
+    shell: PageShell
     trajectory: Trajectory
     window: Interval
     step_s: int | None
 
     @property
     def source(self) -> Source:
-        return self.frame.held.source
+        return self.shell.held.source
 
     @property
     def timezone(self) -> str:
-        return self.frame.timezone
+        return self.shell.timezone
 
     @property
     def query(self) -> dict[str, Any]:
         return {
-            "path": self.frame.held.path,
+            "path": self.shell.held.path,
             "key": self.trajectory.key,
             "family": self.trajectory.family,
             "start": self.window.start,
             "end": self.window.end,
-            "version": self.frame.held.version,
+            "version": self.shell.held.version,
         }
 
     @property
@@ -73,11 +73,11 @@ class _Selection:
         }
 
 
-def _body(frame: Frame) -> None:
-    catalogue = frame.held.streams.filter(pl.col("kind").is_in([Family.PRICE, Family.SPREAD]))
+def _body(shell: PageShell) -> None:
+    catalogue = shell.held.streams.filter(pl.col("kind").is_in([Family.PRICE, Family.SPREAD]))
     if catalogue.is_empty():
         say_empty(
-            f"{code(str(frame.held.path))} holds no price and no spread yet. Load some, then look "
+            f"{code(str(shell.held.path))} holds no price and no spread yet. Load some, then look "
             "here again:",
             "rail sync BTC_USD:COINBASE.spot:KRAKEN.spot --start 2023-03-01 --end 2023-03-22",
         )
@@ -85,7 +85,7 @@ def _body(frame: Frame) -> None:
     choice = _choose(catalogue)
     row = catalogue.row(by_predicate=pl.col("stream") == choice.trajectory, named=True)
     selection = _Selection(
-        frame,
+        shell,
         Trajectory.parse(choice.trajectory, Family(row["kind"])),
         choice.window,
         row["step_s"],
@@ -206,7 +206,7 @@ def _draw_spread(rows: pl.DataFrame, selection: _Selection) -> None:
         placeholder="none",
         persist_state="session",
     )
-    held = selection.frame.held
+    held = selection.shell.held
     logged = "spread" in set(held.logs["family"])
     wanted = marks.toggle(
         "Shade the spread events of these legs",

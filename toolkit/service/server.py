@@ -24,8 +24,6 @@ from toolkit.service.transports.webhooks.routes import Webhooks
 from toolkit.service.transports.webhooks.settings import WebhookSettings
 from toolkit.serving import ServerSettings, run, run_in_thread
 
-__all__ = ["Config", "Running", "running", "serve"]
-
 _GRACE_S = 2  # for connections to close, after 3 s for answers under way
 
 

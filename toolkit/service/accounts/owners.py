@@ -22,8 +22,6 @@ from types import MappingProxyType
 from toolkit.errors import InputError
 from toolkit.market import Plan
 
-__all__ = ["DEMO", "DEMO_OWNERS", "Owner", "Owners", "OwnersFile"]
-
 _log = logging.getLogger(__name__)
 
 _FIELDS = {"plan", "keys", "revoked"}

@@ -10,8 +10,6 @@ from toolkit.errors import InputError
 from toolkit.market import Plan
 from toolkit.service.accounts.owners import DEMO, Owners, OwnersFile
 
-__all__ = ["TERMS", "Limit", "Policy", "Reach", "Terms"]
-
 _HOUR_S, _DAY_S = 3_600, 86_400
 
 

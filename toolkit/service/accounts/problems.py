@@ -14,16 +14,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolkit.market import Plan
 
-__all__ = [
-    "CHALLENGE",
-    "Problem",
-    "Problems",
-    "bad_request",
-    "json_object",
-    "problem_response",
-    "tier_required",
-]
-
 CHALLENGE = 'Bearer realm="machine-rail"'
 """The ``WWW-Authenticate`` header for a refused key."""
 

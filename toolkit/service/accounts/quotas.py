@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 from toolkit.service.accounts.problems import Problem
 
-__all__ = ["WINDOW_S", "Quotas"]
-
 WINDOW_S = 60
 """The length of a window (s)."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import secrets
 
-__all__ = ["Sessions"]
-
 
 class Sessions:
     """The codes issued and not used yet, and the open sessions, until the service ends.

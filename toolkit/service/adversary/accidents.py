@@ -15,8 +15,6 @@ from toolkit.service.adversary.rest import Accident
 from toolkit.service.adversary.settings import ActiveSwitches, Adversary
 from toolkit.service.market.clock import Clock
 
-__all__ = ["Accidents"]
-
 _DATA = "/api/v1/data/"
 _PAGE = "<!doctype html><title>Sign in</title><p>This page is not the service's."
 _PARTS = 4

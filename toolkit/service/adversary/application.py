@@ -20,8 +20,6 @@ from toolkit.service.transports.rest import application
 from toolkit.service.transports.webhooks.routes import Webhooks
 from toolkit.service.transports.webhooks.settings import WebhookSettings
 
-__all__ = ["adverse_application"]
-
 
 def adverse_application(
     service: Service,

@@ -15,8 +15,6 @@ from toolkit.service.events.detectors import DetectorSettings, Life
 from toolkit.service.events.documents import Document, event_id
 from toolkit.service.market.source import MarketSource
 
-__all__ = ["ArchiveSettings", "FaultyArchive"]
-
 
 @dataclass(frozen=True, slots=True)
 class ArchiveSettings:

@@ -18,8 +18,6 @@ from toolkit.service.adversary.file import adversary_of
 from toolkit.service.adversary.settings import ActiveSwitches
 from toolkit.service.transports.access import is_loopback
 
-__all__ = ["PATH", "control_route"]
-
 PATH = "/control/adversary"
 
 

@@ -15,8 +15,6 @@ from toolkit.service.transports.webhooks.courier import Courier
 from toolkit.service.transports.webhooks.deliveries import WebhookMessage, signed_headers
 from toolkit.service.transports.webhooks.settings import WebhookSettings
 
-__all__ = ["FaultyCourier", "FaultyMessage", "befall"]
-
 _REPLAYED_S = 3_600  # how old the signature of a replayed delivery is
 _MOVED_BY = 100
 

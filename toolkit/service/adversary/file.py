@@ -13,8 +13,6 @@ import msgspec
 from toolkit.errors import InputError
 from toolkit.service.adversary.settings import Adversary
 
-__all__ = ["adversary_of", "read_adversary"]
-
 
 def read_adversary(path: str | Path) -> Adversary:
     r"""Read the switches of a TOML file: `Adversary`, with tables ``[rest]``, ``[webhooks]``.

@@ -8,8 +8,6 @@ from typing import Any, Literal
 
 from toolkit.errors import InputError
 
-__all__ = ["Accident", "RestSwitches"]
-
 
 @dataclass(frozen=True, slots=True)
 class Accident:

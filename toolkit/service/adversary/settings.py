@@ -8,8 +8,6 @@ from toolkit.errors import InputError
 from toolkit.service.adversary.rest import RestSwitches
 from toolkit.service.adversary.webhooks import WebhookSwitches
 
-__all__ = ["KIND", "ActiveSwitches", "Adversary"]
-
 
 @dataclass(frozen=True, slots=True)
 class Adversary:

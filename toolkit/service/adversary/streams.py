@@ -11,8 +11,6 @@ from toolkit.service.adversary.settings import ActiveSwitches
 from toolkit.service.api.calls import Service
 from toolkit.service.api.feed import Feed, Listener
 
-__all__ = ["FaultyFeed", "SocketFaults"]
-
 _FAILED = 1011
 
 

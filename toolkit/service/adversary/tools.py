@@ -22,8 +22,6 @@ from toolkit.service.api.queries import EventQuery, PriceQuery, SpreadQuery
 from toolkit.service.api.records import Record
 from toolkit.service.api.tools import Tool
 
-__all__ = ["adverse_tools"]
-
 _FAITHFUL = RestSwitches()
 _ALL = 10**9
 

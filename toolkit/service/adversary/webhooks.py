@@ -6,8 +6,6 @@ from dataclasses import dataclass, fields
 
 from toolkit.errors import InputError
 
-__all__ = ["WebhookSwitches"]
-
 
 @dataclass(frozen=True, slots=True)
 class WebhookSwitches:

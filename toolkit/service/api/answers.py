@@ -14,8 +14,6 @@ from toolkit.service.api.payloads import pair_head, price_head, venue
 from toolkit.service.api.queries import PriceQuery, SearchQuery, SpreadQuery
 from toolkit.service.api.snapshots import rate_in_force
 
-__all__ = ["funding_history", "price_history", "search_symbols", "spread_history"]
-
 _SEARCH = "search symbols/search"
 
 

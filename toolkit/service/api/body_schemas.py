@@ -15,8 +15,6 @@ from toolkit.service.api.tools import Tool
 from toolkit.service.events.documents import document_schema
 from toolkit.service.market.source import Kind
 
-__all__ = ["body_schema"]
-
 _Schema = dict[str, Any]
 
 _STRING: _Schema = {"type": "string"}

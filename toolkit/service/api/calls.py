@@ -15,8 +15,6 @@ from toolkit.service.events.archive import EventArchive
 from toolkit.service.market.clock import WALL_CLOCK, Clock
 from toolkit.service.market.source import MarketSource
 
-__all__ = ["Call", "Service"]
-
 Q_co = TypeVar("Q_co", covariant=True)
 
 

@@ -11,8 +11,6 @@ from toolkit.service.api.calls import Call
 from toolkit.service.api.queries import NoQuery
 from toolkit.service.api.snapshots import rate_in_force, tracked_spreads
 
-__all__ = ["event_activity", "funding_overview", "spread_dashboard"]
-
 _WINDOWS_S = (3_600, 86_400, 7 * 86_400)
 _TOP_SYMBOLS = 10
 

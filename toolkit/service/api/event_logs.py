@@ -15,8 +15,6 @@ from toolkit.service.api.queries import LONGEST_WINDOW_S, EventQuery
 from toolkit.service.events.archive import EventFilters
 from toolkit.service.events.cursors import Position, open_, seal, secret_of
 
-__all__ = ["event_page"]
-
 _FILTERS = [field.name for field in fields(EventFilters)]
 
 

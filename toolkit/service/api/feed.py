@@ -21,8 +21,6 @@ from toolkit.service.events.archive import EventArchive
 
 _log = logging.getLogger(__name__)
 
-__all__ = ["KEPT_MESSAGES", "LOOK_S", "Feed", "Listener", "fresh_documents"]
-
 LOOK_S = 0.05
 """How long the task sleeps between two readings of the clock (s, the machine's)."""
 

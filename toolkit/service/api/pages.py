@@ -19,8 +19,6 @@ from toolkit.market import Trajectory
 from toolkit.service.market.series import Column, series
 from toolkit.service.market.source import MarketSource
 
-__all__ = ["Pages", "RowsPage"]
-
 _BLOCKS_KEPT = 64
 _SERIES_KEPT = 1_024
 

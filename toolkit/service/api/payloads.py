@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from toolkit.market import Leg, Trajectory
 
-__all__ = ["pair_head", "price_head", "venue"]
-
 
 def price_head(trajectory: Trajectory) -> dict[str, object]:
     """Return a price page's own fields.

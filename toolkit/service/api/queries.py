@@ -7,19 +7,6 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-__all__ = [
-    "LONGEST_WINDOW_S",
-    "EventQuery",
-    "FundingEventQuery",
-    "NoQuery",
-    "PriceQuery",
-    "Query",
-    "SearchQuery",
-    "SplashEventQuery",
-    "SpreadEventQuery",
-    "SpreadQuery",
-]
-
 LONGEST_WINDOW_S = 7 * 86_400
 """The longest window of one request to an event log (s)."""
 

@@ -5,18 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-__all__ = [
-    "ACTIVITY_RECORD",
-    "FUNDING_OVERVIEW_RECORD",
-    "FUNDING_RECORD",
-    "PRICE_RECORD",
-    "SPREAD_DASHBOARD_RECORD",
-    "SPREAD_RECORD",
-    "SYMBOL_RECORD",
-    "Record",
-    "RecordField",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class RecordField:

@@ -42,8 +42,6 @@ from toolkit.service.api.records import (
 )
 from toolkit.service.api.tools import Tool
 
-__all__ = ["TOOLS", "VERSION", "answer"]
-
 VERSION = "2026-11-01"
 """The version of the documents that this service sends."""
 

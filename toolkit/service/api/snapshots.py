@@ -10,8 +10,6 @@ from toolkit.market import Leg, Market
 from toolkit.service.market.series import RATE_VALID_INTERVALS
 from toolkit.service.market.source import LONGEST_INTERVAL_HOURS, MarketSource
 
-__all__ = ["Rate", "Spread", "last_prices", "rate_in_force", "tracked_spreads"]
-
 _STALE_S, _STALE_BARS = 600, 3
 _RATE_VALID_S = RATE_VALID_INTERVALS * LONGEST_INTERVAL_HOURS * 3_600
 

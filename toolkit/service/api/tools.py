@@ -16,8 +16,6 @@ from toolkit.service.api.calls import Call
 from toolkit.service.api.records import Record
 from toolkit.service.events.documents import document_schema
 
-__all__ = ["Tool"]
-
 Q = TypeVar("Q", bound=msgspec.Struct)
 
 

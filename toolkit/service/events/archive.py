@@ -31,8 +31,6 @@ from toolkit.service.events.detectors.rows import DAY_S
 from toolkit.service.events.documents import Document
 from toolkit.service.market.source import MarketSource
 
-__all__ = ["EventArchive", "EventFilters", "Position"]
-
 _DAYS_KEPT = 32
 _DETECT: Mapping[EventFamily, Callable[[MarketSource, int, DetectorSettings], list[Life]]] = (
     MappingProxyType(

@@ -19,8 +19,6 @@ import msgspec
 
 from toolkit.errors import InputError
 
-__all__ = ["Position", "open_", "seal", "secret_of"]
-
 _SEAL_BYTES = 16
 
 

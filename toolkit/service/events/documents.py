@@ -17,25 +17,6 @@ from msgspec import Meta
 
 from toolkit.market import EventFamily, Leg, Symbol
 
-__all__ = [
-    "Differential",
-    "Document",
-    "FundingDocument",
-    "FundingLeg",
-    "Instrument",
-    "NetOfFees",
-    "PricedLeg",
-    "SplashDocument",
-    "SpreadDocument",
-    "SpreadSize",
-    "differential",
-    "document_schema",
-    "event_id",
-    "instrument",
-    "milliseconds",
-    "priced",
-]
-
 
 def _unit(unit: str, description: str = "") -> Meta:
     return Meta(description=description or None, extra_json_schema={"unit": unit})

@@ -6,8 +6,6 @@ import time
 from dataclasses import dataclass, field
 from email.utils import formatdate
 
-__all__ = ["WALL_CLOCK", "Clock", "SpedClock"]
-
 
 @dataclass(frozen=True, slots=True)
 class Clock:

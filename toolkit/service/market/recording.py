@@ -12,8 +12,6 @@ import polars as pl
 from toolkit.errors import InputError
 from toolkit.service.market.source import LONGEST_INTERVAL_HOURS, Kind
 
-__all__ = ["KIND_METADATA", "LAYOUTS", "Layout", "Recording", "recordings"]
-
 KIND_METADATA = "machine_rail.source_kind"
 """Key in a Parquet file's metadata. Its value ``simulated`` is carried on to ``/schemas``."""
 

@@ -13,10 +13,8 @@ import polars as pl
 
 from toolkit.errors import InputError
 from toolkit.market import Leg, Market, Symbol
-from toolkit.service.market.recording import KIND_METADATA, Recording, recordings
+from toolkit.service.market.recording import Recording, recordings
 from toolkit.service.market.source import Bars, Kind, SettledRates
-
-__all__ = ["KIND_METADATA", "Replay"]
 
 _NO_BARS = Bars(ts=np.empty(0, dtype=np.int64), price=np.empty(0), interval_s=60)
 

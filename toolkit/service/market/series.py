@@ -20,17 +20,6 @@ from toolkit.service.market.source import (
     SettledRates,
 )
 
-__all__ = [
-    "RATE_VALID_INTERVALS",
-    "Column",
-    "InForce",
-    "Series",
-    "SeriesRows",
-    "Unfunded",
-    "in_force",
-    "series",
-]
-
 RATE_VALID_INTERVALS = 2
 """A settled rate is in force for so many of its intervals, unless the leg settles again before."""
 

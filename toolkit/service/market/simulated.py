@@ -12,8 +12,6 @@ from toolkit.service.market.simulator import Simulator
 from toolkit.service.market.simulator.timeline import DAY_S, END, EPOCH, MINUTE_S
 from toolkit.service.market.source import Bars, Kind, SettledRates
 
-__all__ = ["Simulated"]
-
 _BAR_DAYS, _FUNDING_DAYS = 4, 32
 
 

@@ -15,17 +15,6 @@ from numpy.typing import NDArray
 
 from toolkit.market import Leg
 
-__all__ = [
-    "BLOCK_ROWS",
-    "LONGEST_INTERVAL_HOURS",
-    "BarSeries",
-    "Bars",
-    "FundingSeries",
-    "Kind",
-    "MarketSource",
-    "SettledRates",
-]
-
 Kind = Literal["live", "simulated", "replay"]
 
 BLOCK_ROWS = 16_384

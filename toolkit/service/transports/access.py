@@ -17,8 +17,6 @@ from toolkit.service.accounts.policy import Policy
 from toolkit.service.accounts.problems import CHALLENGE, Problem, bad_request
 from toolkit.service.accounts.quotas import Quotas
 
-__all__ = ["KEY_PARAMETERS", "SURFACES", "Access", "is_loopback", "key_of_scope", "owner_of_scope"]
-
 SURFACES = ("/api/v1/data", "/api/v1/fundingbot", "/api/v1/spreadbot", "/api/v1/xbot", "/mcp")
 """The paths that need a key, and everything below them. Other paths need none."""
 

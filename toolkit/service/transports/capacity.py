@@ -11,8 +11,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from toolkit.errors import InputError
 from toolkit.service.accounts.problems import Problem
 
-__all__ = ["DEFAULT_CAPACITY", "Capacity", "Gate"]
-
 DEFAULT_CAPACITY = 64
 """The default limit of concurrent requests: as many as a loader may have workers."""
 

@@ -28,8 +28,6 @@ from toolkit.service.transports.access import is_loopback, owner_of_scope
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-__all__ = ["PATH", "Mcp", "RpcProblems"]
-
 PATH = "/mcp"
 
 _MINIMUM_PLAN = Plan.BUILDER

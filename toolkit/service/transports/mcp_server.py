@@ -37,8 +37,6 @@ from toolkit.service.api.registry import VERSION, answer
 from toolkit.service.api.tools import Tool
 from toolkit.service.transports.access import owner_of_scope
 
-__all__ = ["arguments_as_query", "session_manager"]
-
 _log = logging.getLogger(__name__)
 
 _INSTRUCTIONS = (

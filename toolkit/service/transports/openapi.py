@@ -20,16 +20,6 @@ from toolkit.service.api.body_schemas import body_schema
 from toolkit.service.api.registry import VERSION
 from toolkit.service.api.tools import Tool
 
-__all__ = [
-    "PATH",
-    "BadRequest",
-    "Fault",
-    "ProblemBody",
-    "TierRequired",
-    "document",
-    "openapi_route",
-]
-
 PATH = "/openapi.json"
 
 

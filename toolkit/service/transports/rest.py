@@ -32,8 +32,6 @@ from toolkit.service.transports.openapi import openapi_route
 from toolkit.service.transports.sockets import socket_routes
 from toolkit.service.transports.webhooks.routes import Webhooks
 
-__all__ = ["Dated", "application"]
-
 
 class Dated:
     """ASGI middleware: every answer's ``Date`` is the service's time when the request came.

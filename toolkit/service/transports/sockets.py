@@ -23,8 +23,6 @@ from toolkit.service.api.registry import answer
 from toolkit.service.api.tools import Tool
 from toolkit.service.transports.access import key_of_scope, owner_of_scope
 
-__all__ = ["MOST_SUBSCRIPTIONS", "STREAMS", "socket_routes"]
-
 STREAMS: Mapping[str, EventFamily] = {
     "/api/v1/spreadbot/ws": EventFamily.SPREAD,
     "/api/v1/xbot/ws": EventFamily.SPLASH,

@@ -31,8 +31,6 @@ from toolkit.service.market.source import (
     SettledRates,
 )
 
-__all__ = ["funding_lives"]
-
 _IN_FORCE_S = RATE_VALID_INTERVALS * LONGEST_INTERVAL_HOURS * 3_600
 
 

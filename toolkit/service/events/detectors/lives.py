@@ -34,8 +34,6 @@ from numpy.typing import NDArray
 from toolkit.errors import InputError
 from toolkit.service.events.documents import Document
 
-__all__ = ["CloseReason", "Life", "PeakUpdate", "Rule", "Span", "spans"]
-
 CloseReason = Literal["converged", "expired", "leg_lost"]
 
 

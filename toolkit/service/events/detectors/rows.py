@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from toolkit.market import Leg
 from toolkit.service.market.source import MarketSource
 
-__all__ = ["DAY_S", "LegRows", "rows_over"]
-
 DAY_S = 86_400
 
 

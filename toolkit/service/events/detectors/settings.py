@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from toolkit.errors import InputError
 from toolkit.service.events.detectors.lives import Rule
 
-__all__ = ["DEFAULT", "DetectorSettings"]
-
 _HOUR_S, _DAY_S = 3_600, 86_400
 _SPREAD = Rule(1.0, 0.5, step=0.25, every_s=300, max_age_s=2 * _HOUR_S, lost_after_s=600)
 _SPLASH = Rule(2.0, 1.0, step=None, every_s=0, max_age_s=2 * _HOUR_S, lost_after_s=2 * _HOUR_S)

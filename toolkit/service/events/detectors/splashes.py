@@ -21,8 +21,6 @@ from toolkit.service.events.documents import (
 )
 from toolkit.service.market.source import MarketSource
 
-__all__ = ["Kind", "splash_lives"]
-
 Kind = Literal["pump", "dump"]
 
 

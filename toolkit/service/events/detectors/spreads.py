@@ -24,8 +24,6 @@ from toolkit.service.events.documents import (
 )
 from toolkit.service.market.source import MarketSource
 
-__all__ = ["spread_lives"]
-
 
 def spread_lives(
     source: MarketSource, day: int, settings: DetectorSettings = DEFAULT

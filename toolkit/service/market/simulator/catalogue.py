@@ -13,16 +13,6 @@ from types import MappingProxyType
 from toolkit.errors import InputError
 from toolkit.market import Leg
 
-__all__ = [
-    "MARKETS",
-    "Asset",
-    "Deviation",
-    "Funding",
-    "Instrument",
-    "Listing",
-    "Markets",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Asset:

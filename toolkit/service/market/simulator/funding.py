@@ -20,8 +20,6 @@ from toolkit.service.market.simulator.streams import RandomStream
 from toolkit.service.market.simulator.timeline import DAY_S, HOUR_S, day_of
 from toolkit.service.market.source import SettledRates
 
-__all__ = ["CAP", "CYCLE_DAYS", "FundingCalendar", "LegFunding"]
-
 CAP = 0.003_75
 """The largest rate either way (fraction per 8 h)."""
 

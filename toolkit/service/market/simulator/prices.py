@@ -23,8 +23,6 @@ from toolkit.service.market.simulator.schedule import LegSchedule
 from toolkit.service.market.simulator.streams import RandomStream
 from toolkit.service.market.simulator.timeline import DAY_S, MINUTES_A_DAY, minute_ends, second_ends
 
-__all__ = ["AssetPrices", "LegDay", "LegPrices"]
-
 _HOURS_KEPT = 8
 _VOLUME_LOG_SD = 0.8
 _VOLUME_PER_SHOCK_BPS = 0.02  # a pump of 10 % multiplies volume by 21

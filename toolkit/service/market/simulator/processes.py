@@ -27,17 +27,6 @@ from toolkit.service.market.simulator.timeline import (
     day_of,
 )
 
-__all__ = [
-    "SHORTEST_HALF_LIFE_S",
-    "Diffusion",
-    "DiffusionDay",
-    "Floats",
-    "Midnights",
-    "Reverting",
-    "brownian_bridge",
-    "reverting_bridge",
-]
-
 Floats = NDArray[np.float64]
 
 SHORTEST_HALF_LIFE_S = 120

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from toolkit.service.market.simulator.processes import Floats
 from toolkit.service.market.simulator.streams import RandomStream
 
-__all__ = ["Planted", "Pulse", "Slots", "TimeSpan", "planted_bps"]
-
 _SLOTS_KEPT = 256
 
 

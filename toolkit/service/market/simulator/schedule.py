@@ -16,8 +16,6 @@ from toolkit.service.market.simulator.pulses import Pulse, Slots, TimeSpan
 from toolkit.service.market.simulator.streams import RandomStream
 from toolkit.service.market.simulator.timeline import DAY_S, HOUR_S, MINUTE_S
 
-__all__ = ["LegSchedule", "Schedule"]
-
 _SHORT_EPISODES = 0.6  # the rest last from two minutes to four hours
 _SHORT_MEDIAN_S, _SHORT_LOG_SD = 28.75, 0.70  # a mean of 36.8 s, as between real exchanges
 

@@ -29,8 +29,6 @@ from toolkit.service.market.simulator.timeline import (
 )
 from toolkit.service.market.source import Bars, SettledRates
 
-__all__ = ["GENERATOR", "MinuteBars", "Simulator"]
-
 GENERATOR = 1
 """The generator's version: another one gives other numbers under the same seed."""
 

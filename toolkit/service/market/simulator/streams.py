@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["RandomStream"]
-
 _INDEX_SHIFT = 192
 
 

@@ -11,20 +11,6 @@ from numpy.typing import NDArray
 from toolkit.errors import InputError
 from toolkit.market import format_ts
 
-__all__ = [
-    "DAY_S",
-    "END",
-    "EPOCH",
-    "HOUR_S",
-    "MINUTES_A_DAY",
-    "MINUTE_S",
-    "check_day",
-    "check_window",
-    "day_of",
-    "minute_ends",
-    "second_ends",
-]
-
 MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
 MINUTES_A_DAY = DAY_S // MINUTE_S
 

@@ -12,8 +12,6 @@ from urllib.parse import urlsplit
 
 from toolkit.errors import InputError
 
-__all__ = ["Target", "may_reach", "target_of"]
-
 _LONGEST_URL = 2048
 _GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
 _TUNNELS = [ipaddress.ip_network("2002::/16"), ipaddress.ip_network("2001::/32")]

@@ -24,8 +24,6 @@ from toolkit.service.transports.webhooks.deliveries import WebhookMessage, new_s
 from toolkit.service.transports.webhooks.posting import Post, Reply
 from toolkit.service.transports.webhooks.settings import WebhookSettings
 
-__all__ = ["MINIMUM_PLAN", "Courier"]
-
 MINIMUM_PLAN = Plan.BUILDER
 """The lowest plan that includes webhooks."""
 

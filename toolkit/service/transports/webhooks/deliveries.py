@@ -11,8 +11,6 @@ import hmac
 import secrets
 from dataclasses import dataclass
 
-__all__ = ["WebhookMessage", "new_secret", "signed_headers"]
-
 _PREFIX = "whsec_"
 
 

@@ -19,8 +19,6 @@ from toolkit.service.market.clock import WALL_CLOCK
 from toolkit.service.transports.webhooks.addresses import Target, may_reach
 from toolkit.service.transports.webhooks.settings import WebhookSettings
 
-__all__ = ["Post", "Reply"]
-
 _STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9][0-9])(?: .*)?")
 _BODY_READ = 4096  # longer bodies of answers are not read, and the connection closes
 _LONGEST_WAIT_S = 86_400.0

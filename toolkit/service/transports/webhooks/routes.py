@@ -24,8 +24,6 @@ from toolkit.service.transports.webhooks.addresses import Target, target_of
 from toolkit.service.transports.webhooks.courier import MINIMUM_PLAN, Courier
 from toolkit.service.transports.webhooks.settings import WebhookSettings
 
-__all__ = ["COOKIE", "Webhooks"]
-
 COOKIE = "rail_session"
 """The cookie that holds a session's token."""
 

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from toolkit.errors import InputError
 
-__all__ = ["RETRIES_S", "WebhookSettings"]
-
 RETRIES_S = (5.0, 30.0, 120.0, 600.0, 3600.0)
 """The waits (s) before each further attempt of a failed delivery."""
 
