@@ -140,9 +140,7 @@ def measure_reading(folder: Path, trajectories: int) -> tuple[float, float]:
     loaded, by_time = Store(folder / "toolkit-0.duckdb"), Store(folder / "by-time.duckdb")
     shutil.copy(loaded.path, by_time.path)
     with duckdb.connect(str(by_time.path)) as connection:
-        connection.execute(
-            "CREATE OR REPLACE TABLE spread AS FROM spread ORDER BY ts, trajectory_id"
-        )
+        connection.execute("CREATE OR REPLACE TABLE spread AS FROM spread ORDER BY ts, stream_id")
     times: dict[Store, list[float]] = {loaded: [], by_time: []}
     for read, store in product(range(READS), times):
         wanted = trajectory(read * 7 % trajectories)

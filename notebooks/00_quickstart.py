@@ -271,7 +271,7 @@ with rail.store.reading() as duck:
         """
         WITH priced AS (
             SELECT ts, key AS leg, arg_max(price, revision) AS price
-            FROM price JOIN trajectory USING (trajectory_id)
+            FROM price JOIN stream USING (stream_id)
             WHERE starts_with(key, $symbol) AND ts >= $start AND ts < $end
             GROUP BY ALL
         ),

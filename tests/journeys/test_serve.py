@@ -23,4 +23,4 @@ def test_serve_says_that_it_behaves_otherwise(tmp_path: Path) -> None:
     said = [process.stdout.readline() for _ in range(2)]
     process.send_signal(signal.SIGTERM)
     process.communicate()
-    assert said[1] == "it behaves otherwise than agreed, as its file of switches says\n"
+    assert said[1] == "it behaves otherwise than agreed, by its file of switches\n"

@@ -49,16 +49,17 @@ RATE = Trajectory.parse("BTC_USDT:AURORA.futures:CORONA.futures", Family.FUNDING
 IMPORTS = f"""
 import json, time
 import toolkit as tk
+from toolkit.intervals import Interval
 from toolkit.market import EventFamily
 store = tk.Store("rail.duckdb")
 pair = tk.Trajectory.parse("{PAIR}")
-window = {BEGIN}, {NOW}
+window = Interval({BEGIN}, {NOW})
 """
 READS = """
 began = time.perf_counter()
 with store.reading():
-    rows, coverage = store.series(pair, *window), store.coverage(pair, *window)
-    logs = [store.events(family, *window) for family in EventFamily]
+    rows, coverage = store.series(pair, window), store.coverage(pair, window)
+    logs = [store.events(family, window) for family in EventFamily]
 taken_s = time.perf_counter() - began
 measured = tk.statistics.spread.summary(tk.statistics.spread.with_spread(rows), *window)
 held = coverage.filter(state="held")

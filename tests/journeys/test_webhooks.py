@@ -237,6 +237,7 @@ def test_an_event_that_comes_by_socket_archive_and_webhook_is_one_event(tmp_path
     port, path = free_port(), tmp_path / "rail.duckdb"
     store = Store(path)
     store.bind(Source(market.kind, market.id))
+    logs = [EventLog(family) for family in families]
     stop, hears = threading.Event(), threading.Event()
 
     def listening(progress: CaptureProgress) -> None:
@@ -252,7 +253,7 @@ def test_an_event_that_comes_by_socket_archive_and_webhook_is_one_event(tmp_path
         secret = session.put(ENDPOINT, json=endpoint).json()["secret"]
         with receiving(path, secret, port) as (_, said), ThreadPoolExecutor(1) as threads:
             captured = threads.submit(
-                capture, client, store, (), families, stop=stop, on_progress=listening
+                capture, client, store, logs, stop=stop, on_progress=listening
             )
             assert hears.wait(60)
             for now in range(start, end + 1, 1200):

@@ -87,9 +87,8 @@ class LoadResult(Shown):
     @property
     def _rows_counted(self) -> str:
         rows, kinds = self.rows, {_KINDS.get(stream.kind, "row") for stream in self.asked}
-        thing = kinds.pop() if len(kinds) == 1 else "row or document"
-        many = "rows and documents" if thing == "row or document" else None
-        parts = [f"{counted(rows.new, thing, many)} new", f"{rows.repeated:,} held already"]
+        new = counted(rows.new, kinds.pop()) if len(kinds) == 1 else f"{rows.new:,}"
+        parts = [f"{new} new", f"{rows.repeated:,} held already"]
         if rows.revised:
             parts.append(f"{rows.revised:,} revised")
         return ", ".join(parts)
