@@ -10,7 +10,7 @@ from .test_architecture import ROOT, imports, module_name, seeded
 
 # Low to high: a room imports only those before it.
 ROOMS = (
-    *("market", "miniature", "events", "accounts"),
+    *("market", "events", "accounts"),
     *("api", "transports", "adversary", "server"),
 )
 MOST_ROOMS, MOST_IMPORTS = 12, 30
