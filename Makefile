@@ -12,7 +12,7 @@ export COVERAGE_FILE := $(CURDIR)/.coverage
 # Each worker begins with its half of the files, so that what a file's tests share is made once.
 WORKERS := -n $(TEST_WORKERS) --dist worksteal
 QUICK  := -m "not slow" --hypothesis-profile quick
-PYTEST := $(BIN)/python $(if $(COVERAGE),-m coverage run) -m pytest $(WORKERS)
+PYTEST := $(BIN)/python $(if $(COVERAGE),-m coverage run) -m pytest $(WORKERS) --durations 20
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo check test test-rest test-all coverage kill-loop soak adversary \

@@ -29,7 +29,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "real_data" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.real_data)
-        if SLOW_FOLDERS & set(item.path.relative_to(ROOT).parts[:-1]):
+        folders = set(item.path.relative_to(ROOT).parts[:-1])
+        whole_page = "dashboard" in folders and "page" in getattr(item, "fixturenames", ())
+        if SLOW_FOLDERS & folders or whole_page:
             item.add_marker(pytest.mark.slow)
 
 

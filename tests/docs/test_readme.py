@@ -204,6 +204,7 @@ def run(found: list[Block], tmp_path: Path) -> int:
     return ran
 
 
+@pytest.mark.slow
 def test_every_block_of_the_readme_runs_in_order(tmp_path: Path) -> None:
     assert run(blocks(README), tmp_path) > 0
 

@@ -30,6 +30,8 @@ from toolkit.tables import GapStatus
 from toolkit.wire.exchange import RetryPolicy
 from toolkit.wire.stream import ReconnectPolicy
 
+pytestmark = pytest.mark.slow
+
 START = 1_795_046_400 + 7 * 3_600
 SOURCE = Simulated(7)
 PRICE = Trajectory.parse("BTC_USDT:AURORA.spot")
