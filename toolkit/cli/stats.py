@@ -128,8 +128,11 @@ def events_command(
     Example: rail stats events --start 2026-11-01 --end 2026-11-08
     """
     held = Store(store_path(store))
-    ledger = held.ledger([EventLog(family) for family in EventFamily])
+    with held.reading():
+        ledger = held.ledger([EventLog(family) for family in EventFamily])
+        logs = event_logs(held.catalogue()).drop_nulls("first_ts")
     stretches = [stretch for known in ledger.values() for stretch in known.answered]
+    stretches += [Interval(a, b + 1) for a, b in logs.select("first_ts", "last_ts").iter_rows()]
     if not stretches:
         raise EmptyWindowError(
             f"{held.path} holds no event log yet; `rail sync events/spread` loads one"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -39,27 +40,32 @@ def status_command(store: StorePath = None) -> None:
     with held.reading():
         catalogue, gaps = held.catalogue(), held.gaps()
         holes = {row["stream"]: row for row in held.continuity().iter_rows(named=True)}
-        ledger = held.ledger()
-    if catalogue.is_empty():
+        ledger, loads, deliveries = held.ledger(), held.loads(), read_deliveries(held).height
+    if catalogue.is_empty() and not deliveries:
         raise EmptyWindowError(f"{held.path} holds nothing yet; `rail sync` loads some")
     console.print(f"{held.path} · {held.source.label}")
+    served_at = int(loads["served_at"][0]) if loads.height else 0
     lost = Counter(gaps.filter(status=GapStatus.OPEN)["stream"])
     headings = ["stream", "held", "first", "last", "answered", "holes", "gaps", "behind"]
     hidden = {h for h, hide in (("first", console.width < _WIDE), ("gaps", not lost)) if hide}
     table = plain_table(*(h for h in headings if h not in hidden))
     for row in catalogue.iter_rows(named=True):
         known = ledger.get(Stream.parse(row["stream"]))
-        cells = _cells(row, known, holes.get(row["stream"]), lost[row["stream"]])
+        cells = _cells(row, known, holes.get(row["stream"]), lost[row["stream"]], served_at)
         table.add_row(*(cells[h] for h in headings if h not in hidden))
     console.print(table)
-    console.print(_totals(held, catalogue))
+    console.print(_totals(catalogue, deliveries))
     for line in (_gaps(gaps), _findings(held)):
         if line:
             console.print(line)
 
 
 def _cells(
-    row: dict[str, Any], known: Ledger | None, holes: dict[str, Any] | None, lost: int
+    row: dict[str, Any],
+    known: Ledger | None,
+    holes: dict[str, Any] | None,
+    lost: int,
+    newest_load_at: int,
 ) -> dict[str, str]:
     last, served_at = row["last_ts"], row["served_at"]
     behind_s = None if last is None or served_at is None else max(0, served_at - last)
@@ -68,20 +74,24 @@ def _cells(
         "held": f"{row['rows']:,}",
         "first": _short(row["first_ts"]),
         "last": _short(last),
-        "answered": _answered(row["kind"], known),
+        "answered": _answered(row["kind"], known, newest_load_at),
         "holes": _holes(holes) if row["kind"] not in ("events", "snapshot") else _NONE,
         "gaps": f"{lost:,}",
         "behind": duration(behind_s),
     }
 
 
-def _answered(kind: str, known: Ledger | None) -> str:
-    """Return the share of what was asked for, and can be known, that was answered."""
+def _answered(kind: str, known: Ledger | None, newest_load_at: int) -> str:
+    """Return the share of what was asked for, and can be known, that was answered.
+
+    What could be known moves on with each load, also with one that got no answer.
+    """
     if known is None or kind == "snapshot":
         return _NONE
     asked = known.asked
     if known.edge and asked:
-        asked = clip(asked, (asked[0].start, max(known.edge.final_before, asked[0].start)))
+        edge = replace(known.edge, served_at=max(known.edge.served_at, newest_load_at))
+        asked = clip(asked, (asked[0].start, max(edge.final_before, asked[0].start)))
     seconds = total_s(asked)
     if not seconds:
         return _NONE
@@ -99,7 +109,7 @@ def _holes(holes: dict[str, Any] | None) -> str:
     return f"{holes['holes']:,} (to {duration(float(holes['longest_hole_s']))})"
 
 
-def _totals(store: Store, catalogue: pl.DataFrame) -> str:
+def _totals(catalogue: pl.DataFrame, deliveries: int) -> str:
     """Return how much there is of each kind, and when the service was last asked."""
     of_kind = {kind: catalogue.filter(kind=kind) for kind in ("events", "snapshot")}
     series = catalogue.filter(~pl.col("kind").is_in(list(of_kind)))
@@ -113,7 +123,7 @@ def _totals(store: Store, catalogue: pl.DataFrame) -> str:
         for frame, things, of in parts
         if frame.height
     ]
-    if deliveries := read_deliveries(store).height:
+    if deliveries:
         held.append(counted(deliveries, "webhook delivery", "webhook deliveries"))
     asked = catalogue.drop_nulls("asked_at").sort("asked_at").tail(1).to_dicts()
     if not asked:

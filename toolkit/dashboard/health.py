@@ -90,7 +90,10 @@ def _show_coverage(shell: PageShell, lines: pl.DataFrame) -> None:
 
 def _show_lines(shell: PageShell, lines: pl.DataFrame) -> None:
     worst = lines.sort(
-        pl.col("held_s") / pl.col("known_s"), pl.col("stream"), maintain_order=True
+        (pl.col("held_s") / pl.col("known_s")).fill_nan(None),
+        pl.col("stream"),
+        maintain_order=True,
+        nulls_last=True,
     ).head(_LINES_SHOWN)
     worst = worst.join(_facts(shell), on="stream", how="left", maintain_order="left")
     st.caption(

@@ -13,11 +13,12 @@ import polars as pl
 import streamlit as st
 
 from toolkit.dashboard.health_tables import coverage_line
-from toolkit.intervals import Interval
+from toolkit.intervals import Interval, clip
 from toolkit.market import EventFamily, Family, SnapshotLog, Source, Stream, Trajectory
 from toolkit.statistics.spread import summary, time_above, with_spread
 from toolkit.store import Ledger, Store, event_logs
 from toolkit.store.schema import read_format
+from toolkit.tables import LedgerState
 
 _KEEP_S = 600
 _WAIT_S = 3.0
@@ -68,7 +69,25 @@ def read_held(path: Path, version: Version) -> Held:
     """Read what the store holds. Raises the errors of `toolkit.store.Store`, which are not kept."""
     store = Store(path, wait_s=_WAIT_S)
     with store.reading():  # one opening for all of it
-        return Held(path, version, store.source, store.catalogue(), store.loads())
+        return Held(path, version, store.source, _known_streams(store), store.loads())
+
+
+def _newest_clock(store: Store) -> int:
+    """Return the service's clock (s) at the newest load, 0 without a load."""
+    loads = store.loads()
+    return int(loads["served_at"][0]) if loads.height else 0
+
+
+def _known_streams(store: Store) -> pl.DataFrame:
+    """Read the streams that were answered for or hold something.
+
+    One that came by webhook alone has the clock of the newest load, and no delay.
+    """
+    streams = store.catalogue()
+    newest = _newest_clock(store)
+    return streams.filter(pl.col("served_at").is_not_null() | (pl.col("rows") > 0)).with_columns(
+        pl.col("served_at").fill_null(pl.lit(newest, pl.Int64)), pl.col("delay_s").fill_null(0)
+    )
 
 
 @st.cache_data(ttl=_KEEP_S, max_entries=20, show_spinner="Reading the store")
@@ -152,21 +171,33 @@ def measure_coverage(path: Path, version: Version) -> tuple[pl.DataFrame, pl.Dat
     store = Store(path, wait_s=_WAIT_S)
     lines = []
     with store.reading() as connection:
-        ledger = store.ledger()
+        ledger, newest = store.ledger(), _newest_clock(store)
         for key, first_ts in store.catalogue().select("stream", "first_ts").iter_rows():
             stream = Stream.parse(key)
-            window = _known_window(ledger.get(stream), first_ts)
+            known = ledger.get(stream, Ledger(None))
+            window = _known_window(known, first_ts)
             coverage = None
-            if window and not isinstance(stream, SnapshotLog):
+            if known.edge is None:
+                coverage = _unanswered(known, newest)
+            elif window and not isinstance(stream, SnapshotLog):
                 coverage = store.coverage(stream, window)
             lines.append(coverage_line(stream, coverage))
         rows, version_held = store.rows_by_load(), read_format(connection, path)
     return pl.DataFrame(lines, infer_schema_length=None), rows, version_held
 
 
-def _known_window(known: Ledger | None, first_ts: int | None) -> Interval | None:
+def _unanswered(known: Ledger, served_at: int) -> pl.DataFrame | None:
+    """Return the coverage of a stream that was asked for and never answered: all is missing."""
+    missing = clip(known.asked, (0, served_at))
+    if not missing:
+        return None
+    state = pl.lit(LedgerState.MISSING.value).alias("state")
+    return pl.DataFrame(missing, schema=["start_ts", "end_ts"], orient="row").with_columns(state)
+
+
+def _known_window(known: Ledger, first_ts: int | None) -> Interval | None:
     """Return the time from the first second asked for or held to the last question."""
-    if known is None or known.edge is None:
+    if known.edge is None:
         return None
     end = known.edge.served_at
     starts = [part.start for part in (*known.asked[:1], *known.answered[:1])]

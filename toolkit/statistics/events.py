@@ -102,16 +102,17 @@ def event_lifecycles(
             if served_at is None or served_at - delay_s > start
         ]
     found = [
-        lifecycles(part, start, end, key=("event",), magnitude="size", now=now, delay_s=delay_s)
+        _lifecycles(part, (start, end), ("event",), "size", now=now, delay_s=delay_s)
         for part, now, delay_s in parts
     ]
-    named = documents.sort("ts_ms", "arrival").group_by("family", "event", maintain_order=True)
-    shown = named.agg(pl.col("symbol", "legs", "event_id", "ts").first())
+    first = ["family", "event", "ts"]
+    named = documents.sort("ts_ms", "arrival").group_by(first, maintain_order=True)
+    shown = named.agg(pl.col("symbol", "legs", "event_id").first()).rename({"ts": "since"})
     return (
         pl.concat(found)
-        .join(shown, on=["family", "event"], maintain_order="left")
-        .with_columns(pl.coalesce("t_open", "ts").alias("since"))
-        .drop("ts")
+        .rename({"first_ts": "since"})
+        .join(shown, on=["family", "event", "since"], maintain_order="left")
+        .select(pl.exclude("since"), "since")
         .sort("since", "family", "event", descending=[True, False, False])
     )
 
@@ -207,6 +208,21 @@ def lifecycles(
     >>> found.select("event_id", "duration_s", "observed", "kind").rows()
     [('a', 30.5, 1, 'closed'), ('b', 20.0, 0, 'open'), ('c', None, 0, 'orphan_close')]
     """
+    found = _lifecycles(frame, (start, end), key, magnitude, now=now, delay_s=delay_s)
+    return found.drop("first_ts")
+
+
+def _lifecycles(
+    frame: Frame,
+    window: tuple[int, int],
+    key: Sequence[str],
+    magnitude: str | None,
+    *,
+    now: int | None,
+    delay_s: int,
+) -> pl.DataFrame:
+    """Pair documents as `lifecycles` does, with ``first_ts`` of each lifecycle's first document."""
+    start, end = window
     known_until = _known_until(end, now, delay_s)
     Interval.checked(start, known_until)
     names = [name for name in key if name != "family"]
@@ -335,4 +351,5 @@ def _lifecycle_columns(names: list[str]) -> list[pl.Expr]:
         (elapsed_ms == 0).fill_null(value=False).alias("zero_duration"),
         pl.col("n", "n_updates", "n_duplicates", "peak"),
         first_reason({Reason.EMPTY: pl.col("peak").is_null()}).alias("peak_reason"),
+        pl.col("first_ts"),
     ]

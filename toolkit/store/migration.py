@@ -10,6 +10,7 @@ format      what it brought
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import uuid
@@ -19,7 +20,7 @@ import duckdb
 import polars as pl
 
 from toolkit.errors import StoreError
-from toolkit.market import Stream
+from toolkit.market import SnapshotKind, Stream
 from toolkit.store.coverage import record
 from toolkit.store.schema import FORMAT_VERSION, STORAGE_VERSION, read_format
 from toolkit.store.streams import add_counts, number_streams
@@ -37,14 +38,16 @@ _LOAD_2 = {
 
 
 def backup_path(path: Path, version: int) -> Path:
-    """Return where the copy of a store of an older format is kept.
+    """Return where to keep the copy of a store of an older format: a name that is free.
 
     Examples
     --------
     >>> backup_path(Path("rail.duckdb"), 2)
     PosixPath('rail.format-2.duckdb')
     """
-    return path.with_name(f"{path.stem}.format-{version}{path.suffix}")
+    numbers = itertools.chain([""], (f"-{n}" for n in itertools.count(2)))
+    names = (f"{path.stem}.format-{version}{number}{path.suffix}" for number in numbers)
+    return next(p for p in map(path.with_name, names) if not (p.exists() or p.is_symlink()))
 
 
 def migrate(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
@@ -75,16 +78,15 @@ def migrate(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 
 def _back_up(connection: duckdb.DuckDBPyConnection, copy: Path) -> None:
-    """Copy the whole database. A copy that is there already is left as it is."""
-    if copy.exists():
-        return
+    """Copy the whole database."""
     draft = copy.with_name(f".{uuid.uuid4().hex}.copy")
+    alias = f"copy_{draft.stem[1:]}"
     quoted = str(draft).replace("'", "''")
     try:
-        connection.execute(f"ATTACH '{quoted}' AS copied (STORAGE_VERSION '{STORAGE_VERSION}')")
+        connection.execute(f"ATTACH '{quoted}' AS {alias} (STORAGE_VERSION '{STORAGE_VERSION}')")
         name = connection.execute("SELECT current_database()").fetchall()[0][0]
-        connection.execute(f'COPY FROM DATABASE "{name}" TO copied')
-        connection.execute("DETACH copied")
+        connection.execute(f'COPY FROM DATABASE "{name}" TO {alias}')
+        connection.execute(f"DETACH {alias}")
         os.link(draft, copy)
     except (OSError, duckdb.Error) as error:
         raise StoreError(
@@ -116,7 +118,9 @@ def _to_format_3(connection: duckdb.DuckDBPyConnection) -> None:
     )
     held = connection.execute(
         "SELECT 'events/' || family AS key FROM event UNION SELECT 'events/' || family "
-        "FROM event_edge UNION SELECT 'snapshot/' || kind FROM snapshot ORDER BY key"
+        "FROM event_edge UNION SELECT 'events/' || family FROM gap WHERE family IS NOT NULL "
+        "UNION SELECT 'snapshot/' || kind FROM snapshot WHERE list_contains(?, kind) ORDER BY key",
+        [[kind.value for kind in SnapshotKind]],
     ).fetchall()
     number_streams(connection, [Stream.parse(key) for (key,) in held])
     _merge_ledgers(connection)

@@ -15,7 +15,9 @@ from toolkit.cards import Card, Shown
 from toolkit.errors import InputError, StoreError, StoreSourceError
 from toolkit.intervals import EVER, Interval
 from toolkit.market import (
+    TYPE_ROLES,
     EventFamily,
+    EventRole,
     Family,
     SnapshotKind,
     SnapshotLog,
@@ -284,7 +286,8 @@ class Store(Shown):
         """Return a log's documents with ``start <= ts < end``, oldest first, each once.
 
         Columns: those of `toolkit.tables.EVENT` but load_id and revision, and ``arrival``, a
-        running number in this order. Of a document that changed, the newest revision is given. A
+        running number in this order. Of one event's documents of one time the closing is last. Of a
+        document that changed, the newest revision is given. A
         window without documents gives a frame without rows.
         """
         with self.reading() as connection:
@@ -292,8 +295,9 @@ class Store(Shown):
                 "SELECT * EXCLUDE (revision, load_id) FROM event "
                 "WHERE family = $family AND ts >= $low AND ts < $high "
                 "QUALIFY row_number() OVER (PARTITION BY schema_id, event_id, event_type, ts_ms "
-                "ORDER BY revision DESC) = 1 ORDER BY ts_ms, event_id, event_type",
-                params={"family": family.value, **_limits(window)},
+                "ORDER BY revision DESC) = 1 ORDER BY ts_ms, event_id, "
+                "list_contains($closing, list_last(string_split(event_type, '.'))), event_type",
+                params={"family": family.value, "closing": _CLOSING, **_limits(window)},
             ).pl()
         return found.with_row_index("arrival").with_columns(pl.col("arrival").cast(pl.Int64))
 
@@ -369,6 +373,9 @@ class Store(Shown):
         """Count the rows, documents and snapshots that each load brought: load_id, rows."""
         with self.reading() as connection:
             return read_rows_by_load(connection)
+
+
+_CLOSING = [word for word, role in TYPE_ROLES.items() if role is EventRole.CLOSES]
 
 
 def _limits(window: Interval) -> dict[str, int]:

@@ -92,8 +92,8 @@ def test_a_load_that_failed_half_way_shows_what_was_not_answered(rail: Rail, sto
 
 
 def test_what_cannot_be_known_yet_does_not_count_as_unanswered(rail: Rail, store: Store) -> None:
-    window = Interval(0, 6_000)
-    load_id, batch = store.start_load(ORIGIN, [PRICE], window), Batch()
+    window, origin = Interval(0, 6_000), LoadOrigin("http://h", 6_000, None, "0")
+    load_id, batch = store.start_load(origin, [PRICE], window), Batch()
     batch.add(PRICE, minutes(0, 99), window, Edge(6_000, step_s=60))
     store.commit(load_id, batch)
 
@@ -113,3 +113,19 @@ def test_gaps_findings_and_deliveries_are_shown(rail: Rail, store: Store) -> Non
     assert "gaps of live capture: 2 open" in done.stdout
     assert "findings of the last load: field_missing at /history/price (2x)" in done.stdout
     assert "1 webhook delivery" in done.stdout
+
+
+def test_a_later_load_without_any_answer_shows_what_it_lacks(rail: Rail, store: Store) -> None:
+    batch = Batch()
+    batch.add(PRICE, minutes(0, 100), Interval(0, 6_000), Edge(7_000, step_s=60))
+    store.commit(store.start_load(ORIGIN, [PRICE], Interval(0, 6_000)), batch)
+    store.start_load(LoadOrigin("http://h", 20_000, None, "0"), [PRICE], Interval(6_000, 12_000))
+
+    assert "50.00%" in line_of(rail("status"), PRICE)
+
+
+def test_deliveries_alone_are_something(rail: Rail, store: Store) -> None:
+    keep_deliveries(
+        store, store.start_load(ORIGIN), [Delivered("d1", None, "{}")], document_frame([])
+    )
+    assert "1 webhook delivery" in rail("status").stdout

@@ -12,6 +12,7 @@ from toolkit.intervals import Interval
 from toolkit.statistics.events import (
     LOOK_BACK_S,
     documents_window,
+    event_lifecycles,
     lifecycles,
 )
 
@@ -251,3 +252,23 @@ def test_the_columns_are_those_that_the_docstring_tables():
     assert [name for name, *_ in table] == result.columns
     for name, dtype, _ in table:
         assert dtype in (str(result.schema[name]), "given")
+
+
+def test_an_orphan_has_the_time_and_the_id_of_its_own_first_document() -> None:
+    texts = {"symbol": "A_B", "buy_exchange": "X", "buy_market": "spot"}
+    texts |= {"sell_exchange": "Y", "sell_market": "spot", "lifecycle": None}
+    rows = [("opened", 10), ("closed", 40), ("closed", 5_000), ("opened", 5_050), ("closed", 5_090)]
+    events = pl.DataFrame(
+        [
+            texts
+            | {"family": "spread", "event_id": f"sha256:{n}", "event_type": f"spread.{kind}"}
+            | {"ts": ts, "ts_ms": 1_000 * ts, "arrival": n, "magnitude_pct": 1.0}
+            for n, (kind, ts) in enumerate(rows)
+        ],
+        schema_overrides={"lifecycle": pl.String},
+    )
+    found = event_lifecycles(events, 4_000, 6_000)
+    assert found.select("kind", "since", "event_id").rows() == [
+        ("closed", 5_050, "sha256:3"),
+        ("orphan_close", 5_000, "sha256:2"),
+    ]

@@ -8,7 +8,6 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from toolkit.errors import StoreError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Source, Stream, Trajectory
 from toolkit.store import Edge, LoadOrigin, Store, read_deliveries
@@ -166,9 +165,9 @@ def test_the_store_as_it_was_is_kept_beside_it_and_the_user_reads_where(
     old: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     before, version = whole(old.path), held_format(old.path)
+    copy = backup_path(old.path, version)
     with caplog.at_level(logging.WARNING):
         old.loads()
-    copy = backup_path(old.path, version)
     assert whole(copy) == before
     (line,) = (record.getMessage() for record in caplog.records)
     assert f"from store format {version} to {FORMAT_VERSION}" in line
@@ -203,13 +202,25 @@ def test_a_migrated_store_has_the_tables_of_a_new_one(old: Store, tmp_path: Path
     assert "trajectory" not in {name for name, *_ in columns[0]}
 
 
-def test_without_room_for_the_copy_nothing_is_changed(old: Store, tmp_path: Path) -> None:
-    before = old.path.read_bytes()
-    copy = backup_path(old.path, held_format(old.path))
-    copy.symlink_to(tmp_path / "absent" / "copy.duckdb")
-    with pytest.raises(StoreError, match="only changed beside a copy"):
-        old.catalogue()
-    assert old.path.read_bytes() == before
+def test_a_copy_that_is_there_already_is_left_and_another_is_made(old: Store) -> None:
+    version, before = held_format(old.path), whole(old.path)
+    first = backup_path(old.path, version)
+    first.write_bytes(b"of another store")
+    old.loads()
+    assert first.read_bytes() == b"of another store"
+    assert whole(first.with_name(f"old.format-{version}-2.duckdb")) == before
+
+
+def test_a_gap_of_a_log_without_documents_keeps_its_stream(old: Store) -> None:
+    if held_format(old.path) == 1:
+        pytest.skip("format 1 has no gaps")
+    with duckdb.connect(str(old.path)) as connection:
+        connection.execute(
+            "INSERT INTO gap VALUES (2, 3, NULL, 'funding', 10, 20, 'closed', 'open', NULL)"
+        )
+        connection.execute("INSERT INTO snapshot VALUES ('odd', 7, '{}', 2)")
+    assert "events/funding" in old.gaps()["stream"].to_list()
+    assert old.snapshots("odd")["served_at"].to_list() == [7]
 
 
 def test_loads_go_on_after_the_migration(old: Store) -> None:

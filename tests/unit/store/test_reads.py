@@ -10,9 +10,10 @@ import pytest
 
 from toolkit.errors import InputError, StoreError
 from toolkit.intervals import Interval
-from toolkit.market import Family, Trajectory
+from toolkit.market import EventFamily, Family, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store
 from toolkit.tables import LOAD
+from toolkit.wire.events import document_frame
 
 KEY, OTHER = "A_B:X.spot", "A_B:X.spot:Y.spot"
 PRICE, SPREAD = Trajectory.parse(KEY), Trajectory.parse(OTHER)
@@ -349,3 +350,16 @@ def test_rows_and_documents_are_counted_by_the_load_that_brought_them(
     commit(KEY, [(60, 1.0), (120, 1.0)])
     commit(KEY, [(60, 1.0), (120, 2.0)])
     assert store.rows_by_load()["rows"].sum() == 3
+
+
+def test_of_an_events_documents_of_one_time_the_closing_is_last(store: Store) -> None:
+    rows = [
+        {"family": "spread", "event_id": "a", "event_type": f"spread.{kind}", "ts_ms": 60_000}
+        | {"ts": 60, "document": "{}"}
+        for kind in ("closed", "opened")
+    ]
+    batch = Batch()
+    batch.documents.append(document_frame(rows))
+    store.commit(store.start_load(LoadOrigin("", 0, None, "")), batch)
+    held = store.events(EventFamily.SPREAD, Interval(0, 100))
+    assert held["event_type"].to_list() == ["spread.opened", "spread.closed"]

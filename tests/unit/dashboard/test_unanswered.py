@@ -1,0 +1,75 @@
+"""Pages over a store with streams that the service never answered for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from toolkit.dashboard.navigation import PAGES
+from toolkit.dashboard.reading import measure_coverage, read_held, store_version
+from toolkit.intervals import Interval
+from toolkit.market import Stream
+from toolkit.store import Delivered, LoadOrigin, Store, keep_deliveries
+from toolkit.wire.events import document_frame
+
+from .conftest import SERVED_AT
+
+ASKED = [
+    Stream.parse(key)
+    for key in (
+        "AAA_USD:X.spot",
+        "AAA_USD:X.spot:Y.spot",
+        "funding/AAA_USD:X.futures:Y.futures",
+        "events/funding",
+        "events/splash",
+    )
+]
+ORIGIN = LoadOrigin("http://h", SERVED_AT, None, "0")
+
+
+def only_asked(store: Store) -> None:
+    store.start_load(ORIGIN, ASKED, Interval(SERVED_AT - 3_600, SERVED_AT))
+
+
+def only_delivered(store: Store) -> None:
+    document = {"family": "splash", "event_id": "e", "event_type": "splash.pump"}
+    times = {"ts": SERVED_AT + 60, "ts_ms": 1_000 * (SERVED_AT + 60), "document": "{}"}
+    load_id = store.start_load(ORIGIN)
+    keep_deliveries(store, load_id, [Delivered("d", "splash")], document_frame([document | times]))
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("whole", [True, False], ids=["beside others", "alone"])
+@pytest.mark.parametrize("fill", [only_asked, only_delivered])
+def test_every_page_opens_over_streams_without_an_answer(
+    page: Callable[..., AppTest],
+    held: Store,
+    bare: Store,
+    *,
+    name: str,
+    whole: bool,
+    fill: Callable[[Store], None],
+) -> None:
+    store = held if whole else bare
+    fill(store)
+    shown = page(store.path, name)
+    assert not shown.exception
+    assert not [error.value for error in shown.error]
+
+
+def test_what_was_asked_and_never_answered_is_missing(held: Store) -> None:
+    only_asked(held)
+    lines, _, _ = measure_coverage(held.path, store_version(held.path))
+    (line,) = lines.filter(stream=ASKED[0].key).to_dicts()
+    assert (line["known_s"], line["missing_s"], line["gap_state"]) == (3_600, 3_600, "missing")
+
+
+def test_pages_know_only_streams_that_were_answered_or_hold_something(held: Store) -> None:
+    before = read_held(held.path, store_version(held.path)).streams["stream"].to_list()
+    only_asked(held)
+    only_delivered(held)
+    after = read_held(held.path, store_version(held.path)).streams
+    assert after["stream"].to_list() == ["events/splash", *before]
+    assert after["served_at"].null_count() == 0
