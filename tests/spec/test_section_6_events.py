@@ -42,6 +42,7 @@ def test_the_known_event_type_is_spread_opened_and_is_heard_on_the_stream() -> N
     assert found["lifecycle"] == "open"
 
 
+@pytest.mark.slow
 def test_of_a_builder_s_stream_the_open_events_alone_are_delayed() -> None:
     """It goes on until each kind of document was heard often enough to tell."""
     clock = SpedClock(start=1_795_046_400, speed=60.0)

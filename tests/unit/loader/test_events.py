@@ -141,6 +141,7 @@ def test_a_log_with_nothing_in_the_window_is_named_as_silent(client: Client, sto
     assert result.silent == (EventLog(EventFamily.SPLASH),)
 
 
+@pytest.mark.slow
 def test_what_left_the_archive_is_named_as_out_of_reach(client: Client, store: Store) -> None:
     month = 30 * 86_400
 

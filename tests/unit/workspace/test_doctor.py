@@ -47,6 +47,7 @@ def check(found: Examination, name: str) -> Check:
     return next(each for each in found.checks if each.name == name)
 
 
+@pytest.mark.slow
 def test_the_faithful_service_passes_every_check_but_the_standing_clock(examined: Examine) -> None:
     found = examined()
     assert found.usable

@@ -20,7 +20,7 @@ rail = tk.open("s.duckdb")
 rail.client.discover()
 """
 
-pytestmark = pytest.mark.usefixtures("workdir")
+pytestmark = [pytest.mark.usefixtures("workdir"), pytest.mark.slow]
 
 
 def script(ending: str) -> subprocess.Popen[str]:

@@ -218,6 +218,7 @@ def test_an_argument_of_an_unlisted_type_of_text_is_refused_by_name(client: http
     assert "5 is not allowed; allowed: part of a name" in result["structuredContent"]["detail"]
 
 
+@pytest.mark.slow
 def test_every_answer_is_valid_by_the_schema_it_is_listed_with() -> None:
     now = 1_795_953_607
     market = Service(Simulated(7), Clock(fixed_at=now), Policy())

@@ -224,6 +224,7 @@ def test_a_connection_has_so_many_subscriptions_and_no_more(base_url: str) -> No
 
 
 @pytest.mark.parametrize(("path", "family"), STREAMS.items())
+@pytest.mark.slow
 def test_an_event_stream_sends_each_document_of_the_archive_once_and_in_order(
     path: str, family: EventFamily
 ) -> None:
@@ -237,6 +238,7 @@ def test_an_event_stream_sends_each_document_of_the_archive_once_and_in_order(
     assert said == bodies[begin : begin + 20]
 
 
+@pytest.mark.slow
 def test_openings_of_spreads_come_thirty_seconds_later_on_builder_all_else_at_once() -> None:
     clock = SpedClock(start=START, speed=300.0)
     ages: dict[str, list[int]] = {"opened": [], "else": []}

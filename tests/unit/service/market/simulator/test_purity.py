@@ -58,6 +58,7 @@ def asked_elsewhere(order: str, hash_seed: str) -> dict[str, str]:
     return found
 
 
+@pytest.mark.slow
 def test_two_processes_that_ask_in_opposite_order_see_the_same_bytes() -> None:
     forwards, backwards = asked_elsewhere("forwards", "1"), asked_elsewhere("backwards", "2")
     assert forwards == backwards
