@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 from toolkit.market import Leg
 from toolkit.service.market.simulator import MARKETS, Simulator
