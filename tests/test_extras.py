@@ -103,6 +103,7 @@ with Workspace(tk.Client("http://127.0.0.1:9", "key"), tk.Store("rail.duckdb")):
         (["app"], "dashboard"),
     ],
 )
+@pytest.mark.slow
 def test_a_command_without_its_extra_names_it_in_one_line(
     run: Run, arguments: list[str], extra: str
 ) -> None:

@@ -195,6 +195,7 @@ WORKS: dict[str, Callable] = {
 
 
 @pytest.mark.parametrize("work", WORKS)
+@pytest.mark.slow
 def test_ten_times_the_stretches_cost_little_more_than_ten_times_the_comparisons(
     work: str,
 ) -> None:

@@ -34,6 +34,7 @@ def marked() -> Config:
     )
 
 
+@pytest.mark.slow
 def test_a_trace_in_the_retained_documents_is_in_the_store_as_it_came(
     marked: Config, tmp_path: Path
 ) -> None:

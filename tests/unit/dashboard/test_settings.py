@@ -67,6 +67,7 @@ def test_the_checkouts_script_shows_the_same_page(page, held):
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.slow
 def test_the_command_serves_the_page_from_anywhere(held, workdir):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

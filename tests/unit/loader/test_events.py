@@ -61,6 +61,7 @@ def documents(archive: EventArchive, family: EventFamily, start: int, end: int) 
 
 
 @pytest.mark.parametrize("family", list(EventFamily))
+@pytest.mark.slow
 def test_every_document_of_a_window_is_held_once_byte_for_byte(
     client: Client, store: Store, archive: EventArchive, family: EventFamily
 ) -> None:

@@ -189,6 +189,7 @@ def test_new_readers_let_a_waiting_writer_go_first(store: Store) -> None:
         assert started.result() == 1
 
 
+@pytest.mark.slow
 def test_readers_that_never_pause_let_another_process_write(store: Store, child: Callable) -> None:
     written = threading.Event()
 

@@ -105,6 +105,7 @@ print(digest.hexdigest())
 """
 
 
+@pytest.mark.slow
 def test_another_process_serves_the_same_bytes(market: Simulated) -> None:
     pages, digest = Pages(market), hashlib.sha256()
     for key in reversed(KEYS):

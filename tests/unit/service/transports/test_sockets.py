@@ -328,6 +328,7 @@ def test_an_adversary_closes_at_once_is_mute_or_drops() -> None:
             assert close_code(socket) == 1011
 
 
+@pytest.mark.slow
 def test_an_adversary_repeats_and_shuffles_documents_but_loses_none() -> None:
     fault = Adversary(duplicate_share=0.3, reorder_share=0.3)
     clock = SpedClock(start=START, speed=3_000.0)

@@ -19,6 +19,7 @@ LISTED = [(symbol, each) for symbol, legs in MARKETS.items() for each in legs]
 
 
 @pytest.mark.parametrize("day", [20_454, 20_777, day_of(END) - 1])
+@pytest.mark.slow
 def test_every_leg_has_finite_positive_prices_on_its_tick_in_order_of_time(day: int) -> None:
     simulator = Simulator(2)
     for symbol, listing in LISTED:

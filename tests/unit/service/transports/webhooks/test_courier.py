@@ -74,6 +74,7 @@ def test_each_new_document_is_delivered_once_as_the_archive_has_it(
         Webhook(secret).verify(request.body, request.headers)
 
 
+@pytest.mark.slow
 def test_families_that_were_not_asked_for_are_not_delivered(
     endpoint: Callable[..., contextmanager[httpx.Client]],
     archive: EventArchive,
@@ -92,6 +93,7 @@ def test_families_that_were_not_asked_for_are_not_delivered(
     assert sorted(sink.bodies) == sorted(wanted)
 
 
+@pytest.mark.slow
 def test_builder_is_told_of_openings_30_seconds_late_and_of_the_rest_at_once(
     endpoint: Callable[..., contextmanager[httpx.Client]],
     archive: EventArchive,
@@ -113,6 +115,7 @@ def test_builder_is_told_of_openings_30_seconds_late_and_of_the_rest_at_once(
         wait_until(lambda: set(late) <= set(sink.bodies))
 
 
+@pytest.mark.slow
 def test_a_delivery_that_is_not_taken_comes_again_under_its_id_with_a_new_time(
     endpoint: Callable[..., contextmanager[httpx.Client]],
     archive: EventArchive,
@@ -186,6 +189,7 @@ def test_410_ends_deliveries_until_the_endpoint_is_set_again(
 
 
 @pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.slow
 def test_an_endpoint_that_asks_to_wait_is_left_alone_that_long(
     endpoint: Callable[..., contextmanager[httpx.Client]],
     archive: EventArchive,
@@ -203,6 +207,7 @@ def test_an_endpoint_that_asks_to_wait_is_left_alone_that_long(
     assert len(set(sink.bodies)) == count
 
 
+@pytest.mark.slow
 def test_nothing_is_delivered_to_an_owner_whose_plan_was_lowered(
     endpoint: Callable[..., contextmanager[httpx.Client]],
     archive: EventArchive,
@@ -248,6 +253,7 @@ def test_after_a_delete_nothing_more_is_delivered(
     assert len(sink.requests) == count + 1
 
 
+@pytest.mark.slow
 def test_an_adversary_tampers_replays_and_duplicates_as_it_says(
     endpoint: Callable[..., contextmanager[httpx.Client]],
     archive: EventArchive,

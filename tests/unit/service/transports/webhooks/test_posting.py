@@ -198,6 +198,7 @@ def encrypted(sink: Sink, certificate: Path) -> Iterator[str]:
         server.server_close()
 
 
+@pytest.mark.slow
 def test_https_is_believed_only_with_a_certificate_for_the_name(
     certified: Callable[[str], Path],
 ) -> None:
