@@ -122,10 +122,15 @@ class LedgerState(StrEnum):
 
 
 class CoverageState(StrEnum):
-    """What the ledger records of a stretch: that it was asked for, and that it was answered."""
+    """What the ledger records of a stretch: that it was asked for, and how far it was answered.
+
+    ``provisional``: answered, and to be asked for again, since more may arrive
+    (`toolkit.store.answers`). ``settled``: answered for good.
+    """
 
     ASKED = "asked"
-    ANSWERED = "answered"
+    PROVISIONAL = "provisional"
+    SETTLED = "settled"
 
 
 class GapStatus(StrEnum):
@@ -161,6 +166,7 @@ STREAM = Table(
         Column("revisions", "BIGINT", "count", "changed answers held beside them"),
         Column("first_ts", "BIGINT", "s", "oldest time held, Unix UTC", nullable=True),
         Column("last_ts", "BIGINT", "s", "newest time held, Unix UTC", nullable=True),
+        Column("late_s", "BIGINT", "s", "how late something new came for an answered time"),
     ),
     key=("stream_id",),
 )
@@ -190,9 +196,11 @@ COVERAGE = Table(
     "The ledger: which seconds of a stream were asked for, and which the service answered for.",
     (
         Column("stream_id", "INTEGER", "", "number of the stream"),
-        Column("state", "VARCHAR", "", "asked or answered; what is answered was asked, too"),
+        Column("state", "VARCHAR", "", "asked, provisional or settled (`CoverageState`)"),
         Column("start_ts", "BIGINT", "s", "first second"),
         Column("end_ts", "BIGINT", "s", "first second after"),
+        Column("first_served_at", "BIGINT", "s", "service's clock, first provisional answer", True),
+        Column("served_at", "BIGINT", "s", "service's clock, last provisional answer", True),
     ),
     key=("stream_id", "state", "start_ts"),
 )

@@ -127,7 +127,7 @@ def test_the_ledger_is_what_was_recorded_in_as_few_rows_as_there_are_holes(answe
     wanted: dict[int, list[tuple[int, int]]] = {1: [], 2: []}
     with price_table() as connection:
         for stretches in answered:
-            record(connection, CoverageState.ANSWERED, stretches)
+            record(connection, CoverageState.SETTLED, stretches)
             record(connection, CoverageState.ASKED, {3: [(0, 30)]})
             for number, parts in stretches.items():
                 wanted[number] += parts

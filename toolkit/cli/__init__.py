@@ -14,6 +14,8 @@ __all__ = ["main"]
 def main() -> None:
     """Run `rail`. Exit 0 when it did what was asked, 1 when it refused or could not.
 
+    `rail sync` exits 3 when it loaded some streams and others were refused.
+
     ``RAIL_DEBUG=1`` lets a traceback through, for reporting a fault of the toolkit's own.
     """
     try:

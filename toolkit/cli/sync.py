@@ -59,6 +59,9 @@ def sync_command(
     end: End = None,
     store: StorePath = None,
     base_url: BaseUrl = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Ask for all of the window, also what is held.")
+    ] = False,
     workers: Annotated[
         int, typer.Option("--workers", min=1, max=64, help="Pages fetched at a time.")
     ] = 4,
@@ -68,6 +71,8 @@ def sync_command(
     The window runs from --start to just before --end. By default it is the last 7 days of the
     service's clock. A snapshot is taken as it is now. The key is read from RAIL_API_KEY. A sync
     that was stopped goes on where it ended.
+
+    Exit 0 when every stream was loaded, 3 when some were refused: each is named.
 
     Example: rail sync BTC_USD:COINBASE.spot:KRAKEN.spot events/spread --start 2023-03-01
     """
@@ -87,16 +92,24 @@ def sync_command(
             raise InputError("streams", None, f"one key or more, or one of {options}")
         now = workspace.client.served_at()
         asked = window(start, end, default=Interval(now - DEFAULT_WINDOW_S, now))
-        load(workspace, wanted, asked, workers=workers)
+        done = load(workspace, wanted, asked, again=again, workers=workers)
+    if done.refused:
+        raise typer.Exit(3)
 
 
 def load(
-    workspace: Workspace, wanted: Sequence[Stream], asked: Interval, *, workers: int = 4
-) -> None:
+    workspace: Workspace,
+    wanted: Sequence[Stream],
+    asked: Interval,
+    *,
+    again: bool = False,
+    workers: int = 4,
+) -> LoadResult:
     """Load a window of streams, showing progress and what came of it."""
     with load_progress(streams_counted(wanted), lines=True) as watch:
-        done = workspace.sync(wanted, *asked, workers=workers, on_progress=watch.show)
+        done = workspace.sync(wanted, *asked, again=again, workers=workers, on_progress=watch.show)
     _print_result(done)
+    return done
 
 
 def _listed(
@@ -131,6 +144,8 @@ def _whole_listing(client: Client) -> Listing:
 def _print_result(result: LoadResult) -> None:
     """Print the total, then which streams brought nothing, what is out of reach and what is odd."""
     console.print(str(result))
+    for asked, error in result.refused.items():
+        errors.print(f"refused: {asked} ({error})")
     for asked in result.silent:
         errors.print(f"nothing in {result.window} for {asked}")
     for asked, stretches in result.unrecoverable.items():

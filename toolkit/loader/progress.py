@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from toolkit.cards import Card, Shown, counted, duration, some
+from toolkit.errors import ServiceError
 from toolkit.intervals import Interval, total_s
 from toolkit.market import Source, Stream
 from toolkit.store import Inserted
@@ -70,8 +71,9 @@ class LoadResult(Shown):
 
     ``asked`` are the streams of the call, ``silent`` those of them of which the store holds nothing
     in the window after it. ``unrecoverable`` are the stretches that the key's plan no longer
-    reaches and the store does not hold. ``findings`` are what the service did otherwise than
-    assumed, each kind once with how often.
+    reaches and the store does not hold. ``refused`` are the streams that the service did not give,
+    each with its refusal. ``findings`` are what the service did otherwise than assumed, each kind
+    once with how often.
     """
 
     source: Source
@@ -83,6 +85,7 @@ class LoadResult(Shown):
     silent: tuple[Stream, ...] = ()
     unrecoverable: Mapping[Stream, list[Interval]] = field(default_factory=dict)
     findings: tuple[tuple[Finding, int], ...] = ()
+    refused: Mapping[Stream, ServiceError] = field(default_factory=dict)
 
     @property
     def _rows_counted(self) -> str:
@@ -94,9 +97,10 @@ class LoadResult(Shown):
         return ", ".join(parts)
 
     def __str__(self) -> str:
+        refused = f"; {len(self.refused):,} of them refused" if self.refused else ""
         return (
             f"{self._rows_counted}; {counted(self.pages, 'page')}, "
-            f"{streams_counted(self.asked)}, {self.elapsed_s:.1f} s; {self.source.label}"
+            f"{streams_counted(self.asked)}{refused}, {self.elapsed_s:.1f} s; {self.source.label}"
         )
 
     @property
@@ -121,6 +125,9 @@ class LoadResult(Shown):
             ("window", str(self.window)),
             ("took", f"{counted(self.pages, 'page')}, {self.elapsed_s:.1f} s"),
         ]
+        if self.refused:
+            each = [f"{stream}: {error}" for stream, error in self.refused.items()]
+            facts.append(("refused", f"{len(each):,} of {len(self.asked):,}: {some(each)}"))
         if self.silent:
             silent = f"{len(self.silent):,} of {len(self.asked):,}: {some(self.silent)}"
             facts.append(("silent", silent))

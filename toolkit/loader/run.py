@@ -11,10 +11,19 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from toolkit.client import Client
+from toolkit.errors import (
+    KeyRefusedError,
+    QuotaError,
+    ServiceError,
+    UnavailableError,
+    UnreachableError,
+)
 from toolkit.loader.progress import Progress
 from toolkit.loader.tasks import Piece, Task
+from toolkit.market import Stream
 from toolkit.store import Batch, Inserted, Store
 from toolkit.wire.profile import Finding
 
@@ -24,10 +33,25 @@ _PAGES_A_COMMIT = 100
 _ROWS_A_COMMIT = 250_000
 _SECONDS_A_COMMIT = 2.0
 _WAITING_PIECES = 32
+_OF_ALL = (KeyRefusedError, QuotaError, UnreachableError)
+_FAILED_STREAMS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """A stream that the service refused, and how."""
+
+    stream: Stream
+    error: ServiceError
 
 
 class Run:
-    """Carries tasks out. Counts what came in ``pages``, ``inserted`` and ``findings``."""
+    """Carries tasks out. Counts what came in ``pages``, ``inserted`` and ``findings``.
+
+    A refusal of one stream ends that stream alone: it is kept in ``refused``. What concerns all of
+    them ends the run: the key, the quota, a service that is out of reach or fails stream after
+    stream.
+    """
 
     def __init__(
         self,
@@ -39,6 +63,8 @@ class Run:
         self.pages = 0
         self.inserted = Inserted()
         self.findings: Counter[Finding] = Counter()
+        self.refused: dict[Stream, ServiceError] = {}
+        self._failed_in_a_row = 0
         self._store = store
         self._load_id = load_id
         self._tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
@@ -48,7 +74,9 @@ class Run:
         self._answered_s = 0
         self._rows = 0
         self._on_progress = on_progress
-        self._arrived: queue.Queue[Piece | BaseException | None] = queue.Queue(_WAITING_PIECES)
+        self._arrived: queue.Queue[Piece | _Refused | BaseException | None] = queue.Queue(
+            _WAITING_PIECES
+        )
         self._stop = threading.Event()
         self._batch = Batch()
         self._in_batch = Counter[str]()
@@ -76,16 +104,26 @@ class Run:
         """Take one task after another until none is left; runs in a worker."""
         try:
             while not self._stop.is_set():
-                for piece in self._tasks.get_nowait().fetch(client):
-                    self._hand_over(piece)
-                    if self._stop.is_set():
-                        return
+                task = self._tasks.get_nowait()
+                if task.stream not in self.refused:
+                    self._fetch_task(client, task)
         except queue.Empty:
             self._hand_over(None)
         except BaseException as error:  # noqa: BLE001 - raised again in the calling thread
             self._hand_over(error)
 
-    def _hand_over(self, item: Piece | BaseException | None) -> None:
+    def _fetch_task(self, client: Client, task: Task) -> None:
+        try:
+            for piece in task.fetch(client):
+                self._hand_over(piece)
+                if self._stop.is_set():
+                    return
+        except _OF_ALL:
+            raise
+        except ServiceError as error:
+            self._hand_over(_Refused(task.stream, error))
+
+    def _hand_over(self, item: Piece | _Refused | BaseException | None) -> None:
         while not self._stop.is_set():
             try:
                 self._arrived.put(item, timeout=0.1)
@@ -100,8 +138,18 @@ class Run:
                 workers -= 1
             elif isinstance(item, BaseException):
                 raise item
+            elif isinstance(item, _Refused):
+                self._keep_refusal(item)
             else:
+                self._failed_in_a_row = 0
                 self._take(item)
+
+    def _keep_refusal(self, refused: _Refused) -> None:
+        if isinstance(refused.error, UnavailableError):
+            self._failed_in_a_row += 1
+        if self._failed_in_a_row == _FAILED_STREAMS:
+            raise refused.error
+        self.refused.setdefault(refused.stream, refused.error)
 
     def _take(self, piece: Piece) -> None:
         if not self._in_batch:

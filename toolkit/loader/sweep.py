@@ -14,6 +14,7 @@ import polars as pl
 
 from toolkit.client import Client
 from toolkit.intervals import Interval, union
+from toolkit.loader.clock import Clock
 from toolkit.loader.plan import plan
 from toolkit.loader.sync import bound_source
 from toolkit.loader.tasks import Piece, Task
@@ -55,7 +56,11 @@ class Sweeper:
         bound_source(self._client, self._store)
         window = Interval(self._since, max(served_at, self._since + 1))
         self._store.ask(self._streams, window)
-        planned = plan(profile, self._store.ledger(self._streams), self._windows(window), served_at)
+        ledger = self._store.ledger(self._streams)
+        clock = Clock.held_against(served_at, ledger.values())
+        if clock.findings:
+            self._put(Piece(lambda _: None, 0, 0, clock.findings))
+        planned = plan(profile, ledger, self._windows(window), clock)
         with ThreadPoolExecutor(self._workers, thread_name_prefix="rail-sweep") as pool:
             for _ in pool.map(self._fetch, planned.tasks):
                 pass

@@ -11,16 +11,26 @@ from dataclasses import asdict
 from importlib.metadata import version
 
 from toolkit.client import Client
-from toolkit.errors import InputError, UnknownTrajectoryError
+from toolkit.errors import InputError, PlanRefusedError, ServiceError, UnknownTrajectoryError
 from toolkit.intervals import Interval
+from toolkit.loader.clock import Clock
 from toolkit.loader.plan import plan
 from toolkit.loader.progress import LoadResult, Progress
 from toolkit.loader.run import Run
-from toolkit.market import SnapshotLog, Source, Stream, Symbol, Trajectory
+from toolkit.market import EventLog, Plan, SnapshotLog, Source, Stream, Symbol, Trajectory
 from toolkit.store import Ledger, LoadOrigin, Store
+from toolkit.wire.event_routes import EventRoute
 from toolkit.wire.listing import Listing, nearest_keys
+from toolkit.wire.profile import HistoryRoute, Profile
 
-__all__ = ["bound_source", "check_listed", "checked_workers", "load_origin", "sync"]
+__all__ = [
+    "bound_source",
+    "check_listed",
+    "checked_workers",
+    "load_origin",
+    "refused_by_plan",
+    "sync",
+]
 
 
 def sync(
@@ -29,15 +39,21 @@ def sync(
     streams: Sequence[Stream],
     window: Interval,
     *,
+    again: bool = False,
     workers: int = 4,
     on_progress: Callable[[Progress], object] | None = None,
 ) -> LoadResult:
     """Bring everything of the streams with ``start <= ts < end`` into the store, once.
 
     Trajectories and event logs are asked for what the coverage ledger lacks: a stretch answered for
-    is not asked again, except its youngest part, which may still change. A snapshot is asked for
+    is not asked again, except its youngest part, which may still change, and where more may still
+    arrive (`toolkit.store.answers`). ``again`` asks for all of the window. A snapshot is asked for
     once, as it is now, whatever the window. Interrupted at any moment, a sync leaves whole batches.
     A second call goes on from there, and one more adds nothing.
+
+    A refusal of one stream stops no other: the result names it. A stream that the key's plan does
+    not include, as the service states, is not asked for. Where all are refused the first refusal is
+    raised.
 
     Raises `ServiceError`, `StoreError` (another source's store, a locked file), `InputError` (an
     unknown trajectory, a number of workers out of range). Pages received before an error are kept.
@@ -51,12 +67,19 @@ def sync(
     ledger = store.ledger(streams, window)
     unknown = [s for s in streams if ledger.get(s, Ledger(None)).edge is None]
     check_listed(client, [s for s in unknown if isinstance(s, Trajectory)])
-    planned = plan(profile, ledger, {stream: [window] for stream in streams}, served_at)
+    clock = Clock.held_against(served_at, ledger.values())
+    refused = refused_by_plan(client, profile, streams)
+    wanted = {stream: [window] for stream in streams if stream not in refused}
+    planned = plan(profile, ledger, wanted, clock, again=again)
     load_id = store.start_load(load_origin(client, served_at), streams, window)
     run = Run(store, load_id, planned.tasks, on_progress)
     run.carry_out(client, workers)
-    findings = [*((f, 1) for f in profile.findings), *sorted(run.findings.items(), key=str)]
+    refused |= run.refused
+    at_once = [*profile.findings, *clock.findings]
+    findings = [*((f, 1) for f in at_once), *sorted(run.findings.items(), key=str)]
     store.finish_load(load_id, [asdict(f) | {"times": times} for f, times in findings])
+    if len(refused) == len(streams):
+        raise next(iter(refused.values()))
     held = store.counts(window)
     dated = [stream for stream in streams if not isinstance(stream, SnapshotLog)]
     return LoadResult(
@@ -66,10 +89,36 @@ def sync(
         rows=run.inserted,
         pages=run.pages,
         elapsed_s=time.monotonic() - started,
-        silent=tuple(stream for stream in dated if stream not in held),
+        silent=tuple(s for s in dated if s not in held and s not in refused),
+        refused=refused,
         unrecoverable=planned.unrecoverable,
         findings=tuple(findings),
     )
+
+
+def refused_by_plan(
+    client: Client, profile: Profile, streams: Iterable[Stream]
+) -> dict[Stream, ServiceError]:
+    """Return the streams that the service's schemas keep for larger plans than the key's."""
+    allowance = client.allowance
+    ranks = {plan.value: plan.rank for plan in Plan}
+    held = ranks.get(allowance.plan.lower()) if allowance else None
+    refused: dict[Stream, ServiceError] = {}
+    for stream in streams:
+        route = _route(profile, stream)
+        needed = ranks.get(route.minimum_plan or "") if route else None
+        if allowance and route and held is not None and needed is not None and held < needed:
+            refused[stream] = PlanRefusedError(
+                f"it begins at the plan {route.minimum_plan}, the key's is {allowance.plan}; "
+                "it was not asked for"
+            )
+    return refused
+
+
+def _route(profile: Profile, stream: Stream) -> HistoryRoute | EventRoute | None:
+    if isinstance(stream, Trajectory):
+        return profile.histories[stream.family]
+    return profile.events[stream.family] if isinstance(stream, EventLog) else None
 
 
 def checked_workers(workers: int) -> None:

@@ -14,16 +14,26 @@ from functools import partial
 from typing import Protocol
 
 import numpy as np
+import polars as pl
 
 from toolkit.client import Client
-from toolkit.intervals import Interval
-from toolkit.market import EventLog, SnapshotLog, Trajectory
-from toolkit.store import Batch, Edge, Snapshot
+from toolkit.intervals import Interval, clip
+from toolkit.market import EventLog, SnapshotLog, Stream, Trajectory
+from toolkit.store import (
+    Batch,
+    Edge,
+    Snapshot,
+    rowless_parts,
+    settled_after_s,
+)
 from toolkit.wire.events import EventPage
 from toolkit.wire.paging import Page
 from toolkit.wire.profile import Finding
 
 __all__ = ["LogTask", "Piece", "SnapshotTask", "Task", "TrajectoryTask"]
+
+
+_KEYS = {"event_id": pl.String, "event_type": pl.String, "ts_ms": pl.Int64}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +47,11 @@ class Piece:
 
 
 class Task(Protocol):
-    """Something to be asked for: how long it is, and its pages, one after another."""
+    """Something to be asked for: of which stream, how long it is, and its pages."""
+
+    @property
+    def stream(self) -> Stream:
+        """The stream it belongs to."""
 
     @property
     def asked_s(self) -> int:
@@ -54,13 +68,19 @@ class TrajectoryTask:
     trajectory: Trajectory
     stretch: Interval
     edge: Edge
+    page_rows: int
     steps: Counter[int] = field(default_factory=Counter)
-    begun: bool = False
+    oldest: int | None = None
 
     def __post_init__(self) -> None:
         # A load of few rows: two of them beside a hole are not a new spacing.
         if self.edge.step_s:
             self.steps[self.edge.step_s] += 1
+
+    @property
+    def stream(self) -> Stream:
+        """The trajectory."""
+        return self.trajectory
 
     @property
     def asked_s(self) -> int:
@@ -70,11 +90,11 @@ class TrajectoryTask:
     def fetch(self, client: Client) -> Iterator[Piece]:
         """Ask for the stretch. Each page answers for the part of it that it completes."""
         for page in client.pages(self.trajectory, self.stretch):
-            put = partial(_put_rows, self.trajectory, page, self._observe(page))
+            put = partial(_put_rows, self.trajectory, page, *self._observe(page))
             yield Piece(put, page.frame.height, page.answered.length_s, page.findings)
 
-    def _observe(self, page: Page) -> Edge:
-        """Return the edge with the spacing of the rows so far and the end of the newest."""
+    def _observe(self, page: Page) -> tuple[list[Interval], Edge]:
+        """Return where rows may still appear, and the edge with their spacing and newest end."""
         times = page.frame["ts"].to_numpy()
         spacings, counts = np.unique(np.abs(np.diff(times)), return_counts=True)
         self.steps.update(dict(zip(spacings.tolist(), counts.tolist(), strict=True)))
@@ -83,15 +103,28 @@ class TrajectoryTask:
             most = max(self.steps.values())
             step_s = min(step for step, count in self.steps.items() if count == most)
             self.edge = replace(self.edge, step_s=step_s)
-        if not self.begun:
-            self.begun = bool(times.size)
-            ends = int(times.max()) + (self.edge.step_s or 1) if self.begun else None
-            self.edge = replace(self.edge, tail_ts=page.answered.start if ends is None else ends)
-        return self.edge
+        known = times if self.oldest is None else np.append(times, self.oldest)
+        if self.oldest is None:
+            end = int(times.max()) + (self.edge.step_s or 1) if times.size else page.answered.start
+            if times.size or self.edge.tail_ts is None:
+                self.edge = replace(self.edge, tail_ts=max(self.edge.tail_ts or end, end))
+        if times.size:
+            self.oldest = int(times.min())
+        edge = self.edge
+        holes = rowless_parts(
+            page.answered,
+            pl.Series("ts", known),
+            edge.step_s,
+            young_from=edge.clock - edge.delay_s - settled_after_s(edge.late_s),
+            reach_s=self.page_rows * (edge.step_s or 1),
+        )
+        return holes, edge
 
 
-def _put_rows(trajectory: Trajectory, page: Page, edge: Edge, batch: Batch) -> None:
-    batch.add(trajectory, page.frame, page.answered, edge)
+def _put_rows(
+    trajectory: Trajectory, page: Page, open_parts: list[Interval], edge: Edge, batch: Batch
+) -> None:
+    batch.add(trajectory, page.frame, page.answered, edge, open_parts=open_parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +136,11 @@ class LogTask:
     edge: Edge
 
     @property
+    def stream(self) -> Stream:
+        """The event log."""
+        return self.log
+
+    @property
     def asked_s(self) -> int:
         """Seconds of the window."""
         return self.window.length_s
@@ -110,13 +148,28 @@ class LogTask:
     def fetch(self, client: Client) -> Iterator[Piece]:
         """Ask for the window. Its last page answers for all of it."""
         shared = Interval(self.window.start, self.window.end + 1)
+        keys = [pl.DataFrame(schema=_KEYS)]
+        edge = self.edge
         for page in client.event_pages(self.log.family, shared):
+            keys.append(page.frame.select(pl.col(name).cast(kind) for name, kind in _KEYS.items()))
+            if page.frame.height:
+                newest = max(edge.tail_ts or 0, int(page.frame["ts"].to_numpy().max()))
+                edge = replace(edge, tail_ts=newest)
             answered_s = self.asked_s if page.last else 0
-            yield Piece(partial(self._put, page), page.frame.height, answered_s, page.findings)
+            put = partial(self._put, page, pl.concat(keys), edge)
+            yield Piece(put, page.frame.height, answered_s, page.findings)
 
-    def _put(self, page: EventPage, batch: Batch) -> None:
-        answered = self.window if page.last else None
-        batch.add_documents(self.log, page.frame, answered, self.edge)
+    def _put(self, page: EventPage, archived: pl.DataFrame, edge: Edge, batch: Batch) -> None:
+        """Put a page in. The window stays open where it is young, all of it where nothing came."""
+        if not page.last:
+            batch.add_documents(self.log, page.frame, None, edge)
+            return
+        young_from = edge.clock - edge.delay_s - settled_after_s(edge.late_s)
+        start = max(self.window.start, young_from) if archived.height else self.window.start
+        still = clip([self.window], (start, max(start, self.window.end)))
+        batch.add_documents(
+            self.log, page.frame, self.window, edge, open_parts=still, archived=archived
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +177,11 @@ class SnapshotTask:
     """One snapshot, kept whole with the service's clock at its answer."""
 
     log: SnapshotLog
+
+    @property
+    def stream(self) -> Stream:
+        """The snapshot kind."""
+        return self.log
 
     @property
     def asked_s(self) -> int:

@@ -1,14 +1,16 @@
 """One DuckDB file: series, the coverage ledger, and where everything came from."""
 
+from toolkit.store.answers import due_parts, joined, rowless_parts, settled_after_s
 from toolkit.store.batch import Batch, Ledger, LoadOrigin, Snapshot
 from toolkit.store.catalogue import event_logs
 from toolkit.store.deliveries import Delivered, Kept, keep_deliveries, read_deliveries
 from toolkit.store.gaps import Gap
 from toolkit.store.ingest import Inserted
-from toolkit.store.ledger import Edge, to_ask
+from toolkit.store.ledger import CLOCK_TOLERANCE_S, Edge, to_ask
 from toolkit.store.store import Store
 
 __all__ = [
+    "CLOCK_TOLERANCE_S",
     "Batch",
     "Delivered",
     "Edge",
@@ -19,8 +21,12 @@ __all__ = [
     "LoadOrigin",
     "Snapshot",
     "Store",
+    "due_parts",
     "event_logs",
+    "joined",
     "keep_deliveries",
     "read_deliveries",
+    "rowless_parts",
+    "settled_after_s",
     "to_ask",
 ]

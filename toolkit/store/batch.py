@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
 
-from toolkit.intervals import Interval
+from toolkit.intervals import Interval, union
 from toolkit.market import EventLog, SnapshotLog, Stream, Trajectory
+from toolkit.store.answers import Provisional
 from toolkit.store.gaps import Gap
 from toolkit.store.ledger import Edge
 from toolkit.wire.allowance import Allowance
 
-__all__ = ["Batch", "Ledger", "LoadOrigin", "Snapshot"]
+__all__ = ["Answered", "Batch", "Ledger", "LoadOrigin", "Snapshot"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +22,36 @@ class Ledger:
     """What is known of a stream: how far the service answers, what was answered, what was asked.
 
     ``edge`` is None while the service has answered nothing of what was asked.
+
+    Examples
+    --------
+    >>> known = Ledger(None, [Interval(0, 60)], [Provisional(60, 90, 9, 9)])
+    >>> [tuple(part) for part in known.answered]
+    [(0, 90)]
     """
 
     edge: Edge | None
-    answered: list[Interval] = field(default_factory=list)
+    settled: list[Interval] = field(default_factory=list)
+    provisional: list[Provisional] = field(default_factory=list)
     asked: list[Interval] = field(default_factory=list)
+
+    @property
+    def answered(self) -> list[Interval]:
+        """What the service has answered for, so far or for good."""
+        return union([*self.settled, *((part.start, part.end) for part in self.provisional)])
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A stretch that a page answers for, and the parts of it in which more may still arrive.
+
+    ``archived`` has event_id, event_type and ts_ms of all that the archive has in it, None for a
+    trajectory.
+    """
+
+    stretch: Interval
+    open_parts: Sequence[Interval] = ()
+    archived: pl.DataFrame | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,30 +84,47 @@ class Batch:
     rows: dict[Trajectory, list[pl.DataFrame]] = field(default_factory=dict)
     documents: list[pl.DataFrame] = field(default_factory=list)
     snapshots: list[Snapshot] = field(default_factory=list)
-    answered: dict[Stream, list[Interval]] = field(default_factory=dict)
+    answered: dict[Stream, list[Answered]] = field(default_factory=dict)
     edges: dict[Stream, Edge] = field(default_factory=dict)
     gaps: dict[int, Gap] = field(default_factory=dict)
 
     def add(
-        self, trajectory: Trajectory, frame: pl.DataFrame, answered: Interval, edge: Edge
+        self,
+        trajectory: Trajectory,
+        frame: pl.DataFrame,
+        answered: Interval,
+        edge: Edge,
+        *,
+        open_parts: Sequence[Interval] = (),
     ) -> None:
-        """Put one page of a trajectory in."""
+        """Put one page of a trajectory in. In ``open_parts`` of it more may still arrive."""
         self.rows.setdefault(trajectory, []).append(frame)
-        self._answer(trajectory, answered, edge)
+        self._answer(trajectory, Answered(answered, open_parts), edge)
 
     def add_documents(
-        self, log: EventLog, frame: pl.DataFrame, answered: Interval | None, edge: Edge
+        self,
+        log: EventLog,
+        frame: pl.DataFrame,
+        answered: Interval | None,
+        edge: Edge,
+        *,
+        open_parts: Sequence[Interval] = (),
+        archived: pl.DataFrame | None = None,
     ) -> None:
-        """Put one page of an event log in. Only the last page answers for its window."""
+        """Put one page of an event log in. Only the last page answers for its window.
+
+        ``archived`` has event_id, event_type and ts_ms of all documents in the window.
+        """
         self.documents.append(frame)
-        self._answer(log, answered, edge)
+        answer = None if answered is None else Answered(answered, open_parts, archived)
+        self._answer(log, answer, edge)
 
     def add_snapshot(self, snapshot: Snapshot, edge: Edge) -> None:
         """Put one snapshot in."""
         self.snapshots.append(snapshot)
         self._answer(snapshot.log, None, edge)
 
-    def _answer(self, stream: Stream, answered: Interval | None, edge: Edge) -> None:
+    def _answer(self, stream: Stream, answered: Answered | None, edge: Edge) -> None:
         self.edges[stream] = edge
         if answered is not None:
             self.answered.setdefault(stream, []).append(answered)

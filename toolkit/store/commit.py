@@ -5,15 +5,16 @@ from __future__ import annotations
 import duckdb
 import polars as pl
 
-from toolkit.market import Family, Stream
-from toolkit.store.batch import Batch, Snapshot
-from toolkit.store.coverage import record, write_edges
+from toolkit.intervals import Interval, clip, difference
+from toolkit.market import EventLog, Family, Stream
+from toolkit.store.batch import Answered, Batch, Snapshot
+from toolkit.store.coverage import record_answers, write_edges
 from toolkit.store.events import insert_documents
 from toolkit.store.gaps import settle_gaps, write_gaps
 from toolkit.store.ingest import Inserted, insert_rows
-from toolkit.store.ledger import final_part
+from toolkit.store.ledger import LATE_S, Edge, final_part
 from toolkit.store.streams import add_counts, append, count_rows, number_streams
-from toolkit.tables import SNAPSHOT, CoverageState
+from toolkit.tables import SNAPSHOT
 
 __all__ = ["write_batch"]
 
@@ -34,16 +35,57 @@ def write_batch(connection: duckdb.DuckDBPyConnection, load_id: int, batch: Batc
     if batch.documents:
         total += insert_documents(connection, pl.concat(batch.documents), load_id)
     total += _insert_snapshots(connection, batch.snapshots, numbers, load_id)
-    final = {
-        numbers[stream]: [part for i in answered for part in final_part(i, batch.edges[stream])]
-        for stream, answered in batch.answered.items()
-    }
-    record(connection, CoverageState.ANSWERED, final)
     edges = {numbers[stream]: edge for stream, edge in batch.edges.items()}
+    _record_answers(connection, batch, numbers)
     write_edges(connection, edges, load_id)
     write_gaps(connection, batch.gaps.values(), numbers, load_id)
     settle_gaps(connection, edges, load_id)
     return total
+
+
+def _record_answers(
+    connection: duckdb.DuckDBPyConnection, batch: Batch, numbers: dict[Stream, int]
+) -> None:
+    """Record what the pages answer for: settled, or provisional where more may still arrive."""
+    settled: dict[int, list[Interval]] = {}
+    provisional: dict[int, list[Interval]] = {}
+    clocks: dict[int, int] = {}
+    for stream, answers in batch.answered.items():
+        number, edge = numbers[stream], batch.edges[stream]
+        clocks[number] = edge.clock
+        parts = [
+            (part, answer.open_parts)
+            for answer in answers
+            for whole in _in_archive(connection, stream, answer, edge)
+            for part in final_part(whole, edge)
+        ]
+        settled[number] = [each for part, still in parts for each in difference([part], still)]
+        provisional[number] = [each for part, still in parts for each in clip(still, part)]
+    record_answers(connection, settled, provisional, clocks)
+
+
+def _in_archive(
+    connection: duckdb.DuckDBPyConnection, stream: Stream, answer: Answered, edge: Edge
+) -> list[Interval]:
+    """Return the part of an answer before the first document that only a stream has brought.
+
+    Such a document shows that the archive is late. One older than `LATE_S` shows nothing.
+    """
+    if answer.archived is None or not isinstance(stream, EventLog):
+        return [answer.stretch]
+    connection.register("archived", answer.archived)
+    first = connection.execute(
+        "SELECT min(ts) FROM event e ANTI JOIN archived a ON e.event_id = a.event_id "
+        "AND e.event_type IS NOT DISTINCT FROM a.event_type AND e.ts_ms = a.ts_ms "
+        "WHERE family = ? AND ts >= ? AND ts < ?",
+        [
+            stream.family.value,
+            max(answer.stretch.start, edge.clock - LATE_S),
+            answer.stretch.end,
+        ],
+    ).fetchall()[0][0]
+    connection.unregister("archived")
+    return [answer.stretch] if first is None else clip([answer.stretch], (-(2**62), first))
 
 
 def _insert_snapshots(

@@ -7,19 +7,27 @@ as small as the holes in it are few, however often the service was asked.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import duckdb
 import polars as pl
 
-from toolkit.intervals import Interval, clip, union
+from toolkit.intervals import EVER, Interval, clip, difference, union
 from toolkit.market import Stream, Trajectory
+from toolkit.store.answers import Provisional, renewed, without
 from toolkit.store.batch import Ledger
 from toolkit.store.ledger import Edge, states, stretches
 from toolkit.store.streams import append, number_streams, numbers_of
 from toolkit.tables import COVERAGE, EDGE, SERIES, CoverageState
 
-__all__ = ["read_coverage", "read_ledger", "record", "record_asked", "write_edges"]
+__all__ = [
+    "read_coverage",
+    "read_ledger",
+    "record",
+    "record_answers",
+    "record_asked",
+    "write_edges",
+]
 
 
 def record(
@@ -27,37 +35,89 @@ def record(
     state: CoverageState,
     stretches: Mapping[int, Iterable[tuple[int, int]]],
 ) -> None:
-    """Record stretches as asked for or answered, by number of the stream, merged with what is held.
+    """Record stretches as asked for or settled, by number of the stream, merged with what is held.
 
     A stretch that is held already writes nothing.
     """
     wanted = {number: joined for number, parts in stretches.items() if (joined := union(parts))}
-    if not wanted:
-        return
-    bounds = {"stream_id": pl.Int32, "low": pl.Int64, "high": pl.Int64}
-    touched = [(number, parts[0].start, parts[-1].end) for number, parts in wanted.items()]
-    connection.register("touched", pl.DataFrame(touched, schema=bounds, orient="row"))
-    neighbours: dict[int, list[tuple[int, int]]] = {number: [] for number in wanted}
-    for number, start, end in connection.execute(
-        "SELECT stream_id, start_ts, end_ts FROM coverage JOIN touched USING (stream_id) "
-        "WHERE state = ? AND start_ts <= high AND end_ts >= low",
-        [state],
-    ).fetchall():
-        neighbours[number].append((start, end))
-    connection.unregister("touched")
+    held = _touching(connection, state, wanted)
     gone, fresh = [], []
     for number, parts in wanted.items():
-        before, after = (
-            set(neighbours[number]),
-            set(map(tuple, union([*neighbours[number], *parts]))),
-        )
-        gone += [(number, state, start, end) for start, end in before - after]
-        fresh += [(number, state, start, end) for start, end in sorted(after - before)]
+        before = {(start, end) for start, end, *_ in held[number]}
+        after = set(map(tuple, union([*before, *parts])))
+        gone += [(number, start) for start, _ in before - after]
+        fresh += [(number, state, *stretch, None, None) for stretch in sorted(after - before)]
+    _replace(connection, state, gone, fresh)
+
+
+def record_answers(
+    connection: duckdb.DuckDBPyConnection,
+    settled: Mapping[int, Sequence[Interval]],
+    provisional: Mapping[int, Sequence[Interval]],
+    clocks: Mapping[int, int],
+) -> None:
+    """Record what was answered, by number of the stream, with the service's clock at the answer.
+
+    What is settled stays so. A provisional part that is answered again keeps its first time.
+    """
+    record(connection, CoverageState.SETTLED, settled)
+    spans = {
+        number: [*settled.get(number, []), *provisional.get(number, [])]
+        for number in {*settled, *provisional}
+    }
+    held = _touching(connection, CoverageState.PROVISIONAL, spans)
+    known = _touching(connection, CoverageState.SETTLED, spans)
+    gone, fresh = [], []
+    for number in spans:
+        before = {Provisional(*part) for part in held[number]}
+        final = [(start, end) for start, end, *_ in known[number]]
+        answers = difference(provisional.get(number, []), final)
+        after = set(renewed(without(sorted(before), final), answers, clocks[number]))
+        gone += [(number, part.start) for part in before - after]
+        fresh += [(number, CoverageState.PROVISIONAL, *part) for part in sorted(after - before)]
+    _replace(connection, CoverageState.PROVISIONAL, gone, fresh)
+
+
+def _touching(
+    connection: duckdb.DuckDBPyConnection,
+    state: CoverageState,
+    spans: Mapping[int, Sequence[tuple[int, int]]],
+) -> dict[int, list[tuple[int, ...]]]:
+    """Read the rows of a state that touch the spans, by number of the stream."""
+    bounds = {"stream_id": pl.Int32, "low": pl.Int64, "high": pl.Int64}
+    touched = [
+        (number, min(start for start, _ in parts), max(end for _, end in parts))
+        for number, parts in spans.items()
+        if parts
+    ]
+    found: dict[int, list[tuple[int, ...]]] = {number: [] for number in spans}
+    if touched:
+        connection.register("touched", pl.DataFrame(touched, schema=bounds, orient="row"))
+        for number, *row in connection.execute(
+            "SELECT stream_id, start_ts, end_ts, first_served_at, served_at FROM coverage "
+            "JOIN touched USING (stream_id) "
+            "WHERE state = ? AND start_ts <= high AND end_ts >= low",
+            [state],
+        ).fetchall():
+            found[number].append(tuple(row))
+        connection.unregister("touched")
+    return found
+
+
+def _replace(
+    connection: duckdb.DuckDBPyConnection,
+    state: CoverageState,
+    gone: Sequence[tuple[int, int]],
+    fresh: Sequence[tuple[object, ...]],
+) -> None:
+    """Drop rows of a state by stream and start, and append others."""
     if gone:
-        connection.register("gone", pl.DataFrame(gone, schema=COVERAGE.schema, orient="row"))
+        schema = {"stream_id": pl.Int32, "start_ts": pl.Int64}
+        connection.register("gone", pl.DataFrame(gone, schema=schema, orient="row"))
         connection.execute(
             "DELETE FROM coverage USING gone WHERE coverage.stream_id = gone.stream_id "
-            "AND coverage.state = gone.state AND coverage.start_ts = gone.start_ts"
+            "AND coverage.state = ? AND coverage.start_ts = gone.start_ts",
+            [state],
         )
         connection.unregister("gone")
     append(connection, COVERAGE, fresh)
@@ -74,15 +134,27 @@ def record_asked(
 def write_edges(
     connection: duckdb.DuckDBPyConnection, edges: Mapping[int, Edge], load_id: int
 ) -> None:
-    """Record how far the service answers now, by number of the stream, in place of what was."""
+    """Record how far the service answers now, by number of the stream, in place of what was.
+
+    The newest row that ever came stays the newest.
+    """
     if not edges:
         return
-    asked_at = int(time.time())
-    rows = [
-        (number, load_id, e.retention_s, e.delay_s, e.step_s, e.tail_ts, e.served_at, asked_at)
-        for number, e in edges.items()
-    ]
-    connection.execute("DELETE FROM edge WHERE list_contains(?, stream_id)", [list(edges)])
+    before = dict(
+        connection.execute(
+            "DELETE FROM edge WHERE list_contains(?, stream_id) RETURNING stream_id, tail_ts",
+            [list(edges)],
+        ).fetchall()
+    )
+    now = int(time.time())
+    rows = []
+    for number, e in edges.items():
+        tails = [ts for ts in (before.get(number), e.tail_ts) if ts is not None]
+        asked_at = now if e.asked_at is None else e.asked_at
+        tail_ts = max(tails, default=None)
+        rows.append(
+            (number, load_id, e.retention_s, e.delay_s, e.step_s, tail_ts, e.served_at, asked_at)
+        )
     append(connection, EDGE, rows)
 
 
@@ -103,31 +175,37 @@ def read_ledger(
     edges = {
         number: Edge(*edge)
         for number, *edge in connection.execute(
-            "SELECT stream_id, served_at, delay_s, retention_s, step_s, tail_ts FROM edge "
-            "WHERE list_contains(?, stream_id)",
+            "SELECT stream_id, served_at, delay_s, retention_s, step_s, tail_ts, asked_at, late_s "
+            "FROM edge JOIN stream USING (stream_id) WHERE list_contains(?, stream_id)",
             [list(numbers.values())],
         ).fetchall()
     }
     inside = "true" if window is None else "start_ts < $high AND end_ts > $low"
     limits = {} if window is None else {"low": window.start, "high": window.end}
-    stretches: dict[tuple[int, str], list[tuple[int, int]]] = {}
-    for number, state, start, end in connection.execute(
-        "SELECT stream_id, state, start_ts, end_ts FROM coverage "  # noqa: S608 - ours
+    found_rows: dict[tuple[int, str], list[tuple[int, ...]]] = {}
+    for number, state, *row in connection.execute(
+        "SELECT stream_id, state, start_ts, end_ts, first_served_at, served_at FROM coverage "  # noqa: S608 - ours
         f"WHERE list_contains($numbers, stream_id) AND {inside}",
         {"numbers": list(numbers.values())} | limits,
     ).fetchall():
-        stretches.setdefault((number, state), []).append((start, end))
+        found_rows.setdefault((number, state), []).append(tuple(row))
+    cut = EVER if window is None else window
 
     def of(number: int, state: CoverageState) -> list[Interval]:
-        parts = stretches.get((number, state), [])
-        return union(parts) if window is None else clip(parts, window)
+        return clip(((row[0], row[1]) for row in found_rows.get((number, state), [])), cut)
 
     return {
         stream: Ledger(
-            edges.get(number), of(number, CoverageState.ANSWERED), of(number, CoverageState.ASKED)
+            edges.get(number),
+            of(number, CoverageState.SETTLED),
+            [
+                Provisional(max(start, cut.start), min(end, cut.end), *times)
+                for start, end, *times in found_rows.get((number, CoverageState.PROVISIONAL), [])
+            ],
+            of(number, CoverageState.ASKED),
         )
         for stream, number in numbers.items()
-        if number in edges or (number, CoverageState.ASKED) in stretches
+        if number in edges or (number, CoverageState.ASKED) in found_rows
     }
 
 

@@ -7,7 +7,7 @@ import polars as pl
 
 from toolkit.market import EventFamily, EventLog
 from toolkit.store.ingest import Inserted
-from toolkit.store.streams import add_counts, append, count_rows, number_streams
+from toolkit.store.streams import add_counts, append, count_rows, note_lateness, number_streams
 from toolkit.tables import EVENT
 
 __all__ = ["insert_documents"]
@@ -53,6 +53,8 @@ def insert_documents(
     numbers = {logs[log]: n for log, n in number_streams(connection, logs).items()}
     rows = pl.DataFrame({"family": list(numbers), "stream_id": list(numbers.values())})
     if logs:
-        add_counts(connection, count_rows(stamped.join(rows, on="family")))
+        counted = stamped.join(rows, on="family")
+        add_counts(connection, count_rows(counted))
+        note_lateness(connection, counted)
     revised = int((stamped["revision"] > 0).sum())
     return Inserted(stamped.height - revised, revised, documents.height - stamped.height)

@@ -1,7 +1,7 @@
 """The gap ledger: each time a stream was lost, and what became of the stretch that was not heard.
 
-Whether a gap is repaired follows from the coverage ledger alone: it is when the service has
-answered for all of it, whoever asked.
+A gap is repaired when the service has answered for all of it, whoever asked, and its archive has
+passed the gap: it has something newer, or ten minutes have gone by.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from toolkit.store.streams import append
 from toolkit.tables import GAP, CoverageState, GapStatus
 
 __all__ = ["Gap", "end_gaps", "read_gaps", "settle_gaps", "write_gaps"]
+
+_PASSED_S = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ def settle_gaps(
         if edge is None:
             continue
         unknown = difference([(start, end)], answered.get((gap_load_id, gap_id), []))
-        status = _status(unknown, edge)
+        status = _status(unknown, end, edge)
         if status is not GapStatus.OPEN:
             by = load_id if status is GapStatus.REPAIRED else None
             settled.append((gap_load_id, gap_id, status.value, by))
@@ -94,9 +96,9 @@ def _answers_to_gaps(
     """By load and number of each open gap: the answered stretches that touch it."""
     touching = connection.execute(
         "SELECT g.load_id, g.gap_id, c.start_ts, c.end_ts FROM gap g "
-        "JOIN coverage c USING (stream_id) WHERE c.state = ? AND c.start_ts < g.end_ts "
+        "JOIN coverage c USING (stream_id) WHERE c.state <> ? AND c.start_ts < g.end_ts "
         "AND c.end_ts > g.start_ts AND g.status = ?",
-        [CoverageState.ANSWERED, GapStatus.OPEN],
+        [CoverageState.ASKED, GapStatus.OPEN],
     ).fetchall()
     answered: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for gap_load_id, gap_id, start, end in touching:
@@ -104,9 +106,14 @@ def _answers_to_gaps(
     return answered
 
 
-def _status(unknown: list[Interval], edge: Edge) -> GapStatus:
+def _status(unknown: list[Interval], end: int, edge: Edge) -> GapStatus:
+    """Return what became of a gap that ends at ``end``, of which ``unknown`` is not answered.
+
+    The archive has passed a gap where it has something newer, or where it had `_PASSED_S` to.
+    """
     if not unknown:
-        return GapStatus.REPAIRED
+        newest = max(edge.tail_ts or 0, edge.clock - edge.delay_s - _PASSED_S)
+        return GapStatus.REPAIRED if newest >= end else GapStatus.OPEN
     oldest = edge.reachable_from
     gone = oldest is not None and unknown[0].start < oldest
     return GapStatus.UNREPAIRABLE if gone else GapStatus.OPEN

@@ -14,7 +14,7 @@ import duckdb
 import polars as pl
 
 from toolkit.market import Family
-from toolkit.store.streams import add_counts, append, count_rows
+from toolkit.store.streams import add_counts, append, count_rows, note_lateness
 from toolkit.tables import SERIES, Table
 
 __all__ = ["Inserted", "insert_rows"]
@@ -61,6 +61,7 @@ def insert_rows(
         stamped = fresh.with_columns(load_id=pl.lit(load_id, pl.Int64))
         append(connection, table, stamped.sort(table.key).select(table.names))
         add_counts(connection, count_rows(stamped))
+        note_lateness(connection, stamped)
     revised = int((fresh["revision"] > 0).sum())
     return Inserted(fresh.height - revised, revised, rows.height - fresh.height)
 

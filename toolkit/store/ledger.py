@@ -6,7 +6,7 @@ Pure functions over intervals. Nothing here touches the file.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import polars as pl
 
@@ -14,6 +14,7 @@ from toolkit.intervals import Interval, clip, difference, intersection, union
 from toolkit.tables import LedgerState
 
 __all__ = [
+    "CLOCK_TOLERANCE_S",
     "LATE_S",
     "SETTLE_S",
     "UNKNOWN_STEP_S",
@@ -30,15 +31,21 @@ SETTLE_S = 60
 LATE_S = 86_400
 """How long after the newest row an empty answer is not taken for the last word."""
 
+CLOCK_TOLERANCE_S = 300
+"""How far the service's clock is believed to be ahead of the local one where no row shows it."""
+
 UNKNOWN_STEP_S = 86_400
 """Taken for the rows' spacing while none was observed: long, so that nothing is settled early."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """How far a service answers for a trajectory: its clock, the plan's depth and delay.
+    """How far a service answers for a stream: its clock, the plan's depth and delay.
 
     ``tail_ts`` is where its newest row ends: after that the answer was empty, None if not seen.
+    ``asked_at`` is the local clock at the question, None where it does not matter. ``late_s`` is
+    how much later than its time a row or document of the stream once arrived. ``jumped`` is whether
+    the service's clock has just left the local one.
     """
 
     served_at: int
@@ -46,14 +53,36 @@ class Edge:
     retention_s: int | None = None
     step_s: int | None = None
     tail_ts: int | None = None
+    asked_at: int | None = field(default=None, compare=False)
+    late_s: int = 0
+    jumped: bool = field(default=False, compare=False)
+
+    @property
+    def clock(self) -> int:
+        """The service's clock, as far as a row that came or the local clock supports it.
+
+        A clock that is wrong by days would otherwise close days that have not happened.
+
+        Examples
+        --------
+        >>> Edge(served_at=900_000, asked_at=100_000).clock
+        100300
+        >>> Edge(served_at=900_000, asked_at=100_000, tail_ts=899_000).clock
+        899000
+        """
+        if self.jumped:
+            return min(self.served_at, self.tail_ts or 0)
+        if self.asked_at is None:
+            return self.served_at
+        return min(self.served_at, max(self.tail_ts or 0, self.asked_at + CLOCK_TOLERANCE_S))
 
     @property
     def final_before(self) -> int:
-        """The second before which an answer is final: rows from here on may still appear.
+        """The second before which an answer counts: rows from here on may still appear.
 
         A row of interval ``step_s`` stamped ts appears at ts + step_s + delay_s and is final
-        `SETTLE_S` later. Emptiness after the newest row is believed only once it is older than
-        `LATE_S`: a service may be late, and what it fills in later must be asked for again.
+        `SETTLE_S` later. Emptiness after the newest row of a trajectory counts only once it is
+        older than `LATE_S`. An event log has ``step_s`` 0: it may be quiet for as long as it likes.
 
         Examples
         --------
@@ -63,10 +92,10 @@ class Edge:
         99000
         """
         step_s = UNKNOWN_STEP_S if self.step_s is None else self.step_s
-        on_time = self.served_at - self.delay_s - SETTLE_S - step_s
-        if self.tail_ts is None:
+        on_time = self.clock - self.delay_s - SETTLE_S - step_s
+        if self.tail_ts is None or step_s == 0:
             return on_time
-        return min(on_time, max(self.tail_ts, self.served_at - LATE_S))
+        return min(on_time, max(self.tail_ts, self.clock - LATE_S))
 
     @property
     def reachable_from(self) -> int | None:
@@ -144,7 +173,7 @@ def stretches(times: pl.Series, step_s: int, apart_s: int) -> list[Interval]:
 
 
 def final_part(answered: Interval, edge: Edge) -> list[Interval]:
-    """Return the part of a fresh answer that the ledger may record: what can no longer change.
+    """Return the part of a fresh answer that the ledger may record.
 
     Examples
     --------

@@ -5,6 +5,7 @@ format      what it brought
 ==========  ======================================================================================
 2           the gap ledger, webhook deliveries, and the plan and quota of a load
 3           one table of streams, one ledger for all of them, merged and with what was asked for
+4           answers that are provisional, with when they came, and how late a stream once was
 ==========  ======================================================================================
 """
 
@@ -20,15 +21,19 @@ import duckdb
 import polars as pl
 
 from toolkit.errors import StoreError
-from toolkit.market import SnapshotKind, Stream
-from toolkit.store.coverage import record
+from toolkit.intervals import Interval, clip, difference, union
+from toolkit.market import Family, SnapshotKind, Stream
+from toolkit.store.answers import rowless_parts
+from toolkit.store.coverage import record, record_answers
 from toolkit.store.schema import FORMAT_VERSION, STORAGE_VERSION, read_format
-from toolkit.store.streams import add_counts, number_streams
+from toolkit.store.streams import add_counts, append, number_streams
 from toolkit.tables import COVERAGE, DELIVERY, EDGE, GAP, SERIES, STREAM, CoverageState
 
 __all__ = ["backup_path", "migrate"]
 
 _log = logging.getLogger(__name__)
+_ANSWERED = "answered"  # the state of a stretch in formats 1 to 3
+_PAGE_ROWS = 500  # holes nearer to each other than so many rows are asked for as one
 _LOAD_2 = {
     "plan": "VARCHAR",
     "quota": "BIGINT",
@@ -63,7 +68,11 @@ def migrate(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     connection.execute("BEGIN")
     if version < 2:
         _to_format_2(connection)
-    _to_format_3(connection)
+    if version < 3:
+        _to_format_3(connection)
+    else:
+        _add_columns(connection)
+    _reopen_answers(connection)
     connection.execute(
         "UPDATE meta SET value = ? WHERE name = 'format_version'", [str(FORMAT_VERSION)]
     )
@@ -113,7 +122,7 @@ def _to_format_3(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute(STREAM.ddl)
     connection.execute(
         "INSERT INTO stream SELECT trajectory_id, family, "
-        "CASE family WHEN 'funding' THEN 'funding/' || key ELSE key END, 0, 0, NULL, NULL "
+        "CASE family WHEN 'funding' THEN 'funding/' || key ELSE key END, 0, 0, NULL, NULL, 0 "
         "FROM trajectory"
     )
     held = connection.execute(
@@ -158,12 +167,59 @@ def _merge_ledgers(connection: duckdb.DuckDBPyConnection) -> None:
         number: [(min(start for start, _ in parts), max(end for _, end in parts))]
         for number, parts in stretches.items()
     }
-    record(connection, CoverageState.ANSWERED, stretches)
+    closed = [
+        (number, _ANSWERED, start, end, None, None)
+        for number, parts in stretches.items()
+        for start, end in union(parts)
+    ]
+    append(connection, COVERAGE, closed)
     record(connection, CoverageState.ASKED, spans)
     newest = edges.sort("load_id", "served_at").unique("stream_id", keep="last")
     connection.register("newest", newest.select(EDGE.names))
     connection.execute("INSERT INTO edge SELECT * FROM newest ORDER BY stream_id")
     connection.unregister("newest")
+
+
+def _add_columns(connection: duckdb.DuckDBPyConnection) -> None:
+    """Bring the tables of format 3 to the columns of format 4."""
+    for table, values in ((STREAM, "*, 0"), (COVERAGE, "*, NULL, NULL")):
+        connection.execute(f"ALTER TABLE {table.name} RENAME TO before")
+        connection.execute(table.ddl)
+        connection.execute(f"INSERT INTO {table.name} SELECT {values} FROM before")  # noqa: S608 - ours
+        connection.execute("DROP TABLE before")
+
+
+def _reopen_answers(connection: duckdb.DuckDBPyConnection) -> None:
+    """Make provisional what older formats took for the last word: holes, and all of event logs.
+
+    What has rows stays settled. The rest is asked for again by the next load, where the plan still
+    reaches it.
+    """
+    closed = connection.execute(
+        "SELECT stream_id, kind, c.start_ts, c.end_ts, step_s, coalesce(e.served_at, c.end_ts) "
+        "FROM coverage c JOIN stream USING (stream_id) LEFT JOIN edge e USING (stream_id) "
+        "WHERE state = ?",
+        [_ANSWERED],
+    ).fetchall()
+    connection.execute("DELETE FROM coverage WHERE state = ?", [_ANSWERED])
+    settled: dict[int, list[Interval]] = {}
+    provisional: dict[int, list[Interval]] = {}
+    clocks: dict[int, int] = {}
+    for number, kind, start, end, step_s, served_at in closed:
+        whole = Interval(start, end)
+        still = [whole]
+        if kind in set(Family):
+            times = connection.sql(
+                f"SELECT ts FROM {SERIES[Family(kind)].name} "  # noqa: S608 - ours
+                "WHERE stream_id = $number AND ts >= $start AND ts < $end",
+                params={"number": number, "start": start, "end": end},
+            ).pl()["ts"]
+            reach_s = _PAGE_ROWS * (step_s or 1)
+            still = rowless_parts(whole, times, step_s, young_from=start, reach_s=reach_s)
+        settled.setdefault(number, []).extend(difference([whole], still))
+        provisional.setdefault(number, []).extend(clip(still, whole))
+        clocks[number] = served_at
+    record_answers(connection, settled, provisional, clocks)
 
 
 def _renumber_gaps(connection: duckdb.DuckDBPyConnection) -> None:

@@ -18,7 +18,7 @@ from toolkit.tables import TABLES
 
 __all__ = ["FORMAT_VERSION", "STORAGE_VERSION", "create_store", "read_format", "read_source"]
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 """Counts up when a table changes. A newer one than ours is refused, an older one is migrated."""
 
 STORAGE_VERSION = "v1.5.0"

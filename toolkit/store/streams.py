@@ -9,9 +9,17 @@ import duckdb
 import polars as pl
 
 from toolkit.market import Stream
-from toolkit.tables import STREAM, Table
+from toolkit.store.ledger import LATE_S
+from toolkit.tables import STREAM, CoverageState, Table
 
-__all__ = ["add_counts", "append", "count_rows", "number_streams", "numbers_of"]
+__all__ = [
+    "add_counts",
+    "append",
+    "count_rows",
+    "note_lateness",
+    "number_streams",
+    "numbers_of",
+]
 
 _Stream = TypeVar("_Stream", bound=Stream)
 
@@ -26,7 +34,7 @@ def number_streams(
     if fresh:
         newest = connection.execute("SELECT coalesce(max(stream_id), 0) FROM stream").fetchall()
         known |= {stream: number for number, stream in enumerate(fresh, int(newest[0][0]) + 1)}
-        rows = [(known[s], s.kind, s.key, 0, 0, None, None) for s in fresh]
+        rows = [(known[s], s.kind, s.key, 0, 0, None, None, 0) for s in fresh]
         append(connection, STREAM, rows)
     return known
 
@@ -73,6 +81,23 @@ def add_counts(connection: duckdb.DuckDBPyConnection, counted: pl.DataFrame) -> 
         "FROM counted c WHERE stream.stream_id = c.stream_id"
     )
     connection.unregister("counted")
+
+
+def note_lateness(connection: duckdb.DuckDBPyConnection, rows: pl.DataFrame) -> None:
+    """Keep how late fresh rows came for a time that was answered for already.
+
+    ``rows`` has stream_id, ts and revision. A row was absent at the last answer to its time.
+    """
+    connection.register("late_rows", rows.filter(revision=0).select("stream_id", "ts"))
+    connection.execute(
+        "UPDATE stream SET late_s = greatest(late_s, l.late) FROM ("
+        "SELECT stream_id, max(coalesce(served_at - ts, ?)) AS late FROM coverage c "
+        "JOIN late_rows USING (stream_id) "
+        "WHERE state <> ? AND ts >= start_ts AND ts < end_ts GROUP BY stream_id) l "
+        "WHERE stream.stream_id = l.stream_id",
+        [LATE_S, CoverageState.ASKED],
+    )
+    connection.unregister("late_rows")
 
 
 def append(

@@ -28,6 +28,7 @@ _LEGS = {
     for side in ("buy", "sell")
     for name in ("exchange", "market")
 }
+_RETENTION_S = 30 * 86_400  # by the interface
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,8 @@ class EventRoute:
 
     ``paths`` names for each column the places to look, dots between levels. The first that is
     there counts. ``volatile`` are fields that differ between two deliveries of one document.
+    ``retention_s`` is how far back the log reaches (s): the interface's 30 days, unless the service
+    or the user's profile states another, None for all of time.
     """
 
     family: EventFamily
@@ -49,8 +52,9 @@ class EventRoute:
     more: str = "has_more"
     limit: int = 500
     longest_window_s: int = 604_800
-    retention_s: int | None = None
+    retention_s: int | None = _RETENTION_S
     delay_s: int = 0
+    minimum_plan: str | None = None
 
     def query(self, window: Interval, cursor: str | None) -> dict[str, object]:
         """Return the query of one page, of the window's first without a cursor.

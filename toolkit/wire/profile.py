@@ -72,7 +72,8 @@ class HistoryRoute:
     """One trajectory route: where it is, how it is asked and what its records carry.
 
     ``retention_s`` is how far back the caller's plan reaches (None: everything), ``delay_s`` by how
-    much it is delayed. ``limit`` is the page size asked for.
+    much it is delayed. ``limit`` is the page size asked for. ``minimum_plan`` is the least plan
+    that includes it, None where the service does not state one.
     """
 
     family: Family
@@ -85,6 +86,7 @@ class HistoryRoute:
     limit: int = 500
     retention_s: int | None = None
     delay_s: int = 0
+    minimum_plan: str | None = None
 
     def query(self, trajectory: Trajectory, end_time: int) -> dict[str, object]:
         """Return the query for the rows of a trajectory before ``end_time``.
@@ -308,14 +310,17 @@ def _with_tool(
         return route, {}, {}
     paging = tool.get("pagination")
     paging = paging if isinstance(paging, dict) else {}
-    next_name = paging.get("next")
+    next_name, minimum = paging.get("next"), tool.get("minimum_plan")
     changed = replace(
         route,
         path=_path(tool, route.path, findings),
         next=next_name if isinstance(next_name, str) else route.next,
         limit=_limit(tool) or route.limit,
-        retention_s=_seconds(tool, "retention_s", findings),
+        retention_s=(
+            _seconds(tool, "retention_s", findings) if "retention_s" in tool else route.retention_s
+        ),
         delay_s=_seconds(tool, "delay_s", findings) or 0,
+        minimum_plan=minimum if isinstance(minimum, str) else None,
     )
     return changed, tool, paging
 

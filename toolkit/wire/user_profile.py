@@ -9,6 +9,7 @@ It overrides `/schemas`, which overrides what is built in. It names only what di
     fields.spread_pct = { wire = "spread", unit = "bps" }
 
     [events.splash]
+    retention_s = 604800
     paths.magnitude_pct = ["size.percent"]
 
     [snapshots]
@@ -31,7 +32,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 
@@ -58,6 +59,7 @@ class _RouteSection(msgspec.Struct, forbid_unknown_fields=True):
     next: str | None = None
     limit: int | None = None
     parameters: dict[str, str] = {}
+    retention_s: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
 
 class _HistorySection(_RouteSection, forbid_unknown_fields=True):
@@ -206,5 +208,6 @@ def _named(route: _Named, said: _RouteSection) -> _Named:
         items=said.items or route.items,
         next=said.next or route.next,
         limit=said.limit or route.limit,
+        retention_s=said.retention_s or route.retention_s,
         parameters={**route.parameters, **said.parameters},
     )

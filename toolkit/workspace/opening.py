@@ -86,6 +86,7 @@ class Workspace(Shown):
         start: When | None = None,
         end: When | None = None,
         *,
+        again: bool = False,
         workers: int = 4,
         progress: bool = True,
         on_progress: Callable[[Progress], object] | None = None,
@@ -96,14 +97,21 @@ class Workspace(Shown):
         ``end`` defaults to now by the service's clock, ``start`` to seven days before ``end``. A
         notebook and a terminal show a bar, unless ``progress`` is off or ``on_progress`` is given.
         Raises `EmptyWindowError` where trajectories were asked for and the store holds nothing of
-        any stream in the window afterwards.
+        any stream in the window afterwards. Where some streams are refused, the result names them.
+        ``again`` asks for all of the window, also for what is held.
         """
         several = [streams] if isinstance(streams, Stream | str) else streams
         wanted = [s if isinstance(s, Stream) else Stream.parse(s) for s in several]
         window = self._window(start, end)
         with _watched(streams_counted(wanted), progress, on_progress) as watch:
             result = sync(
-                self.client, self.store, wanted, window, workers=workers, on_progress=watch.show
+                self.client,
+                self.store,
+                wanted,
+                window,
+                again=again,
+                workers=workers,
+                on_progress=watch.show,
             )
             if len(result.silent) == len(set(wanted)) and any(
                 isinstance(stream, Trajectory) for stream in wanted

@@ -37,3 +37,18 @@ def test_a_symbol_that_the_list_has_not_is_refused(rail: Rail, service: str, opt
 
     assert "NO_SUCH" in line
     assert "BTC_USDT" in line
+
+
+@pytest.mark.parametrize(("key", "code"), [("demo-free", 3), ("demo-pro", 0)])
+def test_the_exit_code_is_3_where_some_streams_were_refused(
+    rail: Rail, service: str, key: str, code: int
+) -> None:
+    done = rail("sync", KEY, "events/splash", "--store", "s.duckdb", base_url=service, api_key=key)
+    assert done.returncode == code
+    assert ("refused: events/splash " in done.stderr) == (code == 3)
+
+
+def test_again_asks_for_what_is_held(rail: Rail, service: str) -> None:
+    rail("sync", KEY, *HOUR, base_url=service)
+    again = rail("sync", KEY, *HOUR, "--again", base_url=service)
+    assert again.stdout.startswith("0 rows new, 60 held already")

@@ -7,6 +7,7 @@ import pytest
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Source, Trajectory
 from toolkit.store import Batch, Edge, Gap, LoadOrigin, Store
+from toolkit.store.batch import Answered
 from toolkit.tables import GapStatus
 from toolkit.wire.events import document_frame
 
@@ -93,7 +94,7 @@ def test_each_of_many_gaps_is_settled_by_the_answers_for_its_own_trajectory(stor
     lost(store, *(Gap(n, key, 100 + n, 160, "x") for n, key in enumerate(keys)))
     load_id, batch, edge = load(store), Batch(), Edge(served_at=100_000, step_s=60)
     for key, answer in zip(keys, [(0, 900), (0, 140), (120, 900), (103, 160)], strict=True):
-        batch.answered[key], batch.edges[key] = [Interval(*answer)], edge
+        batch.answered[key], batch.edges[key] = [Answered(Interval(*answer))], edge
     store.commit(load_id, batch)
     assert store.gaps().sort("gap_id").select("stream", "status", "repaired_load_id").rows() == [
         (keys[0].key, "repaired", load_id),

@@ -6,15 +6,17 @@ import logging
 from pathlib import Path
 
 import duckdb
+import polars as pl
 import pytest
 
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Source, Stream, Trajectory
-from toolkit.store import Edge, LoadOrigin, Store, read_deliveries
+from toolkit.store import Batch, Edge, LoadOrigin, Store, read_deliveries
 from toolkit.store.migration import backup_path
 from toolkit.store.schema import FORMAT_VERSION, read_format
 from toolkit.tables import LOAD, TABLES
 from toolkit.wire.allowance import Allowance
+from toolkit.wire.events import document_frame
 
 SOURCE = Source("replay", "example")
 ORIGIN = LoadOrigin("http://two", 20, None, "0.2.0", Allowance("builder", 600, 60, 599))
@@ -235,3 +237,32 @@ def test_the_plan_named_last_replaces_the_one_named_first(old: Store) -> None:
     old.keep_allowance(load, Allowance("builder", 600, 60, 7))
     old.keep_allowance(load, None)
     assert old.loads().row(0, named=True)["quota_left"] == 7
+
+
+def test_a_store_of_format_3_asks_again_for_what_it_closed_too_early(tmp_path: Path) -> None:
+    store = Store(tmp_path / "three.duckdb")
+    store.bind(SOURCE)
+    batch, edge = Batch(), Edge(100_000, step_s=60, tail_ts=50_000)
+    times = [*range(0, 6_000, 60), *range(9_000, 12_000, 60)]
+    rows = pl.DataFrame({"ts": times}).with_columns(
+        price=1.0, mark_price=None, volume=None, extra=None
+    )
+    batch.add(PRICE, rows.cast({"extra": pl.String}), Interval(0, 12_000), edge)
+    batch.add_documents(SPREADS, document_frame([]), Interval(0, 9_000), Edge(100_000, step_s=0))
+    store.commit(store.start_load(ORIGIN), batch)
+    before = store.series(PRICE)
+    with duckdb.connect(str(store.path)) as connection:
+        for change in (
+            "UPDATE coverage SET state = 'answered'",
+            "ALTER TABLE coverage DROP first_served_at",
+            "ALTER TABLE coverage DROP served_at",
+            "ALTER TABLE stream DROP late_s",
+            "UPDATE meta SET value = '3' WHERE name = 'format_version'",
+        ):
+            connection.execute(change)
+    ledger = Store(store.path).ledger()
+    assert store.series(PRICE).equals(before)
+    assert ledger[PRICE].settled == [(0, 6_000), (9_000, 12_000)]
+    assert ledger[PRICE].provisional == [(6_000, 9_000, 100_000, 100_000)]
+    assert ledger[SPREADS].settled == []
+    assert ledger[SPREADS].provisional == [(0, 9_000, 100_000, 100_000)]
