@@ -66,6 +66,8 @@ def check_needed(route: HistoryRoute, frame: pl.DataFrame, answer: Answer) -> No
     if not null:
         return
     rows = rows_of(answer.body, route.items)
+    if not rows:
+        return  # a number too large for Python, say: nothing shows why the columns are null
     why = {column: _why(route, column, rows) for column in sorted(null)}
     for column in sets[0]:
         if why.get(column, _NULL) not in (_NULL, _MISSING):

@@ -72,9 +72,7 @@ def test_a_spread_history_has_both_legs_and_the_spread_as_the_contract_defines_i
 
 
 @pytest.mark.parametrize("plan", ["free", "builder", "pro"])
-def test_every_plan_gets_the_rows_that_it_may_see_in_pages_of_its_own_size(
-    base_url, market, plan
-) -> None:
+def test_every_plan_gets_the_rows_it_may_see_in_pages_of_its_size(base_url, market, plan) -> None:
     with Client(base_url, f"demo-{plan}") as client:
         pages = list(client.pages(SPREAD, Interval(START, END)))
         limit = next(iter(client.profile().histories.values())).limit

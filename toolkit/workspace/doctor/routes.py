@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from toolkit.cards import duration, some
+from toolkit.cards import counted, duration, some
 from toolkit.client import Client
 from toolkit.errors import ServiceError
 from toolkit.intervals import Interval
@@ -191,7 +191,9 @@ def _listed(listing: Listing) -> Check:
         says += ", and more than it lists at once"
     if listing.findings:
         first = listing.findings[0]
-        says += f"; {len(listing.findings)} findings, e.g. {first.kind}: {first.says:.80}"
+        says += (
+            f"; {counted(len(listing.findings), 'finding')}, e.g. {first.kind}: {first.says:.80}"
+        )
     return Check("routes", "symbols/search", State.NOTE if listing.findings else State.OK, says)
 
 
