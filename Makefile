@@ -67,13 +67,13 @@ soak: $(READY) ## 20 captures and 100,000 deliveries under fault; three users of
 		--log-cli-level INFO --log-disable httpx
 
 adversary: $(READY) ## the client against the full adversary matrix; holds the table in the docs to it
-	RAIL_ADVERSARY=full $(BIN)/python -m pytest tests/laws/test_adversary_matrix.py -q
+	RAIL_ADVERSARY=full $(BIN)/python -m pytest tests/laws/test_adversary_matrix.py tests/laws/test_adversary_streams.py -q
 
 docs: $(READY) ## write docs/store.md from the tables of the store
 	$(BIN)/python -m tests.docs.store_page
 
 docs-adversary: $(READY) ## the same, and writes the table of docs/adversary.md
-	RAIL_ADVERSARY=write $(BIN)/python -m pytest tests/laws/test_adversary_matrix.py -q
+	RAIL_ADVERSARY=write $(BIN)/python -m pytest tests/laws/test_adversary_matrix.py tests/laws/test_adversary_streams.py -q
 
 install-judges:
 	mkdir -p .judges && cp tests/judges/package.json tests/judges/package-lock.json tests/judges/.npmrc .judges

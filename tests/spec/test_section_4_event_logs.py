@@ -11,6 +11,7 @@ NOW = 1_795_953_607
 DAY_S = 86_400
 DAY = {"start_time": NOW - DAY_S, "end_time": NOW}
 FAMILIES = ["spread", "splash", "funding"]
+MINUTE_S = 60
 FREE, BUILDER, PRO = ({"apikey": f"demo-{plan}"} for plan in ("free", "builder", "pro"))
 
 
@@ -138,8 +139,46 @@ def test_free_uses_delayed_spread_history_instead_of_the_dashboard(market: httpx
     assert (refusal.status_code, refusal.json()["minimum_plan"]) == (403, "builder")
     legs = {"buy_exchange": "AURORA", "buy_market": "spot"}
     legs |= {"sell_exchange": "BOREAS", "sell_market": "spot"}
-    history = market.get("history/spread", params={"symbol": "BTC_USDT"} | legs, headers=FREE)
-    assert history.json()["items"]
+    asked = {"symbol": "BTC_USDT"} | legs
+    history = market.get("history/spread", params=asked, headers=FREE).json()["items"]
+    live = market.get("history/spread", params=asked, headers=PRO).json()["items"]
+    assert history[0]["ts"] + MINUTE_S <= NOW - 60
+    assert history[0] == next(row for row in live if row["ts"] + MINUTE_S <= NOW - 60)
+
+
+LEG = {"symbol": "BTC_USDT", "exchange": "AURORA", "market": "spot"}
+PAIR = {"symbol": "BTC_USDT", "buy_exchange": "AURORA", "sell_exchange": "DRACO"}
+PAIR |= {"buy_market": "futures", "sell_market": "futures"}
+
+
+@pytest.mark.parametrize(
+    ("history", "query", "plan", "delay_s"),
+    [
+        ("price", LEG, FREE, 0),
+        ("price", LEG, BUILDER, 0),
+        ("price", LEG, PRO, 0),
+        ("spread", PAIR, FREE, 60),
+        ("spread", PAIR, BUILDER, 0),
+        ("spread", PAIR, PRO, 0),
+        ("funding", PAIR, BUILDER, 0),
+        ("funding", PAIR, PRO, 0),
+    ],
+)
+def test_the_newest_row_of_a_history_is_as_old_as_its_plan_says_and_no_older(
+    market: httpx.Client, history: str, query: dict[str, str], plan: dict[str, str], delay_s: int
+) -> None:
+    stated = market.get("schemas", headers=plan).json()["tools"][f"data.get_{history}_history"]
+    assert stated["delay_s"] == delay_s
+    row_s = 0 if history == "funding" else MINUTE_S
+    for end_time in ({}, {"end_time": NOW}, {"end_time": NOW + DAY_S}):
+        page = market.get(f"history/{history}", params=query | end_time, headers=plan).json()
+        newest_s = NOW - (page["items"][0]["ts"] + row_s)
+        assert newest_s >= delay_s
+        assert history == "funding" or newest_s < delay_s + MINUTE_S
+
+
+def test_a_free_key_gets_no_funding_history(market: httpx.Client) -> None:
+    assert market.get("history/funding", params=PAIR, headers=FREE).status_code == 403
 
 
 def test_the_funding_overview_is_a_snapshot_of_every_futures_leg(market: httpx.Client) -> None:

@@ -36,5 +36,7 @@ def symbols_command(
     for symbol, traded in sorted(listing.legs.items()):
         table.add_row(str(symbol), "  ".join(map(str, sorted(traded))))
     console.print(table)
+    for finding in listing.findings:
+        errors.print(f"finding: {finding.kind}: {finding.says}")
     if listing.truncated:
         errors.print("the service holds more symbols than it lists at once; name a part of one")

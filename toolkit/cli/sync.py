@@ -133,6 +133,8 @@ def _listed(
 
 def _whole_listing(client: Client) -> Listing:
     listing = client.symbols()
+    for finding in listing.findings:
+        errors.print(f"finding: {finding.kind}: {finding.says}")
     if listing.truncated:
         raise WireError(
             f"the service lists more symbols than it sends at once ({len(listing.legs)}); "

@@ -31,6 +31,10 @@ _LEGS = {
 _RETENTION_S = 30 * 86_400  # by the interface
 
 
+_PAGING = ("start_time", "end_time", "limit", "cursor")
+_FILTERS = ("symbol", "exchange", "event_type", "min_pct", "lifecycle")
+
+
 @dataclass(frozen=True, slots=True)
 class EventRoute:
     """One event log: where it is, how it is asked, and where its documents keep what.
@@ -56,6 +60,19 @@ class EventRoute:
     delay_s: int = 0
     minimum_plan: str | None = None
 
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Our names of the parameters, which ``parameters`` replaces by the service's.
+
+        Of these a load sends the first four. The filters are for calls over MCP.
+
+        Examples
+        --------
+        >>> BUILT_IN_EVENTS[EventFamily.SPLASH].roles[:4]
+        ('start_time', 'end_time', 'limit', 'cursor')
+        """
+        return (*_PAGING, *_FILTERS)
+
     def query(self, window: Interval, cursor: str | None) -> dict[str, object]:
         """Return the query of one page, of the window's first without a cursor.
 
@@ -64,13 +81,9 @@ class EventRoute:
         >>> BUILT_IN_EVENTS[EventFamily.SPLASH].query(Interval(0, 60), None)
         {'start_time': 0, 'end_time': 60, 'limit': 500, 'cursor': None}
         """
-        roles: dict[str, object] = {
-            "start_time": window.start,
-            "end_time": window.end,
-            "limit": self.limit,
-            "cursor": cursor,
-        }
-        return {self.parameters.get(role, role): value for role, value in roles.items()}
+        values = (window.start, window.end, self.limit, cursor)
+        named = zip(_PAGING, values, strict=True)
+        return {self.parameters.get(role, role): value for role, value in named}
 
 
 def _route(family: EventFamily, paths: dict[str, tuple[str, ...]]) -> EventRoute:

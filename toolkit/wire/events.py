@@ -4,7 +4,11 @@ A value that its column cannot hold leaves it null and is a finding. A document 
 usable time has no place among the others: its bytes are kept in a finding.
 
 A log's window is frozen while it is paged: start, end, filters and limit stay as they are, and the
-cursor is followed exactly. An empty page ends the window. A repeated cursor is an error.
+cursor is followed exactly, whether the newest documents come first or the oldest. An empty page, or
+status 204, ends the window. A repeated cursor is an error.
+
+A page that names neither a cursor nor whether there is more does not show where the window ends. A
+full one is an error. After a shorter one the rest of the window is asked for, and must be empty.
 Source: docs/interface.md, docs/design.md.
 """
 
@@ -24,6 +28,7 @@ from toolkit.intervals import Interval
 from toolkit.tables import EVENT
 from toolkit.wire.event_routes import EventRoute
 from toolkit.wire.exchange import (
+    NO_CONTENT,
     UNREADABLE,
     Answer,
     Outcome,
@@ -76,6 +81,8 @@ class _PageParts(msgspec.Struct):
     items: list[msgspec.Raw]
     more: bool
     cursor: str | None
+    named: bool
+    """Whether the page has the field of the cursor, or says whether there is more."""
 
 
 def event_pages(
@@ -84,8 +91,9 @@ def event_pages(
     """Yield steps to carry out and, between them, the pages of one frozen window, newest first.
 
     The window is at most the log's longest, else `InputError`. Raises what `with_retries` raises,
-    `WireError` for a body that is no page and for a page on which nothing has a time, and
-    `PagingError` where a cursor comes a second time.
+    `WireError` for a body that is no page and for a page on which nothing has a time. Raises
+    `PagingError` where a cursor comes a second time, and where a page names neither a cursor nor
+    whether there is more, unless nothing else is found in the window.
     """
     if window.length_s > route.longest_window_s:
         raise InputError("window", str(window), f"at most {route.longest_window_s} s at a time")
@@ -103,9 +111,11 @@ def event_pages(
             raise PagingError(
                 f"{route.path} says that {window} has more, but gives no cursor to ask for it"
             )
-        yield EventPage(
-            _frame(route, envelope.items, window, findings), cursor is None, tuple(findings)
-        )
+        frame = _frame(route, envelope.items, window, findings)
+        if envelope.items and not envelope.named:
+            yield from _check_whole(route, window, frame, len(envelope.items), policy)
+            findings.append(Finding("paging_unnamed", route.path, _unnamed(route)))
+        yield EventPage(frame, cursor is None, tuple(findings))
         if cursor is None:
             return
         if cursor in seen:
@@ -115,7 +125,37 @@ def event_pages(
         seen.add(cursor)
 
 
+def _check_whole(
+    route: EventRoute, window: Interval, frame: pl.DataFrame, height: int, policy: RetryPolicy
+) -> Generator[Step, Outcome, None]:
+    """Raise `PagingError` where a page that names no end of its window may not be all of it.
+
+    A page that is not full is followed by a question for what is older than its documents, or newer
+    where they rise in time. That may bring nothing else.
+    """
+    missing = f"{route.path} sent {height} documents of {window}, and {_unnamed(route)}"
+    advice = "the profile can name the fields (more, next)"
+    if height >= route.limit:
+        raise PagingError(f"{missing}: as many as were asked for; {advice}")
+    if frame.is_empty():
+        return
+    first, last = frame["ts"][0], frame["ts"][-1]
+    rest = Interval(last, window.end) if first < last else Interval(window.start, last + 1)
+    answer = yield from with_retries(Request.get(route.path, route.query(rest, None)), policy)
+    others = _frame(route, _envelope(route, answer).items, rest, [])
+    key = ["event_id", "event_type", "ts_ms"]
+    found = others.join(frame, on=key, how="anti", nulls_equal=True).height
+    if found:
+        raise PagingError(f"{missing}: {found} others came for {rest}; {advice}")
+
+
+def _unnamed(route: EventRoute) -> str:
+    return f"its page names neither {route.more!r} nor {route.next!r}"
+
+
 def _envelope(route: EventRoute, answer: Answer) -> _PageParts:
+    if answer.status == NO_CONTENT:
+        return _PageParts([], more=False, cursor=None, named=True)
     try:
         page = msgspec.json.decode(answer.body, type=dict[str, msgspec.Raw])
         items = msgspec.json.decode(page[route.items], type=list[msgspec.Raw])
@@ -123,7 +163,8 @@ def _envelope(route: EventRoute, answer: Answer) -> _PageParts:
         more = msgspec.json.decode(page.get(route.more, b"null"), type=bool | None)
     except (*UNREADABLE, KeyError) as error:
         raise unreadable(answer, route.path, f"an event page ({error})") from None
-    return _PageParts(items, cursor is not None if more is None else more, cursor)
+    named = route.next in page or more is not None
+    return _PageParts(items, bool(cursor) if more is None else more, cursor or None, named)
 
 
 def _frame(

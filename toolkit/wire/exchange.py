@@ -28,6 +28,8 @@ from toolkit.errors import (
 )
 
 __all__ = [
+    "ANSWERED",
+    "NO_CONTENT",
     "UNREADABLE",
     "Answer",
     "Attempts",
@@ -50,6 +52,12 @@ __all__ = [
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What reading a body as JSON may raise: no JSON, no UTF-8, nested too deep."""
+
+NO_CONTENT = 204
+"""The status of an empty page that has no body."""
+
+ANSWERED = frozenset({200, NO_CONTENT})
+"""The statuses of what was asked for. Any other is a refusal."""
 
 _RETRIED_STATUSES = frozenset({429, 502, 503, 504})
 
@@ -219,13 +227,13 @@ def retry_after_s(answer: Answer, now: int | None = None) -> float | None:
 def with_retries(request: Request, policy: RetryPolicy) -> Attempts:
     """Send a request until it is answered well. A refusal or a spent budget is raised.
 
-    Yields `Send` and `Wait`. Returns the first answer with status 200. Raises the error of
-    `refusal` for any other, or `UnreachableError`.
+    Yields `Send` and `Wait`. Returns the first answer with a status of `ANSWERED`. Raises the
+    error of `refusal` for any other, or `UnreachableError`.
     """
     waited_s = 0.0
     for tries in range(policy.attempts):
         outcome = yield Send(request)
-        if isinstance(outcome, Answer) and outcome.status == 200:
+        if isinstance(outcome, Answer) and outcome.status in ANSWERED:
             return outcome
         if isinstance(outcome, Answer) and outcome.status not in _RETRIED_STATUSES:
             break
@@ -272,13 +280,13 @@ def whole_document(answer: Answer) -> bytes:
 
 
 def unreadable(answer: Answer, path: str, wanted: str) -> WireError:
-    """Return the error for a 200 with a body that is not what was wanted."""
-    message = f"{answer.url or path} answered 200 with a body that is not {wanted}"
+    """Return the error for an answer whose body is not what was wanted."""
+    message = f"{answer.url or path} answered {answer.status} with a body that is not {wanted}"
     return WireError(message, status=answer.status, url=answer.url)
 
 
 def refusal(answer: Answer, *, tries: int = 1) -> ServiceError:
-    """Return the error for an answer that is not a 200, chosen by its status alone.
+    """Return the error for a status outside `ANSWERED`, chosen by its status alone.
 
     The body is quoted where it is a readable problem document, and survived where it is not.
 

@@ -1,5 +1,11 @@
 """The symbol listing: which trajectories a service can be asked for.
 
+A listing may be cut short without a word. So a listing of everything that does not state that it
+is whole is searched: once per last character of a base, or once per first one where the service
+searches from the start of a name. The searches bring everything where none of them was cut and all
+that was listed is among it. A base with other characters there than A-Z and 0-9 is out of their
+reach.
+
 Source: docs/interface.md, "Symbols and snapshots".
 """
 
@@ -7,7 +13,8 @@ from __future__ import annotations
 
 import difflib
 import itertools
-from collections.abc import Generator, Iterable, Sequence
+import string
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -16,6 +23,7 @@ from toolkit.cards import Card, Shown, counted, some
 from toolkit.errors import InputError
 from toolkit.market import Family, Leg, Market, Symbol, Trajectory
 from toolkit.wire.exchange import (
+    NO_CONTENT,
     UNREADABLE,
     Answer,
     Outcome,
@@ -39,7 +47,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Listing(Shown):
-    """Symbols with their legs. ``truncated`` where the service holds more than it listed."""
+    """Symbols with their legs. ``truncated`` where the service may hold more than are here."""
 
     legs: dict[Symbol, tuple[Leg, ...]]
     truncated: bool
@@ -86,19 +94,83 @@ class _ListedSymbol(msgspec.Struct):
 
 class _SymbolsPage(msgspec.Struct):
     items: list[msgspec.Raw]
-    truncated: bool | None = False
+    truncated: bool | None = None
+
+
+_CHARACTERS = string.ascii_uppercase + string.digits
+_PARTITIONS: tuple[tuple[str, Callable[[str, str], bool]], ...] = (
+    ("_", str.__contains__),
+    ("", str.startswith),
+)
+"""What follows each character in a search, and which symbols such a search has to bring."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """One answer: its legs by symbol, and whether it is cut (None: not stated)."""
+
+    legs: dict[Symbol, tuple[Leg, ...]]
+    cut: bool | None
+    findings: tuple[Finding, ...] = ()
 
 
 def list_symbols(
     profile: Profile, text: str, policy: RetryPolicy
 ) -> Generator[Step, Outcome, Listing]:
-    """Ask for every symbol with ``text`` in its name ("" for all)."""
+    """Ask for every symbol with ``text`` in its name ("" for all).
+
+    A listing of all that is cut, or does not state that it is whole, is searched for the rest. What
+    was missing is in it then, with a finding (``listing_cut``). A cut listing that no search
+    completes is ``truncated``. Where nothing shows whether it is whole the finding is
+    ``listing_unstated``.
+    """
+    found = yield from _search(profile, text, policy)
+    if not found.cut and (found.cut is False or text or not found.legs):
+        return Listing(found.legs, False, found.findings)
+    whole = None if text else (yield from _by_parts(profile, found, policy))
+    if whole and whole.legs.keys() == found.legs.keys():
+        return Listing(found.legs, False, whole.findings)
+    count = f"{len(found.legs)} symbols came of {profile.symbols_limit} asked for"
+    if whole:
+        says = f"{count}; searched by letter there are {len(whole.legs)}"
+    else:
+        says = f"{count}; " + ("there are more" if found.cut else "nothing shows if these are all")
+    kind = "listing_cut" if whole or found.cut else "listing_unstated"
+    listed = whole or found
+    findings = (*listed.findings, Finding(kind, profile.symbols_path, says))
+    return Listing(listed.legs, whole is None and bool(found.cut), findings)
+
+
+def _search(profile: Profile, text: str, policy: RetryPolicy) -> Generator[Step, Outcome, _Found]:
     query = {"q": text, "limit": profile.symbols_limit}
     answer = yield from with_retries(Request.get(profile.symbols_path, query), policy)
-    return _listing(profile, answer)
+    return _found(profile, answer)
 
 
-def _listing(profile: Profile, answer: Answer) -> Listing:
+def _by_parts(
+    profile: Profile, listed: _Found, policy: RetryPolicy
+) -> Generator[Step, Outcome, _Found | None]:
+    """Search for everything part by part. None where that is not shown to be all."""
+    for after, brings in _PARTITIONS:
+        legs: dict[Symbol, tuple[Leg, ...]] = {}
+        findings = dict.fromkeys(listed.findings)
+        for text in (character + after for character in _CHARACTERS):
+            found = yield from _search(profile, text, policy)
+            legs |= found.legs
+            findings |= dict.fromkeys(found.findings)
+            expected = {symbol for symbol in listed.legs if brings(str(symbol), text)}
+            full = found.cut is None and len(found.legs) >= len(listed.legs)
+            if found.cut or full or not expected <= found.legs.keys():
+                break
+        else:
+            if listed.legs.keys() <= legs.keys():
+                return _Found(legs, False, tuple(findings))
+    return None
+
+
+def _found(profile: Profile, answer: Answer) -> _Found:
+    if answer.status == NO_CONTENT:
+        return _Found({}, cut=False)
     try:
         page = msgspec.json.decode(answer.body, type=_SymbolsPage)
     except UNREADABLE as error:
@@ -115,7 +187,9 @@ def _listing(profile: Profile, answer: Answer) -> Listing:
             continue
         found = _legs(item, profile, findings)
         legs[symbol] = tuple(dict.fromkeys((*legs.get(symbol, ()), *found)))
-    return Listing(legs, bool(page.truncated), tuple(findings))
+    full = len(page.items) >= profile.symbols_limit
+    cut = page.truncated if page.truncated is not None else (True if full else None)
+    return _Found(legs, cut, tuple(findings))
 
 
 def _legs(item: _ListedSymbol, profile: Profile, findings: list[Finding]) -> Iterable[Leg]:

@@ -7,7 +7,8 @@ edge come again with the next page and are dropped as repeats. Only a lack of pr
 page that brings nothing older is followed by questions one second lower each, until nothing comes.
 
 What cannot be shown to be complete is a `PagingError`: more rows in one second than a page holds
-(no ``end_time`` reaches inside a second), and a service that ignores ``end_time``.
+(no ``end_time`` reaches inside a second), a service that ignores ``end_time``, and one that sends
+the oldest rows first (`toolkit.wire.page_order`).
 
 Source: docs/interface.md, docs/design.md (complete in 18 of 18 server
 variants, where following ``next_end_time`` as it is loses rows).
@@ -23,7 +24,9 @@ import polars as pl
 from toolkit.errors import PagingError
 from toolkit.intervals import Interval
 from toolkit.market import Trajectory, format_ts
-from toolkit.wire.exchange import Outcome, Request, RetryPolicy, Step, with_retries
+from toolkit.wire.exchange import Outcome, RetryPolicy, Step
+from toolkit.wire.needed import check_needed
+from toolkit.wire.page_order import Question
 from toolkit.wire.profile import Finding, HistoryRoute
 from toolkit.wire.rows import RawPage, read_history_page
 
@@ -53,15 +56,27 @@ def trajectory_pages(
     """Yield steps to carry out and, between them, the pages of ``window``, newest first.
 
     The last page's ``answered`` ends at the window's start. Raises what `with_retries` and
-    `read_history_page` raise, and `PagingError` where the service ignores ``end_time``, has more
-    rows in one second than a page holds, or pages without end.
+    `read_history_page` raise. Raises `WireError` where the first page has nothing that statistics
+    need (`toolkit.wire.needed`). Raises `PagingError` where the service ignores ``end_time``, sends
+    the oldest rows first, has more rows in one second than a page holds, or pages without end.
     """
-    walk = _Walk(window, route.limit)
+    question = Question(route, trajectory, policy)
+    walk, judged, again = _Walk(window, route.limit), False, False
     while walk.ask is not None:
-        request = Request.get(route.path, route.query(trajectory, walk.ask))
-        answer = yield from with_retries(request, policy)
-        page = walk.take(read_history_page(route, trajectory, answer))
-        if page is not None:
+        asked = walk.ask
+        answer = yield from question.answer(asked)
+        raw = read_history_page(route, trajectory, answer)
+        if not judged and not raw.frame.is_empty():
+            check_needed(route, raw.frame, answer)
+            yield from question.check_order(asked, raw)
+            judged = True
+        page = walk.take(raw)
+        nothing = walk.ended_empty and not _points_on(raw, asked)
+        if nothing and (yield from question.check_empty(window)):
+            if again:
+                raise _contradiction(window)
+            walk, again = _Walk(window, route.limit), True
+        elif page is not None:
             yield page
 
 
@@ -88,6 +103,11 @@ class _Walk:
         self._honoured = False
         self._before_probe: int | None = None
         self.ask: int | None = window.end
+
+    @property
+    def ended_empty(self) -> bool:
+        """Whether it ended without a row before the window's end, which nothing confirms."""
+        return self.ask is None and self._edge is None and not self._honoured
 
     def take(self, raw: RawPage) -> Page | None:
         """Take an answer and return its page of new rows, None after a probe."""
@@ -240,4 +260,16 @@ def _ignored(asked: int, raw: RawPage) -> PagingError:
     return PagingError(
         f"the service ignores end_time: rows before {format_ts(asked)} were asked for, and "
         f"{format_ts(raw.newest or 0)} came; the window cannot be loaded in full"
+    )
+
+
+def _points_on(raw: RawPage, asked: int) -> bool:
+    """Check whether a page without rows names an earlier time, so that older ones may exist."""
+    return raw.next_end_time is not None and raw.next_end_time < asked
+
+
+def _contradiction(window: Interval) -> PagingError:
+    return PagingError(
+        f"the service contradicts itself: before {format_ts(window.end)} nothing came, twice, and "
+        f"before {format_ts(window.start)} there are rows; the window cannot be loaded in full"
     )

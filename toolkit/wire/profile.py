@@ -48,12 +48,16 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class FieldRule:
-    """A field of a wire record: the column it fills, its name and its unit on the wire."""
+    """A field of a wire record: the column it fills, its name and its unit on the wire.
+
+    With ``text`` its numbers may be text of a JSON number, such as ``"97.6"``.
+    """
 
     column: str
     wire: str
     unit: str
     wanted: str
+    text: bool = False
 
     @property
     def factor(self) -> float:
@@ -88,6 +92,19 @@ class HistoryRoute:
     delay_s: int = 0
     minimum_plan: str | None = None
 
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Our names of the parameters, which ``parameters`` replaces by the service's.
+
+        Examples
+        --------
+        >>> BUILT_IN.histories[Family.PRICE].roles
+        ('symbol', 'exchange', 'market', 'end_time', 'limit')
+        """
+        sides = [""] if self.family is Family.PRICE else ["buy_", "sell_"]
+        legs = (f"{side}{name}" for side in sides for name in ("exchange", "market"))
+        return ("symbol", *legs, "end_time", "limit")
+
     def query(self, trajectory: Trajectory, end_time: int) -> dict[str, object]:
         """Return the query for the rows of a trajectory before ``end_time``.
 
@@ -109,11 +126,10 @@ class HistoryRoute:
         ...     Trajectory.parse("BTC_USD:KRAKEN.spot"))
         {'symbol': 'BTC_USD', 'exchange': 'KRAKEN', 'market': 'spot'}
         """
-        roles: dict[str, object] = {"symbol": str(trajectory.symbol)}
-        sides = [""] if trajectory.family is Family.PRICE else ["buy_", "sell_"]
-        for side, leg in zip(sides, trajectory.legs, strict=True):
-            roles |= {f"{side}exchange": leg.exchange, f"{side}market": leg.market.value}
-        return {self.parameters.get(role, role): value for role, value in roles.items()}
+        legs = (said for leg in trajectory.legs for said in (leg.exchange, leg.market.value))
+        values = (str(trajectory.symbol), *legs)
+        named = zip(self.roles, values, strict=False)  # the last two roles are of the page
+        return {self.parameters.get(role, role): value for role, value in named}
 
 
 _Route = TypeVar("_Route", HistoryRoute, EventRoute)

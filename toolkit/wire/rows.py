@@ -18,7 +18,7 @@ import polars as pl
 from toolkit.errors import WireError
 from toolkit.market import Family, Trajectory
 from toolkit.tables import SERIES
-from toolkit.wire.exchange import UNREADABLE, Answer
+from toolkit.wire.exchange import NO_CONTENT, UNREADABLE, Answer
 from toolkit.wire.profile import FieldRule, Finding, HistoryRoute
 
 __all__ = ["RawPage", "column_schema", "read_history_page"]
@@ -40,6 +40,11 @@ class RawPage:
     next_end_time: int | None
     ends: bool
     findings: tuple[Finding, ...]
+
+    @property
+    def rises(self) -> bool:
+        """Whether the first row of the wire is older than the last one."""
+        return self.frame.height > 0 and self.frame["ts"][0] < self.frame["ts"][-1]
 
     @property
     def oldest(self) -> int | None:
@@ -66,7 +71,7 @@ def column_schema(family: Family) -> pl.Schema:
 
 
 def read_history_page(route: HistoryRoute, trajectory: Trajectory, answer: Answer) -> RawPage:
-    """Read one answer of a history route.
+    """Read one answer of a history route. Status 204 is an empty page with nothing older.
 
     Raises `WireError` where the body is not JSON, has no array of rows, names another trajectory
     than the one asked for, or has a row without a time.
@@ -81,6 +86,8 @@ def read_history_page(route: HistoryRoute, trajectory: Trajectory, answer: Answe
     >>> page.next_end_time, page.frame.row(0)
     (60, (60, 100.0, 101.0, 1.0, None))
     """
+    if answer.status == NO_CONTENT:
+        return RawPage(column_schema(route.family).to_frame(), None, True, ())
     envelope = _envelope(route, answer)
     _check_trajectory(route, trajectory, envelope, answer)
     findings: list[Finding] = []
@@ -197,7 +204,7 @@ def _next(
 
 @lru_cache(maxsize=64)
 def _decoder(fields: tuple[FieldRule, ...]) -> msgspec.json.Decoder[list[Any]]:
-    columns = [(rule.column, _Time if rule.column == "ts" else float | None) for rule in fields]
+    columns = [(rule.column, _kind(rule) | (str if rule.text else _kind(rule))) for rule in fields]
     record = msgspec.defstruct(
         "Record",
         columns,
@@ -208,11 +215,28 @@ def _decoder(fields: tuple[FieldRule, ...]) -> msgspec.json.Decoder[list[Any]]:
     return msgspec.json.Decoder(list[record])  # type: ignore[valid-type]  # made above
 
 
+def _kind(rule: FieldRule) -> Any:
+    return _Time if rule.column == "ts" else float | None
+
+
 def _exact(route: HistoryRoute, items: msgspec.Raw) -> pl.DataFrame:
     """Decode a page in which every row has exactly the declared fields and types."""
     rows = _decoder(route.fields).decode(items)
-    columns = {rule.column: [getattr(row, rule.column) for row in rows] for rule in route.fields}
+    columns = {
+        rule.column: [_number(rule, getattr(row, rule.column)) for row in rows]
+        if rule.text
+        else [getattr(row, rule.column) for row in rows]
+        for rule in route.fields
+    }
     return _frame(route, columns, len(rows))
+
+
+def _number(rule: FieldRule, value: float | str | None) -> int | float | None:
+    """Return a number as it is, and of text the JSON number that it is."""
+    if not isinstance(value, str):
+        return value
+    number: int | float = msgspec.json.decode(value, type=_Time if rule.column == "ts" else float)
+    return number
 
 
 def _frame(route: HistoryRoute, columns: dict[str, list[Any]], height: int) -> pl.DataFrame:
@@ -237,7 +261,9 @@ def _field_by_field(
         for rule in route.fields:
             columns[rule.column].append(_value(rule, left, drift))
         if columns["ts"][-1] is None:
-            raise _unreadable(route, answer, "with a row without a usable time")
+            raise _unreadable(
+                route, answer, f"with a row without a usable time{_as_text(route, row)}"
+            )
         columns["extra"].append(_extra(left))
         drift.update(("field_unknown", name) for name in left if name not in known)
     findings.extend(
@@ -248,6 +274,15 @@ def _field_by_field(
     return _frame(route, filled, len(rows))
 
 
+def _as_text(route: HistoryRoute, row: dict[str, msgspec.Raw]) -> str:
+    """Return how to read a time that is sent as text, "" for any other."""
+    said = next((_text(row.get(rule.wire)) for rule in route.fields if rule.column == "ts"), None)
+    if said is None or not said.isdecimal():
+        return ""
+    line = f'numbers = "text" in [history.{route.family}]'
+    return f": it is text, {said!r:.40}; the profile can read it: {line}"
+
+
 def _value(
     rule: FieldRule, left: dict[str, msgspec.Raw], drift: Counter[tuple[str, str]]
 ) -> int | float | None:
@@ -256,9 +291,9 @@ def _value(
     if raw is None:
         drift["field_missing", rule.wire] += 1
         return None
-    kind: Any = _Time if rule.column == "ts" else float | None
+    kind = _kind(rule) | str if rule.text else _kind(rule)
     try:
-        value: int | float | None = msgspec.json.decode(raw, type=kind)
+        value = _number(rule, msgspec.json.decode(raw, type=kind))
     except UNREADABLE:
         drift["type_changed", rule.wire] += 1
         return None

@@ -5,6 +5,7 @@ It overrides `/schemas`, which overrides what is built in. It names only what di
     [history.spread]
     path = "/api/v2/spreads"
     next = "next_before"
+    numbers = "text"
     parameters = { end_time = "before" }
     fields.spread_pct = { wire = "spread", unit = "bps" }
 
@@ -29,10 +30,10 @@ It overrides `/schemas`, which overrides what is built in. It names only what di
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
@@ -64,6 +65,7 @@ class _RouteSection(msgspec.Struct, forbid_unknown_fields=True):
 
 class _HistorySection(_RouteSection, forbid_unknown_fields=True):
     fields: dict[str, _FieldSection] = {}
+    numbers: Literal["json", "text"] | None = None
 
 
 class _EventsSection(_RouteSection, forbid_unknown_fields=True):
@@ -169,13 +171,16 @@ class UserProfile:
                 wire = field.wire or (rule.wire if rule else column)
                 rules[column] = FieldRule(column, wire, unit, wanted[column])
                 _ = rules[column].factor  # what cannot be converted is refused here
-        return replace(_named(route, said), fields=tuple(rules.values()))
+        as_text = any(rule.text for rule in route.fields)
+        as_text = said.numbers == "text" if said.numbers else as_text
+        fields = tuple(replace(rule, text=as_text) for rule in rules.values())
+        return replace(self._named(f"history.{route.family}", route, said), fields=fields)
 
     def _events(self, route: EventRoute, said: _EventsSection) -> EventRoute:
         self._known(f"events.{route.family}.paths", said.paths, route.paths)
         paths = {column: tuple(places) for column, places in said.paths.items()}
         return replace(
-            _named(route, said),
+            self._named(f"events.{route.family}", route, said),
             paths={**route.paths, **paths},
             more=said.more or route.more,
             volatile=route.volatile if said.volatile is None else tuple(said.volatile),
@@ -193,21 +198,21 @@ class UserProfile:
             words={**names.words, **said.words},
         )
 
-    def _known(self, where: str, said: Mapping[str, object], known: object) -> None:
-        names = list(known) if isinstance(known, Mapping | list) else []
+    def _known(self, where: str, said: Iterable[str], known: Iterable[str]) -> None:
+        names = list(known)
         for name in said:
             if name not in names:
                 raise InputError(f"{self.path} {where}", name, ", ".join(names))
 
-
-def _named(route: _Named, said: _RouteSection) -> _Named:
-    """Apply a section's address, names and page size to a route."""
-    return replace(
-        route,
-        path=said.path or route.path,
-        items=said.items or route.items,
-        next=said.next or route.next,
-        limit=said.limit or route.limit,
-        retention_s=said.retention_s or route.retention_s,
-        parameters={**route.parameters, **said.parameters},
-    )
+    def _named(self, section: str, route: _Named, said: _RouteSection) -> _Named:
+        """Apply a section's address, names and page size to a route."""
+        self._known(f"{section}.parameters", said.parameters, route.roles)
+        return replace(
+            route,
+            path=said.path or route.path,
+            items=said.items or route.items,
+            next=said.next or route.next,
+            limit=said.limit or route.limit,
+            retention_s=said.retention_s or route.retention_s,
+            parameters={**route.parameters, **said.parameters},
+        )

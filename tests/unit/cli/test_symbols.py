@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable
 
+from toolkit.service import Adversary, Config, RestSwitches, Simulated, running
+
 from .conftest import refused
 
 Rail = Callable[..., subprocess.CompletedProcess[str]]
@@ -26,6 +28,17 @@ def test_without_a_name_every_symbol_is_listed_once_and_in_order(rail: Rail, ser
     names = [row.split()[0] for row in rows[2:] if row[:1].strip()]
     assert rows[0].startswith(f"{len(names)} symbols")
     assert names == sorted(set(names))
+
+
+def test_a_listing_cut_without_a_word_is_shown_whole_with_the_finding(rail: Rail) -> None:
+    adversary = Adversary(rest=RestSwitches(symbols_cap=10))
+    with running(Config(Simulated(7), port=0, adversary=adversary)) as capped:
+        done = rail("symbols", base_url=capped.base_url)
+
+    assert done.stdout.startswith("15 symbols")
+    assert "finding: listing_cut: 10 symbols came of 1000 asked for; searched by letter there" in (
+        done.stderr
+    )
 
 
 def test_a_name_that_nothing_has_is_refused(rail: Rail, service: str) -> None:

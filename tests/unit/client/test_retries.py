@@ -22,7 +22,8 @@ from toolkit.intervals import Interval
 from toolkit.market import Trajectory
 from toolkit.wire.exchange import RetryPolicy
 
-GOOD = {"items": [{"symbol": "BTC_USD", "venues": [{"exchange": "A", "market": "spot"}]}]}
+LISTED = {"symbol": "BTC_USD", "venues": [{"exchange": "A", "market": "spot"}]}
+GOOD = {"items": [LISTED], "truncated": False}
 SCHEMAS = {"source": {"kind": "live", "id": "x"}}
 
 

@@ -111,6 +111,75 @@ def test_more_without_a_cursor_is_an_error_not_a_silent_end() -> None:
         walk(lambda _: {"items": [document(5)], "has_more": True})
 
 
+@pytest.mark.parametrize(
+    "paging", [{"next_cursor": None}, {"next_cursor": ""}, {"has_more": False}]
+)
+def test_a_full_page_that_names_either_field_may_be_the_last(paging: dict[str, object]) -> None:
+    page = {"items": [document(5, number) for number in range(500, 0, -1)], **paging}
+
+    pages, asked = walk(lambda _: page)
+
+    assert (len(asked), pages[0].last, pages[0].findings) == (1, True, ())
+
+
+def test_a_full_page_that_names_neither_more_nor_a_cursor_is_an_error_that_names_both() -> None:
+    page = {"items": [document(5, number) for number in range(500)], "has_more": None}
+
+    with pytest.raises(
+        PagingError, match=r"500 doc.* neither 'has_more' nor 'next_cursor'"
+    ) as told:
+        walk(lambda _: page)
+    assert "as many as were asked for" in str(told.value)
+
+
+def test_a_page_cut_short_that_names_neither_is_found_out_by_asking_for_the_rest() -> None:
+    every = [document(ts) for ts in range(900, 0, -100)]
+
+    def capped(*, rising: bool) -> Callable[[Request], object]:
+        def answer(request: Request) -> object:
+            start, end = (int(dict(request.query)[name]) for name in ("start_time", "end_time"))
+            found = [each for each in every if start <= int(str(each["ts"])) < end]
+            return {"items": (found[::-1] if rising else found)[:4]}
+
+        return answer
+
+    for rising in (False, True):
+        with pytest.raises(PagingError, match=r"neither 'has_more' nor .* 3 others came for"):
+            walk(capped(rising=rising))
+
+
+def test_a_whole_page_that_names_neither_is_the_window_with_a_finding() -> None:
+    page = {"items": [document(600), document(300)]}
+
+    def answer(request: Request) -> object:
+        return page if dict(request.query)["end_time"] == "86400" else {"items": [document(300)]}
+
+    pages, asked = walk(answer)
+
+    assert [dict(each.query)["end_time"] for each in asked] == ["86400", "301"]
+    assert (pages[0].frame.height, pages[0].last) == (2, True)
+    assert [f.kind for f in pages[0].findings] == ["paging_unnamed"]
+
+
+def test_no_content_is_an_empty_page() -> None:
+    flow = event_pages(SPREAD, DAY, RetryPolicy())
+    next(flow)
+
+    page = flow.send(Answer(204, {}, b""))
+
+    assert isinstance(page, EventPage)
+    assert (page.frame.height, page.last, page.findings) == (0, True, ())
+
+
+def test_a_log_that_is_oldest_first_comes_whole_by_its_cursor() -> None:
+    documents = [document(ts) for ts in range(100, 9_000, 100)]
+
+    pages, _ = walk(served(documents, 20))
+
+    assert pl.concat(page.frame for page in pages)["ts"].to_list() == list(range(100, 9_000, 100))
+    assert pages[-1].last
+
+
 @pytest.mark.parametrize("far", [10**30, 2**63, 253_402_300_800_000, -(10**18), "soon", None])
 def test_a_time_of_no_use_is_made_up_for_by_the_other_one(far: object) -> None:
     by_seconds = read_document(SPREAD, json.dumps({"ts": 60, "ts_ms": far}).encode(), [])

@@ -81,10 +81,17 @@ def test_what_may_pass_is_tried_again_until_it_is_answered(bad) -> None:
     assert seconds(waits) == [0.5, 1.0, 2.0]
 
 
+def test_no_content_is_an_answer() -> None:
+    empty = Answer(204, {}, b"")
+
+    assert carried_out([empty]) == (empty, [])
+
+
 @pytest.mark.parametrize(
     ("number", "kind"),
     [
-        (204, WireError),
+        (203, WireError),
+        (205, WireError),
         (301, WireError),
         (304, WireError),
         (400, BadRequestError),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -22,18 +25,28 @@ from toolkit.wire.profile import BUILT_IN
 
 
 def listing(body: bytes, text: str = "") -> Listing:
-    """The listing of one answer to one question."""
-    flow = list_symbols(BUILT_IN, text, RetryPolicy())
-    query = {"q": text, "limit": BUILT_IN.symbols_limit}
-    assert next(flow) == Send(Request.get(BUILT_IN.symbols_path, query))
-    with pytest.raises(StopIteration) as stop:
-        flow.send(Answer(200, {}, body, "http://h/s"))
-    found: Listing = stop.value.value
-    return found
+    """The listing of one answer to every question."""
+    return searched(lambda _: body, text)
+
+
+def searched(answer: Callable[[str], bytes], text: str = "", limit: int = 1_000) -> Listing:
+    """The listing of a service that answers each text."""
+    profile = replace(BUILT_IN, symbols_limit=limit)
+    flow = list_symbols(profile, text, RetryPolicy())
+    step = next(flow)
+    assert step == Send(Request.get(profile.symbols_path, {"q": text, "limit": limit}))
+    while True:
+        assert isinstance(step, Send)
+        body = answer(dict(step.request.query)["q"])
+        try:
+            step = flow.send(Answer(200 if body else 204, {}, body, "http://h/s"))
+        except StopIteration as stop:
+            found: Listing = stop.value
+            return found
 
 
 def page(*items: object, **more: object) -> bytes:
-    return json.dumps({"items": items, **more}).encode()
+    return json.dumps({"items": items, "truncated": False, **more}).encode()
 
 
 def item(symbol: str, *legs: str) -> dict[str, object]:
@@ -51,6 +64,91 @@ def test_every_symbol_is_listed_with_its_legs() -> None:
 @pytest.mark.parametrize(("said", "truncated"), [(True, True), (False, False), (None, False)])
 def test_a_listing_says_whether_there_is_more(said, truncated) -> None:
     assert listing(page(truncated=said)).truncated is truncated
+
+
+BASES = ("BTC", "ETH", "SOL", "XRP", "ADA", "1INCH", "A", "SAND", "ZEC", "MANA", "S", "DOT")
+EVERY = [f"{base}_USDT" for base in BASES]
+
+
+def served(
+    cap: int, matches: Callable[[str, str], bool], asked: list[str] | None = None, **more: object
+) -> Callable[[str], bytes]:
+    """A service that lists no more than a few of the symbols that match a text."""
+
+    def answer(text: str) -> bytes:
+        if asked is not None:
+            asked.append(text)
+        found = [symbol for symbol in EVERY if matches(symbol, text)]
+        items = [item(symbol, "X.spot") for symbol in found[:cap]]
+        return json.dumps({"items": items, **more}).encode()
+
+    return answer
+
+
+@pytest.mark.parametrize("matches", [str.__contains__, str.startswith])
+@pytest.mark.parametrize(("cap", "limit"), [(5, 1_000), (5, 5), (11, 1_000)])
+def test_a_listing_cut_without_a_word_is_searched_for_the_rest(matches, cap, limit) -> None:
+    found = searched(served(cap, matches), limit=limit)
+    assert sorted(map(str, found.legs)) == sorted(EVERY)
+    assert not found.truncated
+    assert [f.kind for f in found.findings] == ["listing_cut"]
+    assert f"{cap} symbols came of {limit} asked for; searched by letter there are 12" in (
+        found.findings[0].says
+    )
+
+
+def test_a_listing_that_says_it_is_cut_is_searched_as_well() -> None:
+    def answer(text: str) -> bytes:
+        found = [symbol for symbol in EVERY if text in symbol]
+        return page(*(item(symbol) for symbol in found[:5]), truncated=len(found) > 5)
+
+    found = searched(answer, limit=5)
+    assert sorted(map(str, found.legs)) == sorted(EVERY)
+
+
+def test_a_listing_that_no_search_completes_is_truncated() -> None:
+    def at_random(_symbol: str, _text: str) -> bool:
+        return True
+
+    found = searched(served(5, at_random), limit=5)
+    assert (len(found.legs), found.truncated) == (5, True)
+    assert "5 symbols came of 5 asked for; there are more" in found.findings[0].says
+
+
+def test_a_listing_of_a_text_is_truncated_where_it_is_full() -> None:
+    asked: list[str] = []
+    found = searched(served(5, str.__contains__, asked), "_USDT", limit=5)
+    assert (len(found.legs), found.truncated, asked) == (5, True, ["_USDT"])
+    assert [f.kind for f in found.findings] == ["listing_cut"]
+
+
+def test_a_listing_that_states_that_it_is_whole_costs_one_question() -> None:
+    asked: list[str] = []
+    found = searched(served(99, str.__contains__, asked, truncated=False), limit=12)
+    assert (len(found.legs), found.truncated, asked) == (12, False, [""])
+
+
+def test_a_whole_listing_without_the_flag_is_compared_with_36_searches() -> None:
+    asked: list[str] = []
+    found = searched(served(99, str.__contains__, asked))
+    assert (len(found.legs), found.truncated, len(asked)) == (12, False, 37)
+    assert found.findings == ()
+
+
+def test_a_listing_that_states_nothing_where_searches_show_nothing_has_a_finding() -> None:
+    def at_random(_symbol: str, _text: str) -> bool:
+        return True
+
+    asked: list[str] = []
+    found = searched(served(9, at_random, asked))
+    assert (len(found.legs), found.truncated, len(asked)) == (9, False, 3)
+    assert [f.kind for f in found.findings] == ["listing_unstated"]
+    assert "9 symbols came of 1000 asked for; nothing shows if" in found.findings[0].says
+
+
+def test_no_content_lists_nothing() -> None:
+    found = searched(lambda _: b"")
+    assert (found.legs, found.truncated, found.findings) == ({}, False, ())
 
 
 def test_a_symbol_listed_in_two_places_has_the_legs_of_both_each_once() -> None:
@@ -117,10 +215,9 @@ def test_a_body_that_is_no_listing_is_a_wire_error_of_one_line(body) -> None:
 @settings(deadline=None)
 @given(st.binary(max_size=40))
 def test_no_item_breaks_the_listing(piece) -> None:
-    flow = list_symbols(BUILT_IN, "", RetryPolicy())
-    next(flow)
-    with pytest.raises((WireError, StopIteration)):
-        flow.send(Answer(200, {}, b'{"items":[{"symbol":"A_B","venues":[' + piece + b"]}]}"))
+    body = b'{"truncated":false,"items":[{"symbol":"A_B","venues":[' + piece + b"]}]}"
+    with contextlib.suppress(WireError):
+        listing(body)
 
 
 def test_trajectories_come_in_order_of_their_keys_and_each_pair_once() -> None:

@@ -26,6 +26,8 @@ class Walk:
     window: Interval = WINDOW
     pages: list[Page] = field(default_factory=list)
     asked: list[int] = field(default_factory=list)
+    checked: list[int] = field(default_factory=list)
+    """The ends of questions for one row alone."""
     ended: bool = False
 
     def __post_init__(self) -> None:
@@ -52,8 +54,8 @@ class Walk:
         else:
             assert isinstance(step, Send)
             query = dict(step.request.query)
-            assert query.pop("limit") == "500"
-            self.asked.append(int(query.pop("end_time")))
+            of_one = query.pop("limit") == "1"
+            (self.checked if of_one else self.asked).append(int(query.pop("end_time")))
             assert query == {"symbol": "BTC_USD", "exchange": "KRAKEN", "market": "spot"}
 
     @property
@@ -94,10 +96,84 @@ def test_without_a_word_that_it_is_the_end_one_second_lower_is_asked_too() -> No
     assert walk.answered == [(301, 400), (301, 301), (100, 301)]
 
 
-def test_nothing_at_all_is_one_question() -> None:
-    walk = Walk().answer()
-    assert (walk.asked, walk.ended, walk.answered) == ([400], True, [(100, 400)])
+def test_nothing_at_all_is_checked_by_asking_for_one_row_before_the_window() -> None:
+    walk = Walk().answer().answer()
+    assert (walk.asked, walk.checked, walk.ended) == ([400], [100], True)
+    assert walk.answered == [(100, 400)]
     assert walk.pages[0].frame.height == 0
+
+
+def test_an_empty_answer_with_rows_before_the_window_is_asked_for_again() -> None:
+    walk = Walk().answer().answer(90).answer(160, 40, pointer=40)
+    assert (walk.asked, walk.checked, walk.ended) == ([400, 400], [100], True)
+    assert (walk.seconds, walk.answered) == ([[160]], [(100, 400)])
+
+
+def test_nothing_before_a_window_s_end_and_something_before_its_start_is_refused() -> None:
+    walk = Walk().answer().answer(90).answer()
+    with pytest.raises(PagingError, match=r"contradicts itself: before .* nothing came, twice"):
+        walk.answer(90)
+    assert walk.pages == []
+
+
+def test_a_row_at_a_window_s_end_alone_is_no_page_of_it() -> None:
+    walk = Walk().answer(400)
+    with pytest.raises(PagingError, match="sends the rows from end_time on: before"):
+        walk.answer(160)
+
+
+@pytest.mark.parametrize("came", [101, 160, 5_000])
+def test_rows_from_end_time_on_are_found_out_where_nothing_is_newer_than_the_window(came) -> None:
+    walk = Walk().answer()
+    with pytest.raises(PagingError, match="sends the rows from end_time on: before"):
+        walk.answer(came)
+    assert walk.pages == []
+
+
+def test_a_bad_request_for_what_lies_before_a_window_is_no_evidence() -> None:
+    walk = Walk().answer()
+    walk._to_next_question(Answer(400, {}, b""))
+    assert (walk.ended, walk.answered) == (True, [(100, 400)])
+
+
+def test_rows_that_rise_are_checked_by_asking_for_the_newest_alone() -> None:
+    walk = Walk().answer(240, 300, 360, pointer=240).answer(360).answer(180, 240, pointer=None)
+    assert (walk.asked, walk.checked) == ([400, 241, 181], [400])
+    assert walk.seconds == [[240, 300, 360], [180]]
+
+
+def test_the_oldest_rows_first_are_refused_at_the_first_page() -> None:
+    walk = Walk().answer(40, 100, 160, pointer=None)
+    with pytest.raises(PagingError, match=r"oldest rows first: .* 3 came that rise from .* to"):
+        walk.answer(40)
+    assert (walk.pages, walk.checked) == ([], [400])
+
+
+def test_rows_from_end_time_on_are_refused_at_the_first_page() -> None:
+    walk = Walk().answer(400, 460, 520)
+    with pytest.raises(PagingError, match="sends the rows from end_time on: of those before"):
+        walk.answer(400)
+
+
+def test_where_limit_is_ignored_the_page_of_the_oldest_row_decides() -> None:
+    rising = Walk().answer(240, 300, 360, pointer=240).answer(240, 300, 360, pointer=240)
+    rising.answer(120, 180, 240, pointer=120).answer(120, 180, 240, pointer=120)
+    assert (rising.asked, rising.checked) == ([400, 241, 241, 121], [400])
+    unknown = Walk().answer(240, 300, 360).answer(240, 300, 360)
+    with pytest.raises(PagingError, match="limit is ignored too"):
+        unknown.answer(240)
+
+
+def test_a_row_that_came_in_between_does_not_make_the_newest_rows_the_oldest() -> None:
+    walk = Walk().answer(240, 300, 360, pointer=240).answer(395)
+    assert walk.seconds == [[240, 300, 360]]
+
+
+def test_no_content_is_an_empty_page() -> None:
+    walk = Walk().answer(360, 300, pointer=300)
+    walk._to_next_question(Answer(204, {}, b""))
+    walk._to_next_question(Answer(204, {}, b""))
+    assert (walk.asked, walk.ended) == ([400, 301, 301], True)
 
 
 def test_rows_below_the_window_alone_are_one_question() -> None:
@@ -113,7 +189,7 @@ def test_an_empty_page_that_points_on_is_followed_and_answers_for_what_it_skips(
 
 @pytest.mark.parametrize("pointer", [400, 401, 10_000, None])
 def test_an_empty_page_that_points_nowhere_lower_is_the_end(pointer) -> None:
-    assert Walk().answer(pointer=pointer).ended
+    assert Walk().answer(pointer=pointer).answer().ended
 
 
 @pytest.mark.parametrize("pointer", [99, 0])

@@ -76,6 +76,54 @@ def test_schemas_give_the_unit_of_a_field_that_the_file_renames(tmp_path: Path) 
     assert (rules["spread_pct"].wire, rules["spread_pct"].unit) == ("s", "bps")
 
 
+def test_every_parameter_of_a_route_can_be_renamed_once_and_again(tmp_path: Path) -> None:
+    for section, routes in (("history", BUILT_IN.histories), ("events", BUILT_IN.events)):
+        for family, route in routes.items():
+            named = ", ".join(f"{role} = 'x_{role}'" for role in route.roles)
+            users = written(tmp_path, f"[{section}.{family}]\nparameters = {{ {named} }}\n")
+            found = users.applied(users.applied(BUILT_IN))
+            assert getattr(found, "histories" if section == "history" else "events")[
+                family
+            ].parameters == {role: f"x_{role}" for role in route.roles}
+
+
+def test_numbers_as_text_are_read_where_the_file_has_it(tmp_path: Path) -> None:
+    users = written(
+        tmp_path, "[history.spread]\nnumbers = 'text'\nfields.spread_pct = { unit = 'bps' }\n"
+    )
+    tool = {"route": "/api/v1/data/history/spread", "record": {"fields": {"ts": {"unit": "ms"}}}}
+    schemas = json.dumps({"source": {"id": "x"}, "tools": {"t": tool}}).encode()
+    route = users.applied(with_schemas(users.applied(BUILT_IN), schemas)).histories[Family.SPREAD]
+    rows = [
+        {"ts": "1700000040000", "buy_price": "100.0", "sell_price": "1e2", "spread_pct": "-5"},
+        {"ts": 1_700_000_100_000, "buy_price": 100.5, "sell_price": None, "spread_pct": "0.50"},
+    ]
+    body = json.dumps({"items": rows, "next_end_time": 1_700_000_040}).encode()
+
+    page = read_history_page(route, SPREAD, Answer(200, {}, body))
+
+    assert page.frame.rows() == [
+        (1_700_000_040, 100.0, 100.0, -0.05, None),
+        (1_700_000_100, 100.5, None, 0.005, None),
+    ]
+    assert page.findings == ()
+
+
+@pytest.mark.parametrize("text", ["97,6", "nan", "inf", "1_0", "+1", ".5", "", "null", "x"])
+def test_text_that_is_no_number_stays_in_extra(tmp_path: Path, text: str) -> None:
+    users = written(tmp_path, "[history.spread]\nnumbers = 'text'\n")
+    row = {"ts": 60, "buy_price": "100.0", "sell_price": 101.0, "spread_pct": text}
+    body = json.dumps({"items": [row], "next_end_time": None}).encode()
+
+    page = read_history_page(
+        users.applied(BUILT_IN).histories[Family.SPREAD], SPREAD, Answer(200, {}, body)
+    )
+
+    assert page.frame.row(0)[:4] == (60, 100.0, 101.0, None)
+    assert json.loads(page.frame["extra"][0]) == {"spread_pct": text}
+    assert [f.kind for f in page.findings] == ["type_changed"]
+
+
 def test_event_paths_and_cursor_names_are_the_users(tmp_path: Path) -> None:
     users = written(
         tmp_path,
@@ -107,6 +155,16 @@ def test_event_paths_and_cursor_names_are_the_users(tmp_path: Path) -> None:
         ("[history.spread]\npath = 'https://elsewhere.example/x'\n", "a path below"),
         ("schemas_path = '//elsewhere.example'\n", "a path below"),
         ("[events.spread]\npaths.size = ['x']\n", "magnitude_pct"),
+        (
+            "[history.price]\nparameters = { end = 'before' }\n",
+            "allowed: symbol, exchange, market, end_time, limit",
+        ),
+        ("[history.spread]\nparameters = { exchange = 'venue' }\n", "buy_exchange, buy_market"),
+        (
+            "[events.splash]\nparameters = { end = 'to' }\n",
+            "allowed: start_time, end_time, limit, cursor, symbol",
+        ),
+        ("[history.price]\nnumbers = 'roman'\n", "numbers"),
         ("[snapshots]\nweather = '/x'\n", "symbols, activity, spread, funding"),
     ],
 )

@@ -61,6 +61,20 @@ def test_the_faithful_service_passes_every_check_but_the_standing_clock(examined
     assert names[-5:] == ["/mcp", "market", "spread events", "splash events", "funding events"]
 
 
+def test_prices_sent_as_text_fail_with_the_profile_s_line(examined: Examine) -> None:
+    found = check(examined(numbers="text"), "history/price")
+    assert found.state is State.FAILED
+    assert "price is null in" in found.says
+    assert 'numbers = "text" in [history.price]' in found.says
+
+
+def test_a_listing_cut_without_a_word_is_a_note(examined: Examine) -> None:
+    found = check(examined(symbols_cap=10), "symbols/search")
+    assert found.state is State.NOTE
+    assert "15 symbols, " in found.says
+    assert "1 finding, e.g. listing_cut: 10 symbols came of 1000 asked for" in found.says
+
+
 def test_a_free_key_is_usable_and_what_its_plan_lacks_is_no_failure(examined: Examine) -> None:
     found = examined("demo-free")
     assert found.usable

@@ -57,6 +57,7 @@ class Terms:
     quota: int
     page: Limit
     history: Reach
+    spread_history: Reach
     spread_events: Reach
     events: Reach = Reach(30 * _DAY_S)
     dashboard: Reach = Reach()
@@ -70,6 +71,7 @@ TERMS: Mapping[Plan, Terms] = MappingProxyType(
             quota=60,
             page=Limit(500, 1_000),
             history=Reach(7 * _DAY_S),
+            spread_history=Reach(7 * _DAY_S, delay_s=60),
             spread_events=Reach(_HOUR_S, delay_s=60),
             metadata=Reach(delay_s=600),
         ),
@@ -77,6 +79,7 @@ TERMS: Mapping[Plan, Terms] = MappingProxyType(
             quota=600,
             page=Limit(500, 5_000),
             history=Reach(30 * _DAY_S),
+            spread_history=Reach(30 * _DAY_S),
             spread_events=Reach(30 * _DAY_S),
             dashboard=Reach(delay_s=30),
             stream_open_delay_s=30,
@@ -85,6 +88,7 @@ TERMS: Mapping[Plan, Terms] = MappingProxyType(
             quota=6_000,
             page=Limit(500, 10_000),
             history=Reach(30 * _DAY_S),
+            spread_history=Reach(30 * _DAY_S),
             spread_events=Reach(30 * _DAY_S),
         ),
     }
@@ -130,8 +134,10 @@ class Policy:
         return self._terms[plan]
 
     def _changed(self, terms: Terms) -> Terms:
-        return replace(
-            terms,
-            history=terms.history if self.retention_s is None else Reach(self.retention_s),
-            quota=terms.quota if self.quota is None else self.quota,
-        )
+        if self.retention_s is not None:
+            terms = replace(
+                terms,
+                history=replace(terms.history, retention_s=self.retention_s),
+                spread_history=replace(terms.spread_history, retention_s=self.retention_s),
+            )
+        return terms if self.quota is None else replace(terms, quota=self.quota)

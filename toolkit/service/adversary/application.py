@@ -10,6 +10,7 @@ from starlette.middleware import Middleware
 from toolkit.service.adversary.accidents import Accidents
 from toolkit.service.adversary.control import control_route
 from toolkit.service.adversary.deliveries import FaultyCourier
+from toolkit.service.adversary.empty_pages import EmptyPages
 from toolkit.service.adversary.settings import ActiveSwitches, Adversary
 from toolkit.service.adversary.streams import FaultyFeed, SocketFaults
 from toolkit.service.adversary.tools import adverse_tools
@@ -50,6 +51,7 @@ def adverse_application(
         routes=[control_route(active)] if control else [],
         middleware=[
             Middleware(Accidents, active, service.clock),
+            Middleware(EmptyPages, active),
             Middleware(SocketFaults, active),
         ],
     )

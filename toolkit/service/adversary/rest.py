@@ -67,6 +67,16 @@ class RestSwitches:
     next page. With ``tie_s`` times are rounded down to a multiple of it (s), so several rows share
     a second. ``page_cap`` limits the pages of all logs.
 
+    ``pages`` is which rows a page has. ``rising``: the rows of the interface, oldest first.
+    ``oldest``: the oldest rows before ``end_time``. ``ignored``: the oldest rows of all, whatever
+    ``end_time`` is. ``forwards``: the rows from ``end_time`` on. All but the default are oldest
+    first. Event logs are then oldest first too, from page to page.
+
+    ``cursor_names`` is which of its two paging fields an event page has: the cursor, whether there
+    is ``more``, or ``neither``. With ``no_content`` an empty page is status 204 without a body.
+    ``symbols_cap`` limits the symbols of a listing, which then has no ``truncated``. With
+    ``numbers`` ``text`` the decimal numbers of history records are text.
+
     History records and event documents: fields are renamed (old = new), left out, or added (name =
     value). Units are changed, also in ``/schemas``. Tools are renamed (for MCP when the service
     starts), and so are the schema ids of documents.
@@ -84,6 +94,11 @@ class RestSwitches:
     empty_pages_s: int | None = None
     page_cap: int | None = None
     tie_s: int = 1
+    pages: Literal["backwards", "rising", "oldest", "ignored", "forwards"] = "backwards"
+    cursor_names: Literal["both", "cursor", "more", "neither"] = "both"
+    no_content: bool = False
+    symbols_cap: int | None = None
+    numbers: Literal["json", "text"] = "json"
     renamed_fields: Mapping[str, str] = field(default_factory=dict, hash=False)
     missing_fields: tuple[str, ...] = ()
     extra_fields: Mapping[str, Any] = field(default_factory=dict, hash=False)
@@ -93,7 +108,7 @@ class RestSwitches:
     accidents: tuple[Accident, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("empty_pages_s", "page_cap", "tie_s"):
+        for name in ("empty_pages_s", "page_cap", "tie_s", "symbols_cap"):
             _check_at_least_one(name, getattr(self, name))
 
 

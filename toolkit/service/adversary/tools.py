@@ -18,7 +18,7 @@ from toolkit.market import unit_factor
 from toolkit.service.adversary.rest import RestSwitches
 from toolkit.service.adversary.settings import ActiveSwitches
 from toolkit.service.api.calls import Call
-from toolkit.service.api.queries import EventQuery, PriceQuery, SpreadQuery
+from toolkit.service.api.queries import EventQuery, PriceQuery, SearchQuery, SpreadQuery
 from toolkit.service.api.records import Record
 from toolkit.service.api.tools import Tool
 
@@ -57,9 +57,12 @@ def _answer(
     if switches == _FAITHFUL:
         return tool.answer(call)
     if isinstance(call.query, PriceQuery | SpreadQuery):
-        return msgspec.json.encode(_history(switches, tool, call))
+        history = _history if switches.pages in ("backwards", "rising") else _oldest_first
+        return msgspec.json.encode(history(switches, tool, call))
     if isinstance(call.query, EventQuery):
         return msgspec.json.encode(_events(switches, tool, call))
+    if isinstance(call.query, SearchQuery) and switches.symbols_cap is not None:
+        return msgspec.json.encode(_symbols(switches.symbols_cap, tool, call))
     if tool.path == "schemas":
         return msgspec.json.encode(
             _schemas(switches, tools, msgspec.json.decode(tool.answer(call)))
@@ -87,6 +90,8 @@ def _history(switches: RestSwitches, tool: Tool[Any], call: Call[Any]) -> dict[s
         rows = scanned
     offset = {"oldest": 0, "oldest-1": -1, "oldest+1": 1}[switches.next_end_time]
     page["items"] = [_worded(switches, tool.record, row) for row in rows]
+    if switches.pages == "rising":
+        page["items"].reverse()
     page["next_end_time"] = None
     if rows and (more or switches.at_end == "repeat"):
         page["next_end_time"] = rows[-1]["ts"] + offset
@@ -95,6 +100,21 @@ def _history(switches: RestSwitches, tool: Tool[Any], call: Call[Any]) -> dict[s
     elif switches.at_end == "echo":
         page["next_end_time"] = asked
     return page
+
+
+def _oldest_first(switches: RestSwitches, tool: Tool[Any], call: Call[Any]) -> dict[str, Any]:
+    """Return a page of a trajectory that is paged forwards, or not at all."""
+    asked = call.now if call.query.end_time is UNSET else call.query.end_time
+    end = asked if switches.pages == "oldest" else call.now + 1
+    page, _ = _rows_before(switches, tool, call, end, _ALL)
+    rows = page["items"][::-1]
+    if switches.pages == "forwards":
+        rows = [row for row in rows if row["ts"] >= asked]
+    taken = rows[: min(call.limit, switches.page_cap or call.limit)]
+    return page | {
+        "items": [_worded(switches, tool.record, row) for row in taken],
+        "next_end_time": taken[-1]["ts"] + 1 if len(taken) < len(rows) else None,
+    }
 
 
 def _rows_before(
@@ -116,11 +136,37 @@ def _rows_before(
 
 def _events(switches: RestSwitches, tool: Tool[Any], call: Call[EventQuery]) -> dict[str, Any]:
     limit = min(call.limit, switches.page_cap or call.limit)
-    page: dict[str, Any] = msgspec.json.decode(tool.answer(replace(call, limit=limit)))
+    call = replace(call, limit=limit)
+    page: dict[str, Any]
+    if switches.pages == "backwards":
+        page = msgspec.json.decode(tool.answer(call))
+    else:
+        page = _oldest_documents(tool, call)
     page["items"] = [
         _renamed_ids(switches, _worded(switches, None, document)) for document in page["items"]
     ]
+    hidden = {"both": (), "cursor": ("has_more",), "more": ("next_cursor",)}
+    for name in hidden.get(switches.cursor_names, ("has_more", "next_cursor")):
+        page.pop(name, None)
     return page
+
+
+def _oldest_documents(tool: Tool[Any], call: Call[EventQuery]) -> dict[str, Any]:
+    """Return a page of a log that is oldest first. Its cursor is the number of those before."""
+    at = 0 if call.query.cursor is UNSET else int(call.query.cursor)
+    query = msgspec.structs.replace(call.query, cursor=UNSET)
+    page: dict[str, Any]
+    page = msgspec.json.decode(tool.answer(replace(call, query=query, limit=_ALL)))
+    found = page["items"][::-1]
+    page |= {"items": found[at : at + call.limit], "has_more": at + call.limit < len(found)}
+    return page | ({"next_cursor": str(at + call.limit)} if page["has_more"] else {})
+
+
+def _symbols(cap: int, tool: Tool[Any], call: Call[SearchQuery]) -> dict[str, Any]:
+    """Return a listing of a few symbols, without a word that there are more."""
+    page: dict[str, Any] = msgspec.json.decode(tool.answer(replace(call, limit=_ALL)))
+    del page["truncated"]
+    return page | {"items": page["items"][: min(cap, call.limit)]}
 
 
 def _worded(switches: RestSwitches, record: Record | None, row: dict[str, Any]) -> dict[str, Any]:
@@ -131,6 +177,8 @@ def _worded(switches: RestSwitches, record: Record | None, row: dict[str, Any]) 
             described = record.fields[name]
             value = said[name] * unit_factor(described.unit or unit, unit)
             said[name] = round(value) if described.type == "integer" else value
+    if record is not None and switches.numbers == "text":
+        said = {n: str(v) if isinstance(v, float) else v for n, v in said.items()}
     return {
         switches.renamed_fields.get(name, name): value
         for name, value in said.items()

@@ -141,7 +141,7 @@ TOOLS: tuple[Tool[Any], ...] = (
         query=SpreadQuery,
         answer=spread_history,
         limit=lambda terms: terms.page,
-        reach=lambda terms: terms.history,
+        reach=lambda terms: terms.spread_history,
         record=SPREAD_RECORD,
         pagination=_BACKWARDS,
     ),

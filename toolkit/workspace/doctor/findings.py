@@ -66,7 +66,7 @@ def refused_words(error: ServiceError) -> str:
         told = str(error)
         if isinstance(error, UnreachableError) and (reason := re.search(r"\((.*)\)", told)):
             return f"no answer ({reason[1]})"
-        return told.removeprefix(error.url).removeprefix(",").strip()
+        return told.removeprefix(error.url).lstrip(",: ").strip()
     return f"{error.status}: {error.detail}" if error.detail else f"{error.status}"
 
 

@@ -7,14 +7,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from toolkit.cards import duration, some
+from toolkit.cards import counted, duration, some
 from toolkit.client import Client
 from toolkit.errors import ServiceError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Family, Market, Trajectory
 from toolkit.wire.draft import Draft
-from toolkit.wire.exchange import Answer, Failure, Request, refusal
+from toolkit.wire.exchange import ANSWERED, Answer, Failure, Request, refusal
 from toolkit.wire.listing import Listing, price_trajectories, spread_trajectories
+from toolkit.wire.needed import check_needed
 from toolkit.wire.profile import HistoryRoute, Profile
 from toolkit.wire.rows import RawPage, read_history_page
 from toolkit.wire.survey import described_fields, rows_of, shown_fields, survey_fields
@@ -82,6 +83,7 @@ class Routes:
             self._survey(route, answer)
             try:
                 page = read_history_page(small, trajectory, answer)
+                check_needed(small, page.frame, answer)
             except ServiceError as error:
                 return Check(
                     "routes", name, State.FAILED, refused_words(error), "see its record below"
@@ -108,7 +110,7 @@ class Routes:
         outcome = self._client.ask(Request.get(route.path, route.query(trajectory, end_time)))
         if isinstance(outcome, Failure):
             return ServiceError(f"no answer ({outcome.reason})", url=outcome.url)
-        return outcome if outcome.status == 200 else refusal(outcome)
+        return outcome if outcome.status in ANSWERED else refusal(outcome)
 
     def _survey(self, route: HistoryRoute, answer: Answer) -> None:
         """Lay the record's fields beside those expected. Once for each route."""
@@ -188,7 +190,10 @@ def _listed(listing: Listing) -> Check:
     if listing.truncated:
         says += ", and more than it lists at once"
     if listing.findings:
-        says += f"; {len(listing.findings)} unreadable, e.g. {listing.findings[0].says:.80}"
+        first = listing.findings[0]
+        says += (
+            f"; {counted(len(listing.findings), 'finding')}, e.g. {first.kind}: {first.says:.80}"
+        )
     return Check("routes", "symbols/search", State.NOTE if listing.findings else State.OK, says)
 
 

@@ -301,3 +301,76 @@ def test_the_page_about_the_adversary_shows_a_file_that_can_be_read(tmp_path) ->
 def test_a_file_that_is_not_there_is_refused(tmp_path) -> None:
     with pytest.raises(InputError, match=r"none\.toml"):
         read_adversary(tmp_path / "none.toml")
+
+
+def stamps(client: httpx.Client, **query: object) -> list[int]:
+    return [row["ts"] for row in page(client, **query)["items"]]
+
+
+def test_pages_are_oldest_first_in_each_of_four_ways(switched) -> None:
+    newest = stamps(switched(), limit=4)
+    every = stamps(switched(), limit=1_000)[::-1]
+    middle = every[len(every) // 2]
+
+    assert stamps(switched(pages="rising"), limit=4) == newest[::-1]
+    assert stamps(switched(pages="oldest"), limit=4, end_time=middle) == every[:4]
+    assert stamps(switched(pages="oldest"), limit=4, end_time=every[2]) == every[:2]
+    assert stamps(switched(pages="ignored"), limit=4, end_time=every[2]) == every[:4]
+    at = every.index(middle)
+    assert stamps(switched(pages="forwards"), limit=4, end_time=middle) == every[at : at + 4]
+    assert page(switched(pages="forwards"), limit=1_000)["next_end_time"] is None
+
+
+def test_an_empty_page_is_a_204_without_a_body(switched) -> None:
+    client = switched(no_content=True)
+
+    answer = client.get(PRICE, params=ALPHA | {"end_time": 60})
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert stamps(client, limit=2) == stamps(switched(), limit=2)
+
+
+def test_a_capped_listing_has_no_truncated(switched) -> None:
+    whole = switched().get("/api/v1/data/symbols/search").json()["items"]
+
+    found = switched(symbols_cap=1).get("/api/v1/data/symbols/search").json()
+    assert found == {"type": "symbols_page", "items": whole[:1]}
+
+
+def test_decimal_numbers_are_text(switched) -> None:
+    row = page(switched(), limit=1)["items"][0]
+
+    assert page(switched(numbers="text"), limit=1)["items"][0]["price"] == str(row["price"])
+
+
+@pytest.mark.parametrize(
+    ("names", "shown"),
+    [("cursor", {"next_cursor"}), ("more", {"has_more"}), ("neither", set())],
+)
+@pytest.mark.parametrize("pages", ["backwards", "rising"])
+def test_an_event_page_names_what_is_left_of_its_paging_fields(names, shown, pages) -> None:
+    adversary = Adversary(rest=RestSwitches(cursor_names=names, pages=pages, page_cap=3))
+    config = Config(Simulated(7), port=0, clock=Clock(fixed_at=1_795_046_400), adversary=adversary)
+    window = {"start_time": 1_795_046_400 - 43_200, "end_time": 1_795_046_400}
+    with running(config) as service, httpx.Client(headers={"apikey": "demo-pro"}) as client:
+        answer = client.get(f"{service.base_url}/api/v1/data/history/splash-events", params=window)
+
+    times = [item["ts"] for item in answer.json()["items"]]
+    assert times == sorted(times, reverse=pages == "backwards")
+    assert set(answer.json()) == {"type", "items"} | shown
+
+
+def test_a_log_that_is_oldest_first_is_so_from_page_to_page() -> None:
+    adversary = Adversary(rest=RestSwitches(pages="rising", page_cap=7))
+    config = Config(Simulated(7), port=0, clock=Clock(fixed_at=1_795_046_400), adversary=adversary)
+    asked = {"start_time": 1_795_046_400 - 43_200, "end_time": 1_795_046_400}
+    found: list[int] = []
+    with running(config) as service, httpx.Client(headers={"apikey": "demo-pro"}) as client:
+        path = f"{service.base_url}/api/v1/data/history/splash-events"
+        answer = client.get(path, params=asked).json()
+        found += [item["ts_ms"] for item in answer["items"]]
+        while answer["has_more"]:
+            answer = client.get(path, params=asked | {"cursor": answer["next_cursor"]}).json()
+            found += [item["ts_ms"] for item in answer["items"]]
+
+    assert len(found) > 20
+    assert found == sorted(found)

@@ -118,7 +118,11 @@ def test_depth_and_delay_are_the_callers_plans(
     assert (
         delays
         == {
-            Plan.FREE: {"data.search_symbols": 600, "data.get_spread_events": 60},
+            Plan.FREE: {
+                "data.search_symbols": 600,
+                "data.get_spread_history": 60,
+                "data.get_spread_events": 60,
+            },
             Plan.BUILDER: {"data.get_spread_dashboard": 30},
             Plan.PRO: {},
         }[plan]
