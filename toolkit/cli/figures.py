@@ -48,4 +48,5 @@ def _cell(row: dict[str, Any], column: str, unit: str) -> str:
         "bps": lambda: f"{value:,.2f}",
         "%": lambda: f"{value:,.2f}",
         "plain": lambda: f"{value:.4f}",
+        "text": lambda: f"{value}",
     }[unit]()

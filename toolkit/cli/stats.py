@@ -25,7 +25,8 @@ from toolkit.workspace import store_path
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 _SPREAD: tuple[Figure, ...] = (
-    ("rows with both prices", "n", "count"),
+    ("rows with a spread", "n", "count"),
+    ("computed from", "spread_basis", "text"),
     ("covered", "coverage", "share"),
     ("step", "step_s", "s"),
     ("segments", "n_segments", "count"),

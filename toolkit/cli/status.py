@@ -55,7 +55,7 @@ def status_command(store: StorePath = None) -> None:
         table.add_row(*(cells[h] for h in headings if h not in hidden))
     console.print(table)
     console.print(_totals(catalogue, deliveries))
-    for line in (_gaps(gaps), _findings(held)):
+    for line in (_ties(holes), _gaps(gaps), _findings(held)):
         if line:
             console.print(line)
 
@@ -132,6 +132,15 @@ def _totals(catalogue: pl.DataFrame, deliveries: int) -> str:
     clock = format_ts(int(asked[0]["served_at"]))
     last = f"last sync {duration(ago_s)} ago, when the service's clock was {clock}"
     return f"{', '.join(held)}; {last}"
+
+
+def _ties(holes: dict[str, dict[str, Any]]) -> str:
+    """Return how many rows share their time with another row."""
+    tied = {stream: row["tied_rows"] for stream, row in holes.items() if row["tied_rows"]}
+    if not tied:
+        return ""
+    rows = counted(sum(tied.values()), "row shares its time", "rows share their time")
+    return f"{rows} with another, of {some(list(tied))}: statistics use the last of each time"
 
 
 def _gaps(gaps: pl.DataFrame) -> str:

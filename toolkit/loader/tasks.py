@@ -91,7 +91,7 @@ class TrajectoryTask:
 
 
 def _put_rows(trajectory: Trajectory, page: Page, edge: Edge, batch: Batch) -> None:
-    batch.add(trajectory, page.frame, page.answered, edge)
+    batch.add(trajectory, page.frame, page.answered, edge, page.tied)
 
 
 @dataclass(frozen=True, slots=True)

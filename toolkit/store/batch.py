@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import polars as pl
 
 from toolkit.intervals import Interval
-from toolkit.market import EventLog, SnapshotLog, Stream, Trajectory
+from toolkit.market import EventLog, Family, SnapshotLog, Stream, Trajectory
 from toolkit.store.gaps import Gap
 from toolkit.store.ledger import Edge
 from toolkit.wire.allowance import Allowance
@@ -29,13 +30,18 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class LoadOrigin:
-    """What a load records of itself when it starts."""
+    """What a load records of itself when it starts.
+
+    ``keys`` has what tells rows apart, by family: ts and other columns, or fields in ``extra``.
+    Nothing at all: their values. A family that is left out keeps the key that the store has.
+    """
 
     base_url: str
     served_at: int
     schema_hash: str | None
     toolkit_version: str
     allowance: Allowance | None = None
+    keys: Mapping[Family, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,7 @@ class Batch:
     """Pages to be committed together: rows and documents, and the stretches they answer for.
 
     What a stream brought answers for no stretch. It is put into ``rows`` and ``documents`` alone.
+    ``tied`` has the times at which one page had several rows, by trajectory.
     """
 
     rows: dict[Trajectory, list[pl.DataFrame]] = field(default_factory=dict)
@@ -60,12 +67,20 @@ class Batch:
     answered: dict[Stream, list[Interval]] = field(default_factory=dict)
     edges: dict[Stream, Edge] = field(default_factory=dict)
     gaps: dict[int, Gap] = field(default_factory=dict)
+    tied: dict[Trajectory, set[int]] = field(default_factory=dict)
 
     def add(
-        self, trajectory: Trajectory, frame: pl.DataFrame, answered: Interval, edge: Edge
+        self,
+        trajectory: Trajectory,
+        frame: pl.DataFrame,
+        answered: Interval,
+        edge: Edge,
+        tied: Collection[int] = (),
     ) -> None:
-        """Put one page of a trajectory in."""
+        """Put one page of a trajectory in. ``tied``: times at which the page has several rows."""
         self.rows.setdefault(trajectory, []).append(frame)
+        if tied:
+            self.tied.setdefault(trajectory, set()).update(tied)
         self._answer(trajectory, answered, edge)
 
     def add_documents(

@@ -9,7 +9,7 @@ import duckdb
 import polars as pl
 
 from toolkit.market import Stream
-from toolkit.tables import STREAM, Table
+from toolkit.tables import STREAM, TIE, Table
 
 __all__ = ["add_counts", "append", "count_rows", "number_streams", "numbers_of"]
 
@@ -51,7 +51,7 @@ def count_rows(rows: pl.DataFrame) -> pl.DataFrame:
     >>> count_rows(fresh).row(0)
     (1, 1, 1, 0, 60)
     """
-    revised = pl.col("revision") > 0
+    revised = pl.col("revision") % TIE > 0
     return rows.group_by("stream_id").agg(
         rows=(~revised).sum().cast(pl.Int64),
         revisions=revised.sum().cast(pl.Int64),

@@ -16,7 +16,7 @@ variants, where following ``next_end_time`` as it is loses rows).
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -25,7 +25,7 @@ from toolkit.intervals import Interval
 from toolkit.market import Trajectory, format_ts
 from toolkit.wire.exchange import Outcome, Request, RetryPolicy, Step, with_retries
 from toolkit.wire.profile import Finding, HistoryRoute
-from toolkit.wire.rows import RawPage, read_history_page
+from toolkit.wire.rows import RawPage, broken_key, read_history_page
 
 __all__ = ["EMPTY_PAGES_ALLOWED", "Page", "trajectory_pages"]
 
@@ -39,12 +39,14 @@ class Page:
 
     ``frame`` holds rows inside the window that no earlier page brought, each once, newest first as
     sent. ``answered`` reaches down from the last page's and may be empty. Its rows are all in this
-    and earlier pages.
+    and earlier pages. ``tied`` has the times at which the service sent several rows, although its
+    key is the time.
     """
 
     frame: pl.DataFrame
     answered: Interval
     findings: tuple[Finding, ...]
+    tied: frozenset[int] = frozenset()
 
 
 def trajectory_pages(
@@ -60,9 +62,11 @@ def trajectory_pages(
     while walk.ask is not None:
         request = Request.get(route.path, route.query(trajectory, walk.ask))
         answer = yield from with_retries(request, policy)
-        page = walk.take(read_history_page(route, trajectory, answer))
+        raw = read_history_page(route, trajectory, answer)
+        page = walk.take(raw)
         if page is not None:
-            yield page
+            tied, found = broken_key(route, raw.frame)
+            yield replace(page, findings=(*page.findings, *found), tied=tied)
 
 
 class _Walk:

@@ -1,9 +1,8 @@
 """The wire profile: what a service calls its routes, parameters, fields and units.
 
 The built-in profile is docs/interface.md. The service's `/schemas` overrides it at run time.
-Whatever
-differs is recorded as a `Finding`, never guessed away: a field in a unit that cannot be converted
-is not put into a column under a wrong name, it is kept in ``extra``.
+Whatever differs is recorded as a `Finding`, never guessed away: a field in a unit that cannot be
+converted is not put into a column under a wrong name, it is kept in ``extra``.
 """
 
 from __future__ import annotations
@@ -16,11 +15,13 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from toolkit.errors import InputError, WireError
+from toolkit.errors import WireError
 from toolkit.market import EventFamily, Family, Source, Trajectory, unit_factor
 from toolkit.tables import SERIES
+from toolkit.wire.declared import declared_fields, declared_key
 from toolkit.wire.event_routes import BUILT_IN_EVENTS, EventRoute
 from toolkit.wire.exchange import UNREADABLE
+from toolkit.wire.findings import Finding
 from toolkit.wire.stream_names import BUILT_IN_STREAMS, StreamNames
 from toolkit.wire.tools import BUILT_IN_TOOLS, tools_by_route
 
@@ -38,33 +39,25 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """Something the service does otherwise than assumed. It is recorded, counted and shown."""
-
-    kind: str
-    where: str
-    says: str
-
-
-@dataclass(frozen=True, slots=True)
 class FieldRule:
-    """A field of a wire record: the column it fills, its name and its unit on the wire."""
+    """A field of a wire record: the column it fills, its name, unit and sign on the wire."""
 
     column: str
     wire: str
     unit: str
     wanted: str
+    reversed: bool = False
 
     @property
     def factor(self) -> float:
-        """What a wire number is multiplied by to be in the column's unit.
+        """What a wire number is multiplied by to be in the column's unit, with the column's sign.
 
         Examples
         --------
         >>> FieldRule("spread_pct", "spread_bps", "bps", "percent").factor
         0.01
         """
-        return unit_factor(self.unit, self.wanted)
+        return unit_factor(self.unit, self.wanted) * (-1 if self.reversed else 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +65,8 @@ class HistoryRoute:
     """One trajectory route: where it is, how it is asked and what its records carry.
 
     ``retention_s`` is how far back the caller's plan reaches (None: everything), ``delay_s`` by how
-    much it is delayed. ``limit`` is the page size asked for.
+    much it is delayed. ``limit`` is the page size asked for. ``key`` has what tells the rows of a
+    trajectory apart: ``ts`` and names of other fields, nothing where only all of a row does.
     """
 
     family: Family
@@ -85,6 +79,7 @@ class HistoryRoute:
     limit: int = 500
     retention_s: int | None = None
     delay_s: int = 0
+    key: tuple[str, ...] = ("ts",)
 
     def query(self, trajectory: Trajectory, end_time: int) -> dict[str, object]:
         """Return the query for the rows of a trajectory before ``end_time``.
@@ -107,11 +102,35 @@ class HistoryRoute:
         ...     Trajectory.parse("BTC_USD:KRAKEN.spot"))
         {'symbol': 'BTC_USD', 'exchange': 'KRAKEN', 'market': 'spot'}
         """
-        roles: dict[str, object] = {"symbol": str(trajectory.symbol)}
-        sides = [""] if trajectory.family is Family.PRICE else ["buy_", "sell_"]
-        for side, leg in zip(sides, trajectory.legs, strict=True):
-            roles |= {f"{side}exchange": leg.exchange, f"{side}market": leg.market.value}
-        return {self.parameters.get(role, role): value for role, value in roles.items()}
+        named: list[str] = [str(trajectory.symbol)]
+        for leg in trajectory.legs:
+            named += [leg.exchange, leg.market.value]
+        return dict(zip(self.trajectory_parameters, named, strict=True))
+
+    @property
+    def row_key(self) -> tuple[str, ...]:
+        """The key by the names of columns, and of fields that no column takes.
+
+        Examples
+        --------
+        >>> replace(BUILT_IN.histories[Family.PRICE], key=("ts", "price", "seq")).row_key
+        ('ts', 'price', 'seq')
+        """
+        columns = {rule.wire: rule.column for rule in self.fields}
+        return tuple(columns.get(name, name) for name in self.key)
+
+    @property
+    def trajectory_parameters(self) -> list[str]:
+        """The names of the parameters that name the trajectory.
+
+        Examples
+        --------
+        >>> BUILT_IN.histories[Family.PRICE].trajectory_parameters
+        ['symbol', 'exchange', 'market']
+        """
+        sides = [""] if self.family is Family.PRICE else ["buy_", "sell_"]
+        roles = ["symbol", *(f"{side}{of}" for side in sides for of in ("exchange", "market"))]
+        return [self.parameters.get(role, role) for role in roles]
 
 
 _Route = TypeVar("_Route", HistoryRoute, EventRoute)
@@ -329,9 +348,11 @@ def _history_with_schemas(
             says = f"{name} is {said_paging!r:.80}, not {assumed!r}"
             findings.append(Finding("paging_differs", route.tool, says))
     record = tool.get("record")
-    said = record.get("fields") if isinstance(record, dict) else None
-    fields = _fields(route, said, findings) if isinstance(said, dict) else route.fields
-    return replace(route, fields=fields, limit=min(LARGEST_PAGE, route.limit)) if tool else route
+    record = record if isinstance(record, dict) else {}
+    fields = declared_fields(route, record, findings)
+    key = declared_key(route, record, findings)
+    limit = min(LARGEST_PAGE, route.limit)
+    return replace(route, fields=fields, key=key, limit=limit) if tool else route
 
 
 def _events_with_schemas(
@@ -347,36 +368,3 @@ def _events_with_schemas(
         else route.longest_window_s,
         more=more if isinstance(more, str) else route.more,
     )
-
-
-def _fields(
-    route: HistoryRoute, said: dict[str, Any], findings: list[Finding]
-) -> tuple[FieldRule, ...]:
-    kept: list[FieldRule] = []
-    for rule in route.fields:
-        described = said.get(rule.wire)
-        if not isinstance(described, dict):
-            findings.append(Finding("field_missing", f"{route.tool}.{rule.wire}", "not described"))
-            kept.append(rule)
-            continue
-        unit = described.get("unit")
-        changed = replace(rule, unit=unit) if isinstance(unit, str) else rule
-        try:
-            factor = changed.factor
-        except InputError as error:
-            where = f"{route.tool}.{rule.wire}"
-            findings.append(Finding("unit_unusable", where, f"{error}; kept in extra instead"))
-            continue
-        if factor != 1.0:
-            where = f"{route.tool}.{rule.wire}"
-            findings.append(Finding("unit_converted", where, f"{unit} instead of {rule.wanted}"))
-        kept.append(changed)
-    known = {rule.wire for rule in route.fields}
-    findings.extend(
-        Finding("field_unknown", f"{route.tool}.{name}", "kept in extra")
-        for name in said
-        if name not in known
-    )
-    if not any(rule.column == "ts" for rule in kept):
-        raise WireError(f"schemas gives {route.tool} no usable time: its ts has no known time unit")
-    return tuple(kept)

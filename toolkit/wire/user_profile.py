@@ -6,7 +6,8 @@ It overrides `/schemas`, which overrides what is built in. It names only what di
     path = "/api/v2/spreads"
     next = "next_before"
     parameters = { end_time = "before" }
-    fields.spread_pct = { wire = "spread", unit = "bps" }
+    key = ["ts", "seq"]
+    fields.spread_pct = { wire = "spread", unit = "bps", reversed = true }
 
     [events.splash]
     paths.magnitude_pct = ["size.percent"]
@@ -50,6 +51,7 @@ _Named = TypeVar("_Named", HistoryRoute, EventRoute)
 class _FieldSection(msgspec.Struct, forbid_unknown_fields=True):
     wire: str | None = None
     unit: str | None = None
+    reversed: bool | None = None
 
 
 class _RouteSection(msgspec.Struct, forbid_unknown_fields=True):
@@ -61,6 +63,7 @@ class _RouteSection(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _HistorySection(_RouteSection, forbid_unknown_fields=True):
+    key: list[str] | None = None
     fields: dict[str, _FieldSection] = {}
 
 
@@ -165,9 +168,12 @@ class UserProfile:
                 unit is not None
             ):  # else schemas gave it none that can be used, and nor does the user
                 wire = field.wire or (rule.wire if rule else column)
-                rules[column] = FieldRule(column, wire, unit, wanted[column])
+                turned = rule is not None and rule.reversed
+                turned = turned if field.reversed is None else field.reversed
+                rules[column] = FieldRule(column, wire, unit, wanted[column], turned)
                 _ = rules[column].factor  # what cannot be converted is refused here
-        return replace(_named(route, said), fields=tuple(rules.values()))
+        key = route.key if said.key is None else tuple(said.key)
+        return replace(_named(route, said), fields=tuple(rules.values()), key=key)
 
     def _events(self, route: EventRoute, said: _EventsSection) -> EventRoute:
         self._known(f"events.{route.family}.paths", said.paths, route.paths)
