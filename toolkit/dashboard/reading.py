@@ -126,7 +126,7 @@ def read_events(path: Path, start: int, end: int, *, version: Version) -> pl.Dat
 def read_snapshot(path: Path, kind: str, *, version: Version) -> tuple[int, str] | None:
     """Read the newest snapshot of a kind (symbols, activity, spread, funding): time and text."""
     del version
-    kept = Store(path, wait_s=_WAIT_S).snapshots(kind)
+    kept = Store(path, wait_s=_WAIT_S).snapshots(kind, newest=True)
     if kept.is_empty():
         return None
     newest = kept.row(0, named=True)

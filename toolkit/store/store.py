@@ -359,12 +359,13 @@ class Store(Shown):
             )
         return found
 
-    def snapshots(self, kind: SnapshotKind | str) -> pl.DataFrame:
-        """Return the snapshots of a kind, newest first: kind, served_at (s), document, load_id."""
+    def snapshots(self, kind: SnapshotKind | str, *, newest: bool = False) -> pl.DataFrame:
+        """Return all of a kind, newest first, or the newest: served_at (s), document, load_id."""
         with self.reading() as connection:
             found: pl.DataFrame = connection.sql(
-                "SELECT * FROM snapshot WHERE kind = $kind ORDER BY served_at DESC, load_id DESC",
-                params={"kind": kind},
+                "SELECT * FROM snapshot WHERE kind = $kind ORDER BY served_at DESC, load_id DESC "
+                "LIMIT $limit",
+                params={"kind": kind, "limit": 1 if newest else 2**31},
             ).pl()
         return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,12 +12,14 @@ from pathlib import Path
 import pytest
 
 from tests import miniature
+from toolkit.cli.stats import print_funding
 from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.loader import LoadResult, sync
 from toolkit.market import Family, Trajectory
 from toolkit.service import Adversary, Clock, Config, RestSwitches, Simulated, running
 from toolkit.statistics import spread
+from toolkit.statistics.differentials import service_differential, without_rates
 from toolkit.store import Store
 
 END = miniature.END
@@ -104,6 +107,24 @@ def test_where_only_the_services_spread_is_sent_statistics_run_on_it_and_say_so(
     summary = spread.summary(rows, *HOUR).row(0, named=True)
     assert (summary["n"], summary["spread_basis"]) == (rows.height, "service")
     assert spread.summary(wanted, *HOUR)["spread_basis"].to_list() == ["legs"]
+
+
+def test_where_only_the_services_differential_is_sent_its_mean_is_a_figure(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    window = Interval(END - 2 * 86_400, END)
+    legs = [f"{leg}_{of}" for leg in ("buy", "sell") for of in ("rate", "interval_hours")]
+    with serving(Simulated(7), missing_fields=tuple(legs)) as client:
+        sync(client, store, [FUNDING], window)
+    rows = store.series(FUNDING)
+    assert without_rates(rows).height == rows.height > 0
+    row = service_differential(rows, *window).row(0, named=True)
+    assert row["differential_basis"] == "service"
+    mean = row["differential_pct_8h_time_weighted_mean"]
+    assert row["differential_apr_pct"] == pytest.approx(1095 * mean)
+    assert rows["differential_pct_8h"].min() <= mean <= rows["differential_pct_8h"].max()
+    print_funding(store, [FUNDING], *window)
+    assert re.search(r"computed from +service", capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("field", ["seq", None])
