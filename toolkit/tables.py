@@ -1,7 +1,9 @@
 """Every table of the store, once: DDL, frame schemas and documentation derive from here.
 
 Rows of a series are never changed. A row whose values differ from the newest one held under the
-same key is appended with the next ``revision``. The newest revision is current.
+same key is appended with the next ``revision``. The newest revision is current. Where a service's
+rows may share a time, each further row of a time has revisions of its own, from the next multiple
+of `TIE` on.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ __all__ = [
     "SNAPSHOT",
     "STREAM",
     "TABLES",
+    "TIE",
     "Column",
     "CoverageState",
     "GapStatus",
@@ -149,7 +152,9 @@ META = Table(
     "meta",
     "Facts about the store itself.",
     (
-        Column("name", "VARCHAR", "", "format_version, source_kind or source_id"),
+        Column(
+            "name", "VARCHAR", "", "format_version, source_kind, source_id, price_key and so on"
+        ),
         Column("value", "VARCHAR", "", "the fact"),
     ),
     key=("name",),
@@ -221,13 +226,21 @@ EDGE = Table(
     key=("stream_id",),
 )
 
+TIE = 100_000
+"""Revisions from one row of a time to the next row of the same time."""
+
 _KEY = (
     Column("stream_id", "INTEGER", "", "number of the trajectory"),
     Column("ts", "BIGINT", "s", "start of the row's interval, Unix UTC"),
 )
 _PROVENANCE = (
     Column("extra", "JSON", "", "fields of the wire that no column takes", nullable=True),
-    Column("revision", "INTEGER", "", "0, then one more for each changed answer"),
+    Column(
+        "revision",
+        "INTEGER",
+        "",
+        f"0, then one more for each changed answer. {TIE:,} more for each further row of its time",
+    ),
     Column("load_id", "BIGINT", "", "the load that brought the row"),
 )
 _SERIES_KEY = ("stream_id", "ts", "revision")

@@ -47,5 +47,7 @@ def _cell(row: dict[str, Any], column: str, unit: str) -> str:
         "s": lambda: duration(value),
         "bps": lambda: f"{value:,.2f}",
         "%": lambda: f"{value:,.2f}",
+        "%8h": lambda: f"{value:,.4f} %",
         "plain": lambda: f"{value:.4f}",
+        "text": lambda: f"{value}",
     }[unit]()

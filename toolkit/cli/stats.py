@@ -19,13 +19,15 @@ from toolkit.market import EventFamily, EventLog, Family, Trajectory
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics import spread as spread_statistics
+from toolkit.statistics.differentials import service_differential, without_rates
 from toolkit.store import Store, event_logs
 from toolkit.workspace import store_path
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 _SPREAD: tuple[Figure, ...] = (
-    ("rows with both prices", "n", "count"),
+    ("rows with a spread", "n", "count"),
+    ("computed from", "spread_basis", "text"),
     ("covered", "coverage", "share"),
     ("step", "step_s", "s"),
     ("segments", "n_segments", "count"),
@@ -58,6 +60,16 @@ _FUNDING: tuple[Figure, ...] = (
     ("received on the leg sold", "sell_carry_bps", "bps"),
     ("carry, received on both", "carry_bps", "bps"),
     ("simple APR of one leg's notional", "funding_apr_pct", "%"),
+)
+
+
+_IN_FORCE: tuple[Figure, ...] = (
+    ("rows with a differential", "n", "count"),
+    ("computed from", "differential_basis", "text"),
+    ("covered", "coverage", "share"),
+    ("step", "step_s", "s"),
+    ("mean over time, per 8 h", "differential_pct_8h_time_weighted_mean", "%8h"),
+    ("a year at that, simple", "differential_apr_pct", "%"),
 )
 
 
@@ -104,7 +116,8 @@ def funding_command(
     """Print the carry of funding trajectories in the store, summed settlement by settlement.
 
     Positive: long the buy leg and short the sell leg received it. A settlement at the start of the
-    window is not received, one at its end is.
+    window is not received, one at its end is. Where the service sends no rates of the legs, only
+    its own differential in force, the mean of that follows.
 
     Example: rail stats funding BTC_USDT:BINANCE.futures:DYDX.futures --start 2022-01-01
     """
@@ -112,6 +125,7 @@ def funding_command(
     wanted, asked = _wanted(held, Family.FUNDING, trajectories, start, end)
     if as_json:
         _print_json(held, _summary(held, wanted, asked))
+        _print_json(held, _in_force(held, wanted, asked))
     else:
         print_funding(held, wanted, *asked)
 
@@ -206,6 +220,12 @@ def _summary(store: Store, trajectories: Sequence[Trajectory], asked: Interval) 
     return measure(frame, *asked)
 
 
+def _in_force(store: Store, trajectories: Sequence[Trajectory], asked: Interval) -> pl.DataFrame:
+    """Average the service's own differential of the trajectories that have nothing else."""
+    frame = pl.concat([store.series(t, asked) for t in trajectories])
+    return service_differential(without_rates(frame), *asked)
+
+
 def _print_json(store: Store, rows: pl.DataFrame) -> None:
     for row in rows.iter_rows(named=True):
         typer.echo(json.dumps({"source": store.source.label, **row}))
@@ -225,6 +245,10 @@ def print_funding(store: Store, trajectories: Sequence[Trajectory], start: int, 
     found = _summary(store, trajectories, asked)
     console.print(f"Funding received over {asked} · {store.source.label}")
     print_figures(found.to_dicts(), _FUNDING)
+    in_force = _in_force(store, trajectories, asked)
+    if in_force.height:
+        console.print(f"The service's own differential, sell - buy in force, over {asked}")
+        print_figures(in_force.to_dicts(), _IN_FORCE)
 
 
 def print_events(store: Store, start: int, end: int) -> None:

@@ -15,9 +15,10 @@ from toolkit.cli.options import StorePath
 from toolkit.cli.show import console, plain_table
 from toolkit.errors import EmptyWindowError
 from toolkit.intervals import clip, total_s
-from toolkit.market import Stream, format_ts
+from toolkit.market import SnapshotKind, Stream, format_ts
 from toolkit.store import Ledger, Store, read_deliveries
 from toolkit.tables import GapStatus
+from toolkit.wire.snapshots import snapshot_items
 from toolkit.workspace import store_path
 
 _WIDE = 118
@@ -40,6 +41,7 @@ def status_command(store: StorePath = None) -> None:
     with held.reading():
         catalogue, gaps = held.catalogue(), held.gaps()
         holes = {row["stream"]: row for row in held.continuity().iter_rows(named=True)}
+        odd = {kind: words for kind in SnapshotKind if (words := _odd(held, kind))}
         ledger, loads, deliveries = held.ledger(), held.loads(), read_deliveries(held).height
     if catalogue.is_empty() and not deliveries:
         raise EmptyWindowError(f"{held.path} holds nothing yet; `rail sync` loads some")
@@ -55,7 +57,7 @@ def status_command(store: StorePath = None) -> None:
         table.add_row(*(cells[h] for h in headings if h not in hidden))
     console.print(table)
     console.print(_totals(catalogue, deliveries))
-    for line in (_gaps(gaps), _findings(held)):
+    for line in (_not_understood(odd), _ties(holes), _gaps(gaps), _findings(held)):
         if line:
             console.print(line)
 
@@ -132,6 +134,25 @@ def _totals(catalogue: pl.DataFrame, deliveries: int) -> str:
     clock = format_ts(int(asked[0]["served_at"]))
     last = f"last sync {duration(ago_s)} ago, when the service's clock was {clock}"
     return f"{', '.join(held)}; {last}"
+
+
+def _odd(store: Store, kind: SnapshotKind) -> str:
+    """Return what is not understood of the newest snapshot of a kind, "" for nothing."""
+    newest = store.snapshots(kind, newest=True)["document"].to_list()
+    return snapshot_items(kind.value, newest[0]).words if newest else ""
+
+
+def _not_understood(odd: dict[SnapshotKind, str]) -> str:
+    return "\n".join(f"snapshot/{kind.value}: {words}" for kind, words in odd.items())
+
+
+def _ties(holes: dict[str, dict[str, Any]]) -> str:
+    """Return how many rows share their time with another row."""
+    tied = {stream: row["tied_rows"] for stream, row in holes.items() if row["tied_rows"]}
+    if not tied:
+        return ""
+    rows = counted(sum(tied.values()), "row shares its time", "rows share their time")
+    return f"{rows} with another, of {some(list(tied))}: statistics use the last of each time"
 
 
 def _gaps(gaps: pl.DataFrame) -> str:

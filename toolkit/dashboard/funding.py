@@ -26,6 +26,7 @@ from toolkit.dashboard.snapshot_tables import funding_rates, widest_differential
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
 from toolkit.statistics.funding import summary
+from toolkit.wire.snapshots import snapshot_items
 
 _RATES, _PAIR = "Rates in force", "One pair through time"
 _LINK = PageLink("funding", ("trajectory", "unit"))
@@ -50,6 +51,8 @@ def _body(shell: PageShell) -> None:
             "rail sync --all-funding --symbol BTC_USDT",
         )
         return
+    if answer and (words := snapshot_items("funding", answer[1]).words):
+        st.warning(f"The overview of {shell.moment(answer[0])}: {words}.")
     _follow_link(keys, rates_held=answer is not None)
     view = st.segmented_control(
         "Show", [_RATES, _PAIR], key="funding_view", required=True, label_visibility="collapsed"

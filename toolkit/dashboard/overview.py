@@ -25,6 +25,7 @@ from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Family
 from toolkit.statistics.event_documents import identified
 from toolkit.statistics.events import documents_window, event_lifecycles
+from toolkit.wire.snapshots import snapshot_items
 
 _DAY_S = 86_400
 _SPREADS_SHOWN = 100
@@ -91,11 +92,8 @@ def _show_figures(
     counts: list[Count],
 ) -> None:
     with st.grid(4, min_column_width=150):
-        if spreads:
-            n_open = open_spreads(spreads[1]).drop_nulls("opened_at").height
-        else:
-            n_open = opened.height
-        st.metric("Spreads open", f"{n_open:,}", help="At the service's clock; listed below.")
+        n_open = _count_open(spreads, opened)
+        st.metric("Spreads open", n_open, help="At the service's clock; listed below.")
         asked = set(shell.held.logs["family"])
         for count in counts:
             known = count.family.value in asked
@@ -112,12 +110,29 @@ def _show_figures(
             )
 
 
+def _count_open(spreads: tuple[int, str] | None, opened: pl.DataFrame) -> str:
+    """Return how many spreads are open, as far as the service's list is understood."""
+    if not spreads:
+        return f"{opened.height:,}"
+    n_open, items = (
+        open_spreads(spreads[1])["opened_at"].count(),
+        snapshot_items("spread", spreads[1]),
+    )
+    if items.nothing or (items.odd and not n_open):
+        return "not understood"
+    return f"{n_open:,} or more" if items.odd else f"{n_open:,}"
+
+
 def _show_open(
     shell: PageShell, spreads: tuple[int, str] | None, opened: pl.DataFrame, events: pl.DataFrame
 ) -> None:
     st.subheader("Open spreads", anchor=False)
     if spreads:
         served_at, document = spreads
+        if (items := snapshot_items("spread", document)).words:
+            st.warning(f"The service's list of {shell.moment(served_at)}: {items.words}.")
+        if items.nothing:
+            return
         rows = open_spreads(document)
         tracked = rows["opened_at"].null_count()
         rows = rows.drop_nulls("opened_at")
@@ -139,7 +154,8 @@ def _show_open(
         )
         return
     if rows.is_empty():
-        st.caption("None is open.")
+        if not (spreads and items.odd):
+            st.caption("None is open.")
         return
     _open_table(shell, rows.head(_SPREADS_SHOWN), events)
 
@@ -211,9 +227,13 @@ def _show_extremes(shell: PageShell, rates: tuple[int, str] | None) -> None:
     if rates is None:
         say_empty("No funding overview is held.", "rail sync snapshot/funding")
         return
+    if words := snapshot_items("funding", rates[1]).words:
+        st.warning(f"The overview of {shell.moment(rates[0])}: {words}.")
     found = funding_rates(rates[1])
     widest = widest_differentials(found)
     if widest.is_empty():
+        if words:
+            return
         st.caption(
             f"The overview of {shell.moment(rates[0])} names no symbol with rates on two legs."
         )

@@ -126,7 +126,7 @@ def read_events(path: Path, start: int, end: int, *, version: Version) -> pl.Dat
 def read_snapshot(path: Path, kind: str, *, version: Version) -> tuple[int, str] | None:
     """Read the newest snapshot of a kind (symbols, activity, spread, funding): time and text."""
     del version
-    kept = Store(path, wait_s=_WAIT_S).snapshots(kind)
+    kept = Store(path, wait_s=_WAIT_S).snapshots(kind, newest=True)
     if kept.is_empty():
         return None
     newest = kept.row(0, named=True)
@@ -135,10 +135,10 @@ def read_snapshot(path: Path, kind: str, *, version: Version) -> tuple[int, str]
 
 @st.cache_resource(ttl=_KEEP_S, max_entries=2, show_spinner="Reading the spreads")
 def read_spreads(path: Path, start: int, end: int, *, version: Version) -> pl.DataFrame:
-    """Read trajectory, ts (s UTC) and spread_log_bps of every spread. Shared, never changed."""
+    """Read ts (s UTC), spread_log_bps and its basis of every spread. Shared, never changed."""
     del version
     rows = Store(path, wait_s=_WAIT_S).family_series(Family.SPREAD, Interval(start, end))
-    return with_spread(rows).select("trajectory", "ts", "spread_log_bps")
+    return with_spread(rows).select("trajectory", "ts", "spread_log_bps", "spread_basis")
 
 
 @st.cache_data(ttl=_KEEP_S, max_entries=8, show_spinner="Measuring the spreads")

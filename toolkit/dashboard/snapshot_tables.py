@@ -1,33 +1,17 @@
 """What the kept dashboards of the service say, as tables: open spreads and funding rates in force.
 
-A snapshot is kept as it came, so a field that is absent or of another kind reads as null here, and
-an item that is no object is left out.
+An item that is not understood is left out: `toolkit.wire.snapshots.snapshot_items` counts and names
+it.
 """
 
 from __future__ import annotations
 
-import msgspec
 import polars as pl
 
 from toolkit.statistics.settlements import HOURS_A_YEAR
+from toolkit.wire.snapshots import ITEM_FIELDS, snapshot_items
 
-_SPREADS = {
-    "symbol": pl.String,
-    "buy_exchange": pl.String,
-    "buy_market": pl.String,
-    "sell_exchange": pl.String,
-    "sell_market": pl.String,
-    "spread_pct": pl.Float64,
-    "opened_at": pl.Int64,
-}
-_RATES = {
-    "symbol": pl.String,
-    "exchange": pl.String,
-    "market": pl.String,
-    "rate": pl.Float64,
-    "interval_hours": pl.Float64,
-    "next_funding_time": pl.Int64,
-}
+_TYPES: dict[type, type[pl.DataType]] = {str: pl.String, float: pl.Float64, int: pl.Int64}
 
 
 def open_spreads(document: str) -> pl.DataFrame:
@@ -46,7 +30,7 @@ def open_spreads(document: str) -> pl.DataFrame:
     >>> open_spreads("{}").height
     0
     """
-    rows = _items(document, _SPREADS).with_columns(
+    rows = _items("spread", document).with_columns(
         buy=pl.format("{}.{}", "buy_exchange", "buy_market"),
         sell=pl.format("{}.{}", "sell_exchange", "sell_market"),
     )
@@ -71,7 +55,7 @@ def funding_rates(document: str) -> pl.DataFrame:
     >>> funding_rates(document).select("leg", "rate_pct_8h", "apr_pct").row(0)
     ('X.futures', 25.0, 27375.0)
     """
-    rows = _items(document, _RATES).filter(pl.col("interval_hours") > 0).drop_nulls(["rate"])
+    rows = _items("funding", document).filter(pl.col("interval_hours") > 0).drop_nulls(["rate"])
     per_hour = pl.col("rate") / pl.col("interval_hours")
     return rows.with_columns(
         leg=pl.format("{}.{}", "exchange", "market"),
@@ -114,22 +98,12 @@ def widest_differentials(rates: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _items(document: str, columns: dict[str, type[pl.DataType]]) -> pl.DataFrame:
-    """Read the items of an answer with these columns. A value that does not fit is null."""
-    answer = msgspec.json.decode(document)
-    items = answer.get("items") if isinstance(answer, dict) else None
-    found = [item for item in items or [] if isinstance(item, dict)]
-    return pl.DataFrame(
-        {
-            name: pl.Series(name, [_fits(item.get(name), kind) for item in found], dtype=kind)
-            for name, kind in columns.items()
-        }
-    )
-
-
-def _fits(value: object, kind: type[pl.DataType]) -> str | float | int | None:
-    if kind is pl.String:
-        return value if isinstance(value, str) else None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return int(value) if kind is pl.Int64 else float(value)
+def _items(kind: str, document: str) -> pl.DataFrame:
+    """Read the items of an answer that are understood."""
+    items = snapshot_items(kind, document).understood
+    columns = {}
+    for name, wanted in ITEM_FIELDS[kind].items():
+        values = [item.get(name) for item in items]
+        converted = [value if value is None else wanted(value) for value in values]
+        columns[name] = pl.Series(name, converted, dtype=_TYPES[wanted])
+    return pl.DataFrame(columns)

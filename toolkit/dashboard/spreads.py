@@ -46,6 +46,11 @@ def _body(shell: PageShell) -> None:
     summary, last = measure_spreads(held.path, *window, version=held.version)
     above = measure_above(held.path, *window, above_bps, version=held.version)
     lines = spread_lines(spreads, summary, last, above)
+    own = summary["spread_basis"].str.contains("service").sum()
+    if own:
+        st.caption(
+            f"Of {own:,} of the spreads the service's own figure is used: no prices of legs."
+        )
     _show(shell, lines, filtered(lines, filters), window, above_bps)
 
 

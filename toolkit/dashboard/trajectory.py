@@ -266,6 +266,10 @@ def _show_statistics(rows: pl.DataFrame, selection: _Selection) -> None:
         ("spread_log_bps", "log bps") if spread else ("price", selection.trajectory.symbol.quote)
     )
     row = summary(rows, *selection.window, column=column).row(0, named=True)
+    if "service" in (row.get("spread_basis") or ""):
+        st.caption(
+            f"Computed from: {row['spread_basis']}. Service: its own spread, without prices."
+        )
     lines = statistics_rows(row, column, unit, half_life=spread)
     facts = [
         ("Observations", f"{row['n']:,}", f"without a value: {row['n_null']:,}"),

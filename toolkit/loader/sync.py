@@ -136,9 +136,14 @@ def bound_source(client: Client, store: Store) -> Source:
 
 def load_origin(client: Client, served_at: int) -> LoadOrigin:
     """Return what a load records of the service and of this toolkit."""
-    version_now = version("machine-rail-toolkit")
+    profile, version_now = client.profile(), version("machine-rail-toolkit")
     return LoadOrigin(
-        client.base_url, served_at, client.profile().schema_hash, version_now, client.allowance
+        client.base_url,
+        served_at,
+        profile.schema_hash,
+        version_now,
+        client.allowance,
+        {family: route.row_key for family, route in profile.histories.items()},
     )
 
 

@@ -124,7 +124,7 @@ class TrajectoryTask:
 def _put_rows(
     trajectory: Trajectory, page: Page, open_parts: list[Interval], edge: Edge, batch: Batch
 ) -> None:
-    batch.add(trajectory, page.frame, page.answered, edge, open_parts=open_parts)
+    batch.add(trajectory, page.frame, page.answered, edge, open_parts=open_parts, tied=page.tied)
 
 
 @dataclass(frozen=True, slots=True)

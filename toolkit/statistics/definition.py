@@ -1,4 +1,4 @@
-"""What a spread is: its two forms, from the prices of both legs."""
+"""What a spread is: its two forms, from the prices of both legs or the service's own figure."""
 
 from __future__ import annotations
 
@@ -8,15 +8,21 @@ import polars as pl
 
 from toolkit.statistics.contract import Frame, checked_columns
 
-__all__ = ["holding", "with_spread"]
+__all__ = ["BASES", "SPREADS", "holding", "with_spread"]
 
 SameFrame = TypeVar("SameFrame", pl.DataFrame, pl.LazyFrame)
 
-_SPREADS = ("spread_log_bps", "spread_bps")
+SPREADS = ("spread_log_bps", "spread_bps")
+"""The two forms of a spread."""
+
+BASES = pl.Enum(["legs", "service"])
+"""What a row's spread rests on."""
+
+_PRICES = ("buy_price", "sell_price")
 
 
 def with_spread(frame: SameFrame) -> SameFrame:
-    """Add or replace both spreads, row by row. A LazyFrame stays lazy.
+    """Add or replace both spreads and what they rest on, row by row. A LazyFrame stays lazy.
 
     ==============  =======  ====  ============================================================
     column          type     unit  meaning
@@ -24,42 +30,61 @@ def with_spread(frame: SameFrame) -> SameFrame:
     spread_log_bps  Float64  bps   1e4 ln(sell_price / buy_price): for every time-series
                                    statistic. Swapping the legs flips its sign and nothing else
     spread_bps      Float64  bps   1e4 (sell_price / buy_price - 1): for money
+    spread_basis    Enum     none  legs: from both prices. service: from ``spread_pct``, the
+                                   service's own figure, where a price is null
     ==============  =======  ====  ============================================================
 
-    Both are null where either price is null, NaN, infinite, zero or negative, or where their ratio
-    is beyond the range of a float. They are never 0 for want of a price.
+    From the service's own figure, in percent, the log spread is 1e4 ln(1 + spread_pct / 100). It is
+    used where a price is null, or where the frame has no prices at all.
+
+    All three are null where a price is NaN, infinite, zero or negative, or where the ratio of the
+    prices is beyond the range of a float. So they are where a price is null and ``spread_pct`` is
+    absent, null, NaN, infinite, or -100 or less. They are never 0 for want of a price.
 
     Raises
     ------
     InputError
-        ``buy_price`` or ``sell_price`` is missing or not Float64.
+        The frame has neither both ``buy_price`` and ``sell_price`` nor ``spread_pct``, or one of
+        them is not Float64.
 
     Examples
     --------
     >>> frame = pl.DataFrame({"buy_price": [100.0, 101.0, 0.0], "sell_price": [101.0, 100.0, 1.0]})
     >>> with_spread(frame).select(pl.col("spread_log_bps", "spread_bps").round(3)).rows()
     [(99.503, 100.0), (-99.503, -99.01), (None, None)]
+    >>> with_spread(pl.DataFrame({"spread_pct": [1.0]})).row(0)
+    (1.0, 99.50330853168083, 100.0, 'service')
     """
-    checked_columns(frame, "buy_price", "sell_price", keyed=False)
-    return frame.with_columns(*_spreads())
+    return frame.with_columns(*_spreads(frame))
 
 
-def _spreads() -> list[pl.Expr]:
-    buy, sell = pl.col("buy_price"), pl.col("sell_price")
+def _spreads(frame: Frame) -> list[pl.Expr]:
+    names = frame.collect_schema()
+    sent = "spread_pct" in names
+    priced = not sent or all(name in names for name in _PRICES)
+    used = (_PRICES if priced else ()) + (("spread_pct",) if sent else ())
+    checked_columns(frame, *used, keyed=False)
+    nothing = pl.lit(None, pl.Float64)
+    buy, sell = (pl.col(name) if priced else nothing for name in _PRICES)
+    pct = pl.col("spread_pct") if sent else nothing
     low, high = pl.min_horizontal(buy, sell), pl.max_horizontal(buy, sell)
     # one exact difference over the lower price: antisymmetric to the bit, and no digits cancel
     excess = (high - low) / low
-    valid = buy.is_finite() & sell.is_finite() & (buy > 0) & (sell > 0) & (excess * 1e4).is_finite()
-    log = 1e4 * excess.log1p() * (sell - buy).sign()
-    simple = 1e4 * ((sell - buy) / buy)
+    legs = buy.is_finite() & sell.is_finite() & (buy > 0) & (sell > 0) & (excess * 1e4).is_finite()
+    service = (buy.is_null() | sell.is_null()) & pct.is_finite() & (pct > -100)
+    forms = {
+        "spread_log_bps": (1e4 * excess.log1p() * (sell - buy).sign(), 1e4 * (pct / 100).log1p()),
+        "spread_bps": (1e4 * ((sell - buy) / buy), 100 * pct),
+        "spread_basis": tuple(pl.lit(basis, BASES) for basis in BASES.categories),
+    }
     return [
-        pl.when(valid).then(log).alias("spread_log_bps"),
-        pl.when(valid).then(simple).alias("spread_bps"),
+        pl.when(legs).then(of_legs).when(service).then(of_service).alias(name)
+        for name, (of_legs, of_service) in forms.items()
     ]
 
 
 def holding(frame: Frame, column: str) -> Frame:
-    """Add ``column``, computed from the prices, where it is a spread that the frame lacks.
+    """Add ``column``, computed by `with_spread`, where it is a spread that the frame lacks.
 
     Examples
     --------
@@ -69,7 +94,7 @@ def holding(frame: Frame, column: str) -> Frame:
     >>> holding(frame, "spread_bps").collect_schema()["spread_bps"]
     Float64
     """
-    if column not in _SPREADS or column in frame.collect_schema():
+    if column not in SPREADS or column in frame.collect_schema():
         return frame
-    checked_columns(frame, "buy_price", "sell_price")
-    return frame.with_columns(*_spreads())
+    checked_columns(frame)
+    return frame.with_columns(*_spreads(frame))

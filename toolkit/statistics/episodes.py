@@ -142,6 +142,7 @@ def episodes(
     params_hash     String   none   the same where the same was asked of any window
     ==============  =======  =====  ==============================================================
 
+    Where ``column`` was computed, ``spread_basis`` follows on coverage, as in `summary`.
     A single observation without ``step_s`` holds for no known time: such an episode has a duration
     of 0 and a coverage of 0.
 
@@ -263,5 +264,6 @@ def _columns(question: Question) -> list[pl.Expr]:
         pl.col("start_ts", "end_ts", "duration_s", "peak_bps", "peak_ts", "area_bps_h"),
         pl.col("censored_left", "censored_right", "n"),
         (pl.col("observed_s") / pl.col("window_s")).alias("coverage"),
+        pl.col("^spread_basis$"),
         *question.columns,
     ]

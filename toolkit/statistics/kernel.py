@@ -32,6 +32,7 @@ from toolkit.statistics.contract import (
     checked_columns,
     first_reason,
 )
+from toolkit.statistics.definition import BASES, SPREADS
 
 __all__ = ["Statistic", "checked_keys", "measure", "observed", "observed_chunks"]
 
@@ -136,20 +137,36 @@ def _null_key() -> InputError:
 
 
 def _trajectories(frame: Frame, question: Question) -> pl.DataFrame:
-    """List every trajectory, sorted, with the number of its rows in the window."""
+    """List every trajectory, sorted, with the number of its rows in the window.
+
+    Of a spread, where the frame has ``spread_basis``, also what its rows there rest on.
+    """
+    based = question.column in SPREADS and "spread_basis" in frame.collect_schema()
+    basis = pl.col("spread_basis").filter(_inside(question))
     found = (
         frame.lazy()
         .group_by("trajectory")
         .agg(
-            rows=_inside(question).sum().cast(pl.Int64),
-            null_times=pl.col("ts").null_count(),
+            _inside(question).sum().cast(pl.Int64).alias("rows"),
+            pl.col("ts").null_count().alias("null_times"),
+            *((basis == each).any().alias(each) for each in BASES.categories if based),
         )
         .sort("trajectory")
         .collect()  # counts are exact on any engine
     )
     if found["trajectory"].null_count() or found["null_times"].sum():
         raise _null_key()
-    return found.select("trajectory", "rows")
+    return found.select("trajectory", "rows", *(_basis() for _ in range(based)))
+
+
+def _basis() -> pl.Expr:
+    """Build the words for what a trajectory's spreads rest on, null where there is none."""
+    legs, service = BASES.categories
+    words = {f"{legs} and {service}": pl.col(legs) & pl.col(service)}
+    words |= {each: pl.col(each) for each in (legs, service)}
+    return pl.coalesce(pl.when(held).then(pl.lit(word)) for word, held in words.items()).alias(
+        "spread_basis"
+    )
 
 
 def _inside(question: Question) -> pl.Expr:
@@ -277,7 +294,9 @@ def _measured(
         .with_columns(pl.col("n").fill_null(0))
         .select(
             "trajectory",
-            *_contract(),
+            *_contract()[:-1],
+            pl.col("^spread_basis$"),
+            _contract()[-1],
             *(expression for each in statistics for expression in each.finish(column)),
             *question.columns,
         )

@@ -7,7 +7,9 @@ Every function but `with_spread`, `z_scores`, `rolling_z` and `episodes`, which 
 are, reads ``trajectory`` (String or integer), ``ts`` (Int64, Unix seconds UTC) and ``column``
 (Float64), and gives one row per trajectory, sorted by it: the columns of `coverage`, and before
 ``window_start`` those in its own table. Where ``column`` is a spread that the frame does not hold,
-it is computed from ``buy_price`` and ``sell_price`` by `with_spread`. In detail:
+it is computed by `with_spread`. Then ``spread_basis`` (String) precedes ``coverage_reason``: legs
+(computed from both prices), service (the service's own ``spread_pct``) or legs and service. In
+detail:
 
 - The window is ``[start, end)``. Rows outside are not used, and a trajectory that has none inside
   keeps its row with n = 0.
@@ -300,6 +302,7 @@ def summary(
     t_last                                Int64    s
     n_segments                            Int64    count
     longest_gap_s                         Int64    s
+    spread_basis                          String   none
     coverage_reason                       String   none
     spread_mean_log_bps                   Float64  bps
     spread_std_log_bps                    Float64  bps

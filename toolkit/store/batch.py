@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
 
 from toolkit.intervals import Interval, union
-from toolkit.market import EventLog, SnapshotLog, Stream, Trajectory
+from toolkit.market import EventLog, Family, SnapshotLog, Stream, Trajectory
 from toolkit.store.answers import Provisional
 from toolkit.store.gaps import Gap
 from toolkit.store.ledger import Edge
@@ -56,13 +56,18 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class LoadOrigin:
-    """What a load records of itself when it starts."""
+    """What a load records of itself when it starts.
+
+    ``keys`` has what tells rows apart, by family: ts and other columns, or fields in ``extra``.
+    Nothing at all: their values. A family that is left out keeps the key that the store has.
+    """
 
     base_url: str
     served_at: int
     schema_hash: str | None
     toolkit_version: str
     allowance: Allowance | None = None
+    keys: Mapping[Family, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,7 @@ class Batch:
     """Pages to be committed together: rows and documents, and the stretches they answer for.
 
     What a stream brought answers for no stretch. It is put into ``rows`` and ``documents`` alone.
+    ``tied`` has the times at which one page had several rows, by trajectory.
     """
 
     rows: dict[Trajectory, list[pl.DataFrame]] = field(default_factory=dict)
@@ -87,6 +93,7 @@ class Batch:
     answered: dict[Stream, list[Answered]] = field(default_factory=dict)
     edges: dict[Stream, Edge] = field(default_factory=dict)
     gaps: dict[int, Gap] = field(default_factory=dict)
+    tied: dict[Trajectory, set[int]] = field(default_factory=dict)
 
     def add(
         self,
@@ -96,9 +103,15 @@ class Batch:
         edge: Edge,
         *,
         open_parts: Sequence[Interval] = (),
+        tied: Collection[int] = (),
     ) -> None:
-        """Put one page of a trajectory in. In ``open_parts`` of it more may still arrive."""
+        """Put one page of a trajectory in.
+
+        In ``open_parts`` of it more may still arrive. ``tied``: times of several rows in the page.
+        """
         self.rows.setdefault(trajectory, []).append(frame)
+        if tied:
+            self.tied.setdefault(trajectory, set()).update(tied)
         self._answer(trajectory, Answered(answered, open_parts), edge)
 
     def add_documents(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import polars as pl
 
-from toolkit.tables import EVENT, SERIES, SNAPSHOT
+from toolkit.tables import EVENT, SERIES, SNAPSHOT, TIE
 from toolkit.wire.allowance import Allowance
 
 __all__ = [
@@ -42,13 +42,16 @@ def event_logs(catalogue: pl.DataFrame) -> pl.DataFrame:
 def read_continuity(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
     """Return the rows of `toolkit.store.Store.continuity`."""
     series = " UNION ALL ".join(
-        f"SELECT stream_id, ts FROM {table.name} WHERE revision = 0"  # noqa: S608 - ours
+        f"SELECT stream_id, ts, revision FROM {table.name} WHERE revision % {TIE} = 0"  # noqa: S608 - ours
         for table in SERIES.values()
     )
     found: pl.DataFrame = connection.sql(
-        "WITH counted AS (SELECT stream_id, s, count(*) AS n FROM ("  # noqa: S608 - ours
+        f"WITH held AS ({series}), "  # noqa: S608 - ours
+        "tied AS (SELECT stream_id, count(*) FILTER (revision > 0) AS tied_rows "
+        "FROM held GROUP BY ALL), "
+        "counted AS (SELECT stream_id, s, count(*) AS n FROM ("
         "SELECT stream_id, ts - lag(ts) OVER (PARTITION BY stream_id ORDER BY ts) "
-        f"AS s FROM ({series})) GROUP BY ALL), "
+        "AS s FROM held WHERE revision = 0) GROUP BY ALL), "
         "stepped AS (SELECT stream_id, arg_min(s, (-n, s)) FILTER (s IS NOT NULL) "
         "AS step FROM counted GROUP BY ALL), "
         "holed AS (FROM counted JOIN stepped USING (stream_id) "
@@ -56,8 +59,9 @@ def read_continuity(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
         "SELECT key AS stream, kind, "
         "coalesce(sum(n) FILTER (hole), 0)::BIGINT AS holes, "
         "coalesce(sum(n * (round(s / step) - 1)) FILTER (hole), 0)::BIGINT AS absent_rows, "
-        "coalesce(max(s - step) FILTER (hole), 0) AS longest_hole_s "
-        "FROM holed JOIN stream USING (stream_id) "
+        "coalesce(max(s - step) FILTER (hole), 0) AS longest_hole_s, "
+        "any_value(tied_rows) AS tied_rows "
+        "FROM holed JOIN stream USING (stream_id) JOIN tied USING (stream_id) "
         "GROUP BY ALL ORDER BY kind, key"
     ).pl()
     return found

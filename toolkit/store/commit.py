@@ -12,6 +12,7 @@ from toolkit.store.coverage import record_answers, write_edges
 from toolkit.store.events import insert_documents
 from toolkit.store.gaps import settle_gaps, write_gaps
 from toolkit.store.ingest import Inserted, insert_rows
+from toolkit.store.keys import read_key
 from toolkit.store.ledger import LATE_S, Edge, final_part
 from toolkit.store.streams import add_counts, append, count_rows, number_streams
 from toolkit.tables import SNAPSHOT
@@ -31,7 +32,8 @@ def write_batch(connection: duckdb.DuckDBPyConnection, load_id: int, batch: Batc
             if t.family is family
         ]
         if frames:
-            total += insert_rows(connection, family, pl.concat(frames), load_id)
+            key, tied = read_key(connection, family), _tied(batch, family, numbers)
+            total += insert_rows(connection, family, pl.concat(frames), load_id, key=key, tied=tied)
     if batch.documents:
         total += insert_documents(connection, pl.concat(batch.documents), load_id)
     total += _insert_snapshots(connection, batch.snapshots, numbers, load_id)
@@ -86,6 +88,13 @@ def _in_archive(
     ).fetchall()[0][0]
     connection.unregister("archived")
     return [answer.stretch] if first is None else clip([answer.stretch], (-(2**62), first))
+
+
+def _tied(batch: Batch, family: Family, numbers: dict[Stream, int]) -> pl.DataFrame | None:
+    """Return the times at which one page had several rows, None without any."""
+    tied = [(numbers[t], ts) for t, at in batch.tied.items() if t.family is family for ts in at]
+    schema = {"stream_id": pl.Int32, "ts": pl.Int64}
+    return pl.DataFrame(tied, schema=schema, orient="row") if tied else None
 
 
 def _insert_snapshots(

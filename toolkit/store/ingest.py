@@ -14,8 +14,9 @@ import duckdb
 import polars as pl
 
 from toolkit.market import Family
+from toolkit.store.keys import TIME_ALONE, identity, values_of
 from toolkit.store.streams import add_counts, append, count_rows, note_lateness
-from toolkit.tables import SERIES, Table
+from toolkit.tables import SERIES, TIE, Table
 
 __all__ = ["Inserted", "insert_rows"]
 
@@ -43,26 +44,40 @@ class Inserted:
 
 
 def insert_rows(
-    connection: duckdb.DuckDBPyConnection, family: Family, rows: pl.DataFrame, load_id: int
+    connection: duckdb.DuckDBPyConnection,
+    family: Family,
+    rows: pl.DataFrame,
+    load_id: int,
+    *,
+    key: tuple[str, ...] = TIME_ALONE,
+    tied: pl.DataFrame | None = None,
 ) -> Inserted:
     """Append the rows that the series table does not hold.
 
     ``rows`` has stream_id, ts and the family's value columns. A row equal to the newest one
     held under its key is dropped. One that differs becomes the next revision. Where a batch brings
     several different rows of one key, those not held in any revision follow in order of arrival.
+
+    ``key`` is that of `toolkit.store.keys`. ``tied`` has the stream_id and ts at which one page had
+    several rows. There, and where several are held, their values tell rows apart, as they do where
+    the key is empty.
     """
     if rows.is_empty():
         return Inserted()
     table = SERIES[family]
     values = [c.name for c in table.values]
     distinct = rows.select(*_KEY, *values).unique(maintain_order=True)
-    fresh = _fresh(distinct, _held(connection, table, distinct), values)
+    held = _held(connection, table, distinct)
+    if key == TIME_ALONE and tied is None and not (held["revision"] >= TIE).any():
+        fresh = _fresh(distinct, held, values, _KEY)
+    else:
+        fresh = _fresh_tied(distinct, held, family, key, tied)
     if fresh.height:
         stamped = fresh.with_columns(load_id=pl.lit(load_id, pl.Int64))
         append(connection, table, stamped.sort(table.key).select(table.names))
         add_counts(connection, count_rows(stamped))
         note_lateness(connection, stamped)
-    revised = int((fresh["revision"] > 0).sum())
+    revised = int((fresh["revision"] % TIE > 0).sum())
     return Inserted(fresh.height - revised, revised, rows.height - fresh.height)
 
 
@@ -79,12 +94,14 @@ def _held(connection: duckdb.DuckDBPyConnection, table: Table, rows: pl.DataFram
     return found
 
 
-def _fresh(rows: pl.DataFrame, held: pl.DataFrame, values: list[str]) -> pl.DataFrame:
+def _fresh(
+    rows: pl.DataFrame, held: pl.DataFrame, values: list[str], key: list[str]
+) -> pl.DataFrame:
     """Return the rows to append, with their revision."""
-    newest = held.sort("revision").unique(_KEY, keep="last")
-    several = pl.len().over(_KEY) > 1
+    newest = held.sort("revision").unique(key, keep="last")
+    several = pl.len().over(key) > 1
     compared = rows.with_columns(several=several).join(
-        newest, on=_KEY, how="left", suffix="_newest", maintain_order="left"
+        newest, on=key, how="left", suffix="_newest", maintain_order="left"
     )
     differs = pl.any_horizontal(pl.col(v).ne_missing(pl.col(f"{v}_newest")) for v in values)
     fresh = compared.filter(pl.col("revision").is_null() | differs).select(
@@ -100,5 +117,47 @@ def _fresh(rows: pl.DataFrame, held: pl.DataFrame, values: list[str]) -> pl.Data
             nulls_equal=True,
             maintain_order="left",
         )
-        following += pl.int_range(pl.len(), dtype=pl.Int32).over(_KEY)  # slow: only where needed
+        following += pl.int_range(pl.len(), dtype=pl.Int32).over(key)  # slow: only where needed
     return fresh.with_columns(revision=following.cast(pl.Int32)).drop("several")
+
+
+def _fresh_tied(
+    rows: pl.DataFrame,
+    held: pl.DataFrame,
+    family: Family,
+    key: tuple[str, ...],
+    tied: pl.DataFrame | None,
+) -> pl.DataFrame:
+    """Return the rows to append, with their revision, where several may share a time.
+
+    A row that is the same as none held of its time gets the next multiple of `TIE`: in the key's
+    order, or by value in the reverse of the order of arrival, as pages are newest first.
+    """
+    several_held = held.filter(pl.col("revision") >= TIE).select(_KEY)
+    known = several_held if tied is None else pl.concat([several_held, tied])
+    at = known.unique().with_columns(by_value=key == TIME_ALONE)
+    tie = pl.col("revision") // TIE
+    same = pl.when("by_value").then(values_of(family)).otherwise(identity(family, key))
+
+    def marked(frame: pl.DataFrame) -> pl.DataFrame:
+        joined = frame.join(at, on=_KEY, how="left", maintain_order="left")
+        by_value = pl.lit(value=True) if not key else pl.col("by_value").fill_null(value=False)
+        return joined.with_columns(by_value=by_value).with_columns(same=same)
+
+    current = pl.col("revision") == pl.col("revision").max().over(*_KEY, tie)
+    compared = marked(held).filter(~pl.col("by_value") | current)
+    values = [c.name for c in SERIES[family].values]
+    row = [*_KEY, "same"]
+    fresh = _fresh(marked(rows), compared, values, row)
+    others = fresh.join(compared, on=row, how="anti", maintain_order="left").select(row)
+    others = others.unique(maintain_order=True)[::-1]
+    if len(key) > 1:
+        number = pl.col("same").str.extract(r':"(-?\d+(?:\.\d+)?)"').cast(pl.Float64)
+        others = others.sort(number, "same", maintain_order=True)
+    first = held.group_by(_KEY).agg((tie.max() + 1).alias("first"))
+    others = others.join(first, on=_KEY, how="left", maintain_order="left").select(
+        *row, tie=pl.col("first").fill_null(0) + pl.int_range(pl.len()).over(_KEY)
+    )
+    fresh = fresh.join(others, on=row, how="left", maintain_order="left")
+    revision = pl.col("revision") + TIE * pl.col("tie").fill_null(0)
+    return fresh.with_columns(revision.cast(pl.Int32).alias("revision"))

@@ -38,9 +38,10 @@ from toolkit.store.connection import opened
 from toolkit.store.coverage import read_coverage, read_ledger, record_asked
 from toolkit.store.gaps import end_gaps, read_gaps
 from toolkit.store.ingest import Inserted
+from toolkit.store.keys import write_keys
 from toolkit.store.migration import migrate
 from toolkit.store.schema import FORMAT_VERSION, create_store, read_format, read_source
-from toolkit.tables import LOAD, SERIES
+from toolkit.tables import LOAD, SERIES, TIE
 from toolkit.wire.allowance import Allowance
 
 __all__ = ["Store"]
@@ -164,6 +165,7 @@ class Store(Shown):
                 ],
             )
             write_allowance(connection, load_id, origin.allowance)
+            write_keys(connection, origin.keys)
             if window is not None:
                 record_asked(connection, streams, window)
         return load_id
@@ -217,16 +219,25 @@ class Store(Shown):
         A hole is a spacing of more than 1.5 steps, the step being the commonest spacing (the
         shortest of several as common). Columns:
         stream (key), kind, holes (count), absent_rows (steps without a row inside the
-        holes), longest_hole_s (s, from one row's end to the next row). At a hole the
-        service had no row, or it was never asked: `coverage` shows which.
+        holes), longest_hole_s (s, from one row's end to the next row), tied_rows (rows beyond the
+        first of their ts, which count for nothing else here). At a hole the service had no row,
+        or it was never asked: `coverage` shows which.
         """
         with self.reading() as connection:
             return read_continuity(connection)
 
     def series(
-        self, trajectory: Trajectory, window: Interval = EVER, *, as_of: int | None = None
+        self,
+        trajectory: Trajectory,
+        window: Interval = EVER,
+        *,
+        as_of: int | None = None,
+        ties: bool = False,
     ) -> pl.DataFrame:
         """Return a trajectory's rows with ``start <= ts < end``, sorted by ts, one row per ts.
+
+        Of several rows that share a ts it is the last: by the declared key, else the one that the
+        service listed as newest, else that of the later load. With ``ties`` all of them are given.
 
         Columns: trajectory (key), ts (s UTC), then for a price: price, mark_price, volume (quote).
         For a spread: buy_price, sell_price (quote), spread_pct (percent). For funding: buy_rate,
@@ -246,18 +257,20 @@ class Store(Shown):
         params |= {} if as_of is None else {"as_of": as_of}
         with self.reading() as connection:
             found: pl.DataFrame = connection.sql(
-                f"SELECT $key AS trajectory, ts, {', '.join(values)} FROM {table.name} "  # noqa: S608 - ours
+                f"SELECT $key AS trajectory, ts, {', '.join(values)}, revision // {TIE} AS tie "  # noqa: S608 - ours
+                f"FROM {table.name} "
                 "WHERE stream_id = (SELECT stream_id FROM stream WHERE key = $key) "
                 f"AND ts >= $low AND ts < $high AND {seen} ORDER BY ts, revision",
                 params=params,
             ).pl()
-        return found.unique("ts", keep="last", maintain_order=True)
+        key = ["ts", "tie"] if ties else "ts"
+        return found.unique(key, keep="last", maintain_order=True).drop("tie")
 
     def family_series(self, family: Family, window: Interval) -> pl.DataFrame:
         """Return the rows of every trajectory of a family with ``start <= ts < end``, in one look.
 
-        Columns and meaning as `series`. Each trajectory's rows are together, sorted by ts. All of
-        them are in memory: 3 million spread rows take about 200 MB.
+        Columns and meaning as `series`, one row per ts. Each trajectory's rows are together, sorted
+        by ts. All of them are in memory: 3 million spread rows take about 200 MB.
         """
         values = [c.name for c in SERIES[family].values if c.name != "extra"]
         with self.reading() as connection:
@@ -304,7 +317,8 @@ class Store(Shown):
     def counts(self, window: Interval) -> dict[Stream, int]:
         """Count rows and documents with ``start <= ts < end`` for each stream that has any."""
         each = [
-            f"SELECT stream_id FROM {table.name} WHERE revision = 0 AND ts >= $low AND ts < $high"  # noqa: S608 - ours
+            f"SELECT stream_id FROM {table.name} "  # noqa: S608 - ours
+            f"WHERE revision % {TIE} = 0 AND ts >= $low AND ts < $high"
             for table in SERIES.values()
         ]
         each.append(
@@ -345,12 +359,13 @@ class Store(Shown):
             )
         return found
 
-    def snapshots(self, kind: SnapshotKind | str) -> pl.DataFrame:
-        """Return the snapshots of a kind, newest first: kind, served_at (s), document, load_id."""
+    def snapshots(self, kind: SnapshotKind | str, *, newest: bool = False) -> pl.DataFrame:
+        """Return all of a kind, newest first, or the newest: served_at (s), document, load_id."""
         with self.reading() as connection:
             found: pl.DataFrame = connection.sql(
-                "SELECT * FROM snapshot WHERE kind = $kind ORDER BY served_at DESC, load_id DESC",
-                params={"kind": kind},
+                "SELECT * FROM snapshot WHERE kind = $kind ORDER BY served_at DESC, load_id DESC "
+                "LIMIT $limit",
+                params={"kind": kind, "limit": 1 if newest else 2**31},
             ).pl()
         return found
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from toolkit.market import Stream
 from toolkit.store.ledger import LATE_S
-from toolkit.tables import STREAM, CoverageState, Table
+from toolkit.tables import STREAM, TIE, CoverageState, Table
 
 __all__ = [
     "add_counts",
@@ -59,7 +59,7 @@ def count_rows(rows: pl.DataFrame) -> pl.DataFrame:
     >>> count_rows(fresh).row(0)
     (1, 1, 1, 0, 60)
     """
-    revised = pl.col("revision") > 0
+    revised = pl.col("revision") % TIE > 0
     return rows.group_by("stream_id").agg(
         rows=(~revised).sum().cast(pl.Int64),
         revisions=revised.sum().cast(pl.Int64),

@@ -17,7 +17,7 @@ variants, where following ``next_end_time`` as it is loses rows).
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -28,7 +28,7 @@ from toolkit.wire.exchange import Outcome, RetryPolicy, Step
 from toolkit.wire.needed import check_needed
 from toolkit.wire.page_order import Question
 from toolkit.wire.profile import Finding, HistoryRoute
-from toolkit.wire.rows import RawPage, read_history_page
+from toolkit.wire.rows import RawPage, broken_key, read_history_page
 
 __all__ = ["EMPTY_PAGES_ALLOWED", "Page", "trajectory_pages"]
 
@@ -42,12 +42,14 @@ class Page:
 
     ``frame`` holds rows inside the window that no earlier page brought, each once, newest first as
     sent. ``answered`` reaches down from the last page's and may be empty. Its rows are all in this
-    and earlier pages.
+    and earlier pages. ``tied`` has the times at which the service sent several rows, although its
+    key is the time.
     """
 
     frame: pl.DataFrame
     answered: Interval
     findings: tuple[Finding, ...]
+    tied: frozenset[int] = frozenset()
 
 
 def trajectory_pages(
@@ -77,7 +79,8 @@ def trajectory_pages(
                 raise _contradiction(window)
             walk, again = _Walk(window, route.limit), True
         elif page is not None:
-            yield page
+            tied, found = broken_key(route, raw.frame)
+            yield replace(page, findings=(*page.findings, *found), tied=tied)
 
 
 class _Walk:

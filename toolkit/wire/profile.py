@@ -1,9 +1,8 @@
 """The wire profile: what a service calls its routes, parameters, fields and units.
 
 The built-in profile is docs/interface.md. The service's `/schemas` overrides it at run time.
-Whatever
-differs is recorded as a `Finding`, never guessed away: a field in a unit that cannot be converted
-is not put into a column under a wrong name, it is kept in ``extra``.
+Whatever differs is recorded as a `Finding`, never guessed away: a field in a unit that cannot be
+converted is not put into a column under a wrong name, it is kept in ``extra``.
 """
 
 from __future__ import annotations
@@ -16,11 +15,13 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from toolkit.errors import InputError, WireError
+from toolkit.errors import WireError
 from toolkit.market import EventFamily, Family, Source, Trajectory, unit_factor
 from toolkit.tables import SERIES
+from toolkit.wire.declared import declared_fields, declared_key
 from toolkit.wire.event_routes import BUILT_IN_EVENTS, EventRoute
 from toolkit.wire.exchange import UNREADABLE
+from toolkit.wire.findings import Finding
 from toolkit.wire.stream_names import BUILT_IN_STREAMS, StreamNames
 from toolkit.wire.tools import BUILT_IN_TOOLS, tools_by_route
 
@@ -38,17 +39,8 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """Something the service does otherwise than assumed. It is recorded, counted and shown."""
-
-    kind: str
-    where: str
-    says: str
-
-
-@dataclass(frozen=True, slots=True)
 class FieldRule:
-    """A field of a wire record: the column it fills, its name and its unit on the wire.
+    """A field of a wire record: the column it fills, its name, unit and sign on the wire.
 
     With ``text`` its numbers may be text of a JSON number, such as ``"97.6"``.
     """
@@ -58,17 +50,18 @@ class FieldRule:
     unit: str
     wanted: str
     text: bool = False
+    reversed: bool = False
 
     @property
     def factor(self) -> float:
-        """What a wire number is multiplied by to be in the column's unit.
+        """What a wire number is multiplied by to be in the column's unit, with the column's sign.
 
         Examples
         --------
         >>> FieldRule("spread_pct", "spread_bps", "bps", "percent").factor
         0.01
         """
-        return unit_factor(self.unit, self.wanted)
+        return unit_factor(self.unit, self.wanted) * (-1 if self.reversed else 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +70,8 @@ class HistoryRoute:
 
     ``retention_s`` is how far back the caller's plan reaches (None: everything), ``delay_s`` by how
     much it is delayed. ``limit`` is the page size asked for. ``minimum_plan`` is the least plan
-    that includes it, None where the service does not state one.
+    that includes it, None where the service does not state one. ``key`` has what tells the rows of
+    a trajectory apart: ``ts`` and names of other fields, nothing where only all of a row does.
     """
 
     family: Family
@@ -91,6 +85,7 @@ class HistoryRoute:
     retention_s: int | None = None
     delay_s: int = 0
     minimum_plan: str | None = None
+    key: tuple[str, ...] = ("ts",)
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -128,8 +123,31 @@ class HistoryRoute:
         """
         legs = (said for leg in trajectory.legs for said in (leg.exchange, leg.market.value))
         values = (str(trajectory.symbol), *legs)
-        named = zip(self.roles, values, strict=False)  # the last two roles are of the page
-        return {self.parameters.get(role, role): value for role, value in named}
+        return dict(zip(self.trajectory_parameters, values, strict=True))
+
+    @property
+    def row_key(self) -> tuple[str, ...]:
+        """The key by the names of columns, and of fields that no column takes.
+
+        Examples
+        --------
+        >>> replace(BUILT_IN.histories[Family.PRICE], key=("ts", "price", "seq")).row_key
+        ('ts', 'price', 'seq')
+        """
+        columns = {rule.wire: rule.column for rule in self.fields}
+        return tuple(columns.get(name, name) for name in self.key)
+
+    @property
+    def trajectory_parameters(self) -> list[str]:
+        """The names of the parameters that name the trajectory.
+
+        Examples
+        --------
+        >>> BUILT_IN.histories[Family.PRICE].trajectory_parameters
+        ['symbol', 'exchange', 'market']
+        """
+        # the last two roles are of the page
+        return [self.parameters.get(role, role) for role in self.roles[:-2]]
 
 
 _Route = TypeVar("_Route", HistoryRoute, EventRoute)
@@ -350,9 +368,11 @@ def _history_with_schemas(
             says = f"{name} is {said_paging!r:.80}, not {assumed!r}"
             findings.append(Finding("paging_differs", route.tool, says))
     record = tool.get("record")
-    said = record.get("fields") if isinstance(record, dict) else None
-    fields = _fields(route, said, findings) if isinstance(said, dict) else route.fields
-    return replace(route, fields=fields, limit=min(LARGEST_PAGE, route.limit)) if tool else route
+    record = record if isinstance(record, dict) else {}
+    fields = declared_fields(route, record, findings)
+    key = declared_key(route, record, findings)
+    limit = min(LARGEST_PAGE, route.limit)
+    return replace(route, fields=fields, key=key, limit=limit) if tool else route
 
 
 def _events_with_schemas(
@@ -368,36 +388,3 @@ def _events_with_schemas(
         else route.longest_window_s,
         more=more if isinstance(more, str) else route.more,
     )
-
-
-def _fields(
-    route: HistoryRoute, said: dict[str, Any], findings: list[Finding]
-) -> tuple[FieldRule, ...]:
-    kept: list[FieldRule] = []
-    for rule in route.fields:
-        described = said.get(rule.wire)
-        if not isinstance(described, dict):
-            findings.append(Finding("field_missing", f"{route.tool}.{rule.wire}", "not described"))
-            kept.append(rule)
-            continue
-        unit = described.get("unit")
-        changed = replace(rule, unit=unit) if isinstance(unit, str) else rule
-        try:
-            factor = changed.factor
-        except InputError as error:
-            where = f"{route.tool}.{rule.wire}"
-            findings.append(Finding("unit_unusable", where, f"{error}; kept in extra instead"))
-            continue
-        if factor != 1.0:
-            where = f"{route.tool}.{rule.wire}"
-            findings.append(Finding("unit_converted", where, f"{unit} instead of {rule.wanted}"))
-        kept.append(changed)
-    known = {rule.wire for rule in route.fields}
-    findings.extend(
-        Finding("field_unknown", f"{route.tool}.{name}", "kept in extra")
-        for name in said
-        if name not in known
-    )
-    if not any(rule.column == "ts" for rule in kept):
-        raise WireError(f"schemas gives {route.tool} no usable time: its ts has no known time unit")
-    return tuple(kept)

@@ -18,10 +18,11 @@ import polars as pl
 from toolkit.errors import WireError
 from toolkit.market import Family, Trajectory
 from toolkit.tables import SERIES
+from toolkit.wire.agreement import disagreements
 from toolkit.wire.exchange import NO_CONTENT, UNREADABLE, Answer
 from toolkit.wire.profile import FieldRule, Finding, HistoryRoute
 
-__all__ = ["RawPage", "column_schema", "read_history_page"]
+__all__ = ["RawPage", "broken_key", "column_schema", "read_history_page"]
 
 _SECONDS = range(253_402_300_800)  # to the end of year 9999: milliseconds since 1978 lie beyond
 _NOWHERE = (b"null", b'""', b"false")
@@ -97,11 +98,38 @@ def read_history_page(route: HistoryRoute, trajectory: Trajectory, answer: Answe
     except UNREADABLE:
         frame = _field_by_field(route, items, answer, findings)
     frame = _scaled(route, frame, findings)
+    findings += disagreements(route, frame)
     if not all(ts is None or ts in _SECONDS for ts in (frame["ts"].min(), frame["ts"].max())):
         raise _unreadable(route, answer, "with times that are not Unix seconds, nor declared so")
     pointer = _next(route, envelope, answer, findings, empty=frame.is_empty())
     ends = bytes(envelope.get(route.next, b"")) == b"null"
     return RawPage(frame, pointer, ends, tuple(findings))
+
+
+def broken_key(
+    route: HistoryRoute, frame: pl.DataFrame
+) -> tuple[frozenset[int], tuple[Finding, ...]]:
+    """Return the times that different rows of one page share although ts is the key, and a finding.
+
+    Examples
+    --------
+    >>> from toolkit.wire.profile import BUILT_IN
+    >>> page = pl.DataFrame({"ts": [120, 60, 60, 60], "price": [2.0, 1.0, 1.5, 1.5]})
+    >>> broken_key(BUILT_IN.histories[Family.PRICE], page)[0]
+    frozenset({60})
+    """
+    if route.key != ("ts",) or frame["ts"].n_unique() == frame.height:
+        return frozenset(), ()
+    rows = frame.unique()
+    tied = rows.filter(pl.col("ts").is_duplicated())
+    if tied.is_empty():
+        return frozenset(), ()
+    says = (
+        f"{tied.height} of {rows.height} rows share their time with another, though ts is the key; "
+        f"each is kept as a row; key = [...] in the profile says what tells them apart"
+    )
+    found = Finding("key_broken", route.path, says)
+    return frozenset(tied["ts"].to_list()), (found,)
 
 
 def _unreadable(route: HistoryRoute, answer: Answer, why: str) -> WireError:
@@ -317,7 +345,7 @@ def _scaled(route: HistoryRoute, frame: pl.DataFrame, findings: list[Finding]) -
         if rule.factor == 1.0:
             continue
         if rule.column != "ts":
-            frame = frame.with_columns(column * rule.factor)
+            frame = frame.with_columns(column * rule.factor + 0.0)  # no -0.0 of a sign turned
         elif rule.factor > 1.0:
             frame = frame.with_columns(column * round(rule.factor))
         else:

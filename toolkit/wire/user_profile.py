@@ -7,7 +7,8 @@ It overrides `/schemas`, which overrides what is built in. It names only what di
     next = "next_before"
     numbers = "text"
     parameters = { end_time = "before" }
-    fields.spread_pct = { wire = "spread", unit = "bps" }
+    key = ["ts", "seq"]
+    fields.spread_pct = { wire = "spread", unit = "bps", reversed = true }
 
     [events.splash]
     retention_s = 604800
@@ -52,6 +53,7 @@ _Named = TypeVar("_Named", HistoryRoute, EventRoute)
 class _FieldSection(msgspec.Struct, forbid_unknown_fields=True):
     wire: str | None = None
     unit: str | None = None
+    reversed: bool | None = None
 
 
 class _RouteSection(msgspec.Struct, forbid_unknown_fields=True):
@@ -64,6 +66,7 @@ class _RouteSection(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _HistorySection(_RouteSection, forbid_unknown_fields=True):
+    key: list[str] | None = None
     fields: dict[str, _FieldSection] = {}
     numbers: Literal["json", "text"] | None = None
 
@@ -169,12 +172,16 @@ class UserProfile:
                 unit is not None
             ):  # else schemas gave it none that can be used, and nor does the user
                 wire = field.wire or (rule.wire if rule else column)
-                rules[column] = FieldRule(column, wire, unit, wanted[column])
+                turned = rule is not None and rule.reversed
+                turned = turned if field.reversed is None else field.reversed
+                rules[column] = FieldRule(column, wire, unit, wanted[column], reversed=turned)
                 _ = rules[column].factor  # what cannot be converted is refused here
         as_text = any(rule.text for rule in route.fields)
         as_text = said.numbers == "text" if said.numbers else as_text
         fields = tuple(replace(rule, text=as_text) for rule in rules.values())
-        return replace(self._named(f"history.{route.family}", route, said), fields=fields)
+        key = route.key if said.key is None else tuple(said.key)
+        named = self._named(f"history.{route.family}", route, said)
+        return replace(named, fields=fields, key=key)
 
     def _events(self, route: EventRoute, said: _EventsSection) -> EventRoute:
         self._known(f"events.{route.family}.paths", said.paths, route.paths)

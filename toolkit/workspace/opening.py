@@ -43,7 +43,8 @@ class Workspace(Shown):
     >>> with tempfile.TemporaryDirectory() as folder, tk.open(f"{folder}/s.duckdb") as rail:
     ...     done = rail.sync("BTC_USDT:AURORA.spot:BOREAS.spot")
     ...     rail.spread("BTC_USDT:AURORA.spot:BOREAS.spot").columns
-    ['trajectory', 'ts', 'buy_price', 'sell_price', 'spread_pct', 'spread_log_bps', 'spread_bps']
+    ['trajectory', 'ts', 'buy_price', 'sell_price', 'spread_pct', 'spread_log_bps', 'spread_bps',
+     'spread_basis']
     """
 
     def __init__(

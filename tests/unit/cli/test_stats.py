@@ -36,7 +36,7 @@ def test_spreads_are_printed_with_window_source_and_units(rail: Rail) -> None:
     assert "SIMULATED" in shown.splitlines()[0]
     assert "[2026-11-03 12:00 UTC, 2026-11-04 00:00 UTC)" in shown.splitlines()[0]
     assert re.search(r"buy AURORA.spot\s+sell CORONA.futures", shown)
-    assert re.search(r"rows with both prices\s+\d+", shown)
+    assert re.search(r"rows with a spread\s+\d+", shown)
     assert re.search(r"covered\s+\d+\.\d\d%", shown)
     assert re.search(r"mean bps\s+-?\d+\.\d\d", shown)
 

@@ -10,13 +10,22 @@ import polars as pl
 import pytest
 
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, EventLog, Source, Stream, Trajectory
+from toolkit.market import (
+    EventFamily,
+    EventLog,
+    SnapshotKind,
+    SnapshotLog,
+    Source,
+    Stream,
+    Trajectory,
+)
 from toolkit.store import (
     Batch,
     Delivered,
     Edge,
     Gap,
     LoadOrigin,
+    Snapshot,
     Store,
     keep_deliveries,
 )
@@ -129,3 +138,36 @@ def test_deliveries_alone_are_something(rail: Rail, store: Store) -> None:
         store, store.start_load(ORIGIN), [Delivered("d1", None, "{}")], document_frame([])
     )
     assert "1 webhook delivery" in rail("status").stdout
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        (b'{"rows": []}', "snapshot/spread: not understood: no list of items"),
+        (b'{"items": [{"symbol": "A_B", "since": 60}]}', "snapshot/spread: not understood: no "),
+        (b'{"items": []}', None),
+    ],
+)
+def test_a_snapshot_that_is_not_understood_is_called_so(
+    rail: Rail, store: Store, document: bytes, words: str | None
+) -> None:
+    stream = SnapshotLog(SnapshotKind.SPREAD)
+    batch = Batch()
+    batch.add_snapshot(Snapshot(stream, 100_000, document), Edge(100_000, 0))
+    store.commit(store.start_load(ORIGIN), batch)
+    done = rail("status", "--store", str(store.path))
+    assert done.returncode == 0
+    if words is None:
+        assert "not understood" not in done.stdout
+    else:
+        assert words in done.stdout
+
+
+def test_rows_that_share_their_time_are_counted(rail: Rail, store: Store) -> None:
+    batch = Batch()
+    rows = pl.concat([minutes(0, 3), minutes(0, 2).with_columns(price=pl.lit(2.0))])
+    batch.add(PRICE, rows, Interval(0, 180), Edge(100_000, 60), tied=[0, 60])
+    store.commit(store.start_load(ORIGIN), batch)
+    done = rail("status", "--store", str(store.path))
+    assert line_of(done, PRICE)[1] == "5"
+    assert "2 rows share their time with another, of A_B:X.spot" in done.stdout

@@ -68,7 +68,7 @@ def spread_rows() -> pl.DataFrame:
         "ts",
         pl.col("price").alias("buy_price"),
         (pl.col("price") * (1 + 1e-4 * (pl.col("ts") // 60 % 5))).alias("sell_price"),
-        spread_pct=pl.lit(0.01),
+        spread_pct=pl.when(pl.col("price").is_not_null()).then(0.01),
         extra=pl.lit(None, pl.String),
     )
 

@@ -6,7 +6,9 @@ import json
 
 import pytest
 
-from .conftest import add_snapshots
+from toolkit.store import LoadOrigin
+
+from .conftest import SERVED_AT, add_snapshots, keep_snapshot
 
 PAIR = "BTC_USD:COINBASE.spot:KRAKEN.spot"
 
@@ -121,3 +123,18 @@ def test_a_store_that_holds_nothing_says_what_to_type(page, bare):
     assert "holds nothing yet" in says
     assert "rail sync --all-prices --all-spreads" in shown.code[0].value
     assert not shown.metric
+
+
+def test_a_list_that_is_not_understood_is_not_shown_as_nothing_open(page, held):
+    load = held.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
+    odd = [{"symbol": "BTC_USD", "since": 60, "gap": 2.5}] * 2
+    for kind in ("spread", "funding"):
+        keep_snapshot(held, load, kind, json.dumps({"items": odd}).encode(), SERVED_AT)
+    held.finish_load(load, [])
+    shown = page(held.path, "overview")
+    assert metrics(shown)["Spreads open"] == "not understood"
+    said = [warning.value for warning in shown.warning]
+    assert len(said) == 2
+    assert all("not understood: no " in each for each in said)
+    assert "open;" not in captions(shown)
+    assert "names no symbol" not in captions(shown)

@@ -49,10 +49,12 @@ def test_an_answer_of_another_shape_has_no_rows(items):
     assert open_spreads(json.dumps(items)).is_empty()
 
 
-def test_a_field_that_is_absent_is_null_and_the_row_stays():
+def test_an_item_that_does_not_say_whether_it_is_open_is_left_out():
     del (item := dict(ITEM))["opened_at"]
-    (row,) = open_spreads(json.dumps({"items": [item]})).to_dicts()
-    assert row["opened_at"] is None
+    (row,) = open_spreads(json.dumps({"items": [item, ITEM, ITEM | {"opened_at": 60.5}]}))[
+        :1
+    ].to_dicts()
+    assert row["opened_at"] == 60
     assert row["key"] == "BTC_USD:X.spot:Y.futures"
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 
 from toolkit.dashboard.navigation import page_file
+from toolkit.intervals import Interval
 from toolkit.market import Trajectory
 from toolkit.statistics.spread import summary, with_spread
+from toolkit.store import Batch, LoadOrigin
 
-from .conftest import SERVED_AT, START
+from .conftest import EDGE, SERVED_AT, START, spread_rows
 
 PAIR = "BTC_USD:COINBASE.spot:KRAKEN.spot"
 
@@ -103,3 +106,15 @@ def test_a_store_without_spreads_says_how_to_load_one(page, bare):
     shown = page(bare.path, "spreads")
     assert "holds no spread yet" in shown.info[0].value
     assert shown.code[0].value == "rail sync --all-spreads --symbol BTC_USDT"
+
+
+def test_spreads_that_are_the_services_own_are_counted_in_words(page, held):
+    before = page(held.path, "spreads").caption
+    assert not any("own figure" in caption.value for caption in before)
+    batch, prices = Batch(), ("buy_price", "sell_price")
+    bare = spread_rows().with_columns(pl.lit(None, pl.Float64).alias(name) for name in prices)
+    other = Trajectory.parse("BTC_USD:KRAKEN.spot:GEMINI.spot")
+    batch.add(other, bare, Interval(START, SERVED_AT), EDGE)
+    held.commit(held.start_load(LoadOrigin("http://h", SERVED_AT, None, "0")), batch)
+    said = " ".join(caption.value for caption in page(held.path, "spreads").caption)
+    assert "Of 1 of the spreads the service's own figure is used" in said

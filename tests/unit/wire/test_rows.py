@@ -336,7 +336,7 @@ def test_a_value_in_another_unit_is_converted(unit, sent) -> None:
 def test_a_field_under_another_name_fills_its_column() -> None:
     rule = FieldRule("spread_pct", "spread_bps", "bps", "percent")
     route = replace(SPREAD, fields=(*SPREAD.fields[:-1], rule))
-    page = read_rows('{"ts":60,"buy_price":1,"sell_price":2,"spread_bps":100}', route=route)
+    page = read_rows('{"ts":60,"buy_price":1,"sell_price":1.01,"spread_bps":100}', route=route)
     assert page.frame["spread_pct"].item() == 1.0
     assert page.findings == ()
 

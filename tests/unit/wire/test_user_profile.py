@@ -95,7 +95,7 @@ def test_numbers_as_text_are_read_where_the_file_has_it(tmp_path: Path) -> None:
     schemas = json.dumps({"source": {"id": "x"}, "tools": {"t": tool}}).encode()
     route = users.applied(with_schemas(users.applied(BUILT_IN), schemas)).histories[Family.SPREAD]
     rows = [
-        {"ts": "1700000040000", "buy_price": "100.0", "sell_price": "1e2", "spread_pct": "-5"},
+        {"ts": "1700000040000", "buy_price": "1e2", "sell_price": "99.95", "spread_pct": "-5"},
         {"ts": 1_700_000_100_000, "buy_price": 100.5, "sell_price": None, "spread_pct": "0.50"},
     ]
     body = json.dumps({"items": rows, "next_end_time": 1_700_000_040}).encode()
@@ -103,7 +103,7 @@ def test_numbers_as_text_are_read_where_the_file_has_it(tmp_path: Path) -> None:
     page = read_history_page(route, SPREAD, Answer(200, {}, body))
 
     assert page.frame.rows() == [
-        (1_700_000_040, 100.0, 100.0, -0.05, None),
+        (1_700_000_040, 100.0, 99.95, -0.05, None),
         (1_700_000_100, 100.5, None, 0.005, None),
     ]
     assert page.findings == ()

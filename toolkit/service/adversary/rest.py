@@ -65,7 +65,9 @@ class RestSwitches:
     page (``repeat``: there is always a next page, and past the end it is the last page again). With
     ``empty_pages_s`` no page crosses a multiple of it (s), so a page in a gap is empty and has a
     next page. With ``tie_s`` times are rounded down to a multiple of it (s), so several rows share
-    a second. ``page_cap`` limits the pages of all logs.
+    a second, and the declared key is empty. With ``tie_field`` each row has the seconds that were
+    cut off under that name, and the key is ``ts`` and it. ``page_cap`` limits the pages of all
+    logs.
 
     ``pages`` is which rows a page has. ``rising``: the rows of the interface, oldest first.
     ``oldest``: the oldest rows before ``end_time``. ``ignored``: the oldest rows of all, whatever
@@ -78,8 +80,9 @@ class RestSwitches:
     ``numbers`` ``text`` the decimal numbers of history records are text.
 
     History records and event documents: fields are renamed (old = new), left out, or added (name =
-    value). Units are changed, also in ``/schemas``. Tools are renamed (for MCP when the service
-    starts), and so are the schema ids of documents.
+    value). Units are changed and values of ``reversed_fields`` have the other sign, also in
+    ``/schemas``. With ``undeclared`` it keeps the units, signs and keys of the interface. Tools are
+    renamed (for MCP when the service starts), and so are the schema ids of documents.
 
     Examples
     --------
@@ -99,10 +102,13 @@ class RestSwitches:
     no_content: bool = False
     symbols_cap: int | None = None
     numbers: Literal["json", "text"] = "json"
+    tie_field: str | None = None
     renamed_fields: Mapping[str, str] = field(default_factory=dict, hash=False)
     missing_fields: tuple[str, ...] = ()
     extra_fields: Mapping[str, Any] = field(default_factory=dict, hash=False)
     units: Mapping[str, str] = field(default_factory=dict, hash=False)
+    reversed_fields: tuple[str, ...] = ()
+    undeclared: bool = False
     renamed_tools: Mapping[str, str] = field(default_factory=dict, hash=False)
     schema_ids: Mapping[str, str] = field(default_factory=dict, hash=False)
     accidents: tuple[Accident, ...] = ()

@@ -130,6 +130,8 @@ def _rows_before(
     query = msgspec.structs.replace(call.query, end_time=before)
     page = msgspec.json.decode(tool.answer(replace(call, query=query, limit=limit)))
     for row in page["items"]:
+        if switches.tie_field is not None:
+            row[switches.tie_field] = row["ts"] % tie_s
         row["ts"] -= row["ts"] % tie_s
     return page, page["next_end_time"] is not None
 
@@ -177,6 +179,9 @@ def _worded(switches: RestSwitches, record: Record | None, row: dict[str, Any]) 
             described = record.fields[name]
             value = said[name] * unit_factor(described.unit or unit, unit)
             said[name] = round(value) if described.type == "integer" else value
+    for name in switches.reversed_fields:
+        if record is not None and said.get(name) is not None:
+            said[name] = -said[name]
     if record is not None and switches.numbers == "text":
         said = {n: str(v) if isinstance(v, float) else v for n, v in said.items()}
     return {
@@ -216,14 +221,38 @@ def _schemas(
 
 
 def _describe_record(switches: RestSwitches, record: dict[str, Any]) -> None:
-    for name, unit in switches.units.items():
-        if name in record["fields"]:
-            record["fields"][name]["unit"] = unit
+    if not switches.undeclared:
+        _declare(switches, record)
     record["key"] = [switches.renamed_fields.get(name, name) for name in record["key"]]
     record["fields"] = _names(switches, record["fields"]) | {
         name: {"type": _json_type(value), "unit": None, "nullable": False}
         for name, value in switches.extra_fields.items()
     }
+
+
+def _declare(switches: RestSwitches, record: dict[str, Any]) -> None:
+    """State the units, signs and key that the switches give the record."""
+    fields = record["fields"]
+    for name, unit in switches.units.items():
+        if name in fields:
+            fields[name]["unit"] = unit
+    for name in switches.reversed_fields:
+        if "sign" in fields.get(name, {}):
+            fields[name] |= {
+                said: _other_way(fields[name][said]) for said in ("sign", "positive_means")
+            }
+    if switches.tie_s > 1:
+        record["key"] = []
+        if switches.tie_field is not None:
+            record["key"] = ["ts", switches.tie_field]
+            fields[switches.tie_field] = {"type": "integer", "unit": "s", "nullable": False}
+
+
+def _other_way(sentence: str) -> str:
+    """Swap the legs, or longs and shorts, in a sentence on a sign."""
+    pair = ("buy", "sell") if "buy" in sentence else ("long", "short")
+    swapped = sentence.replace(pair[0], "\0").replace(pair[1], pair[0])
+    return swapped.replace("\0", pair[1])
 
 
 def _names(switches: RestSwitches, described: Mapping[str, Any]) -> dict[str, Any]:

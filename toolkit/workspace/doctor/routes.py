@@ -123,7 +123,8 @@ class Routes:
         self.draft.fields(route.family.value, found)
         total = len(found.matched) + len(found.missing)
         says = f"{len(found.matched)} of {total} fields found"
-        converted = [f"{r.wire} in {r.unit}" for r in route.fields if r.factor != 1.0]
+        converted = [f"{r.wire} in {r.unit}" for r in route.fields if abs(r.factor) != 1.0]
+        converted += [f"the sign of {r.wire}" for r in route.fields if r.reversed]
         if converted:
             says += f"; converted: {', '.join(converted)}"
         if found.missing:

@@ -1,0 +1,57 @@
+"""What is understood of a dashboard's items, and what is said of the rest."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from toolkit.wire.snapshots import snapshot_items
+
+ITEM = {
+    "symbol": "BTC_USD",
+    "buy_exchange": "X",
+    "buy_market": "spot",
+    "sell_exchange": "Y",
+    "sell_market": "futures",
+    "spread_pct": 1.5,
+    "opened_at": None,
+}
+RATE = {"symbol": "A_B", "exchange": "X", "market": "futures", "rate": 1e-4, "interval_hours": 8}
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ({"items": []}, ""),
+        ({"items": [ITEM]}, ""),
+        ({"items": [ITEM | {"spread_pct": 1, "opened_at": 60, "more": []}]}, ""),
+        ({"rows": [ITEM]}, "not understood: no list of items"),
+        ([ITEM], "not understood: no list of items"),
+        ({"items": None}, "not understood: no list of items"),
+        ({"items": ["text"]}, "not understood: items that are no objects"),
+        ({"items": [ITEM | {"spread_pct": "1.5"}]}, "not understood: spread_pct of another type"),
+        (
+            {"items": [ITEM, ITEM | {"symbol": None}]},
+            "1 of 2 not understood: symbol of another type",
+        ),
+    ],
+)
+def test_a_spread_dashboard_is_understood_or_what_is_not_is_named(answer, words) -> None:
+    assert snapshot_items("spread", json.dumps(answer)).words == words
+
+
+def test_a_renamed_field_makes_nothing_understood() -> None:
+    del (item := ITEM | {"since": 60})["opened_at"]
+    found = snapshot_items("spread", json.dumps({"items": [item] * 3}))
+    assert (found.nothing, found.odd, found.why) == (True, 3, "no opened_at")
+
+
+def test_a_rate_without_its_next_time_is_understood() -> None:
+    assert snapshot_items("funding", json.dumps({"items": [RATE]})).words == ""
+    assert snapshot_items("funding", json.dumps({"items": [RATE | {"rate": "0.01"}]})).nothing
+
+
+def test_no_json_is_not_understood_and_the_activity_is_not_read() -> None:
+    assert snapshot_items("spread", "<html>").words == "not understood: no JSON"
+    assert snapshot_items("activity", "{}").words == ""

@@ -1,0 +1,106 @@
+"""A figure of the service compared with the same figure from the legs of its row.
+
+What the service sends as a spread or a differential is kept as sent. Statistics use the legs where
+they are there, so a difference between the two is a finding and changes no row.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from toolkit.market import Family
+from toolkit.wire.findings import Finding
+from toolkit.wire.profile import HistoryRoute
+
+__all__ = ["disagreements"]
+
+_EXACT = 1e-9
+_ROUNDED_PRICE = 1e-4
+_FEWEST_DECIMALS = {Family.SPREAD: 2, Family.FUNDING: 4}
+_MOST_DECIMALS = 8
+_GIVEN = {Family.SPREAD: "spread_pct", Family.FUNDING: "differential_pct_8h"}
+
+
+def disagreements(route: HistoryRoute, frame: pl.DataFrame) -> list[Finding]:
+    """Return a finding for rows whose figure has another sign, and one for another value.
+
+    A spread is compared with 100 (sell / buy - 1). A differential is compared with the rates of the
+    row, each brought to 8 h, where both legs settle in it. A difference that the rounding of either
+    side explains is none: to the decimals that the page shows, two of a spread and four of a
+    differential at least.
+
+    Examples
+    --------
+    >>> from toolkit.wire.profile import BUILT_IN
+    >>> rows = {"buy_price": [100.0], "sell_price": [101.0], "spread_pct": [-1.0], "ts": [60]}
+    >>> disagreements(BUILT_IN.histories[Family.SPREAD], pl.DataFrame(rows))[0].kind
+    'sign_disagrees'
+    """
+    if route.family not in _GIVEN:
+        return []
+    column = _GIVEN[route.family]
+    own, rounding = (_spread if route.family is Family.SPREAD else _differential)()
+    both = frame.with_columns(pl.col(column).alias("given"), own.alias("own"))
+    far = (pl.col("own") - pl.col("given")).abs()
+    if not both.select((far.is_finite() & (far > _EXACT)).any()).item():
+        return []
+    compared = both.with_columns(rounding.alias("rounding")).filter(far.is_finite())
+    decimals = max(_decimals(compared["given"]), _FEWEST_DECIMALS[route.family])
+    allowed = 0.5001 * 10.0**-decimals + pl.col("rounding") + _EXACT
+    odd = compared.filter(far > allowed)
+    opposite = pl.col("own") * pl.col("given") < 0
+    rule = next((rule for rule in route.fields if rule.column == column), None)
+    where = f"{route.path}.{rule.wire if rule else column}"
+    return [
+        Finding(kind, where, _words(rows, compared.height))
+        for kind, rows in (
+            ("sign_disagrees", odd.filter(opposite)),
+            ("value_disagrees", odd.filter(~opposite)),
+        )
+        if rows.height
+    ]
+
+
+def _words(odd: pl.DataFrame, compared: int) -> str:
+    row = odd.row(0, named=True)
+    return (
+        f"in {odd.height} of {compared} rows with both, e.g. {row['given']:.6g} where the legs "
+        f"give {row['own']:.6g} at {row['ts']}; statistics use the legs"
+    )
+
+
+def _spread() -> tuple[pl.Expr, pl.Expr]:
+    """Build the spread of the legs in percent, and how far rounding of the prices may move it."""
+    buy, sell = pl.col("buy_price"), pl.col("sell_price")
+    own = pl.when((buy > 0) & (sell > 0)).then(100 * ((sell - buy) / buy))
+    step = pl.min_horizontal(
+        0.5 * 10.0 ** -pl.max_horizontal(*(_decimals_of(price) for price in (buy, sell))),
+        _ROUNDED_PRICE * buy,
+    )
+    return own, 100 * step * (1 / buy + sell / buy**2)
+
+
+def _differential() -> tuple[pl.Expr, pl.Expr]:
+    """Build the differential of the legs in percent per 8 h. Rates are not sent rounded."""
+    legs = []
+    for leg in ("sell", "buy"):
+        rate, hours = pl.col(f"{leg}_rate"), pl.col(f"{leg}_interval_hours")
+        spot = (rate == 0) & hours.is_null()
+        legs.append(pl.when(spot).then(0.0).when(hours > 0).then(100 * 8 * rate / hours))
+    return legs[0] - legs[1], pl.lit(0.0)
+
+
+def _decimals_of(column: pl.Expr) -> pl.Expr:
+    """Count the decimals that every value of a column is written with, as a lasting maximum."""
+    fits = [
+        ((column - column.round(n)).abs() <= 1e-12 * column.abs()).all()
+        for n in range(_MOST_DECIMALS)
+    ]
+    return pl.coalesce(
+        *(pl.when(fit).then(pl.lit(float(n))) for n, fit in enumerate(fits)),
+        pl.lit(float(_MOST_DECIMALS)),
+    )
+
+
+def _decimals(values: pl.Series) -> int:
+    return int(values.to_frame("x").select(_decimals_of(pl.col("x"))).item())

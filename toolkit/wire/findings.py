@@ -1,0 +1,16 @@
+"""What a service does otherwise than assumed, as a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Finding"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something the service does otherwise than assumed. It is recorded, counted and shown."""
+
+    kind: str
+    where: str
+    says: str

@@ -1,0 +1,119 @@
+"""The items of the service's dashboards: what each has to have, and which are not understood.
+
+A snapshot is kept as it came, so what cannot be read of it loses nothing. It must not be read as
+a list without items either.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from toolkit.wire.exchange import UNREADABLE
+
+__all__ = ["ITEM_FIELDS", "SnapshotItems", "snapshot_items"]
+
+ITEM_FIELDS: dict[str, dict[str, type]] = {
+    "symbols": {"symbol": str, "venues": list},
+    "spread": {
+        "symbol": str,
+        "buy_exchange": str,
+        "buy_market": str,
+        "sell_exchange": str,
+        "sell_market": str,
+        "spread_pct": float,
+        "opened_at": int,
+    },
+    "funding": {
+        "symbol": str,
+        "exchange": str,
+        "market": str,
+        "rate": float,
+        "interval_hours": float,
+        "next_funding_time": int,
+    },
+}
+"""The fields of an item, by kind of snapshot. Of the activity nothing is read."""
+
+_NULLABLE = frozenset(("opened_at", "next_funding_time"))
+_OPTIONAL = frozenset(("next_funding_time",))
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotItems:
+    """The items of a snapshot that are understood, how many are not, and why.
+
+    Examples
+    --------
+    >>> SnapshotItems([], 2, "no opened_at").nothing
+    True
+    """
+
+    understood: list[dict[str, Any]]
+    odd: int = 0
+    why: str = ""
+
+    @property
+    def nothing(self) -> bool:
+        """Whether nothing of it is understood. A list without items is understood."""
+        return bool(self.why) and not self.understood
+
+    @property
+    def words(self) -> str:
+        """What is not understood, "" where everything is."""
+        if not self.why or self.nothing:
+            return self.why and f"not understood: {self.why}"
+        return f"{self.odd:,} of {self.odd + len(self.understood):,} not understood: {self.why}"
+
+
+def snapshot_items(kind: str, document: str | bytes) -> SnapshotItems:
+    """Read the items of a snapshot. One that lacks a field, or has it in another type, is odd.
+
+    Examples
+    --------
+    >>> snapshot_items("symbols", '{"items": [{"symbol": "BTC_USD"}]}').words
+    'not understood: no venues'
+    >>> snapshot_items("spread", '{"rows": []}').words
+    'not understood: no list of items'
+    >>> snapshot_items("spread", '{"items": []}').words
+    ''
+    """
+    try:
+        answer = msgspec.json.decode(document)
+    except UNREADABLE:
+        return SnapshotItems([], 0, "no JSON")
+    if kind not in ITEM_FIELDS:
+        return SnapshotItems([])
+    items = answer.get("items") if isinstance(answer, dict) else None
+    if not isinstance(items, list):
+        return SnapshotItems([], 0, "no list of items")
+    understood, faults = [], Counter[str]()
+    for item in items:
+        found = _faults(kind, item)
+        faults.update(found)
+        if not found:
+            understood.append(item)
+    why = ", ".join(fault for fault, _ in faults.most_common(4))
+    return SnapshotItems(understood, len(items) - len(understood), why)
+
+
+def _faults(kind: str, item: object) -> list[str]:
+    if not isinstance(item, dict):
+        return ["items that are no objects"]
+    return [
+        f"no {name}" if name not in item else f"{name} of another type"
+        for name, wanted in ITEM_FIELDS[kind].items()
+        if not _fits(item.get(name, None if name in _OPTIONAL else ...), wanted, name)
+    ]
+
+
+def _fits(value: object, wanted: type, name: str) -> bool:
+    if value is None:
+        return name in _NULLABLE
+    if wanted in (str, list):
+        return isinstance(value, wanted)
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and (wanted is float or abs(value) < 2**63)  # type: ignore[arg-type]  # a number
