@@ -193,3 +193,20 @@ def test_no_real_settlement_is_taken_for_a_rate_in_force(real_data: Path) -> Non
         found = funding.intervals(joined(leg.head(0), leg, "a"))
         assert found["ts"].to_list() == leg["ts"].to_list()
         assert found["interval_hours"].to_list() == leg["hours"].to_list()
+
+
+@pytest.mark.slow
+def test_a_sum_over_each_legs_own_hours_had_six_of_48_real_signs_wrong(real_data: Path) -> None:
+    rows = recorded(real_data)
+    wrong = []
+    for base in ("BTC", "ETH"):
+        buy = one_leg(rows, symbol=f"{base}_USDT", exchange="BINANCE")
+        sell = one_leg(rows, symbol=f"{base}_USDC", exchange="HYPERLIQUID")
+        frame = joined(buy, sell, base)
+        bounds = [*months(2024, 2026), months(2026, 2027)[0]]
+        for start, end in pairwise(bounds):
+            received = pl.col("ts").is_between(start, end, closed="right")
+            own_hours = sell.filter(received)["rate"].sum() - buy.filter(received)["rate"].sum()
+            row = funding.summary(frame, start, end, min_coverage=0).row(0, named=True)
+            wrong.append((own_hours > 0) != (row["funding_apr_pct"] > 0))
+    assert (sum(wrong), len(wrong)) == (6, 48)
