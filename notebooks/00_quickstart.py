@@ -200,10 +200,11 @@ tk.charts.spread_chart(
 
 # %%
 pairs = [t for t in wanted if t.family is Family.FUNDING]
-# A settlement at the end of the window belongs to it.
-settled = pl.concat(rail.series(pair, start, end + 1) for pair in pairs)
+# Settlements about the window show what its first and last hours were paid for.
+about_it = tk.statistics.funding.rows_window(Interval(start, end))
+settled = pl.concat(rail.series(pair, *about_it) for pair in pairs)
 received = tk.statistics.funding.summary(settled, start, end).sort(
-    pl.col("carry_bps").abs(), descending=True
+    pl.col("carry_bps").abs(), descending=True, nulls_last=True
 )
 print(f"Legs bought and sold of {symbol}. {about}")
 received.select(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import polars as pl
 import typer
@@ -15,11 +15,12 @@ from toolkit.cli.options import End, Start, StorePath, window
 from toolkit.cli.show import console, plain_table
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, EventLog, Family, Trajectory
+from toolkit.market import EventFamily, EventLog, Family, Trajectory, format_ts
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics import spread as spread_statistics
 from toolkit.statistics.differentials import service_differential, without_rates
+from toolkit.statistics.funding import MIN_COVERAGE
 from toolkit.store import Store, event_logs
 from toolkit.workspace import store_path
 
@@ -55,12 +56,19 @@ _FUNDING: tuple[Figure, ...] = (
     ("of the leg sold", "n_sell", "count"),
     ("missed between others", "n_missed", "count"),
     ("changes of interval", "n_changed", "count"),
-    ("covered", "coverage", "share"),
+    ("with another interval than declared", "n_declared_differs", "count"),
+    ("rows that are rates in force", "n_in_force", "count"),
+    ("covered of the leg bought", "buy_coverage", "share"),
+    ("covered of the leg sold", "sell_coverage", "share"),
+    ("covered of both at once", "coverage", "share"),
     ("received on the leg bought", "buy_carry_bps", "bps"),
     ("received on the leg sold", "sell_carry_bps", "bps"),
     ("carry, received on both", "carry_bps", "bps"),
     ("simple APR of one leg's notional", "funding_apr_pct", "%"),
 )
+
+_SHOWN_ABOVE_0 = {"n_declared_differs", "n_in_force"}
+"""Counts of what is unusual: their line is left out where all are 0."""
 
 
 _IN_FORCE: tuple[Figure, ...] = (
@@ -82,6 +90,15 @@ _AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a row, wi
 _Keys = Annotated[list[str] | None, typer.Argument(help="Keys SYMBOL:BUY.market:SELL.market.")]
 
 
+_MinCoverage = Annotated[
+    float,
+    typer.Option(
+        "--min-coverage",
+        help="The least part of the window, 0 to 1, that both legs must cover for a figure.",
+    ),
+]
+
+
 @app.command("spread")
 def spread_command(
     trajectories: _Keys = None,
@@ -100,7 +117,7 @@ def spread_command(
     held = Store(store_path(store))
     wanted, asked = _wanted(held, Family.SPREAD, trajectories, start, end)
     if as_json:
-        _print_json(held, _summary(held, wanted, asked))
+        _print_json(held, _spreads(held, wanted, asked))
     else:
         print_spreads(held, wanted, *asked)
 
@@ -112,22 +129,25 @@ def funding_command(
     end: End = None,
     store: StorePath = None,
     as_json: _AsJson = False,
+    min_coverage: _MinCoverage = MIN_COVERAGE,
 ) -> None:
     """Print the carry of funding trajectories in the store, summed settlement by settlement.
 
-    Positive: long the buy leg and short the sell leg received it. A settlement at the start of the
-    window is not received, one at its end is. Where the service sends no rates of the legs, only
-    its own differential in force, the mean of that follows.
+    Positive: long the buy leg and short the sell leg received it. Only the time that both legs
+    cover counts. A settlement at the start of the window is not received, one at its end is.
+    Without a window it takes all settlements that are held, and none ends after the last sync.
+    Where the service sends no rates of the legs, only its own differential in force, the mean of
+    that follows.
 
     Example: rail stats funding BTC_USDT:BINANCE.futures:DYDX.futures --start 2022-01-01
     """
     held = Store(store_path(store))
     wanted, asked = _wanted(held, Family.FUNDING, trajectories, start, end)
     if as_json:
-        _print_json(held, _summary(held, wanted, asked))
+        _print_json(held, _carries(held, wanted, asked, min_coverage))
         _print_json(held, _in_force(held, wanted, asked))
     else:
-        print_funding(held, wanted, *asked)
+        print_funding(held, wanted, *asked, min_coverage=min_coverage)
 
 
 @app.command("events")
@@ -195,11 +215,25 @@ def _wanted(
                 f"`rail sync {trajectory}` asks for it"
             )
     rows = [known[t.key] for t in wanted]
-    all_held = Interval(
-        min(row["first_ts"] for row in rows),
-        max(row["last_ts"] + (row["step_s"] or 1) for row in rows),
-    )
-    return wanted, window(start, end, default=all_held)
+    all_held = [_all_of(family, row) for row in rows]
+    everything = Interval(min(held.start for held in all_held), max(held.end for held in all_held))
+    asked = window(start, end, default=everything)
+    if family is not Family.FUNDING:
+        return wanted, asked
+    known_until = max(row["served_at"] for row in rows)
+    if known_until <= asked.start:
+        raise EmptyWindowError(
+            f"{store.path} knows nothing of {family} after {format_ts(known_until)}; "
+            f"`rail sync {wanted[0]}` asks for more"
+        )
+    return wanted, Interval(asked.start, min(asked.end, known_until))
+
+
+def _all_of(family: Family, row: dict[str, Any]) -> Interval:
+    """Return the window of all rows of a stream of the catalogue."""
+    if family is Family.FUNDING:
+        return funding_statistics.settled_window(row["first_ts"], row["last_ts"], row["step_s"])
+    return Interval(row["first_ts"], row["last_ts"] + (row["step_s"] or 1))
 
 
 def _two_legs(key: str, family: Family) -> Family:
@@ -208,16 +242,31 @@ def _two_legs(key: str, family: Family) -> Family:
     return family
 
 
-def _summary(store: Store, trajectories: Sequence[Trajectory], asked: Interval) -> pl.DataFrame:
-    """Measure each trajectory. A funding window includes the settlement at its very end."""
-    funding = trajectories[0].family is Family.FUNDING
-    reach = Interval(asked.start, asked.end + 1) if funding else asked
-    frame = pl.concat([store.series(t, reach) for t in trajectories])
+def _spreads(store: Store, trajectories: Sequence[Trajectory], asked: Interval) -> pl.DataFrame:
+    frame = pl.concat(store.series(t, asked) for t in trajectories)
     if frame.is_empty():
-        names = ", ".join(t.key for t in trajectories)
-        raise EmptyWindowError(f"{store.path} holds nothing in {asked} of {names}")
-    measure = funding_statistics.summary if funding else spread_statistics.summary
-    return measure(frame, *asked)
+        raise _nothing_in(store, trajectories, str(asked))
+    return spread_statistics.summary(frame, *asked)
+
+
+def _carries(
+    store: Store, trajectories: Sequence[Trajectory], asked: Interval, min_coverage: float
+) -> pl.DataFrame:
+    read = funding_statistics.rows_window(asked)
+    frame = pl.concat(store.series(t, read) for t in trajectories)
+    if not frame["ts"].is_between(*asked, closed="right").any():
+        raise _nothing_in(store, trajectories, _left_open(asked))
+    return funding_statistics.summary(frame, *asked, min_coverage=min_coverage)
+
+
+def _nothing_in(store: Store, trajectories: Sequence[Trajectory], asked: str) -> EmptyWindowError:
+    names = ", ".join(t.key for t in trajectories)
+    return EmptyWindowError(f"{store.path} holds nothing in {asked} of {names}")
+
+
+def _left_open(asked: Interval) -> str:
+    """Format a window of settlements, which has its end and not its start."""
+    return f"({format_ts(asked.start)}, {format_ts(asked.end)}]"
 
 
 def _in_force(store: Store, trajectories: Sequence[Trajectory], asked: Interval) -> pl.DataFrame:
@@ -234,17 +283,29 @@ def _print_json(store: Store, rows: pl.DataFrame) -> None:
 def print_spreads(store: Store, trajectories: Sequence[Trajectory], start: int, end: int) -> None:
     """Print a table with a column for each trajectory, and where its numbers are from."""
     asked = Interval(start, end)
-    found = {row["trajectory"]: row for row in _summary(store, trajectories, asked).to_dicts()}
+    found = {row["trajectory"]: row for row in _spreads(store, trajectories, asked).to_dicts()}
     console.print(f"Spread 1e4 ln(sell / buy) over {asked} · {store.source.label}")
     print_figures([found[t.key] for t in trajectories if t.key in found], _SPREAD)
 
 
-def print_funding(store: Store, trajectories: Sequence[Trajectory], start: int, end: int) -> None:
+def print_funding(
+    store: Store,
+    trajectories: Sequence[Trajectory],
+    start: int,
+    end: int,
+    *,
+    min_coverage: float = MIN_COVERAGE,
+) -> None:
     """Print a table with a column for each funding trajectory."""
     asked = Interval(start, end)
-    found = _summary(store, trajectories, asked)
-    console.print(f"Funding received over {asked} · {store.source.label}")
-    print_figures(found.to_dicts(), _FUNDING)
+    found = _carries(store, trajectories, asked, min_coverage)
+    console.print(f"Funding received over {_left_open(asked)} · {store.source.label}")
+    shown = [
+        figure
+        for figure in _FUNDING
+        if figure[1] not in _SHOWN_ABOVE_0 or found[figure[1]].gt(0).any()
+    ]
+    print_figures(found.to_dicts(), shown)
     in_force = _in_force(store, trajectories, asked)
     if in_force.height:
         console.print(f"The service's own differential, sell - buy in force, over {asked}")

@@ -237,7 +237,7 @@ def _show_trajectory_button(shell: PageShell, mine: pl.DataFrame) -> None:
         st.code(f"rail sync {trajectory} --start {start} --end {end}", language="bash")
     elif st.button(f"Show its {trajectory.family} around that time", key="event_way"):
         if trajectory.family is Family.FUNDING:
-            go_to("funding", trajectory=key)
+            go_to("funding", trajectory=trajectory.key)
         start, end = _times(trajectory, mine)
         go_to("trajectory", trajectory=key, start=start, end=end)
 

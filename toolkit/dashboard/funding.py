@@ -10,11 +10,12 @@ from toolkit.dashboard.formatting import code
 from toolkit.dashboard.funding_tables import (
     UNITS,
     carry_rows,
+    held_key,
     pair_window,
     rate_table,
     read_pair,
     settlement_table,
-    swapped,
+    turned,
     without_family,
 )
 from toolkit.dashboard.link import PRESETS, read_option
@@ -25,14 +26,11 @@ from toolkit.dashboard.shell import PageShell, draw, opened_row, page, say_empty
 from toolkit.dashboard.snapshot_tables import funding_rates, widest_differentials
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
-from toolkit.statistics.funding import summary
+from toolkit.statistics.funding import rows_window, summary
 from toolkit.wire.snapshots import snapshot_items
 
 _RATES, _PAIR = "Rates in force", "One pair through time"
 _LINK = PageLink("funding", ("trajectory", "unit"))
-# A rate that was settled so long before a window may still be in force at its start. (No text
-# under a constant here: Streamlit writes it onto the page.)
-_LONGEST_S = 2 * 86_400
 _SHOWN = 500
 _TABLE_PX = 388
 
@@ -76,6 +74,7 @@ def _follow_link(keys: list[str], *, rates_held: bool) -> None:
     state["funding_unit"] = read_option(params, "unit", UNITS, "8h", faults)
     _LINK.keep_faults(faults)
     state["funding_pair"] = key
+    state["funding_asked"] = params.get("trajectory")
     state["funding_view"] = _PAIR if "trajectory" in params or not rates_held else _RATES
 
 
@@ -131,17 +130,10 @@ def _show_widest(rates: pl.DataFrame, keys: list[str]) -> None:
         return
     st.caption(
         "Of each symbol the lowest and the highest rate: what long the first and short the second "
-        "receives while both are in force, before fees. ⇄: held with the legs swapped, signs are "
-        "opposite."
+        "receives while both are in force, before fees."
     )
-    held = [
-        key if key in keys else other if (other := swapped(key)) in keys else None
-        for key in widest["key"]
-    ]
-    buttons = [
-        None if key is None else "Open" if key == asked else "Open ⇄"
-        for key, asked in zip(held, widest["key"], strict=True)
-    ]
+    held = [held_key(key, keys) is not None for key in widest["key"]]
+    buttons = ["Open" if known else None for known in held]
     table = widest.select(
         pl.Series("", buttons, dtype=pl.String),
         "symbol",
@@ -155,11 +147,11 @@ def _show_widest(rates: pl.DataFrame, keys: list[str]) -> None:
         "% a year": st.column_config.NumberColumn(format="%.1f"),
     }
     chosen = opened_row(table, "widest", height=_TABLE_PX, **numbers)
-    if chosen is not None and (key := held[chosen]) is not None:
-        go_to("funding", trajectory=key)
-    if None in held:
+    if chosen is not None and held[chosen]:
+        go_to("funding", trajectory=widest["key"][chosen])
+    if False in held:
         st.caption("A row without a button is not held as a pair; for the first of them:")
-        st.code(f"rail sync {widest['key'][held.index(None)]}", language="bash")
+        st.code(f"rail sync {widest['key'][held.index(False)]}", language="bash")
 
 
 # -- one pair ------------------------------------------------------------------------------------
@@ -175,13 +167,8 @@ def _show_pair(
         say_empty("No pair's funding is held.", f"rail sync {what}")
         return
     which, length = st.columns(2, vertical_alignment="bottom")
-    key = which.selectbox(
-        "Pair: symbol, leg bought, leg sold",
-        keys,
-        key="funding_pair",
-        format_func=without_family,
-        help="Type to filter.",
-    )
+    with which:
+        key = _choose_pair(keys)
     preset = length.pills(
         "Window, up to the newest settlement",
         list(PRESETS),
@@ -189,20 +176,25 @@ def _show_pair(
         default="30 days",
         required=True,
     )
+    held = None if key is None else held_key(key, keys)
+    if key is None or held is None:
+        _LINK.write({"trajectory": st.session_state["funding_asked"]})
+        return
+    st.session_state["funding_asked"] = key
     _LINK.write({"trajectory": key})
-    trajectory = Trajectory.parse(key, Family.FUNDING)
-    window = pair_window(pairs, key, str(preset))
+    window = pair_window(pairs, held, str(preset))
     rows = read_rows(
         shell.held.path,
-        key,
+        held,
         Family.FUNDING,
-        window.start - _LONGEST_S,
-        window.end + _LONGEST_S,
+        *rows_window(window),
         version=shell.held.version,
     )
+    if held != key:
+        rows = turned(rows)
     figure = funding_chart(
         rows,
-        trajectory=trajectory,
+        trajectory=Trajectory.parse(key, Family.FUNDING),
         start=window.start,
         end=window.end,
         source=shell.held.source,
@@ -211,6 +203,23 @@ def _show_pair(
     draw(figure, key="pair")
     if not rows.is_empty():
         _show_figures(shell, rows, window)
+
+
+def _choose_pair(keys: list[str]) -> str | None:
+    """Show the pairs to choose from: those held, and the one asked for the other way round."""
+    state = st.session_state
+    if state.get("funding_pair") is None:
+        state["funding_pair"] = read_pair(state["funding_asked"], keys)[0]
+    now = state["funding_pair"]
+    return st.selectbox(
+        "Pair: symbol, leg bought, leg sold",
+        keys if now is None or now in keys else [now, *keys],
+        index=None if now is None else 0,
+        key="funding_pair",
+        format_func=without_family,
+        placeholder="Choose a pair",
+        help="Type to filter.",
+    )
 
 
 def _show_figures(shell: PageShell, rows: pl.DataFrame, window: Interval) -> None:

@@ -15,7 +15,7 @@ from toolkit.dashboard.link import PRESETS, held_window, preset_window
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
-from toolkit.statistics.funding import intervals
+from toolkit.statistics.funding import intervals, settled_window
 
 UNITS = dict(zip(("1h", "8h", "24h", "apr"), FUNDING_UNITS, strict=True))
 """The units of rates by the word that a link has for them."""
@@ -28,30 +28,42 @@ _FLAGS = {
 
 
 def read_pair(key: str | None, held: Sequence[str]) -> tuple[str | None, list[str]]:
-    """Choose the held funding trajectory to show for a link, and say what is wrong with it.
+    """Choose the funding trajectory to show for a link, and say what is wrong with the link.
+
+    A pair that is held the other way round is shown as asked. A pair that is not held is not
+    replaced by another one: None. A link without a pair gets the first that is held.
 
     Examples
     --------
-    >>> read_pair("C_D:X.futures:Y.futures", ["funding/C_D:X.futures:Y.futures"])
-    ('funding/C_D:X.futures:Y.futures', [])
-    >>> read_pair("A_B:X.futures:Y.futures", ["funding/C_D:X.futures:Y.futures"])
-    ('funding/C_D:X.futures:Y.futures', ['The link asks for `trajectory=A_B:X.futures:Y.futures`;
+    >>> held = ["funding/C_D:X.futures:Y.futures"]
+    >>> read_pair("C_D:Y.futures:X.futures", held)
+    ('funding/C_D:Y.futures:X.futures', [])
+    >>> read_pair("A_B:X.futures:Y.futures", held)
+    (None, ['The link asks for `trajectory=A_B:X.futures:Y.futures`;
      this store does not hold its funding (`rail sync funding/A_B:...` loads it).'])
     """
-    shown = held[0] if held else None
     if key is None:
-        return shown, []
+        return (held[0] if held else None), []
     asks = f"The link asks for {code(f'trajectory={key}')}"
     try:
         pair = Trajectory.parse(key, Family.FUNDING)
     except InputError as error:
-        return shown, [f"{asks}, which is no pair (allowed: {error.allowed})."]
-    if pair.key in held:
+        return None, [f"{asks}, which is no pair (allowed: {error.allowed})."]
+    if held_key(pair.key, held) is not None:
         return pair.key, []
-    if (other := swapped(pair.key)) in held:
-        return other, [f"{asks}; this store holds it with the legs swapped, so signs are opposite."]
     load = code(f"rail sync {pair}")
-    return shown, [f"{asks}; this store does not hold its funding ({load} loads it)."]
+    return None, [f"{asks}; this store does not hold its funding ({load} loads it)."]
+
+
+def held_key(key: str, held: Sequence[str]) -> str | None:
+    """Return the key under which the store holds a pair, either way round, or None.
+
+    Examples
+    --------
+    >>> held_key("funding/A_B:Y.futures:X.futures", ["funding/A_B:X.futures:Y.futures"])
+    'funding/A_B:X.futures:Y.futures'
+    """
+    return next((either for either in (key, swapped(key)) if either in held), None)
 
 
 def swapped(key: str) -> str:
@@ -66,6 +78,24 @@ def swapped(key: str) -> str:
     return f"{symbol}:{sell}:{buy}"
 
 
+def turned(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of a pair as those of the pair the other way round.
+
+    Examples
+    --------
+    >>> rows = pl.DataFrame({"ts": [0], "buy_rate": [0.25], "sell_rate": [0.5],
+    ...     "buy_interval_hours": [1.0], "sell_interval_hours": [8.0]})
+    >>> turned(rows).row(0)
+    (0, 0.5, 0.25, 8.0, 1.0)
+    """
+    sides = {"buy": "sell", "sell": "buy"}
+    legs = ("rate", "interval_hours")
+    turns = [
+        pl.col(f"{sides[side]}_{leg}").alias(f"{side}_{leg}") for side in sides for leg in legs
+    ]
+    return rows.with_columns(*turns, -pl.col("^differential_pct_8h$"))
+
+
 def without_family(key: str) -> str:
     """Return a funding trajectory's key without its prefix, for a page about funding alone.
 
@@ -78,20 +108,23 @@ def without_family(key: str) -> str:
 
 
 def pair_window(catalogue: pl.DataFrame, key: str, preset: str) -> Interval:
-    """Return the last part of what is held of a pair, at most to the clock of the last sync.
+    """Return the last part of a pair's settlements, up to the newest: ``(start, end]``.
+
+    A pair without rows gets the end of the time before the service's clock at the last sync.
 
     Examples
     --------
     >>> catalogue = pl.DataFrame({"stream": ["a"], "first_ts": [0], "last_ts": [864000],
     ...                           "step_s": [28800], "served_at": [870000]})
-    >>> pair_window(catalogue, "a", "7 days")
-    Interval(start=265200, end=870000)
+    >>> pair_window(catalogue, "a", "7 days"), pair_window(catalogue, "a", "All")
+    (Interval(start=259200, end=864000), Interval(start=-28800, end=864000))
     """
-    held = held_window(catalogue, key)
     row = catalogue.row(by_predicate=pl.col("stream") == key, named=True)
-    known = -(-row["served_at"] // 60) * 60
-    end = max(held.start + 60, min(held.end, known))
-    return preset_window(Interval(held.start, end), preset if preset in PRESETS else "All")
+    if row["first_ts"] is None:
+        held = held_window(catalogue, key)
+    else:
+        held = settled_window(row["first_ts"], row["last_ts"], row["step_s"])
+    return preset_window(held, preset if preset in PRESETS else "All")
 
 
 def rate_table(rates: pl.DataFrame, unit: str, timezone: str) -> pl.DataFrame:
@@ -127,13 +160,14 @@ def carry_rows(row: Mapping[str, Any]) -> list[dict[str, str]]:
     --------
     >>> row = {"n": 3, "n_buy": 0, "n_sell": 3, "n_missed": 0, "n_changed": 0,
     ...        "n_declared_differs": 0, "buy_coverage": 1.0, "sell_coverage": 0.5,
-    ...        "coverage": 0.5, "buy_carry_bps": 0.0, "sell_carry_bps": None, "carry_bps": None,
-    ...        "funding_apr_pct": None, "carry_reason": "missing_leg"}
+    ...        "n_in_force": 0, "coverage": 0.5, "buy_carry_bps": None, "sell_carry_bps": None,
+    ...        "carry_bps": None, "carry_reason": "low_coverage", "funding_apr_pct": None,
+    ...        "funding_apr_reason": "low_coverage"}
     >>> for line in carry_rows(row)[:3]:
     ...     print(" | ".join(line.values()))
-    Cumulative carry (bps) | – | n = 3, coverage 50 % | one leg has nothing to compare the ...
-    Simple APR (%) | – | n = 3, coverage 50 % | one leg has nothing to compare the other with
-    On the leg bought (bps) | +0.00 | n = 0, coverage 100 % |
+    Cumulative carry (bps) | – | n = 3, coverage 50 % | too little of the window is covered ...
+    Simple APR (%) | – | n = 3, coverage 50 % | too little of the window is covered on both legs
+    On the leg bought (bps) | – | n = 0, coverage 100 % | too little of the window is covered ...
     """
 
     def line(label: str, name: str, leg: str = "") -> dict[str, str]:
@@ -150,6 +184,7 @@ def carry_rows(row: Mapping[str, Any]) -> list[dict[str, str]]:
         "Settlements missing between others": "n_missed",
         "Changes of interval": "n_changed",
         "Settlements with an interval that is not the declared one": "n_declared_differs",
+        "Rows that are rates in force and no settlements": "n_in_force",
     }
     return [
         line("Cumulative carry (bps)", "carry_bps"),

@@ -57,6 +57,8 @@ class Reason(StrEnum):
     BELOW_STEP = "below_step"
     NO_MEMORY = "no_memory"
     MISSING_LEG = "missing_leg"
+    LOW_COVERAGE = "low_coverage"
+    DENSE_ROWS = "dense_rows"
     UNKNOWN_FEE = "unknown_fee"
     CENSORED = "censored"
     TRUNCATED = "truncated"
@@ -75,6 +77,8 @@ _WORDS = {
     Reason.BELOW_STEP: "shorter than the spacing of the observations can show",
     Reason.NO_MEMORY: "no correlation is left at the lags compared",
     Reason.MISSING_LEG: "one leg has nothing to compare the other with",
+    Reason.LOW_COVERAGE: "too little of the window is covered on both legs",
+    Reason.DENSE_ROWS: "rows come more often than settlements, and nothing tells the two apart",
     Reason.UNKNOWN_FEE: "the fee table does not say what this costs",
     Reason.CENSORED: "its end was not seen",
     Reason.TRUNCATED: "its beginning was not seen",

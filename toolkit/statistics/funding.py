@@ -22,36 +22,78 @@ sell_interval_hours  number   h         likewise
   so are two settlements of one leg in one minute.
 - A rate that is null, NaN or infinite is no settlement.
 - A leg with rates that are all 0 and without any declared interval is a spot leg.
-- Rates are settled ones. A differential as the service sent it is not read.
+- Rows may come more often than a leg settles, with the rate in force. Those are no settlements and
+  pay nothing: `toolkit.statistics.rates_in_force.settled` has the rule. Where nothing tells the
+  two apart, figures are null for the reason ``dense_rows``.
+- A differential as the service sent it is not read.
 - Notional is constant: what a settlement pays is not scaled by the price at that time.
 - Windows here are ``(start, end]``: the position is opened at ``start`` and closed at ``end``, so
   that a settlement at ``start`` is not received, and one at ``end`` is.
+- Rows from before and after a window show which interval a settlement had, and cover its ends. Read
+  them over `rows_window`.
 
 They raise `InputError` where a column is missing or of another type, a key is null, a row is
-doubled, an interval is not above 0, or the window is empty.
+doubled, an interval is not above 0, the window is empty, or ``min_coverage`` is no part of 1.
 """
 
 from __future__ import annotations
 
 import polars as pl
 
+from toolkit.errors import InputError
+from toolkit.intervals import Interval
 from toolkit.statistics.contract import Frame, Question, Reason
-from toolkit.statistics.receipts import BPS, inside, receipts
+from toolkit.statistics.receipts import MIN_COVERAGE, receipts
 from toolkit.statistics.settlements import HOURS_A_YEAR, LEGS, settlements
 
-__all__ = ["carry", "differential", "intervals", "summary"]
+__all__ = [
+    "MIN_COVERAGE",
+    "carry",
+    "differential",
+    "intervals",
+    "rows_window",
+    "settled_window",
+    "summary",
+]
 
 _STALE_INTERVALS = 2
+_LONGEST_S = 2 * 86_400
+
+
+def rows_window(window: Interval) -> Interval:
+    """Return the window of rows to read for a window: two days more on either side.
+
+    Examples
+    --------
+    >>> rows_window(Interval(172_800, 180_000))
+    Interval(start=0, end=352800)
+    """
+    return Interval(window.start - _LONGEST_S, window.end + _LONGEST_S)
+
+
+def settled_window(first_ts: int, last_ts: int, step_s: int | None) -> Interval:
+    """Return the window ``(start, end]`` of all settlements, from one step before the first.
+
+    ``step_s`` is the usual time between two settlements, None where there are fewer than two.
+
+    Examples
+    --------
+    >>> settled_window(28800, 86400, 28800)
+    Interval(start=0, end=86400)
+    """
+    return Interval(first_ts - (step_s or 1), last_ts)
 
 
 def intervals(frame: Frame) -> pl.DataFrame:
     """List every settlement of every leg with the interval it accrued over. Spot legs have none.
 
-    The interval is read off the settlements, as venues change it at will: it is the time since the
-    one before, where that is within a tenth of the declared interval or of 1, 2, 4, 8 or 24 h, and
-    either as declared or the same at a neighbouring settlement. Otherwise (a settlement is missing,
-    or it is the first) it is the declared one, and where none is declared the one last seen. That
-    looks one settlement ahead, so that the interval of the newest may yet change.
+    The interval is the time since the settlement before, where that is within a tenth of the
+    declared interval, at this settlement or at the one before. It is also a shorter time of 1, 2,
+    4, 8 or 24 h that lasts for two settlements, as venues shorten their intervals at will. A time
+    longer than declared is no interval: settlements are missing. Otherwise it is the declared one.
+    Where none is declared, any time on the list counts that lasts, else the one last seen. That
+    looks one settlement ahead, so that the interval of the newest may yet change. Rows that are
+    rates in force are left out.
 
     ===============  =======  ========  ========================================================
     column           type     unit      meaning
@@ -63,11 +105,13 @@ def intervals(frame: Frame) -> pl.DataFrame:
     declared_hours   Float64  h         as given, null where not declared
     elapsed_hours    Float64  h         since the leg's settlement before
     missed           Int64    count     settlements that are missing between the two
-    elapsed_reason   String   none      too_few (none before, or the interval is not known)
+    elapsed_reason   String   none      too_few (none before, or the interval is not known),
+                                        dense_rows (perhaps no settlement)
     interval_hours   Float64  h         what the rate accrued over
     rate_per_hour    Float64  fraction  rate / interval_hours
     funding_apr_pct  Float64  percent   a year of 8760 h at that rate, simple
-    interval_reason  String   none      too_few (neither declared nor shown by settlements so far)
+    interval_reason  String   none      too_few (neither declared nor shown by settlements so far),
+                                        dense_rows (perhaps no settlement)
     changed          Boolean  none      the interval is not that of the settlement before
     interval_flag    String   none      declared_differs, missed, early (settled before the interval
                                         was over). The first that holds, null for none
@@ -112,7 +156,7 @@ def differential(frame: Frame) -> pl.DataFrame:
     differential_per_hour    Float64  fraction  sell - buy: what long buy, short sell receives
     differential_apr_pct     Float64  percent   a year of 8760 h at that, simple
     differential_reason      String   none      missing_leg (a leg has no rate in force), too_few
-                                                (a rate's interval is not known)
+                                                or dense_rows (a rate's interval is not known)
     =======================  =======  ========  ================================================
 
     Examples
@@ -181,12 +225,15 @@ def _steps(rows: pl.DataFrame) -> pl.DataFrame:
     ).sort("ts")
 
 
-def carry(frame: Frame, start: int, end: int) -> pl.DataFrame:
+def carry(
+    frame: Frame, start: int, end: int, *, min_coverage: float = MIN_COVERAGE
+) -> pl.DataFrame:
     """Sum what the position has received after each settlement in ``(start, end]``.
 
     One row per time at which a leg settles. A settlement pays its whole rate to whoever holds the
-    position at that time, and nothing is accrued between settlements. What a missing settlement
-    paid is not in the sum: see ``n_missed`` and ``coverage`` of `summary`.
+    position at that time, and nothing is accrued between settlements. Where the other leg does not
+    cover all the time in the window that a settlement pays for, only the covered part of the rate
+    counts: see `summary`, whose ``carry_bps`` is the last of this one.
 
     ============  =======  ====  ===============================================================
     column        type     unit  meaning
@@ -195,7 +242,7 @@ def carry(frame: Frame, start: int, end: int) -> pl.DataFrame:
     ts            Int64    s     the settlement, Unix UTC, to the minute
     payment_bps   Float64  bps   received then, of the notional of one leg, negative where paid
     carry_bps     Float64  bps   received since start
-    carry_reason  String   none  missing_leg (of one leg nothing is known in the window)
+    carry_reason  String   none  as of `summary`
     window_start  Int64    s     as asked, Unix UTC, itself outside
     window_end    Int64    s     as asked, Unix UTC, itself inside
     method        String   none  what computed the row, with its version
@@ -217,16 +264,19 @@ def carry(frame: Frame, start: int, end: int) -> pl.DataFrame:
     >>> carry(frame, 0, 57600).select("ts", "payment_bps", "carry_bps").rows()
     [(28800, 1.0, 1.0), (57600, 2.0, 3.0)]
     """
-    question = Question("funding.carry/1", start, end)
-    found = settlements(frame)
-    signed = pl.when(pl.col("leg") == "sell").then(pl.col("rate")).otherwise(-pl.col("rate"))
+    question = _question("funding.carry/2", start, end, min_coverage)
+    found = receipts(settlements(frame), question, min_coverage=min_coverage)
     known = pl.col("carry_reason").is_null()
     return (
-        found.rows.filter(inside(question))
-        .group_by("trajectory", "ts", maintain_order=True)
-        .agg((BPS * signed).sum().alias("payment_bps"))
+        found.payments.group_by("trajectory", "ts", maintain_order=True)
+        .agg(pl.col("payment_bps").sum())
         .sort("trajectory", "ts")
-        .join(receipts(found, question), on="trajectory", how="left", maintain_order="left")
+        .join(
+            found.figures.select("trajectory", "carry_reason"),
+            on="trajectory",
+            how="left",
+            maintain_order="left",
+        )
         .select(
             "trajectory",
             "ts",
@@ -235,17 +285,30 @@ def carry(frame: Frame, start: int, end: int) -> pl.DataFrame:
             .then(pl.col("payment_bps").cum_sum().over("trajectory"))
             .alias("carry_bps"),
             "carry_reason",
-            *_asked(question),
+            *question.columns,
         )
     )
 
 
-def summary(frame: Frame, start: int, end: int) -> pl.DataFrame:
+def summary(
+    frame: Frame, start: int, end: int, *, min_coverage: float = MIN_COVERAGE
+) -> pl.DataFrame:
     """Sum what the position received over ``(start, end]``, also as a yearly rate.
 
-    One row per trajectory of the frame, sorted. A part of the window is covered on a leg where a
-    settlement of the frame, inside the window or after it, paid for it: the time from a settlement
-    back over its interval. Intervals are those of `intervals` over the whole frame.
+    One row per trajectory of the frame, sorted. Intervals are those of `intervals` over the whole
+    frame.
+
+    - A leg covers the part of the window that its settlements paid for, inside the window or after
+      it: the time from a settlement back over its interval. A spot leg covers everything.
+    - Only time that both legs cover counts, in the carry and in the yearly rate. Where it is less
+      of the window than ``min_coverage``, 0 to 1, the figures are null.
+    - Carry is what was received in cash, as in `carry`: a settlement in ``(start, end]`` counts
+      whole, also for an interval that began before ``start``. Of a settlement whose time in the
+      window the other leg covers in part, that part counts.
+    - The yearly rate is the mean over the covered time of the sell leg's rate per hour less the buy
+      leg's, times 8760 h. Where the window cuts an interval, only the time inside counts. So carry
+      over the hours of the window is this rate where the window begins and ends at a settlement of
+      both legs.
 
     ======================  =======  ========  ==================================================
     column                  type     unit      meaning
@@ -257,18 +320,22 @@ def summary(frame: Frame, start: int, end: int) -> pl.DataFrame:
     n_missed                Int64    count     settlements of both that are missing between others
     n_changed               Int64    count     changes of interval, both legs
     n_declared_differs      Int64    count     settlements with another interval than declared
+    n_in_force              Int64    count     rows in the window that are no settlements but rates
+                                               in force, both legs
     buy_coverage            Float64  fraction  part of the window that is covered, 1 for spot
     sell_coverage           Float64  fraction  likewise
-    coverage                Float64  fraction  the smaller of the two
+    coverage                Float64  fraction  part of the window that both legs cover
     t_first                 Int64    s         first settlement in the window, Unix UTC
     t_last                  Int64    s         last settlement in the window, Unix UTC
     settlements_reason      String   none      empty (n = 0)
     buy_carry_bps           Float64  bps       received on the buy leg: minus its rates
     sell_carry_bps          Float64  bps       received on the sell leg: its rates
     carry_bps               Float64  bps       received on both, of the notional of one leg
-    funding_apr_pct         Float64  percent   carry over the hours of the window, times 8760 h: the
-                                               mean hourly rate, each weighted by its interval
     carry_reason            String   none      empty (nothing is known in the window), missing_leg
+                                               (of one leg nothing is known), dense_rows (some rows
+                                               are perhaps no settlements), low_coverage
+    funding_apr_pct         Float64  percent   mean rate per hour, sell less buy, times 8760 h
+    funding_apr_reason      String   none      as carry_reason, also empty where n = 0
     window_start            Int64    s         as asked, Unix UTC, itself outside
     window_end              Int64    s         as asked, Unix UTC, itself inside
     method                  String   none      what computed the row, with its version
@@ -293,12 +360,12 @@ def summary(frame: Frame, start: int, end: int) -> pl.DataFrame:
     >>> row["n"], row["coverage"], round(row["carry_bps"], 9), round(row["funding_apr_pct"], 9)
     (3, 1.0, 9.0, 32.85)
     """
-    question = Question("funding.summary/1", start, end)
-    figures = receipts(settlements(frame), question)
-    return figures.with_columns(*_asked(question))
+    question = _question("funding.summary/2", start, end, min_coverage)
+    found = receipts(settlements(frame), question, min_coverage=min_coverage)
+    return found.figures.with_columns(*question.columns)
 
 
-def _asked(question: Question) -> list[pl.Expr]:
-    return [
-        *question.columns,
-    ]
+def _question(method: str, start: int, end: int, min_coverage: float) -> Question:
+    if not 0 <= min_coverage <= 1:
+        raise InputError("min_coverage", min_coverage, "a part of the window, 0 to 1")
+    return Question(method, start, end, options=(("min_coverage", float(min_coverage)),))

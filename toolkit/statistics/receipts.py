@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import polars as pl
 
+from toolkit.statistics.accruals import accruals, covered_stretches
 from toolkit.statistics.contract import Question, Reason, first_reason
 from toolkit.statistics.settlements import HOURS_A_YEAR, LEGS, LegSettlements
 
-__all__ = ["BPS", "inside", "receipts"]
+__all__ = ["BPS", "MIN_COVERAGE", "Receipts", "inside", "receipts"]
 
 BPS = 1e4
 """Basis points in one."""
 
+MIN_COVERAGE = 0.9
+"""The least part of a window that both legs cover, for which a figure is given."""
+
 _PCT = 100
+_SIGNS = {"buy": -BPS, "sell": BPS}
 _COUNTS = {"missed": "n_missed", "changed": "n_changed", "differs": "n_declared_differs"}
+
+
+@dataclass(frozen=True, slots=True)
+class Receipts:
+    """What each settlement paid the position, and what came of it.
+
+    ``payments`` has one row per settlement in the window: trajectory, leg, ts (s), payment_bps.
+    ``figures`` has one row per trajectory: those of `toolkit.statistics.funding.summary`.
+    """
+
+    payments: pl.DataFrame
+    figures: pl.DataFrame
 
 
 def inside(question: Question) -> pl.Expr:
@@ -28,8 +47,10 @@ def inside(question: Question) -> pl.Expr:
     return pl.col("ts").is_between(question.start, question.end, closed="right")
 
 
-def receipts(found: LegSettlements, question: Question) -> pl.DataFrame:
-    """Compute the figures of `toolkit.statistics.funding.summary`, one row per trajectory.
+def receipts(
+    found: LegSettlements, question: Question, *, min_coverage: float = MIN_COVERAGE
+) -> Receipts:
+    """Compute what the legs paid over the time that both cover.
 
     Examples
     --------
@@ -37,84 +58,144 @@ def receipts(found: LegSettlements, question: Question) -> pl.DataFrame:
     >>> rows = {"trajectory": ["a"], "ts": [28800], "buy_rate": [0.0], "sell_rate": [1e-4]}
     >>> hours = {"buy_interval_hours": [None], "sell_interval_hours": [8]}
     >>> found = settlements(pl.DataFrame(rows | hours))
-    >>> receipts(found, Question("rows/1", 0, 28800)).select("n", "coverage", "carry_bps").row(0)
+    >>> figures = receipts(found, Question("rows/1", 0, 28800)).figures
+    >>> figures.select("n", "coverage", "carry_bps").row(0)
     (1, 1.0, 1.0)
     """
-    times = (
-        found.rows.filter(inside(question))
-        .group_by("trajectory")
-        .agg(
-            pl.col("ts").n_unique().cast(pl.Int64).alias("n"),
-            pl.col("ts").min().alias("t_first"),
-            pl.col("ts").max().alias("t_last"),
-        )
-    )
-    rows = found.trajectories.join(times, on="trajectory", how="left")
+    paid = accruals(found, question)
+    common = covered_stretches(found, paid)
+    payments = _payments(found, question, paid, common)
+    rows = found.trajectories
+    for part in (_times(found, question), _in_common(common), *_legs(found, question, paid)):
+        rows = rows.join(part, on="trajectory", how="left")
     for leg in LEGS:
-        rows = rows.join(_of_leg(found, leg, question), on="trajectory", how="left")
-    counts = ("n", *(f"{leg}_{count}" for leg in LEGS for count in ("n", *_COUNTS)))
-    return (
+        received = payments.filter(leg=leg).group_by("trajectory", maintain_order=True)
+        total = received.agg(pl.col("payment_bps").sum().alias(f"{leg}_bps"))
+        rows = rows.join(total, on="trajectory", how="left")
+    # a column, as polars divides one by a single number through its rounded reciprocal
+    window_s = pl.Series("window_s", [question.end - question.start] * rows.height, dtype=pl.Int64)
+    kept = {*found.trajectories.columns, "t_first", "t_last"}
+    figures = (
         rows.sort("trajectory")
-        .with_columns(
-            pl.col(counts).fill_null(0),
-            # a column, as polars divides one by a single number through its rounded reciprocal
-            pl.Series("window_s", [question.end - question.start] * rows.height, dtype=pl.Int64),
-        )
-        .with_columns(_covered(leg) for leg in LEGS)
+        .with_columns(pl.col(name).fill_null(0) for name in rows.columns if name not in kept)
+        .with_columns(window_s)
+        .with_columns(_coverage(leg) for leg in LEGS)
+        .with_columns((pl.col("common_s") / pl.col("window_s")).alias("coverage"))
+        .with_columns(_whole_where_spot())
+        .with_columns(_reasons(min_coverage))
         .select(*_figures())
     )
+    return Receipts(payments, figures)
 
 
-def _of_leg(found: LegSettlements, leg: str, question: Question) -> pl.DataFrame:
-    """Compute one row per trajectory with settlements on a leg, in the window or about it."""
+def _payments(
+    found: LegSettlements, question: Question, paid: pl.DataFrame, common: pl.DataFrame
+) -> pl.DataFrame:
+    """Give each settlement in the window its whole rate, or the part that both legs cover."""
+    shared = pl.concat(
+        common.filter(pl.col(f"{leg}_ts").is_not_null())
+        .group_by("trajectory", pl.col(f"{leg}_ts").alias("ts"))
+        .agg(pl.col("length_s").sum().alias("shared_s"))
+        .select("trajectory", pl.lit(leg).alias("leg"), "ts", "shared_s")
+        for leg in LEGS
+    )
+    key = ["trajectory", "leg", "ts"]
+    accrued_s = (pl.col("accrues_until") - pl.col("accrues_from")).alias("accrued_s")
+    part = (pl.col("shared_s") / pl.col("accrued_s")).fill_null(0.0)
+    sign = pl.col("leg").replace_strict(_SIGNS, return_dtype=pl.Float64)
+    return (
+        found.rows.filter(inside(question))
+        .join(paid.select(*key, accrued_s), on=key, how="left", maintain_order="left")
+        .join(shared, on=key, how="left", maintain_order="left")
+        .select(*key, (sign * part * pl.col("rate")).alias("payment_bps"))
+    )
+
+
+def _times(found: LegSettlements, question: Question) -> pl.DataFrame:
+    ts = pl.col("ts")
+    settled = found.rows.filter(inside(question)).group_by("trajectory")
+    unsettled = found.in_force.filter(inside(question)).group_by("trajectory")
+    return settled.agg(
+        ts.n_unique().cast(pl.Int64).alias("n"), ts.min().alias("t_first"), ts.max().alias("t_last")
+    ).join(
+        unsettled.agg(pl.len().cast(pl.Int64).alias("n_in_force")),
+        on="trajectory",
+        how="full",
+        coalesce=True,
+    )
+
+
+def _in_common(common: pl.DataFrame) -> pl.DataFrame:
+    """Sum the time that both legs cover, and what the difference of the rates came to in it."""
+    hourly = pl.col("sell_rate_per_hour") - pl.col("buy_rate_per_hour")
+    return common.group_by("trajectory", maintain_order=True).agg(
+        pl.col("length_s").sum().alias("common_s"),
+        (hourly * pl.col("length_s")).sum().alias("accrued"),
+    )
+
+
+def _legs(found: LegSettlements, question: Question, paid: pl.DataFrame) -> list[pl.DataFrame]:
+    """Compute of each leg one row per trajectory with settlements, in the window or about it."""
+    length_s = pl.col("accrues_until") - pl.col("accrues_from")
+    parts = []
+    for leg in LEGS:
+        covered = paid.filter(leg=leg).group_by("trajectory", maintain_order=True)
+        counted = found.rows.filter(leg=leg).group_by("trajectory", maintain_order=True)
+        parts.append(covered.agg(length_s.sum().alias(f"{leg}_covered_s")))
+        parts.append(counted.agg(_counts(leg, question)))
+    return parts
+
+
+def _counts(leg: str, question: Question) -> list[pl.Expr]:
     ts, interval_s = pl.col("ts"), 3600 * pl.col("interval_hours")
     within = inside(question)
-    accrues_from = pl.max_horizontal(
-        ts - interval_s, ts.shift(1).over("trajectory"), pl.lit(question.start)
-    )
     # of the settlements missing before this one, those that fall into the window, counted back
     first = ((ts - question.end) / interval_s).ceil().clip(lower_bound=1)
     last = pl.min_horizontal("missed", ((ts - question.start) / interval_s).ceil() - 1)
-    covered_s = pl.min_horizontal(ts, pl.lit(question.end)) - accrues_from
-    figures = {
+    counts = {
         "n": within.sum(),
-        "missed": pl.col("missed_inside").sum(),
+        "missed": pl.when(pl.col("missed") > 0).then((last - first + 1).clip(0)).sum(),
         "changed": (within & pl.col("changed")).sum(),
         "differs": (within & (pl.col("interval_flag") == "declared_differs")).sum(),
+        "unclear": (within & (pl.col("interval_reason") == Reason.DENSE_ROWS.value)).sum(),
     }
-    return (
-        found.rows.lazy()
-        .filter(leg=leg)
-        .with_columns(
-            # max_horizontal passes over a null, which here means that the interval is not known
-            pl.when(interval_s.is_not_null()).then(covered_s.clip(0.0)).alias("covered_s"),
-            pl.when(pl.col("missed") > 0).then((last - first + 1).clip(0)).alias("missed_inside"),
-        )
-        .group_by("trajectory", maintain_order=True)
-        .agg(
-            *(figure.cast(pl.Int64).alias(f"{leg}_{name}") for name, figure in figures.items()),
-            pl.col("covered_s").sum().alias(f"{leg}_covered_s"),
-            pl.col("rate").filter(within).sum().alias(f"{leg}_total"),
-        )
-        .collect(engine="in-memory")
-    )
+    return [count.cast(pl.Int64).alias(f"{leg}_{name}") for name, count in counts.items()]
 
 
-def _covered(leg: str) -> pl.Expr:
-    part = pl.col(f"{leg}_covered_s").fill_null(0.0) / pl.col("window_s")
+def _coverage(leg: str) -> pl.Expr:
+    part = pl.col(f"{leg}_covered_s") / pl.col("window_s")
     return pl.when(f"{leg}_spot").then(1.0).otherwise(part).alias(f"{leg}_coverage")
 
 
+def _whole_where_spot() -> pl.Expr:
+    """Let two spot legs cover the window, as no settlement cuts it into stretches."""
+    both = pl.col("buy_spot") & pl.col("sell_spot")
+    return pl.when(both).then(1.0).otherwise("coverage").alias("coverage")
+
+
+def _reasons(min_coverage: float) -> list[pl.Expr]:
+    known = {leg: pl.col(f"{leg}_coverage") > 0 for leg in LEGS}
+    none = ~(known["buy"] | known["sell"])
+    low = (pl.col("coverage") < min_coverage) | (pl.col("coverage") <= 0)
+    unclear = (pl.col("buy_unclear") + pl.col("sell_unclear")) > 0
+    carry = {
+        Reason.DENSE_ROWS: low & unclear,
+        Reason.EMPTY: none & (pl.col("n") == 0),
+        Reason.MISSING_LEG: low & (known["buy"] != known["sell"]),
+        Reason.LOW_COVERAGE: low,
+    }
+    return [
+        first_reason(carry).alias("carry_reason"),
+        first_reason(carry | {Reason.EMPTY: pl.col("n") == 0}).alias("funding_apr_reason"),
+    ]
+
+
 def _figures() -> list[pl.Expr]:
-    known = {leg: (pl.col(f"{leg}_n") > 0) | (pl.col(f"{leg}_coverage") > 0) for leg in LEGS}
-    signs = {"buy": -1, "sell": 1}
     received = {
-        leg: pl.when(known[leg]).then(
-            signs[leg] * BPS * pl.col(f"{leg}_total").fill_null(0.0) + 0.0
-        )
+        leg: pl.when(pl.col("carry_reason").is_null()).then(pl.col(f"{leg}_bps") + 0.0)
         for leg in LEGS
     }
-    both = received["buy"] + received["sell"]
+    hourly = pl.col("accrued") / pl.col("common_s")
     return [
         pl.col("trajectory", "n"),
         *(pl.col(f"{leg}_n").alias(f"n_{leg}") for leg in LEGS),
@@ -122,17 +203,15 @@ def _figures() -> list[pl.Expr]:
             (pl.col(f"buy_{count}") + pl.col(f"sell_{count}")).alias(name)
             for count, name in _COUNTS.items()
         ),
+        pl.col("n_in_force"),
         *(pl.col(f"{leg}_coverage") for leg in LEGS),
-        pl.min_horizontal("buy_coverage", "sell_coverage").alias("coverage"),
-        pl.col("t_first", "t_last"),
+        pl.col("coverage", "t_first", "t_last"),
         first_reason({Reason.EMPTY: pl.col("n") == 0}).alias("settlements_reason"),
         *(received[leg].alias(f"{leg}_carry_bps") for leg in LEGS),
-        both.alias("carry_bps"),
-        (both * (_PCT / BPS * HOURS_A_YEAR * 3600) / pl.col("window_s")).alias("funding_apr_pct"),
-        first_reason(
-            {
-                Reason.EMPTY: ~(known["buy"] | known["sell"]),
-                Reason.MISSING_LEG: ~(known["buy"] & known["sell"]),
-            }
-        ).alias("carry_reason"),
+        (received["buy"] + received["sell"]).alias("carry_bps"),
+        pl.col("carry_reason"),
+        pl.when(pl.col("funding_apr_reason").is_null())
+        .then(_PCT * HOURS_A_YEAR * hourly)
+        .alias("funding_apr_pct"),
+        pl.col("funding_apr_reason"),
     ]

@@ -9,6 +9,7 @@ import polars as pl
 from toolkit.errors import InputError
 from toolkit.statistics.contract import Frame, Reason, checked_types, first_reason
 from toolkit.statistics.kernel import checked_keys, observed
+from toolkit.statistics.rates_in_force import LEG_KEY, TOLERANCE, settled
 
 __all__ = ["HOURS_A_YEAR", "LEGS", "LegSettlements", "settlements"]
 
@@ -18,9 +19,7 @@ HOURS_A_YEAR = 8760
 LEGS = ("buy", "sell")
 
 _GRID_HOURS = (1, 2, 4, 8, 24)
-_TOLERANCE = 0.1
 _MINUTE_S = 60
-_LEG = ["trajectory", "leg"]
 _TYPES = {
     "trajectory": "String or integer",
     "ts": "Int64",
@@ -37,11 +36,13 @@ class LegSettlements:
 
     ``trajectories`` has one row per trajectory of the frame, sorted, with ``buy_spot`` and
     ``sell_spot``: whether that leg is a spot leg, which settles nothing and owes nothing. ``rows``
-    is sorted by trajectory, leg and time.
+    is sorted by trajectory, leg and time. ``in_force`` has the trajectory, leg and ts of the rows
+    that were rates in force and no settlements.
     """
 
     trajectories: pl.DataFrame
     rows: pl.DataFrame
+    in_force: pl.DataFrame
 
 
 def settlements(frame: Frame) -> LegSettlements:
@@ -88,7 +89,12 @@ def settlements(frame: Frame) -> LegSettlements:
         .select("trajectory", pl.lit(leg).alias("leg"), "ts", "rate", "declared_hours")
         for leg, columns in legs.items()
     )
-    return LegSettlements(trajectories, _with_intervals(paid.sort(*_LEG, "ts")))
+    marked = settled(paid.sort(*LEG_KEY, "ts"))
+    return LegSettlements(
+        trajectories,
+        _with_intervals(marked.filter(~pl.col("in_force"))),
+        marked.filter("in_force").select(*LEG_KEY, "ts"),
+    )
 
 
 def _check_hours(leg: str, columns: pl.DataFrame) -> None:
@@ -106,39 +112,42 @@ def _is_spot() -> pl.Expr:
 
 
 def _with_intervals(paid: pl.DataFrame) -> pl.DataFrame:
-    elapsed, declared = pl.col("elapsed_hours"), pl.col("declared_hours")
-    shown, interval = pl.col("shown_hours"), pl.col("interval_hours")
-    neighbours = pl.any_horizontal(shown == shown.shift(1), shown == shown.shift(-1)).over(_LEG)
-    accepted = pl.when((shown == declared) | neighbours).then(shown)
+    elapsed, interval = pl.col("elapsed_hours"), pl.col("interval_hours")
     return (
         paid.lazy()
         .with_columns(
-            ((pl.col("ts") - pl.col("ts").shift(1)).over(_LEG) / 3600).alias("elapsed_hours")
+            ((pl.col("ts") - pl.col("ts").shift(1)).over(LEG_KEY) / 3600).alias("elapsed_hours")
         )
-        .with_columns(_shown(elapsed, declared).alias("shown_hours"))
-        .with_columns(accepted.alias("accepted_hours"))
+        .with_columns(_shown().alias("shown_hours"))
+        .with_columns(_accepted().alias("accepted_hours"))
         .with_columns(
-            pl.coalesce(
-                "accepted_hours", declared, pl.col("accepted_hours").forward_fill().over(_LEG)
-            ).alias("interval_hours")
+            pl.when(~pl.col("undecided"))
+            .then(
+                pl.coalesce(
+                    "accepted_hours",
+                    "declared_hours",
+                    pl.col("accepted_hours").forward_fill().over(LEG_KEY),
+                )
+            )
+            .alias("interval_hours")
         )
         .with_columns(
             ((elapsed / interval).round().cast(pl.Int64) - 1).clip(lower_bound=0).alias("missed"),
-            (interval != interval.shift(1)).over(_LEG).fill_null(value=False).alias("changed"),
+            (interval != interval.shift(1)).over(LEG_KEY).fill_null(value=False).alias("changed"),
             (pl.col("rate") / interval).alias("rate_per_hour"),
         )
         .select(
-            *_LEG,
+            *LEG_KEY,
             "ts",
             "rate",
             "declared_hours",
             "elapsed_hours",
             "missed",
-            first_reason({Reason.TOO_FEW: pl.col("missed").is_null()}).alias("elapsed_reason"),
+            _why_null("missed").alias("elapsed_reason"),
             "interval_hours",
             "rate_per_hour",
             (100 * HOURS_A_YEAR * pl.col("rate_per_hour")).alias("funding_apr_pct"),
-            first_reason({Reason.TOO_FEW: interval.is_null()}).alias("interval_reason"),
+            _why_null("interval_hours").alias("interval_reason"),
             "changed",
             _flag().alias("interval_flag"),
         )
@@ -146,14 +155,37 @@ def _with_intervals(paid: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _shown(elapsed: pl.Expr, declared: pl.Expr) -> pl.Expr:
-    """Infer the interval from the time since the last settlement, null where none follows."""
+def _why_null(name: str) -> pl.Expr:
+    missing = pl.col(name).is_null()
+    return first_reason({Reason.DENSE_ROWS: missing & pl.col("undecided"), Reason.TOO_FEW: missing})
+
+
+def _shown() -> pl.Expr:
+    """Infer the interval from the time since the last settlement, null where none follows.
+
+    A settlement may come with the interval that begins then, so that the one declared at the
+    settlement before counts as well.
+    """
+    elapsed, declared = pl.col("elapsed_hours"), pl.col("declared_hours")
 
     def near(hours: pl.Expr) -> pl.Expr:
-        return (elapsed - hours).abs() <= _TOLERANCE * hours
+        return (elapsed - hours).abs() <= TOLERANCE * hours
 
-    candidates = [declared, *(pl.lit(hours, pl.Float64) for hours in _GRID_HOURS)]
+    candidates = [
+        declared,
+        declared.shift(1).over(LEG_KEY),
+        *(pl.lit(hours, pl.Float64) for hours in _GRID_HOURS),
+    ]
     return pl.coalesce(pl.when(near(hours)).then(hours) for hours in candidates)
+
+
+def _accepted() -> pl.Expr:
+    """Accept a shown interval that was declared, or is no longer than declared and lasts."""
+    shown, declared = pl.col("shown_hours"), pl.col("declared_hours")
+    lasts = pl.any_horizontal(shown == shown.shift(1), shown == shown.shift(-1)).over(LEG_KEY)
+    longer = (shown > declared).fill_null(value=False)
+    as_declared = (shown == declared) | (shown == declared.shift(1).over(LEG_KEY))
+    return pl.when(as_declared | (lasts & ~longer)).then(shown)
 
 
 def _flag() -> pl.Expr:
@@ -161,6 +193,6 @@ def _flag() -> pl.Expr:
     flags = {
         "declared_differs": interval != pl.col("declared_hours"),
         "missed": pl.col("missed") > 0,
-        "early": elapsed < (1 - _TOLERANCE) * interval,
+        "early": elapsed < (1 - TOLERANCE) * interval,
     }
     return pl.coalesce(pl.when(held).then(pl.lit(name)) for name, held in flags.items())

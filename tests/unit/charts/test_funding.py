@@ -46,7 +46,8 @@ def test_the_differential_stands_in_steps_above_and_the_carry_below():
 
 
 def test_a_rate_from_before_the_window_stands_at_its_start_and_pays_nothing():
-    differential, carry = chart(settled(first=0)).data
+    rates = (1e-4, 1e-4, 1e-4, 1e-4), (3e-4, 1e-4, 0.0, 1e-4)
+    differential, carry = chart(settled(*rates, first=0)).data
     assert differential.x[0] == "2023-03-10 00:00"
     assert differential.y.tolist() == pytest.approx([0.02, 0.0, -0.01, -0.01])
     assert carry.y.tolist() == pytest.approx([0.0, 0.0, -1.0, -1.0])
@@ -89,6 +90,15 @@ def test_a_leg_of_which_nothing_is_known_leaves_no_carry_and_says_why():
     assert len(figure.data[1].x) == 0
     assert np.isnan(figure.data[0].y).all()
     assert "carry not known: one leg has nothing to compare" in figure.layout.title.subtitle.text
+
+
+def test_a_window_of_which_one_leg_covers_half_draws_no_carry_and_says_why():
+    frame = settled((1e-4,) * 6, (None,) * 3 + (3e-4,) * 3)
+    figure = chart(frame, end=START + 6 * EIGHT)
+    assert len(figure.data[1].x) == 0
+    words = figure.layout.title.subtitle.text
+    assert "coverage 50 %" in words
+    assert "carry not known: too little of the window is covered on both legs" in words
 
 
 def test_both_legs_rates_stand_in_the_hover():

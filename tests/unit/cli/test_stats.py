@@ -6,11 +6,15 @@ import json
 import re
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
+import polars as pl
 import pytest
 
+from toolkit.intervals import Interval
+from toolkit.market import Source, format_ts
 from toolkit.statistics import funding, spread
-from toolkit.store import Store
+from toolkit.store import Batch, Edge, LoadOrigin, Store
 
 from .conftest import LOADED, SETTLED, WINDOW, refused
 
@@ -64,7 +68,7 @@ def test_a_narrower_window_measures_less(rail: Rail) -> None:
 def test_funding_is_printed_and_its_json_is_what_the_statistics_say(
     rail: Rail, held: Store
 ) -> None:
-    window = ("--start", str(SETTLED.start), "--end", str(SETTLED.end))
+    window = ("--start", str(SETTLED.start), "--end", str(SETTLED.end), "--min-coverage", "0.8")
 
     shown = printed(rail("stats", "funding", *window))
     (row,) = as_json(rail("stats", "funding", FUNDING_KEY, *window, "--json"))
@@ -72,7 +76,87 @@ def test_funding_is_printed_and_its_json_is_what_the_statistics_say(
     assert shown.startswith("Funding received over ")
     assert re.search(r"carry, received on both bps\s+-?\d+\.\d\d", shown)
     assert row.pop("source") == held.source.label
-    assert row == funding.summary(held.series(FUNDING), *SETTLED).to_dicts()[0]
+    assert row == funding.summary(held.series(FUNDING), *SETTLED, min_coverage=0.8).to_dicts()[0]
+
+
+def test_without_a_window_every_settlement_counts_and_nothing_after_the_last(
+    rail: Rail, held: Store
+) -> None:
+    (row,) = as_json(rail("stats", "funding", "--json"))
+    shown = printed(rail("stats", "funding")).splitlines()[0]
+
+    rows = held.series(FUNDING)
+    assert row["n"] == rows.height
+    assert (row["t_first"], row["t_last"]) == (rows["ts"].min(), rows["ts"].max())
+    assert row["window_end"] == rows["ts"].max()
+    assert row["window_start"] == rows["ts"].min() - rows["ts"].diff().min()
+    assert f"({format_ts(row['window_start'])}, {format_ts(row['window_end'])}]" in shown
+
+
+@pytest.mark.usefixtures("held")
+def test_a_funding_window_ends_where_the_last_sync_did(rail: Rail) -> None:
+    asked = ("--start", str(SETTLED.start), "--end", str(SETTLED.end + 7 * 86_400))
+
+    (row,) = as_json(rail("stats", "funding", *asked, "--json"))
+    line = refused(rail("stats", "funding", "--start", str(SETTLED.end), *asked[2:]))
+
+    assert row["window_end"] == SETTLED.end
+    assert f"knows nothing of funding after {format_ts(SETTLED.end)}" in line
+
+
+@pytest.fixture
+def uneven(workdir: Path) -> Path:
+    """One leg settles for twenty days, the other for ten, at last each 4 h but declared 8 h."""
+    eight, start = 28_800, SETTLED.start
+    times = [start + eight * k for k in range(31)] + [
+        start + 30 * eight + 14_400 * k for k in range(1, 61)
+    ]
+    rows = pl.DataFrame(
+        {
+            "ts": times,
+            "buy_rate": [1e-4] * 31 + [None] * 60,
+            "sell_rate": [(-1) ** k * 1e-4 for k in range(91)],
+            "buy_interval_hours": 8.0,
+            "sell_interval_hours": 8.0,
+            "differential_pct_8h": 0.0,
+            "extra": pl.Series([None] * 91, dtype=pl.String),
+        }
+    )
+    store = Store(workdir / "uneven.duckdb")
+    store.bind(Source("simulated", "seed-7"))
+    load = store.start_load(LoadOrigin("http://127.0.0.1:1", times[-1], None, "0.1.0"))
+    batch = Batch()
+    edge = Edge(served_at=times[-1] + 60, delay_s=0, retention_s=None, step_s=14_400)
+    batch.add(FUNDING, rows, Interval(start, times[-1] + 1), edge)
+    store.commit(load, batch)
+    return store.path
+
+
+def test_figures_of_uneven_legs_need_a_lower_coverage_asked_for(rail: Rail, uneven: Path) -> None:
+    shown = printed(rail("stats", "funding", "--store", str(uneven)))
+    (row,) = as_json(
+        rail("stats", "funding", "--store", str(uneven), "--json", "--min-coverage", "0.4")
+    )
+    wrong = refused(rail("stats", "funding", "--store", str(uneven), "--min-coverage", "1.5"))
+
+    assert re.search(r"covered of both at once\s+50.41%", shown)
+    assert re.search(r"covered of the leg sold\s+100.00%", shown)
+    assert "too little of the window is covered" in " ".join(shown.split())
+    assert row["carry_bps"] == pytest.approx(1 - 31)
+    assert "min_coverage: 1.5 is not allowed; allowed: a part of the window, 0 to 1" in wrong
+
+
+def test_settlements_at_another_interval_than_declared_are_printed_where_there_are_some(
+    rail: Rail, uneven: Path
+) -> None:
+    label = "with another interval than declared"
+    ten_days = ("--end", str(SETTLED.start + 10 * 86_400))
+
+    shown = printed(rail("stats", "funding", "--store", str(uneven)))
+    before = printed(rail("stats", "funding", "--store", str(uneven), *ten_days))
+
+    assert re.search(rf"{label}\s+60", shown)
+    assert label not in before
 
 
 @pytest.mark.usefixtures("held")

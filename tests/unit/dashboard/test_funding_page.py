@@ -127,7 +127,7 @@ def test_legs_are_listed_the_highest_first_with_the_rate_as_given(page, store):
 def test_symbols_with_rates_apart_open_the_pair_that_is_held_whichever_way_round(page, store):
     table = page(store).dataframe[1].value
     assert table["symbol"].to_list() == ["ETH_USDT", "BTC_USDT"]
-    assert table[""].to_list() == ["Open ⇄", "Open"]
+    assert table[""].to_list() == ["Open", "Open"]
     assert table["% per 8 h"].to_list() == pytest.approx([0.42, 0.02])
 
 
@@ -143,37 +143,63 @@ def test_a_link_opens_its_pair_with_differential_carry_and_their_grounds(page, s
     differential, carry = figures(shown)[0]["data"]
     assert differential["name"] == "differential, sell less buy"
     assert carry["name"] == "cumulative carry"
-    # Ten days from the first settlement, which is not received: 29 are.
+    # Ten days: from one interval before the first settlement to the newest.
     assert metrics(shown) == {
-        "Cumulative carry (bps)": "+58.00",
-        "Simple APR (%)": "+21.17",
-        "On the leg bought (bps)": "-29.00",
-        "On the leg sold (bps)": "+87.00",
+        "Cumulative carry (bps)": "+60.00",
+        "Simple APR (%)": "+21.90",
+        "On the leg bought (bps)": "-30.00",
+        "On the leg sold (bps)": "+90.00",
     }
-    assert texts(shown.caption).count("n = 29, coverage 96.67 %") == 4
-    assert len(shown.dataframe[0].value) == 58
+    assert texts(shown.caption).count("n = 30, coverage 100 %") == 4
+    assert len(shown.dataframe[0].value) == 60
 
 
 def test_a_shorter_window_is_measured_anew(page, store):
     shown = page(store, trajectory=PAIR.key)
     shown.get_by_key("funding_window").set_value("24 hours").run()
-    assert metrics(shown)["Cumulative carry (bps)"] == "+4.00"
-    assert "n = 2, coverage 66.67 %" in texts(shown.caption)
+    assert metrics(shown)["Cumulative carry (bps)"] == "+6.00"
+    assert "n = 3, coverage 100 %" in texts(shown.caption)
 
 
 def test_missing_settlements_are_counted(page, tmp_path):
     shown = page(fill(tmp_path / "gap.duckdb", missing=(10, 11)), trajectory=PAIR.key)
     assert "Settlements missing between others: 4" in texts(shown.caption)
-    assert metrics(shown)["Cumulative carry (bps)"] == "+54.00"
+    assert metrics(shown)["Cumulative carry (bps)"] == "+56.00"
     remarks = shown.dataframe[0].value["remark"].dropna().to_list()
     assert remarks == ["one before it is missing"] * 2
 
 
-def test_a_pair_held_with_its_legs_swapped_is_shown_and_said(page, store):
-    shown = page(store, trajectory="BTC_USDT:BOREAS.futures:AURORA.futures")
-    assert shown.get_by_key("funding_pair").value == PAIR.key
-    (says,) = texts(shown.warning)
-    assert "legs swapped, so signs are opposite" in says
+def test_a_pair_held_the_other_way_round_is_shown_as_asked_with_every_sign_turned(page, store):
+    asked = "BTC_USDT:BOREAS.futures:AURORA.futures"
+    shown = page(store, trajectory=asked)
+    assert shown.get_by_key("funding_pair").value == f"funding/{asked}"
+    assert shown.query_params["trajectory"] == f"funding/{asked}"
+    assert not shown.warning
+    assert metrics(shown) == {
+        "Cumulative carry (bps)": "-60.00",
+        "Simple APR (%)": "-21.90",
+        "On the leg bought (bps)": "-90.00",
+        "On the leg sold (bps)": "+30.00",
+    }
+    (chart,) = figures(shown)
+    words = chart["layout"]["title"]["subtitle"]["text"]
+    assert asked in words
+    assert "carry -60.00 bps, APR -21.90 %" in words
+    assert chart["data"][0]["hovertext"][0] == " (buy 0.03, sell 0.01)"
+    newest = shown.dataframe[0].value[["leg", "rate (%)"]].head(2)
+    assert newest["leg"].to_list() == ["buy", "sell"]
+    assert newest["rate (%)"].to_list() == pytest.approx([0.03, 0.01])
+    shown.get_by_key("funding_pair").set_value(OTHER.key).run()
+    assert metrics(shown)["Cumulative carry (bps)"] == "+60.00"
+
+
+def test_a_pair_that_is_not_held_is_not_replaced_by_another(page, store):
+    asked = "XRP_USDT:AURORA.futures:BOREAS.futures"
+    shown = page(store, trajectory=asked)
+    assert shown.get_by_key("funding_pair").value is None
+    assert not figures(shown)
+    assert not shown.metric
+    assert shown.run().query_params["trajectory"] == asked
 
 
 @pytest.mark.parametrize(
@@ -195,13 +221,25 @@ def test_a_link_that_cannot_be_followed_says_why_until_something_is_chosen(
     (warning,) = texts(shown.warning)
     for words in says:
         assert words in warning
-    assert figures(shown)
+    assert bool(figures(shown)) == ("unit" in params)
     assert len(shown.run().warning) == 1
     if "unit" in params:
         shown.get_by_key("funding_unit").set_value("1h").run()
     else:
         shown.get_by_key("funding_pair").set_value(OTHER.key).run()
+        assert metrics(shown)["Cumulative carry (bps)"] == "+60.00"
+        assert shown.query_params["trajectory"] == OTHER.key
     assert not shown.warning
+
+
+def test_the_view_of_a_pair_opens_again_after_the_view_of_the_rates(page, store):
+    for asked in ({}, {"trajectory": "XRP_USDT:AURORA.futures:BOREAS.futures"}):
+        shown = page(store, **asked)
+        for view in ("Rates in force", "One pair through time"):
+            shown.get_by_key("funding_view").set_value(view).run()
+            assert not shown.exception
+        shown.get_by_key("funding_pair").set_value(OTHER.key).run()
+        assert metrics(shown)["Cumulative carry (bps)"] == "+60.00"
 
 
 def test_a_store_without_funding_says_how_to_load_it(page, tmp_path):

@@ -88,15 +88,18 @@ def _every(hours: int, rates: Sequence[float], *, first: float = 0, told: bool =
 def _read_off(leg: Leg) -> list[float | None]:
     """The interval of each settlement, by a loop over the rule."""
     shown: list[float | None] = [None]
-    for (before, *_), (at, _, declared) in pairwise(leg):
-        grid = [hours for hours in (declared, 1, 2, 4, 8, 24) if hours is not None]
+    for (before, _, earlier), (at, _, declared) in pairwise(leg):
+        grid = [hours for hours in (declared, earlier, 1, 2, 4, 8, 24) if hours is not None]
         shown.append(next((h for h in grid if abs(at - before - h) <= h / 10), None))
     read: list[float | None] = []
     last = None
     for k, (_, _, declared) in enumerate(leg):
         around = [*shown[max(k - 1, 0) : k], *shown[k + 1 : k + 2]]
-        if shown[k] is not None and shown[k] in (declared, *around):
-            last = shown[k]
+        told = (declared, leg[k - 1][2] if k else None)
+        hours = shown[k]
+        lasts = hours in around and (declared is None or (hours or 0) <= declared)
+        if hours is not None and (hours in told or lasts):
+            last = hours
             read.append(last)
         else:
             read.append(declared or last)

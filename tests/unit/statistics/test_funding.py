@@ -103,7 +103,7 @@ def test_a_leg_of_which_nothing_is_known_leaves_the_carry_unknown(joined, every)
     row = only(funding.summary(joined(every(8, [1e-4] * 4), other), START, START + DAY))
     assert (row["n_buy"], row["n_sell"], row["coverage"]) == (3, 0, 0.0)
     assert (row["carry_bps"], row["carry_reason"]) == (None, "missing_leg")
-    assert row["buy_carry_bps"] == pytest.approx(-3.0)
+    assert (row["buy_carry_bps"], row["buy_coverage"]) == (None, 1.0)
     path = funding.carry(joined(every(8, [1e-4] * 4), other), START, START + DAY)
     assert path["carry_bps"].null_count() == path.height == 3
     assert set(path["carry_reason"]) == {"missing_leg"}
@@ -114,6 +114,7 @@ def test_a_leg_that_settles_only_after_the_window_paid_nothing_in_it(joined, eve
     row = only(funding.summary(frame, START + 6 * HOUR, START + 12 * HOUR))
     assert (row["n"], row["settlements_reason"]) == (0, "empty")
     assert (row["carry_bps"], row["coverage"], row["carry_reason"]) == (0.0, 1.0, None)
+    assert (row["funding_apr_pct"], row["funding_apr_reason"]) == (None, "empty")
 
 
 def test_a_window_without_anything_is_empty(joined, every):
@@ -122,40 +123,105 @@ def test_a_window_without_anything_is_empty(joined, every):
     assert row["buy_coverage"] == row["sell_coverage"] == 0.0
 
 
-def minutes_paid_for(leg: Leg, intervals: list[float | None], start: int, end: int) -> float:
-    """Counted minute by minute: those back from each settlement over its interval."""
-    paid = set()
-    for (at, *_), hours in zip(leg, intervals, strict=True):
-        ts = START // 60 + round(60 * at)
-        paid |= set(range(ts - round(60 * (hours or 0)), ts))
-    return len(paid & set(range(start // 60, end // 60))) / ((end - start) // 60)
+def hours_paid_for(leg: Leg, intervals: list[float | None]) -> dict[int, tuple[float, float]]:
+    """Each hour that a settlement paid for, counted back: its settlement and its part of the rate.
+
+    No outer rule of the toolkit is used: an hour belongs to the first settlement at or after it.
+    """
+    paid: dict[int, tuple[float, float]] = {}
+    before = -math.inf
+    for (at, rate, _), hours in zip(leg, intervals, strict=True):
+        if hours is not None:
+            for hour in range(round(at - hours), round(at)):
+                if hour >= before:
+                    paid[hour] = (at, rate / hours)
+        before = at
+    return paid
+
+
+def figures_by_hand(
+    buy: dict[int, tuple[float, float]], sell: dict[int, tuple[float, float]], hours: range
+) -> tuple[float, float]:
+    """The part of the hours that both legs cover, and the yearly rate in them."""
+    both = [hour for hour in hours if hour in buy and hour in sell]
+    difference = math.fsum(sell[hour][1] - buy[hour][1] for hour in both)
+    return len(both) / len(hours), 876_000 * difference / max(1, len(both))
 
 
 def test_carry_and_coverage_equal_a_count_by_hand(joined, read_off, some_leg):
     rng = np.random.default_rng(3)
-    for _ in range(60):
-        buy, sell = some_leg(rng), some_leg(rng)
-        start, end = (START + HOUR * at for at in sorted(rng.choice(170, 2, replace=False)))
-        row = only(funding.summary(joined(buy, sell), int(start), int(end)))
-        inside = [
-            [rate for at, rate, _ in leg if start < START + HOUR * at <= end] for leg in (buy, sell)
-        ]
-        assert (row["n_buy"], row["n_sell"]) == (len(inside[0]), len(inside[1]))
-        coverage = [
-            minutes_paid_for(leg, read_off(leg), int(start), int(end)) for leg in (buy, sell)
-        ]
-        assert [row["buy_coverage"], row["sell_coverage"]] == pytest.approx(coverage, rel=1e-12)
-        assert row["coverage"] == min(row["buy_coverage"], row["sell_coverage"])
-        if row["carry_bps"] is not None:
-            expected = math.fsum(inside[1]) - math.fsum(inside[0])
-            assert row["carry_bps"] == pytest.approx(1e4 * expected, rel=1e-10, abs=1e-12)
-            hours = (end - start) / HOUR
-            assert row["funding_apr_pct"] == pytest.approx(
-                100 * 8760 * expected / hours, rel=1e-10, abs=1e-10
-            )
-            path = funding.carry(joined(buy, sell), int(start), int(end))
-            assert path.height == row["n"]
-            assert path["payment_bps"].sum() == pytest.approx(1e4 * expected, abs=1e-9)
+    for _ in range(40):
+        legs = {"buy": some_leg(rng), "sell": some_leg(rng)}
+        first, last = (int(at) for at in sorted(rng.choice(170, 2, replace=False)))
+        window = START + first * HOUR, START + last * HOUR
+        row = only(funding.summary(joined(*legs.values()), *window, min_coverage=0))
+        paid = {name: hours_paid_for(leg, read_off(leg)) for name, leg in legs.items()}
+        for name, leg in legs.items():
+            assert row[f"n_{name}"] == sum(first < at <= last for at, *_ in leg)
+            covered = [hour for hour in range(first, last) if hour in paid[name]]
+            assert row[f"{name}_coverage"] == pytest.approx(len(covered) / (last - first))
+        coverage, apr = figures_by_hand(paid["buy"], paid["sell"], range(first, last))
+        assert row["coverage"] == pytest.approx(coverage, abs=1e-12)
+        assert (row["carry_bps"] is None) == (coverage == 0)
+        if coverage == 0:
+            continue
+        if row["n"]:
+            assert row["funding_apr_pct"] == pytest.approx(apr, rel=1e-10, abs=1e-10)
+        expected = 0.0
+        for name, other, sign in (("buy", "sell", -1), ("sell", "buy", 1)):
+            for at, rate, _ in legs[name]:
+                own = [hour for hour in range(first, last) if paid[name].get(hour, "-")[0] == at]
+                both = [hour for hour in own if hour in paid[other]]
+                if first < at <= last and own:
+                    expected += sign * 1e4 * rate * len(both) / len(own)
+        assert row["carry_bps"] == pytest.approx(expected, rel=1e-10, abs=1e-10)
+        path = funding.carry(joined(*legs.values()), *window, min_coverage=0)
+        assert path.height == row["n"]
+        assert path["payment_bps"].sum() == pytest.approx(expected, abs=1e-9)
+
+
+def test_only_time_that_both_legs_cover_counts(joined, every):
+    buy = every(8, [1e-4] * 4)  # to 24 h
+    sell = every(8, [3e-4] * 3 + [30e-4] * 6)  # to 64 h, dear once the other has ended
+    row = only(funding.summary(joined(buy, sell), START, START + 64 * HOUR, min_coverage=0.3))
+    assert (row["buy_coverage"], row["sell_coverage"]) == (0.375, 1.0)
+    assert row["coverage"] == 0.375
+    assert row["sell_carry_bps"] == pytest.approx(3 + 3 + 30)
+    assert row["carry_bps"] == pytest.approx(3 + 3 + 30 - 3)
+    assert row["funding_apr_pct"] == pytest.approx(876_000 * 33e-4 / 24)
+    path = funding.carry(joined(buy, sell), START, START + 64 * HOUR, min_coverage=0.3)
+    assert path["carry_bps"].to_list()[2:] == pytest.approx([33.0] * 6)
+
+
+def test_a_settlement_that_the_other_leg_covers_in_part_counts_in_part(joined, every):
+    hourly = [row for row in every(1, [1e-5] * 25) if row[0] not in {3, 4}]
+    row = only(funding.summary(joined(hourly, every(8, [8e-4] * 4)), START, START + DAY))
+    assert row["coverage"] == pytest.approx(22 / 24)
+    assert row["sell_carry_bps"] == pytest.approx(8 * 6 / 8 + 8 + 8)
+    assert row["funding_apr_pct"] == pytest.approx(876_000 * (1e-4 - 1e-5))
+
+
+@pytest.mark.parametrize("function", [funding.summary, funding.carry])
+def test_less_common_time_than_asked_leaves_the_figures_null(function, joined, every):
+    frame = joined(every(8, [1e-4] * 10), every(8, [1e-4] * 9))
+    for least, reason in ((0.89, "low_coverage"), (0.88, None)):
+        rows = function(frame, START, START + 72 * HOUR, min_coverage=least)
+        assert set(rows["carry_reason"]) == {reason if least > 8 / 9 else None}
+    rows = function(frame, START, START + 72 * HOUR)
+    assert set(rows["carry_reason"]) == {"low_coverage"}
+    assert rows["carry_bps"].null_count() == rows.height
+    for wrong in (-0.1, 1.1, math.nan):
+        with pytest.raises(InputError, match="a part of the window, 0 to 1"):
+            function(frame, START, START + DAY, min_coverage=wrong)
+
+
+def test_a_window_that_cuts_an_interval_counts_the_rate_by_the_hour_and_the_cash_whole(
+    joined, every
+):
+    frame = joined(every(1, [1e-5] * 30), every(8, [8e-4] * 4))
+    row = only(funding.summary(frame, START + 5 * HOUR, START + 13 * HOUR))
+    assert row["carry_bps"] == pytest.approx(8 - 0.8)
+    assert row["funding_apr_pct"] == pytest.approx(876_000 * (1e-4 - 1e-5))
 
 
 def test_missing_settlements_are_counted_inside_the_window_alone(joined, every):
@@ -222,7 +288,7 @@ def test_a_window_or_a_column_that_is_wrong_is_refused(joined, every):
         funding.differential(frame.with_columns(pl.col("buy_interval_hours").cast(pl.String)))
 
 
-@pytest.mark.parametrize("name", funding.__all__)
+@pytest.mark.parametrize("name", ["intervals", "differential", "carry", "summary"])
 def test_the_columns_are_those_that_the_docstring_tables(name, joined, every):
     function = getattr(funding, name)
     table = re.findall(
@@ -242,7 +308,7 @@ def test_real_settlements_of_two_exchanges_agree_with_a_plain_sum(real_data):
         pl.col("dataset").cast(pl.String) == "supervik",
         pl.col("symbol").cast(pl.String).str.starts_with("BTC"),
     )
-    start, end = 1640995200, 1704067200  # 2022 and 2023
+    start, end = 1640995200, 1704038400  # 2022 and 2023, to the last settlement of the slower leg
     legs = {
         leg: rows.filter(pl.col("exchange").cast(pl.String) == exchange).select(
             ts=pl.col("ts").cast(pl.Int64),

@@ -38,12 +38,13 @@ def test_an_undeclared_interval_is_taken_over_when_it_lasts_and_not_before(joine
 
 
 def test_a_declaration_that_the_settlements_contradict_is_flagged_and_not_followed(joined):
-    leg = [(4 * k, 1e-4, 8) for k in range(10)]
+    leg = [(8 * k - 24, 1e-4, 8) for k in range(4)] + [(4 * k, 1e-5 * k, 8) for k in range(1, 10)]
     found = funding.intervals(joined(None, leg))
-    assert found["interval_hours"].to_list() == [8.0] + [4.0] * 9
-    assert found["interval_flag"].to_list() == [None] + ["declared_differs"] * 9
+    assert found["interval_hours"].to_list() == [8.0] * 4 + [4.0] * 9
+    assert found["interval_flag"].to_list() == [None] * 4 + ["declared_differs"] * 9
     row = funding.summary(joined(None, leg), START, START + 36 * HOUR).row(0, named=True)
     assert (row["n_declared_differs"], row["coverage"]) == (9, 1.0)
+    assert row["carry_bps"] == pytest.approx(4.5)
 
 
 def test_a_declared_interval_off_the_usual_grid_is_believed_where_settlements_keep_it(
@@ -51,7 +52,7 @@ def test_a_declared_interval_off_the_usual_grid_is_believed_where_settlements_ke
 ):
     found = funding.intervals(joined(None, every(6, [1e-4] * 5)))
     assert found["interval_hours"].to_list() == [6.0] * 5
-    unknown = funding.intervals(joined(None, every(6, [1e-4] * 5, told=False)))
+    unknown = funding.intervals(joined(None, every(6, [1e-4, 2e-4, 3e-4, 4e-4, 5e-4], told=False)))
     assert unknown["interval_reason"].to_list() == ["too_few"] * 5
     assert unknown["rate_per_hour"].null_count() == 5
 

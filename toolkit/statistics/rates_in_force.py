@@ -1,0 +1,135 @@
+"""Which rows of a leg are settlements, where rows come more often than the leg settles.
+
+A service may send a leg's rate in force each hour or each minute. Such a row pays nothing, unless
+its leg settles then. Three facts tell the two apart: the declared interval, the calendar
+(settlements at multiples of the interval from 00:00 UTC), and whether the rate changes between two
+calendar times. Without a declared interval the calendar is that of 8 h, the longest usual one.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+__all__ = ["LEG_KEY", "TOLERANCE", "settled"]
+
+LEG_KEY = ["trajectory", "leg"]
+"""What identifies a leg in rows of both."""
+
+TOLERANCE = 0.1
+"""How far a time between settlements may be from an interval, as a part of the interval."""
+
+_LONGEST_HOURS = 8
+_SHORTEST_HOURS = 1
+_FEWEST_OFF = 2
+_CHANCE = 0.01
+_RUN = [*LEG_KEY, "run"]
+
+
+def settled(rows: pl.DataFrame) -> pl.DataFrame:
+    """Mark each row of a leg that is a rate in force, and each that could be one.
+
+    ``rows`` are trajectory, leg, ts (s), rate and declared_hours (h or null), sorted by trajectory,
+    leg and ts. Returned are the same rows with two Boolean columns: ``in_force`` (the row is no
+    settlement) and ``undecided`` (nothing shows whether it is one).
+
+    A run is rows that follow each other sooner than the declared interval. It is judged where two
+    or more of its rows are off the calendar:
+
+    - Sooner than hourly no leg settles: rates in force.
+    - The rate changes between two calendar times: settlements, where the leg kept the longer
+      interval before, or has none declared. Otherwise undecided.
+    - The rate changes at calendar times alone, more often than chance allows: rates in force.
+    - The rate hardly changes: settlements, where the leg kept the longer interval before. Otherwise
+      rates in force.
+
+    What would be rates in force is undecided where the leg has no declared interval.
+
+    Of rates in force, the first row within a tenth of an interval after a calendar time is the
+    settlement.
+
+    Examples
+    --------
+    >>> rows = pl.DataFrame({"trajectory": ["a"] * 17, "leg": ["sell"] * 17, "rate": [2e-4] * 17,
+    ...                      "ts": [3600 * hour for hour in range(17)],
+    ...                      "declared_hours": [8.0] * 17})
+    >>> settled(rows).filter(~pl.col("in_force"))["ts"].to_list()
+    [0, 28800, 57600]
+    >>> settled(rows.with_columns(declared_hours=None))["undecided"].all()
+    True
+    """
+    declared = pl.col("declared_hours")
+    interval_s = 3600 * pl.col("hours")
+    known = pl.coalesce(declared, declared.forward_fill(), declared.backward_fill())
+    marked = (
+        rows.lazy()
+        .with_columns(pl.col("declared_hours").cast(pl.Float64))
+        .with_columns(known.over(LEG_KEY).alias("known_hours"))
+        .with_columns(
+            pl.col("known_hours").fill_null(_LONGEST_HOURS).alias("hours"),
+            ((pl.col("ts") - pl.col("ts").shift(1)).over(LEG_KEY) / 3600).alias("elapsed"),
+        )
+        .with_columns(
+            _sooner().alias("sooner"),
+            _kept_before().alias("shortened"),
+            (pl.col("ts") / interval_s).floor().mul(interval_s).alias("due"),
+        )
+        .with_columns(
+            (~pl.col("sooner")).cum_sum().over(LEG_KEY).alias("run"),
+            (~pl.col("sooner") | (pl.col("due") != pl.col("due").shift(1))).alias("after_due"),
+            (pl.col("sooner") & (pl.col("rate") != pl.col("rate").shift(1))).alias("changes"),
+        )
+        .with_columns(_off_calendar().alias("off"))
+        .collect(engine="in-memory")
+    )
+    # most rows follow at their interval: each is a run of its own, which is not judged
+    dense = marked.filter("sooner").select(_RUN).unique()
+    runs = marked.join(dense, on=_RUN, how="semi", maintain_order="left").group_by(_RUN)
+    return marked.join(runs.agg(*_judged()), on=_RUN, how="left", maintain_order="left").select(
+        *rows.columns,
+        (pl.col("paid_later").fill_null(value=False) & pl.col("off")).alias("in_force"),
+        pl.col("unclear").fill_null(value=False).alias("undecided"),
+    )
+
+
+def _near(hours: pl.Expr) -> pl.Expr:
+    return (pl.col("elapsed") - hours).abs() <= TOLERANCE * hours
+
+
+def _sooner() -> pl.Expr:
+    """Build the condition of a row sooner than declared, by it and by the row before."""
+    hours = pl.col("hours")
+    as_before = _near(hours.shift(1).over(LEG_KEY)).fill_null(value=False)
+    early = pl.col("elapsed") < (1 - TOLERANCE) * hours
+    return early.fill_null(value=False) & ~as_before
+
+
+def _kept_before() -> pl.Expr:
+    """Build the condition that the leg kept its interval twice in a row, here or before."""
+    kept = _near(pl.col("hours")).fill_null(value=False)
+    twice = kept & kept.shift(1, fill_value=False)
+    return twice.cast(pl.Int8).cum_max().cast(pl.Boolean).over(LEG_KEY)
+
+
+def _off_calendar() -> pl.Expr:
+    """Build the condition that a row is not the first of its run after a calendar time."""
+    near = pl.col("ts") - pl.col("due") <= TOLERANCE * 3600 * pl.col("hours")
+    return ~(pl.col("after_due") & near)
+
+
+def _judged() -> list[pl.Expr]:
+    """Judge each run: ``paid_later`` (its rows are rates in force), ``unclear`` (nobody knows)."""
+    declared = pl.col("known_hours").is_not_null().all()
+    shortened, judged = pl.col("shortened").first(), pl.col("off").sum() >= _FEWEST_OFF
+    changes, after_due = pl.col("changes"), pl.col("after_due")
+    gap = pl.col("elapsed").filter("sooner")
+    by_minutes = gap.min() < (1 - TOLERANCE) * _SHORTEST_HOURS
+    moves = (changes & ~after_due).any()
+    chance = (gap.median() / pl.col("hours").first()).pow((changes & after_due).sum())
+    settles = ~by_minutes & (
+        (moves & (shortened | ~declared)) | (~moves & shortened & (chance >= _CHANCE))
+    )
+    in_force = ~settles & declared & (by_minutes | ~moves)
+    return [
+        (judged & in_force).alias("paid_later"),
+        (judged & ~settles & ~in_force).alias("unclear"),
+    ]
