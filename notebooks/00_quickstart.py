@@ -150,8 +150,9 @@ tk.charts.coverage_chart(
 #
 # The log spread is 10⁴ ln(sell / buy), in bps. Coverage is the share of the window in which a row
 # stands, each for three steps at most; the ledger above, which asks what is absent, allows one and
-# a half. The half-life is that of an AR(1) over unbroken stretches, with its 95 % interval; a null
-# has its reason in the column to its right.
+# a half. The half-life is that of the autocorrelation, beneath the noise of the quotes, with its
+# 95 % interval; a null has its reason in the column to its right. Beside it is that of an AR(1),
+# which noise shortens.
 
 # %%
 spreads = pl.concat(
@@ -170,6 +171,8 @@ measured.select(
         for bound in ("", "_lower", "_upper")
     ),
     "half_life_reason",
+    pl.col("half_life_ar1_s").truediv(60).alias("half_life_ar1_min"),
+    "half_lives_differ",
 ).sort("std_log_bps", descending=True)
 
 # %% [markdown]

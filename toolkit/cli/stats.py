@@ -40,10 +40,15 @@ _SPREAD: tuple[Figure, ...] = (
     ("95 % quantile", "spread_q95_log_bps", "bps"),
     ("99 % quantile", "spread_q99_log_bps", "bps"),
     ("expected shortfall above 95 %", "spread_expected_shortfall_95_log_bps", "bps"),
-    ("AR(1) coefficient", "ar1_phi", "plain"),
+    ("noise, share of the variance", "noise_share", "share"),
     ("half-life", "half_life_s", "s"),
     ("half-life, lower 95 %", "half_life_lower_s", "s"),
     ("half-life, upper 95 %", "half_life_upper_s", "s"),
+    ("autocorrelation it misses by", "half_life_acf_error", "plain"),
+    ("AR(1) coefficient", "ar1_phi", "plain"),
+    ("half-life by the AR(1)", "half_life_ar1_s", "s"),
+    ("autocorrelation that misses by", "half_life_ar1_acf_error", "plain"),
+    ("AR(1) outside the 95 %", "half_lives_differ", "flag"),
 )
 
 

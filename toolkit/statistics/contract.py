@@ -55,7 +55,6 @@ class Reason(StrEnum):
     DEGENERATE = "degenerate"
     NO_REVERSION = "no_reversion"
     BELOW_STEP = "below_step"
-    NO_MEMORY = "no_memory"
     MISSING_LEG = "missing_leg"
     UNKNOWN_FEE = "unknown_fee"
     CENSORED = "censored"
@@ -66,6 +65,17 @@ class Reason(StrEnum):
         """The reason in words, for a reader."""
         return _WORDS[self]
 
+    @property
+    def in_place(self) -> str:
+        """What a table shows in the place of the number: a dash, or on which side it lies.
+
+        Examples
+        --------
+        >>> Reason.BELOW_STEP.in_place, Reason.EMPTY.in_place
+        ('under 1 step', '–')
+        """
+        return "under 1 step" if self is Reason.BELOW_STEP else "–"
+
 
 _WORDS = {
     Reason.EMPTY: "no observation in the window",
@@ -73,7 +83,6 @@ _WORDS = {
     Reason.DEGENERATE: "the values do not vary",
     Reason.NO_REVERSION: "no return to the mean within any finite time",
     Reason.BELOW_STEP: "shorter than the spacing of the observations can show",
-    Reason.NO_MEMORY: "no correlation is left at the lags compared",
     Reason.MISSING_LEG: "one leg has nothing to compare the other with",
     Reason.UNKNOWN_FEE: "the fee table does not say what this costs",
     Reason.CENSORED: "its end was not seen",
