@@ -51,6 +51,7 @@ From 60,000 stationary paths of 4,000 steps each: the t-statistic of a regressio
 _NORMAL = (-1.959964, 0.0, 1.959964)
 _LEAST_FREEDOM = 4.0
 _NOISE_SHARE = 0.05
+_UNEVEN = 1.3  # from the weights of steps that random gaps leave
 _GRID = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 120)])
 _HALVINGS = 48
 
@@ -68,15 +69,25 @@ def reversion(decay: Decay, noise_share: Floats) -> Reversion:
     """Estimate the half-lives, and their 95 % intervals, from the sums over triples.
 
     The distribution under no reversion assumes that the sum's error comes from the spread itself.
-    Where more than 5 % of the variance is noise, or the triples cover less than a third of their
-    time, it comes from elsewhere as well, and is nearer to a normal one. The estimate and the
-    lower bound are then those of the normal, which makes the interval wider.
+    Where times without a triple weigh some steps more than others, part of it is normal. Then
+    each point lies between the table's and the normal's, by the share of the error that is the
+    spread's own, 1 / sqrt(1 + 1.3 (1 - p) / (p k)) for triples at a share p of the times. Where
+    more than 5 % of the variance is noise, the estimate and the lower bound are those of the
+    normal, which makes the interval wider.
     """
     with np.errstate(all="ignore"):
         freedom = decay.b**2 / decay.bb
-        rough = (noise_share > _NOISE_SHARE) | (3 * decay.triples < decay.span)
+        filled = np.minimum(decay.triples / decay.span, 1)
+        own = 1 / np.sqrt(1 + _UNEVEN * (1 - filled) / (filled * decay.lag))
+        noisy = noise_share > _NOISE_SHARE
         tested = [
-            (quantile, _accepted_from(decay, freedom, quantile, rough)) for quantile in (0, 1, 2)
+            (
+                quantile,
+                _accepted_from(
+                    decay, freedom, quantile, np.where(noisy & (quantile > 0), 0.0, own)
+                ),
+            )
+            for quantile in (0, 1, 2)
         ]
         found = [decay.span * math.log(2) / c for _, c in tested]
         upper, steps, lower = (np.where(np.isnan(each), 0.0, each) for each in found)
@@ -84,15 +95,15 @@ def reversion(decay: Decay, noise_share: Floats) -> Reversion:
         return Reversion(steps, np.where(unknown, np.nan, lower), np.where(unknown, np.nan, upper))
 
 
-def _accepted_from(decay: Decay, freedom: Floats, quantile: int, rough: np.ndarray) -> Floats:
+def _accepted_from(decay: Decay, freedom: Floats, quantile: int, own: Floats) -> Floats:
     """Find the smallest c at which the statistic reaches a quantile: NaN where it is at none.
 
     The largest c asked about is that of a half-life of one step.
     """
 
     def excess(c: Floats) -> Floats:
-        found = _statistic(decay, freedom, c) - _critical(c, quantile, rough)
-        return np.where(np.isnan(found), -_critical(c, quantile, rough), found)
+        found = _statistic(decay, freedom, c) - _critical(c, quantile, own)
+        return np.where(np.isnan(found), -_critical(c, quantile, own), found)
 
     rows = np.arange(len(decay.span))
     most = decay.span * math.log(2)
@@ -117,10 +128,10 @@ def _statistic(decay: Decay, freedom: Floats, c: Floats) -> Floats:
     return (decay.a - left * decay.b) / (error * student)
 
 
-def _critical(c: Floats, quantile: int, rough: np.ndarray) -> Floats:
+def _critical(c: Floats, quantile: int, own: Floats) -> Floats:
     """Interpolate the table between roots of c, and beyond its end towards the normal."""
     of_c, points, normal = CRITICAL[:, 0], CRITICAL[:, 1 + quantile], _NORMAL[quantile]
     near = np.interp(np.sqrt(c), np.sqrt(of_c), points)
     far = normal + (points[-1] - normal) * np.sqrt(of_c[-1] / np.maximum(c, of_c[-1]))
     found = np.where(c <= of_c[-1], near, far)
-    return np.where(rough, normal, found) if quantile else found
+    return own * found + (1 - own) * normal
