@@ -233,8 +233,8 @@ tk.charts.funding_chart(
 # ## Events
 #
 # The service detects spreads, pumps and dumps (splashes) and funding dislocations. Of each family:
-# how many there were of any symbol, how they ended, and the median life of those that were seen
-# from opening to close.
+# how many there were of any symbol, how they ended, and the median life, in which those that are
+# still open count as alive so far.
 
 # %%
 documents = pl.concat(rail.events(family, *with_openings) for family in EventFamily)
@@ -245,7 +245,11 @@ lives.sort("family").group_by("family", maintain_order=True).agg(
     closed=(pl.col("kind") == "closed").sum(),
     still_open=(pl.col("kind") == "open").sum(),
     opened_before=pl.col("kind").str.starts_with("orphan").sum(),
-    median_life_min=pl.col("duration_s").filter(pl.col("observed") == 1).median() / 60,
+).join(
+    tk.statistics.survival.median_life(lives, ["family"]).select(
+        "family", median_life_min=pl.col("median_life_s") / 60, reason="median_life_reason"
+    ),
+    on="family",
 )
 
 # %% [markdown]

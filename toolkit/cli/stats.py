@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import polars as pl
 import typer
@@ -19,6 +19,8 @@ from toolkit.market import EventFamily, EventLog, Family, Trajectory
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics import spread as spread_statistics
+from toolkit.statistics.contract import Reason
+from toolkit.statistics.survival import median_life
 from toolkit.store import Store, event_logs
 from toolkit.workspace import store_path
 
@@ -127,8 +129,8 @@ def events_command(
 ) -> None:
     """Print how the events in the store went: how many opened and closed, and how long they took.
 
-    Durations are of those seen from opening to close. One still open, or without its close,
-    is counted apart and not among them. Without a window it takes all that is held.
+    The median life counts an event that is still open as alive so far (Kaplan-Meier). Where half
+    were not seen to end, there is none. Without a window it takes all that is held.
 
     Example: rail stats events --start 2026-11-01 --end 2026-11-08
     """
@@ -151,9 +153,10 @@ def events_command(
 
 
 def event_counts(store: Store, asked: Interval) -> pl.DataFrame:
-    """Count the events that touch a window, by family and kind, with their median duration.
+    """Count the events that touch a window, by family and kind, with their median life.
 
-    The duration is of events seen from opening to close, null where there is none.
+    The median counts those still open as alive so far, see
+    `toolkit.statistics.survival.median_life`.
     """
     with store.reading():
         logs = event_logs(store.catalogue())
@@ -161,12 +164,18 @@ def event_counts(store: Store, asked: Interval) -> pl.DataFrame:
         events = pl.concat([store.events(family, read) for family in EventFamily])
     found = event_statistics.event_lifecycles(events, *asked, logs=logs).sort("family")
     kinds = {kind: pl.col("kind").eq(kind).sum() for kind in ("closed", "open", "reopened")}
-    return found.group_by("family", maintain_order=True).agg(
+    counts = found.group_by("family", maintain_order=True).agg(
         n=pl.len(),
         **kinds,
         orphans=pl.col("kind").str.starts_with("orphan").sum(),
-        median_duration_s=pl.col("duration_s").filter(pl.col("observed") == 1).median(),
     )
+    medians = median_life(found, ["family"])
+    return counts.join(medians, on="family", maintain_order="left")
+
+
+def _median(row: dict[str, Any]) -> str:
+    median_s, reason = row["median_life_s"], row["median_life_reason"]
+    return f"– ({Reason(reason).words})" if median_s is None else duration(median_s)
 
 
 def _wanted(
@@ -241,5 +250,5 @@ def print_events(store: Store, start: int, end: int) -> None:
     )
     for row in event_counts(store, asked).iter_rows(named=True):
         counts = (f"{row[name]:,}" for name in ("n", "closed", "open", "reopened", "orphans"))
-        table.add_row(row["family"], *counts, duration(row["median_duration_s"]))
+        table.add_row(row["family"], *counts, _median(row))
     console.print(table)
