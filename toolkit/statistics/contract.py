@@ -59,6 +59,7 @@ class Reason(StrEnum):
     UNKNOWN_FEE = "unknown_fee"
     CENSORED = "censored"
     TRUNCATED = "truncated"
+    CLOCK_SKEW = "clock_skew"
 
     @property
     def words(self) -> str:
@@ -87,6 +88,7 @@ _WORDS = {
     Reason.UNKNOWN_FEE: "the fee table does not say what this costs",
     Reason.CENSORED: "its end was not seen",
     Reason.TRUNCATED: "its beginning was not seen",
+    Reason.CLOCK_SKEW: "its close is stamped before its opening",
 }
 
 

@@ -134,4 +134,4 @@ def _critical(c: Floats, quantile: int, own: Floats) -> Floats:
     near = np.interp(np.sqrt(c), np.sqrt(of_c), points)
     far = normal + (points[-1] - normal) * np.sqrt(of_c[-1] / np.maximum(c, of_c[-1]))
     found = np.where(c <= of_c[-1], near, far)
-    return own * found + (1 - own) * normal
+    return np.asarray(own * found + (1 - own) * normal)
