@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-__all__ = ["Decay", "Observations", "Pairs"]
+__all__ = ["Decay", "Floats", "Integers", "Observations", "Pairs"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
