@@ -16,7 +16,7 @@ PYTEST := $(BIN)/python $(if $(COVERAGE),-m coverage run) -m pytest $(WORKERS) -
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo check test test-rest test-all coverage kill-loop soak adversary \
-	docs docs-adversary install-judges judges pictures lint format bench lock clean
+	docs docs-adversary install-judges judges pictures lint format calibration bench lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -93,6 +93,9 @@ lint: $(READY) ## ruff and mypy
 format: $(READY) ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+calibration: $(READY) ## coverage of the half-life's interval, 1,000 paths a case (~10 min)
+	RAIL_LONG_CALIBRATION=1 $(PYTEST) tests/unit/statistics/test_half_life_calibration.py -rP --timeout 3600
 
 bench: $(READY) ## ratios against peers, measured side by side in one run
 	$(BIN)/python -m benchmarks

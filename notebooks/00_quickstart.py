@@ -150,8 +150,9 @@ tk.charts.coverage_chart(
 #
 # The log spread is 10⁴ ln(sell / buy), in bps. Coverage is the share of the window in which a row
 # stands, each for three steps at most; the ledger above, which asks what is absent, allows one and
-# a half. The half-life is that of an AR(1) over unbroken stretches, with its 95 % interval; a null
-# has its reason in the column to its right.
+# a half. The half-life is that of the autocorrelation, beneath the noise of the quotes, with its
+# 95 % interval; a null has its reason in the column to its right. Beside it is that of an AR(1),
+# which noise shortens.
 
 # %%
 spreads = pl.concat(
@@ -170,6 +171,8 @@ measured.select(
         for bound in ("", "_lower", "_upper")
     ),
     "half_life_reason",
+    pl.col("half_life_ar1_s").truediv(60).alias("half_life_ar1_min"),
+    "half_lives_differ",
 ).sort("std_log_bps", descending=True)
 
 # %% [markdown]
@@ -231,8 +234,8 @@ tk.charts.funding_chart(
 # ## Events
 #
 # The service detects spreads, pumps and dumps (splashes) and funding dislocations. Of each family:
-# how many there were of any symbol, how they ended, and the median life of those that were seen
-# from opening to close.
+# how many there were of any symbol, how they ended, and the median life, in which those that are
+# still open count as alive so far.
 
 # %%
 documents = pl.concat(rail.events(family, *with_openings) for family in EventFamily)
@@ -243,7 +246,11 @@ lives.sort("family").group_by("family", maintain_order=True).agg(
     closed=(pl.col("kind") == "closed").sum(),
     still_open=(pl.col("kind") == "open").sum(),
     opened_before=pl.col("kind").str.starts_with("orphan").sum(),
-    median_life_min=pl.col("duration_s").filter(pl.col("observed") == 1).median() / 60,
+).join(
+    tk.statistics.survival.median_life(lives, ["family"]).select(
+        "family", median_life_min=pl.col("median_life_s") / 60, reason="median_life_reason"
+    ),
+    on="family",
 )
 
 # %% [markdown]

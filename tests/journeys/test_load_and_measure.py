@@ -87,7 +87,7 @@ def test_the_miniature_market_is_loaded_whole_and_measured(
     neighbours = np.diff(both["ts"]) == 60
     phi, _ = np.polyfit(deviation[:-1][neighbours], deviation[1:][neighbours], 1)
     (told,) = map(json.loads, rail("stats", "spread", spread, "--json").stdout.splitlines())
-    assert told["half_life_s"] == pytest.approx(-60 * np.log(2) / np.log(phi), rel=1e-6)
+    assert told["half_life_ar1_s"] == pytest.approx(-60 * np.log(2) / np.log(phi), rel=1e-6)
 
 
 def test_real_minutes_of_march_2023_are_loaded_whole_and_measured(

@@ -30,6 +30,7 @@ END, HORIZON = 60, 50
 
 @st.composite
 def logs(draw: st.DrawFn) -> list[tuple]:
+    """Documents that arrive in the order of their times: no clock is behind."""
     rows = []
     fine = draw(st.booleans())
     for arrival in range(draw(st.integers(0, 30))):
@@ -43,6 +44,8 @@ def logs(draw: st.DrawFn) -> list[tuple]:
                 *(at_ms if fine else None, arrival, draw(st.sampled_from([None, -2.0, 1.0]))),
             )
         )
+    rows.sort(key=lambda row: (row[5] or 1000 * row[4], row[6]))
+    rows = [(*row[:6], arrival, row[7]) for arrival, row in enumerate(rows)]
     copies = draw(st.lists(st.sampled_from(rows), max_size=5)) if rows else []
     return rows + [(*row[:6], 100 + k, row[7]) for k, row in enumerate(copies)]
 

@@ -30,7 +30,9 @@ _KIND_TEXT = {
     "reopened": "x close lost",
     "orphan_close": "\\ opened before",
     "orphan_update": "only updated, not drawn",
+    "unknown": "of no known word, not drawn",
 }
+_NO_BAR = ("orphan_update", "unknown")
 
 
 def event_timeline(
@@ -204,16 +206,17 @@ def _spans(lifecycles: pl.DataFrame, window: Interval) -> pl.DataFrame:
     """Return the events that touch the window, with ``since`` and ``until`` cut to it (s)."""
     needed = ("family", "symbol", "legs", "t_open", "t_close", "duration_s")
     _require(lifecycles, (*needed, "kind", "peak"))
-    strange = lifecycles.filter(~pl.col("kind").is_in([*_PATTERNS, "orphan_update"]))
+    shown = [*_PATTERNS, *_NO_BAR]
+    strange = lifecycles.filter(~pl.col("kind").is_in(shown))
     if strange.height:
-        raise InputError("kind", strange["kind"][0], ", ".join([*_PATTERNS, "orphan_update"]))
+        raise InputError("kind", strange["kind"][0], ", ".join(shown))
     ends = pl.col("t_open") + pl.col("duration_s")
-    drawn = pl.col("kind") != "orphan_update"
+    drawn = ~pl.col("kind").is_in(_NO_BAR)
     return (
         lifecycles.with_columns(
             pl.when(drawn).then(pl.col("t_open").fill_null(window.start)).alias("since"),
             pl.when(drawn)
-            .then(pl.coalesce(ends, pl.col("t_close").cast(pl.Float64)))
+            .then(pl.max_horizontal(pl.coalesce(ends, "t_close"), "t_open"))
             .alias("until"),
         )
         .filter(~drawn | ((pl.col("since") < window.end) & (pl.col("until") >= window.start)))

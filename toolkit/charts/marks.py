@@ -90,10 +90,13 @@ def lifetime_shapes(events: pl.DataFrame, view: View) -> list[dict[str, Any]]:
     """
     found = event_lifecycles(events, *view.window)
     opened = pl.col("t_open").fill_null(view.window.start)
-    until = pl.coalesce(
-        "t_close",
-        pl.col("t_open") + pl.col("duration_s").ceil().cast(pl.Int64),
-        pl.lit(view.window.end),
+    until = pl.max_horizontal(
+        opened,
+        pl.coalesce(
+            "t_close",
+            pl.col("t_open") + pl.col("duration_s").ceil().cast(pl.Int64),
+            pl.lit(view.window.end),
+        ),
     )
     grain_s = view.window.length_s // _GRAIN
     spans = found.select(opened.alias("start"), until + grain_s)

@@ -40,7 +40,9 @@ def _cell(row: dict[str, Any], column: str, unit: str) -> str:
         names = list(row)
         reasons = (n for n in names[names.index(column) :] if n.endswith("_reason"))
         reason = row[next(reasons)]
-        return f"– ({Reason(reason).words})" if reason else "–"
+        return f"{Reason(reason).in_place} ({Reason(reason).words})" if reason else "–"
+    if unit == "flag":
+        return "yes" if value else "no"
     return {
         "count": lambda: f"{value:,}",
         "share": lambda: f"{value:.2%}",

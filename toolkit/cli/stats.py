@@ -19,8 +19,10 @@ from toolkit.market import EventFamily, EventLog, Family, Trajectory, format_ts
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics import spread as spread_statistics
+from toolkit.statistics.contract import Reason
 from toolkit.statistics.differentials import service_differential, without_rates
 from toolkit.statistics.funding import MIN_COVERAGE
+from toolkit.statistics.survival import median_life
 from toolkit.store import Store, event_logs
 from toolkit.workspace import store_path
 
@@ -43,10 +45,15 @@ _SPREAD: tuple[Figure, ...] = (
     ("95 % quantile", "spread_q95_log_bps", "bps"),
     ("99 % quantile", "spread_q99_log_bps", "bps"),
     ("expected shortfall above 95 %", "spread_expected_shortfall_95_log_bps", "bps"),
-    ("AR(1) coefficient", "ar1_phi", "plain"),
+    ("noise, share of the variance", "noise_share", "share"),
     ("half-life", "half_life_s", "s"),
     ("half-life, lower 95 %", "half_life_lower_s", "s"),
     ("half-life, upper 95 %", "half_life_upper_s", "s"),
+    ("autocorrelation it misses by", "half_life_acf_error", "plain"),
+    ("AR(1) coefficient", "ar1_phi", "plain"),
+    ("half-life by the AR(1)", "half_life_ar1_s", "s"),
+    ("autocorrelation that misses by", "half_life_ar1_acf_error", "plain"),
+    ("AR(1) outside the 95 %", "half_lives_differ", "flag"),
 )
 
 
@@ -156,8 +163,8 @@ def events_command(
 ) -> None:
     """Print how the events in the store went: how many opened and closed, and how long they took.
 
-    Durations are of those seen from opening to close. One still open, or without its close,
-    is counted apart and not among them. Without a window it takes all that is held.
+    The median life counts an event that is still open as alive so far (Kaplan-Meier). Where half
+    were not seen to end, there is none. Without a window it takes all that is held.
 
     Example: rail stats events --start 2026-11-01 --end 2026-11-08
     """
@@ -180,9 +187,10 @@ def events_command(
 
 
 def event_counts(store: Store, asked: Interval) -> pl.DataFrame:
-    """Count the events that touch a window, by family and kind, with their median duration.
+    """Count the events that touch a window, by family and kind, with their median life.
 
-    The duration is of events seen from opening to close, null where there is none.
+    The median counts those still open as alive so far, see
+    `toolkit.statistics.survival.median_life`.
     """
     with store.reading():
         logs = event_logs(store.catalogue())
@@ -190,12 +198,18 @@ def event_counts(store: Store, asked: Interval) -> pl.DataFrame:
         events = pl.concat([store.events(family, read) for family in EventFamily])
     found = event_statistics.event_lifecycles(events, *asked, logs=logs).sort("family")
     kinds = {kind: pl.col("kind").eq(kind).sum() for kind in ("closed", "open", "reopened")}
-    return found.group_by("family", maintain_order=True).agg(
+    counts = found.group_by("family", maintain_order=True).agg(
         n=pl.len(),
         **kinds,
         orphans=pl.col("kind").str.starts_with("orphan").sum(),
-        median_duration_s=pl.col("duration_s").filter(pl.col("observed") == 1).median(),
     )
+    medians = median_life(found, ["family"])
+    return counts.join(medians, on="family", maintain_order="left")
+
+
+def _median(row: dict[str, Any]) -> str:
+    median_s, reason = row["median_life_s"], row["median_life_reason"]
+    return f"– ({Reason(reason).words})" if median_s is None else duration(median_s)
 
 
 def _wanted(
@@ -321,5 +335,5 @@ def print_events(store: Store, start: int, end: int) -> None:
     )
     for row in event_counts(store, asked).iter_rows(named=True):
         counts = (f"{row[name]:,}" for name in ("n", "closed", "open", "reopened", "orphans"))
-        table.add_row(row["family"], *counts, duration(row["median_duration_s"]))
+        table.add_row(row["family"], *counts, _median(row))
     console.print(table)

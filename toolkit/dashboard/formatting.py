@@ -26,11 +26,14 @@ _LABELS = {
     "expected_shortfall_95": "Mean above the 95 % quantile",
 }
 _HALF_LIFE = {
-    "ar1_phi": "AR(1) slope",
     "half_life_s": "Half-life",
     "half_life_lower_s": "Half-life, lower bound (95 %)",
     "half_life_upper_s": "Half-life, upper bound (95 %)",
-    "half_life_corrected_s": "Half-life, corrected for bias",
+    "noise_share": "Noise, share of the variance",
+    "half_life_acf_error": "Autocorrelation missed by the half-life",
+    "half_life_ar1_s": "Half-life by an AR(1)",
+    "half_life_ar1_acf_error": "Autocorrelation missed by the AR(1)",
+    "half_lives_differ": "AR(1) outside the 95 % bounds",
 }
 
 
@@ -124,8 +127,8 @@ def statistics_rows(
 ) -> list[dict[str, str]]:
     """Build one line per statistic of a row of `toolkit.statistics.spread.summary`.
 
-    A line has the statistic's label, its value with unit, the n it rests on (for the AR(1) and the
-    half-life: pairs), the coverage, and the reason where the value is null.
+    A line has the statistic's label, its value with unit, the n it rests on (for the half-life and
+    the AR(1): pairs), the coverage, and the reason where the value is null.
 
     Examples
     --------
@@ -143,7 +146,9 @@ def statistics_rows(
     return [
         {
             "statistic": label,
-            "value": _value(name, row[name], unit),
+            "value": _reason(row, name).in_place
+            if row[name] is None
+            else _value(name, row[name], unit),
             "n": f"{row['ar1_pairs']:,} pairs" if name in _HALF_LIFE else f"{row['n']:,}",
             "coverage": coverage,
             "reason": "" if row[name] is not None else reason_words(row, name),
@@ -153,13 +158,15 @@ def statistics_rows(
     ]
 
 
-def _value(name: str, value: float | None, unit: str) -> str:
-    if value is None:
-        return NULL
+def _value(name: str, value: float, unit: str) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if name == "noise_share":
+        return share_text(value)
+    if name.endswith("_acf_error"):
+        return f"{value:.2f}"
     if name.endswith("_s"):
         return duration(value)
-    if name == "ar1_phi":
-        return f"{value:.4f}"
     if unit.endswith("bps"):
         return f"{value:,.2f} {unit}"
     return f"{Decimal(f'{value:.8g}'):,f} {unit}"
@@ -173,6 +180,9 @@ def reason_words(row: Mapping[str, Any], name: str) -> str:
     >>> reason_words({"half_life_s": None, "half_life_reason": "too_few"}, "half_life_s")
     'too few observations for this statistic'
     """
+    return _reason(row, name).words
+
+
+def _reason(row: Mapping[str, Any], name: str) -> Reason:
     names = list(row)
-    code = next(row[n] for n in names[names.index(name) :] if n.endswith("_reason"))
-    return Reason(code).words
+    return Reason(next(row[n] for n in names[names.index(name) :] if n.endswith("_reason")))

@@ -23,6 +23,7 @@ _KINDS = {
     "reopened": "over, its close was lost",
     "orphan_close": "closed, its opening was not seen",
     "orphan_update": "neither end seen",
+    "unknown": "of no known word",
 }
 _UNITS = {EventFamily.FUNDING: "% per 8 h"}
 

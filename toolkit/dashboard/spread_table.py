@@ -81,6 +81,9 @@ def spread_lines(
         found = found.join(part, on="trajectory", how="left", maintain_order="left")
     nothing = pl.col("n").fill_null(0) == 0
     words = {reason.value: reason.words for reason in Reason}
+    words[Reason.BELOW_STEP.value] = (
+        f"half-life {Reason.BELOW_STEP.in_place}: {Reason.BELOW_STEP.words}"
+    )
     return (
         found.join(behind, on="trajectory", how="left", maintain_order="left")
         .with_columns(

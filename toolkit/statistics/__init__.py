@@ -2,11 +2,11 @@
 
 `quality` measures how much of a window was observed, `spread` how a spread lies and moves, `fees`
 what it leaves after costs, `funding` what a position in two legs receives, `events` how long
-detected events lasted. The conventions they share (observations, steps, gaps, weights, reasons)
-are in `contract` and `kernel`.
+detected events lasted, `survival` their median life. The conventions they share (observations,
+steps, gaps, weights, reasons) are in `contract` and `kernel`.
 """
 
-from toolkit.statistics import events, fees, funding, quality, spread
+from toolkit.statistics import events, fees, funding, quality, spread, survival
 from toolkit.statistics.contract import Reason
 
-__all__ = ["Reason", "events", "fees", "funding", "quality", "spread"]
+__all__ = ["Reason", "events", "fees", "funding", "quality", "spread", "survival"]

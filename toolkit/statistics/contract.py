@@ -55,18 +55,29 @@ class Reason(StrEnum):
     DEGENERATE = "degenerate"
     NO_REVERSION = "no_reversion"
     BELOW_STEP = "below_step"
-    NO_MEMORY = "no_memory"
     MISSING_LEG = "missing_leg"
     LOW_COVERAGE = "low_coverage"
     DENSE_ROWS = "dense_rows"
     UNKNOWN_FEE = "unknown_fee"
     CENSORED = "censored"
     TRUNCATED = "truncated"
+    CLOCK_SKEW = "clock_skew"
 
     @property
     def words(self) -> str:
         """The reason in words, for a reader."""
         return _WORDS[self]
+
+    @property
+    def in_place(self) -> str:
+        """What a table shows in the place of the number: a dash, or on which side it lies.
+
+        Examples
+        --------
+        >>> Reason.BELOW_STEP.in_place, Reason.EMPTY.in_place
+        ('under 1 step', '–')
+        """
+        return "under 1 step" if self is Reason.BELOW_STEP else "–"
 
 
 _WORDS = {
@@ -75,13 +86,13 @@ _WORDS = {
     Reason.DEGENERATE: "the values do not vary",
     Reason.NO_REVERSION: "no return to the mean within any finite time",
     Reason.BELOW_STEP: "shorter than the spacing of the observations can show",
-    Reason.NO_MEMORY: "no correlation is left at the lags compared",
     Reason.MISSING_LEG: "one leg has nothing to compare the other with",
     Reason.LOW_COVERAGE: "too little of the window is covered on both legs",
     Reason.DENSE_ROWS: "rows come more often than settlements, and nothing tells the two apart",
     Reason.UNKNOWN_FEE: "the fee table does not say what this costs",
     Reason.CENSORED: "its end was not seen",
     Reason.TRUNCATED: "its beginning was not seen",
+    Reason.CLOCK_SKEW: "its close is stamped before its opening",
 }
 
 

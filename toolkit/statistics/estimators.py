@@ -6,28 +6,19 @@ Sums of squares and products are taken about the mean of what is summed: polars'
 
 from __future__ import annotations
 
-import math
-
 import polars as pl
 
 from toolkit.statistics.contract import Reason, column_for, first_reason
 from toolkit.statistics.kernel import Statistic
 
 __all__ = [
-    "HALF_LIFE",
-    "MIN_PAIRS",
     "MOMENTS",
     "QUANTILES",
     "ROBUST",
     "deviation_scale",
-    "time_to_half",
 ]
 
-MIN_PAIRS = 100
-"""Fewer lagged pairs than this, and no AR(1) is fitted."""
-
 _NORMAL_SCALE = 1.482602218505602  # 1 / the 75 % point of the standard normal
-_TWO_SIDED_95 = 1.96
 _PERCENTS = (1, 5, 25, 50, 75, 95, 99)
 _EMPTY = pl.col("n") == 0
 _VALUE, _WEIGHT = pl.col("value"), pl.col("weight_s")
@@ -95,54 +86,3 @@ QUANTILES = _of_column(
     "quantiles_reason",
 )
 """Quantiles, linearly interpolated, and the mean of what reaches the upper 5 %."""
-
-
-def _half_life(_column: str) -> list[pl.Expr]:
-    previous, current = _centred("previous"), _centred("current")
-    squares = previous.pow(2).sum()
-    slope = (current * previous).sum() / squares
-    return [
-        pl.col("previous").count().cast(pl.Int64).alias("ar1_pairs"),
-        (_constant("previous") | (squares == 0)).alias("frozen"),
-        slope.alias("slope"),
-    ]
-
-
-def _half_life_results(_column: str) -> list[pl.Expr]:
-    pairs = pl.col("ar1_pairs").fill_null(0)
-    unfit = {
-        Reason.EMPTY: _EMPTY,
-        Reason.TOO_FEW: pairs < MIN_PAIRS,
-        Reason.DEGENERATE: pl.col("frozen"),
-    }
-    phi = pl.when(first_reason(unfit).is_null()).then(pl.col("slope"))
-    error = pl.when(phi.abs() < 1).then(((1 - phi.pow(2)) / pairs).sqrt())
-    corrected = phi + (1 + 3 * phi) / pairs
-    fit_reason = first_reason({**unfit, Reason.NO_REVERSION: phi.abs() >= 1})
-    reach = _TWO_SIDED_95 * error
-    return [
-        pairs.alias("ar1_pairs"),
-        phi.alias("ar1_phi"),
-        error.alias("ar1_phi_standard_error"),
-        corrected.alias("ar1_phi_corrected"),
-        fit_reason.alias("ar1_reason"),
-        *time_to_half("half_life", phi, fit_reason),
-        *time_to_half("half_life_lower", phi - reach, fit_reason),
-        *time_to_half("half_life_upper", phi + reach, fit_reason),
-        *time_to_half("half_life_corrected", corrected, fit_reason),
-    ]
-
-
-def time_to_half(name: str, phi: pl.Expr, fit_reason: pl.Expr) -> list[pl.Expr]:
-    """Compute -ln 2 step / ln phi in seconds where 0 < phi < 1, and the reason elsewhere."""
-    outside = first_reason({Reason.NO_REVERSION: phi >= 1, Reason.BELOW_STEP: phi <= 0})
-    reason = pl.coalesce(fit_reason, outside)
-    seconds = -math.log(2) * pl.col("step_s") / phi.log()
-    return [
-        pl.when(reason.is_null()).then(seconds).alias(f"{name}_s"),
-        reason.alias(f"{name}_reason"),
-    ]
-
-
-HALF_LIFE = Statistic(_half_life, _half_life_results)
-"""AR(1) by least squares over lagged pairs inside segments, and the half-life it implies."""

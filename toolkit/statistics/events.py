@@ -8,9 +8,9 @@ import polars as pl
 
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
-from toolkit.market import TYPE_ROLES, EventRole
-from toolkit.statistics.contract import Frame, Question, Reason, checked_types, first_reason
+from toolkit.statistics.contract import Frame, Question, checked_types
 from toolkit.statistics.event_documents import event_role, identified
+from toolkit.statistics.event_pairing import UNKNOWN, paired
 from toolkit.statistics.kernel import observed
 
 __all__ = [
@@ -138,7 +138,8 @@ def lifecycles(
     documents carry an id that stays the same through an event, the id is the key. Elsewhere it is
     the symbol and the legs. An event type that ends in ``opened``, ``pump`` or ``dump`` opens, one
     in ``updated`` updates, one in ``closed`` or ``faded`` closes. Of another type, a ``lifecycle``
-    of open updates and one of closed closes. A document equal to an earlier one in all but
+    of open updates and one of closed closes. A document of no known word changes nothing but
+    ``n_unknown`` and ``unknown_types``. A document equal to an earlier one in all but
     ``arrival`` is a duplicate and changes nothing but ``n_duplicates``.
 
     Lifecycles that touch the window are given: those not over before ``start``. Documents of
@@ -155,6 +156,7 @@ def lifecycles(
                     is censored there
     orphan_close    closed without an opening: it opened before the documents, its age is not known
     orphan_update   updated without an opening, and no close either
+    unknown         documents of no known word alone
     ==============  ==============================================================================
 
     The rows with a duration are those of a survival curve. Orphans are not among
@@ -170,12 +172,18 @@ def lifecycles(
     duration_s          Float64  s      from opening to close, or to where it is censored
     observed            Int64    count  1 where duration_s ends in a close, 0 where it is censored
     kind                String   none   closed, open, reopened, orphan_close, orphan_update
-    lifecycle_reason    String   none   why one of the above is null: censored, truncated
+    lifecycle_reason    String   none   why one of the above is null: censored, truncated,
+                                        clock_skew (the close came after the opening and is
+                                        stamped up to 60 s before it: there is no duration)
     zero_duration       Boolean  none   opened and over at one time: duration_s is half of what the
                                         times resolve (1 ms, 1 s without ts_ms)
     n                   Int64    count  documents, without duplicates
     n_updates           Int64    count  documents that neither open nor close
     n_duplicates        Int64    count  documents that were dropped
+    n_ts_differs        Int64    count  documents with a ts_ms over 1 s from their ts, which is
+                                        then not used
+    n_unknown           Int64    count  documents of no known word
+    unknown_types       String   none   their event types, "" where there is none
     peak                Float64  given  the magnitude furthest from 0, with its sign
     peak_reason         String   none   empty (no magnitude asked for, or none a number)
     known_until         Int64    s      where open ones are censored, Unix UTC
@@ -188,8 +196,8 @@ def lifecycles(
     Raises
     ------
     InputError
-        A column is missing or of another type. A family, event_type, ts or key is null. A document
-        neither opens, updates nor closes. The window is empty. ``key`` names no column.
+        A column is missing or of another type. A family, event_type, ts or key is null. The
+        window is empty. ``key`` names no column.
 
     Examples
     --------
@@ -227,11 +235,11 @@ def _lifecycles(
     Interval.checked(start, known_until)
     names = [name for name in key if name != "family"]
     question = Question(
-        "events.lifecycles/2", start, end, magnitude, options=tuple(("key", name) for name in names)
+        "events.lifecycles/3", start, end, magnitude, options=tuple(("key", name) for name in names)
     )
     seen = Interval(start - LOOK_BACK_S, known_until)
     documents = _documents(frame, names, magnitude, seen)
-    found = _paired(documents, ["family", *names], Interval(start, known_until))
+    found = paired(documents, ["family", *names], Interval(start, known_until))
     return found.with_columns(pl.lit(known_until, pl.Int64).alias("known_until"), *question.columns)
 
 
@@ -260,10 +268,12 @@ def _documents(
         if rows[name].null_count():
             raise InputError("frame", f"a null {name}", "documents that have one")
     rows = rows.filter(pl.col("ts").is_between(*window, closed="left"))
-    rows = rows.with_columns(event_role())
-    if rows["role"].null_count():
-        strange = rows.filter(pl.col("role").is_null())["event_type"][0]
-        raise InputError("event_type", strange, f"one ending in {', '.join(TYPE_ROLES)}")
+    differs = ((pl.col("ts_ms") - 1000 * pl.col("ts")).abs() > 1000).fill_null(value=False)
+    rows = rows.with_columns(
+        event_role().fill_null(UNKNOWN),
+        differs.cast(pl.Int64).alias("ts_differs"),
+        pl.when(~differs).then("ts_ms").alias("ts_ms"),
+    )
     identity = [name for name in rows.columns if name != "arrival"]
     return (
         rows.group_by(identity)
@@ -271,85 +281,3 @@ def _documents(
         .with_columns(pl.coalesce("ts_ms", 1000 * pl.col("ts")).alias("at_ms"))
         .sort("family", *names, "at_ms", "arrival", "event_type", "value")
     )
-
-
-def _paired(documents: pl.DataFrame, names: list[str], window: Interval) -> pl.DataFrame:
-    """Return the lifecycles not over before the window, which ends where knowledge does.
-
-    A document that opens, and one that follows on a close, begin the next lifecycle.
-    """
-    role, at_ms = pl.col("role"), pl.col("at_ms")
-    same = pl.all_horizontal(pl.col(name) == pl.col(name).shift(1) for name in names)
-    begins = (role == EventRole.OPENS) | (role.shift(1) == EventRole.CLOSES) | ~same
-    value = pl.col("value")
-    found = (
-        documents.lazy()
-        .with_columns(begins.fill_null(value=True).cum_sum().alias("number"))
-        .group_by("number", maintain_order=True)
-        .agg(
-            pl.col(names).first(),
-            (role.first() == EventRole.OPENS).alias("opened"),
-            (role.last() == EventRole.CLOSES).alias("closed"),
-            at_ms.first().alias("first_ms"),
-            at_ms.last().alias("last_ms"),
-            pl.col("ts").first().alias("first_ts"),
-            pl.col("ts").last().alias("last_ts"),
-            pl.col("ts_ms").first().is_null().alias("coarse_first"),
-            pl.col("ts_ms").last().is_null().alias("coarse_last"),
-            pl.len().cast(pl.Int64).alias("n"),
-            (role == EventRole.UPDATES).sum().cast(pl.Int64).alias("n_updates"),
-            pl.col("copies").sum().alias("n_duplicates"),
-            value.get(value.abs().arg_max(), null_on_oob=True).alias("peak"),
-        )
-    )
-    continues = pl.all_horizontal(pl.col(name) == pl.col(name).shift(-1) for name in names)
-    opened, closed, follows = pl.col("opened"), pl.col("closed"), continues.fill_null(value=False)
-    kind = (
-        pl.when(opened & closed)
-        .then(pl.lit("closed"))
-        .when(opened & follows)
-        .then(pl.lit("reopened"))
-        .when(opened)
-        .then(pl.lit("open"))
-        .when(closed)
-        .then(pl.lit("orphan_close"))
-        .otherwise(pl.lit("orphan_update"))
-    )
-    until_ms = pl.when(closed).then("last_ms").when(follows).then(pl.col("first_ms").shift(-1))
-    known = (
-        found.with_columns(
-            kind.alias("kind"),
-            until_ms.otherwise(pl.lit(1000 * window.end)).alias("until_ms"),
-            pl.col("coarse_first").shift(-1).alias("coarse_next"),
-        )
-        .filter(pl.col("until_ms") >= 1000 * window.start)
-        .collect(engine="in-memory")
-    )
-    # a column, as polars divides one by a single number through its rounded reciprocal
-    second = pl.Series("second_ms", [1000] * known.height, dtype=pl.Int64)
-    return known.with_columns(second).select(*_lifecycle_columns(names))
-
-
-def _lifecycle_columns(names: list[str]) -> list[pl.Expr]:
-    kind, opened, closed = pl.col("kind"), pl.col("opened"), pl.col("closed")
-    coarse = pl.col("coarse_first") | pl.when(kind == "reopened").then("coarse_next").otherwise(
-        "coarse_last"
-    )
-    elapsed_ms = pl.when(opened).then(pl.col("until_ms") - pl.col("first_ms"))
-    half_ms = pl.when(coarse).then(500.0).otherwise(0.5)
-    lasted_ms = pl.when(elapsed_ms == 0).then(half_ms).otherwise(elapsed_ms)
-    return [
-        *map(pl.col, names),
-        pl.when(opened).then("first_ts").alias("t_open"),
-        pl.when(closed).then("last_ts").alias("t_close"),
-        (lasted_ms / pl.col("second_ms")).alias("duration_s"),
-        (kind == "closed").cast(pl.Int64).alias("observed"),
-        kind,
-        first_reason({Reason.TRUNCATED: ~opened, Reason.CENSORED: ~closed}).alias(
-            "lifecycle_reason"
-        ),
-        (elapsed_ms == 0).fill_null(value=False).alias("zero_duration"),
-        pl.col("n", "n_updates", "n_duplicates", "peak"),
-        first_reason({Reason.EMPTY: pl.col("peak").is_null()}).alias("peak_reason"),
-        pl.col("first_ts"),
-    ]

@@ -6,7 +6,7 @@ Conventions, per trajectory and inside the window ``[start, end)``:
   Other rows are counted in ``n_null`` and otherwise as good as absent.
 - The *step* is the mode of the differences between neighbouring observations, the smallest of them
   on a tie. A *gap* is a difference above 1.5 steps. A *segment* is a run of observations without a
-  gap. Pairs for lag statistics never reach across one.
+  gap. Pairs for lag statistics are observations exactly so many steps apart.
 - An observation holds until the next one, at most ``max_stale_s``. The last holds until the end
   of the window, at most ``max_stale_s``. These are the weights of time-weighted statistics, and
   their sum over the length of the window is the coverage.
@@ -45,13 +45,14 @@ class Statistic:
     """A group of result columns: how rows are aggregated, and how results are made from that.
 
     ``aggregate`` gets the name of the value column and may use, of each observation: ``value``,
-    ``weight_s``, ``gap`` (whether one follows), and where an earlier one is in the same
-    segment, ``previous`` (its value) and ``current`` (this one's value), both null otherwise.
-    ``finish`` sees one row a trajectory.
+    ``weight_s`` and ``gap`` (whether one follows). ``finish`` sees one row per trajectory. What
+    expressions cannot do is in ``fit``: it gets the observations of a chunk and returns one row
+    for each ``number`` in them, with the columns that ``finish`` uses.
     """
 
     aggregate: Callable[[str], list[pl.Expr]]
     finish: Callable[[str], list[pl.Expr]]
+    fit: Callable[[pl.DataFrame], pl.DataFrame] | None = None
 
 
 def measure(frame: Frame, question: Question, *statistics: Statistic) -> pl.DataFrame:
@@ -88,8 +89,8 @@ def observed_chunks(
 
     The first frame has one row per trajectory, with the ``number`` it goes by in the second (null
     where it has no row in the window). The second has one row per observation: ``number``, ``ts``,
-    ``value``, ``until_next_s``, ``step_s``, ``max_stale_s``, ``gap``, ``weight_s``, ``previous``,
-    ``current``. It raises as `measure` does.
+    ``value``, ``until_next_s``, ``step_s``, ``max_stale_s``, ``gap``, ``weight_s``. It raises as
+    `measure` does.
 
     Examples
     --------
@@ -221,7 +222,7 @@ def _ordered(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _observations(rows: pl.DataFrame, question: Question) -> pl.LazyFrame:
-    """Add step, staleness limit, gap, weight and lagged pairs to the observations."""
+    """Add step, staleness limit, gap and weight to the observations."""
     number, ts, value = pl.col("number"), pl.col("ts"), pl.col("value")
     until_next, step = pl.col("until_next_s"), pl.col("step_s")
     found = (
@@ -242,23 +243,15 @@ def _observations(rows: pl.DataFrame, question: Question) -> pl.LazyFrame:
         found = found.with_columns(step_s=pl.lit(question.step_s, pl.Int64))
     limit = 3 * step if question.max_stale_s is None else pl.lit(question.max_stale_s, pl.Int64)
     holds = until_next.fill_null(question.end - ts)
-    return (
-        found.with_columns(
-            limit.alias("max_stale_s"),
-            (2 * until_next > 3 * step).alias("gap"),
-        )
-        .with_columns(
-            # min_horizontal passes over a null, which here means that the limit is not known
-            pl.when(pl.col("max_stale_s").is_not_null())
-            .then(pl.min_horizontal("max_stale_s", holds))
-            .alias("weight_s"),
-            # null at each trajectory's last observation, so that no pair reaches into the next
-            pl.when(~pl.col("gap").shift(1)).then(value.shift(1)).alias("previous"),
-        )
-        .with_columns(
-            pl.when(pl.col("previous").is_not_null()).then(value).alias("current"),
-            number.set_sorted(),
-        )
+    return found.with_columns(
+        limit.alias("max_stale_s"),
+        (2 * until_next > 3 * step).alias("gap"),
+    ).with_columns(
+        # min_horizontal passes over a null, which here means that the limit is not known
+        pl.when(pl.col("max_stale_s").is_not_null())
+        .then(pl.min_horizontal("max_stale_s", holds))
+        .alias("weight_s"),
+        number.set_sorted(),
     )
 
 
@@ -270,8 +263,10 @@ def _measured(
 ) -> pl.DataFrame:
     """Compute the result rows of one chunk."""
     column = question.column or ""
+    fits = [each.fit for each in statistics if each.fit]
+    held = observations.collect(engine="in-memory").lazy() if fits else observations
     aggregated = (
-        observations.group_by("number", maintain_order=True)
+        held.group_by("number", maintain_order=True)
         .agg(
             pl.len().cast(pl.Int64).alias("n"),
             pl.col("weight_s").sum().alias("observed_s"),
@@ -284,6 +279,8 @@ def _measured(
         )
         .collect(engine="in-memory")
     )
+    for fit in fits:
+        aggregated = aggregated.join(fit(held.collect()), on="number", maintain_order="left")
     seconds = question.end - question.start
     numbered = part.with_columns(
         # a column, as polars divides one by a single number through its rounded reciprocal

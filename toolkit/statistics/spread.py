@@ -16,8 +16,8 @@ detail:
 - A value that is null, NaN or beyond 1e150 is no observation. It is counted in ``n_null``.
 - Rows may come in any order. Two rows of the window with the same trajectory and ts are refused.
 - A null has its reason in the first ``*_reason`` column to its right: ``empty`` (no observation),
-  ``too_few``, ``degenerate`` (the values do not vary), ``no_reversion``, ``below_step``,
-  ``no_memory``.
+  ``too_few``, ``degenerate`` (the values do not vary), ``no_reversion``,
+  ``below_step``.
 - A statistic's name carries the unit of ``column``: of ``spread_log_bps`` the mean is
   ``spread_mean_log_bps``, of ``buy_price`` it is ``buy_price_mean``.
 - ``step_s`` and ``max_stale_s`` are as in `coverage`.
@@ -33,9 +33,9 @@ import polars as pl
 from toolkit.statistics.contract import Frame, Question
 from toolkit.statistics.definition import holding, with_spread
 from toolkit.statistics.episodes import episodes, time_above
-from toolkit.statistics.estimators import HALF_LIFE, MOMENTS, QUANTILES, ROBUST
+from toolkit.statistics.estimators import MOMENTS, QUANTILES, ROBUST
+from toolkit.statistics.half_life import HALF_LIFE
 from toolkit.statistics.kernel import Statistic, measure
-from toolkit.statistics.noise import NOISE_ROBUST
 from toolkit.statistics.quality import coverage
 from toolkit.statistics.scores import rolling_z, z_scores
 
@@ -44,7 +44,6 @@ __all__ = [
     "episodes",
     "half_life",
     "moments",
-    "noise_robust_half_life",
     "quantiles",
     "robust",
     "rolling_z",
@@ -178,101 +177,90 @@ def half_life(
     step_s: int | None = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
-    """Estimate the time in which a deviation from the mean halves, by an AR(1) with an intercept.
+    """Estimate the time in which a deviation from the mean halves, from the autocorrelation.
 
-    ``phi`` is the least-squares slope of a value on the one a step before, over the pairs inside
-    segments, so that gaps do not shorten it. Half-life = -ln 2 step / ln phi. Noise in the quotes
-    shortens it: noise of 5 % of the variance turns 69 minutes into 12.
+    The model is an AR(1) beneath noise that is drawn anew at each observation. The noise adds to
+    the variance and to no covariance between observations, so phi, the part left after a step, is
+    taken from how these decay: phi^k = g(1 + k) / g(1), with k = 9 where at least half is left
+    after that, else k = 1. Half-life = -ln 2 step / ln phi. The bounds are the half-lives that a
+    test at 5 % does not reject, and the estimate is the half-life at which the test's statistic is
+    at its median (see `toolkit.statistics.reversion`). So it is as often too long as too short,
+    and near phi = 1 the interval is honest: 95 % of the intervals hold the true value, and where
+    there is no reversion 97.5 % have no upper bound. With few rows, or noise of more than 5 % of
+    the variance at a half-life near the length of the window, the interval is wider than that.
 
-    ==========================  =======  =====  ================================================
-    column                      type     unit   meaning
-    ==========================  =======  =====  ================================================
-    ar1_pairs                   Int64    count  pairs of neighbours inside segments, 0 for none
-    ar1_phi                     Float64  none   slope, at least 100 pairs
-    ar1_phi_standard_error      Float64  none   sqrt((1 - phi^2) / pairs), where abs(phi) < 1
-    ar1_phi_corrected           Float64  none   phi + (1 + 3 phi) / pairs: Kendall's correction
-    ar1_reason                  String   none   empty, too_few, degenerate, no_reversion where
-                                                abs(phi) >= 1
-    half_life_s                 Float64  s      of phi
-    half_life_reason            String   none   as ar1_reason, below_step where phi <= 0
-    half_life_lower_s           Float64  s      of phi - 1.96 standard errors
-    half_life_lower_reason      String   none   as ar1_reason, below_step: no lower bound above 0
-    half_life_upper_s           Float64  s      of phi + 1.96 standard errors
-    half_life_upper_reason      String   none   as ar1_reason, no_reversion: no finite upper bound
-    half_life_corrected_s       Float64  s      of the corrected phi
-    half_life_corrected_reason  String   none   as ar1_reason, no_reversion, below_step
-    ==========================  =======  =====  ================================================
+    Beside it is the AR(1) fitted by least squares with an intercept, which any noise shortens:
+    noise of 5 % of the variance turns 69 minutes into 12. Pairs and triples are observations
+    exactly so many steps apart. So gaps, and hours mixed with minutes, move neither.
+
+    ==========================  =======  ========  =============================================
+    column                      type     unit      meaning
+    ==========================  =======  ========  =============================================
+    half_life_triples           Int64    count     observations at t, t + 1 and t + 1 + k steps,
+                                                   0 for none. At least 100 for an estimate
+    half_life_lag_steps         Int64    count     k, in steps
+    half_life_phi               Float64  none      of the half-life
+    noise_share                 Float64  fraction  1 - acf(1) g(1)^(1/k) / g(1 + k)^(1/k): part
+                                                   of the variance that is noise. Below 0 where
+                                                   none shows
+    half_life_s                 Float64  s         the estimate
+    half_life_reason            String   none      empty, too_few, degenerate, no_reversion,
+                                                   below_step (shorter than one step, or no
+                                                   correlation is left after one)
+    half_life_lower_s           Float64  s         95 %, lower bound
+    half_life_lower_reason      String   none      as before; too_few blocks of time for an
+                                                   interval, no_reversion where all below is
+                                                   rejected
+    half_life_upper_s           Float64  s         95 %, upper bound
+    half_life_upper_reason      String   none      as before, no_reversion: no finite bound
+    ar1_pairs                   Int64    count     pairs one step apart, 0 for none
+    ar1_phi                     Float64  none      slope of a value on the one a step before, at
+                                                   least 100 pairs
+    ar1_reason                  String   none      empty, too_few, degenerate
+    half_life_ar1_s             Float64  s         of this phi
+    half_life_ar1_reason        String   none      as ar1_reason, no_reversion where abs(phi) >= 1,
+                                                   below_step where phi < 0.5
+    half_lives_differ           Boolean  none      that of the AR(1) lies outside the bounds of
+                                                   the other: there is noise, or more than one
+                                                   speed
+    half_life_acf_error         Float64  none      largest distance between the autocorrelation
+                                                   at 1, 10 and 30 steps and that of the estimate
+                                                   with its noise, acf(1) phi^(lag - 1)
+    half_life_ar1_acf_error     Float64  none      the same of the AR(1)
+    acf_reason                  String   none      as half_life_reason and ar1_reason, too_few
+                                                   (less than 100 pairs ten steps apart)
+    ==========================  =======  ========  =============================================
 
     References
     ----------
-    Kendall, M. G. (1954), Note on bias in the estimation of autocorrelation, Biometrika 41.
+    Stock, J. H. (1991), Confidence intervals for the largest autoregressive root in US
+    macroeconomic time series, Journal of Monetary Economics 28.
+    Hall, A. (1989), Testing for a unit root in the presence of moving average errors, Biometrika
+    76.
 
     Examples
     --------
-    Twenty runs of seven minutes, ten minutes apart; within each, the value halves every minute.
+    A week of minutes whose deviations halve in 23 minutes, read with some noise.
 
-    >>> at = [(run, minute) for run in range(20) for minute in range(7)]
+    >>> import random
+    >>> draw, level, values = random.Random(1), 0.0, []
+    >>> for _ in range(10_080):
+    ...     level = 0.97 * level + draw.gauss(0, 1)
+    ...     values.append(level + draw.gauss(0, 1))
     >>> frame = pl.DataFrame(
     ...     {
-    ...         "trajectory": ["a"] * 140,
-    ...         "ts": [60 * (17 * run + minute) for run, minute in at],
-    ...         "spread_log_bps": [2.0**-minute for _, minute in at],
+    ...         "trajectory": ["a"] * 10_080,
+    ...         "ts": [60 * minute for minute in range(10_080)],
+    ...         "spread_log_bps": values,
     ...     }
     ... )
-    >>> half_life(frame, 0, 20400).select("ar1_pairs", "ar1_phi", "half_life_s").row(0)
-    (120, 0.5, 60.0)
+    >>> row = half_life(frame, 0, 604_800).row(0, named=True)
+    >>> names = ("lower_s", "s", "upper_s", "ar1_s")
+    >>> [round(row[f"half_life_{name}"] / 60, 1) for name in names], row["half_lives_differ"]
+    ([21.8, 26.3, 31.7, 9.1], True)
     """
-    question = Question("spread.half_life/1", start, end, column, step_s, max_stale_s)
+    question = Question("spread.half_life/2", start, end, column, step_s, max_stale_s)
     return _measured(frame, question, HALF_LIFE)
-
-
-def noise_robust_half_life(
-    frame: Frame,
-    start: int,
-    end: int,
-    *,
-    column: str = "spread_log_bps",
-    step_s: int | None = None,
-    max_stale_s: int | None = None,
-) -> pl.DataFrame:
-    """Estimate the half-life without the noise of the quotes, beside that of `half_life`.
-
-    Noise that is drawn anew at every observation adds to the variance and to no
-    autocovariance g, so phi is taken from two of those: phi = (g(10) / g(1))^(1/9), over pairs
-    inside segments. The variance without noise is g(1) / phi. The columns of `half_life` come
-    first, then these:
-
-    ============================  =======  ========  ===========================================
-    column                        type     unit      meaning
-    ============================  =======  ========  ===========================================
-    noise_robust_pairs            Int64    count     pairs ten observations apart, 0 for none
-    noise_robust_phi              Float64  none      from a step to the next, at least 100 pairs
-    noise_share                   Float64  fraction  1 - g(1) / (phi g(0)): part of the variance
-                                                     that is noise. Below 0 where none shows
-    noise_robust_reason           String   none      empty, too_few, degenerate, no_memory where
-                                                     g(1) or g(10) is not above 0
-    half_life_noise_robust_s      Float64  s         of this phi
-    half_life_noise_robust_reason String   none      as before, no_reversion where phi >= 1
-    ============================  =======  ========  ===========================================
-
-    Examples
-    --------
-    A slow wave, of which every other reading is 0.1 too high and the rest as much too low.
-
-    >>> import math
-    >>> frame = pl.DataFrame(
-    ...     {
-    ...         "trajectory": ["a"] * 3000,
-    ...         "ts": [60 * k for k in range(3000)],
-    ...         "spread_log_bps": [math.cos(k / 60) + 0.1 * (-1) ** k for k in range(3000)],
-    ...     }
-    ... )
-    >>> row = noise_robust_half_life(frame, 0, 180000).row(0, named=True)
-    >>> row["noise_robust_pairs"], round(row["ar1_phi"], 2), round(row["noise_robust_phi"], 2)
-    (2990, 0.96, 1.0)
-    """
-    question = Question("spread.noise_robust_half_life/1", start, end, column, step_s, max_stale_s)
-    return _measured(frame, question, HALF_LIFE, NOISE_ROBUST)
 
 
 def summary(
@@ -320,19 +308,25 @@ def summary(
     spread_q99_log_bps                    Float64  bps
     spread_expected_shortfall_95_log_bps  Float64  bps
     quantiles_reason                      String   none
-    ar1_pairs                             Int64    count
-    ar1_phi                               Float64  none
-    ar1_phi_standard_error                Float64  none
-    ar1_phi_corrected                     Float64  none
-    ar1_reason                            String   none
+    half_life_triples                     Int64    count
+    half_life_lag_steps                   Int64    count
+    half_life_phi                         Float64  none
+    noise_share                           Float64  fraction
     half_life_s                           Float64  s
     half_life_reason                      String   none
     half_life_lower_s                     Float64  s
     half_life_lower_reason                String   none
     half_life_upper_s                     Float64  s
     half_life_upper_reason                String   none
-    half_life_corrected_s                 Float64  s
-    half_life_corrected_reason            String   none
+    ar1_pairs                             Int64    count
+    ar1_phi                               Float64  none
+    ar1_reason                            String   none
+    half_life_ar1_s                       Float64  s
+    half_life_ar1_reason                  String   none
+    half_lives_differ                     Boolean  none
+    half_life_acf_error                   Float64  none
+    half_life_ar1_acf_error               Float64  none
+    acf_reason                            String   none
     window_start                          Int64    s
     window_end                            Int64    s
     method                                String   none
@@ -353,7 +347,7 @@ def summary(
     >>> row["n"], row["n_null"], row["half_life_s"], row["half_life_reason"]
     (2, 1, None, 'too_few')
     """
-    question = Question("spread.summary/1", start, end, column, step_s, max_stale_s)
+    question = Question("spread.summary/2", start, end, column, step_s, max_stale_s)
     return _measured(frame, question, MOMENTS, ROBUST, QUANTILES, HALF_LIFE)
 
 

@@ -1,5 +1,7 @@
 """Numbers and reasons in words: a null is a dash with its reason, never 0."""
 
+import random
+
 import polars as pl
 
 from toolkit.dashboard.formatting import NULL, statistics_rows
@@ -24,7 +26,7 @@ def lines_of(values, column="spread_log_bps", half_life=True):
 def test_every_statistic_of_a_spread_has_a_value_or_a_reason():
     for values in ([None], [1.0], [2.0] * 300, [float(i % 17) for i in range(300)]):
         for line in lines_of(values).values():
-            assert (line["value"] == NULL) == bool(line["reason"])
+            assert (line["value"] in (NULL, "under 1 step")) == bool(line["reason"])
 
 
 def test_a_constant_spread_has_a_deviation_of_zero_and_no_half_life():
@@ -38,6 +40,14 @@ def test_n_of_the_half_life_is_its_pairs():
     lines = lines_of([float(i % 17) for i in range(300)])
     assert lines["Mean"]["n"] == "300"
     assert lines["Half-life"]["n"] == "299 pairs"
+
+
+def test_a_half_life_below_a_step_is_under_one_step_with_its_reason():
+    rng = random.Random(1)
+    lines = lines_of([rng.gauss(0, 1) for _ in range(300)])
+    for label in ("Half-life", "Half-life by an AR(1)"):
+        assert lines[label]["value"] == "under 1 step"
+        assert lines[label]["reason"] == "shorter than the spacing of the observations can show"
 
 
 def test_a_price_has_no_half_life_and_keeps_its_digits():

@@ -14,6 +14,7 @@ from toolkit.cli.stats import app
 from toolkit.intervals import Interval, clip
 from toolkit.market import EventFamily, Trajectory, format_ts
 from toolkit.statistics.events import documents_window, event_lifecycles
+from toolkit.statistics.survival import median_life
 from toolkit.store import Store
 
 from .shown import figures
@@ -106,7 +107,7 @@ def test_the_command_counts_the_same_events(store, lifecycles):
             kinds[kind] for kind in ("closed", "open", "reopened")
         ]
         assert row["orphans"] == kinds["orphan_close"] + kinds["orphan_update"]
-        assert row["median_duration_s"] == mine.filter(observed=1)["duration_s"].median()
+        assert row["median_life_s"] == median_life(mine)["median_life_s"].item()
     assert set(counts) == set(lifecycles["family"])
 
 

@@ -200,10 +200,40 @@ def test_a_type_that_is_not_known_is_read_by_its_lifecycle():
     assert told(frame, "kind", "n_updates", "duration_s") == [("closed", 1, 20.0)]
 
 
-def test_a_document_that_says_neither_is_refused():
-    frame = documents(("a", "spread.paused", 10)).with_columns(lifecycle=pl.lit("paused"))
-    with pytest.raises(InputError, match=r"spread\.paused.*opened, pump, dump"):
-        lifecycles(frame, 0, 100)
+def test_an_unknown_word_is_counted_kept_and_named():
+    frame = documents(
+        ("a", "spread.opened", 10),
+        ("a", "spread.paused", 20),
+        ("a", "spread.closed", 30),
+        ("b", "spread.paused", 40),
+    )
+    frame = frame.with_columns(lifecycle=pl.lit("paused"))
+    columns = ("event_id", "kind", "duration_s", "n", "n_updates", "n_unknown", "unknown_types")
+    assert told(frame, *columns) == [
+        ("a", "closed", 20.0, 3, 0, 1, "spread.paused"),
+        ("b", "unknown", None, 1, 0, 1, "spread.paused"),
+    ]
+
+
+def test_a_close_stamped_before_its_opening_is_a_close_without_a_duration():
+    """The opening arrived first; a clock that is behind stamped the close 3 s before it."""
+    frame = documents(("a", "spread.opened", 100), ("a", "spread.closed", 97))
+    columns = ("kind", "t_open", "t_close", "duration_s", "observed", "lifecycle_reason", "n")
+    assert told(frame, *columns) == [("closed", 100, 97, None, 0, "clock_skew", 2)]
+    apart = documents(("a", "spread.opened", 200), ("a", "spread.closed", 97))
+    assert told(apart, "kind") == [("orphan_close",), ("open",)]
+    in_order = documents(("a", "spread.closed", 97), ("a", "spread.opened", 100))
+    assert told(in_order, "kind") == [("orphan_close",), ("open",)]
+
+
+def test_a_ts_ms_that_disagrees_with_ts_is_counted_and_not_used():
+    """With ts_ms an hour ahead the event had lasted less than no time."""
+    frame = documents(("a", "spread.opened", 10), ("a", "spread.closed", 70)).with_columns(
+        ts_ms=pl.Series([3_610_000, 70_000])
+    )
+    assert told(frame, "kind", "duration_s", "n_ts_differs") == [("closed", 60.0, 1)]
+    alone = frame.head(1)
+    assert told(alone, "kind", "duration_s", "n_ts_differs") == [("open", 990.0, 1)]
 
 
 @pytest.mark.parametrize("column", ["family", "event_type", "ts", "arrival", "event_id"])

@@ -1,0 +1,154 @@
+"""Documents of event logs, in the order they happened, made into lifecycles."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from toolkit.intervals import Interval
+from toolkit.market import EventRole
+from toolkit.statistics.contract import Reason, first_reason
+
+__all__ = ["SKEW_S", "UNKNOWN", "paired"]
+
+UNKNOWN = "unknown"
+"""The role of a document of no known word, and the kind of a lifecycle of such alone."""
+
+SKEW_S = 60
+"""How far a close may be stamped before the opening that arrived before it (s)."""
+
+
+def paired(documents: pl.DataFrame, names: list[str], window: Interval) -> pl.DataFrame:
+    """Return the lifecycles not over before the window, which ends where knowledge does.
+
+    A document that opens, and one that follows on a close, begin the next lifecycle.
+    """
+    found = _unskewed(_grouped(documents, names), names)
+    continues = pl.all_horizontal(pl.col(name) == pl.col(name).shift(-1) for name in names)
+    opened, closed, follows = pl.col("opened"), pl.col("closed"), continues.fill_null(value=False)
+    kind = (
+        pl.when(opened & closed)
+        .then(pl.lit("closed"))
+        .when(opened & follows)
+        .then(pl.lit("reopened"))
+        .when(opened)
+        .then(pl.lit("open"))
+        .when(closed)
+        .then(pl.lit("orphan_close"))
+        .when("unknown")
+        .then(pl.lit("unknown"))
+        .otherwise(pl.lit("orphan_update"))
+    )
+    until_ms = (
+        pl.when("skewed")
+        .then("first_ms")
+        .when(closed)
+        .then("last_ms")
+        .when(follows)
+        .then(pl.col("first_ms").shift(-1))
+    )
+    known = (
+        found.with_columns(
+            kind.alias("kind"),
+            until_ms.otherwise(pl.lit(1000 * window.end)).alias("until_ms"),
+            pl.col("coarse_first").shift(-1).alias("coarse_next"),
+        )
+        .filter(pl.col("until_ms") >= 1000 * window.start)
+        .collect(engine="in-memory")
+    )
+    # a column, as polars divides one by a single number through its rounded reciprocal
+    second = pl.Series("second_ms", [1000] * known.height, dtype=pl.Int64)
+    return known.with_columns(second).select(*_lifecycle_columns(names))
+
+
+def _grouped(documents: pl.DataFrame, names: list[str]) -> pl.LazyFrame:
+    """Aggregate the documents of each lifecycle, in the order of key and time."""
+    role, at_ms = pl.col("role"), pl.col("at_ms")
+    same = pl.all_horizontal(pl.col(name) == pl.col(name).shift(1) for name in names)
+    begins = (role == EventRole.OPENS) | (role.shift(1) == EventRole.CLOSES) | ~same
+    value = pl.col("value")
+    return (
+        documents.lazy()
+        .with_columns(begins.fill_null(value=True).cum_sum().alias("number"))
+        .group_by("number", maintain_order=True)
+        .agg(
+            pl.col(names).first(),
+            (role.first() == EventRole.OPENS).alias("opened"),
+            (role.last() == EventRole.CLOSES).alias("closed"),
+            (role == UNKNOWN).all().alias("unknown"),
+            pl.col("arrival").first().alias("arrival"),
+            at_ms.first().alias("first_ms"),
+            at_ms.last().alias("last_ms"),
+            pl.col("ts").first().alias("first_ts"),
+            pl.col("ts").last().alias("last_ts"),
+            pl.col("ts_ms").first().is_null().alias("coarse_first"),
+            pl.col("ts_ms").last().is_null().alias("coarse_last"),
+            pl.len().cast(pl.Int64).alias("n"),
+            (role == EventRole.UPDATES).sum().cast(pl.Int64).alias("n_updates"),
+            pl.col("copies").sum().alias("n_duplicates"),
+            pl.col("ts_differs").sum().alias("n_ts_differs"),
+            (role == UNKNOWN).sum().cast(pl.Int64).alias("n_unknown"),
+            pl.col("event_type").filter(role == UNKNOWN).unique().sort().alias("strange"),
+            value.get(value.abs().arg_max(), null_on_oob=True).alias("peak"),
+        )
+    )
+
+
+def _unskewed(found: pl.LazyFrame, names: list[str]) -> pl.LazyFrame:
+    """Join a close to the opening right after it, where the opening arrived before the close.
+
+    A clock that runs behind stamps the close before its opening. The lifecycle is closed and
+    ``skewed``: it has no duration.
+    """
+    same = pl.all_horizontal(pl.col(name) == pl.col(name).shift(1) for name in names)
+    lone_close = (~pl.col("opened") & pl.col("closed") & (pl.col("n") == 1)).shift(1)
+    near = pl.col("first_ms") - pl.col("last_ms").shift(1) <= 1000 * SKEW_S
+    later = pl.col("arrival").shift(1) > pl.col("arrival")
+    skewed = (same & lone_close & near & later & pl.col("opened") & ~pl.col("closed")).fill_null(
+        value=False
+    )
+    sums = ("n", "n_duplicates", "n_ts_differs")
+    joined = pl.col("skewed")
+    return (
+        found.with_columns(skewed.alias("skewed"))
+        .with_columns(
+            joined.shift(-1).fill_null(value=False).alias("taken"),
+            (joined | pl.col("closed")).alias("closed"),
+            pl.when(joined).then(pl.col("last_ts").shift(1)).otherwise("last_ts").alias("last_ts"),
+            *(
+                pl.col(name) + pl.when(joined).then(pl.col(name).shift(1)).otherwise(0)
+                for name in sums
+            ),
+        )
+        .filter(~pl.col("taken"))
+    )
+
+
+def _lifecycle_columns(names: list[str]) -> list[pl.Expr]:
+    kind, opened, closed = pl.col("kind"), pl.col("opened"), pl.col("closed")
+    coarse = pl.col("coarse_first") | pl.when(kind == "reopened").then("coarse_next").otherwise(
+        "coarse_last"
+    )
+    elapsed_ms = pl.when(opened & ~pl.col("skewed")).then(pl.col("until_ms") - pl.col("first_ms"))
+    half_ms = pl.when(coarse).then(500.0).otherwise(0.5)
+    lasted_ms = pl.when(elapsed_ms == 0).then(half_ms).otherwise(elapsed_ms)
+    return [
+        *map(pl.col, names),
+        pl.when(opened).then("first_ts").alias("t_open"),
+        pl.when(closed).then("last_ts").alias("t_close"),
+        (lasted_ms / pl.col("second_ms")).alias("duration_s"),
+        ((kind == "closed") & ~pl.col("skewed")).cast(pl.Int64).alias("observed"),
+        kind,
+        first_reason(
+            {
+                Reason.TRUNCATED: ~opened,
+                Reason.CLOCK_SKEW: pl.col("skewed"),
+                Reason.CENSORED: ~closed,
+            }
+        ).alias("lifecycle_reason"),
+        (elapsed_ms == 0).fill_null(value=False).alias("zero_duration"),
+        pl.col("n", "n_updates", "n_duplicates", "n_ts_differs", "n_unknown"),
+        pl.col("strange").list.join(", ").alias("unknown_types"),
+        pl.col("peak"),
+        first_reason({Reason.EMPTY: pl.col("peak").is_null()}).alias("peak_reason"),
+        pl.col("first_ts"),
+    ]
