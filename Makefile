@@ -52,7 +52,7 @@ test-all: $(READY) ## every test, and how much of the toolkit they reach
 	$(MAKE) test-rest COVERAGE=1
 	$(MAKE) coverage
 
-coverage: $(READY) ## what the tests reached that ran with COVERAGE=1: lines and branches, >= 95 %
+coverage: $(READY) ## what tests run with COVERAGE=1 reached: lines and branches, >= 95 %
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
 

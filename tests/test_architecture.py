@@ -259,6 +259,7 @@ def test_the_placed_third_parties_are_the_declared_dependencies() -> None:
     assert sorted(declared) == sorted(THIRD_PARTIES)
 
 
+@pytest.mark.slow
 def test_importing_the_toolkit_is_cheap_and_leaves_no_trace(workdir: Path) -> None:
     program = """
 import json, sys, threading

@@ -121,6 +121,7 @@ def test_a_command_without_its_extra_names_it_in_one_line(
         "from toolkit.loader.webhooks import webhook_app",
     ],
 )
+@pytest.mark.slow
 def test_an_import_without_its_extra_is_an_error_of_ours(run: Run, code: str) -> None:
     done = run(code)
     assert done.returncode == 1
@@ -129,6 +130,7 @@ def test_an_import_without_its_extra_is_an_error_of_ours(run: Run, code: str) ->
     assert last.endswith('pip install "machine-rail-toolkit[service]" installs it')
 
 
+@pytest.mark.slow
 def test_the_doctor_skips_mcp_where_its_extra_is_missing(run: Run) -> None:
     done = run("""
 from toolkit.wire.draft import Draft

@@ -234,6 +234,7 @@ def test_python_blocks_share_a_namespace_and_a_directory_with_the_terminal(tmp_p
     assert made == 5
 
 
+@pytest.mark.slow
 def test_a_terminal_keeps_directory_variables_and_background_processes(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     made = ran(

@@ -145,6 +145,7 @@ def test_an_ignored_file_is_not_read_and_a_new_one_is(tmp_path: Path) -> None:
     assert [path.name for path in files(tmp_path)] == [".gitignore", "kept.md"]
 
 
+@pytest.mark.slow
 def test_every_check_that_is_switched_off_says_why() -> None:
     python = [path for path in files(ROOT) if path.suffix == ".py"]
     faults = [fault for path in python for fault in exemption_faults(path)]
@@ -170,6 +171,7 @@ def test_an_exemption_without_a_reason_is_found(tmp_path: Path, comment: str, fa
     assert len(exemption_faults(path)) == faults
 
 
+@pytest.mark.slow
 def test_a_test_states_its_behaviour_in_its_name(trees: dict[str, ast.Module]) -> None:
     short = [
         f"{path}: {name}"
@@ -180,12 +182,14 @@ def test_a_test_states_its_behaviour_in_its_name(trees: dict[str, ast.Module]) -
     assert not short, "\n".join(short)
 
 
+@pytest.mark.slow
 def test_at_most_two_mocks_stand_in_a_hundred_tests(trees: dict[str, ast.Module]) -> None:
     mocks = {path: count for path, tree in trees.items() if (count := mocks_of(tree))}
     tests = sum(len(cases_of(tree)) for tree in trees.values())
     assert sum(mocks.values()) <= 0.02 * tests, mocks
 
 
+@pytest.mark.slow
 def test_no_test_reads_a_stopwatch(trees: dict[str, ast.Module]) -> None:
     assert {path: found for path, tree in trees.items() if (found := stopwatches_of(tree))} == {}
 

@@ -63,6 +63,7 @@ def status(rails: httpx.Client, key: str, path: str = SCHEMAS) -> int:
     return rails.get(path, headers={"apikey": key}).status_code
 
 
+@pytest.mark.slow
 def test_prices_spreads_funding_differentials_and_events_in_three_families_are_published(
     market: httpx.Client,
 ) -> None:

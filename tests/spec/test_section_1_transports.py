@@ -107,6 +107,7 @@ def test_revocation_takes_effect_on_every_transport_and_leaves_the_owner_s_other
     [f'{ANN}revoked = ["two"]', ANN.replace('"two"', '"three"'), ANN.replace("builder", "free")],
     ids=["revoked", "rotated", "downgraded"],
 )
+@pytest.mark.slow
 def test_an_open_socket_ends_when_its_key_or_plan_does(
     service: Running, rewrite: Callable[[str], object], path: str, owners: str
 ) -> None:

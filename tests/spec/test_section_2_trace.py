@@ -46,6 +46,7 @@ def test_a_trace_in_the_retained_documents_is_in_the_store_as_it_came(
     assert {json.loads(text)["trace"] for text in held["document"]} == {"of-ann"}
 
 
+@pytest.mark.slow
 def test_a_trace_in_a_record_is_kept_beside_its_columns(marked: Config) -> None:
     with running(marked) as service, Client(service.base_url, "demo-pro") as client:
         one = Trajectory.parse("BTC_USDT:AURORA.spot")

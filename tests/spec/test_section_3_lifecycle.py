@@ -20,6 +20,7 @@ def items(market: httpx.Client, family: str, **query: Any) -> list[dict[str, Any
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.slow
 def test_the_event_logs_accept_a_lifecycle_filter_whose_value_may_be_open(
     market: httpx.Client, family: str
 ) -> None:

@@ -118,6 +118,7 @@ def test_an_empty_page_is_the_end_of_the_window(market: httpx.Client, family: st
     assert page == {"type": f"{family}_events_page", "items": [], "has_more": False}
 
 
+@pytest.mark.slow
 def test_event_activity_is_market_wide(market: httpx.Client) -> None:
     activity = market.get("event-activity").json()
     day = next(each for each in activity["windows"] if each["window_s"] == DAY_S)

@@ -57,6 +57,7 @@ def test_a_planned_url_answers_404_to_an_upgrade(rail: httpx.Client, path: str) 
     assert status_of(base_url, path, []) == 404
 
 
+@pytest.mark.slow
 def test_no_code_of_ours_names_a_planned_url() -> None:
     files = [*(ROOT / "toolkit").rglob("*.py"), *ROOT.glob("app.py")]
     assert len(files) > 100

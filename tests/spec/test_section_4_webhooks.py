@@ -112,6 +112,7 @@ def received() -> Iterator[tuple[str, list[tuple[dict[str, str], bytes]], thread
     server.server_close()
 
 
+@pytest.mark.slow
 def test_delivery_is_pushed_by_the_service_signed_and_of_canonical_events(
     config: Config,
     address: str,

@@ -136,6 +136,7 @@ def test_every_rest_route_is_an_action_whose_message_is_the_rest_body(
 
 
 @pytest.mark.parametrize(("path", "schema"), STREAMS.items())
+@pytest.mark.slow
 def test_each_event_stream_carries_the_canonical_documents_of_its_family(
     path: str, schema: str
 ) -> None:
@@ -158,6 +159,7 @@ def test_each_event_stream_carries_the_canonical_documents_of_its_family(
     assert not any("trace" in document for document in documents)
 
 
+@pytest.mark.slow
 def test_open_events_of_spreads_are_delayed_30_s_on_builder_and_live_on_pro(
     address: str, clock: SpedClock
 ) -> None:

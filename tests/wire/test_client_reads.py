@@ -57,7 +57,7 @@ def test_the_schemas_confirm_the_built_in_profile(profile: Profile) -> None:
     assert (profile.symbols_path, profile.symbols_limit) == ("/api/v1/data/symbols/search", 1000)
     for family in (Family.PRICE, Family.SPREAD):
         built_in = BUILT_IN.histories[family]
-        told = replace(built_in, limit=5000, retention_s=2_592_000, delay_s=0)
+        told = replace(built_in, limit=5000, retention_s=2_592_000, delay_s=0, minimum_plan="free")
         assert profile.histories[family] == told
 
 

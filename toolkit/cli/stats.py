@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import polars as pl
 import typer
 
-from toolkit.cards import duration
+from toolkit.cards import counted, duration
 from toolkit.cli.figures import Figure, print_figures
 from toolkit.cli.options import End, Start, StorePath, window
 from toolkit.cli.show import console, plain_table
@@ -21,6 +21,7 @@ from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics import spread as spread_statistics
 from toolkit.statistics.contract import Reason
 from toolkit.statistics.differentials import service_differential, without_rates
+from toolkit.statistics.event_documents import identified
 from toolkit.statistics.funding import MIN_COVERAGE
 from toolkit.statistics.survival import median_life
 from toolkit.store import Store, event_logs
@@ -190,12 +191,14 @@ def event_counts(store: Store, asked: Interval) -> pl.DataFrame:
     """Count the events that touch a window, by family and kind, with their median life.
 
     The median counts those still open as alive so far, see
-    `toolkit.statistics.survival.median_life`.
+    `toolkit.statistics.survival.median_life`. ``n_unknown`` documents of ``unknown_types`` say
+    neither by type nor by lifecycle what became of their event, and are in no other column.
     """
     with store.reading():
         logs = event_logs(store.catalogue())
         read = event_statistics.documents_window(asked)
         events = pl.concat([store.events(family, read) for family in EventFamily])
+    events = identified(events)
     found = event_statistics.event_lifecycles(events, *asked, logs=logs).sort("family")
     kinds = {kind: pl.col("kind").eq(kind).sum() for kind in ("closed", "open", "reopened")}
     counts = found.group_by("family", maintain_order=True).agg(
@@ -203,8 +206,21 @@ def event_counts(store: Store, asked: Interval) -> pl.DataFrame:
         **kinds,
         orphans=pl.col("kind").str.starts_with("orphan").sum(),
     )
-    medians = median_life(found, ["family"])
-    return counts.join(medians, on="family", maintain_order="left")
+    inside = pl.col("ts").is_between(*asked, closed="left")
+    unknown = (
+        events.filter(pl.col("role").is_null() & inside)
+        .group_by("family")
+        .agg(
+            n_unknown=pl.len(),
+            unknown_types=pl.col("event_type").fill_null("none").unique().sort().str.join(", "),
+        )
+    )
+    return (
+        counts.join(median_life(found, ["family"]), on="family", how="left")
+        .join(unknown, on="family", how="full", coalesce=True)
+        .with_columns(pl.col("n_unknown").fill_null(0))
+        .sort("family")
+    )
 
 
 def _median(row: dict[str, Any]) -> str:
@@ -333,7 +349,13 @@ def print_events(store: Store, start: int, end: int) -> None:
     table = plain_table(
         "", "events", "closed", "open", "close lost", "opened before", "median life"
     )
-    for row in event_counts(store, asked).iter_rows(named=True):
-        counts = (f"{row[name]:,}" for name in ("n", "closed", "open", "reopened", "orphans"))
-        table.add_row(row["family"], *counts, _median(row))
+    found = event_counts(store, asked)
+    names = ("n", "closed", "open", "reopened", "orphans")
+    for row in found.filter(pl.col("n").is_not_null()).iter_rows(named=True):
+        table.add_row(row["family"], *(f"{row[name]:,}" for name in names), _median(row))
     console.print(table)
+    for row in found.filter(pl.col("n_unknown") > 0).iter_rows(named=True):
+        console.print(
+            f"{row['family']}: {counted(row['n_unknown'], 'document')} of unknown type "
+            f"({row['unknown_types']}), kept and not counted above"
+        )

@@ -132,15 +132,15 @@ def _show_events(shell: PageShell, held: pl.DataFrame, window: Interval, chosen:
     logs = shell.held.logs
     documents = chosen.documents(held)
     lifecycles = chosen.lifecycles(_lifecycles(documents, window, logs))
-    left_out = documents["role"].null_count()
+    unknown = documents.filter(pl.col("role").is_null())["event_type"].fill_null("none")
     never = [family.value for family in EventFamily if family not in logs["family"]]
     if never:
         ask = " ".join(f"events/{family}" for family in never)
         st.caption(f"Never asked for: {', '.join(never)}; {code(f'rail sync {ask}')} loads them.")
-    if left_out:
+    if unknown.len():
         st.caption(
-            f"{left_out:,} documents say neither by type nor by lifecycle what became of their "
-            "event, and are left out."
+            f"{unknown.len():,} documents say neither by type nor by lifecycle what became of "
+            f"their event, and are left out. Their types: {', '.join(unknown.unique().sort())}."
         )
     shared: dict[str, Any] = {
         "start": window.start,

@@ -113,6 +113,7 @@ def test_a_template_carries_its_colours(theme):
     assert layout.paper_bgcolor == layout.plot_bgcolor == BACKGROUND[theme]
 
 
+@pytest.mark.slow
 def test_importing_charts_leaves_plotlys_default_and_brings_no_express():
     program = (
         "import sys, plotly.io as pio; before = pio.templates.default; import toolkit.charts; "

@@ -12,9 +12,10 @@ import polars as pl
 import pytest
 
 from toolkit.intervals import Interval
-from toolkit.market import Source, format_ts
+from toolkit.market import EventFamily, EventLog, Source, format_ts
 from toolkit.statistics import funding, spread
 from toolkit.store import Batch, Edge, LoadOrigin, Store
+from toolkit.wire.events import document_frame
 
 from .conftest import LOADED, SETTLED, WINDOW, refused
 
@@ -204,3 +205,22 @@ def test_a_window_that_is_none_is_refused(rail: Rail, end: str) -> None:
     window = ("--start", "2026-11-02", "--end", end)
 
     assert "allowed: " in refused(rail("stats", "spread", *window))
+
+
+def test_documents_of_unknown_types_are_counted_and_named(rail: Rail, held: Store) -> None:
+    window = Interval(*WINDOW)
+    before = printed(rail("stats", "events"))
+    document = {
+        "family": "spread",
+        "event_id": "e",
+        "event_type": "spread.paused",
+        "ts": window.start,
+        "ts_ms": 1000 * window.start,
+        "document": "{}",
+    }
+    batch = Batch(documents=[document_frame([document])])
+    batch.edges[EventLog(EventFamily.SPREAD)] = Edge(window.end, step_s=0)
+    held.commit(held.start_load(LoadOrigin("http://x", window.end, None, "0")), batch)
+    after = printed(rail("stats", "events"))
+    assert "spread: 1 document of unknown type (spread.paused), kept and not counted" in after
+    assert "unknown type" not in before

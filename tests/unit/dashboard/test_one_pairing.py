@@ -111,6 +111,7 @@ def test_the_command_counts_the_same_events(store, lifecycles):
     assert set(counts) == set(lifecycles["family"])
 
 
+@pytest.mark.slow
 def test_the_events_page_lists_and_draws_the_same_events(page_alone, store, lifecycles):
     shown = page_alone("events", store.path)
     (table,) = (t.value for t in shown.dataframe if "legs" in t.value.columns)

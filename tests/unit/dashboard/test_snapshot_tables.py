@@ -73,6 +73,7 @@ def test_a_symbol_on_one_leg_is_not_apart_from_anything():
     assert row["differential_pct_8h"] == pytest.approx(0.02)
 
 
+@pytest.mark.slow
 def test_the_local_services_dashboards_are_read_in_full():
     config = Config(Simulated(7), port=0, clock=Clock(fixed_at=1_795_132_800))
     with running(config) as service, Client(service.base_url, "demo-pro") as client:

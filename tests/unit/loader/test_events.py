@@ -74,6 +74,7 @@ def test_every_document_of_a_window_is_held_once_byte_for_byte(
     assert len(wanted) >= 700
 
 
+@pytest.mark.slow
 def test_seven_hundred_documents_of_one_second_survive_the_page_edges(
     client: Client, store: Store
 ) -> None:
@@ -97,6 +98,7 @@ def test_a_second_sync_adds_nothing_and_asks_only_for_the_youngest(
         assert store.events(family, Interval(START, NOW)).equals(frame)
 
 
+@pytest.mark.slow
 def test_an_interrupted_load_is_completed_by_the_next(
     client: Client, store: Store, archive: EventArchive
 ) -> None:
@@ -122,6 +124,7 @@ def test_an_interrupted_load_is_completed_by_the_next(
     assert sorted(held) == sorted(documents(archive, EventFamily.SPREAD, START, NOW))
 
 
+@pytest.mark.slow
 def test_an_opening_and_its_close_are_two_rows_of_one_id(client: Client, store: Store) -> None:
     sync(client, store, [EventLog(EventFamily.SPREAD)], Interval(START, NOW))
 
@@ -152,6 +155,7 @@ def test_what_left_the_archive_is_named_as_out_of_reach(client: Client, store: S
     assert tuple(beyond) == (NOW - month - 7200, NOW - month)
 
 
+@pytest.mark.slow
 def test_what_comes_out_late_is_loaded_by_a_later_sync(
     source: Simulated, store: Store, archive: EventArchive
 ) -> None:

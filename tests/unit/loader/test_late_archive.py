@@ -104,6 +104,7 @@ def test_a_late_archive_loses_nothing_however_often_it_is_asked(
     assert held(store, START, end) == truth(source, START, end)
 
 
+@pytest.mark.slow
 def test_an_archive_that_shows_everything_a_day_late_is_asked_until_then(
     store: Store, source: Replay
 ) -> None:
@@ -120,6 +121,7 @@ def test_an_archive_that_shows_everything_a_day_late_is_asked_until_then(
     assert Store(store.path).ledger()[SPREADS].edge.late_s > 5 * HOUR_S
 
 
+@pytest.mark.slow
 def test_an_empty_answer_is_asked_for_again_at_growing_ages_and_not_in_between(
     store: Store, source: Replay
 ) -> None:

@@ -213,6 +213,7 @@ def test_rows_that_a_late_service_fills_in_are_loaded_by_the_next_sync(store: St
     assert store.series(PRICE)["ts"].to_list() == [i * 60 for i in range(10)]
 
 
+@pytest.mark.slow
 def test_two_rows_beside_a_hole_do_not_make_the_hole_a_held_stretch(store: Store) -> None:
     sync_line(Line(bars=20, interval_s=60), 1_200, store)
 
@@ -224,6 +225,7 @@ def test_two_rows_beside_a_hole_do_not_make_the_hole_a_held_stretch(store: Store
     assert known[1][2] != "held"
 
 
+@pytest.mark.slow
 def test_a_service_that_dies_leaves_what_came_and_the_next_sync_completes_it(store: Store) -> None:
     with contextlib.ExitStack() as dying:
         service = dying.enter_context(running(config()))

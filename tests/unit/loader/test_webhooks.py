@@ -195,6 +195,7 @@ def test_only_post_brings_a_delivery(sender: httpx.Client, method: str) -> None:
     assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
 
 
+@pytest.mark.slow
 def test_deliveries_that_come_together_are_all_stored_once(
     sender: httpx.Client, store: Store, app: WebhookApp
 ) -> None:
@@ -217,6 +218,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.slow
 def test_while_another_process_holds_the_store_deliveries_are_asked_to_come_again(
     sender: httpx.Client, store: Store, app: WebhookApp
 ) -> None:

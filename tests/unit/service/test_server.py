@@ -126,6 +126,7 @@ def test_other_owners_replace_those_of_the_demo(replay: Replay) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.slow
 def test_a_signal_stops_the_service_and_the_caller_goes_on(
     number: signal.Signals, tmp_path: Path
 ) -> None:

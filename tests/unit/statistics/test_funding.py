@@ -148,6 +148,7 @@ def figures_by_hand(
     return len(both) / len(hours), 876_000 * difference / max(1, len(both))
 
 
+@pytest.mark.slow
 def test_carry_and_coverage_equal_a_count_by_hand(joined, read_off, some_leg):
     rng = np.random.default_rng(3)
     for _ in range(40):
@@ -233,6 +234,7 @@ def test_missing_settlements_are_counted_inside_the_window_alone(joined, every):
         assert row["sell_coverage"] == pytest.approx(1 - missing / (end - start), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_many_trajectories_give_what_each_gives_alone_in_any_order_of_rows(joined, some_leg):
     rng = np.random.default_rng(8)
     parts = [joined(some_leg(rng), some_leg(rng), f"t{k:02}") for k in range(20)]

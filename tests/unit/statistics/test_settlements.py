@@ -95,6 +95,7 @@ def rate_at(leg: Leg | None, intervals: list[float | None], ts: int) -> float | 
     return rate / hours if ts < START + HOUR * (at + 2 * hours) else None
 
 
+@pytest.mark.slow
 def test_the_differential_equals_a_loop_over_the_settlements_at_any_time(
     joined, read_off, some_leg
 ):

@@ -270,6 +270,7 @@ def test_a_reader_cannot_write_not_even_beside_a_writer(store: Store, beside: st
 
 
 @pytest.mark.parametrize("use", ["reading", "writing"])
+@pytest.mark.slow
 def test_an_error_kept_beyond_its_block_does_not_keep_the_file(
     store: Store, child: Callable, use: str
 ) -> None:
@@ -279,6 +280,7 @@ def test_an_error_kept_beyond_its_block_does_not_keep_the_file(
     assert kept.value.__traceback__ is not None
 
 
+@pytest.mark.slow
 def test_a_relation_kept_beyond_its_block_does_not_keep_the_file(
     store: Store, child: Callable
 ) -> None:

@@ -107,6 +107,7 @@ def test_a_duckdb_connection_of_this_process_is_told_from_another_process(store:
     assert hasty.source.id == "example"
 
 
+@pytest.mark.slow
 def test_a_writer_killed_inside_its_transaction_leaves_the_last_commit(
     store: Store, child: Callable
 ) -> None:

@@ -21,6 +21,7 @@ DAY = 20_786 * 86_400
 
 
 @pytest.mark.parametrize("family", EventFamily)
+@pytest.mark.slow
 def test_a_document_of_each_family_is_read_as_the_archive_s_is(family: EventFamily) -> None:
     for _, body in EventArchive(Simulated(7)).documents(family, DAY, DAY + 86_400):
         found = read_delivery(BUILT_IN_EVENTS, body)

@@ -61,6 +61,7 @@ def test_the_faithful_service_passes_every_check_but_the_standing_clock(examined
     assert names[-5:] == ["/mcp", "market", "spread events", "splash events", "funding events"]
 
 
+@pytest.mark.slow
 def test_prices_sent_as_text_fail_with_the_profile_s_line(examined: Examine) -> None:
     found = check(examined(numbers="text"), "history/price")
     assert found.state is State.FAILED
@@ -75,6 +76,7 @@ def test_a_listing_cut_without_a_word_is_a_note(examined: Examine) -> None:
     assert "1 finding, e.g. listing_cut: 10 symbols came of 1000 asked for" in found.says
 
 
+@pytest.mark.slow
 def test_a_free_key_is_usable_and_what_its_plan_lacks_is_no_failure(examined: Examine) -> None:
     found = examined("demo-free")
     assert found.usable
@@ -86,6 +88,7 @@ def test_a_free_key_is_usable_and_what_its_plan_lacks_is_no_failure(examined: Ex
 @pytest.mark.parametrize(
     "kind", ["400", "402", "403", "404", "429", "500", "502", "503", "reset", "truncated", "html"]
 )
+@pytest.mark.slow
 def test_whatever_every_answer_is_it_is_named_and_the_service_not_usable(
     examined: Examine, kind: str
 ) -> None:
@@ -109,6 +112,7 @@ def test_accidents_now_and_then_are_told_apart_from_what_answers(
     assert bool(failed) == (kind != "slow")
 
 
+@pytest.mark.slow
 def test_a_service_that_hides_its_schemas_is_taken_as_built_in_and_usable(
     examined: Examine,
 ) -> None:

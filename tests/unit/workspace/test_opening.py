@@ -32,6 +32,7 @@ def test_one_key_is_enough(rail: Workspace) -> None:
     assert (done.rows.new, [stream.key for stream in done.asked]) == (60, ["BTC_USDT:AURORA.spot"])
 
 
+@pytest.mark.slow
 def test_streams_of_every_kind_are_one_load(rail: Workspace) -> None:
     keys = ["BTC_USDT:AURORA.spot:CORONA.futures", "events/splash", "snapshot/spread"]
     done = rail.sync(keys, *HOUR)

@@ -95,6 +95,7 @@ def test_a_key_is_in_no_display(service: str, tmp_path: Path) -> None:
             assert "demo-pro" not in told
 
 
+@pytest.mark.slow
 def test_a_store_says_its_source_rows_window_size_and_last_load(rail: tk.Workspace) -> None:
     rail.sync([PRICE, SPREAD], *WINDOW)
     rail.sync("events/splash", *WINDOW)
@@ -118,6 +119,7 @@ def test_a_store_says_its_source_rows_window_size_and_last_load(rail: tk.Workspa
     assert "source" not in workspace
 
 
+@pytest.mark.slow
 def test_a_store_that_another_process_writes_says_so_and_soon(rail: tk.Workspace) -> None:
     rail.sync([PRICE], *WINDOW)
     holding = subprocess.Popen(

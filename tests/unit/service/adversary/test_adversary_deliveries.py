@@ -19,6 +19,7 @@ def test_without_switches_deliveries_stay_as_they_are() -> None:
     assert befall(MANY, WebhookSwitches(), random.Random(1)) == MANY
 
 
+@pytest.mark.slow
 def test_the_shares_are_those_asked_for_and_nothing_is_left_out() -> None:
     switches = WebhookSwitches(duplicated=0.05, reordered=0.05, replayed=0.02, tampered=0.01)
     made = befall(MANY, switches, random.Random(1))
@@ -29,6 +30,7 @@ def test_the_shares_are_those_asked_for_and_nothing_is_left_out() -> None:
     assert sum(delivery.replayed for delivery in made) == pytest.approx(400, rel=0.25)
 
 
+@pytest.mark.slow
 def test_reordered_deliveries_come_after_some_that_followed_them() -> None:
     made = befall(MANY, WebhookSwitches(reordered=0.05), random.Random(1))
     turns = [int(delivery.identity[1:]) for delivery in made]

@@ -155,6 +155,7 @@ def test_fields_are_renamed_left_out_added_and_sent_in_another_unit_and_schemas_
     assert "data.get_price_history" not in tools
 
 
+@pytest.mark.slow
 def test_event_documents_carry_another_schema_id_and_other_names_and_pages_are_capped() -> None:
     now = 1_795_046_400
     rest = RestSwitches(

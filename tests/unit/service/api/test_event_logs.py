@@ -63,6 +63,7 @@ def identity(document: dict[str, Any]) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("family", EventFamily)
+@pytest.mark.slow
 def test_a_page_is_named_for_its_family_and_holds_whole_documents(
     ask: Callable[..., httpx.Response], family: str
 ) -> None:
@@ -148,6 +149,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=str)
+@pytest.mark.slow
 def test_a_cursor_with_another_window_filter_or_limit_is_a_400(
     ask: Callable[..., httpx.Response], change: dict[str, object]
 ) -> None:
@@ -252,6 +254,7 @@ def test_free_sees_the_last_hour_of_spreads_a_minute_late(
 
 
 @pytest.mark.parametrize("plan", [Plan.BUILDER, Plan.PRO])
+@pytest.mark.slow
 def test_the_archive_is_thirty_days_deep(ask: Callable[..., httpx.Response], plan: Plan) -> None:
     edge = NOW - 30 * DAY_S
     window = {"start_time": edge - DAY_S, "end_time": edge + 6 * DAY_S}

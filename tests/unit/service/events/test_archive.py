@@ -67,6 +67,7 @@ def place(document: dict[str, Any]) -> tuple[int, str, str]:
 
 
 @pytest.mark.parametrize("family", EventFamily)
+@pytest.mark.slow
 def test_a_window_holds_what_the_detectors_found_in_it_newest_first(
     archive: EventArchive,
     lives_of: Callable[..., dict[int, list[Life]]],

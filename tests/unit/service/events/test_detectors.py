@@ -330,5 +330,6 @@ def test_a_funding_document_shows_the_rates_in_force_and_their_differential(
                 assert pct_8h < DEFAULT.funding.close
 
 
+@pytest.mark.slow
 def test_detecting_a_day_twice_gives_equal_documents(source: Simulated, day: int) -> None:
     assert spread_lives(source, day) == spread_lives(Simulated(7), day)

@@ -78,6 +78,7 @@ def test_a_document_has_exactly_the_fields_of_the_contract(
             assert inner is None or set(document[name]) == inner
 
 
+@pytest.mark.slow
 def test_every_document_validates_against_the_exported_schema(
     documents: list[dict[str, Any]], family: EventFamily
 ) -> None:

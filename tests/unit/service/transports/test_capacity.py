@@ -130,6 +130,7 @@ def test_a_capacity_that_is_none_is_refused(capacity: object) -> None:
         pass
 
 
+@pytest.mark.slow
 def test_a_loader_over_a_full_service_brings_every_row_once(tmp_path: Path) -> None:
     """The one place is taken again and again while four workers load, until one was refused."""
     source, waits, taken = Held(), [], []

@@ -79,6 +79,7 @@ def called(client: httpx.Client, name: str, arguments: dict[str, Any]) -> dict[s
     return found
 
 
+@pytest.mark.slow
 def test_the_sdk_is_not_imported_before_the_first_request() -> None:
     program = "import sys, toolkit.service; print({'mcp', 'pydantic'} & set(sys.modules))"
     done = subprocess.run(
@@ -114,6 +115,7 @@ def test_a_refusal_is_a_json_rpc_error_with_the_id_that_can_be_read(
     assert said["error"]["message"] == said["error"]["data"]["detail"]
 
 
+@pytest.mark.slow
 def test_a_refusal_does_not_wait_for_a_body_that_never_comes(client: httpx.Client) -> None:
     host, port = client.base_url.host, client.base_url.port
     head = f"POST /mcp HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: 99\r\n\r\n"

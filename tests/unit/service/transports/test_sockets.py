@@ -86,6 +86,7 @@ def test_an_upgrade_spends_quota_and_is_refused_without() -> None:
     assert int(refused.value.response.headers["retry-after"]) > 0
 
 
+@pytest.mark.slow
 def test_at_debug_level_the_service_never_logs_the_key_of_an_upgrade(
     caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -113,6 +114,7 @@ def test_a_refused_upgrade_leaves_no_complaint_in_the_log(
 @pytest.mark.parametrize(
     ("channel", "fields"), [("price", PRICE), ("spread", PAIR), ("funding", PAIR)]
 )
+@pytest.mark.slow
 def test_a_subscription_brings_each_row_when_it_is_over_as_history_shows_it(
     channel: str, fields: dict[str, str]
 ) -> None:
@@ -257,6 +259,7 @@ def test_openings_of_spreads_come_thirty_seconds_later_on_builder_all_else_at_on
     assert seen_by_pro
 
 
+@pytest.mark.slow
 def test_who_does_not_read_is_closed_with_1013_and_costs_nobody_else_anything() -> None:
     clock = SpedClock(start=START, speed=60_000.0)
     with running(config(clock=clock)) as service:
@@ -314,6 +317,7 @@ def test_a_service_that_stops_tells_its_readers() -> None:
     connection.__exit__(None, None, None)
 
 
+@pytest.mark.slow
 def test_an_adversary_closes_at_once_is_mute_or_drops() -> None:
     closing = config(adversary=Adversary(accept_then_close=4001))
     with running(closing) as service, opened(service.base_url, SPREADS) as socket:

@@ -74,6 +74,7 @@ def test_hourly_legs_have_no_atom_and_are_mostly_positive() -> None:
         assert 0.60 <= (found.rate > 0).mean() <= 0.95, seed
 
 
+@pytest.mark.slow
 def test_rates_are_capped_and_reach_the_cap_in_dislocations_only() -> None:
     reached = 0
     for seed in SEEDS:

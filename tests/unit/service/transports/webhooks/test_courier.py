@@ -54,6 +54,7 @@ def patient(*retries_s: float, **changed: object) -> WebhookSettings:
 
 
 @pytest.mark.parametrize("family", EventFamily)
+@pytest.mark.slow
 def test_each_new_document_is_delivered_once_as_the_archive_has_it(
     endpoint: Callable[..., contextmanager[httpx.Client]],
     archive: EventArchive,
