@@ -6,13 +6,15 @@ PATH_UV := $(shell command -v uv 2>/dev/null)
 UV     := $(if $(PATH_UV),$(PATH_UV),$(BIN)/uv)
 READY  := $(VENV)/.ready
 TEST_WORKERS ?= auto
-# With COVERAGE=1 the tests measure what they reach, in the processes they start as well.
+# With COVERAGE=1 the tests measure what they reach, in the processes they start as well. Journeys,
+# the browser and the judges are left out: they would take longer and reach nothing more.
 COVERAGE ?=
 export COVERAGE_FILE := $(CURDIR)/.coverage
 # Each worker begins with its half of the files, so that what a file's tests share is made once.
 WORKERS := -n $(TEST_WORKERS) --dist worksteal
 QUICK  := -m "not slow" --hypothesis-profile quick
 PYTEST := $(BIN)/python $(if $(COVERAGE),-m coverage run) -m pytest $(WORKERS) --durations 20
+UNMEASURED := $(BIN)/python -m pytest $(WORKERS) --durations 20
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo check test test-rest test-all coverage kill-loop soak adversary \
@@ -44,7 +46,8 @@ test: lint ## lint, types, doctests, and all tests but the slow ones
 
 test-rest: $(READY) ## what `make test` leaves out: slow tests, laws in full, browser, judges
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory install-judges; fi
-	$(PYTEST) -m "slow or hypothesis" --timeout 1800
+	$(PYTEST) tests/unit -m "slow or hypothesis" --timeout 1800
+	$(UNMEASURED) --ignore tests/unit -m "slow or hypothesis" --timeout 1800
 
 test-all: $(READY) ## every test, and how much of the toolkit they reach
 	$(BIN)/python -m coverage erase
