@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from string import ascii_lowercase
 from typing import Any
 
 from toolkit.cards import duration
@@ -17,15 +18,21 @@ Figure = tuple[str, str, str]
 
 
 def print_figures(rows: Sequence[dict[str, Any]], figures: Sequence[Figure]) -> None:
-    """Print one column a row, as many side by side as the terminal is wide."""
+    """Print one column per row, as many side by side as the terminal is wide.
+
+    Where a number is null, a letter stands for the reason, which follows the table.
+    """
     fitting = max(1, (console.width - _LABEL_WIDTH) // _COLUMN_WIDTH)
     for first in range(0, len(rows), fitting):
         part = rows[first : first + fitting]
         table = plain_table("", *(_heading(row) for row in part))
+        notes: dict[Reason, str] = {}
         for label, column, unit in figures:
             suffix = f" [dim]{unit}[/dim]" if unit in ("bps", "%") else ""
-            table.add_row(label + suffix, *(_cell(row, column, unit) for row in part))
+            table.add_row(label + suffix, *(_cell(row, column, unit, notes) for row in part))
         console.print(table)
+        for reason, letter in notes.items():
+            console.print(f"({letter}) {reason.words}")
 
 
 def _heading(row: dict[str, Any]) -> str:
@@ -33,14 +40,18 @@ def _heading(row: dict[str, Any]) -> str:
     return f"{symbol}\nbuy {buy}\nsell {sell}"
 
 
-def _cell(row: dict[str, Any], column: str, unit: str) -> str:
-    """Format a number with its unit, or the reason for its absence."""
+def _cell(row: dict[str, Any], column: str, unit: str, notes: dict[Reason, str]) -> str:
+    """Format a number with its unit, or the letter of the reason for its absence."""
     value = row[column]
     if value is None:
         names = list(row)
         reasons = (n for n in names[names.index(column) :] if n.endswith("_reason"))
-        reason = row[next(reasons)]
-        return f"{Reason(reason).in_place} ({Reason(reason).words})" if reason else "–"
+        found = row[next(reasons)]
+        if not found:
+            return "–"
+        reason = Reason(found)
+        letter = notes.setdefault(reason, ascii_lowercase[len(notes)])
+        return f"{reason.in_place} ({letter})"
     if unit == "flag":
         return "yes" if value else "no"
     return {

@@ -58,9 +58,10 @@ def test_each_unit_has_its_form(printed: Callable[..., list[str]]) -> None:
 
 def test_a_missing_number_says_why(printed: Callable[..., list[str]]) -> None:
     reason = next(iter(Reason))
-    last = printed(row("A_B:C.spot:D.spot", phi=None, phi_reason=reason.value))[-1]
+    *_, line, note = printed(row("A_B:C.spot:D.spot", phi=None, phi_reason=reason.value))
 
-    assert last.endswith(f"– ({reason.words})")
+    assert line.endswith("– (a)")
+    assert note == f"(a) {reason.words}"
 
 
 def test_a_missing_number_without_a_reason_is_a_dash(printed: Callable[..., list[str]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -32,10 +33,20 @@ def test_a_spread_has_its_statistics_with_n_and_coverage(page, held):
 
 
 def test_the_half_life_is_in_minutes(page, held):
-    rows = with_spread(held.series(Trajectory.parse(PAIR)))
-    half_life_s = summary(rows, START, SERVED_AT)["half_life_s"].item()
-    (row,) = page(held.path, "spreads").dataframe[0].value.to_dict("records")
-    assert row["half-life (min)"] == pytest.approx(half_life_s / 60)
+    other, steps = Trajectory.parse(PAIR.replace("BTC", "ETH")), np.random.default_rng(7)
+    level_bps = [0.0]
+    for step in steps.normal(size=spread_rows().height - 1):
+        level_bps.append(0.9 * level_bps[-1] + step)
+    rows = spread_rows().with_columns(
+        buy_price=100.0, sell_price=100.0 + 0.01 * pl.Series(level_bps)
+    )
+    batch = Batch()
+    batch.add(other, rows, Interval(START, SERVED_AT), EDGE)
+    held.commit(held.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0")), batch)
+    measured = summary(with_spread(held.series(other)), START, SERVED_AT)
+    shown = page(held.path, "spreads").dataframe[0].value.to_dict("records")
+    (row,) = [row for row in shown if row["symbol"] == "ETH_USD"]
+    assert row["half-life (min)"] == pytest.approx(measured["half_life_s"].item() / 60)
 
 
 def test_the_window_and_the_unit_are_said(page, held):
