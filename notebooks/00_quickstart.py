@@ -31,6 +31,7 @@ import polars as pl
 import toolkit as tk
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Family, Trajectory
+from toolkit.store import event_logs
 from toolkit.workspace import watchlist
 
 THEME = "light"  # of the charts: "light" or "dark"
@@ -177,12 +178,13 @@ measured.select(
 
 # %% [markdown]
 # The one that varies most, through time: both legs' prices above, the spread below, dashed at its
-# 1 % and 99 % quantiles. Shaded: a spread event of these two legs was open; a diamond marks its
-# opening.
+# 1 % and 99 % quantiles. Shaded: a spread event of these two legs was open, as far as its log is
+# known; a diamond marks its opening.
 
 # %%
 row = measured.sort("spread_std_log_bps", "trajectory").row(-1, named=True)
 with_openings = tk.statistics.events.documents_window(loaded.window)
+known_logs = event_logs(rail.store.catalogue())
 widest = tk.Trajectory.parse(row["trajectory"])
 tk.charts.spread_chart(
     rail.spread(widest),
@@ -192,6 +194,7 @@ tk.charts.spread_chart(
     source=source,
     thresholds_bps=[round(row[f"spread_q{q}_log_bps"]) for q in ("01", "99")],
     events=rail.events("spread", *with_openings),
+    logs=known_logs,
     theme=THEME,
 )
 
@@ -239,7 +242,7 @@ tk.charts.funding_chart(
 
 # %%
 documents = pl.concat(rail.events(family, *with_openings) for family in EventFamily)
-lives = tk.statistics.events.event_lifecycles(documents, start, end)
+lives = tk.statistics.events.event_lifecycles(documents, start, end, logs=known_logs)
 print(f"Events of every symbol. {about}")
 lives.sort("family").group_by("family", maintain_order=True).agg(
     n=pl.len(),

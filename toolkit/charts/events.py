@@ -23,6 +23,10 @@ _BUCKETS_S = {"hour": 3600, "6 hours": 21_600, "day": 86_400, "week": 604_800}
 _MOST_BUCKETS = 400
 _NARROWEST = 150
 """A bar is drawn apart from its neighbours down to this part of the window."""
+_BAR_LANES = 0.75
+"""The height of a bar (lanes). By default plotly makes the bars of a trace as high as the distance
+of its two nearest lanes, and they cover the lanes of other symbols.
+"""
 _UNITS = {EventFamily.FUNDING: "% per 8 h"}
 _PATTERNS = {"closed": "", "open": "/", "reopened": "x", "orphan_close": "\\"}
 _KIND_TEXT = {
@@ -97,7 +101,6 @@ def event_timeline(
         view.layout("Events from opening to close", *_counts(spans, lanes.height)),
         barmode="overlay",
         showlegend=True,
-        bargap=0.25,
         height=54 + 17 * 6 + 90 + 15 * height,
         shapes=_rules(lanes),
         yaxis=_lane_axis(lanes, height),
@@ -270,6 +273,7 @@ def _bars(spans: pl.DataFrame, family: EventFamily, view: View) -> go.Bar:
         base=clock_text(since, view.timezone).to_list(),
         x=length_ms.round().cast(pl.Int64).clip(lower_bound=0).to_numpy(),
         y=spans["lane"].to_numpy(),
+        width=_BAR_LANES,
         orientation="h",
         name=f"{family} ({spans.height:,})",
         hovertext=[

@@ -81,21 +81,23 @@ def events_of(events: pl.DataFrame, trajectory: Trajectory) -> pl.DataFrame:
     return events.filter(mine).with_columns(sign.alias("sign")).filter(pl.col("sign").is_not_null())
 
 
-def lifetime_shapes(events: pl.DataFrame, view: View) -> list[dict[str, Any]]:
+def lifetime_shapes(
+    events: pl.DataFrame, view: View, logs: pl.DataFrame | None = None
+) -> list[dict[str, Any]]:
     """Shade the time with an event open in the lower plot.
 
     The lifecycles are those of `toolkit.statistics.events.event_lifecycles`. An event without an
-    opening is shaded from the window's start, one without a close to its end. Stretches less than
-    a pixel apart are joined.
+    opening is shaded from the window's start, one without a close to where its log is known, by
+    ``logs``. Stretches less than a pixel apart are joined.
     """
-    found = event_lifecycles(events, *view.window)
+    found = event_lifecycles(events, *view.window, logs=logs)
     opened = pl.col("t_open").fill_null(view.window.start)
     until = pl.max_horizontal(
         opened,
         pl.coalesce(
             "t_close",
             pl.col("t_open") + pl.col("duration_s").ceil().cast(pl.Int64),
-            pl.lit(view.window.end),
+            "known_until",
         ),
     )
     grain_s = view.window.length_s // _GRAIN

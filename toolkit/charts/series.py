@@ -28,6 +28,7 @@ def spread_chart(
     step_s: int | None = None,
     thresholds_bps: Sequence[float] = (),
     events: pl.DataFrame | None = None,
+    logs: pl.DataFrame | None = None,
     timezone: str = "UTC",
     theme: str = "light",
     points: int = 2000,
@@ -59,6 +60,10 @@ def spread_chart(
         opening is marked at its size. Read them over
         `toolkit.statistics.events.documents_window`, so that openings from before the window are
         among them. An event without its opening is shaded from the window's start.
+    logs
+        The event logs that the documents are of, as `toolkit.store.event_logs` gives them. An event
+        that has not closed is shaded until its log's ``known_until``, by default to the window's
+        end.
     timezone
         The zone of the time axis, UTC or an IANA name. Where its clock changes, the lines break.
     theme
@@ -109,7 +114,7 @@ def spread_chart(
         traces.append(threshold_line(thresholds_bps, view))
     shapes = []
     if events is not None and not (mine := events_of(events, trajectory)).is_empty():
-        shapes = lifetime_shapes(mine, view)
+        shapes = lifetime_shapes(mine, view, logs)
         traces.append(opened_marks(mine, view, points))
     return go.Figure(traces).update_layout(
         _layout(view, trajectory, "prices and spread", rows),

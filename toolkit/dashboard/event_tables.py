@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import polars as pl
 
 from toolkit.charts.time_axis import clock_text
 from toolkit.dashboard.formatting import NULL
-from toolkit.dashboard.lifecycles import document_sizes
+from toolkit.dashboard.lifecycles import size_text
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Trajectory
 from toolkit.statistics.events import STILL_OPEN
@@ -23,22 +24,25 @@ class Count(NamedTuple):
     before: int
 
 
-def count_events(events: pl.DataFrame, lifecycles: pl.DataFrame, window: Interval) -> list[Count]:
-    """Count the events of each family that opened in a window and in the one just before it.
+def count_events(
+    events: pl.DataFrame, lifecycles: pl.DataFrame, windows: Mapping[str, Interval]
+) -> list[Count]:
+    """Count the events of each family that opened in its window and in the one just before it.
 
     ``events`` are documents and ``lifecycles`` what `toolkit.statistics.events.event_lifecycles`
-    makes of them.
+    makes of them. A family without a window is left out.
 
     Examples
     --------
     >>> events = pl.DataFrame({"family": ["splash"] * 3, "ts": [0, 60, 70]})
     >>> lifecycles = pl.DataFrame({"family": ["splash"] * 2, "t_open": [0, 60]})
-    >>> count_events(events, lifecycles, Interval(60, 120))[1]
-    Count(family=<EventFamily.SPLASH: 'splash'>, events=1, documents=2, before=1)
+    >>> count_events(events, lifecycles, {"splash": Interval(60, 120)})
+    [Count(family=<EventFamily.SPLASH: 'splash'>, events=1, documents=2, before=1)]
     """
-    earlier = Interval(2 * window.start - window.end, window.start)
     found = []
-    for family in EventFamily:
+    for family in (family for family in EventFamily if family.value in windows):
+        window = windows[family.value]
+        earlier = Interval(2 * window.start - window.end, window.start)
         documents, opened = (
             frame.filter(pl.col("family") == family)[column]
             for frame, column in ((events, "ts"), (lifecycles, "t_open"))
@@ -49,6 +53,23 @@ def count_events(events: pl.DataFrame, lifecycles: pl.DataFrame, window: Interva
         ]
         found.append(Count(family, *counts))
     return found
+
+
+def logs_that_end(logs: pl.DataFrame, end: int, timezone: str) -> str:
+    """Name the logs whose own answers end over a minute before a time, "" where none does.
+
+    Examples
+    --------
+    >>> logs = pl.DataFrame({"family": ["spread", "splash"], "known_until": [600, 1200]})
+    >>> logs_that_end(logs, 1200, "UTC")
+    'Nothing is known of spread events from 1970-01-01 00:10 UTC on.'
+    >>> logs_that_end(logs, 600, "UTC")
+    ''
+    """
+    early = logs.filter(pl.col("known_until") < end - 60).sort("family")
+    ends = zip(early["family"], clock_text(early["known_until"], timezone), strict=True)
+    words = [f"{family} events from {clock} {timezone} on" for family, clock in ends]
+    return f"Nothing is known of {', '.join(words)}." if words else ""
 
 
 def newest_events(events: pl.DataFrame, limit: int) -> pl.DataFrame:
@@ -66,20 +87,28 @@ def newest_events(events: pl.DataFrame, limit: int) -> pl.DataFrame:
 def open_events(
     events: pl.DataFrame, lifecycles: pl.DataFrame, family: EventFamily
 ) -> pl.DataFrame:
-    """Return the newest document of each event of a family that has not closed.
+    """Return the newest document of each event of a family that has not closed, with its t_open.
+
+    Documents from where the log is no longer known are left out.
 
     Examples
     --------
     >>> events = pl.DataFrame({"family": ["spread"] * 3, "event": ["a", "a", "b"],
-    ...     "ts_ms": [0, 9, 5], "arrival": [0, 2, 1]})
+    ...     "ts": [0, 9, 5], "ts_ms": [0, 9000, 5000], "arrival": [0, 2, 1]})
     >>> lifecycles = pl.DataFrame({"family": ["spread"] * 2, "event": ["a", "b"],
-    ...     "kind": ["closed", "open"]})
-    >>> open_events(events, lifecycles, EventFamily.SPREAD)["event"].to_list()
-    ['b']
+    ...     "kind": ["closed", "open"], "since": [0, 5], "t_open": [0, 5], "known_until": [9, 9]})
+    >>> open_events(events, lifecycles, EventFamily.SPREAD).select("event", "t_open").rows()
+    [('b', 5)]
     """
-    still = lifecycles.filter(pl.col("kind").is_in(STILL_OPEN), family=family.value)
-    mine = events.join(still, on=["family", "event"], how="semi")
-    return newest_events(mine, mine.height)
+    of_event = ["family", "event"]
+    still = (
+        lifecycles.filter(pl.col("kind").is_in(STILL_OPEN), family=family.value)
+        .sort("since", descending=True)
+        .unique(of_event, keep="first")
+    )
+    mine = events.join(still.select(*of_event, "t_open", "known_until"), on=of_event)
+    known = mine.filter(pl.col("ts") < pl.col("known_until"))
+    return newest_events(known, known.height)
 
 
 def of_legs(events: pl.DataFrame, trajectory: Trajectory) -> pl.DataFrame:
@@ -99,16 +128,20 @@ def of_legs(events: pl.DataFrame, trajectory: Trajectory) -> pl.DataFrame:
     return events.filter(bought.is_in(legs) & sold.is_in(legs))
 
 
-def event_table(newest: pl.DataFrame, timezone: str) -> pl.DataFrame:
+def event_table(newest: pl.DataFrame, lifecycles: pl.DataFrame, timezone: str) -> pl.DataFrame:
     """Build the table of `newest_events`, with a button in each row.
+
+    The peak is that of the lifecycle which the document belongs to, with its sign. A document
+    without one, such as one of no known word, has its own largest size so far.
 
     Examples
     --------
-    >>> newest = pl.DataFrame({"ts": [0], "event_type": ["spread.opened"], "family": ["spread"],
-    ...     "symbol": ["A_B"], "legs": [None], "magnitude_pct": [1.5],
-    ...     "differential_pct_8h": [None]})
-    >>> event_table(newest, "UTC").rows()
-    [('Open', '1970-01-01 00:00', 'spread.opened', 'A_B', '–', '+1.5 %')]
+    >>> newest = pl.DataFrame({"ts": [90], "event_type": ["spread.closed"], "family": ["spread"],
+    ...     "event": ["a"], "symbol": ["A_B"], "legs": [None], "size": [-0.01]})
+    >>> lifecycles = pl.DataFrame({"family": ["spread"], "event": ["a"], "since": [30],
+    ...     "t_close": [90], "peak": [-3.4]})
+    >>> event_table(newest, lifecycles, "UTC").rows()
+    [('Open', '1970-01-01 00:01:30', 'spread.closed', 'A_B', '–', '-3.4 %')]
     """
     return pl.DataFrame(
         {
@@ -117,6 +150,23 @@ def event_table(newest: pl.DataFrame, timezone: str) -> pl.DataFrame:
             "event": newest["event_type"],
             "symbol": newest["symbol"],
             "legs": newest["legs"].cast(pl.String).fill_null(NULL),
-            "size": document_sizes(newest),
+            "peak": _peaks(newest, lifecycles),
         }
     )
+
+
+def _peaks(newest: pl.DataFrame, lifecycles: pl.DataFrame) -> list[str]:
+    """Format the peak of the lifecycle that each document belongs to: the last begun by then."""
+    lives = lifecycles.select("family", "event", "since", "t_close", "peak").sort("since")
+    documents = newest.select("family", "event", "ts", "size").with_row_index("row").sort("ts")
+    found = documents.join_asof(
+        lives,
+        left_on="ts",
+        right_on="since",
+        by=["family", "event"],
+        strategy="backward",
+        check_sortedness=False,
+    ).sort("row")
+    later = (pl.col("ts") > pl.col("t_close")).fill_null(value=False)
+    shown = pl.coalesce(pl.when(~later).then("peak"), "size").alias("peak")
+    return [size_text(peak, family) for peak, family in found.select(shown, "family").rows()]

@@ -9,6 +9,7 @@ import polars as pl
 import streamlit as st
 
 from toolkit.charts import activity_chart, event_timeline
+from toolkit.dashboard.event_tables import logs_that_end
 from toolkit.dashboard.formatting import NULL, code
 from toolkit.dashboard.funding_tables import swapped
 from toolkit.dashboard.lifecycles import (
@@ -62,8 +63,8 @@ def _read(shell: PageShell, window: Interval) -> pl.DataFrame:
 
 
 def _held(logs: pl.DataFrame) -> Interval:
-    """Return the window from the oldest document of any log to the newest clock of a service."""
-    end = -(-max(logs["served_at"]) // 60) * 60
+    """Return the window from the oldest document of any log to where the newest log is known."""
+    end = -(-max(logs["known_until"].fill_null(logs["served_at"])) // 60) * 60
     first = [ts for ts in logs["first_ts"] if ts is not None]
     return Interval(min([*first, end - 86_400]) // 60 * 60, end)
 
@@ -150,6 +151,8 @@ def _show_events(shell: PageShell, held: pl.DataFrame, window: Interval, chosen:
         "timezone": shell.timezone,
     }
     draw(event_timeline(lifecycles, **shared), key="timeline")
+    if words := logs_that_end(logs, window.end, shell.timezone):
+        st.caption(words)
     if lifecycles.is_empty():
         return
     shown = lifecycles.head(_SHOWN)

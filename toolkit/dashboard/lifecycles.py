@@ -136,7 +136,7 @@ def size_text(size: float | None, family: str) -> str:
     return NULL if size is None else f"{size:+,.4g} {_UNITS.get(EventFamily(family), '%')}"
 
 
-def document_sizes(documents: pl.DataFrame) -> list[str]:
+def _document_sizes(documents: pl.DataFrame) -> list[str]:
     """Format the size that each document has of its own, not the largest of its event so far."""
     own = pl.coalesce("magnitude_pct", "differential_pct_8h").cast(pl.Float64)
     return [size_text(size, family) for size, family in documents.select(own, "family").rows()]
@@ -168,7 +168,7 @@ def transition_table(documents: pl.DataFrame, timezone: str) -> pl.DataFrame:
             "ms": ordered["ts_ms"] % 1000,
             "transition": ordered["event_type"],
             "lifecycle": ordered["lifecycle"],
-            "size": document_sizes(ordered),
+            "size": _document_sizes(ordered),
             "largest so far": [size_text(peak, family) for peak, family in peaks],
             "close reason": ordered["close_reason"],
         }

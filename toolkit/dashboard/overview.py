@@ -7,20 +7,21 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from toolkit.cards import duration
 from toolkit.charts import activity_chart
 from toolkit.dashboard.event_tables import (
     Count,
     count_events,
     event_table,
+    logs_that_end,
     newest_events,
     open_events,
 )
 from toolkit.dashboard.formatting import NULL, code
 from toolkit.dashboard.navigation import go_to
+from toolkit.dashboard.open_now import OpenNow, open_now
 from toolkit.dashboard.reading import read_events, read_snapshot
 from toolkit.dashboard.shell import PageShell, draw, opened_row, page, say_empty
-from toolkit.dashboard.snapshot_tables import funding_rates, open_spreads, widest_differentials
+from toolkit.dashboard.snapshot_tables import funding_rates, widest_differentials
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Family
 from toolkit.statistics.event_documents import identified
@@ -61,133 +62,114 @@ def _body(shell: PageShell) -> None:
             "rail sync snapshot/spread snapshot/funding",
         )
         return
-    window, events = _day(shell)
-    two_days = Interval(window.start - _DAY_S, window.end)
-    lifecycles = event_lifecycles(events, *two_days, logs=held.logs)
+    days = _days(held.logs)
+    events, lifecycles = _read_logs(shell, days)
     opened = open_events(events, lifecycles, EventFamily.SPREAD)
-    _show_figures(shell, window, spreads, opened, count_events(events, lifecycles, window))
+    known = days.get(EventFamily.SPREAD)
+    newest = open_now(spreads, opened, known and known.end)
+    _show_figures(shell, newest, days, count_events(events, lifecycles, days))
+    end = max((day.end for day in days.values()), default=0)
+    window = Interval(end - _DAY_S, end)
     left, right = st.columns(2)
     with left:
-        _show_open(shell, spreads, opened, events.filter(pl.col("ts") >= two_days.start))
+        _show_open(shell, newest, events.filter(pl.col("ts") >= window.start - _DAY_S))
     with right:
         _show_extremes(shell, rates)
-    _show_events(shell, window, events)
+    _show_events(shell, window, events, lifecycles)
 
 
-def _day(shell: PageShell) -> tuple[Interval, pl.DataFrame]:
-    """Return the 24 h before the event logs' clock, and the documents for twice as long."""
-    held = shell.held
-    end = held.logs["served_at"].max() if held.logs.height else held.as_of
-    assert isinstance(end, int)  # a store that was never asked has shown its empty state
-    read = documents_window(Interval(end - 2 * _DAY_S, end))
-    events = identified(read_events(held.path, *read, version=held.version))
-    return Interval(end - _DAY_S, end), events
+def _days(logs: pl.DataFrame) -> dict[str, Interval]:
+    """Return of each event log the 24 h before the end of its own answers."""
+    known = logs.select("family", "known_until").drop_nulls()
+    return {family: Interval(end - _DAY_S, end) for family, end in known.iter_rows()}
+
+
+def _read_logs(shell: PageShell, days: dict[str, Interval]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Read the documents of each log for twice as long as its day, and pair them."""
+    held, documents, lifecycles = shell.held, [], []
+    for family in EventFamily:
+        day = days.get(family, Interval(0, _DAY_S))
+        two_days = Interval(day.start - _DAY_S, day.end)
+        read = read_events(held.path, *documents_window(two_days), version=held.version)
+        documents.append(identified(read.filter(family=family.value)))
+        logs = held.logs.filter(family=family.value)
+        lifecycles.append(event_lifecycles(documents[-1], *two_days, logs=logs))
+    return pl.concat(documents), pl.concat(lifecycles)
 
 
 def _show_figures(
-    shell: PageShell,
-    window: Interval,
-    spreads: tuple[int, str] | None,
-    opened: pl.DataFrame,
-    counts: list[Count],
+    shell: PageShell, newest: OpenNow | None, days: dict[str, Interval], counts: list[Count]
 ) -> None:
     with st.grid(4, min_column_width=150):
-        n_open = _count_open(spreads, opened)
-        st.metric("Spreads open", n_open, help="At the service's clock; listed below.")
-        asked = set(shell.held.logs["family"])
-        for count in counts:
-            known = count.family.value in asked
+        st.metric(
+            "Spreads open",
+            newest.count if newest else NULL,
+            delta=f"at {shell.moment(newest.at)}" if newest else None,
+            delta_color="off",
+            delta_arrow="off",
+            help="By the newest answer that is held, the service's list or its event log; listed "
+            "below."
+            if newest
+            else "Never asked for: rail sync snapshot/spread",
+        )
+        counted = {count.family: count for count in counts}
+        for family in EventFamily:
+            count = counted.get(family)
             st.metric(
-                _LABELS[count.family],
-                f"{count.events:,}" if known else NULL,
-                delta=count.events - count.before if known else None,
+                _LABELS[family],
+                f"{count.events:,}" if count else NULL,
+                delta=count.events - count.before if count else None,
                 delta_color="off",
-                delta_description="vs 24 h before" if known else None,
-                help=f"Events that opened in the 24 h to {shell.moment(window.end)}; the log has "
-                f"n = {count.documents:,} documents of that time."
-                if known
-                else f"This log was never asked for: rail sync events/{count.family}",
+                delta_description="vs 24 h before" if count else None,
+                help=f"Events that opened in the 24 h to {shell.moment(days[family].end)}; the log "
+                f"has n = {count.documents:,} documents of that time."
+                if count
+                else f"This log was never asked for: rail sync events/{family}",
             )
 
 
-def _count_open(spreads: tuple[int, str] | None, opened: pl.DataFrame) -> str:
-    """Return how many spreads are open, as far as the service's list is understood."""
-    if not spreads:
-        return f"{opened.height:,}"
-    n_open, items = (
-        open_spreads(spreads[1])["opened_at"].count(),
-        snapshot_items("spread", spreads[1]),
-    )
-    if items.nothing or (items.odd and not n_open):
-        return "not understood"
-    return f"{n_open:,} or more" if items.odd else f"{n_open:,}"
-
-
-def _show_open(
-    shell: PageShell, spreads: tuple[int, str] | None, opened: pl.DataFrame, events: pl.DataFrame
-) -> None:
+def _show_open(shell: PageShell, newest: OpenNow | None, events: pl.DataFrame) -> None:
     st.subheader("Open spreads", anchor=False)
-    if spreads:
-        served_at, document = spreads
-        if (items := snapshot_items("spread", document)).words:
-            st.warning(f"The service's list of {shell.moment(served_at)}: {items.words}.")
-        if items.nothing:
-            return
-        rows = open_spreads(document)
-        tracked = rows["opened_at"].null_count()
-        rows = rows.drop_nulls("opened_at")
-        st.caption(
-            f"The service's list of {shell.moment(served_at)}, widest first: {rows.height:,} open; "
-            f"{tracked:,} more are tracked without an event that opened them."
-        )
-    elif "spread" in set(shell.held.logs["family"]):
-        rows = _from_log(opened)
-        st.caption(
-            f"From the event log: {rows.height:,} that opened and have not closed, by the spread "
-            "in the newest document of each. `rail sync snapshot/spread` loads the service's own "
-            "list."
-        )
-    else:
+    if newest is None:
         say_empty(
             "Neither the service's list of spreads nor its event log is held.",
             "rail sync snapshot/spread",
         )
         return
+    rows, items = newest.rows, newest.items
+    if items:
+        if items.words:
+            st.warning(f"The service's list of {shell.moment(newest.at)}: {items.words}.")
+        if items.nothing:
+            return
+        st.caption(
+            f"The service's list of {shell.moment(newest.at)}, widest first: {rows.height:,} open; "
+            f"{newest.tracked:,} more are tracked without an event that opened them."
+        )
+    else:
+        st.caption(
+            f"From the event log, known until {shell.moment(newest.at)}: {rows.height:,} that "
+            "opened and have not closed, by the spread in the newest document of each. `rail sync "
+            "snapshot/spread` loads the service's own list."
+        )
     if rows.is_empty():
-        if not (spreads and items.odd):
+        if not (items and items.odd):
             st.caption("None is open.")
         return
-    _open_table(shell, rows.head(_SPREADS_SHOWN), events)
+    _open_table(shell, newest, events)
 
 
-def _from_log(events: pl.DataFrame) -> pl.DataFrame:
-    """Convert open events to rows like those of `open_spreads`, with a null opened_at."""
-    return (
-        events.with_columns(
-            buy=pl.format("{}.{}", "buy_exchange", "buy_market"),
-            sell=pl.format("{}.{}", "sell_exchange", "sell_market"),
-            spread_pct="magnitude_pct",
-            opened_at=pl.lit(None, pl.Int64),
-        )
-        .with_columns(key=pl.format("{}:{}:{}", "symbol", "buy", "sell"))
-        .sort("spread_pct", "key", descending=[True, False], nulls_last=True)
-    )
-
-
-def _open_table(shell: PageShell, rows: pl.DataFrame, events: pl.DataFrame) -> None:
+def _open_table(shell: PageShell, newest: OpenNow, events: pl.DataFrame) -> None:
+    rows = newest.rows.head(_SPREADS_SHOWN)
     spreads = shell.held.streams.filter(kind=Family.SPREAD.value)["stream"]
     buttons = _buttons(rows, set(spreads), set(events["symbol"]))
-    as_of = shell.held.as_of
     table = pl.DataFrame(
         {
             "": pl.Series(buttons, dtype=pl.String),
             "symbol": rows["symbol"],
             "spread (%)": rows["spread_pct"],
             "buy → sell": rows.select(pl.format("{} → {}", "buy", "sell")).to_series(),
-            "open for": [
-                None if ts is None or as_of is None else duration(max(0, as_of - ts))
-                for ts in rows["opened_at"]
-            ],
+            "open for": pl.Series(newest.ages[: rows.height], dtype=pl.String),
         }
     )
     number = st.column_config.NumberColumn(format="%.3f")
@@ -258,7 +240,9 @@ def _show_extremes(shell: PageShell, rates: tuple[int, str] | None) -> None:
         go_to("funding", trajectory=shown["key"][chosen])
 
 
-def _show_events(shell: PageShell, window: Interval, events: pl.DataFrame) -> None:
+def _show_events(
+    shell: PageShell, window: Interval, events: pl.DataFrame, lifecycles: pl.DataFrame
+) -> None:
     st.subheader("Events", anchor=False)
     if shell.held.logs.is_empty():
         say_empty("No event log is held.", "rail sync events/spread events/splash events/funding")
@@ -272,12 +256,14 @@ def _show_events(shell: PageShell, window: Interval, events: pl.DataFrame) -> No
         timezone=shell.timezone,
     )
     draw(figure, key="activity")
+    if words := logs_that_end(shell.held.logs, window.end, shell.timezone):
+        st.caption(words)
     newest = newest_events(of_day, _EVENTS_SHOWN)
     if newest.is_empty():
         return
     total = of_day.select("family", "event").n_unique()
     st.caption(f"The newest {newest.height:,} of {total:,} events of the 24 h, newest first.")
-    chosen = opened_row(event_table(newest, shell.timezone), "newest", height="content")
+    chosen = opened_row(event_table(newest, lifecycles, shell.timezone), "newest", height="content")
     if chosen is not None:
         go_to("events", event=newest["event_id"][chosen])
 

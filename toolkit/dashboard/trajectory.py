@@ -13,7 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from toolkit.cards import duration
 from toolkit.charts import coverage_chart, price_chart, spread_chart
-from toolkit.dashboard.event_tables import event_table, newest_events, of_legs
+from toolkit.dashboard.event_tables import event_table, logs_that_end, newest_events, of_legs
 from toolkit.dashboard.formatting import NULL, code, statistics_rows
 from toolkit.dashboard.link import PRESETS, Choice, held_window, preset_window, read_link
 from toolkit.dashboard.navigation import go_to, page_file
@@ -24,7 +24,7 @@ from toolkit.dashboard.tables import gap_table, row_table, rows_csv
 from toolkit.intervals import Interval
 from toolkit.market import Family, Source, Trajectory, format_ts
 from toolkit.statistics.event_documents import identified
-from toolkit.statistics.events import documents_window
+from toolkit.statistics.events import documents_window, event_lifecycles
 from toolkit.statistics.spread import summary
 
 _LINK = PageLink("trajectory", ("trajectory", "start", "end"))
@@ -226,6 +226,7 @@ def _draw_spread(rows: pl.DataFrame, selection: _Selection) -> None:
         step_s=selection.step_s,
         thresholds_bps=(bps, -bps) if bps else (),
         events=events,
+        logs=held.logs,
         **selection.chart,
     )
     draw(chart, key="chart")
@@ -237,14 +238,19 @@ def _draw_spread(rows: pl.DataFrame, selection: _Selection) -> None:
 def _list_events(events: pl.DataFrame, selection: _Selection) -> None:
     """List the events of the two legs, newest first, each with a button to its page."""
     inside = pl.col("ts").is_between(*selection.window, closed="left")
-    mine = identified(events.filter(inside))
+    known = identified(events)
+    mine = known.filter(inside)
     newest = newest_events(mine, _EVENTS_SHOWN)
+    logs = selection.shell.held.logs.filter(family="spread")
+    if words := logs_that_end(logs, selection.window.end, selection.timezone):
+        st.caption(words)
     if newest.is_empty():
         st.caption("No spread event of these legs in the window.")
         return
     total = mine["event"].n_unique()
     st.caption(f"Spread events of these legs, newest first: {_of(_EVENTS_SHOWN, total)}.")
-    table = event_table(newest, selection.timezone).drop("symbol")
+    lifecycles = event_lifecycles(known, *selection.window, logs=logs)
+    table = event_table(newest, lifecycles, selection.timezone).drop("symbol")
     if (clicked := opened_row(table, "legs_events")) is not None:
         go_to("events", event=newest["event_id"][clicked])
 

@@ -62,10 +62,9 @@ def event_lifecycles(
     or without the columns of `toolkit.statistics.event_documents.identified`. Documents of no known
     role are left out.
 
-    ``logs`` has one row per event log: ``family``, ``served_at`` (s, the service's clock at the
-    last load) and ``delay_s`` (s). Nothing is known of a log after ``served_at`` - ``delay_s``,
-    and events of a family without a row are left out. By default, and of a log with a null
-    ``served_at``, all is known until ``end``.
+    ``logs`` has one row per event log, as `toolkit.store.event_logs` gives them: ``family`` and
+    ``known_until`` (s, Unix UTC). Nothing is known of a log from then on. Events of a family
+    without a row, or with a null, are left out. By default all is known until ``end``.
 
     The columns are those of `lifecycles` with ``event`` of `identified` as their key and with the
     size as their ``peak``, and four more: ``symbol`` and ``legs`` (String, nullable), ``event_id``
@@ -91,19 +90,17 @@ def event_lifecycles(
     """
     known = events if "event" in events.columns else identified(events)
     documents = known.drop_nulls("role")
-    parts: list[tuple[pl.DataFrame, int | None, int]] = [(documents, None, 0)]
+    parts: list[tuple[pl.DataFrame, int | None]] = [(documents, None)]
     if logs is not None:
-        parts = [(documents.clear(), None, 0)]  # so that there is a row type without any log
+        parts = [(documents.clear(), None)]  # so that there is a row type without any log
         parts += [
-            (documents.filter(family=family), served_at, delay_s or 0)
-            for family, served_at, delay_s in logs.select(
-                "family", "served_at", "delay_s"
-            ).iter_rows()
-            if served_at is None or served_at - delay_s > start
+            (documents.filter(family=family), known_until)
+            for family, known_until in logs.select("family", "known_until").iter_rows()
+            if known_until is not None and known_until > start
         ]
     found = [
-        _lifecycles(part, (start, end), ("event",), "size", now=now, delay_s=delay_s)
-        for part, now, delay_s in parts
+        _lifecycles(part, (start, end), ("event",), "size", now=now, delay_s=0)
+        for part, now in parts
     ]
     first = ["family", "event", "ts"]
     named = documents.sort("ts_ms", "arrival").group_by(first, maintain_order=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import duckdb
 import polars as pl
 
-from toolkit.tables import EVENT, SERIES, SNAPSHOT, TIE
+from toolkit.store.ledger import SETTLE_S
+from toolkit.tables import EVENT, SERIES, SNAPSHOT, TIE, CoverageState
 from toolkit.wire.allowance import Allowance
 
 __all__ = [
@@ -20,23 +21,44 @@ __all__ = [
 def read_catalogue(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
     """Return the rows of `toolkit.store.Store.catalogue`."""
     found: pl.DataFrame = connection.sql(
+        "WITH answered AS (SELECT stream_id, max(end_ts) AS answered_until FROM coverage "
+        "WHERE state <> $asked GROUP BY stream_id) "
         "SELECT key AS stream, kind, rows, revisions, first_ts, last_ts, step_s, retention_s, "
-        "delay_s, served_at, asked_at FROM stream LEFT JOIN edge USING (stream_id) "
-        "ORDER BY kind, key"
+        "delay_s, served_at, asked_at, answered_until FROM stream "
+        "LEFT JOIN edge USING (stream_id) LEFT JOIN answered USING (stream_id) "
+        "ORDER BY kind, key",
+        params={"asked": CoverageState.ASKED},
     ).pl()
     return found
 
 
 def event_logs(catalogue: pl.DataFrame) -> pl.DataFrame:
-    """Return the event logs of `toolkit.store.Store.catalogue`, with their ``family``.
+    """Return the event logs of `toolkit.store.Store.catalogue`, with family and known_until.
+
+    ``known_until`` (s UTC) is where the answers of the log itself end: nothing is known of the log
+    from then on. It is the service's clock at the last question less the plan's delay, or the end
+    of what was answered where that lies further back than the minute in which no answer is final.
+    Of a log that was never answered it is just after its newest document, null without one.
 
     Examples
     --------
-    >>> event_logs(pl.DataFrame({"stream": ["events/splash"], "kind": ["events"]}))["family"][0]
-    'splash'
+    >>> logs = event_logs(pl.DataFrame({"stream": ["events/splash"] * 2, "kind": ["events"] * 2,
+    ...     "last_ts": [50, 50], "served_at": [900, None], "delay_s": [30, None],
+    ...     "answered_until": [810, None]}))
+    >>> logs.select("family", "known_until").rows()
+    [('splash', 870), ('splash', 51)]
     """
     family = pl.col("stream").str.strip_prefix("events/").alias("family")
-    return catalogue.filter(kind="events").select(family, pl.exclude("stream", "kind"))
+    edge, answered = pl.col("served_at") - pl.col("delay_s"), pl.col("answered_until")
+    known_until = (
+        pl.when(answered.is_null())
+        .then(pl.col("last_ts") + 1)
+        .when(answered < edge - SETTLE_S)
+        .then(answered)
+        .otherwise(edge)
+        .alias("known_until")
+    )
+    return catalogue.filter(kind="events").select(family, pl.exclude("stream", "kind"), known_until)
 
 
 def read_continuity(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:

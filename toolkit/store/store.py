@@ -208,7 +208,8 @@ class Store(Shown):
         documents or snapshots), revisions (those that changed), first_ts, last_ts (s UTC, null
         without rows), step_s (spacing of the rows as observed), retention_s and delay_s of the plan
         when it was last asked, served_at (the service's clock then, s), asked_at (the local clock
-        then, s). The last five are null where the service never answered.
+        then, s), answered_until (the end of the latest stretch that was answered, s UTC). The last
+        six are null where the service never answered.
         """
         with self.reading() as connection:
             return read_catalogue(connection)

@@ -134,6 +134,16 @@ def test_events_of_a_symbol_lie_together_and_none_covers_another():
     assert [shape.y0 for shape in figure.layout.shapes] == [2.5]
 
 
+def test_a_bar_stays_in_its_lane_however_far_apart_the_lanes_of_its_family_are():
+    rows = [life(1, 5, symbol=f"{letter}_U") for letter in "ABCDEF"]
+    rows += [life(6, 9, family="splash", symbol=f"{letter}_V") for letter in "AF"]
+    rows += [life(10, 12, family="splash", symbol=f"{letter}_U") for letter in "AF"]
+    for bars in timeline(*rows).data:
+        # Without a width plotly takes the distance of the trace's two nearest lanes.
+        assert bars.width is not None
+        assert 0 < bars.width < 1
+
+
 def test_of_many_events_the_largest_of_each_family_are_drawn_and_it_says_so():
     spreads = [life(k / 100, k / 100 + 1, peak=float(k)) for k in range(800)]
     splashes = [life(k, k + 1, family="splash", peak=-0.1 - k / 1000) for k in range(12)]

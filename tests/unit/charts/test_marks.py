@@ -94,6 +94,21 @@ def test_lives_whose_ends_were_not_seen_reach_the_windows_ends():
     assert stretches(chart(events=seen[2:])) == [("00:00", "01:00")]
 
 
+def test_nothing_is_shaded_from_where_the_logs_own_answers_end():
+    seen = events(
+        document("a", "opened", 10), document("a", "closed", 20), document("b", "opened", 40)
+    )
+    log = {"family": ["spread", "splash"], "known_until": [START + 2700, START + 3600]}
+    assert stretches(chart(events=seen, logs=pl.DataFrame(log))) == [
+        ("00:10", "00:20"),
+        ("00:40", "00:45"),
+    ]
+    updated = events(document("c", "updated", 30))
+    assert stretches(chart(events=updated, logs=pl.DataFrame(log))) == [("00:00", "00:45")]
+    before = pl.DataFrame({"family": ["spread"], "known_until": [START - 60]})
+    assert stretches(chart(events=events(document("a", "opened", -5)), logs=before)) == []
+
+
 def test_documents_from_before_the_window_say_when_a_life_began():
     seen = events(document("a", "opened", -30), document("a", "closed", -10))
     assert stretches(chart(events=seen)) == []

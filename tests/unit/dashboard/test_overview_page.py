@@ -6,9 +6,11 @@ import json
 
 import pytest
 
-from toolkit.store import LoadOrigin
+from toolkit.intervals import Interval
+from toolkit.market import EventFamily, EventLog
+from toolkit.store import Batch, Edge, LoadOrigin
 
-from .conftest import SERVED_AT, add_snapshots, keep_snapshot
+from .conftest import SERVED_AT, add_events, add_snapshots, documents, keep_snapshot
 
 PAIR = "BTC_USD:COINBASE.spot:KRAKEN.spot"
 
@@ -90,7 +92,7 @@ def test_the_newest_events_come_first_and_open_the_events_page(shown):
     assert table["event"].to_list() == ["splash.pump", "spread.opened", "spread.closed"]
     assert table["newest document (UTC)"].iloc[0] == "2023-03-10 09:55"
     assert table["legs"].to_list()[:2] == ["COINBASE.spot", "COINBASE.spot → KRAKEN.spot"]
-    assert table["size"].iloc[1] == "+2.5 %"
+    assert table["peak"].to_list() == ["+3.25 %", "+2.5 %", "+1.5 %"]
     (chart,) = [json.loads(c.proto.spec) for c in shown.get("plotly_chart")]
     assert [bars["name"] for bars in chart["data"]][:2] == ["spread (2)", "splash (1)"]
     shown.session_state["newest_clicked"] = {"row": 1, "label": "Open"}
@@ -102,9 +104,53 @@ def test_the_newest_events_come_first_and_open_the_events_page(shown):
 def test_without_snapshots_open_spreads_come_from_the_event_log(page, logged):
     shown = page(logged.path, "overview")
     assert metrics(shown)["Spreads open"] == "1"
-    assert "From the event log: 1 that opened and have not closed" in captions(shown)
-    assert shown.dataframe[0].value["spread (%)"].to_list() == [2.5]
+    says = "From the event log, known until 2023-03-10 09:59:30 UTC: 1 that opened and have not"
+    assert says in captions(shown)
+    table = shown.dataframe[0].value
+    assert table["spread (%)"].to_list() == [2.5]
+    assert table["open for"].to_list() == ["9 min 30 s"]
     assert "rail sync snapshot/funding" in [code.value for code in shown.code]
+
+
+def sync_another_log(store, served_at):
+    """A later answer for the log of splashes alone, which moves the newest clock."""
+    load = store.start_load(LoadOrigin("http://127.0.0.1:1", served_at, None, "0.1.0"))
+    batch = Batch()
+    edge = Edge(served_at=served_at, delay_s=0, retention_s=None, step_s=0)
+    log = EventLog(EventFamily.SPLASH)
+    batch.add_documents(log, documents(), Interval(SERVED_AT, served_at), edge)
+    store.commit(load, batch)
+    store.finish_load(load, [])
+
+
+@pytest.mark.parametrize(("with_list", "age"), [(True, "10 min"), (False, "9 min 30 s")])
+def test_a_later_sync_of_another_log_makes_no_event_older(page, logged, with_list, age):
+    if with_list:
+        add_snapshots(logged)
+    sync_another_log(logged, SERVED_AT + 3600)
+    shown = page(logged.path, "overview")
+    assert set(shown.dataframe[0].value["open for"]) == {age}
+    card = next(metric for metric in shown.metric if metric.label == "Spreads open")
+    assert card.delta == ("at 2023-03-10 10:00 UTC" if with_list else "at 2023-03-10 09:59:30 UTC")
+    opened = next(m for m in shown.metric if m.label == "Spreads opened, 24 h")
+    assert "in the 24 h to 2023-03-10 09:59:30 UTC" in opened.help
+
+
+def test_a_log_that_was_last_asked_days_ago_still_has_its_open_events(page, logged):
+    sync_another_log(logged, SERVED_AT + 5 * 86_400)
+    shown = page(logged.path, "overview")
+    assert metrics(shown)["Spreads open"] == "1"
+    assert "Nothing is known of spread events from 2023-03-10 09:59:30 UTC on." in captions(shown)
+
+
+def test_a_log_that_is_newer_than_the_list_of_spreads_wins(page, held):
+    load = held.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
+    keep_snapshot(held, load, "spread", b'{"items": []}', SERVED_AT - 7200)
+    held.finish_load(load, [])
+    add_events(held)
+    shown = page(held.path, "overview")
+    assert metrics(shown)["Spreads open"] == "1"
+    assert "The service's list of" not in captions(shown)
 
 
 def test_without_events_and_snapshots_each_part_says_what_brings_it(page, held):
@@ -114,6 +160,7 @@ def test_without_events_and_snapshots_each_part_says_what_brings_it(page, held):
         "rail sync snapshot/funding",
         "rail sync events/spread events/splash events/funding",
     ]
+    assert metrics(shown)["Spreads open"] == "–"
     assert metrics(shown)["Spreads opened, 24 h"] == "–"
 
 

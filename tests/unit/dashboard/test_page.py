@@ -8,10 +8,10 @@ import duckdb
 import pytest
 
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, EventLog, Source
+from toolkit.market import EventFamily, EventLog, Source, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin
 
-from .conftest import SERVED_AT, START, documents
+from .conftest import SERVED_AT, START, documents, spread_rows
 from .shown import figures, texts
 
 LEG = "BTC_USD:KRAKEN.spot"
@@ -188,13 +188,13 @@ def test_events_of_the_legs_are_listed_newest_first_and_each_opens_its_page(page
     shown = page(full.path, trajectory=PAIR)
     assert "Spread events of these legs, newest first: 2." in texts(shown.caption)
     table = shown.dataframe[0].value
-    assert table.columns.to_list() == ["", "newest document (UTC)", "event", "legs", "size"]
+    assert table.columns.to_list() == ["", "newest document (UTC)", "event", "legs", "peak"]
     assert table.to_dict("records")[1] == {
         "": "Open",
         "newest document (UTC)": "2023-03-10 08:40",
         "event": "spread.closed",
         "legs": "COINBASE.spot → KRAKEN.spot",
-        "size": "+0.1 %",
+        "peak": "+1.5 %",
     }
     shown.session_state["legs_events_clicked"] = {"row": 1, "label": "Open"}
     shown.run()
@@ -214,6 +214,22 @@ def test_the_list_of_events_says_how_many_more_there_are(page, full):
     shown = page(full.path, trajectory=PAIR)
     assert "Spread events of these legs, newest first: 10 of 22." in texts(shown.caption)
     assert len(shown.dataframe[0].value) == 10
+
+
+def test_events_are_shaded_and_listed_as_far_as_their_own_log_is_known(page, full):
+    later = SERVED_AT + 3600
+    load = full.start_load(LoadOrigin("http://127.0.0.1:1", later, None, "0.1.0"))
+    batch = Batch()
+    edge = Edge(served_at=later, delay_s=0, retention_s=None, step_s=60)
+    batch.add(Trajectory.parse(PAIR), spread_rows().clear(), Interval(SERVED_AT, later), edge)
+    full.commit(load, batch)
+    shown = page(full.path, trajectory=PAIR, start="2023-03-10T08:00Z", end="2023-03-10T11:00Z")
+    spans = [
+        (shape["x0"][11:], shape["x1"][11:]) for shape in figures(shown)[0]["layout"]["shapes"]
+    ]
+    assert spans == [("08:20", "08:40"), ("09:50", "09:59:30")]
+    words = "Nothing is known of spread events from 2023-03-10 09:59:30 UTC on."
+    assert words in texts(shown.caption)
 
 
 def listed(shown):

@@ -5,7 +5,12 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from toolkit.dashboard.event_tables import count_events, event_table, newest_events
+from toolkit.dashboard.event_tables import (
+    count_events,
+    event_table,
+    newest_events,
+    open_events,
+)
 from toolkit.dashboard.health_tables import (
     STATE_COLUMNS,
     coverage_line,
@@ -41,7 +46,8 @@ def test_an_event_counts_where_it_opened_and_once_per_lifecycle():
         ("splash", "c", "splash.dump", 19),
         ("splash", "d", "splash.pump", 20),
     )
-    found = count_events(frame, event_lifecycles(frame, 0, 30), Interval(10, 20))
+    windows = dict.fromkeys(EventFamily, Interval(10, 20))
+    found = count_events(frame, event_lifecycles(frame, 0, 30), windows)
     counts = {count.family: count[1:] for count in found}
     assert counts[EventFamily.SPREAD] == (2, 3, 1)  # b lost a close: two lifecycles, as in the list
     assert counts[EventFamily.SPLASH] == (1, 1, 0)
@@ -63,9 +69,63 @@ def test_each_of_the_newest_events_is_shown_by_its_newest_document():
 
 
 def test_an_event_without_legs_or_size_is_a_dash():
-    sizes = {name: pl.lit(None, pl.Float64) for name in ("magnitude_pct", "differential_pct_8h")}
-    found = events(("splash", "a", "splash.pump", 5)).with_columns(**sizes)
-    assert event_table(found, "UTC").row(0)[-2:] == ("–", "–")
+    found = events(("splash", "a", "splash.pump", 5))
+    lifecycles = event_lifecycles(found, 0, 9)
+    assert event_table(found, lifecycles, "UTC").row(0)[-2:] == ("–", "–")
+
+
+def sized(*rows):
+    """Documents of events by family, id, type, time and size."""
+    frame = events(*(row[:4] for row in rows))
+    return frame.with_columns(size=pl.Series([row[4] for row in rows], dtype=pl.Float64))
+
+
+def test_a_list_has_the_peak_of_each_event_not_the_size_at_its_close():
+    frame = sized(
+        ("spread", "a", "spread.opened", 5, 1.2),
+        ("spread", "a", "spread.updated", 6, 3.4),
+        ("spread", "a", "spread.closed", 7, -0.01),
+        ("funding", "f", "funding.opened", 8, -0.5),
+        ("funding", "f", "funding.closed", 9, -0.1),
+        ("splash", "odd", "splash.gone", 10, 2.0),
+    )
+    table = event_table(newest_events(frame, 9), event_lifecycles(frame, 0, 20), "UTC")
+    assert dict(zip(table["event"], table["peak"], strict=True)) == {
+        "splash.gone": "+2 %",
+        "funding.closed": "-0.5 % per 8 h",
+        "spread.closed": "+3.4 %",
+    }
+
+
+def test_an_event_that_opened_again_has_the_peak_of_its_newest_life():
+    frame = sized(
+        ("spread", "a", "spread.opened", 5, 3.4),
+        ("spread", "a", "spread.closed", 7, 0.1),
+        ("spread", "a", "spread.opened", 9, 1.2),
+    )
+    newest = newest_events(frame, 9)
+    # One heard after its log was last asked is in no lifecycle, nor in that which is over.
+    for logs in (None, pl.DataFrame({"family": ["spread"], "known_until": [8]})):
+        lifecycles = event_lifecycles(frame, 0, 20, logs=logs)
+        assert event_table(newest, lifecycles, "UTC")["peak"].to_list() == ["+1.2 %"]
+
+
+def test_open_events_are_those_of_the_time_until_which_their_log_is_known():
+    frame = sized(
+        ("spread", "a", "spread.opened", 5, 1.0),
+        ("spread", "a", "spread.closed", 30, 0.1),
+        ("spread", "b", "spread.opened", 31, 1.0),
+    )
+    logs = pl.DataFrame({"family": ["spread"], "known_until": [20]})
+    found = open_events(frame, event_lifecycles(frame, 0, 40, logs=logs), EventFamily.SPREAD)
+    assert found.select("event", "ts", "t_open").rows() == [("a", 5, 5)]
+
+
+def test_each_log_is_counted_over_its_own_window():
+    frame = events(("spread", "a", "spread.opened", 5), ("splash", "c", "splash.dump", 19))
+    windows = {"spread": Interval(0, 10), "splash": Interval(10, 20)}
+    found = count_events(frame, event_lifecycles(frame, 0, 30), windows)
+    assert [count[:2] for count in found] == [("spread", 1), ("splash", 1)]
 
 
 def catalogue():

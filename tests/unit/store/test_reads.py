@@ -10,9 +10,9 @@ import pytest
 
 from toolkit.errors import InputError, StoreError
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, Family, Trajectory
-from toolkit.store import Batch, Edge, LoadOrigin, Store
-from toolkit.tables import LOAD
+from toolkit.market import EventFamily, EventLog, Family, Trajectory
+from toolkit.store import Batch, Edge, LoadOrigin, Store, event_logs
+from toolkit.tables import EVENT, LOAD
 from toolkit.wire.events import document_frame
 
 KEY, OTHER = "A_B:X.spot", "A_B:X.spot:Y.spot"
@@ -47,14 +47,29 @@ def test_the_catalogue_counts_what_is_held_of_each_stream(store: Store, commit: 
     assert found["asked_at"].dtype == pl.Int64
     assert found["asked_at"].null_count() == 0
     assert found.drop("asked_at").rows() == [
-        (KEY, "price", 4, 1, 60, 240, 60, 3600, 0, 9100),
-        ("C_D:X.spot", "price", 0, 0, None, None, 60, None, 0, 10_000),
-        (OTHER, "spread", 1, 0, 600, 600, None, None, 30, 5000),
+        (KEY, "price", 4, 1, 60, 240, 60, 3600, 0, 9100, 1),
+        ("C_D:X.spot", "price", 0, 0, None, None, 60, None, 0, 10_000, 1),
+        (OTHER, "spread", 1, 0, 600, 600, None, None, 30, 5000, None),
     ]
     assert found.columns == [
         *("stream", "kind", "rows", "revisions", "first_ts", "last_ts", "step_s"),
-        *("retention_s", "delay_s", "served_at", "asked_at"),
+        *("retention_s", "delay_s", "served_at", "asked_at", "answered_until"),
     ]
+
+
+def test_an_event_log_is_known_to_the_end_of_its_own_answers(
+    store: Store, commit: Callable
+) -> None:
+    columns = {n: t for n, t in EVENT.schema.items() if n not in ("revision", "load_id")}
+    nothing = pl.DataFrame(schema=columns)
+    batch = Batch()
+    for family, end in ((EventFamily.SPREAD, 9000), (EventFamily.SPLASH, 5000)):
+        edge = Edge(served_at=9000, delay_s=30, step_s=0)
+        batch.add_documents(EventLog(family), nothing, Interval(0, end), edge)
+    store.commit(store.start_load(LoadOrigin("http://h", 9000, None, "0")), batch)
+    commit(KEY, minutes(1, 2, 3), edge=Edge(20_000, 0, 86_400, 60))  # another stream's later clock
+    known = dict(event_logs(store.catalogue()).select("family", "known_until").iter_rows())
+    assert known == {"spread": 8970, "splash": 5000}
 
 
 def test_rows_a_step_apart_have_no_hole(continuity: Callable) -> None:

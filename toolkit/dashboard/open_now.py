@@ -1,0 +1,81 @@
+"""Which spreads are open by the newest answer that is held: the service's list or its event log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from toolkit.cards import duration
+from toolkit.dashboard.snapshot_tables import open_spreads
+from toolkit.wire.snapshots import SnapshotItems, snapshot_items
+
+__all__ = ["OpenNow", "open_now"]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenNow:
+    """The spreads open at the time ``at`` (s UTC) of one answer, the widest first.
+
+    ``rows`` has symbol, buy, sell, key, spread_pct (percent, null where not known) and opened_at (s
+    UTC, null where not known). ``items`` is what is understood of the service's list, None where
+    the rows are of the event log. ``tracked`` counts spreads of the list that no event opened.
+    """
+
+    at: int
+    rows: pl.DataFrame
+    items: SnapshotItems | None = None
+    tracked: int = 0
+
+    @property
+    def count(self) -> str:
+        """How many are open, as far as the answer is understood."""
+        n_open = self.rows.height
+        if self.items and (self.items.nothing or (self.items.odd and not n_open)):
+            return "not understood"
+        return f"{n_open:,} or more" if self.items and self.items.odd else f"{n_open:,}"
+
+    @property
+    def ages(self) -> list[str | None]:
+        """How long each had been open at the time of the answer, None where not known."""
+        opened = self.rows["opened_at"]
+        return [None if ts is None else duration(max(0, self.at - ts)) for ts in opened]
+
+
+def open_now(
+    snapshot: tuple[int, str] | None, logged: pl.DataFrame, known_until: int | None
+) -> OpenNow | None:
+    """Choose the newest of two answers, the list where both are of one time. None without any.
+
+    ``snapshot`` is the time (s UTC) and the text of the service's list. ``logged`` are rows of
+    `toolkit.dashboard.event_tables.open_events` and ``known_until`` (s UTC) is where the answers of
+    their log end.
+
+    Examples
+    --------
+    >>> logged = pl.DataFrame({"symbol": ["A_B"], "buy_exchange": ["X"], "buy_market": ["spot"],
+    ...     "sell_exchange": ["Y"], "sell_market": ["dex"], "magnitude_pct": [2.0], "t_open": [60]})
+    >>> newest = open_now((300, '{"items": []}'), logged, 660)
+    >>> newest.at, newest.count, newest.ages, newest.rows["key"][0]
+    (660, '1', ['10 min'], 'A_B:X.spot:Y.dex')
+    >>> open_now((700, '{"items": []}'), logged, 660).count
+    '0'
+    """
+    if snapshot and (known_until is None or snapshot[0] >= known_until):
+        at, document = snapshot
+        rows = open_spreads(document)
+        tracked = rows["opened_at"].null_count()
+        return OpenNow(
+            at, rows.drop_nulls("opened_at"), snapshot_items("spread", document), tracked
+        )
+    if known_until is None:
+        return None
+    rows = logged.select(
+        "symbol",
+        pl.format("{}.{}", "buy_exchange", "buy_market").alias("buy"),
+        pl.format("{}.{}", "sell_exchange", "sell_market").alias("sell"),
+        pl.col("magnitude_pct").alias("spread_pct"),
+        pl.col("t_open").alias("opened_at"),
+    ).with_columns(key=pl.format("{}:{}:{}", "symbol", "buy", "sell"))
+    widest = rows.sort("spread_pct", "key", descending=[True, False], nulls_last=True)
+    return OpenNow(known_until, widest)
