@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import polars as pl
 import streamlit as st
 
@@ -95,10 +93,11 @@ def _show_lines(shell: PageShell, lines: pl.DataFrame) -> None:
         maintain_order=True,
         nulls_last=True,
     ).head(_LINES_SHOWN)
-    worst = worst.join(_facts(shell), on="stream", how="left", maintain_order="left")
+    now = shell.held.now()
+    worst = worst.join(_facts(shell, now), on="stream", how="left", maintain_order="left")
     st.caption(
         f"{worst.height:,} of {lines.height:,}, the least held first. Age: from the end of the "
-        "newest row to the service's clock at the last sync."
+        f"newest row to {shell.moment(now)}, the service's clock now."
     )
     opens = pl.when(~pl.col("kind").is_in(["events", "snapshot"])).then(pl.lit("Open"))
     seconds = [*STATE_COLUMNS.values()]
@@ -111,7 +110,7 @@ def _show_lines(shell: PageShell, lines: pl.DataFrame) -> None:
         *((100 * pl.col(c) / known_s).alias(title) for title, c in percent.items()),
         pl.Series("longest gap", [_gap(line) for line in worst.iter_rows(named=True)]),
         "rows",
-        pl.Series("age", [duration(age) for age in worst["behind_s"]]),
+        pl.Series("age", [duration(age) for age in worst["age_s"]]),
         "revisions",
     )
     if not table["revisions"].sum():
@@ -125,15 +124,11 @@ def _show_lines(shell: PageShell, lines: pl.DataFrame) -> None:
         go_to("funding" if line["kind"] == "funding" else "trajectory", trajectory=line["stream"])
 
 
-def _facts(shell: PageShell) -> pl.DataFrame:
-    """Return rows, revisions and the age at the last question of every stream."""
+def _facts(shell: PageShell, now: int) -> pl.DataFrame:
+    """Return rows, revisions and the age (s) of every stream at ``now``, the service's clock."""
+    ended = pl.col("last_ts") + pl.col("step_s").fill_null(0)
     return shell.held.streams.select(
-        "stream",
-        "rows",
-        "revisions",
-        behind_s=(pl.col("served_at") - pl.col("last_ts") - pl.col("step_s").fill_null(0)).clip(
-            lower_bound=0
-        ),
+        "stream", "rows", "revisions", age_s=(now - ended).clip(lower_bound=0)
     )
 
 
@@ -151,12 +146,11 @@ def _show_loads(shell: PageShell, rows: pl.DataFrame) -> None:
         st.caption("None yet; `rail sync` is one.")
         return
     shown = loads.head(_LOADS_SHOWN)
-    newest_s = max(0, int(time.time()) - int(loads["started_at"][0]))
+    began = shell.moment(int(loads["started_at"][0]))
     unfinished = loads["finished_at"].null_count()
     left = f"{unfinished:,} did not finish: what they had committed is held." if unfinished else ""
     st.caption(
-        f"{shown.height:,} of {loads.height:,}, newest first; the newest began "
-        f"{duration(newest_s)} ago. {left}"
+        f"{shown.height:,} of {loads.height:,}, newest first. The newest began at {began}. {left}"
     )
     lines = load_lines(shown, rows)
     started = pl.Series(f"started ({shell.timezone})", shell.clock(lines["started_at"]))

@@ -6,6 +6,7 @@ unchanged store is not read twice.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from toolkit.dashboard.health_tables import coverage_line
 from toolkit.intervals import Interval, clip
 from toolkit.market import EventFamily, Family, SnapshotLog, Source, Stream, Trajectory
 from toolkit.statistics.spread import summary, time_above, with_spread
-from toolkit.store import Ledger, Store, event_logs
+from toolkit.store import Ledger, Store, clock_offset_s, event_logs
 from toolkit.store.schema import read_format
 from toolkit.tables import LedgerState
 
@@ -49,6 +50,10 @@ class Held:
         seen = [frame["served_at"] for frame in (self.streams, self.loads)]
         newest = pl.concat([s.cast(pl.Int64) for s in seen]).max()
         return newest if isinstance(newest, int) else None
+
+    def now(self) -> int:
+        """Return the service's clock now (s): the local one and the newest answer's offset."""
+        return int(time.time()) + clock_offset_s(self.streams, self.loads)
 
 
 def store_version(path: Path) -> Version:

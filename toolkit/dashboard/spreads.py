@@ -45,13 +45,17 @@ def _body(shell: PageShell) -> None:
     window = _window(spreads, preset)
     summary, last = measure_spreads(held.path, *window, version=held.version)
     above = measure_above(held.path, *window, above_bps, version=held.version)
-    lines = spread_lines(spreads, summary, last, above)
+    now = held.now()
+    lines = spread_lines(spreads, summary, last, above, now)
     own = summary["spread_basis"].str.contains("service").sum()
     if own:
         st.caption(
             f"Of {own:,} of the spreads the service's own figure is used: no prices of legs."
         )
     _show(shell, lines, filtered(lines, filters), window, above_bps)
+    st.caption(
+        f"Age: from the end of the newest row to {shell.moment(now)}, the service's clock now."
+    )
 
 
 def _window(spreads: pl.DataFrame, preset: str) -> Interval:

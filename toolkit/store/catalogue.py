@@ -9,6 +9,7 @@ from toolkit.tables import EVENT, SERIES, SNAPSHOT, TIE
 from toolkit.wire.allowance import Allowance
 
 __all__ = [
+    "clock_offset_s",
     "event_logs",
     "read_catalogue",
     "read_continuity",
@@ -25,6 +26,32 @@ def read_catalogue(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
         "ORDER BY kind, key"
     ).pl()
     return found
+
+
+def clock_offset_s(catalogue: pl.DataFrame, loads: pl.DataFrame) -> int:
+    """Return how far the service's clock was ahead of the local one at its newest answer (s).
+
+    ``catalogue`` and ``loads`` are of `toolkit.store.Store`. Without an answer it is that of the
+    newest load's start, without a load 0. The local clock plus this is the service's clock now.
+
+    Examples
+    --------
+    >>> catalogue = pl.DataFrame({"served_at": [500, 990, None], "asked_at": [9000, 9500, None]})
+    >>> loads = pl.DataFrame({"served_at": [400], "started_at": [8900]})
+    >>> clock_offset_s(catalogue, loads)
+    -8510
+    >>> clock_offset_s(catalogue.clear(), loads)
+    -8500
+    """
+    known = [
+        frame.select(at=pl.col(at).cast(pl.Int64), served_at=pl.col("served_at").cast(pl.Int64))
+        .drop_nulls()
+        .sort("at", "served_at")
+        .select(pl.col("served_at") - pl.col("at"))
+        .to_series()
+        for frame, at in ((catalogue, "asked_at"), (loads, "started_at"))
+    ]
+    return next((int(offsets[-1]) for offsets in known if offsets.len()), 0)
 
 
 def event_logs(catalogue: pl.DataFrame) -> pl.DataFrame:

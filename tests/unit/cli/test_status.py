@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -131,6 +132,19 @@ def test_a_later_load_without_any_answer_shows_what_it_lacks(rail: Rail, store: 
     store.start_load(LoadOrigin("http://h", 20_000, None, "0"), [PRICE], Interval(6_000, 12_000))
 
     assert "50.00%" in line_of(rail("status"), PRICE)
+
+
+def test_how_far_a_stream_is_behind_counts_to_now_by_the_services_clock(
+    rail: Rail, store: Store
+) -> None:
+    asked_at = int(time.time()) - 1_200
+    batch = Batch()
+    edge = Edge(6_019, step_s=60, asked_at=asked_at)
+    batch.add(PRICE, minutes(0, 100), Interval(0, 6_000), edge)
+    store.commit(store.start_load(ORIGIN, [PRICE], Interval(0, 6_000)), batch)
+    done = rail("status")
+    assert line_of(done, PRICE)[-4:-2] == ["21", "min"]
+    assert "last answer 20 min" in done.stdout
 
 
 def test_deliveries_alone_are_something(rail: Rail, store: Store) -> None:

@@ -36,6 +36,12 @@ def test_every_stream_has_its_line_snapshots_without_coverage(page, full):
     assert shares.to_list() == pytest.approx([100.0] * 4)
 
 
+def test_the_age_of_a_stream_is_that_of_now_whose_time_is_shown(page, aged):
+    shown = page(aged.path, "health")
+    assert shown.dataframe[0].value["age"][0].startswith("21 min")
+    assert any("row to 2023-03-10 10:20" in caption.value for caption in shown.caption)
+
+
 def test_shares_of_the_time_are_drawn_by_kind_in_the_ledgers_states(page, full):
     (chart,) = page(full.path, "health").get("plotly_chart")
     bars = json.loads(chart.proto.spec)["data"]
