@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import polars as pl
 import streamlit as st
 
@@ -9,6 +11,7 @@ from toolkit.cards import duration
 from toolkit.charts import coverage_shares_chart
 from toolkit.dashboard.formatting import NULL, code
 from toolkit.dashboard.health_tables import (
+    RUNNING_S,
     STATE_COLUMNS,
     fill_commands,
     load_lines,
@@ -147,12 +150,17 @@ def _show_loads(shell: PageShell, rows: pl.DataFrame) -> None:
         return
     shown = loads.head(_LOADS_SHOWN)
     began = shell.moment(int(loads["started_at"][0]))
-    unfinished = loads["finished_at"].null_count()
-    left = f"{unfinished:,} did not finish: what they had committed is held." if unfinished else ""
-    st.caption(
-        f"{shown.height:,} of {loads.height:,}, newest first. The newest began at {began}. {left}"
-    )
-    lines = load_lines(shown, rows)
+    lines = load_lines(loads, rows, int(time.time()))
+    outcomes = dict(lines.group_by("outcome").len().iter_rows())
+    parts = [f"{shown.height:,} of {loads.height:,}, newest first. The newest began at {began}."]
+    if count := outcomes.get("running"):
+        parts.append(
+            f"{count:,} running: no end yet, and begun or answered within {duration(RUNNING_S)}."
+        )
+    if count := outcomes.get("did not finish"):
+        parts.append(f"{count:,} did not finish: what they had committed is held.")
+    st.caption(" ".join(parts))
+    lines = lines.head(_LOADS_SHOWN)
     started = pl.Series(f"started ({shell.timezone})", shell.clock(lines["started_at"]))
     table = lines.drop("started_at").insert_column(1, started)
     number = st.column_config.NumberColumn(format="localized")

@@ -114,6 +114,9 @@ def read_rows_by_load(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
         for name in tables
     )
     found: pl.DataFrame = connection.sql(
-        f"SELECT load_id, sum(rows)::BIGINT AS rows FROM ({each}) GROUP BY load_id ORDER BY load_id"  # noqa: S608 - ours
+        "SELECT load_id, coalesce(rows, 0) AS rows, asked_at FROM "  # noqa: S608 - ours
+        f"(SELECT load_id, sum(rows)::BIGINT AS rows FROM ({each}) GROUP BY load_id) FULL JOIN "
+        "(SELECT load_id, max(asked_at) AS asked_at FROM edge GROUP BY load_id) USING (load_id) "
+        "ORDER BY load_id"
     ).pl()
     return found

@@ -183,8 +183,27 @@ def test_a_load_says_how_long_it_took_what_it_brought_and_what_it_found():
         "quota": None,
     }
     loads = pl.DataFrame([load, load | {"load_id": 2, "finished_at": None, "finding": None}])
-    found = load_lines(loads, pl.DataFrame({"load_id": [1], "rows": [7]})).to_dicts()
+    rows = pl.DataFrame({"load_id": [1], "rows": [7], "asked_at": [90]})
+    found = load_lines(loads, rows, now=9_000).to_dicts()
     assert found[0]["took"] == "under 1 s"
     assert found[0]["findings"] == "renamed (1×); missing (3×)"
     assert (found[0]["rows"], found[1]["rows"]) == (7, 0)
     assert (found[0]["quota left"], found[1]["outcome"]) == ("9", "did not finish")
+
+
+@pytest.mark.parametrize(
+    ("asked_at", "now", "outcome"),
+    [
+        (None, 699, "running"),  # it began a moment ago
+        (None, 700, "did not finish"),
+        (7_000, 7_599, "running"),  # a capture that began long ago and still asks
+        (7_000, 7_600, "did not finish"),
+    ],
+)
+def test_a_load_without_an_end_is_running_while_the_store_shows_that_it_asks(
+    asked_at, now, outcome
+):
+    load = {"load_id": 1, "started_at": 100, "finished_at": None, "finding": None}
+    loads = pl.DataFrame([load | {"quota_left": None, "quota": None}])
+    rows = pl.DataFrame({"load_id": [1], "rows": [7], "asked_at": [asked_at]})
+    assert load_lines(loads, rows, now)["outcome"].to_list() == [outcome]
