@@ -16,7 +16,14 @@ from toolkit.cli.show import console, plain_table
 from toolkit.errors import EmptyWindowError
 from toolkit.intervals import clip, total_s
 from toolkit.market import SnapshotKind, Stream, format_ts
-from toolkit.store import Ledger, Store, clock_offset_s, read_deliveries
+from toolkit.store import (
+    Ledger,
+    Store,
+    answer_words,
+    clock_offset_s,
+    never_asked,
+    read_deliveries,
+)
 from toolkit.tables import GapStatus
 from toolkit.wire.snapshots import snapshot_items
 from toolkit.workspace import store_path
@@ -30,7 +37,8 @@ _NONE = "–"
 def status_command(store: StorePath = None) -> None:
     """Show what the store holds: one line per trajectory, event log and kind of snapshot.
 
-    held: rows, documents or snapshots. answered: of the time asked for that can be known by now,
+    held: rows, documents or snapshots, else what came of asking: "nothing there", "no answer" or
+    "never asked". answered: of the time asked for that can be known by now,
     the share that the service has answered for. holes: where rows are further apart than 1.5
     steps (and how far at most). gaps: losses of live capture that are still open. behind: from the
     newest row to now, by the service's clock. Times are UTC.
@@ -56,9 +64,13 @@ def status_command(store: StorePath = None) -> None:
         known = ledger.get(Stream.parse(row["stream"]))
         cells = _cells(row, holes.get(row["stream"]), lost[row["stream"]], now)
         cells["answered"] = _answered(row["kind"], known, newest_load_at)
+        if not row["rows"]:
+            cells["held"] = answer_words(known, 0)
         table.add_row(*(cells[h] for h in headings if h not in hidden))
     console.print(table)
     console.print(_totals(catalogue, deliveries))
+    if kinds := never_asked(ledger):
+        console.print(f"never asked: {', '.join(kinds)}")
     for line in (_not_understood(odd), _ties(holes), _gaps(gaps), _findings(held)):
         if line:
             console.print(line)
@@ -84,7 +96,9 @@ def _answered(kind: str, known: Ledger | None, newest_load_at: int) -> str:
 
     What could be known moves on with each load, also with one that got no answer.
     """
-    if known is None or kind == "snapshot":
+    if known is None:
+        return answer_words(None, 0)
+    if kind == "snapshot":
         return _NONE
     asked = known.asked
     if known.edge and asked:

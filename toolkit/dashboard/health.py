@@ -20,7 +20,8 @@ from toolkit.dashboard.health_tables import (
 from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.reading import measure_coverage
 from toolkit.dashboard.shell import PageShell, draw, opened_row, page, say_empty
-from toolkit.market import Family
+from toolkit.market import Family, Stream
+from toolkit.store import never_asked
 
 _LINES_SHOWN = 500
 _LOADS_SHOWN = 50
@@ -81,6 +82,9 @@ def _show_coverage(shell: PageShell, lines: pl.DataFrame) -> None:
         "than the plan reaches. Of an event log, all that was answered for is held."
     )
     draw(coverage_shares_chart(shares_by_kind(lines), source=shell.held.source), key="shares")
+    asked = lines.filter(pl.col("answer") != "never asked")["stream"]
+    if kinds := never_asked(map(Stream.parse, asked)):
+        st.caption(f"Never asked: {', '.join(kinds)}.")
     _show_lines(shell, lines)
     commands = fill_commands(lines, _COMMANDS_SHOWN)
     if commands:
@@ -113,6 +117,7 @@ def _show_lines(shell: PageShell, lines: pl.DataFrame) -> None:
         *((100 * pl.col(c) / known_s).alias(title) for title, c in percent.items()),
         pl.Series("longest gap", [_gap(line) for line in worst.iter_rows(named=True)]),
         "rows",
+        "answer",
         pl.Series("age", [duration(age) for age in worst["age_s"]]),
         "revisions",
     )

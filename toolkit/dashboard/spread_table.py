@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 import polars as pl
@@ -51,14 +52,16 @@ def spread_lines(
     summary: pl.DataFrame,
     last: pl.DataFrame,
     above: pl.DataFrame,
+    *,
+    asked: Collection[str],
     now: int,
 ) -> pl.DataFrame:
     """Build one row per spread trajectory of the catalogue, the largest last spread first.
 
     ``catalogue`` is of `toolkit.store.Store`. ``summary`` and ``above`` are of
     `toolkit.statistics.spread`, over one window, and lack a trajectory without a row in it.
-    ``last`` is the newest observation of each: trajectory, ts (s UTC), spread_log_bps. ``now`` is
-    the service's clock (s).
+    ``last`` is the newest observation of each: trajectory, ts (s UTC), spread_log_bps. ``asked``
+    has the trajectories that were asked for in the window. ``now`` is the service's clock (s).
 
     Columns: trajectory, symbol, buy, sell, type, exchanges (list), last_log_bps, last_ts,
     mean_log_bps, std_log_bps, half_life_s, above_share (of the time observed), n, coverage
@@ -91,7 +94,11 @@ def spread_lines(
         .with_columns(
             n=pl.col("n").fill_null(0),
             reason=pl.when(nothing)
-            .then(pl.lit("no observation in the window"))
+            .then(
+                pl.when(pl.col("trajectory").is_in(list(asked)))
+                .then(pl.lit("asked, no observation in the window"))
+                .otherwise(pl.lit("never asked for in the window"))
+            )
             .otherwise(pl.col("reason").replace_strict(words, default=pl.col("reason")))
             .fill_null(""),
         )

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import duckdb
 import polars as pl
 
+from toolkit.market import (
+    EventFamily,
+    EventLog,
+    Family,
+    SnapshotKind,
+    SnapshotLog,
+    Stream,
+    Trajectory,
+)
+from toolkit.store.batch import Ledger
 from toolkit.tables import EVENT, SERIES, SNAPSHOT, TIE
 from toolkit.wire.allowance import Allowance
 
 __all__ = [
+    "answer_words",
     "clock_offset_s",
     "event_logs",
+    "never_asked",
     "read_catalogue",
     "read_continuity",
     "read_rows_by_load",
@@ -52,6 +66,40 @@ def clock_offset_s(catalogue: pl.DataFrame, loads: pl.DataFrame) -> int:
         for frame, at in ((catalogue, "asked_at"), (loads, "started_at"))
     ]
     return next((int(offsets[-1]) for offsets in known if offsets.len()), 0)
+
+
+def never_asked(asked: Iterable[Stream]) -> list[str]:
+    """Return what none of the streams is of: kinds of trajectory, event logs, kinds of snapshot.
+
+    Examples
+    --------
+    >>> never_asked([Stream.parse("A_B:X.spot"), Stream.parse("events/splash")])[:3]
+    ['spread', 'funding', 'events/spread']
+    """
+    every = [*Family, *map(EventLog, EventFamily), *map(SnapshotLog, SnapshotKind)]
+    known = {s.family if isinstance(s, Trajectory) else s for s in asked}
+    return [
+        each.value if isinstance(each, Family) else each.key for each in every if each not in known
+    ]
+
+
+def answer_words(known: Ledger | None, rows: int) -> str:
+    """Return what came of asking for a stream of which so many rows or documents are held.
+
+    ``known`` is its ledger, None for one that was never asked for: what is held of it came on its
+    own.
+
+    Examples
+    --------
+    >>> from toolkit.store import Edge
+    >>> [answer_words(*each) for each in ((None, 0), (Ledger(None), 0), (Ledger(Edge(9)), 0))]
+    ['never asked', 'no answer', 'nothing there']
+    """
+    if known is None:
+        return "never asked"
+    if known.edge is None:
+        return "no answer"
+    return "held" if rows else "nothing there"
 
 
 def event_logs(catalogue: pl.DataFrame) -> pl.DataFrame:

@@ -81,7 +81,7 @@ def catalogue():
     )
 
 
-def lines():
+def lines(asked=(A, B, C)):
     rows = pl.DataFrame(
         {
             "trajectory": [A] * 10 + [B],
@@ -91,7 +91,7 @@ def lines():
     )
     last = rows.group_by("trajectory").last()
     above = time_above(rows, 0, 600, threshold_bps=20.0)
-    return spread_lines(catalogue(), summary(rows, 0, 600), last, above, now=1860)
+    return spread_lines(catalogue(), summary(rows, 0, 600), last, above, asked=asked, now=1860)
 
 
 def test_spreads_are_sorted_by_size_and_every_missing_number_has_a_reason():
@@ -102,8 +102,9 @@ def test_spreads_are_sorted_by_size_and_every_missing_number_has_a_reason():
     assert found["reason"].to_list() == [
         "too few observations for this statistic",
         "too few observations for this statistic",
-        "no observation in the window",
+        "asked, no observation in the window",
     ]
+    assert lines(asked=(A, B))["reason"][2] == "never asked for in the window"
     assert found["above_share"][0] == pytest.approx(60 / 600)
 
 
