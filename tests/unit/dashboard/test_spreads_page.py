@@ -110,7 +110,7 @@ def test_a_row_opens_its_trajectory(page, held):
 
 def test_a_store_without_spreads_says_how_to_load_one(page, bare):
     shown = page(bare.path, "spreads")
-    assert "holds no spread yet" in shown.info[0].value
+    assert "holds no spread: none was asked for" in shown.info[0].value
     assert shown.code[0].value == "rail sync --all-spreads --symbol BTC_USDT"
 
 
