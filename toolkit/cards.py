@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ["Card", "Shown", "counted", "duration", "some"]
+__all__ = ["Card", "Shown", "counted", "duration", "signed", "some"]
 
 _ROWS = 10
 _CELL = "text-align:left;vertical-align:top;padding:1px 1em 1px 0;border:0;background:none"
@@ -113,6 +113,18 @@ def duration(seconds: float | None) -> str:
         if count:
             parts.append(f"{count} {name}")
     return " ".join(parts[:2])
+
+
+def signed(value: float, decimals: int) -> str:
+    """Write a number with its sign and so many decimals. What rounds to zero has no sign.
+
+    Examples
+    --------
+    >>> signed(1234.5, 1), signed(-0.0004, 3), signed(-0.0006, 3)
+    ('+1,234.5', '0.000', '-0.001')
+    """
+    text = f"{value:+,.{decimals}f}"
+    return text if text.strip("+-0.") else text[1:]
 
 
 def some(names: Sequence[object], *, at_most: int = 3) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import plotly.graph_objects as go
 import polars as pl
 
+from toolkit.cards import signed
 from toolkit.charts.downsampling import downsample
 from toolkit.charts.lines import share_text
 from toolkit.charts.theme import MARK_COLOUR
@@ -134,7 +135,9 @@ def _words(row: dict[str, Any], some: list[str]) -> list[str]:
     if row["carry_reason"]:
         came_to = f"carry not known: {Reason(row['carry_reason']).words}"
     else:
-        came_to = f"carry {row['carry_bps']:+,.2f} bps, APR {row['funding_apr_pct']:+,.2f} %"
+        came_to = (
+            f"carry {signed(row['carry_bps'], 2)} bps, APR {signed(row['funding_apr_pct'], 2)} %"
+        )
     return [", ".join(parts), came_to]
 
 

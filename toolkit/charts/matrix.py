@@ -5,6 +5,7 @@ from __future__ import annotations
 import plotly.graph_objects as go
 import polars as pl
 
+from toolkit.cards import signed
 from toolkit.charts.downsampling import require_columns
 from toolkit.charts.time_axis import clock_text
 from toolkit.charts.view import Heading
@@ -12,7 +13,7 @@ from toolkit.errors import InputError
 from toolkit.market import Market, Source
 from toolkit.statistics.settlements import HOURS_A_YEAR
 
-__all__ = ["FUNDING_UNITS", "funding_matrix", "in_unit"]
+__all__ = ["FULL_COLOUR_PCT_8H", "FUNDING_UNITS", "funding_matrix", "in_unit"]
 
 FUNDING_UNITS = {
     "% per 1 h": 1,
@@ -21,6 +22,13 @@ FUNDING_UNITS = {
     "% per year (APR)": HOURS_A_YEAR,
 }
 """The units a rate is brought to, and their hours. A year is 365 days, not compounded."""
+
+FULL_COLOUR_PCT_8H = 0.05
+"""From this size on (% per 8 h) a cell has its full colour, in every store and every unit.
+
+That is five times the 0.01 % per 8 h at which many exchanges rest: 0.00625 % per 1 h, 0.15 % per
+24 h, 54.75 % per year.
+"""
 
 _DECIMALS = {1: 4, 8: 3, 24: 3, HOURS_A_YEAR: 1}
 """Of the numbers in the cells, by the hours of the unit: no more than fit on a phone."""
@@ -53,7 +61,7 @@ def in_unit(rates: pl.DataFrame, unit: str) -> pl.DataFrame:
         raise InputError("unit", unit, ", ".join(FUNDING_UNITS))
     require_columns(rates, ["rate", "interval_hours"])
     rate, hours = pl.col("rate").cast(pl.Float64), pl.col("interval_hours").cast(pl.Float64)
-    value = 100 * FUNDING_UNITS[unit] * rate / hours
+    value = 100 * FUNDING_UNITS[unit] * rate / hours + 0.0  # no negative zero
     return rates.with_columns(pl.when((hours > 0) & value.is_finite()).then(value).alias("value"))
 
 
@@ -89,8 +97,9 @@ def funding_matrix(
         A heat map with colours centred on 0 and, up to 300 cells, a trace with the numbers.
         A cell without fill: the service shows no rate of that leg. A leg without a known
         rate or interval is not drawn, and counted in the subtitle. The colours reach their ends at
-        the 95 % quantile of the sizes, so that one extreme does not pale the rest. The numbers are
-        exact. Without a rate: a figure with a sentence.
+        `FULL_COLOUR_PCT_8H`, whatever rates there are: one rate has one colour everywhere. The
+        subtitle states that size in the unit. The numbers are exact. Without a rate: a figure with
+        a sentence.
 
     Raises
     ------
@@ -130,7 +139,11 @@ def funding_matrix(
     unknown = [f"{left_out:,} without a rate or an interval"] if left_out else []
     words = ", ".join([f"n = {known.height:,} rates", *unknown])
     heading = card.heading(
-        f"Funding rates in force ({unit})", f"as of {moment}", words, "+: longs pay shorts"
+        f"Funding rates in force ({unit})",
+        f"as of {moment}",
+        words,
+        "+: longs pay shorts",
+        f"full colour from ±{_full_colour(unit):g} {unit}",
     )
     heading["margin"] |= {"t": heading["margin"]["t"] + _NAMES_PX, "b": 16}
     for note in heading["annotations"]:
@@ -142,6 +155,11 @@ def funding_matrix(
         yaxis={"type": "category", "dtick": 1, "showgrid": False, "fixedrange": True},
         showlegend=False,
     )
+
+
+def _full_colour(unit: str) -> float:
+    """Return the size in the unit from which on a cell has its full colour."""
+    return round(FULL_COLOUR_PCT_8H * FUNDING_UNITS[unit] / 8, 9)
 
 
 def _column() -> pl.Expr:
@@ -156,7 +174,7 @@ def _cells(
     following = known["next_funding_time"].cast(pl.Int64)
     cells = known.with_columns(
         pl.Series("next", clock_text(following, timezone) + f" {timezone}").fill_null("not known"),
-        (100 * pl.col("rate")).alias("pct"),
+        (100 * pl.col("rate") + 0.0).alias("pct"),
     ).select(
         "symbol",
         "column",
@@ -176,7 +194,7 @@ def _cells(
     table = cells.pivot("column", index="symbol", values=["value", "text"], separator="\n")
     rows = pl.DataFrame({"symbol": symbols}).join(table, on="symbol", maintain_order="left")
     names = {part: [f"{part}\n{column}" for column in columns] for part in ("value", "text")}
-    reach = float(known["value"].abs().quantile(0.95) or 0.0) or 1e-9
+    reach = _full_colour(unit)
     return go.Heatmap(
         z=rows.select(names["value"]).to_numpy(),
         x=columns,
@@ -198,7 +216,7 @@ def _numbers(known: pl.DataFrame, decimals: int) -> go.Scatter:
     return go.Scatter(
         x=known["column"].to_list(),
         y=known["symbol"].to_list(),
-        text=[f"{value:+,.{decimals}f}" for value in known["value"]],
+        text=[signed(value, decimals) for value in known["value"]],
         mode="text",
         textfont={"size": 10, "color": _INK},
         hoverinfo="skip",

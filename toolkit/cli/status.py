@@ -16,7 +16,14 @@ from toolkit.cli.show import console, plain_table
 from toolkit.errors import EmptyWindowError
 from toolkit.intervals import clip, total_s
 from toolkit.market import SnapshotKind, Stream, format_ts
-from toolkit.store import Ledger, Store, read_deliveries
+from toolkit.store import (
+    Ledger,
+    Store,
+    answer_words,
+    clock_offset_s,
+    never_asked,
+    read_deliveries,
+)
 from toolkit.tables import GapStatus
 from toolkit.wire.snapshots import snapshot_items
 from toolkit.workspace import store_path
@@ -30,10 +37,11 @@ _NONE = "–"
 def status_command(store: StorePath = None) -> None:
     """Show what the store holds: one line per trajectory, event log and kind of snapshot.
 
-    held: rows, documents or snapshots. answered: of the time asked for that can be known by now,
+    held: rows, documents or snapshots, else what came of asking: "nothing there", "no answer" or
+    "never asked". answered: of the time asked for that can be known by now,
     the share that the service has answered for. holes: where rows are further apart than 1.5
     steps (and how far at most). gaps: losses of live capture that are still open. behind: from the
-    newest row to the service's clock when it was last asked. Times are UTC.
+    newest row to now, by the service's clock. Times are UTC.
 
     Example: rail status --store rail.duckdb
     """
@@ -46,40 +54,40 @@ def status_command(store: StorePath = None) -> None:
     if catalogue.is_empty() and not deliveries:
         raise EmptyWindowError(f"{held.path} holds nothing yet; `rail sync` loads some")
     console.print(f"{held.path} · {held.source.label}")
-    served_at = int(loads["served_at"][0]) if loads.height else 0
+    newest_load_at = int(loads["served_at"][0]) if loads.height else 0
+    now = int(time.time()) + clock_offset_s(catalogue, loads)
     lost = Counter(gaps.filter(status=GapStatus.OPEN)["stream"])
     headings = ["stream", "held", "first", "last", "answered", "holes", "gaps", "behind"]
     hidden = {h for h, hide in (("first", console.width < _WIDE), ("gaps", not lost)) if hide}
     table = plain_table(*(h for h in headings if h not in hidden))
     for row in catalogue.iter_rows(named=True):
         known = ledger.get(Stream.parse(row["stream"]))
-        cells = _cells(row, known, holes.get(row["stream"]), lost[row["stream"]], served_at)
+        cells = _cells(row, holes.get(row["stream"]), lost[row["stream"]], now)
+        cells["answered"] = _answered(row["kind"], known, newest_load_at)
+        if not row["rows"]:
+            cells["held"] = answer_words(known, 0)
         table.add_row(*(cells[h] for h in headings if h not in hidden))
     console.print(table)
     console.print(_totals(catalogue, deliveries))
+    if kinds := never_asked(ledger):
+        console.print(f"never asked: {', '.join(kinds)}")
     for line in (_not_understood(odd), _ties(holes), _gaps(gaps), _findings(held)):
         if line:
             console.print(line)
 
 
 def _cells(
-    row: dict[str, Any],
-    known: Ledger | None,
-    holes: dict[str, Any] | None,
-    lost: int,
-    newest_load_at: int,
+    row: dict[str, Any], holes: dict[str, Any] | None, lost: int, now: int
 ) -> dict[str, str]:
-    last, served_at = row["last_ts"], row["served_at"]
-    behind_s = None if last is None or served_at is None else max(0, served_at - last)
+    last = row["last_ts"]
     return {
         "stream": row["stream"],
         "held": f"{row['rows']:,}",
         "first": _short(row["first_ts"]),
         "last": _short(last),
-        "answered": _answered(row["kind"], known, newest_load_at),
         "holes": _holes(holes) if row["kind"] not in ("events", "snapshot") else _NONE,
         "gaps": f"{lost:,}",
-        "behind": duration(behind_s),
+        "behind": duration(None if last is None else max(0, now - last)),
     }
 
 
@@ -88,7 +96,9 @@ def _answered(kind: str, known: Ledger | None, newest_load_at: int) -> str:
 
     What could be known moves on with each load, also with one that got no answer.
     """
-    if known is None or kind == "snapshot":
+    if known is None:
+        return answer_words(None, 0)
+    if kind == "snapshot":
         return _NONE
     asked = known.asked
     if known.edge and asked:
@@ -132,7 +142,7 @@ def _totals(catalogue: pl.DataFrame, deliveries: int) -> str:
         return f"{', '.join(held)}; the service has answered nothing yet"
     ago_s = max(0, int(time.time()) - int(asked[0]["asked_at"]))
     clock = format_ts(int(asked[0]["served_at"]))
-    last = f"last sync {duration(ago_s)} ago, when the service's clock was {clock}"
+    last = f"last answer {duration(ago_s)} ago, when the service's clock was {clock}"
     return f"{', '.join(held)}; {last}"
 
 

@@ -10,19 +10,21 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Annotated
 
+import polars as pl
 import typer
 
 from toolkit.cards import duration
 from toolkit.cli.options import STREAM_KEYS, BaseUrl, StorePath
-from toolkit.cli.show import console, errors
+from toolkit.cli.show import console, errors, plain_table
 from toolkit.errors import InputError
 from toolkit.loader import CaptureProgress, CaptureResult, capture
-from toolkit.market import Stream, parse_ts
+from toolkit.market import Stream, format_ts, parse_ts
 from toolkit.store import Store
 from toolkit.tables import GapStatus
 from toolkit.workspace import Settings, store_path
 
 _SECONDS_A_LINE = 10
+_GAPS_SHOWN = 20
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
@@ -44,7 +46,8 @@ def stream_command(
 ) -> None:
     """Bring rows and event documents into the store as they happen, without a gap.
 
-    What a lost connection did not bring is asked from the archive. Ctrl-C ends it cleanly, with a
+    What a lost connection did not bring is asked from the archive. Each loss is listed at the end:
+    a connection that is quiet and answers pings is none. Ctrl-C ends it cleanly, with a
     last look into the archive. A second one cuts it short. The key is read from RAIL_API_KEY.
 
     Example: rail stream BTC_USDT:AURORA.spot:BOREAS.spot events/spread --for 10m
@@ -53,11 +56,11 @@ def stream_command(
     seconds = None if lasting is None else _seconds(lasting)
     start = None if since is None else parse_ts(since, parameter="--since")
     settings = Settings.read(base_url=base_url)
-    client = settings.client()
+    client, into = settings.client(), Store(store_path(store))
     with contextlib.closing(client), _stopping() as stop, _progress() as show:
         result = capture(
             client,
-            Store(store_path(store)),
+            into,
             wanted,
             since=start,
             duration_s=seconds,
@@ -66,6 +69,7 @@ def stream_command(
             on_progress=show,
         )
     _print_result(result)
+    _print_gaps(into.gaps().filter(load_id=result.load_id))
 
 
 def _seconds(text: str) -> int:
@@ -134,3 +138,16 @@ def _print_result(result: CaptureResult) -> None:
         errors.print(f"{lost:,} gaps reach back beyond what the archive still holds")
     for finding, count in result.findings:
         errors.print(f"finding: {finding.kind} at {finding.where} ({count}x): {finding.says}")
+
+
+def _print_gaps(gaps: pl.DataFrame) -> None:
+    """Print the losses of a capture, the newest first: of which stream, when, why, what became."""
+    if gaps.is_empty():
+        return
+    table = plain_table("gap in", "from", "to", "cause", "status")
+    for gap in gaps.head(_GAPS_SHOWN).iter_rows(named=True):
+        end = "not ended" if gap["end_ts"] is None else format_ts(gap["end_ts"])
+        table.add_row(gap["stream"], format_ts(gap["start_ts"]), end, gap["cause"], gap["status"])
+    console.print(table)
+    if gaps.height > _GAPS_SHOWN:
+        console.print(f"and {gaps.height - _GAPS_SHOWN:,} earlier ones")

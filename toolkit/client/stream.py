@@ -9,6 +9,7 @@ import contextlib
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
@@ -23,7 +24,9 @@ from toolkit.wire.stream import (
     Listen,
     Loss,
     Open,
+    Ping,
     ReconnectPolicy,
+    Renew,
     Say,
     StreamItem,
     StreamStep,
@@ -115,10 +118,14 @@ class _Driver:
         self._logger = _discreet_logger(client.without_key)
         self._socket: ClientConnection | None = None
         self._closing = contextlib.ExitStack()
+        self._before = contextlib.ExitStack()
+        self._left: deque[bytes] = deque()
 
     def close(self) -> None:
         """Let go of the socket."""
         self._socket = None
+        self._left.clear()
+        self._before.close()
         self._closing.close()
 
     def carry_out(self, step: StreamStep) -> Loss | bytes | None:
@@ -131,6 +138,10 @@ class _Driver:
                 return self._carefully(lambda socket: socket.send(message.decode()))
             case Listen(seconds):
                 return self._listen(seconds)
+            case Ping(seconds):
+                return self._ping(seconds)
+            case Renew(path):
+                return self._renew(path)
             case Wait(seconds):
                 self.close()
                 self.stop.wait(seconds)
@@ -171,7 +182,34 @@ class _Driver:
         answer = answer_without_key(hide, said.status_code, headers, body, url)
         return Loss(f"refused with {answer.status}", url, answer=answer)
 
+    def _ping(self, seconds: float) -> Loss | None:
+        """Wait for the answer to a ping."""
+        answers: list[threading.Event] = []
+        if isinstance(loss := self._carefully(lambda s: answers.append(s.ping())), Loss):
+            return loss
+        until = time.monotonic() + seconds
+        while not self.stop.is_set() and not answers[0].wait(_LOOK_S):
+            if time.monotonic() >= until:
+                return Loss("a ping was not answered")
+        return None
+
+    def _renew(self, path: str) -> Loss | None:
+        """Open another socket, and keep the one before until the other is listened to."""
+        before, closing = self._socket, self._closing
+        self._closing = contextlib.ExitStack()
+        if loss := self._open(path):
+            self._closing.close()
+            self._socket, self._closing = before, closing
+            return loss
+        if before is not None:
+            self._before.callback(lambda: self._left.extend(_waiting(before)))
+        self._before.callback(closing.close)  # before it is read to its end: last in, first out
+        return None
+
     def _listen(self, seconds: float) -> Loss | bytes | None:
+        self._before.close()
+        if self._left:
+            return self._left.popleft()
         until = time.monotonic() + seconds
         while not self.stop.is_set():
             left_s = until - time.monotonic()
@@ -195,6 +233,13 @@ class _Driver:
             why = f"closed with {code}" if code else "the connection broke"
             reason = self._client.without_key(error.rcvd.reason) if error.rcvd else ""
             return Loss(f"{why}: {reason}" if reason else why, self._client.base_url, code=code)
+
+
+def _waiting(socket: ClientConnection) -> Iterator[bytes]:
+    """Yield the messages that came on a socket and were not received yet."""
+    with contextlib.suppress(TimeoutError, ConnectionClosed):
+        while True:
+            yield socket.recv(0, decode=False)
 
 
 def _discreet_logger(hide: Callable[[str], str]) -> logging.Logger:

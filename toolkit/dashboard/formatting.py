@@ -12,6 +12,7 @@ from toolkit.cards import duration
 from toolkit.charts.lines import share_text
 from toolkit.market import Source
 from toolkit.statistics.contract import Reason, column_for
+from toolkit.store import clock_offset_s
 
 NULL = "–"
 
@@ -38,31 +39,36 @@ _HALF_LIFE = {
 
 
 def age_words(streams: pl.DataFrame, loads: pl.DataFrame, now: int) -> str:
-    """Format the age of the newest data at the last sync, and the time since that sync.
+    """Format the age of the newest row or document now, and the time since the last answer.
 
-    A row's age counts from the end of its own interval, less what the plan delays it by.
+    An age counts from the end of a row's own interval to the service's clock now. ``now`` is the
+    local clock (s). Snapshots count as answers and not as data.
 
     Examples
     --------
-    >>> streams = pl.DataFrame({"last_ts": [880], "step_s": [60], "delay_s": [30],
-    ...                         "served_at": [1000]})
-    >>> loads = pl.DataFrame({"started_at": [1003]})
-    >>> age_words(streams, loads, now=1303)
-    'newest data 30 s old at the sync 5 min ago'
-    >>> age_words(streams.clear(), loads.clear(), now=1303)
-    'never synced'
+    >>> streams = pl.DataFrame({"kind": ["price"], "last_ts": [880], "step_s": [60],
+    ...                         "served_at": [1000], "asked_at": [2000]})
+    >>> loads = pl.DataFrame({"started_at": [1990], "served_at": [990]})
+    >>> age_words(streams, loads, now=2300)
+    'newest data 6 min old, last answer 5 min ago'
+    >>> age_words(streams.clear(), loads, now=2300), age_words(streams, loads.clear(), now=2300)
+    ('no answer yet', 'never synced')
     """
     if loads.is_empty():
         return "never synced"
-    end = pl.col("last_ts") + pl.col("step_s").fill_null(0)
-    age_s = pl.col("served_at") - end - pl.col("delay_s")
-    ends = streams.select(end=end, age_s=age_s).drop_nulls("end")
-    asked_at = loads["started_at"].cast(pl.Int64).sort()[-1]
-    ago = f"{duration(max(0, now - asked_at))} ago"
+    answered = streams["asked_at"].drop_nulls()
+    asked_at = answered.cast(pl.Int64).sort()[-1] if answered.len() else None
+    last = (
+        "no answer yet"
+        if asked_at is None
+        else f"last answer {duration(max(0, now - asked_at))} ago"
+    )
+    dated = streams.filter(pl.col("kind") != "snapshot")
+    ends = dated.select(pl.col("last_ts") + pl.col("step_s").fill_null(0)).to_series().drop_nulls()
     if ends.is_empty():
-        return f"no rows yet, last sync {ago}"
-    newest_s = max(0, ends.sort("end")["age_s"][-1])
-    return f"newest data {duration(newest_s)} old at the sync {ago}"
+        return last if asked_at is None else f"no rows yet, {last}"
+    age_s = now + clock_offset_s(streams, loads) - int(ends.sort()[-1])
+    return f"newest data {duration(max(0, age_s))} old, {last}"
 
 
 def plan_words(loads: pl.DataFrame, streams: pl.DataFrame) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from toolkit.cards import signed
 from toolkit.charts import FUNDING_UNITS, in_unit
 from toolkit.charts.lines import share_text
 from toolkit.charts.time_axis import clock_text
@@ -175,7 +176,7 @@ def carry_rows(row: Mapping[str, Any]) -> list[dict[str, str]]:
         rests = f"n = {count:,}, coverage {share_text(row[share.lstrip('_')])}"
         return {
             "figure": label,
-            "value": NULL if value is None else f"{value:+,.2f}",
+            "value": NULL if value is None else signed(value, 2),
             "rests on": rests,
             "reason": reason_words(row, name) if value is None else "",
         }

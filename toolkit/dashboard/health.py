@@ -11,6 +11,7 @@ from toolkit.cards import duration
 from toolkit.charts import coverage_shares_chart
 from toolkit.dashboard.formatting import NULL, code
 from toolkit.dashboard.health_tables import (
+    RUNNING_S,
     STATE_COLUMNS,
     fill_commands,
     load_lines,
@@ -19,7 +20,8 @@ from toolkit.dashboard.health_tables import (
 from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.reading import measure_coverage
 from toolkit.dashboard.shell import PageShell, draw, opened_row, page, say_empty
-from toolkit.market import Family
+from toolkit.market import Family, Stream
+from toolkit.store import never_asked
 
 _LINES_SHOWN = 500
 _LOADS_SHOWN = 50
@@ -80,6 +82,9 @@ def _show_coverage(shell: PageShell, lines: pl.DataFrame) -> None:
         "than the plan reaches. Of an event log, all that was answered for is held."
     )
     draw(coverage_shares_chart(shares_by_kind(lines), source=shell.held.source), key="shares")
+    asked = lines.filter(pl.col("answer") != "never asked")["stream"]
+    if kinds := never_asked(map(Stream.parse, asked)):
+        st.caption(f"Never asked: {', '.join(kinds)}.")
     _show_lines(shell, lines)
     commands = fill_commands(lines, _COMMANDS_SHOWN)
     if commands:
@@ -95,10 +100,11 @@ def _show_lines(shell: PageShell, lines: pl.DataFrame) -> None:
         maintain_order=True,
         nulls_last=True,
     ).head(_LINES_SHOWN)
-    worst = worst.join(_facts(shell), on="stream", how="left", maintain_order="left")
+    now = shell.held.now()
+    worst = worst.join(_facts(shell, now), on="stream", how="left", maintain_order="left")
     st.caption(
         f"{worst.height:,} of {lines.height:,}, the least held first. Age: from the end of the "
-        "newest row to the service's clock at the last sync."
+        f"newest row to {shell.moment(now)}, the service's clock now."
     )
     opens = pl.when(~pl.col("kind").is_in(["events", "snapshot"])).then(pl.lit("Open"))
     seconds = [*STATE_COLUMNS.values()]
@@ -111,7 +117,8 @@ def _show_lines(shell: PageShell, lines: pl.DataFrame) -> None:
         *((100 * pl.col(c) / known_s).alias(title) for title, c in percent.items()),
         pl.Series("longest gap", [_gap(line) for line in worst.iter_rows(named=True)]),
         "rows",
-        pl.Series("age", [duration(age) for age in worst["behind_s"]]),
+        "answer",
+        pl.Series("age", [duration(age) for age in worst["age_s"]]),
         "revisions",
     )
     if not table["revisions"].sum():
@@ -125,15 +132,11 @@ def _show_lines(shell: PageShell, lines: pl.DataFrame) -> None:
         go_to("funding" if line["kind"] == "funding" else "trajectory", trajectory=line["stream"])
 
 
-def _facts(shell: PageShell) -> pl.DataFrame:
-    """Return rows, revisions and the age at the last question of every stream."""
+def _facts(shell: PageShell, now: int) -> pl.DataFrame:
+    """Return rows, revisions and the age (s) of every stream at ``now``, the service's clock."""
+    ended = pl.col("last_ts") + pl.col("step_s").fill_null(0)
     return shell.held.streams.select(
-        "stream",
-        "rows",
-        "revisions",
-        behind_s=(pl.col("served_at") - pl.col("last_ts") - pl.col("step_s").fill_null(0)).clip(
-            lower_bound=0
-        ),
+        "stream", "rows", "revisions", age_s=(now - ended).clip(lower_bound=0)
     )
 
 
@@ -151,14 +154,18 @@ def _show_loads(shell: PageShell, rows: pl.DataFrame) -> None:
         st.caption("None yet; `rail sync` is one.")
         return
     shown = loads.head(_LOADS_SHOWN)
-    newest_s = max(0, int(time.time()) - int(loads["started_at"][0]))
-    unfinished = loads["finished_at"].null_count()
-    left = f"{unfinished:,} did not finish: what they had committed is held." if unfinished else ""
-    st.caption(
-        f"{shown.height:,} of {loads.height:,}, newest first; the newest began "
-        f"{duration(newest_s)} ago. {left}"
-    )
-    lines = load_lines(shown, rows)
+    began = shell.moment(int(loads["started_at"][0]))
+    lines = load_lines(loads, rows, int(time.time()))
+    outcomes = dict(lines.group_by("outcome").len().iter_rows())
+    parts = [f"{shown.height:,} of {loads.height:,}, newest first. The newest began at {began}."]
+    if count := outcomes.get("running"):
+        parts.append(
+            f"{count:,} running: no end yet, and begun or answered within {duration(RUNNING_S)}."
+        )
+    if count := outcomes.get("did not finish"):
+        parts.append(f"{count:,} did not finish: what they had committed is held.")
+    st.caption(" ".join(parts))
+    lines = lines.head(_LOADS_SHOWN)
     started = pl.Series(f"started ({shell.timezone})", shell.clock(lines["started_at"]))
     table = lines.drop("started_at").insert_column(1, started)
     number = st.column_config.NumberColumn(format="localized")

@@ -16,6 +16,9 @@ from toolkit.tables import LedgerState
 STATE_COLUMNS = {state: f"{state.value.replace(' ', '_')}_s" for state in LedgerState}
 """The column of `coverage_line` with the seconds of each state."""
 
+RUNNING_S = 600
+"""How long after its last sign of life a load without an end counts as running (s)."""
+
 _COVERAGE = {"start_ts": pl.Int64, "end_ts": pl.Int64, "state": pl.String}
 
 
@@ -104,14 +107,17 @@ def fill_commands(lines: pl.DataFrame, limit: int) -> list[str]:
     return commands
 
 
-def load_lines(loads: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+def load_lines(loads: pl.DataFrame, rows: pl.DataFrame, now: int) -> pl.DataFrame:
     """Return the loads in words, in their order.
 
     Columns: load, started_at (s), took, rows, quota left, findings, outcome.
-    ``rows`` is `toolkit.store.Store.rows_by_load`. A load that never finished was killed or met an
-    error: what it had committed is held.
+    ``rows`` is `toolkit.store.Store.rows_by_load`, ``now`` the local clock (s). A load without an
+    end is "running" where it began, or asked a question that was answered, in the last
+    `RUNNING_S`. Else it "did not finish": it was killed or met an error, and what it had committed
+    is held.
     """
     counts = dict(rows.select("load_id", "rows").iter_rows())
+    asked_at = dict(rows.select("load_id", "asked_at").iter_rows())
     lines = []
     for load in loads.iter_rows(named=True):
         finished = load["finished_at"]
@@ -124,13 +130,20 @@ def load_lines(loads: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
                 "rows": counts.get(load["load_id"], 0),
                 "quota left": _left(load),
                 "findings": "; ".join(f"{f['kind']} ({f.get('times', 1)}×)" for f in found) or NULL,
-                "outcome": "did not finish" if finished is None else "finished",
+                "outcome": _outcome(load, asked_at.get(load["load_id"]), now),
             }
         )
     words = ("took", "quota left", "findings", "outcome")
     numbers = ("load", "started_at", "rows")
     schema = dict.fromkeys(numbers, pl.Int64()) | dict.fromkeys(words, pl.String())
     return pl.DataFrame(lines, schema_overrides=schema)
+
+
+def _outcome(load: dict[str, Any], asked_at: int | None, now: int) -> str:
+    if load["finished_at"] is not None:
+        return "finished"
+    active_at = max(load["started_at"], asked_at or 0)
+    return "running" if now - active_at < RUNNING_S else "did not finish"
 
 
 def _took(seconds: int) -> str:

@@ -6,6 +6,7 @@ unchanged store is not read twice.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from toolkit.dashboard.health_tables import coverage_line
 from toolkit.intervals import Interval, clip
 from toolkit.market import EventFamily, Family, SnapshotLog, Source, Stream, Trajectory
 from toolkit.statistics.spread import summary, time_above, with_spread
-from toolkit.store import Ledger, Store, event_logs
+from toolkit.store import Ledger, Store, answer_words, clock_offset_s, event_logs
 from toolkit.store.schema import read_format
 from toolkit.tables import LedgerState
 
@@ -49,6 +50,10 @@ class Held:
         seen = [frame["served_at"] for frame in (self.streams, self.loads)]
         newest = pl.concat([s.cast(pl.Int64) for s in seen]).max()
         return newest if isinstance(newest, int) else None
+
+    def now(self) -> int:
+        """Return the service's clock now (s): the local one and the newest answer's offset."""
+        return int(time.time()) + clock_offset_s(self.streams, self.loads)
 
 
 def store_version(path: Path) -> Version:
@@ -160,19 +165,31 @@ def measure_above(
     return time_above(rows, start, end, threshold_bps=above_bps)
 
 
+@st.cache_data(ttl=_KEEP_S, max_entries=8, show_spinner=False)
+def read_asked(
+    path: Path, keys: tuple[str, ...], start: int, end: int, *, version: Version
+) -> frozenset[str]:
+    """Return which of the spreads the store was asked for, or answered about, in the window."""
+    del version
+    spreads = [Trajectory.parse(key, Family.SPREAD) for key in keys]
+    ledger = Store(path, wait_s=_WAIT_S).ledger(spreads, Interval(start, end))
+    return frozenset(s.key for s, known in ledger.items() if known.asked or known.answered)
+
+
 @st.cache_data(ttl=_KEEP_S, max_entries=2, show_spinner="Reading the ledger")
 def measure_coverage(path: Path, version: Version) -> tuple[pl.DataFrame, pl.DataFrame, int]:
     """Return what is known of every stream. The rows of each load. The store's format.
 
-    One row of `coverage_line` for each stream, over the time from its first second asked for, or
-    first row, to the service's clock when it was last asked.
+    One row of `coverage_line` for each stream, with its `answer_words`, over the time from its
+    first second asked for, or first row, to the service's clock when it was last asked.
     """
     del version
     store = Store(path, wait_s=_WAIT_S)
     lines = []
     with store.reading() as connection:
         ledger, newest = store.ledger(), _newest_clock(store)
-        for key, first_ts in store.catalogue().select("stream", "first_ts").iter_rows():
+        catalogue = store.catalogue().select("stream", "first_ts", "rows")
+        for key, first_ts, held in catalogue.iter_rows():
             stream = Stream.parse(key)
             known = ledger.get(stream, Ledger(None))
             window = _known_window(known, first_ts)
@@ -181,7 +198,8 @@ def measure_coverage(path: Path, version: Version) -> tuple[pl.DataFrame, pl.Dat
                 coverage = _unanswered(known, newest)
             elif window and not isinstance(stream, SnapshotLog):
                 coverage = store.coverage(stream, window)
-            lines.append(coverage_line(stream, coverage))
+            answer = answer_words(ledger.get(stream), held)
+            lines.append(coverage_line(stream, coverage) | {"answer": answer})
         rows, version_held = store.rows_by_load(), read_format(connection, path)
     return pl.DataFrame(lines, infer_schema_length=None), rows, version_held
 

@@ -18,7 +18,7 @@ from toolkit.errors import RailError
 from toolkit.workspace import store_path
 
 _LOOK_S = 10
-"""How often a page that follows the store looks whether the file changed."""
+"""How often a page that follows looks whether the file changed, and every page renews its age."""
 
 # No more buttons than fit beside a title on a phone; drag to zoom, double-click to return.
 _PLOTLY = {
@@ -60,7 +60,7 @@ def page(title: str, body: Callable[[PageShell], None]) -> None:
         _follow()
     try:
         held = read_held(path, store_version(path))
-        _say_whose(held, timezone)
+        _head(held, timezone)
         say_faults([fault] if fault else [])
         body(PageShell(held, timezone))
     except RailError as error:
@@ -106,14 +106,19 @@ def opened_row(
     return None if click is None else int(click["row"])
 
 
+@st.fragment(run_every=_LOOK_S)
+def _head(held: Held, timezone: str) -> None:
+    """Show the head again and again, so that its age grows in a tab that is left open."""
+    _say_whose(held, timezone)
+
+
 def _say_whose(held: Held, timezone: str) -> None:
-    now = int(time.time())
     followed = held.streams.filter(pl.col("kind") != "snapshot")
     parts = [source_words(held.source), plan_words(held.loads, followed)]
     if held.as_of is not None:
         as_of = clock_text(pl.Series([held.as_of]), timezone)[0]
         parts.append(f"as of {as_of} {timezone}")
-    parts.append(age_words(followed, held.loads, now))
+    parts.append(age_words(held.streams, held.loads, int(time.time())))
     st.markdown(f"{parts[0]} · :small[:gray[{' · '.join(parts[1:])}]]")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 import polars as pl
@@ -47,25 +48,29 @@ def spread_names(keys: pl.Series) -> pl.DataFrame:
 
 
 def spread_lines(
-    catalogue: pl.DataFrame, summary: pl.DataFrame, last: pl.DataFrame, above: pl.DataFrame
+    catalogue: pl.DataFrame,
+    summary: pl.DataFrame,
+    last: pl.DataFrame,
+    above: pl.DataFrame,
+    *,
+    asked: Collection[str],
+    now: int,
 ) -> pl.DataFrame:
     """Build one row per spread trajectory of the catalogue, the largest last spread first.
 
     ``catalogue`` is of `toolkit.store.Store`. ``summary`` and ``above`` are of
     `toolkit.statistics.spread`, over one window, and lack a trajectory without a row in it.
-    ``last`` is the newest observation of each: trajectory, ts (s UTC), spread_log_bps.
+    ``last`` is the newest observation of each: trajectory, ts (s UTC), spread_log_bps. ``asked``
+    has the trajectories that were asked for in the window. ``now`` is the service's clock (s).
 
     Columns: trajectory, symbol, buy, sell, type, exchanges (list), last_log_bps, last_ts,
     mean_log_bps, std_log_bps, half_life_s, above_share (of the time observed), n, coverage
-    (fraction of the window), behind_s (from the newest row's end to the service's clock at the last
-    sync, less the plan's delay) and reason (why a number is null, "" where none is).
+    (fraction of the window), age_s (from the newest row's end to ``now``) and reason (why a number
+    is null, "" where none is).
     """
     spreads = catalogue.filter(kind=Family.SPREAD.value).rename({"stream": "trajectory"})
     ended = pl.col("last_ts") + pl.col("step_s").fill_null(0)
-    behind = spreads.select(
-        "trajectory",
-        behind_s=(pl.col("served_at") - ended - pl.col("delay_s")).clip(lower_bound=0),
-    )
+    ages = spreads.select("trajectory", age_s=(now - ended).clip(lower_bound=0))
     measured = summary.select(
         "trajectory",
         "n",
@@ -85,11 +90,15 @@ def spread_lines(
         f"half-life {Reason.BELOW_STEP.in_place}: {Reason.BELOW_STEP.words}"
     )
     return (
-        found.join(behind, on="trajectory", how="left", maintain_order="left")
+        found.join(ages, on="trajectory", how="left", maintain_order="left")
         .with_columns(
             n=pl.col("n").fill_null(0),
             reason=pl.when(nothing)
-            .then(pl.lit("no observation in the window"))
+            .then(
+                pl.when(pl.col("trajectory").is_in(list(asked)))
+                .then(pl.lit("asked, no observation in the window"))
+                .otherwise(pl.lit("never asked for in the window"))
+            )
             .otherwise(pl.col("reason").replace_strict(words, default=pl.col("reason")))
             .fill_null(""),
         )
@@ -144,8 +153,8 @@ def shown_lines(lines: pl.DataFrame, above_bps: float) -> pl.DataFrame:
         "n",
         (100 * pl.col("coverage")).alias("coverage (%)"),
         pl.Series(
-            "age at the sync",
-            [None if s is None else duration(s) for s in lines["behind_s"]],
+            "age",
+            [None if s is None else duration(s) for s in lines["age_s"]],
             dtype=pl.String,
         ),
         pl.col("reason").replace("", None).alias("why a number is missing"),

@@ -12,7 +12,7 @@ from toolkit.dashboard.formatting import code
 from toolkit.dashboard.link import PRESETS, Choice, read_choice, read_number, read_option
 from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.page_link import PageLink
-from toolkit.dashboard.reading import measure_above, measure_spreads
+from toolkit.dashboard.reading import measure_above, measure_spreads, read_asked
 from toolkit.dashboard.shell import PageShell, opened_row, page, say_empty
 from toolkit.dashboard.spread_table import (
     Filters,
@@ -36,8 +36,9 @@ def _body(shell: PageShell) -> None:
     held = shell.held
     spreads = held.streams.filter(kind=Family.SPREAD.value)
     if spreads["last_ts"].drop_nulls().is_empty():
+        answer = "asked, and the service has none there" if spreads.height else "none was asked for"
         say_empty(
-            f"{code(str(held.path))} holds no spread yet. Load some, then look here again:",
+            f"{code(str(held.path))} holds no spread: {answer}. Load some, then look here again:",
             "rail sync --all-spreads --symbol BTC_USDT",
         )
         return
@@ -45,13 +46,18 @@ def _body(shell: PageShell) -> None:
     window = _window(spreads, preset)
     summary, last = measure_spreads(held.path, *window, version=held.version)
     above = measure_above(held.path, *window, above_bps, version=held.version)
-    lines = spread_lines(spreads, summary, last, above)
+    asked = read_asked(held.path, tuple(spreads["stream"]), *window, version=held.version)
+    now = held.now()
+    lines = spread_lines(spreads, summary, last, above, asked=asked, now=now)
     own = summary["spread_basis"].str.contains("service").sum()
     if own:
         st.caption(
             f"Of {own:,} of the spreads the service's own figure is used: no prices of legs."
         )
     _show(shell, lines, filtered(lines, filters), window, above_bps)
+    st.caption(
+        f"Age: from the end of the newest row to {shell.moment(now)}, the service's clock now."
+    )
 
 
 def _window(spreads: pl.DataFrame, preset: str) -> Interval:

@@ -88,6 +88,7 @@ class CaptureResult:
     sweeps: int
     attempts: int
     elapsed_s: float
+    load_id: int
     gaps: Mapping[GapStatus, int] = field(default_factory=dict)
     findings: tuple[tuple[Finding, int], ...] = ()
 
@@ -180,9 +181,8 @@ def capture(
         sweeps=run.sweeps,
         attempts=sum(reader.attempts for reader in run.readers),
         elapsed_s=run.elapsed_s,
-        gaps={
-            GapStatus(status): int((statuses == status).sum()) for status in sorted(set(statuses))
-        },
+        load_id=load_id,
+        gaps={GapStatus(s): int((statuses == s).sum()) for s in sorted(set(statuses))},
         findings=findings,
     )
 

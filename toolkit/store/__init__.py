@@ -2,7 +2,7 @@
 
 from toolkit.store.answers import due_parts, joined, rowless_parts, settled_after_s
 from toolkit.store.batch import Batch, Ledger, LoadOrigin, Snapshot
-from toolkit.store.catalogue import event_logs
+from toolkit.store.catalogue import answer_words, clock_offset_s, event_logs, never_asked
 from toolkit.store.deliveries import Delivered, Kept, keep_deliveries, read_deliveries
 from toolkit.store.gaps import Gap
 from toolkit.store.ingest import Inserted
@@ -21,10 +21,13 @@ __all__ = [
     "LoadOrigin",
     "Snapshot",
     "Store",
+    "answer_words",
+    "clock_offset_s",
     "due_parts",
     "event_logs",
     "joined",
     "keep_deliveries",
+    "never_asked",
     "read_deliveries",
     "rowless_parts",
     "settled_after_s",

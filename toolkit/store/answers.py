@@ -28,6 +28,7 @@ __all__ = [
     "renewed",
     "rowless_parts",
     "settled_after_s",
+    "within_reach",
     "without",
 ]
 
@@ -140,6 +141,31 @@ def without(held: Iterable[Provisional], settled: Iterable[tuple[int, int]]) -> 
         for part in held
         for stretch in difference([(part.start, part.end)], known)
     ]
+
+
+def within_reach(
+    parts: Iterable[Provisional], retention_s: int | None, first_ts: int | None
+) -> list[Provisional]:
+    """Return the parts of a log's answers that its archive reached when it answered.
+
+    Before that it has forgotten what happened: no document there is no answer. From the first
+    document held, ``first_ts``, on it did reach. ``retention_s`` is None where it reaches all.
+
+    Examples
+    --------
+    >>> asked_late = [Provisional(0, 500, 1_000, 1_000)]
+    >>> [within_reach(asked_late, 600, first)[0].start for first in (None, 450, 90)]
+    [400, 400, 90]
+    """
+    if retention_s is None:
+        return list(parts)
+    kept = []
+    for part in parts:
+        reached = part.served_at - retention_s
+        start = max(part.start, reached if first_ts is None else min(reached, first_ts))
+        if start < part.end:
+            kept.append(Provisional(start, part.end, part.first_served_at, part.served_at))
+    return kept
 
 
 def joined(parts: Iterable[tuple[int, int]], apart_s: int) -> list[Interval]:

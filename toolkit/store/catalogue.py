@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import duckdb
 import polars as pl
 
+from toolkit.market import (
+    EventFamily,
+    EventLog,
+    Family,
+    SnapshotKind,
+    SnapshotLog,
+    Stream,
+    Trajectory,
+)
+from toolkit.store.batch import Ledger
 from toolkit.store.ledger import SETTLE_S
 from toolkit.tables import EVENT, SERIES, SNAPSHOT, TIE, CoverageState
 from toolkit.wire.allowance import Allowance
 
 __all__ = [
+    "answer_words",
+    "clock_offset_s",
     "event_logs",
+    "never_asked",
     "read_catalogue",
     "read_continuity",
     "read_rows_by_load",
@@ -30,6 +45,66 @@ def read_catalogue(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
         params={"asked": CoverageState.ASKED},
     ).pl()
     return found
+
+
+def clock_offset_s(catalogue: pl.DataFrame, loads: pl.DataFrame) -> int:
+    """Return how far the service's clock was ahead of the local one at its newest answer (s).
+
+    ``catalogue`` and ``loads`` are of `toolkit.store.Store`. Without an answer it is that of the
+    newest load's start, without a load 0. The local clock plus this is the service's clock now.
+
+    Examples
+    --------
+    >>> catalogue = pl.DataFrame({"served_at": [500, 990, None], "asked_at": [9000, 9500, None]})
+    >>> loads = pl.DataFrame({"served_at": [400], "started_at": [8900]})
+    >>> clock_offset_s(catalogue, loads)
+    -8510
+    >>> clock_offset_s(catalogue.clear(), loads)
+    -8500
+    """
+    known = [
+        frame.select(at=pl.col(at).cast(pl.Int64), served_at=pl.col("served_at").cast(pl.Int64))
+        .drop_nulls()
+        .sort("at", "served_at")
+        .select(pl.col("served_at") - pl.col("at"))
+        .to_series()
+        for frame, at in ((catalogue, "asked_at"), (loads, "started_at"))
+    ]
+    return next((int(offsets[-1]) for offsets in known if offsets.len()), 0)
+
+
+def never_asked(asked: Iterable[Stream]) -> list[str]:
+    """Return what none of the streams is of: kinds of trajectory, event logs, kinds of snapshot.
+
+    Examples
+    --------
+    >>> never_asked([Stream.parse("A_B:X.spot"), Stream.parse("events/splash")])[:3]
+    ['spread', 'funding', 'events/spread']
+    """
+    every = [*Family, *map(EventLog, EventFamily), *map(SnapshotLog, SnapshotKind)]
+    known = {s.family if isinstance(s, Trajectory) else s for s in asked}
+    return [
+        each.value if isinstance(each, Family) else each.key for each in every if each not in known
+    ]
+
+
+def answer_words(known: Ledger | None, rows: int) -> str:
+    """Return what came of asking for a stream of which so many rows or documents are held.
+
+    ``known`` is its ledger, None for one that was never asked for: what is held of it came on its
+    own.
+
+    Examples
+    --------
+    >>> from toolkit.store import Edge
+    >>> [answer_words(*each) for each in ((None, 0), (Ledger(None), 0), (Ledger(Edge(9)), 0))]
+    ['never asked', 'no answer', 'nothing there']
+    """
+    if known is None:
+        return "never asked"
+    if known.edge is None:
+        return "no answer"
+    return "held" if rows else "nothing there"
 
 
 def event_logs(catalogue: pl.DataFrame) -> pl.DataFrame:
@@ -109,6 +184,9 @@ def read_rows_by_load(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
         for name in tables
     )
     found: pl.DataFrame = connection.sql(
-        f"SELECT load_id, sum(rows)::BIGINT AS rows FROM ({each}) GROUP BY load_id ORDER BY load_id"  # noqa: S608 - ours
+        "SELECT load_id, coalesce(rows, 0) AS rows, asked_at FROM "  # noqa: S608 - ours
+        f"(SELECT load_id, sum(rows)::BIGINT AS rows FROM ({each}) GROUP BY load_id) FULL JOIN "
+        "(SELECT load_id, max(asked_at) AS asked_at FROM edge GROUP BY load_id) USING (load_id) "
+        "ORDER BY load_id"
     ).pl()
     return found

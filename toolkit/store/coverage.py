@@ -14,7 +14,7 @@ import polars as pl
 
 from toolkit.intervals import EVER, Interval, clip, difference, union
 from toolkit.market import Stream, Trajectory
-from toolkit.store.answers import Provisional, renewed, without
+from toolkit.store.answers import Provisional, renewed, within_reach, without
 from toolkit.store.batch import Ledger
 from toolkit.store.ledger import Edge, states, stretches
 from toolkit.store.streams import append, number_streams, numbers_of
@@ -165,21 +165,25 @@ def read_ledger(
 ) -> dict[Stream, Ledger]:
     """Read what is known of the streams that were ever asked for, all of them by default.
 
-    Only stretches that touch ``window`` are read, cut to it.
+    Only stretches that touch ``window`` are read, cut to it. What an older answer of an event log
+    covered beyond the plan's reach, before its first document, counts as never answered.
     """
     if streams is None:
         found = connection.execute("SELECT key, stream_id FROM stream").fetchall()
         numbers = {Stream.parse(key): int(number) for key, number in found}
     else:
         numbers = numbers_of(connection, streams)
-    edges = {
-        number: Edge(*edge)
-        for number, *edge in connection.execute(
-            "SELECT stream_id, served_at, delay_s, retention_s, step_s, tail_ts, asked_at, late_s "
-            "FROM edge JOIN stream USING (stream_id) WHERE list_contains(?, stream_id)",
-            [list(numbers.values())],
-        ).fetchall()
-    }
+    edges: dict[int, Edge] = {}
+    firsts: dict[int, int | None] = {}
+    for number, kind, first_ts, *edge in connection.execute(
+        "SELECT stream_id, kind, first_ts, served_at, delay_s, retention_s, step_s, tail_ts, "
+        "asked_at, late_s FROM edge JOIN stream USING (stream_id) "
+        "WHERE list_contains(?, stream_id)",
+        [list(numbers.values())],
+    ).fetchall():
+        edges[number] = Edge(*edge)
+        if kind == "events":
+            firsts[number] = first_ts
     inside = "true" if window is None else "start_ts < $high AND end_ts > $low"
     limits = {} if window is None else {"low": window.start, "high": window.end}
     found_rows: dict[tuple[int, str], list[tuple[int, ...]]] = {}
@@ -194,14 +198,17 @@ def read_ledger(
     def of(number: int, state: CoverageState) -> list[Interval]:
         return clip(((row[0], row[1]) for row in found_rows.get((number, state), [])), cut)
 
+    def provisional(number: int) -> list[Provisional]:
+        parts = [Provisional(*r) for r in found_rows.get((number, CoverageState.PROVISIONAL), [])]
+        if number in firsts:
+            parts = within_reach(parts, edges[number].retention_s, firsts[number])
+        return without(parts, difference([EVER], [cut]))
+
     return {
         stream: Ledger(
             edges.get(number),
             of(number, CoverageState.SETTLED),
-            [
-                Provisional(max(start, cut.start), min(end, cut.end), *times)
-                for start, end, *times in found_rows.get((number, CoverageState.PROVISIONAL), [])
-            ],
+            provisional(number),
             of(number, CoverageState.ASKED),
         )
         for stream, number in numbers.items()

@@ -386,7 +386,7 @@ class Store(Shown):
             return read_gaps(connection)
 
     def rows_by_load(self) -> pl.DataFrame:
-        """Count the rows, documents and snapshots that each load brought: load_id, rows."""
+        """Return of each load: load_id, rows, asked_at (of the edges that it wrote last, s)."""
         with self.reading() as connection:
             return read_rows_by_load(connection)
 

@@ -29,10 +29,12 @@ __all__ = [
     "Loss",
     "Lost",
     "Open",
+    "Ping",
     "Received",
     "RecentlyDelivered",
     "ReconnectPolicy",
     "Refused",
+    "Renew",
     "Say",
     "StreamItem",
     "StreamStep",
@@ -68,6 +70,24 @@ class Listen:
 
 
 @dataclass(frozen=True, slots=True)
+class Ping:
+    """A stream's step: wait so many seconds for the answer to a ping. Send back None or `Loss`."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Renew:
+    """A stream's step: open another socket at this path beside the open one, and use it.
+
+    The old one is closed and read to its end when the new one is first listened to. Send back None,
+    or the `Loss` of the new one: then the old one is still in use.
+    """
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
 class Joined:
     """The stream is open and delivers what happens from now on."""
 
@@ -97,7 +117,7 @@ class Loss:
     code: int | None = None
 
 
-StreamStep = Open | Say | Listen | Wait
+StreamStep = Open | Say | Listen | Ping | Renew | Wait
 StreamItem = Joined | Received | Lost
 _Outcome = Loss | bytes | None
 _Stream = Generator[StreamStep | StreamItem, _Outcome, None]
@@ -111,7 +131,9 @@ class ReconnectPolicy:
     ``first_wait_s * 2**n``, at most ``longest_wait_s``, and never less than ``Retry-After``. The
     count begins anew only when a connection has lasted ``stable_s`` with a message on it: one that
     is accepted and closed at once is no success. A connection on which nothing came for
-    ``silence_s`` is given up, whatever its pings say.
+    ``silence_s`` is asked for a ping's answer within ``pong_s``. Without one it is lost. With one
+    the stream is quiet and nothing is lost. Some connections answer pings and have gone mute, so
+    another is opened before the quiet one is closed.
 
     Examples
     --------
@@ -124,10 +146,11 @@ class ReconnectPolicy:
     longest_wait_s: float = 60.0
     stable_s: float = 60.0
     silence_s: float = 600.0
+    pong_s: float = 10.0
     fraction: Callable[[], float] = field(default=random.random, repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("first_wait_s", "longest_wait_s", "silence_s"):
+        for name in ("first_wait_s", "longest_wait_s", "silence_s", "pong_s"):
             if getattr(self, name) <= 0:
                 raise InputError(name, getattr(self, name), "seconds above 0")
 
@@ -202,9 +225,9 @@ def lasting(
 ) -> _Stream:
     """Keep one stream open: open it, send the greetings, listen, reopen after a loss.
 
-    Yields `Open`, `Say`, `Listen` and `Wait` to be carried out, and `Joined`, `Received` and
-    `Lost`. ``greetings`` are sent each time it opens. Never returns. Raises what `Backoff.after`
-    raises, after the `Lost` of it.
+    Yields each `StreamStep` to be carried out, and `Joined`, `Received` and `Lost`. ``greetings``
+    are sent each time it opens. Never returns. Raises what `Backoff.after` raises, after the
+    `Lost` of it.
     """
     backoff = Backoff(policy, clock)
     while True:
@@ -213,30 +236,51 @@ def lasting(
             loss = refused
         else:
             backoff.opened()
-            loss = yield from _conversation(greetings, policy.silence_s, clock, backoff)
+            loss = yield from _conversation(path, greetings, policy, clock, backoff)
         yield Lost(loss.why, was_open=not isinstance(refused, Loss))
         yield Wait(backoff.after(loss), loss.why)
 
 
 def _conversation(
-    greetings: Sequence[bytes], silence_s: float, clock: Callable[[], float], backoff: Backoff
+    path: str,
+    greetings: Sequence[bytes],
+    policy: ReconnectPolicy,
+    clock: Callable[[], float],
+    backoff: Backoff,
 ) -> Generator[StreamStep | StreamItem, _Outcome, Loss]:
-    """Run an open connection until it is lost."""
+    """Run an open connection until it is lost. A quiet one that is alive is renewed."""
+    if loss := (yield from _greeted(greetings)):
+        return loss
+    yield Joined()
+    heard_at = clock()
+    while True:
+        left_s = heard_at + policy.silence_s - clock()
+        if left_s > 0:
+            outcome = yield Listen(left_s)
+            if isinstance(outcome, Loss):
+                return outcome
+            if outcome is not None:
+                heard_at = clock()
+                backoff.heard()
+                yield Received(outcome)
+            continue
+        if isinstance((yield Ping(policy.pong_s)), Loss):
+            return Loss(f"silent for {policy.silence_s:g} s, also to a ping")
+        renewed = not isinstance((yield Renew(path)), Loss)
+        if renewed and (loss := (yield from _greeted(greetings))):
+            return loss
+        heard_at = clock()
+
+
+def _greeted(
+    greetings: Sequence[bytes],
+) -> Generator[StreamStep | StreamItem, _Outcome, Loss | None]:
+    """Send the greetings, and return the loss where the connection did not take them."""
     for greeting in greetings:
         outcome = yield Say(greeting)
         if isinstance(outcome, Loss):
             return outcome
-    yield Joined()
-    heard_at = clock()
-    while (left_s := heard_at + silence_s - clock()) > 0:
-        outcome = yield Listen(left_s)
-        if isinstance(outcome, Loss):
-            return outcome
-        if outcome is not None:
-            heard_at = clock()
-            backoff.heard()
-            yield Received(outcome)
-    return Loss(f"silent for {silence_s:g} s")
+    return None
 
 
 def subscription(

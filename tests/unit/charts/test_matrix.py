@@ -55,19 +55,37 @@ def test_every_rate_is_brought_to_the_unit(unit, values):
     assert sorted(drawn[np.isfinite(drawn)]) == pytest.approx(sorted(values))
 
 
-def test_colours_are_centred_on_zero_and_one_extreme_does_not_pale_the_rest():
-    many = pl.concat(
-        [
-            RATES[:1].with_columns(
-                symbol=pl.lit(f"S{i}_USDT"), rate=pl.lit(1e-4 if i else 1.0, pl.Float64)
-            )
-            for i in range(40)
-        ]
-    )
-    cells = chart(many).data[0]
-    assert cells.zmin == -cells.zmax
-    assert cells.zmax == pytest.approx(0.01)
-    assert np.nanmax(cells.z) == pytest.approx(100.0)
+@pytest.mark.parametrize("unit", FUNDING_UNITS)
+def test_a_rate_has_one_colour_in_every_store_and_unit(unit):
+    alone = chart(RATES[:1], unit=unit).data[0]
+    beside_an_extreme = chart(
+        RATES.with_columns(rate=pl.Series([1e-4, 1.0, 3e-5])), unit=unit
+    ).data[0]
+    shares = [float(cells.z[-1][0]) / cells.zmax for cells in (alone, beside_an_extreme)]
+    assert shares == pytest.approx([0.2, 0.2])  # 0.01 % per 8 h, full colour from 0.05
+    assert alone.zmin == -alone.zmax
+
+
+@pytest.mark.parametrize(
+    ("unit", "level"),
+    [
+        ("% per 1 h", "0.00625"),
+        ("% per 8 h", "0.05"),
+        ("% per 24 h", "0.15"),
+        ("% per year (APR)", "54.75"),
+    ],
+)
+def test_the_size_of_full_colour_is_shown_in_the_unit(unit, level):
+    figure = chart(unit=unit)
+    assert f"full colour from ±{level} {unit}" in figure.layout.title.subtitle.text
+    assert figure.data[0].zmax == pytest.approx(float(level))
+
+
+@pytest.mark.parametrize("rate", [-1e-9, -0.0, 0.0, 1e-9])
+def test_what_rounds_to_zero_has_no_sign(rate):
+    figure = chart(RATES[:1].with_columns(rate=pl.lit(rate)))
+    assert figure.data[1].text == ("0.000",)
+    assert "-0.0 " not in figure.data[0].hovertext[0][0]
 
 
 def test_the_hover_has_the_rate_as_given_its_interval_and_the_next_settlement():
@@ -123,6 +141,7 @@ def test_title_moment_sign_source_and_mark_are_there():
         "as of 2023-03-10 00:00 UTC",
         "n = 3 rates",
         "+: longs pay shorts",
+        "full colour from ±0.05 % per 8 h",
         "SIMULATED market, seed-7",
     ]
     assert [note.text for note in layout.annotations] == ["SIMULATED"]

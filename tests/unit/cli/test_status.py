@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -84,7 +85,8 @@ def test_event_documents_without_any_trajectory_are_something(rail: Rail, store:
     batch.add_documents(SPREADS, document_frame([]), Interval(0, 600), edge)
     store.commit(store.start_load(ORIGIN, [SPREADS], Interval(0, 600)), batch)
 
-    assert line_of(rail("status"), SPREADS)[1:] == ["0", "–", "–", "100.00%", "–", "–"]
+    cells = line_of(rail("status"), SPREADS)[1:]
+    assert cells == ["nothing", "there", "–", "–", "100.00%", "–", "–"]
 
 
 def test_a_load_that_failed_half_way_shows_what_was_not_answered(rail: Rail, store: Store) -> None:
@@ -131,6 +133,34 @@ def test_a_later_load_without_any_answer_shows_what_it_lacks(rail: Rail, store: 
     store.start_load(LoadOrigin("http://h", 20_000, None, "0"), [PRICE], Interval(6_000, 12_000))
 
     assert "50.00%" in line_of(rail("status"), PRICE)
+
+
+def test_how_far_a_stream_is_behind_counts_to_now_by_the_services_clock(
+    rail: Rail, store: Store
+) -> None:
+    asked_at = int(time.time()) - 1_200
+    batch = Batch()
+    edge = Edge(6_019, step_s=60, asked_at=asked_at)
+    batch.add(PRICE, minutes(0, 100), Interval(0, 6_000), edge)
+    store.commit(store.start_load(ORIGIN, [PRICE], Interval(0, 6_000)), batch)
+    done = rail("status")
+    assert line_of(done, PRICE)[-4:-2] == ["21", "min"]
+    assert "last answer 20 min" in done.stdout
+
+
+def test_nothing_there_no_answer_and_never_asked_are_three_things(rail: Rail, store: Store) -> None:
+    quiet, whole = Batch(), Interval(0, 600)
+    quiet.add_documents(SPREADS, document_frame([]), whole, Edge(100_000, step_s=0))
+    splash, funding = EventLog(EventFamily.SPLASH), EventLog(EventFamily.FUNDING)
+    quiet.gaps = {1: Gap(1, funding, 100, 160, "closed")}
+    store.commit(store.start_load(ORIGIN, [SPREADS, splash], whole), quiet)
+
+    done = rail("status")
+
+    assert " ".join(line_of(done, SPREADS)[1:3]) == "nothing there"
+    assert " ".join(line_of(done, splash)[1:3]) == "no answer"
+    assert " ".join(line_of(done, funding)[1:3]) == "never asked"
+    assert "never asked: price, spread, funding, events/funding, snapshot/symbols" in done.stdout
 
 
 def test_deliveries_alone_are_something(rail: Rail, store: Store) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
+from toolkit.service import Adversary, Config, Simulated, SpedClock, running
+
 from .conftest import refused
 
 Rail = Callable[..., subprocess.CompletedProcess[str]]
@@ -34,3 +36,23 @@ def test_a_free_key_is_refused_the_streams(rail: Rail, service: str) -> None:
     assert done.returncode == 1
     assert "is not in the key's plan (403)" in done.stderr.splitlines()[-1]
     assert "demo-free" not in done.stderr
+
+
+@pytest.mark.slow
+def test_each_gap_that_was_recorded_is_listed_at_the_end(rail: Rail) -> None:
+    config = Config(
+        Simulated(7),
+        port=0,
+        clock=SpedClock(start=1_795_046_400, speed=1.0),
+        adversary=Adversary(accept_then_close=1001),
+    )
+    with running(config) as service:
+        done = rail(
+            "stream", "events/splash", "--for", "2s", base_url=service.base_url, api_key="demo-pro"
+        )
+    assert done.returncode == 0, done.stderr
+    gaps = [line for line in done.stdout.splitlines() if line.startswith("events/splash")]
+    assert gaps
+    assert all("closed with 1001" in gap and "2026-11-19" in gap for gap in gaps)
+    assert all(gap.split()[-1] in ("open", "repaired") for gap in gaps)
+    assert f"{len(gaps)} gaps (" in done.stdout

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import itertools
 import logging
 import threading
@@ -84,6 +85,12 @@ class Bare(Client):
 def client(scripted: Scripted) -> Iterator[Client]:
     with Bare(scripted.base_url, KEY) as client:
         yield client
+
+
+def deaf(socket: ServerConnection) -> None:
+    """Keep a connection open and read nothing from it, so that no ping is answered."""
+    with socket.protocol_mutex:
+        threading.Event().wait(1.5)
 
 
 def first(client: Client, count: int, **options: object) -> list[StreamItem]:
@@ -182,12 +189,45 @@ def test_it_ends_soon_after_it_is_told_to_while_it_waits(
     assert list(said) == []
 
 
-def test_a_silent_connection_is_left_for_another(scripted: Scripted, client: Client) -> None:
-    scripted.treatments = [lambda _: threading.Event().wait(1.5)]
+def test_a_mute_connection_that_answers_pings_is_left_for_another_and_not_lost(
+    scripted: Scripted, client: Client
+) -> None:
+    scripted.treatments = [
+        lambda _: threading.Event().wait(1.5),
+        lambda socket: (socket.send("x"), threading.Event().wait(1.5)),
+    ]
     policy = ReconnectPolicy(first_wait_s=0.01, silence_s=0.3)
+    assert first(client, 2, policy=policy) == [Joined(), Received(b"x")]
+
+
+def test_what_came_on_a_quiet_connection_while_another_opened_is_received(
+    scripted: Scripted, client: Client
+) -> None:
+    opened, sent, done = threading.Event(), threading.Event(), threading.Event()
+    scripted.treatments = [
+        lambda socket: (opened.wait(5), socket.send("late"), sent.set(), done.wait(5)),
+        lambda _: (opened.set(), done.wait(5)),
+    ]
+    admissions = itertools.count()
+    said = stream(
+        client,
+        EventFamily.SPREAD,
+        policy=replace(QUICK, silence_s=0.3),
+        admitted=lambda: next(admissions) and sent.wait(5),
+    )
+    with contextlib.closing(said):
+        assert list(itertools.islice(said, 2)) == [Joined(), Received(b"late")]
+    done.set()
+
+
+def test_a_connection_that_is_silent_to_a_ping_too_is_lost(
+    scripted: Scripted, client: Client
+) -> None:
+    scripted.treatments = [deaf]
+    policy = ReconnectPolicy(first_wait_s=0.01, silence_s=0.3, pong_s=0.2)
     assert first(client, 3, policy=policy) == [
         Joined(),
-        Lost("silent for 0.3 s", was_open=True),
+        Lost("silent for 0.3 s, also to a ping", was_open=True),
         Joined(),
     ]
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import json
 import shutil
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -223,6 +225,19 @@ def gapped(held: Store) -> Store:
     held.commit(load, batch)
     held.finish_load(load, [])
     return held
+
+
+@pytest.fixture
+def aged(bare: Store) -> Store:
+    """The pair and its log, answered for 20 minutes ago, when the newest row was a minute old."""
+    asked_at = int(time.time()) - 1200
+    load = bare.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT - 7200, None, "0.1.0"))
+    batch = Batch()
+    rows = spread_rows().filter(pl.col("ts") < SERVED_AT - 60)
+    batch.add(PAIR, rows, Interval(START, SERVED_AT), replace(EDGE, asked_at=asked_at))
+    bare.commit(load, batch)
+    bare.finish_load(load, [])
+    return bare
 
 
 @pytest.fixture

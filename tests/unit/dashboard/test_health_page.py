@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import time
+from dataclasses import replace
 
 import pytest
 
+from toolkit.intervals import Interval
 from toolkit.market import Source
-from toolkit.store import LoadOrigin
+from toolkit.store import Batch, LoadOrigin
 from toolkit.wire.allowance import Allowance
+
+from .conftest import EDGE, LEG, SERVED_AT, price_rows
 
 
 def metrics(shown):
@@ -36,6 +41,12 @@ def test_every_stream_has_its_line_snapshots_without_coverage(page, full):
     assert shares.to_list() == pytest.approx([100.0] * 4)
 
 
+def test_the_age_of_a_stream_is_that_of_now_whose_time_is_shown(page, aged):
+    shown = page(aged.path, "health")
+    assert shown.dataframe[0].value["age"][0].startswith("21 min")
+    assert any("row to 2023-03-10 10:20" in caption.value for caption in shown.caption)
+
+
 def test_shares_of_the_time_are_drawn_by_kind_in_the_ledgers_states(page, full):
     (chart,) = page(full.path, "health").get("plotly_chart")
     bars = json.loads(chart.proto.spec)["data"]
@@ -59,8 +70,17 @@ def test_a_stretch_that_is_missing_comes_with_the_command_that_loads_it(page, ga
     assert any("1 have a stretch that is missing" in c.value for c in shown.caption)
 
 
+def began(store, ago_s):
+    """Start a load and take the time of its start back."""
+    load_id = store.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
+    with store.writing() as connection:
+        at = int(time.time()) - ago_s
+        connection.execute("UPDATE load SET started_at = ? WHERE load_id = ?", [at, load_id])
+    return load_id
+
+
 def test_loads_are_told_with_what_they_found_and_whether_they_finished(page, full):
-    full.start_load(LoadOrigin("http://127.0.0.1:1", 1_678_442_400, None, "0.1.0"))
+    began(full, 3_600)
     shown = page(full.path, "health")
     loads = shown.dataframe[1].value
     assert loads["outcome"].to_list() == ["did not finish", *["finished"] * 3]
@@ -68,6 +88,17 @@ def test_loads_are_told_with_what_they_found_and_whether_they_finished(page, ful
     assert loads["rows"].to_list() == [0, 2, 4, 1080]
     assert loads["took"].iloc[0] == "–"
     assert any("1 did not finish" in caption.value for caption in shown.caption)
+
+
+def test_a_capture_that_began_an_hour_ago_and_still_asks_is_running(page, full):
+    batch = Batch()
+    edge = replace(EDGE, asked_at=int(time.time()) - 60)
+    batch.add(LEG, price_rows().clear(), Interval(SERVED_AT - 60, SERVED_AT), edge)
+    full.commit(began(full, 3_600), batch)
+    shown = page(full.path, "health")
+    assert shown.dataframe[1].value["outcome"].to_list() == ["running", *["finished"] * 3]
+    assert any("1 running" in caption.value for caption in shown.caption)
+    assert not any("did not finish" in caption.value for caption in shown.caption)
 
 
 def test_the_quota_left_is_that_of_the_last_answer(page, make_store):

@@ -29,7 +29,13 @@ def test_a_spread_has_its_statistics_with_n_and_coverage(page, held):
     assert row["coverage (%)"] == pytest.approx(90.33, abs=0.01)
     assert row["last (log bps)"] == pytest.approx(4.0, abs=0.01)
     assert row["≥ 20 (% of time)"] == 0.0
-    assert row["age at the sync"] == "0 s"
+
+
+def test_the_age_of_a_spread_is_that_of_now_whose_time_is_shown(page, aged):
+    shown = page(aged.path, "spreads")
+    assert shown.dataframe[0].value["age"][0].startswith("21 min")
+    assert shown.caption[-1].value.startswith("Age: ")
+    assert "2023-03-10 10:20" in shown.caption[-1].value
 
 
 def test_the_half_life_is_in_minutes(page, held):
@@ -115,7 +121,7 @@ def test_a_row_opens_its_trajectory(page, held):
 
 def test_a_store_without_spreads_says_how_to_load_one(page, bare):
     shown = page(bare.path, "spreads")
-    assert "holds no spread yet" in shown.info[0].value
+    assert "holds no spread: none was asked for" in shown.info[0].value
     assert shown.code[0].value == "rail sync --all-spreads --symbol BTC_USDT"
 
 

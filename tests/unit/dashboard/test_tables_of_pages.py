@@ -141,7 +141,7 @@ def catalogue():
     )
 
 
-def lines():
+def lines(asked=(A, B, C)):
     rows = pl.DataFrame(
         {
             "trajectory": [A] * 10 + [B],
@@ -151,19 +151,20 @@ def lines():
     )
     last = rows.group_by("trajectory").last()
     above = time_above(rows, 0, 600, threshold_bps=20.0)
-    return spread_lines(catalogue(), summary(rows, 0, 600), last, above)
+    return spread_lines(catalogue(), summary(rows, 0, 600), last, above, asked=asked, now=1860)
 
 
 def test_spreads_are_sorted_by_size_and_every_missing_number_has_a_reason():
     found = lines()
     assert found["trajectory"].to_list() == [A, B, C]
     assert found["n"].to_list() == [10, 1, 0]
-    assert found["behind_s"].to_list() == [30, 120, None]
+    assert found["age_s"].to_list() == [1260, 1320, None]
     assert found["reason"].to_list() == [
         "too few observations for this statistic",
         "too few observations for this statistic",
-        "no observation in the window",
+        "asked, no observation in the window",
     ]
+    assert lines(asked=(A, B))["reason"][2] == "never asked for in the window"
     assert found["above_share"][0] == pytest.approx(60 / 600)
 
 
@@ -171,7 +172,7 @@ def test_the_shown_table_has_units_and_no_zero_for_what_is_missing():
     table = shown_lines(lines(), 20.0).to_dicts()
     assert table[2]["last (log bps)"] is None
     assert table[0]["≥ 20 (% of time)"] == pytest.approx(10.0)
-    assert [row["age at the sync"] for row in table] == ["30 s", "2 min", None]
+    assert [row["age"] for row in table] == ["21 min", "22 min", None]
 
 
 @pytest.mark.parametrize(
@@ -243,8 +244,27 @@ def test_a_load_says_how_long_it_took_what_it_brought_and_what_it_found():
         "quota": None,
     }
     loads = pl.DataFrame([load, load | {"load_id": 2, "finished_at": None, "finding": None}])
-    found = load_lines(loads, pl.DataFrame({"load_id": [1], "rows": [7]})).to_dicts()
+    rows = pl.DataFrame({"load_id": [1], "rows": [7], "asked_at": [90]})
+    found = load_lines(loads, rows, now=9_000).to_dicts()
     assert found[0]["took"] == "under 1 s"
     assert found[0]["findings"] == "renamed (1×); missing (3×)"
     assert (found[0]["rows"], found[1]["rows"]) == (7, 0)
     assert (found[0]["quota left"], found[1]["outcome"]) == ("9", "did not finish")
+
+
+@pytest.mark.parametrize(
+    ("asked_at", "now", "outcome"),
+    [
+        (None, 699, "running"),  # it began a moment ago
+        (None, 700, "did not finish"),
+        (7_000, 7_599, "running"),  # a capture that began long ago and still asks
+        (7_000, 7_600, "did not finish"),
+    ],
+)
+def test_a_load_without_an_end_is_running_while_the_store_shows_that_it_asks(
+    asked_at, now, outcome
+):
+    load = {"load_id": 1, "started_at": 100, "finished_at": None, "finding": None}
+    loads = pl.DataFrame([load | {"quota_left": None, "quota": None}])
+    rows = pl.DataFrame({"load_id": [1], "rows": [7], "asked_at": [asked_at]})
+    assert load_lines(loads, rows, now)["outcome"].to_list() == [outcome]

@@ -10,11 +10,11 @@ from streamlit.testing.v1 import AppTest
 from toolkit.dashboard.navigation import PAGES
 from toolkit.dashboard.reading import measure_coverage, read_held, store_version
 from toolkit.intervals import Interval
-from toolkit.market import Stream
-from toolkit.store import Delivered, LoadOrigin, Store, keep_deliveries
+from toolkit.market import EventFamily, EventLog, Stream, Trajectory
+from toolkit.store import Batch, Delivered, Edge, LoadOrigin, Store, keep_deliveries
 from toolkit.wire.events import document_frame
 
-from .conftest import SERVED_AT
+from .conftest import SERVED_AT, spread_rows
 
 ASKED = [
     Stream.parse(key)
@@ -73,3 +73,67 @@ def test_pages_know_only_streams_that_were_answered_or_hold_something(held: Stor
     after = read_held(held.path, store_version(held.path)).streams
     assert after["stream"].to_list() == ["events/splash", *before]
     assert after["served_at"].null_count() == 0
+
+
+def test_health_tells_nothing_there_from_no_answer_and_from_never_asked(
+    page: Callable[..., AppTest], held: Store
+) -> None:
+    log = EventLog(EventFamily.SPREAD)
+    quiet, whole = Batch(), Interval(SERVED_AT - 3_600, SERVED_AT)
+    quiet.add_documents(log, document_frame([]), whole, Edge(SERVED_AT, step_s=0))
+    held.commit(held.start_load(ORIGIN, [log, EventLog(EventFamily.FUNDING)], whole), quiet)
+    only_delivered(held)
+    shown = page(held.path, "health")
+    table = shown.dataframe[0].value
+    answers = dict(zip(table["stream"], table["answer"], strict=True))
+    assert answers["events/spread"] == "nothing there"
+    assert answers["events/funding"] == "no answer"
+    assert answers["events/splash"] == "never asked"
+    assert answers["BTC_USD:KRAKEN.spot"] == "held"
+    (words,) = [c.value for c in shown.caption if c.value.startswith("Never asked")]
+    assert words.startswith("Never asked: funding, events/splash, snapshot/symbols")
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_spreads_that_are_not_there_and_spreads_never_asked_for_read_differently(
+    page: Callable[..., AppTest], bare: Store, *, asked: bool
+) -> None:
+    if asked:
+        batch, pair = Batch(), Trajectory.parse("AAA_USD:X.spot:Y.spot")
+        whole = Interval(SERVED_AT - 3_600, SERVED_AT)
+        batch.add(pair, spread_rows().clear(), whole, Edge(SERVED_AT))
+        bare.commit(bare.start_load(ORIGIN, [pair], whole), batch)
+    (words,) = [info.value for info in page(bare.path, "spreads").info]
+    said = "asked, and the service has none there" if asked else "none was asked for"
+    assert f"holds no spread: {said}" in words
+
+
+DAY_S = 86_400
+
+
+def log_asked_for(store: Store, *, forgets_unsaid: bool) -> dict[str, object]:
+    """Ask a log for 577 days of which its archive has 30, and return its line of coverage."""
+    log, start = EventLog(EventFamily.SPLASH), SERVED_AT - 577 * DAY_S
+    asked, reached = Interval(start, SERVED_AT), Interval(SERVED_AT - 30 * DAY_S, SERVED_AT)
+    if forgets_unsaid:  # as older versions did: nobody had stated how far the archive reaches
+        batch = Batch()
+        edge = Edge(SERVED_AT - 60, step_s=0)
+        batch.add_documents(log, document_frame([]), asked, edge, open_parts=[asked])
+        store.commit(store.start_load(ORIGIN, [log], asked), batch)
+    batch = Batch()
+    edge = Edge(SERVED_AT, step_s=0, retention_s=30 * DAY_S)
+    batch.add_documents(log, document_frame([]), reached, edge, open_parts=[reached])
+    store.commit(store.start_load(ORIGIN, [log], asked), batch)
+    lines, _, _ = measure_coverage(store.path, store_version(store.path))
+    return lines.filter(stream=log.key).to_dicts()[0]
+
+
+@pytest.mark.parametrize("forgets_unsaid", [False, True])
+def test_a_log_begins_where_it_was_first_asked_for_and_what_is_forgotten_is_lost(
+    bare: Store, *, forgets_unsaid: bool
+) -> None:
+    line = log_asked_for(bare, forgets_unsaid=forgets_unsaid)
+    assert line["known_s"] == 577 * DAY_S
+    assert (line["gap_start"], line["gap_state"]) == (SERVED_AT - 577 * DAY_S, "unrecoverable")
+    assert line["unrecoverable_s"] == pytest.approx(547 * DAY_S, abs=60)
+    assert line["held_s"] == pytest.approx(30 * DAY_S, abs=60)

@@ -260,7 +260,7 @@ def test_a_run_is_recorded_as_a_load_with_what_it_found_odd(app: WebhookApp, sto
     assert load["finished_at"] is not None
     (finding,) = json.loads(load["finding"])
     assert (finding["kind"], finding["says"], finding["times"]) == ("type_changed", "str", 2)
-    assert store.rows_by_load().rows() == [(load["load_id"], 2)]
+    assert store.rows_by_load().rows() == [(load["load_id"], 2, None)]
 
 
 def test_it_can_be_mounted_in_another_application(app: WebhookApp, store: Store) -> None:

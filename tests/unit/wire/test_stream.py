@@ -26,12 +26,15 @@ from toolkit.wire.stream import (
     Loss,
     Lost,
     Open,
+    Ping,
     Received,
     RecentlyDelivered,
     ReconnectPolicy,
     Refused,
+    Renew,
     Say,
     StreamItem,
+    StreamStep,
     lasting,
     read_market_message,
     subscription,
@@ -50,7 +53,14 @@ class World:
     loss ends it, and where the list ends it is mute.
     """
 
-    def __init__(self, openings: Sequence[Loss | list[bytes | Loss]], apart_s: float = 1.0) -> None:
+    def __init__(
+        self,
+        openings: Sequence[Loss | list[bytes | Loss]],
+        apart_s: float = 1.0,
+        *,
+        alive: bool = False,
+    ) -> None:
+        self._alive = alive  # whether a connection answers pings
         self.now = 0.0
         self.said: list[bytes] = []
         self.opened_at: list[float] = []
@@ -75,9 +85,13 @@ class World:
                 outcome = self._carried_out(step)
         return told
 
-    def _carried_out(self, step: Open | Say | Listen | Wait) -> Loss | bytes | None:
+    def _carried_out(self, step: StreamStep) -> Loss | bytes | None:
         match step:
-            case Open():
+            case Ping(seconds):
+                if not self._alive:
+                    self.now += seconds
+                    return Loss("a ping was not answered")
+            case Open() | Renew():
                 self.opened_at.append(self.now)
                 repeats = len(self._openings) == 1
                 given_ = self._openings[0] if repeats else self._openings.pop(0)
@@ -115,11 +129,29 @@ def test_greetings_are_said_at_each_opening_before_anything_is_heard() -> None:
     assert world.said == [b"hello", b"hello"]
 
 
-def test_a_mute_connection_is_given_up_after_exactly_the_silence_allowed() -> None:
+PATIENT = ReconnectPolicy(silence_s=30.0, pong_s=2.0, fraction=lambda: 1.0)
+
+
+def test_a_connection_silent_to_a_ping_too_is_lost_after_exactly_the_time_allowed() -> None:
     world = World([[b"1"], [b"2"]])
-    told = world.live(ReconnectPolicy(silence_s=30.0, fraction=lambda: 1.0), until_s=35)
-    assert told[2] == Lost("silent for 30 s", was_open=True)
-    assert world.opened_at == [0.0, 31.5]  # heard at 1, silent until 31, and the first wait
+    told = world.live(PATIENT, until_s=36)
+    assert told[2] == Lost("silent for 30 s, also to a ping", was_open=True)
+    assert world.opened_at == [0.0, 33.5]  # heard at 1, silent until 31, the ping, the first wait
+
+
+def test_a_quiet_connection_that_answers_a_ping_is_renewed_and_never_lost() -> None:
+    world = World([[b"1"], [], [b"2"]], alive=True)
+    told = world.live(PATIENT, until_s=70, greetings=[b"hello"])
+    assert told == [Joined(), Received(b"1"), Received(b"2")]
+    assert world.opened_at == [0.0, 31.0, 61.0]
+    assert world.said == [b"hello"] * 3
+
+
+def test_a_quiet_connection_stays_where_no_other_can_be_opened() -> None:
+    world = World([[b"1"], Loss("refused with 503")], alive=True)
+    told = world.live(PATIENT, until_s=100)
+    assert told == [Joined(), Received(b"1")]
+    assert world.opened_at == [0.0, 31.0, 61.0, 91.0]
 
 
 def test_a_message_now_and_then_is_no_silence() -> None:
@@ -195,7 +227,7 @@ def test_a_refusal_that_is_meant_ends_the_stream_after_telling_of_it(
         flow.send(None)
 
 
-@pytest.mark.parametrize("name", ["first_wait_s", "longest_wait_s", "silence_s"])
+@pytest.mark.parametrize("name", ["first_wait_s", "longest_wait_s", "silence_s", "pong_s"])
 def test_a_policy_without_time_is_refused(name: str) -> None:
     with pytest.raises(InputError, match=name):
         ReconnectPolicy(**{name: 0.0})
