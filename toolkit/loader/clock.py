@@ -10,11 +10,11 @@ from toolkit.cards import duration
 from toolkit.store import CLOCK_TOLERANCE_S, Ledger
 from toolkit.wire.profile import Finding
 
-__all__ = ["Clock"]
+__all__ = ["ClockReading"]
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class ClockReading:
     """The service's clock at a question, the local one (s), and what was odd about the first.
 
     A service that went by the local clock at the last question and is minutes off now has a clock
@@ -31,7 +31,7 @@ class Clock:
         return bool(self.findings)
 
     @classmethod
-    def held_against(cls, served_at: int, ledger: Iterable[Ledger]) -> Clock:
+    def held_against(cls, served_at: int, ledger: Iterable[Ledger]) -> ClockReading:
         """Compare the service's clock with what it was at earlier questions.
 
         Examples
@@ -39,7 +39,7 @@ class Clock:
         >>> from toolkit.store import Edge
         >>> now = int(time.time())
         >>> before = Ledger(Edge(now - 3600, asked_at=now - 3600))
-        >>> jumped = Clock.held_against(now + 432_030, [before])
+        >>> jumped = ClockReading.held_against(now + 432_030, [before])
         >>> jumped.findings[0].kind
         'clock_jumped'
         """

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from toolkit.intervals import Interval, difference, split
-from toolkit.loader.clock import Clock
+from toolkit.loader.clock import ClockReading
 from toolkit.loader.tasks import LogTask, SnapshotTask, Task, TrajectoryTask
 from toolkit.market import EventLog, SnapshotLog, Stream, Trajectory
 from toolkit.store import Edge, Ledger, due_parts, joined, to_ask
@@ -33,7 +33,7 @@ def plan(
     profile: Profile,
     ledger: Mapping[Stream, Ledger],
     windows: Mapping[Stream, Sequence[Interval]],
-    clock: Clock,
+    clock: ClockReading,
     *,
     again: bool = False,
 ) -> LoadPlan:
@@ -66,7 +66,7 @@ def plan(
     return found
 
 
-def edge_of(profile: Profile, stream: Stream, known: Ledger, clock: Clock) -> Edge:
+def edge_of(profile: Profile, stream: Stream, known: Ledger, clock: ClockReading) -> Edge:
     """Return how far the service answers now for a stream."""
     before = known.edge or Edge(0)
     edge = Edge(

@@ -38,7 +38,7 @@ _FAILED_STREAMS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class _Refused:
+class _RefusedStream:
     """A stream that the service refused, and how."""
 
     stream: Stream
@@ -74,7 +74,7 @@ class Run:
         self._answered_s = 0
         self._rows = 0
         self._on_progress = on_progress
-        self._arrived: queue.Queue[Piece | _Refused | BaseException | None] = queue.Queue(
+        self._arrived: queue.Queue[Piece | _RefusedStream | BaseException | None] = queue.Queue(
             _WAITING_PIECES
         )
         self._stop = threading.Event()
@@ -121,9 +121,9 @@ class Run:
         except _OF_ALL:
             raise
         except ServiceError as error:
-            self._hand_over(_Refused(task.stream, error))
+            self._hand_over(_RefusedStream(task.stream, error))
 
-    def _hand_over(self, item: Piece | _Refused | BaseException | None) -> None:
+    def _hand_over(self, item: Piece | _RefusedStream | BaseException | None) -> None:
         while not self._stop.is_set():
             try:
                 self._arrived.put(item, timeout=0.1)
@@ -138,13 +138,13 @@ class Run:
                 workers -= 1
             elif isinstance(item, BaseException):
                 raise item
-            elif isinstance(item, _Refused):
+            elif isinstance(item, _RefusedStream):
                 self._keep_refusal(item)
             else:
                 self._failed_in_a_row = 0
                 self._take(item)
 
-    def _keep_refusal(self, refused: _Refused) -> None:
+    def _keep_refusal(self, refused: _RefusedStream) -> None:
         if isinstance(refused.error, UnavailableError):
             self._failed_in_a_row += 1
         if self._failed_in_a_row == _FAILED_STREAMS:

@@ -14,7 +14,7 @@ import polars as pl
 
 from toolkit.client import Client
 from toolkit.intervals import Interval, union
-from toolkit.loader.clock import Clock
+from toolkit.loader.clock import ClockReading
 from toolkit.loader.plan import plan
 from toolkit.loader.sync import bound_source
 from toolkit.loader.tasks import Piece, Task
@@ -57,7 +57,7 @@ class Sweeper:
         window = Interval(self._since, max(served_at, self._since + 1))
         self._store.ask(self._streams, window)
         ledger = self._store.ledger(self._streams)
-        clock = Clock.held_against(served_at, ledger.values())
+        clock = ClockReading.held_against(served_at, ledger.values())
         if clock.findings:
             self._put(Piece(lambda _: None, 0, 0, clock.findings))
         planned = plan(profile, ledger, self._windows(window), clock)

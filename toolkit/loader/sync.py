@@ -13,7 +13,7 @@ from importlib.metadata import version
 from toolkit.client import Client
 from toolkit.errors import InputError, PlanRefusedError, ServiceError, UnknownTrajectoryError
 from toolkit.intervals import Interval
-from toolkit.loader.clock import Clock
+from toolkit.loader.clock import ClockReading
 from toolkit.loader.plan import plan
 from toolkit.loader.progress import LoadResult, Progress
 from toolkit.loader.run import Run
@@ -67,7 +67,7 @@ def sync(
     ledger = store.ledger(streams, window)
     unknown = [s for s in streams if ledger.get(s, Ledger(None)).edge is None]
     check_listed(client, [s for s in unknown if isinstance(s, Trajectory)])
-    clock = Clock.held_against(served_at, ledger.values())
+    clock = ClockReading.held_against(served_at, ledger.values())
     refused = refused_by_plan(client, profile, streams)
     wanted = {stream: [window] for stream in streams if stream not in refused}
     planned = plan(profile, ledger, wanted, clock, again=again)

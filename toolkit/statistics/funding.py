@@ -23,8 +23,8 @@ sell_interval_hours  number   h         likewise
 - A rate that is null, NaN or infinite is no settlement.
 - A leg with rates that are all 0 and without any declared interval is a spot leg.
 - Rows may come more often than a leg settles, with the rate in force. Those are no settlements and
-  pay nothing: `toolkit.statistics.rates_in_force.settled` has the rule. Where nothing tells the
-  two apart, figures are null for the reason ``dense_rows``.
+  pay nothing: `toolkit.statistics.rates_in_force.settled` has the rule. Where they cannot be
+  distinguished, figures are null for the reason ``dense_rows``.
 - A differential as the service sent it is not read.
 - Notional is constant: what a settlement pays is not scaled by the price at that time.
 - Windows here are ``(start, end]``: the position is opened at ``start`` and closed at ``end``, so

@@ -10,7 +10,7 @@ from toolkit.statistics.accruals import accruals, covered_stretches
 from toolkit.statistics.contract import Question, Reason, first_reason
 from toolkit.statistics.settlements import HOURS_A_YEAR, LEGS, LegSettlements
 
-__all__ = ["BPS", "MIN_COVERAGE", "Receipts", "inside", "receipts"]
+__all__ = ["BPS", "MIN_COVERAGE", "LegReceipts", "inside", "receipts"]
 
 BPS = 1e4
 """Basis points in one."""
@@ -24,7 +24,7 @@ _COUNTS = {"missed": "n_missed", "changed": "n_changed", "differs": "n_declared_
 
 
 @dataclass(frozen=True, slots=True)
-class Receipts:
+class LegReceipts:
     """What each settlement paid the position, and what came of it.
 
     ``payments`` has one row per settlement in the window: trajectory, leg, ts (s), payment_bps.
@@ -49,7 +49,7 @@ def inside(question: Question) -> pl.Expr:
 
 def receipts(
     found: LegSettlements, question: Question, *, min_coverage: float = MIN_COVERAGE
-) -> Receipts:
+) -> LegReceipts:
     """Compute what the legs paid over the time that both cover.
 
     Examples
@@ -85,7 +85,7 @@ def receipts(
         .with_columns(_reasons(min_coverage))
         .select(*_figures())
     )
-    return Receipts(payments, figures)
+    return LegReceipts(payments, figures)
 
 
 def _payments(

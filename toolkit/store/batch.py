@@ -58,7 +58,7 @@ class Answered:
 class LoadOrigin:
     """What a load records of itself when it starts.
 
-    ``keys`` has what tells rows apart, by family: ts and other columns, or fields in ``extra``.
+    ``keys`` has what identifies a row, by family: ts and other columns, or fields in ``extra``.
     Nothing at all: their values. A family that is left out keeps the key that the store has.
     """
 

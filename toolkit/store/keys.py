@@ -1,4 +1,4 @@
-"""What tells the rows of a trajectory apart: a fact of the store, as the service declares it.
+"""What identifies a row of a trajectory: a fact of the store, as the service declares it.
 
 The key is ts alone unless a fact names more. A row that shares its time with another, and is not
 the same by the key, is a row of its own and no revision.
@@ -46,7 +46,7 @@ def values_of(family: Family) -> pl.Expr:
 
 
 def identity(family: Family, key: tuple[str, ...]) -> pl.Expr:
-    """Build the expression of what tells a row apart from others of its time, as text.
+    """Build the expression of what identifies a row among those of its time, as text.
 
     Examples
     --------

@@ -71,7 +71,7 @@ def is_reversed(described: Mapping[str, Any], column: str) -> bool | None:
 
 
 def _of_legs(text: str) -> set[bool]:
-    """Return what a text says of the two legs: True where reversed, both where it is unclear."""
+    """Return what a text means for the two legs: True where reversed, both where it is unclear."""
     loses = _LOSES.search(text) is not None
     votes = {((held == "long") != (leg == "buy")) != loses for held, leg in _HELD.findall(text)}
     for first, word, second in _ABOVE.findall(text):
@@ -82,14 +82,14 @@ def _of_legs(text: str) -> set[bool]:
 
 
 def _of_rates(text: str) -> set[bool]:
-    """Return what a text says of who pays: True where reversed, both where it is unclear."""
+    """Return what a text means for who pays: True where reversed, both where it is unclear."""
     return {(who == "long") != (what == "pay") for who, what in _PAYMENT.findall(text)}
 
 
 def declared_key(
     route: HistoryRoute, record: Mapping[str, Any], findings: list[Finding]
 ) -> tuple[str, ...]:
-    """Read what tells the rows of a trajectory apart. Anything but ``ts`` alone is a finding.
+    """Read what identifies a row of a trajectory. Anything but ``ts`` alone is a finding.
 
     The names that the trajectory is asked by are the same in all its rows, and left out. So are
     names of no field of the record. An empty key promises nothing: rows of one time may differ in

@@ -20,11 +20,11 @@ from toolkit.wire.exchange import Answer, Outcome, Request, RetryPolicy, Step, w
 from toolkit.wire.profile import HistoryRoute
 from toolkit.wire.rows import RawPage, read_history_page
 
-__all__ = ["Question"]
+__all__ = ["HistoryQuestion"]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class HistoryQuestion:
     """What a history is asked for, and the checks that its answers come in the order expected."""
 
     route: HistoryRoute

@@ -26,7 +26,7 @@ from toolkit.intervals import Interval
 from toolkit.market import Trajectory, format_ts
 from toolkit.wire.exchange import Outcome, RetryPolicy, Step
 from toolkit.wire.needed import check_needed
-from toolkit.wire.page_order import Question
+from toolkit.wire.page_order import HistoryQuestion
 from toolkit.wire.profile import Finding, HistoryRoute
 from toolkit.wire.rows import RawPage, broken_key, read_history_page
 
@@ -62,7 +62,7 @@ def trajectory_pages(
     need (`toolkit.wire.needed`). Raises `PagingError` where the service ignores ``end_time``, sends
     the oldest rows first, has more rows in one second than a page holds, or pages without end.
     """
-    question = Question(route, trajectory, policy)
+    question = HistoryQuestion(route, trajectory, policy)
     walk, judged, again = _Walk(window, route.limit), False, False
     while walk.ask is not None:
         asked = walk.ask

@@ -70,8 +70,8 @@ class HistoryRoute:
 
     ``retention_s`` is how far back the caller's plan reaches (None: everything), ``delay_s`` by how
     much it is delayed. ``limit`` is the page size asked for. ``minimum_plan`` is the least plan
-    that includes it, None where the service does not state one. ``key`` has what tells the rows of
-    a trajectory apart: ``ts`` and names of other fields, nothing where only all of a row does.
+    that includes it, None where the service does not state one. ``key`` identifies a row of a
+    trajectory: ``ts`` and names of other fields, nothing where only all of a row does.
     """
 
     family: Family
