@@ -109,8 +109,8 @@ def refused_by_plan(
         needed = ranks.get(route.minimum_plan or "") if route else None
         if allowance and route and held is not None and needed is not None and held < needed:
             refused[stream] = PlanRefusedError(
-                f"it begins at the plan {route.minimum_plan}, the key's is {allowance.plan}; "
-                "it was not asked for"
+                f"{stream} is not in the key's plan {allowance.plan}, it begins at "
+                f"{route.minimum_plan}; it was not asked for"
             )
     return refused
 
