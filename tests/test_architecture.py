@@ -234,6 +234,7 @@ def test_every_import_of_the_checkout_keeps_the_contract() -> None:
     assert not faults, "\n".join(faults)
 
 
+@pytest.mark.slow
 def test_modules_and_bodies_of_the_checkout_are_small_and_named_for_what_they_hold() -> None:
     faults = size_faults(ROOT, ("toolkit", "benchmarks", "tests"))
     assert not faults, "\n".join(faults)

@@ -92,6 +92,7 @@ def test_a_value_in_any_one_field_never_breaks_the_reading(value: object) -> Non
 
 @settings(deadline=None)
 @given(st.sampled_from(EventFamily), st.data())
+@pytest.mark.slow
 def test_values_in_many_fields_never_break_the_reading(
     family: EventFamily, data: st.DataObject
 ) -> None:

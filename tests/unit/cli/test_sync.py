@@ -40,6 +40,7 @@ def test_a_symbol_that_the_list_has_not_is_refused(rail: Rail, service: str, opt
 
 
 @pytest.mark.parametrize(("key", "code"), [("demo-free", 3), ("demo-pro", 0)])
+@pytest.mark.slow
 def test_the_exit_code_is_3_where_some_streams_were_refused(
     rail: Rail, service: str, key: str, code: int
 ) -> None:

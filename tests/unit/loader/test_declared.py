@@ -58,6 +58,7 @@ def found(result: LoadResult) -> set[str]:
     return {finding.kind for finding, _ in result.findings} - {"tool_missing"}
 
 
+@pytest.mark.slow
 def test_a_declared_sign_that_is_reversed_is_turned_at_load_with_a_finding(
     tmp_path: Path, store: Store
 ) -> None:
@@ -93,6 +94,7 @@ def test_reversed_rates_are_turned_and_agree_with_the_differential(tmp_path: Pat
     assert turned.equals(plain)
 
 
+@pytest.mark.slow
 def test_where_only_the_services_spread_is_sent_statistics_run_on_it_and_say_so(
     tmp_path: Path, store: Store
 ) -> None:
@@ -142,6 +144,7 @@ def test_rows_that_share_a_time_are_all_held_and_none_is_a_revision(
     assert store.continuity()["tied_rows"].to_list() == [40]
 
 
+@pytest.mark.slow
 def test_of_rows_that_share_a_time_the_last_by_the_key_counts(tmp_path: Path, store: Store) -> None:
     plain = Store(tmp_path / "plain.duckdb")
     load(plain, PRICE)

@@ -84,6 +84,7 @@ def test_seven_hundred_documents_of_one_second_survive_the_page_edges(
     assert held.group_by("ts").len()["len"].max() >= 700
 
 
+@pytest.mark.slow
 def test_a_second_sync_adds_nothing_and_asks_only_for_the_youngest(
     client: Client, store: Store
 ) -> None:

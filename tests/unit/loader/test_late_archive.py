@@ -89,6 +89,7 @@ def held(store: Store, start: int, end: int) -> list[str]:
         pytest.param(300, 600, 12, marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow
 def test_a_late_archive_loses_nothing_however_often_it_is_asked(
     lag_s: int, every_s: int, times: int, store: Store, source: Replay
 ) -> None:
@@ -140,6 +141,7 @@ def test_an_empty_answer_is_asked_for_again_at_growing_ages_and_not_in_between(
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_wrong_date_header_closes_nothing_of_the_future(store: Store, tmp_path: Path) -> None:
     now = int(time.time()) // 120 * 120
     source = market(tmp_path, now - 5 * HOUR_S)
@@ -175,6 +177,7 @@ def test_a_clock_that_jumps_is_a_finding_and_closes_nothing(store: Store, tmp_pa
     assert store.ledger()[SPREADS].answered[-1].end <= newest
 
 
+@pytest.mark.slow
 def test_again_asks_for_all_of_the_window(store: Store, source: Replay) -> None:
     clock, window = SetClock(moments=[START + 2 * DAY_S]), Interval(START, START + HOUR_S)
     with (

@@ -295,6 +295,7 @@ def test_five_runs_agree_to_the_last_bit_in_any_order_of_rows():
         assert spread.summary(shuffled.lazy(), 0, 18000).equals(first)
 
 
+@pytest.mark.slow
 def test_more_rows_than_a_chunk_holds_give_each_trajectory_what_it_gives_alone():
     frame = prices(70, 10_000)
     assert frame.height > 600_000

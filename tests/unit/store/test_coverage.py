@@ -32,6 +32,7 @@ def sizes(store: Store) -> dict[str, int]:
         }
 
 
+@pytest.mark.slow
 def test_polling_again_and_again_adds_no_row_to_the_ledger(store: Store) -> None:
     polled(store, 100_000, LOGS)
     first = sizes(store)

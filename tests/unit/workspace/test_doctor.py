@@ -69,6 +69,7 @@ def test_prices_sent_as_text_fail_with_the_profile_s_line(examined: Examine) -> 
     assert 'numbers = "text" in [history.price]' in found.says
 
 
+@pytest.mark.slow
 def test_a_listing_cut_without_a_word_is_a_note(examined: Examine) -> None:
     found = check(examined(symbols_cap=10), "symbols/search")
     assert found.state is State.NOTE
