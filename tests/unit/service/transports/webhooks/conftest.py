@@ -52,6 +52,10 @@ class Sink:
         wait_until(lambda: len(self.requests) >= count)
         return self.requests
 
+    def wait_for_silence(self, quiet_s: float) -> None:
+        """Return once nothing has arrived for so long."""
+        wait_until(lambda: time.monotonic() - self.requests[-1].at > quiet_s)
+
 
 def wait_until(condition: Callable[[], bool], patience_s: float = 30.0) -> None:
     deadline = time.monotonic() + patience_s
