@@ -9,7 +9,7 @@ import polars as pl
 
 from toolkit.cards import signed
 from toolkit.charts.downsampling import downsample
-from toolkit.charts.lines import share_text
+from toolkit.charts.lines import gapped_line, rows_to_draw, share_text
 from toolkit.charts.theme import MARK_COLOUR
 from toolkit.charts.time_axis import clock_text
 from toolkit.charts.view import View
@@ -17,12 +17,17 @@ from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import Family, Source, Trajectory
 from toolkit.statistics.contract import Reason
+from toolkit.statistics.differentials import without_rates
 from toolkit.statistics.funding import carry, differential, summary
 
 __all__ = ["funding_chart"]
 
 _PCT_8H = 100 * 8
 """From a fraction an hour to percent per 8 h."""
+
+_SIGN_WORDS = "+: long buy, short sell receives"
+_ZERO_LINE = {"zeroline": True, "zerolinecolor": MARK_COLOUR}
+_DIFFERENTIAL_AXIS = {"title": {"text": "differential (% per 8 h)"}} | _ZERO_LINE
 
 
 def funding_chart(
@@ -63,7 +68,8 @@ def funding_chart(
         Two lines of steps: sell rate less buy rate (percent per 8 h), broken where a leg has no
         rate in force, and what was received since ``start`` (bps of the notional of one leg), by
         `toolkit.statistics.funding.carry`, or nothing and the reason in the subtitle. Without a
-        settlement in the window: a figure with a sentence on what to do.
+        settlement in the window: a figure with a sentence on what to do. Where the service sends
+        its own ``differential_pct_8h`` and no rate of a leg: that alone, and no carry.
 
     Raises
     ------
@@ -88,6 +94,8 @@ def funding_chart(
     keyed = frame.with_columns(pl.lit(trajectory.key).alias("trajectory"))
     figures = summary(keyed, start, end)
     if not figures.height or figures["n"].item() == 0:
+        if (sent := _sent(keyed, trajectory, view, points)) is not None:
+            return sent
         return view.empty(
             f"No settlement of {view}. Choose another window, or load this one with: "
             f"{view.sync_command}"
@@ -111,19 +119,43 @@ def funding_chart(
     ]
     title = f"{trajectory.symbol}: funding differential and carry"
     return go.Figure(traces).update_layout(
-        view.layout(title, *_words(row, some), "+: long buy, short sell receives"), **_axes()
+        view.layout(title, *_words(row, some), _SIGN_WORDS), **_axes()
+    )
+
+
+def _sent(frame: pl.DataFrame, trajectory: Trajectory, view: View, points: int) -> go.Figure | None:
+    """Draw the differential that the service sends, None where it sends none without rates."""
+    if "differential_pct_8h" not in frame.columns:
+        return None
+    found = without_rates(frame)
+    rows = rows_to_draw(found, ["differential_pct_8h"], view.window, step_s=None, points=points)
+    if rows.total == 0:
+        return None
+    line = gapped_line(
+        rows,
+        "differential_pct_8h",
+        name="differential, as the service sends it",
+        hover="%{y:+,.4~f} % per 8 h",
+        timezone=view.timezone,
+    )
+    no_carry = "sent by the service: no carry without settled rates of the legs"
+    title = f"{trajectory.symbol}: funding differential"
+    return go.Figure([line]).update_layout(
+        view.layout(title, rows.words, no_carry, _SIGN_WORDS),
+        height=480,
+        hovermode="x unified",
+        yaxis=_DIFFERENTIAL_AXIS,
     )
 
 
 def _axes() -> dict[str, Any]:
-    zero = {"zeroline": True, "zerolinecolor": MARK_COLOUR}
     return {
         "height": 560,
         "hovermode": "x unified",
         "hoversubplots": "axis",
         "xaxis_anchor": "y2",
-        "yaxis": {"domain": [0.54, 1.0], "title": {"text": "differential (% per 8 h)"}} | zero,
-        "yaxis2": {"domain": [0.0, 0.46], "title": {"text": "carry (bps)"}} | zero,
+        "yaxis": {"domain": [0.54, 1.0]} | _DIFFERENTIAL_AXIS,
+        "yaxis2": {"domain": [0.0, 0.46], "title": {"text": "carry (bps)"}} | _ZERO_LINE,
     }
 
 

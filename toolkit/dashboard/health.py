@@ -162,8 +162,11 @@ def _show_loads(shell: PageShell, rows: pl.DataFrame) -> None:
         parts.append(
             f"{count:,} running: no end yet, and begun or answered within {duration(RUNNING_S)}."
         )
-    if count := outcomes.get("did not finish"):
-        parts.append(f"{count:,} did not finish: what they had committed is held.")
+    if count := outcomes.get("silent"):
+        parts.append(
+            f"{count:,} silent: no end yet, no answer for {duration(RUNNING_S)}. They were killed "
+            "or wait for quota. What they had committed is held."
+        )
     st.caption(" ".join(parts))
     lines = lines.head(_LOADS_SHOWN)
     started = pl.Series(f"started ({shell.timezone})", shell.clock(lines["started_at"]))

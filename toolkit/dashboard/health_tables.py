@@ -113,8 +113,8 @@ def load_lines(loads: pl.DataFrame, rows: pl.DataFrame, now: int) -> pl.DataFram
     Columns: load, started_at (s), took, rows, quota left, findings, outcome.
     ``rows`` is `toolkit.store.Store.rows_by_load`, ``now`` the local clock (s). A load without an
     end is "running" where it began, or asked a question that was answered, in the last
-    `RUNNING_S`. Else it "did not finish": it was killed or met an error, and what it had committed
-    is held.
+    `RUNNING_S`. Else it is "silent": it was killed or waits for quota, and what it had committed is
+    held.
     """
     counts = dict(rows.select("load_id", "rows").iter_rows())
     asked_at = dict(rows.select("load_id", "asked_at").iter_rows())
@@ -143,7 +143,7 @@ def _outcome(load: dict[str, Any], asked_at: int | None, now: int) -> str:
     if load["finished_at"] is not None:
         return "finished"
     active_at = max(load["started_at"], asked_at or 0)
-    return "running" if now - active_at < RUNNING_S else "did not finish"
+    return "running" if now - active_at < RUNNING_S else "silent"
 
 
 def _took(seconds: int) -> str:

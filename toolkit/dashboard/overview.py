@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
+from toolkit.cards import signed
 from toolkit.charts import activity_chart
 from toolkit.dashboard.event_tables import (
     Count,
@@ -223,8 +224,8 @@ def _show_extremes(shell: PageShell, rates: tuple[int, str] | None) -> None:
     top, low = found.row(0, named=True), found.row(-1, named=True)
     st.caption(
         f"Rates in force at {shell.moment(rates[0])}, n = {found.height:,} legs; percent a year, "
-        f"simple. Highest: {top['symbol']} {top['leg']} {top['apr_pct']:+,.1f}; lowest: "
-        f"{low['symbol']} {low['leg']} {low['apr_pct']:+,.1f}. Positive: longs pay shorts."
+        f"simple. Highest: {top['symbol']} {top['leg']} {signed(top['apr_pct'], 1)}; lowest: "
+        f"{low['symbol']} {low['leg']} {signed(low['apr_pct'], 1)}. Positive: longs pay shorts."
     )
     shown = widest.head(_EXTREMES_SHOWN)
     table = shown.select(

@@ -114,6 +114,21 @@ def test_a_window_without_a_settlement_says_what_to_do(frame):
     assert f"rail sync {PAIR} --start 1970-01-01T00:00:00Z" in words
 
 
+def test_where_only_a_differential_is_sent_it_is_drawn_and_named_as_the_service_s():
+    sent = pl.DataFrame(
+        {"ts": [START, START + 3600, START + 7200], "differential_pct_8h": [0.02, -0.01, 0.03]}
+    )
+    rates = ("buy_rate", "sell_rate", "buy_interval_hours", "sell_interval_hours")
+    figure = chart(sent.with_columns(pl.lit(None, pl.Float64).alias(name) for name in rates))
+    (line,) = figure.data
+    assert [value for value in line.y if value is not None] == [0.02, -0.01, 0.03]
+    assert line.name == "differential, as the service sends it"
+    assert (
+        "sent by the service: no carry without settled rates" in figure.layout.title.subtitle.text
+    )
+    assert figure.layout.yaxis.title.text == "differential (% per 8 h)"
+
+
 def test_a_long_history_is_drawn_in_fewer_points_and_says_so():
     n = 20_000
     spike = np.where(np.arange(n) == 12_345, 5e-2, 1e-4)

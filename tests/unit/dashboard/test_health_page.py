@@ -83,11 +83,11 @@ def test_loads_are_told_with_what_they_found_and_whether_they_finished(page, ful
     began(full, 3_600)
     shown = page(full.path, "health")
     loads = shown.dataframe[1].value
-    assert loads["outcome"].to_list() == ["did not finish", *["finished"] * 3]
+    assert loads["outcome"].to_list() == ["silent", *["finished"] * 3]
     assert loads["findings"].to_list() == ["–", "–", "next_missing (2×)", "–"]
     assert loads["rows"].to_list() == [0, 2, 4, 1080]
     assert loads["took"].iloc[0] == "–"
-    assert any("1 did not finish" in caption.value for caption in shown.caption)
+    assert any("1 silent" in caption.value for caption in shown.caption)
 
 
 def test_a_capture_that_began_an_hour_ago_and_still_asks_is_running(page, full):
@@ -98,7 +98,7 @@ def test_a_capture_that_began_an_hour_ago_and_still_asks_is_running(page, full):
     shown = page(full.path, "health")
     assert shown.dataframe[1].value["outcome"].to_list() == ["running", *["finished"] * 3]
     assert any("1 running" in caption.value for caption in shown.caption)
-    assert not any("did not finish" in caption.value for caption in shown.caption)
+    assert not any("silent" in caption.value for caption in shown.caption)
 
 
 def test_the_quota_left_is_that_of_the_last_answer(page, make_store):

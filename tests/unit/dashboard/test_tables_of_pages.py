@@ -249,16 +249,16 @@ def test_a_load_says_how_long_it_took_what_it_brought_and_what_it_found():
     assert found[0]["took"] == "under 1 s"
     assert found[0]["findings"] == "renamed (1×); missing (3×)"
     assert (found[0]["rows"], found[1]["rows"]) == (7, 0)
-    assert (found[0]["quota left"], found[1]["outcome"]) == ("9", "did not finish")
+    assert (found[0]["quota left"], found[1]["outcome"]) == ("9", "silent")
 
 
 @pytest.mark.parametrize(
     ("asked_at", "now", "outcome"),
     [
         (None, 699, "running"),  # it began a moment ago
-        (None, 700, "did not finish"),
+        (None, 700, "silent"),
         (7_000, 7_599, "running"),  # a capture that began long ago and still asks
-        (7_000, 7_600, "did not finish"),
+        (7_000, 7_600, "silent"),
     ],
 )
 def test_a_load_without_an_end_is_running_while_the_store_shows_that_it_asks(
