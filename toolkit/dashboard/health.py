@@ -76,8 +76,8 @@ def _show_figures(shell: PageShell, store_format: int) -> None:
 def _show_coverage(shell: PageShell, lines: pl.DataFrame) -> None:
     st.subheader("Coverage", anchor=False)
     st.caption(
-        "Shares of the time from the first second asked for to the service's clock at the last "
-        "sync. held: answered, with rows; empty: the service answered that it has no row there; "
+        "Shares of the time from the first second asked for to the service's clock at the stream's "
+        "own last answer. held: answered, with rows; empty: the service has no row there; "
         "not yet known: rows may still appear or change; missing: not loaded; unrecoverable: older "
         "than the plan reaches. Of an event log, all that was answered for is held."
     )
