@@ -61,6 +61,9 @@ def main() -> None:
         first = ledger_s(store, streams, START)
         for minute in range(1, minutes):
             polled(store, streams, START + STEP_S * minute)
+            if minute % 720 == 0:
+                now_s = ledger_s(store, streams, START + STEP_S * minute)
+                print(f"after {minute / 1440:g} days: {now_s / first:.3f}", flush=True)
         last = ledger_s(store, streams, START + STEP_S * (minutes - 1))
         size_mb = store.path.stat().st_size / 1e6
     print(f"{count} streams, {minutes} syncs: {first:.4f} s at first, {last:.4f} s at last")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import sys
 import time
 from collections.abc import Callable, Iterator
 
@@ -158,9 +159,12 @@ def test_rail_status_states_ages_and_shares_of_each_stream(
 ) -> None:
     store, last, began = asked
     monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr("sys.argv", ["rail", "status", "--store", str(store.path)])
-    with pytest.raises(SystemExit):
-        main()
+    before, sys.argv = sys.argv, ["rail", "status", "--store", str(store.path)]
+    try:
+        with pytest.raises(SystemExit):
+            main()
+    finally:
+        sys.argv = before
     printed = [re.split(r" {2,}", line) for line in capsys.readouterr().out.splitlines()]
     lines = {cells[0]: cells for cells in printed}
     for stream, at in last.items():
