@@ -9,6 +9,9 @@ Uses that overlap one another without a break would keep the file open for good,
 process out. So nobody joins an opening that has lasted, unless a use that began early still goes
 on. And the file then rests for longer than another process waits between two attempts.
 
+A file may come from a stranger. So what is opened reaches no other file and no address, loads no
+extension, and cannot be set to. A view in place of a table of ours is refused.
+
 Source: docs/design.md, "One file, opened per use".
 """
 
@@ -26,8 +29,16 @@ from pathlib import Path
 import duckdb
 
 from toolkit.errors import NotAStoreError, StoreError, StoreLockedError, StoreVersionError
+from toolkit.tables import TABLES
 
-__all__ = ["opened"]
+__all__ = ["copy_draft", "opened"]
+
+_NO_EXTENSIONS = {
+    "allow_community_extensions": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+}
+_SQLITE = b"SQLite format 3\0"
 
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.005, 0.1
 _EARLY_S, _REST_S = 0.5, 0.15
@@ -165,15 +176,51 @@ def opened(
         raise StoreError(f"{path}: {_first_line(error)}", path=str(path)) from error
 
 
+def copy_draft(path: Path) -> Path:
+    """Return the only other file that a writing connection may write: the draft of a copy.
+
+    Examples
+    --------
+    >>> copy_draft(Path("data/rail.duckdb"))
+    PosixPath('data/.rail.duckdb.copy')
+    """
+    return path.with_name(f".{path.name}.copy")
+
+
 def _connect(path: Path, writable: bool) -> duckdb.DuckDBPyConnection:
     try:
         if path.is_dir():
             raise NotAStoreError(f"{path} is a directory; name a file", path=str(path))
         if not path.exists():
             raise StoreError(f"there is no store at {path}; `rail sync` makes one", path=str(path))
-        return duckdb.connect(str(path), read_only=not writable)
+        if not path.is_file():
+            raise NotAStoreError(f"{path} is a pipe or a device; name a file", path=str(path))
+        connection = duckdb.connect(str(path), read_only=not writable, config=_NO_EXTENSIONS)
     except (duckdb.Error, OSError) as error:
         raise _refusal(path, error) from None
+    try:
+        _confine(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _confine(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """Keep the connection to its file, for good, and refuse views in place of our tables."""
+    draft = str(copy_draft(path))
+    allowed = [draft, f"{draft}.wal", f"{draft}.wal.checkpoint"]
+    connection.execute("SET allowed_paths = ?", [allowed])
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+    views = connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
+    ours = {table.name for table in TABLES}
+    if found := sorted(name for (name,) in views if name.lower() in ours):
+        raise NotAStoreError(
+            f"{path} has views in place of tables ({', '.join(found)}), which run somebody's "
+            "queries; it is no store of this toolkit: name another file",
+            path=str(path),
+        )
 
 
 def _refusal(path: Path, error: Exception) -> StoreError:
@@ -201,11 +248,11 @@ def _refusal(path: Path, error: Exception) -> StoreError:
             "the toolkit",
             path=str(path),
         )
-    if "not a valid DuckDB database" in message or "in-memory database in read-only" in message:
-        return NotAStoreError(
-            f"{path} is not a store of this toolkit, nor a DuckDB file; name another file",
-            path=str(path),
-        )
+    sqlite = "xtension" in message and _begins_with(path, _SQLITE)  # it asks for one to read it
+    other = "not a valid DuckDB database" in message or "in-memory database in read" in message
+    if sqlite or other:
+        what = "a SQLite file" if sqlite else "not a store of this toolkit, nor a DuckDB file"
+        return NotAStoreError(f"{path} is {what}; name another file", path=str(path))
     if "Permission denied" in message:
         return StoreError(
             f"{path} may not be opened by this user; change its permissions or name another store",
@@ -215,6 +262,11 @@ def _refusal(path: Path, error: Exception) -> StoreError:
         f"{path} cannot be opened ({line}); put a sound copy in its place or name another store",
         path=str(path),
     )
+
+
+def _begins_with(path: Path, expected: bytes) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(expected)) == expected
 
 
 def _first_line(error: Exception) -> str:

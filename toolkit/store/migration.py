@@ -14,7 +14,6 @@ from __future__ import annotations
 import itertools
 import logging
 import os
-import uuid
 from pathlib import Path
 
 import duckdb
@@ -24,6 +23,7 @@ from toolkit.errors import StoreError
 from toolkit.intervals import Interval, clip, difference, union
 from toolkit.market import Family, SnapshotKind, Stream
 from toolkit.store.answers import rowless_parts
+from toolkit.store.connection import copy_draft
 from toolkit.store.coverage import record, record_answers
 from toolkit.store.schema import FORMAT_VERSION, STORAGE_VERSION, read_format
 from toolkit.store.streams import add_counts, append, number_streams
@@ -64,7 +64,7 @@ def migrate(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     if version == FORMAT_VERSION:
         return
     copy = backup_path(path, version)
-    _back_up(connection, copy)
+    _back_up(connection, path, copy)
     connection.execute("BEGIN")
     if version < 2:
         _to_format_2(connection)
@@ -86,16 +86,17 @@ def migrate(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     )
 
 
-def _back_up(connection: duckdb.DuckDBPyConnection, copy: Path) -> None:
+def _back_up(connection: duckdb.DuckDBPyConnection, path: Path, copy: Path) -> None:
     """Copy the whole database."""
-    draft = copy.with_name(f".{uuid.uuid4().hex}.copy")
-    alias = f"copy_{draft.stem[1:]}"
-    quoted = str(draft).replace("'", "''")
+    draft = copy_draft(path.resolve())
+    quoted, alias = str(draft).replace("'", "''"), '"' + draft.name.replace('"', '""') + '"'
     try:
+        draft.unlink(missing_ok=True)  # of a migration that was killed
         connection.execute(f"ATTACH '{quoted}' AS {alias} (STORAGE_VERSION '{STORAGE_VERSION}')")
         name = connection.execute("SELECT current_database()").fetchall()[0][0]
         connection.execute(f'COPY FROM DATABASE "{name}" TO {alias}')
         connection.execute(f"DETACH {alias}")
+        draft.chmod(0o600)
         os.link(draft, copy)
     except (OSError, duckdb.Error) as error:
         raise StoreError(

@@ -6,7 +6,10 @@ no store or a complete one. It is written in a storage version that DuckDB 1.5 s
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import os
+import time
 import uuid
 from pathlib import Path
 
@@ -21,21 +24,26 @@ __all__ = ["FORMAT_VERSION", "STORAGE_VERSION", "create_store", "read_format", "
 FORMAT_VERSION = 4
 """Counts up when a table changes. A newer one than ours is refused, an older one is migrated."""
 
+_DRAFT_S = 60
+"""How long a creation may take (s). An older draft is of one that was killed."""
+
 STORAGE_VERSION = "v1.5.0"
 """The storage version of DuckDB that files are written in."""
 
 
 def create_store(path: Path, source: Source) -> None:
-    """Make an empty store for one source. A file that is there is left as it is."""
+    """Make an empty store for one source, for this user alone. A file that is there is left."""
     target = path.resolve()
-    draft = target.with_name(f".{uuid.uuid4().hex}.new")
+    draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}.new")
     try:
         if target.exists():
             return
         if not target.parent.is_dir():
             raise StoreError(f"{target.parent} is not a directory; make it first", path=str(path))
+        _remove_old_drafts(target)
         try:
             _write_empty(draft, source)
+            draft.chmod(0o600)
             os.link(draft, target)
         finally:
             draft.unlink(missing_ok=True)
@@ -47,6 +55,14 @@ def create_store(path: Path, source: Source) -> None:
             f"{path} cannot be made ({why}); name a place where this user may write",
             path=str(path),
         ) from None
+
+
+def _remove_old_drafts(target: Path) -> None:
+    """Remove what a creation that was killed left. Another one may be under way: that is young."""
+    for draft in target.parent.glob(f".{glob.escape(target.name)}.*.new*"):
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - draft.stat().st_mtime > _DRAFT_S:
+                draft.unlink()
 
 
 def _write_empty(path: Path, source: Source) -> None:

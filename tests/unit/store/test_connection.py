@@ -18,7 +18,7 @@ from toolkit.errors import StoreError, StoreLockedError
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store
-from toolkit.store.connection import _FILES
+from toolkit.store.connection import _FILES, opened
 
 ORIGIN = LoadOrigin("http://127.0.0.1:8700", 10_000, None, "0.1.0")
 PRICE, SPREAD = Trajectory.parse("A_B:X.spot"), Trajectory.parse("A_B:X.spot:Y.spot")
@@ -289,3 +289,25 @@ def test_a_relation_kept_beyond_its_block_does_not_keep_the_file(
     assert child(WRITES_A_LOAD, store.path).hear() == "1"
     assert store.start_load(ORIGIN) == 2
     assert len(kept) == 2
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT content FROM read_text('/etc/hosts')",
+        "SELECT * FROM read_csv('http://127.0.0.1:9/x.csv')",
+        "COPY (SELECT 1) TO '{folder}/out.csv'",
+        "ATTACH '{folder}/other.duckdb' AS other",
+        "INSTALL httpfs",
+        "LOAD sqlite",
+        "SET enable_external_access = true",
+    ],
+)
+@pytest.mark.parametrize("writable", [False, True])
+def test_a_store_reaches_no_file_address_or_extension_and_cannot_be_set_to(
+    store: Store, tmp_path: Path, statement: str, writable: bool
+) -> None:
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(StoreError), opened(store.path, writable=writable) as connection:
+        connection.execute(statement.format(folder=tmp_path))
+    assert sorted(tmp_path.iterdir()) == before

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sqlite3
 import struct
 import tempfile
 from collections.abc import Callable, Iterator
@@ -53,6 +55,17 @@ def of_newer_toolkit(path: Path) -> None:
     database(path, newer, "DELETE FROM meta WHERE name LIKE 'source%'", "DROP TABLE price")
 
 
+def of_sqlite(path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE meta (name, value)")
+
+
+def with_a_view(path: Path) -> None:
+    Store(path).bind(SOURCE)
+    view = "CREATE VIEW meta AS SELECT name, content AS value FROM facts, read_text('/etc/hosts')"
+    database(path, "ALTER TABLE meta RENAME TO facts", view)
+
+
 FAULTS: dict[str, tuple[Callable[[Path], object], type[StoreError], str]] = {
     "a text": (lambda p: p.write_text("hello" * 1000), NotAStoreError, "nor a DuckDB file"),
     "an empty file": (lambda p: p.touch(), NotAStoreError, "nor a DuckDB file"),
@@ -73,6 +86,13 @@ FAULTS: dict[str, tuple[Callable[[Path], object], type[StoreError], str]] = {
         lambda p: database(p, "CREATE TABLE meta AS SELECT 'format_version' AS name, 'x' AS value"),
         NotAStoreError,
         "is a DuckDB file, but not a store",
+    ),
+    "a SQLite file": (of_sqlite, NotAStoreError, "is a SQLite file"),
+    "a pipe": (os.mkfifo, NotAStoreError, "is a pipe or a device; name a file"),
+    "a store with a view in place of a table": (
+        with_a_view,
+        NotAStoreError,
+        r"has views in place of tables \(meta\)",
     ),
     "a store cut short": (cut_short, StoreError, "put a sound copy in its place"),
     "a store of a newer toolkit": (of_newer_toolkit, StoreVersionError, "update the toolkit"),
