@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ["Card", "Shown", "counted", "duration", "signed", "some"]
-
 _ROWS = 10
 _CELL = "text-align:left;vertical-align:top;padding:1px 1em 1px 0;border:0;background:none"
 _NAME = f"{_CELL};font-weight:normal;opacity:0.75;white-space:nowrap"

@@ -32,30 +32,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
-__all__ = [
-    "BadRequestError",
-    "EmptyWindowError",
-    "InputError",
-    "KeyRefusedError",
-    "MissingExtraError",
-    "NotAStoreError",
-    "NotFoundError",
-    "PagingError",
-    "PlanRefusedError",
-    "QuotaError",
-    "RailError",
-    "ServiceError",
-    "StoreError",
-    "StoreLockedError",
-    "StoreSourceError",
-    "StoreVersionError",
-    "UnavailableError",
-    "UnknownTrajectoryError",
-    "UnreachableError",
-    "WireError",
-    "needs_extra",
-]
-
 
 class RailError(Exception):
     """The root: anything the toolkit refuses or could not do.

@@ -13,8 +13,6 @@ from typing import NamedTuple
 from toolkit.errors import InputError
 from toolkit.market import format_ts
 
-__all__ = ["EVER", "Interval", "clip", "difference", "intersection", "split", "total_s", "union"]
-
 
 class Interval(NamedTuple):
     """``[start, end)`` in Unix seconds, UTC.

@@ -17,8 +17,6 @@ import uvicorn
 
 from toolkit.errors import InputError, UnavailableError
 
-__all__ = ["RequestCount", "ServerSettings", "bind", "run", "run_in_thread"]
-
 _DRAIN_S = 3  # for answers under way, before connections are closed
 
 

@@ -15,26 +15,6 @@ import polars as pl
 
 from toolkit.market import Family
 
-__all__ = [
-    "COVERAGE",
-    "DELIVERY",
-    "EDGE",
-    "EVENT",
-    "GAP",
-    "LOAD",
-    "META",
-    "SERIES",
-    "SNAPSHOT",
-    "STREAM",
-    "TABLES",
-    "TIE",
-    "Column",
-    "CoverageState",
-    "GapStatus",
-    "LedgerState",
-    "Table",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Column:

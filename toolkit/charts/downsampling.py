@@ -8,8 +8,6 @@ import polars as pl
 
 from toolkit.errors import InputError
 
-__all__ = ["downsample", "require_columns"]
-
 _ROW, _BUCKET = "__row", "__bucket"
 
 

@@ -19,8 +19,6 @@ from toolkit.market import Family, Source, Trajectory
 from toolkit.statistics.contract import Reason
 from toolkit.statistics.funding import carry, differential, summary
 
-__all__ = ["funding_chart"]
-
 _PCT_8H = 100 * 8
 """From a fraction an hour to percent per 8 h."""
 

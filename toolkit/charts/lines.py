@@ -15,8 +15,6 @@ from toolkit.charts.time_axis import clock_text, utc_offset_s
 from toolkit.intervals import Interval
 from toolkit.statistics.quality import coverage
 
-__all__ = ["DrawnRows", "gapped_line", "rows_to_draw", "share_text"]
-
 _SEGMENT = "__segment_"
 _GAP_STEPS = 1.5
 """DrawnRows further apart than this many steps have a gap between them."""

@@ -20,8 +20,6 @@ from toolkit.statistics.event_documents import opens
 from toolkit.statistics.events import event_lifecycles
 from toolkit.statistics.spread import with_spread
 
-__all__ = ["events_of", "lifetime_shapes", "opened_marks", "threshold_line"]
-
 _GRAIN = 1000
 """A chart is about this many pixels wide."""
 

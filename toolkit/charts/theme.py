@@ -14,16 +14,6 @@ from toolkit.errors import InputError
 from toolkit.market import EventFamily
 from toolkit.tables import LedgerState
 
-__all__ = [
-    "BACKGROUND",
-    "COLOURS",
-    "FAMILY_COLOURS",
-    "MARK_COLOUR",
-    "STATE_COLOURS",
-    "WARNING_COLOUR",
-    "template_name",
-]
-
 BACKGROUND = {"light": "#ffffff", "dark": "#0e1117"}
 """The page behind the chart, by theme."""
 

@@ -13,8 +13,6 @@ import polars as pl
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 
-__all__ = ["clock_text", "date_axis", "utc_offset_s", "window_text"]
-
 
 def utc_offset_s(ts: pl.Series, timezone: str) -> pl.Series:
     """Compute the seconds by which the zone's clock is ahead of UTC at each of the times.

@@ -15,8 +15,6 @@ from toolkit.charts.time_axis import date_axis, window_text
 from toolkit.intervals import Interval
 from toolkit.market import Source, Trajectory
 
-__all__ = ["Heading", "View"]
-
 _LINE_PX = 17
 
 

@@ -8,8 +8,6 @@ from toolkit.wire.allowance import Allowance
 from toolkit.wire.event_routes import EventRoute
 from toolkit.wire.profile import HistoryRoute, Profile
 
-__all__ = ["client_card"]
-
 
 def client_card(base_url: str, profile: Profile | None, allowance: Allowance | None) -> Card:
     """Return the address, source, plan and reach of a service, without the key.

@@ -31,15 +31,6 @@ from toolkit.wire.profile import BUILT_IN, Profile, with_schemas
 from toolkit.wire.rows import column_schema
 from toolkit.wire.user_profile import UserProfile
 
-__all__ = [
-    "ClosingContact",
-    "Contact",
-    "answer_without_key",
-    "checked_key",
-    "history_frame",
-    "key_pattern",
-]
-
 
 class Contact(Shown):
     """A service's address and key, its names for things, and the clock and quota last received.

@@ -25,8 +25,6 @@ from toolkit.wire.paging import Page, trajectory_pages
 from toolkit.wire.profile import Profile
 from toolkit.wire.user_profile import UserProfile
 
-__all__ = ["AsyncClient", "Client"]
-
 _Pool = TypeVar("_Pool", httpx.Client, httpx.AsyncClient)
 _Result = TypeVar("_Result")
 _Item = TypeVar("_Item")

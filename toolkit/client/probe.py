@@ -11,8 +11,6 @@ from urllib.parse import urlsplit
 from toolkit.client.contact import Contact
 from toolkit.wire.exchange import Answer, Failure
 
-__all__ = ["upgrade"]
-
 _LARGEST_BODY = 65_536
 
 

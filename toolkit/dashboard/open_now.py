@@ -10,8 +10,6 @@ from toolkit.cards import duration
 from toolkit.dashboard.snapshot_tables import open_spreads
 from toolkit.wire.snapshots import SnapshotItems, snapshot_items
 
-__all__ = ["OpenNow", "open_now"]
-
 
 @dataclass(frozen=True, slots=True)
 class OpenNow:

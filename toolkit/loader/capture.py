@@ -42,8 +42,6 @@ from toolkit.tables import GapStatus
 from toolkit.wire.profile import Finding
 from toolkit.wire.stream import ReconnectPolicy
 
-__all__ = ["CaptureProgress", "CaptureResult", "capture"]
-
 _Result = TypeVar("_Result")
 _LASTING = (BadRequestError, KeyRefusedError, NotFoundError, PlanRefusedError)
 _WAITING_MESSAGES, _WAITING_PAGES = 10_000, 32

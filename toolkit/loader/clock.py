@@ -10,8 +10,6 @@ from toolkit.cards import duration
 from toolkit.store import CLOCK_TOLERANCE_S, Ledger
 from toolkit.wire.profile import Finding
 
-__all__ = ["ClockReading"]
-
 
 @dataclass(frozen=True, slots=True)
 class ClockReading:

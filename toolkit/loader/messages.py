@@ -23,8 +23,6 @@ from toolkit.wire.profile import Finding, Profile
 from toolkit.wire.rows import read_history_page
 from toolkit.wire.stream import RecentlyDelivered
 
-__all__ = ["Messages"]
-
 _REMEMBERED = 100_000
 _KEY = ("family", "schema_id", "event_id", "event_type", "ts_ms")
 

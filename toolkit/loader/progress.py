@@ -13,8 +13,6 @@ from toolkit.market import Source, Stream
 from toolkit.store import Inserted
 from toolkit.wire.profile import Finding
 
-__all__ = ["LoadResult", "Progress", "streams_counted"]
-
 
 @dataclass(frozen=True, slots=True)
 class Progress:

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from toolkit.loader.webhooks import Receipts, WebhookApp
 from toolkit.serving import ServerSettings, run
 
-__all__ = ["receive"]
-
 _GRACE_S = 15  # for deliveries under way; a sender waits no longer
 
 

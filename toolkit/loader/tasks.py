@@ -30,9 +30,6 @@ from toolkit.wire.events import EventPage
 from toolkit.wire.paging import Page
 from toolkit.wire.profile import Finding
 
-__all__ = ["LogTask", "Piece", "SnapshotTask", "Task", "TrajectoryTask"]
-
-
 _KEYS = {"event_id": pl.String, "event_type": pl.String, "ts_ms": pl.Int64}
 
 

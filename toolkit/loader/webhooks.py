@@ -30,8 +30,6 @@ with needs_extra("service"):
     from starlette.responses import JSONResponse, Response
     from starlette.types import Receive, Scope, Send
 
-__all__ = ["MAX_BYTES", "Receipts", "WebhookApp", "webhook_app"]
-
 MAX_BYTES = 262_144
 """The largest body that is read, where no other limit is given. An event document has about 600."""
 

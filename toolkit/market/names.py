@@ -8,8 +8,6 @@ from enum import StrEnum
 
 from toolkit.errors import InputError
 
-__all__ = ["EventFamily", "Family", "Leg", "Market", "Plan", "Source", "Symbol"]
-
 _SYMBOL = re.compile(r"(?P<base>[^\s:_/?#&%]+)_(?P<quote>[^\s:_/?#&%]+)")
 _EXCHANGE = re.compile(r"[A-Z0-9][A-Z0-9_-]*")
 

@@ -23,8 +23,6 @@ from typing import TypeVar
 from toolkit.errors import InputError
 from toolkit.market.names import EventFamily, Family, Leg, Symbol
 
-__all__ = ["EventLog", "SnapshotKind", "SnapshotLog", "Stream", "Trajectory"]
-
 _Member = TypeVar("_Member", bound=StrEnum)
 _RESERVED = ("snapshot-spread", "snapshot-funding", "pair")
 _FUNDING = "funding/"

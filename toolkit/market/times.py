@@ -7,8 +7,6 @@ import re
 
 from toolkit.errors import InputError
 
-__all__ = ["format_ts", "parse_ts"]
-
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _SECONDS = range(-62_135_596_800, 253_402_300_800)  # the years 1 to 9999
 

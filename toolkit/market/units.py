@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from toolkit.errors import InputError
 
-__all__ = ["UNIT_FACTORS", "unit_factor"]
-
 UNIT_FACTORS: dict[str, tuple[str, float]] = {
     "fraction": ("ratio", 1.0),
     "percent": ("ratio", 1e-2),

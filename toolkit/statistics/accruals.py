@@ -8,8 +8,6 @@ from toolkit.statistics.contract import Question
 from toolkit.statistics.rates_in_force import TOLERANCE
 from toolkit.statistics.settlements import LEGS, LegSettlements
 
-__all__ = ["accruals", "covered_stretches"]
-
 
 def accruals(found: LegSettlements, question: Question) -> pl.DataFrame:
     """List the part of the window that each settlement paid for, one row per settlement.

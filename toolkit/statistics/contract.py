@@ -19,16 +19,6 @@ import polars as pl
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 
-__all__ = [
-    "Frame",
-    "Question",
-    "Reason",
-    "checked_columns",
-    "checked_types",
-    "column_for",
-    "first_reason",
-]
-
 Frame = pl.DataFrame | pl.LazyFrame
 """What a statistic reads."""
 

@@ -8,8 +8,6 @@ import polars as pl
 
 from toolkit.statistics.contract import Frame, checked_columns
 
-__all__ = ["BASES", "SPREADS", "holding", "with_spread"]
-
 SameFrame = TypeVar("SameFrame", pl.DataFrame, pl.LazyFrame)
 
 SPREADS = ("spread_log_bps", "spread_bps")

@@ -9,8 +9,6 @@ from toolkit.statistics.estimators import MOMENTS
 from toolkit.statistics.kernel import measure
 from toolkit.statistics.settlements import HOURS_A_YEAR
 
-__all__ = ["service_differential", "without_rates"]
-
 _COLUMN = "differential_pct_8h"
 _RATES = ("buy_rate", "sell_rate")
 

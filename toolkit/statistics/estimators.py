@@ -11,13 +11,6 @@ import polars as pl
 from toolkit.statistics.contract import Reason, column_for, first_reason
 from toolkit.statistics.kernel import Statistic
 
-__all__ = [
-    "MOMENTS",
-    "QUANTILES",
-    "ROBUST",
-    "deviation_scale",
-]
-
 _NORMAL_SCALE = 1.482602218505602  # 1 / the 75 % point of the standard normal
 _PERCENTS = (1, 5, 25, 50, 75, 95, 99)
 _EMPTY = pl.col("n") == 0

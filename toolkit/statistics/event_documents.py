@@ -9,8 +9,6 @@ import polars as pl
 from toolkit.market import LIFECYCLE_ROLES, TYPE_ROLES, EventRole
 from toolkit.statistics.contract import checked_types
 
-__all__ = ["event_role", "identified", "opens"]
-
 _LEG_COLUMNS = ("buy_exchange", "buy_market", "sell_exchange", "sell_market")
 _SIZES = ("peak_pct", "magnitude_pct", "differential_pct_8h")
 

@@ -13,14 +13,6 @@ from toolkit.statistics.event_documents import event_role, identified
 from toolkit.statistics.event_pairing import UNKNOWN, paired
 from toolkit.statistics.kernel import observed
 
-__all__ = [
-    "LOOK_BACK_S",
-    "STILL_OPEN",
-    "documents_window",
-    "event_lifecycles",
-    "lifecycles",
-]
-
 LOOK_BACK_S = 7 * 86_400
 """How long before a window documents are used, so that an earlier opening is seen (s).
 

@@ -34,8 +34,6 @@ from toolkit.statistics.contract import (
 )
 from toolkit.statistics.definition import BASES, SPREADS
 
-__all__ = ["Statistic", "checked_keys", "measure", "observed", "observed_chunks"]
-
 _ROWS_PER_CHUNK = 500_000
 _LARGEST = 1e150
 

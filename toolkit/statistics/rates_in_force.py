@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import polars as pl
 
-__all__ = ["LEG_KEY", "TOLERANCE", "settled"]
-
 LEG_KEY = ["trajectory", "leg"]
 """What identifies a leg in rows of both."""
 

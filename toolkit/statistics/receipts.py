@@ -10,8 +10,6 @@ from toolkit.statistics.accruals import accruals, covered_stretches
 from toolkit.statistics.contract import Question, Reason, first_reason
 from toolkit.statistics.settlements import HOURS_A_YEAR, LEGS, LegSettlements
 
-__all__ = ["BPS", "MIN_COVERAGE", "LegReceipts", "inside", "receipts"]
-
 BPS = 1e4
 """Basis points in one."""
 

@@ -12,8 +12,6 @@ from toolkit.statistics.definition import holding
 from toolkit.statistics.estimators import deviation_scale
 from toolkit.statistics.kernel import checked_keys, observed
 
-__all__ = ["rolling_z", "z_scores"]
-
 
 def rolling_z(
     frame: Frame,

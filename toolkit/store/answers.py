@@ -20,18 +20,6 @@ import polars as pl
 from toolkit.intervals import Interval, difference, intersection, union
 from toolkit.store.ledger import LATE_S, stretches
 
-__all__ = [
-    "CHECK_AGES_S",
-    "Provisional",
-    "due_parts",
-    "joined",
-    "renewed",
-    "rowless_parts",
-    "settled_after_s",
-    "within_reach",
-    "without",
-]
-
 CHECK_AGES_S = (120, 600, 3_600, 21_600, 86_400)
 """The ages of a provisional answer at which it is asked for again (s). Weekly after the last."""
 

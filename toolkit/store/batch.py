@@ -14,8 +14,6 @@ from toolkit.store.gaps import Gap
 from toolkit.store.ledger import Edge
 from toolkit.wire.allowance import Allowance
 
-__all__ = ["Answered", "Batch", "Ledger", "LoadOrigin", "Snapshot"]
-
 
 @dataclass(frozen=True, slots=True)
 class Ledger:

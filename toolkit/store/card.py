@@ -13,8 +13,6 @@ from toolkit.market import format_ts
 if TYPE_CHECKING:
     from toolkit.store.store import Store
 
-__all__ = ["store_card"]
-
 _WAIT_S = 0.5
 
 

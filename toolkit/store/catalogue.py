@@ -21,17 +21,6 @@ from toolkit.store.ledger import SETTLE_S
 from toolkit.tables import EVENT, SERIES, SNAPSHOT, TIE, CoverageState
 from toolkit.wire.allowance import Allowance
 
-__all__ = [
-    "answer_words",
-    "clock_offset_s",
-    "event_logs",
-    "never_asked",
-    "read_catalogue",
-    "read_continuity",
-    "read_rows_by_load",
-    "write_allowance",
-]
-
 
 def read_catalogue(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
     """Return the rows of `toolkit.store.Store.catalogue`."""

@@ -27,8 +27,6 @@ import duckdb
 
 from toolkit.errors import NotAStoreError, StoreError, StoreLockedError, StoreVersionError
 
-__all__ = ["opened"]
-
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.005, 0.1
 _EARLY_S, _REST_S = 0.5, 0.15
 

@@ -18,8 +18,6 @@ from toolkit.store.ledger import Edge
 from toolkit.store.streams import append
 from toolkit.tables import GAP, CoverageState, GapStatus
 
-__all__ = ["Gap", "end_gaps", "read_gaps", "settle_gaps", "write_gaps"]
-
 _PASSED_S = 600
 
 

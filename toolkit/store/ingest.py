@@ -18,8 +18,6 @@ from toolkit.store.keys import TIME_ALONE, identity, values_of
 from toolkit.store.streams import add_counts, append, count_rows, note_lateness
 from toolkit.tables import SERIES, TIE, Table
 
-__all__ = ["Inserted", "insert_rows"]
-
 _KEY = ["stream_id", "ts"]
 
 

@@ -15,8 +15,6 @@ import polars as pl
 from toolkit.market import Family
 from toolkit.tables import SERIES
 
-__all__ = ["TIME_ALONE", "identity", "read_key", "values_of", "write_keys"]
-
 TIME_ALONE = ("ts",)
 """The key of rows of which no two share a time."""
 

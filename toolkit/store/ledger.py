@@ -13,18 +13,6 @@ import polars as pl
 from toolkit.intervals import Interval, clip, difference, intersection, union
 from toolkit.tables import LedgerState
 
-__all__ = [
-    "CLOCK_TOLERANCE_S",
-    "LATE_S",
-    "SETTLE_S",
-    "UNKNOWN_STEP_S",
-    "Edge",
-    "final_part",
-    "states",
-    "stretches",
-    "to_ask",
-]
-
 SETTLE_S = 60
 """Seconds after which a visible row is final (docs/concepts.md, "Delay and settling")."""
 

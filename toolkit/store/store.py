@@ -44,8 +44,6 @@ from toolkit.store.schema import FORMAT_VERSION, create_store, read_format, read
 from toolkit.tables import LOAD, SERIES, TIE
 from toolkit.wire.allowance import Allowance
 
-__all__ = ["Store"]
-
 
 class Store(Shown):
     """One DuckDB file holding one source's trajectories and what is known of their coverage.

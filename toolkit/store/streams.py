@@ -12,15 +12,6 @@ from toolkit.market import Stream
 from toolkit.store.ledger import LATE_S
 from toolkit.tables import STREAM, TIE, CoverageState, Table
 
-__all__ = [
-    "add_counts",
-    "append",
-    "count_rows",
-    "note_lateness",
-    "number_streams",
-    "numbers_of",
-]
-
 _Stream = TypeVar("_Stream", bound=Stream)
 
 

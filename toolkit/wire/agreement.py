@@ -12,8 +12,6 @@ from toolkit.market import Family
 from toolkit.wire.findings import Finding
 from toolkit.wire.profile import HistoryRoute
 
-__all__ = ["disagreements"]
-
 _EXACT = 1e-9
 _ROUNDED_PRICE = 1e-4
 _FEWEST_DECIMALS = {Family.SPREAD: 2, Family.FUNDING: 4}

@@ -11,8 +11,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["Allowance", "read_allowance"]
-
 _ITEM = re.compile(r'\s*(?:"(?P<quoted>[^"\\]{1,64})"|(?P<token>[A-Za-z*][\w.*/-]{0,63}))')
 _WHOLE = re.compile(r"[0-9]{1,15}")
 

@@ -18,8 +18,6 @@ from toolkit.wire.findings import Finding
 if TYPE_CHECKING:
     from toolkit.wire.profile import FieldRule, HistoryRoute
 
-__all__ = ["SIGNED", "declared_fields", "declared_key", "is_reversed"]
-
 SIGNED = frozenset(
     ("spread_pct", "differential_pct_8h", "buy_rate", "sell_rate", "rate"),
 )

@@ -15,8 +15,6 @@ from toolkit.wire.events import read_document
 from toolkit.wire.exchange import UNREADABLE
 from toolkit.wire.profile import Finding
 
-__all__ = ["Delivery", "read_delivery"]
-
 
 @dataclass(frozen=True, slots=True)
 class Delivery:

@@ -12,8 +12,6 @@ import msgspec
 
 from toolkit.wire.survey import FieldSurvey, Guess, ShownField
 
-__all__ = ["Draft"]
-
 _TO_FILL = "?"
 
 

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily
 
-__all__ = ["BUILT_IN_EVENTS", "EventRoute"]
-
 _COMMON = {
     "schema_id": ("schema",),
     "event_id": ("event_id", "id"),

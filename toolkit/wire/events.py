@@ -40,15 +40,6 @@ from toolkit.wire.exchange import (
 )
 from toolkit.wire.profile import Finding
 
-__all__ = [
-    "EventPage",
-    "document_frame",
-    "event_pages",
-    "lasting_content",
-    "read_document",
-    "timeless",
-]
-
 _TIMES = {
     "ts": range(-62_135_596_800, 253_402_300_800),
     "ts_ms": range(-62_135_596_800_000, 253_402_300_800_000),

@@ -27,29 +27,6 @@ from toolkit.errors import (
     WireError,
 )
 
-__all__ = [
-    "ANSWERED",
-    "NO_CONTENT",
-    "UNREADABLE",
-    "Answer",
-    "Attempts",
-    "Failure",
-    "Outcome",
-    "Request",
-    "RetryPolicy",
-    "Send",
-    "Step",
-    "Wait",
-    "base_address",
-    "http_date_ts",
-    "refusal",
-    "retry_after_s",
-    "unreachable",
-    "unreadable",
-    "whole_document",
-    "with_retries",
-]
-
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What reading a body as JSON may raise: no JSON, no UTF-8, nested too deep."""
 

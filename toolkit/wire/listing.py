@@ -35,15 +35,6 @@ from toolkit.wire.exchange import (
 )
 from toolkit.wire.profile import Finding, Profile
 
-__all__ = [
-    "Listing",
-    "funding_trajectories",
-    "list_symbols",
-    "nearest_keys",
-    "price_trajectories",
-    "spread_trajectories",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Listing(Shown):

@@ -23,8 +23,6 @@ from toolkit.wire.exchange import UNREADABLE, Answer
 from toolkit.wire.profile import FieldRule, HistoryRoute
 from toolkit.wire.survey import rows_of, shown_fields, survey_fields
 
-__all__ = ["NEEDED", "check_needed"]
-
 NEEDED: Mapping[Family, tuple[tuple[str, ...], ...]] = {
     Family.PRICE: (("price",),),
     Family.SPREAD: (("buy_price", "sell_price"), ("spread_pct",)),

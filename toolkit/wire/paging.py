@@ -30,8 +30,6 @@ from toolkit.wire.page_order import HistoryQuestion
 from toolkit.wire.profile import Finding, HistoryRoute
 from toolkit.wire.rows import RawPage, broken_key, read_history_page
 
-__all__ = ["EMPTY_PAGES_ALLOWED", "Page", "trajectory_pages"]
-
 EMPTY_PAGES_ALLOWED = 100
 """Pages in a row without a row, after which the pager gives up."""
 

@@ -22,8 +22,6 @@ from toolkit.wire.agreement import disagreements
 from toolkit.wire.exchange import NO_CONTENT, UNREADABLE, Answer
 from toolkit.wire.profile import FieldRule, Finding, HistoryRoute
 
-__all__ = ["RawPage", "broken_key", "column_schema", "read_history_page"]
-
 _SECONDS = range(253_402_300_800)  # to the end of year 9999: milliseconds since 1978 lie beyond
 _NOWHERE = (b"null", b'""', b"false")
 _Time = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]

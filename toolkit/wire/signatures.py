@@ -23,16 +23,6 @@ from typing import Protocol
 
 from toolkit.errors import InputError
 
-__all__ = [
-    "REPLAY_WINDOW_S",
-    "Genuine",
-    "Headers",
-    "HmacSignature",
-    "Rejected",
-    "StandardWebhooks",
-    "Verifier",
-]
-
 REPLAY_WINDOW_S = 300
 """How far a delivery's time may be from the receiver's clock, either way (s)."""
 

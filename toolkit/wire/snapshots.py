@@ -14,8 +14,6 @@ import msgspec
 
 from toolkit.wire.exchange import UNREADABLE
 
-__all__ = ["ITEM_FIELDS", "SnapshotItems", "snapshot_items"]
-
 ITEM_FIELDS: dict[str, dict[str, type]] = {
     "symbols": {"symbol": str, "venues": list},
     "spread": {

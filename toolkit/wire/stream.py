@@ -21,29 +21,6 @@ from toolkit.wire.exchange import UNREADABLE, Answer, Wait, refusal, retry_after
 from toolkit.wire.profile import HistoryRoute
 from toolkit.wire.stream_names import StreamNames
 
-__all__ = [
-    "Backoff",
-    "Item",
-    "Joined",
-    "Listen",
-    "Loss",
-    "Lost",
-    "Open",
-    "Ping",
-    "Received",
-    "RecentlyDelivered",
-    "ReconnectPolicy",
-    "Refused",
-    "Renew",
-    "Say",
-    "StreamItem",
-    "StreamStep",
-    "is_fatal",
-    "lasting",
-    "read_market_message",
-    "subscription",
-]
-
 _POLICY_VIOLATION = 1008
 _PRIVATE_CODES = range(4000, 5000)
 

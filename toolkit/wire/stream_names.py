@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 
 from toolkit.market import EventFamily, Family
 
-__all__ = ["BUILT_IN_STREAMS", "StreamNames"]
-
 
 @dataclass(frozen=True, slots=True)
 class StreamNames:

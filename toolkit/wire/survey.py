@@ -19,18 +19,6 @@ from toolkit.market import unit_factor
 from toolkit.wire.exchange import UNREADABLE
 from toolkit.wire.profile import Finding, HistoryRoute, Profile
 
-__all__ = [
-    "FieldSurvey",
-    "Guess",
-    "ShownField",
-    "described_fields",
-    "guessed",
-    "rows_of",
-    "shown_fields",
-    "survey_fields",
-    "with_listed_tools",
-]
-
 _LEAST_LIKENESS = 0.45
 _SIDES = {"buy", "sell"}
 _SYNONYMS = {

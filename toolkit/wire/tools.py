@@ -10,8 +10,6 @@ from collections.abc import Mapping
 
 from toolkit.market import EventFamily, Family
 
-__all__ = ["BUILT_IN_TOOLS", "tools_by_route"]
-
 BUILT_IN_TOOLS: Mapping[str, str] = {
     "schemas": "data.get_schemas",
     "symbols": "data.search_symbols",

@@ -45,8 +45,6 @@ from toolkit.wire.event_routes import EventRoute
 from toolkit.wire.profile import PLAIN_PATH, FieldRule, HistoryRoute, Profile
 from toolkit.wire.stream_names import StreamNames
 
-__all__ = ["UserProfile"]
-
 _Named = TypeVar("_Named", HistoryRoute, EventRoute)
 
 

@@ -18,8 +18,6 @@ from toolkit.errors import InputError, needs_extra
 if TYPE_CHECKING:
     from toolkit.service import Config, MarketSource
 
-__all__ = ["DEFAULT_SEED", "Serving", "serve_local", "simulated_service"]
-
 DEFAULT_SEED = 7
 """The SIMULATED market that is served where no other is named."""
 

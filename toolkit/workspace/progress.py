@@ -17,8 +17,6 @@ from typing import Any
 from toolkit.cards import counted, duration
 from toolkit.loader import LoadResult, Progress
 
-__all__ = ["Watch", "load_progress"]
-
 _SECONDS_A_LINE = 10
 _SECONDS_A_PICTURE = 0.2
 _BAR = '<progress max="1" value="{:.4f}" style="width:16em;vertical-align:middle"></progress>'

@@ -15,15 +15,6 @@ from toolkit.client import Client
 from toolkit.errors import InputError
 from toolkit.wire.user_profile import UserProfile
 
-__all__ = [
-    "DEFAULT_BASE_URL",
-    "DEFAULT_STORE",
-    "LOCAL_KEY",
-    "Settings",
-    "store_path",
-    "user_profile",
-]
-
 DEFAULT_BASE_URL = "http://127.0.0.1:8700"
 """Where `rail serve` listens."""
 

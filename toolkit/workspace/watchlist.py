@@ -19,8 +19,6 @@ from toolkit.market import (
 )
 from toolkit.wire.listing import Listing, funding_trajectories
 
-__all__ = ["watchlist"]
-
 
 def watchlist(listing: Listing, *, symbols: int = 5) -> tuple[Stream, ...]:
     """Return the streams of the symbols with the most legs, and those of the whole market.

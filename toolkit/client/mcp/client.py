@@ -25,8 +25,6 @@ from toolkit.wire.profile import Finding, Profile
 from toolkit.wire.survey import with_listed_tools
 from toolkit.wire.user_profile import UserProfile
 
-__all__ = ["McpClient", "McpResult", "McpTool"]
-
 _LONGEST = 64 * 1024 * 1024  # bytes; the SDK's own limit is less than a page of 10,000 rows
 _NO_ANSWER = {sdk.CONNECTION_CLOSED, sdk.REQUEST_TIMEOUT}
 _KINDS = {sdk.INVALID_PARAMS: errors.BadRequestError, sdk.METHOD_NOT_FOUND: errors.NotFoundError}

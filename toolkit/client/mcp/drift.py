@@ -12,8 +12,6 @@ from referencing.exceptions import Unresolvable
 
 from toolkit.wire.profile import Finding
 
-__all__ = ["drift"]
-
 
 def drift(tool: str, schema: dict[str, Any] | None, document: object) -> list[Finding]:
     """Return a finding per kind of difference and place, and for a schema of no use.

@@ -17,8 +17,6 @@ from toolkit.workspace.doctor.routes import Routes
 from toolkit.workspace.doctor.surfaces import mcp_check, socket_checks
 from toolkit.workspace.settings import LOCAL_KEY, Settings
 
-__all__ = ["examine"]
-
 _TIMEOUT_S = 30.0
 _CLOCKS_AGREE_S = 30
 

@@ -9,8 +9,6 @@ from enum import StrEnum
 
 from toolkit.errors import PlanRefusedError, ServiceError, UnreachableError
 
-__all__ = ["Check", "Examination", "State", "refused_words", "state_of"]
-
 
 class State(StrEnum):
     """How a check went. ``NOTE``: otherwise than agreed, and coped with."""
