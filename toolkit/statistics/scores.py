@@ -110,7 +110,7 @@ def z_scores(frame: Frame, *, column: str = "spread_log_bps") -> pl.DataFrame:
     ==================  =======  ====  ==========================================================
     column              type     unit  meaning
     ==================  =======  ====  ==========================================================
-    z_robust_insample   Float64  none  (x - median) / mad, both as in `robust`
+    z_robust_insample   Float64  none  (x - median) / mad, both as in `summary`
     z_reason            String   none  empty (no value in the row), degenerate (mad = 0)
     ==================  =======  ====  ==========================================================
 
