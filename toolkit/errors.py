@@ -189,11 +189,7 @@ class StoreVersionError(StoreError):
 
 
 class EmptyWindowError(RailError):
-    """Nothing lies in the window that was asked for. ``known`` is where something does."""
-
-    def __init__(self, message: str, *, known: tuple[int, int] | None = None) -> None:
-        self.known = known
-        super().__init__(message)
+    """Nothing lies in the window that was asked for."""
 
 
 class MissingExtraError(RailError):

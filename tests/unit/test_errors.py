@@ -36,7 +36,7 @@ MADE = [
         )
     ),
     errors.StoreLockedError("held", path="rail.duckdb", pid=7),
-    errors.EmptyWindowError("nothing", known=(0, 60)),
+    errors.EmptyWindowError("nothing"),
     errors.MissingExtraError("service", "mcp"),
 ]
 

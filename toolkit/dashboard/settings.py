@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from itertools import groupby
 from pathlib import Path
 
 MAIN = Path(__file__).with_name("main.py")
@@ -59,20 +58,3 @@ def command(store_path: str | Path, port: int, host: str, headless: bool) -> lis
         flags += [f"--{name}", value if isinstance(value, str) else json.dumps(value)]
     run = [sys.executable, "-m", "streamlit", "run", str(MAIN), *flags]
     return [*run, "--", "--store", str(store_path)]
-
-
-def config_text() -> str:
-    """Write the same options as ``.streamlit/config.toml``, which `streamlit run app.py` reads.
-
-    Examples
-    --------
-    >>> print(config_text()[:88])
-    # Written from toolkit/dashboard/settings.py; a test holds the two together.
-    <BLANKLINE>
-    [browser]
-    """
-    lines = ["# Written from toolkit/dashboard/settings.py; a test holds the two together."]
-    for section, named in groupby(settings().items(), key=lambda item: item[0].rpartition(".")[0]):
-        lines += ["", f"[{section}]"]
-        lines += [f"{name.rpartition('.')[2]} = {json.dumps(value)}" for name, value in named]
-    return "\n".join(lines) + "\n"

@@ -3,7 +3,7 @@
 Sign: positive is what a position that is long the buy leg and short the sell leg earns. Legs stay
 ordered as asked.
 
-Every function but `with_spread`, `z_scores`, `rolling_z` and `episodes`, which say what their rows
+Every function but `with_spread`, `rolling_z` and `episodes`, which say what their rows
 are, reads ``trajectory`` (String or integer), ``ts`` (Int64, Unix seconds UTC) and ``column``
 (Float64), and gives one row per trajectory, sorted by it: the columns of `coverage`, and before
 ``window_start`` those in its own table. Where ``column`` is a spread that the frame does not hold,
@@ -37,7 +37,7 @@ from toolkit.statistics.estimators import MOMENTS, QUANTILES, ROBUST
 from toolkit.statistics.half_life import HALF_LIFE
 from toolkit.statistics.kernel import Statistic, measure
 from toolkit.statistics.quality import coverage
-from toolkit.statistics.scores import rolling_z, z_scores
+from toolkit.statistics.scores import rolling_z
 
 __all__ = [
     "coverage",
@@ -47,7 +47,6 @@ __all__ = [
     "summary",
     "time_above",
     "with_spread",
-    "z_scores",
 ]
 
 

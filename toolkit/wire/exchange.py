@@ -177,10 +177,10 @@ def http_date_ts(text: str | None) -> int | None:
         return None
 
 
-def retry_after_s(answer: Answer, now: int | None = None) -> float | None:
+def retry_after_s(answer: Answer) -> float | None:
     """Return the seconds that ``Retry-After`` asks to wait, None without such a header.
 
-    A date is measured against ``now``, or else against the answer's own ``Date`` header.
+    A date is measured against the answer's own ``Date`` header.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def retry_after_s(answer: Answer, now: int | None = None) -> float | None:
     if text.isascii() and text.isdigit():
         return float(text)
     then = http_date_ts(text)
-    now = now if now is not None else http_date_ts(answer.headers.get("date"))
+    now = http_date_ts(answer.headers.get("date"))
     if then is None or now is None:
         return None
     return float(max(0, then - now))

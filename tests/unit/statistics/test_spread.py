@@ -105,46 +105,6 @@ def test_two_blocks_an_hour_apart_share_the_observed_time_as_the_convention_says
     assert uncapped["above_time_weighted_mean"] == 4200 / 4800
 
 
-def test_z_scores_equal_scipy_row_by_row(values, series):
-    scored = spread.z_scores(series(values))
-    expected = (values - np.median(values)) / median_abs_deviation(values, scale="normal")
-    np.testing.assert_allclose(scored["z_robust_insample"], expected, rtol=1e-12, atol=1e-12)
-    assert scored["z_reason"].null_count() == len(values)
-
-
-def test_z_scores_keep_the_order_of_the_rows_and_the_trajectories_apart(series):
-    one = series([1.0, 2.0, 4.0], trajectory="a")
-    two = series([10.0, 20.0, 40.0, 50.0], trajectory="b")
-    mixed = pl.concat([one, two]).sample(fraction=1, shuffle=True, seed=5)
-    scored = spread.z_scores(mixed.lazy())
-    assert scored.select(mixed.columns).equals(mixed)
-    for part in (one, two):
-        alone = spread.z_scores(part)
-        assert alone.sort("ts").equals(scored.filter(trajectory=part["trajectory"][0]).sort("ts"))
-
-
-def test_a_z_score_that_cannot_be_had_says_why(series):
-    frame = pl.concat(
-        [
-            series([5.0, 5.0, 5.0, 9.0], trajectory="frozen"),
-            series([1.0, None, NAN, 4.0], trajectory="holes"),
-        ]
-    )
-    scored = spread.z_scores(frame)
-    assert scored["z_reason"].to_list() == ["degenerate"] * 4 + [None, "empty", "empty", None]
-    assert scored["z_robust_insample"].is_null().to_list() == [True] * 4 + [
-        False,
-        True,
-        True,
-        False,
-    ]
-
-
-def test_z_scores_refuse_doubled_rows(series):
-    with pytest.raises(InputError, match="one row per trajectory and ts"):
-        spread.z_scores(series([1.0, 2.0], ts=[60, 60]))
-
-
 # Nulls and their reasons
 
 
@@ -272,9 +232,6 @@ def test_spreads_are_computed_from_the_prices_where_the_frame_lacks_them():
     for column in ("spread_log_bps", "spread_bps"):
         from_prices = spread.summary(frame, 0, 12000, column=column)
         assert from_prices.equals(spread.summary(added, 0, 12000, column=column))
-    assert spread.z_scores(frame)["z_robust_insample"].equals(
-        spread.z_scores(added)["z_robust_insample"]
-    )
 
 
 def test_a_frame_with_neither_spread_nor_prices_is_told_what_is_missing():
@@ -326,7 +283,6 @@ def test_an_empty_frame_gives_no_rows_in_the_same_columns():
         filled, empty = function(frame, 0, 9000), function(frame.clear(), 0, 9000)
         assert empty.height == 0
         assert empty.schema == filled.schema
-    assert spread.z_scores(frame.clear()).schema == spread.z_scores(frame).schema
 
 
 @pytest.mark.parametrize("function", [*FUNCTIONS, spread.summary, spread.with_spread])
