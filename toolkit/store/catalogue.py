@@ -21,19 +21,52 @@ from toolkit.store.ledger import SETTLE_S
 from toolkit.tables import EVENT, SERIES, SNAPSHOT, TIE, CoverageState
 from toolkit.wire.allowance import Allowance
 
+CATALOGUE = (
+    "WITH answered AS (SELECT stream_id, max(end_ts) AS answered_until FROM coverage "  # noqa: S608 - ours
+    f"WHERE state <> '{CoverageState.ASKED}' GROUP BY stream_id) "
+    "SELECT key AS stream, kind, rows, revisions, first_ts, last_ts, step_s, retention_s, "
+    "delay_s, served_at, asked_at, answered_until FROM stream "
+    "LEFT JOIN edge USING (stream_id) LEFT JOIN answered USING (stream_id) "
+    "ORDER BY kind, key"
+)
+"""The query of `toolkit.store.Store.catalogue`."""
 
-def read_catalogue(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
-    """Return the rows of `toolkit.store.Store.catalogue`."""
-    found: pl.DataFrame = connection.sql(
-        "WITH answered AS (SELECT stream_id, max(end_ts) AS answered_until FROM coverage "
-        "WHERE state <> $asked GROUP BY stream_id) "
-        "SELECT key AS stream, kind, rows, revisions, first_ts, last_ts, step_s, retention_s, "
-        "delay_s, served_at, asked_at, answered_until FROM stream "
-        "LEFT JOIN edge USING (stream_id) LEFT JOIN answered USING (stream_id) "
-        "ORDER BY kind, key",
-        params={"asked": CoverageState.ASKED},
-    ).pl()
-    return found
+_FIRST_ROWS = " UNION ALL ".join(
+    f"SELECT stream_id, ts, revision FROM {table.name} WHERE revision % {TIE} = 0"  # noqa: S608 - ours
+    for table in SERIES.values()
+)
+CONTINUITY = (
+    f"WITH held AS ({_FIRST_ROWS}), "  # noqa: S608 - ours
+    "tied AS (SELECT stream_id, count(*) FILTER (revision > 0) AS tied_rows "
+    "FROM held GROUP BY ALL), "
+    "counted AS (SELECT stream_id, s, count(*) AS n FROM ("
+    "SELECT stream_id, ts - lag(ts) OVER (PARTITION BY stream_id ORDER BY ts) "
+    "AS s FROM held WHERE revision = 0) GROUP BY ALL), "
+    "stepped AS (SELECT stream_id, arg_min(s, (-n, s)) FILTER (s IS NOT NULL) "
+    "AS step FROM counted GROUP BY ALL), "
+    "holed AS (FROM counted JOIN stepped USING (stream_id) "
+    "SELECT *, s > 1.5 * step AS hole) "
+    "SELECT key AS stream, kind, "
+    "coalesce(sum(n) FILTER (hole), 0)::BIGINT AS holes, "
+    "coalesce(sum(n * (round(s / step) - 1)) FILTER (hole), 0)::BIGINT AS absent_rows, "
+    "coalesce(max(s - step) FILTER (hole), 0) AS longest_hole_s, "
+    "any_value(tied_rows) AS tied_rows "
+    "FROM holed JOIN stream USING (stream_id) JOIN tied USING (stream_id) "
+    "GROUP BY ALL ORDER BY kind, key"
+)
+"""The query of `toolkit.store.Store.continuity`."""
+
+_ROWS_OF_LOADS = " UNION ALL ".join(
+    f"SELECT load_id, count(*) AS rows FROM {table.name} GROUP BY load_id"  # noqa: S608 - ours
+    for table in (*SERIES.values(), EVENT, SNAPSHOT)
+)
+ROWS_BY_LOAD = (
+    "SELECT load_id, coalesce(rows, 0) AS rows, asked_at FROM "  # noqa: S608 - ours
+    f"(SELECT load_id, sum(rows)::BIGINT AS rows FROM ({_ROWS_OF_LOADS}) GROUP BY load_id) "
+    "FULL JOIN (SELECT load_id, max(asked_at) AS asked_at FROM edge GROUP BY load_id) "
+    "USING (load_id) ORDER BY load_id"
+)
+"""The query of `toolkit.store.Store.rows_by_load`."""
 
 
 def clock_offset_s(catalogue: pl.DataFrame, loads: pl.DataFrame) -> int:
@@ -125,34 +158,6 @@ def event_logs(catalogue: pl.DataFrame) -> pl.DataFrame:
     return catalogue.filter(kind="events").select(family, pl.exclude("stream", "kind"), known_until)
 
 
-def read_continuity(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
-    """Return the rows of `toolkit.store.Store.continuity`."""
-    series = " UNION ALL ".join(
-        f"SELECT stream_id, ts, revision FROM {table.name} WHERE revision % {TIE} = 0"  # noqa: S608 - ours
-        for table in SERIES.values()
-    )
-    found: pl.DataFrame = connection.sql(
-        f"WITH held AS ({series}), "  # noqa: S608 - ours
-        "tied AS (SELECT stream_id, count(*) FILTER (revision > 0) AS tied_rows "
-        "FROM held GROUP BY ALL), "
-        "counted AS (SELECT stream_id, s, count(*) AS n FROM ("
-        "SELECT stream_id, ts - lag(ts) OVER (PARTITION BY stream_id ORDER BY ts) "
-        "AS s FROM held WHERE revision = 0) GROUP BY ALL), "
-        "stepped AS (SELECT stream_id, arg_min(s, (-n, s)) FILTER (s IS NOT NULL) "
-        "AS step FROM counted GROUP BY ALL), "
-        "holed AS (FROM counted JOIN stepped USING (stream_id) "
-        "SELECT *, s > 1.5 * step AS hole) "
-        "SELECT key AS stream, kind, "
-        "coalesce(sum(n) FILTER (hole), 0)::BIGINT AS holes, "
-        "coalesce(sum(n * (round(s / step) - 1)) FILTER (hole), 0)::BIGINT AS absent_rows, "
-        "coalesce(max(s - step) FILTER (hole), 0) AS longest_hole_s, "
-        "any_value(tied_rows) AS tied_rows "
-        "FROM holed JOIN stream USING (stream_id) JOIN tied USING (stream_id) "
-        "GROUP BY ALL ORDER BY kind, key"
-    ).pl()
-    return found
-
-
 def write_allowance(
     connection: duckdb.DuckDBPyConnection, load_id: int, allowance: Allowance | None
 ) -> None:
@@ -163,19 +168,3 @@ def write_allowance(
         "UPDATE load SET plan = ?, quota = ?, quota_window_s = ?, quota_left = ? WHERE load_id = ?",
         [allowance.plan, allowance.quota, allowance.window_s, allowance.left, load_id],
     )
-
-
-def read_rows_by_load(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
-    """Return the rows of `toolkit.store.Store.rows_by_load`."""
-    tables = [*(table.name for table in SERIES.values()), EVENT.name, SNAPSHOT.name]
-    each = " UNION ALL ".join(
-        f"SELECT load_id, count(*) AS rows FROM {name} GROUP BY load_id"  # noqa: S608 - ours
-        for name in tables
-    )
-    found: pl.DataFrame = connection.sql(
-        "SELECT load_id, coalesce(rows, 0) AS rows, asked_at FROM "  # noqa: S608 - ours
-        f"(SELECT load_id, sum(rows)::BIGINT AS rows FROM ({each}) GROUP BY load_id) FULL JOIN "
-        "(SELECT load_id, max(asked_at) AS asked_at FROM edge GROUP BY load_id) USING (load_id) "
-        "ORDER BY load_id"
-    ).pl()
-    return found
