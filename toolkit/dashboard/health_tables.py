@@ -121,12 +121,14 @@ def load_lines(loads: pl.DataFrame, rows: pl.DataFrame, now: int) -> pl.DataFram
     lines = []
     for load in loads.iter_rows(named=True):
         finished = load["finished_at"]
+        took_s = 0 if finished is None else finished - load["started_at"]
+        took = duration(took_s) if took_s > 0 else "under 1 s"
         found = json.loads(load["finding"]) if load["finding"] else []
         lines.append(
             {
                 "load": load["load_id"],
                 "started_at": load["started_at"],
-                "took": NULL if finished is None else _took(finished - load["started_at"]),
+                "took": NULL if finished is None else took,
                 "rows": counts.get(load["load_id"], 0),
                 "quota left": _left(load),
                 "findings": "; ".join(f"{f['kind']} ({f.get('times', 1)}×)" for f in found) or NULL,
@@ -144,10 +146,6 @@ def _outcome(load: dict[str, Any], asked_at: int | None, now: int) -> str:
         return "finished"
     active_at = max(load["started_at"], asked_at or 0)
     return "running" if now - active_at < RUNNING_S else "did not finish"
-
-
-def _took(seconds: int) -> str:
-    return duration(seconds) if seconds > 0 else "under 1 s"
 
 
 def _left(load: dict[str, Any]) -> str:

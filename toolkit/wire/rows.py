@@ -183,16 +183,12 @@ def _items(
     if route.items in envelope:
         return envelope[route.items]
     arrays = [name for name, raw in envelope.items() if bytes(raw)[:1] == b"["]
-    if len(arrays) == 1 and (route.next in envelope or not _is_empty(envelope[arrays[0]])):
+    if len(arrays) == 1 and (route.next in envelope or bytes(envelope[arrays[0]])[1:-1].strip()):
         says = f"{arrays[0]!r:.80} instead of {route.items!r}"
         findings.append(Finding("items_renamed", route.path, says))
         return envelope[arrays[0]]
     fields = ", ".join(f"{name!r:.30}" for name in list(envelope)[:8]) or "no fields"
     raise _unreadable(route, answer, f"without rows under {route.items!r}; it has {fields}")
-
-
-def _is_empty(array: msgspec.Raw) -> bool:
-    return not bytes(array)[1:-1].strip()
 
 
 def _next(

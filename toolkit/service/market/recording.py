@@ -24,11 +24,6 @@ class Layout:
 
     ``leg`` are the columns that identify a series, ``one_of`` those that may have only one value
     in a series, with the option that chooses among several.
-
-    Examples
-    --------
-    >>> sorted(LAYOUTS), list(LAYOUTS["funding"].columns)[:3]
-    (['funding', 'prices'], ['ts', 'symbol', 'exchange'])
     """
 
     name: str

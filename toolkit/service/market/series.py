@@ -34,11 +34,6 @@ class SeriesRows:
     """Rows by time: ``ts`` (s), and the other fields of a record, in the record's order.
 
     A column that is None is null in every row. NaN and null are null in their row.
-
-    Examples
-    --------
-    >>> len(SeriesRows(np.array([0, 60]), {"price": np.array([2.0, 4.0]), "volume": None}).ts)
-    2
     """
 
     ts: NDArray[np.int64]
@@ -87,16 +82,15 @@ def series(source: MarketSource, trajectory: Trajectory) -> Series:
 
     def between(start: int, end: int) -> SeriesRows:
         bars = [leg.between(start, end) for leg in legs]
-        return _price(*bars) if len(bars) == 1 else _spread(*bars)
+        if len(bars) == 2:
+            return _spread(*bars)
+        one = bars[0]
+        columns = {"price": one.price, "mark_price": one.mark_price, "volume": one.volume}
+        return SeriesRows(one.ts, columns)
 
     starts, ends = zip(*(leg.span for leg in legs), strict=True)
     block_s = min(leg.block_s for leg in legs)
     return Series((max(starts), min(ends)), legs[0].interval_s, block_s, between)
-
-
-def _price(bars: Bars) -> SeriesRows:
-    columns = {"price": bars.price, "mark_price": bars.mark_price, "volume": bars.volume}
-    return SeriesRows(bars.ts, columns)
 
 
 def _spread(buy: Bars, sell: Bars) -> SeriesRows:

@@ -100,12 +100,6 @@ class SettledRates(HeldRows):
 
     ``ts``: each settlement. ``rate``: fraction per interval, positive where longs pay shorts.
     ``interval_hours``: length of the interval that ends at ``ts`` (h, 1 to 24).
-
-    Examples
-    --------
-    >>> eight = np.array([8, 8])
-    >>> SettledRates(np.array([0, 28_800]), np.array([1e-4, 2e-4]), eight).next_after(28_801)
-    57600
     """
 
     rate: NDArray[np.float64]
