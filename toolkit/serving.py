@@ -37,12 +37,6 @@ class ServerSettings:
     ``grace_s`` (s) is how long a stopping server waits for open connections. With ``requests``
     it first refuses new requests, and waits up to 3 s for those under way. ``date_header`` has
     uvicorn date the answers. ``notify`` is awaited every ``notify_every_s`` seconds.
-
-    Examples
-    --------
-    >>> async def app(scope, receive, send): ...
-    >>> ServerSettings(app, grace_s=2).websockets
-    False
     """
 
     app: Callable[..., Awaitable[Any]]

@@ -102,15 +102,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class View(Heading):
-    """A heading over a window, in a zone. ``asked`` is what `rail sync` takes to load it.
-
-    Examples
-    --------
-    >>> view = View("splash events", Source("simulated", "seed-7"), "light", Interval(0, 60),
-    ...             "UTC", "events/splash")
-    >>> print(view)
-    splash events from 1970-01-01 00:00 to 1970-01-01 00:01 UTC
-    """
+    """A heading over a window, in a zone. ``asked`` is what `rail sync` takes to load it."""
 
     window: Interval
     timezone: str

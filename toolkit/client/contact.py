@@ -52,7 +52,7 @@ class Contact(Shown):
     ) -> None:
         self.base_url = base_address(base_url)
         self.retries = retries or RetryPolicy()
-        self._key = checked_key(api_key)
+        self._key = _checked_key(api_key)
         self._key_pattern = key_pattern(self._key)
         self._users = profile
         self._profile: Profile | None = None
@@ -199,14 +199,8 @@ def key_pattern(key: str) -> re.Pattern[str]:
     return re.compile("".join(rf"(?:\\u(?i:{ord(c):04x})|\\?{re.escape(c)})" for c in key))
 
 
-def checked_key(text: str) -> str:
-    """Strip a key of blanks. One that no header can carry is refused without being shown.
-
-    Examples
-    --------
-    >>> checked_key(" k1 ")
-    'k1'
-    """
+def _checked_key(text: str) -> str:
+    """Strip a key of blanks. One that no header can carry is refused without being shown."""
     key = text.strip()
     if not key or not key.isascii() or not key.isprintable() or " " in key:
         raise InputError("api_key", "***", "the key as issued: printable ASCII without blanks")

@@ -16,15 +16,7 @@ _TO_FILL = "?"
 
 
 class Draft:
-    """Sections of a profile, in the order they were begun.
-
-    Examples
-    --------
-    >>> draft = Draft()
-    >>> draft.add("tools", ['# price_history = "market.prices"'])
-    >>> print(draft.text("https://rail.example").splitlines()[-2])
-    [tools]
-    """
+    """Sections of a profile, in the order they were begun."""
 
     def __init__(self) -> None:
         self._sections: dict[str, list[str]] = {}

@@ -334,12 +334,6 @@ class RecentlyDelivered:
     """The contents that were lately delivered under each key, so that repeats are recognised.
 
     At most ``capacity`` contents are remembered. The longest not received is forgotten first.
-
-    Examples
-    --------
-    >>> seen = RecentlyDelivered(capacity=100)
-    >>> seen.is_new("event 1", "opened"), seen.is_new("event 1", "opened")
-    (True, False)
     """
 
     def __init__(self, capacity: int) -> None:

@@ -15,13 +15,7 @@ _HOUR_S, _DAY_S = 3_600, 86_400
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How many rows a page has by default, and how many at most.
-
-    Examples
-    --------
-    >>> TERMS[Plan.FREE].page
-    Limit(default=500, maximum=1000)
-    """
+    """How many rows a page has by default, and how many at most."""
 
     default: int
     maximum: int
@@ -29,13 +23,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How far back a plan sees (None: without limit), and with what delay.
-
-    Examples
-    --------
-    >>> TERMS[Plan.FREE].spread_events
-    Reach(retention_s=3600, delay_s=60)
-    """
+    """How far back a plan sees (None: without limit), and with what delay."""
 
     retention_s: int | None = None
     delay_s: int = 0
@@ -102,13 +90,6 @@ class Policy:
 
     ``retention_s`` (s) and ``quota`` (requests per minute) replace every plan's own history depth
     and quota. None leaves each plan its own.
-
-    Examples
-    --------
-    >>> Policy().terms(Plan.FREE).history.retention_s
-    604800
-    >>> Policy(retention_s=60).terms(Plan.FREE).history.retention_s
-    60
     """
 
     owners: Owners | OwnersFile = DEMO

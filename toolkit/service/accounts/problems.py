@@ -30,11 +30,6 @@ class Problem(HTTPException):
 
     The service turns it into an HTTP answer, and it never reaches a caller of the toolkit. So it
     is an HTTP exception and no `RailError`.
-
-    Examples
-    --------
-    >>> Problem(401, "unauthorized", "No API key was sent.").document["title"]
-    'Unauthorized'
     """
 
     def __init__(
@@ -132,12 +127,6 @@ class Problems:
 
     An unexpected exception is logged (its path without the query) and answered with 500 without
     its text. After an answer has begun it is raised again, and the server cuts the connection.
-
-    Examples
-    --------
-    >>> from starlette.routing import Router
-    >>> Problems(Router()).app.__class__.__name__
-    'Router'
     """
 
     def __init__(self, app: ASGIApp) -> None:

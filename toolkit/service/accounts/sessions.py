@@ -10,14 +10,6 @@ class Sessions:
     """The codes issued and not used yet, and the open sessions, until the service ends.
 
     Only hashes of codes and tokens are kept.
-
-    Examples
-    --------
-    >>> sessions = Sessions()
-    >>> code = sessions.issue("ann")
-    >>> token = sessions.sign_in(code)
-    >>> sessions.owner_of(token), sessions.sign_in(code)
-    ('ann', None)
     """
 
     def __init__(self) -> None:

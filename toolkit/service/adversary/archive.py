@@ -45,14 +45,7 @@ class ArchiveSettings:
 
 
 class FaultyArchive(EventArchive):
-    """The event logs of a source, with the faults of their settings.
-
-    Examples
-    --------
-    >>> from toolkit.service.market.simulated import Simulated
-    >>> FaultyArchive(Simulated(7)).documents(EventFamily.SPREAD, 0, 60)
-    []
-    """
+    """The event logs of a source, with the faults of their settings."""
 
     def __init__(self, source: MarketSource, settings: ArchiveSettings | None = None) -> None:
         self._settings = settings or ArchiveSettings()

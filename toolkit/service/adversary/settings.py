@@ -54,12 +54,6 @@ KIND = Adversary()
 
 @dataclass(slots=True)
 class ActiveSwitches:
-    """The switches in force, which the control route may change while the service runs.
-
-    Examples
-    --------
-    >>> ActiveSwitches().adversary == KIND
-    True
-    """
+    """The switches in force, which the control route may change while the service runs."""
 
     adversary: Adversary = KIND

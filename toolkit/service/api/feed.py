@@ -36,14 +36,6 @@ class Listener:
 
     ``families`` are event streams, ``subscriptions`` trajectories by the caller's id.
     ``ended`` is set when the service ends the connection. The repr does not show the key.
-
-    Examples
-    --------
-    >>> from toolkit.service.accounts.owners import DEMO_OWNERS
-    >>> listener = Listener(DEMO_OWNERS[2], "demo-pro", kept=1)
-    >>> listener.offer([b"{}", b"{}"])
-    >>> listener.too_slow
-    True
     """
 
     owner: Owner
@@ -77,30 +69,9 @@ class Listener:
                 return
             self.waiting.put_nowait(message)
 
-    def revoke(self) -> None:
-        """End the connection, because its key is no longer valid.
-
-        Examples
-        --------
-        >>> from toolkit.service.accounts.owners import DEMO_OWNERS
-        >>> listener = Listener(DEMO_OWNERS[2], "demo-pro")
-        >>> listener.revoke()
-        >>> listener.ended.is_set()
-        True
-        """
-        self.revoked = True
-        self.ended.set()
-
 
 class Feed:
-    """Sends new rows and documents to the listeners of a service.
-
-    Examples
-    --------
-    >>> from toolkit.service import Simulated
-    >>> Feed(Service(Simulated(7))).listeners
-    set()
-    """
+    """Sends new rows and documents to the listeners of a service."""
 
     def __init__(self, service: Service) -> None:
         self.listeners: set[Listener] = set()
@@ -138,7 +109,8 @@ class Feed:
         owners = self._service.policy.owners
         for listener in self.listeners:
             if owners.owner_of(listener.key) != listener.owner:
-                listener.revoke()
+                listener.revoked = True
+                listener.ended.set()
 
     async def _tell(self, told: int, now: int) -> None:
         """Send all listeners what became complete since the last reading."""

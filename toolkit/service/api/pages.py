@@ -46,16 +46,7 @@ class _Block(NamedTuple):
 
 
 class Pages:
-    """The pages of a source's trajectories. Keeps a bounded number of text blocks.
-
-    Examples
-    --------
-    >>> from toolkit.service import Simulated
-    >>> pages = Pages(Simulated(7))
-    >>> key = Trajectory.parse("BTC_USDT:AURORA.spot")
-    >>> pages.page(key, before=1793750460, limit=1, now=1793750400, since=None).next_end_time
-    1793750340
-    """
+    """The pages of a source's trajectories. Keeps a bounded number of text blocks."""
 
     def __init__(self, source: MarketSource) -> None:
         self._source = source

@@ -37,13 +37,7 @@ class RecordField:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The items of a page: the key fields, unique per item, and all fields.
-
-    Examples
-    --------
-    >>> list(PRICE_RECORD.document["fields"])
-    ['ts', 'price', 'mark_price', 'volume']
-    """
+    """The items of a page: the key fields, unique per item, and all fields."""
 
     key: tuple[str, ...]
     fields: Mapping[str, RecordField]

@@ -27,12 +27,6 @@ class Tool(Generic[Q]):
     gives how far back and how late those terms show the route's data. ``documents`` is the family
     of the items that are event documents, not records. ``slow``: an answer may take seconds, so
     it runs in a thread.
-
-    Examples
-    --------
-    >>> from toolkit.service.api.registry import TOOLS
-    >>> TOOLS[0].route
-    '/api/v1/data/schemas'
     """
 
     name: str

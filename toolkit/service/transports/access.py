@@ -73,12 +73,6 @@ class Access:
     ``Authorization`` takes precedence, even if its key is not valid. Either header sent twice is
     refused, since it is unknown which one was meant. A key in the query string is refused even
     beside a valid header, since it would end up in logs.
-
-    Examples
-    --------
-    >>> from starlette.routing import Router
-    >>> Access(Router(), Policy(), Quotas()).guards("/api/v1/data/schemas")
-    True
     """
 
     def __init__(self, app: ASGIApp, policy: Policy, quotas: Quotas) -> None:
@@ -86,20 +80,13 @@ class Access:
         self.policy = policy
         self.quotas = quotas
 
-    def guards(self, path: str) -> bool:
-        """Return whether a path needs a key.
-
-        Examples
-        --------
-        >>> from starlette.routing import Router
-        >>> Access(Router(), Policy(), Quotas()).guards("/v1/spread/recent")
-        False
-        """
+    def _guards(self, path: str) -> bool:
+        """Return whether a path needs a key."""
         return any(path == surface or path.startswith(f"{surface}/") for surface in SURFACES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one connection, with its owner in the scope if the path needs a key."""
-        if scope["type"] in ("http", "websocket") and self.guards(scope["path"]):
+        if scope["type"] in ("http", "websocket") and self._guards(scope["path"]):
             _refuse_keys_in_query(scope["query_string"])
             owner = self._owner(key_of_scope(scope))
             quota = self.policy.terms(owner.plan).quota

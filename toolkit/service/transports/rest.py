@@ -37,12 +37,6 @@ class Dated:
     """ASGI middleware: every answer's ``Date`` is the service's time when the request came.
 
     The answer can contain everything that was over at that time.
-
-    Examples
-    --------
-    >>> from starlette.routing import Router
-    >>> Dated(Router(), Clock(fixed_at=0)).clock.now()
-    0
     """
 
     def __init__(self, app: ASGIApp, clock: Clock) -> None:

@@ -19,13 +19,7 @@ _TUNNELS = [ipaddress.ip_network("2002::/16"), ipaddress.ip_network("2001::/32")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The parts of an endpoint's URL that a request needs. The repr does not show the path.
-
-    Examples
-    --------
-    >>> target_of("https://hooks.example/a?b", loopback=False).host
-    'hooks.example'
-    """
+    """The parts of an endpoint's URL that a request needs. The repr does not show the path."""
 
     encrypted: bool
     host: str

@@ -16,13 +16,7 @@ _PREFIX = "whsec_"
 
 @dataclass(frozen=True, slots=True)
 class WebhookMessage:
-    """A body and its id, the number of failed attempts, and whether it is retried.
-
-    Examples
-    --------
-    >>> WebhookMessage.of("ann", b"{}") == WebhookMessage.of("bob", b"{}")
-    False
-    """
+    """A body and its id, the number of failed attempts, and whether it is retried."""
 
     identity: str
     body: bytes
