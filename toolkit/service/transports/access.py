@@ -92,7 +92,7 @@ class Access:
             quota = self.policy.terms(owner.plan).quota
             told = self.quotas.spend(owner.name, quota, policy=owner.plan)
             scope[_OWNER] = owner
-            send = _telling(told, send)
+            send = with_headers(told, send)
         await self.app(scope, receive, send)
 
     def _owner(self, key: str) -> Owner:
@@ -118,15 +118,15 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _telling(headers: Mapping[str, str], send: Send) -> Send:
+def with_headers(headers: Mapping[str, str], send: Send) -> Send:
     """Wrap ``send`` so that it adds the headers to the answer."""
 
-    async def told(message: Message) -> None:
+    async def added(message: Message) -> None:
         if message["type"] in ("http.response.start", "websocket.http.response.start"):
             MutableHeaders(scope=message).update(headers)
         await send(message)
 
-    return told
+    return added
 
 
 def _offered(headers: list[tuple[bytes, bytes]]) -> str:
