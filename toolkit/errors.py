@@ -38,8 +38,6 @@ class RailError(Exception):
 
     Its facts survive the way to another process and back.
 
-    Examples
-    --------
     >>> import pickle
     >>> pickle.loads(pickle.dumps(InputError("limit", 0, "1 to 10000"))).value
     0
@@ -57,8 +55,6 @@ def _restored(kind: type[RailError], args: tuple[object, ...]) -> RailError:
 class InputError(RailError, ValueError):
     """A value the caller gave is not one of those allowed.
 
-    Examples
-    --------
     >>> str(InputError("limit", 0, "a whole number from 1 to 10000"))
     'limit: 0 is not allowed; allowed: a whole number from 1 to 10000'
     """
@@ -75,8 +71,6 @@ class InputError(RailError, ValueError):
 class UnknownTrajectoryError(InputError):
     """The service lists no such symbol, or not on that exchange and market.
 
-    Examples
-    --------
     >>> print(UnknownTrajectoryError("BTC_USX:KRAKEN.spot", ["BTC_USD:KRAKEN.spot"]))
     BTC_USX:KRAKEN.spot is not listed by the service; nearest: BTC_USD:KRAKEN.spot
     """
@@ -97,8 +91,6 @@ class ServiceError(RailError):
     ``retry_after_s`` is how long the service asks to wait (s), None where it does not ask.
     ``challenge`` is the ``WWW-Authenticate`` header, "" where there is none.
 
-    Examples
-    --------
     >>> refused = ServiceError("busy", status=503, code="unavailable", retry_after_s=2.0)
     >>> refused.code, refused.retry_after_s
     ('unavailable', 2.0)
@@ -195,8 +187,6 @@ class EmptyWindowError(RailError):
 class MissingExtraError(RailError):
     """A package of one of the toolkit's extras is not installed.
 
-    Examples
-    --------
     >>> print(MissingExtraError("service", "mcp"))
     mcp is not installed; pip install "machine-rail-toolkit[service]" installs it
     """
@@ -212,8 +202,6 @@ class MissingExtraError(RailError):
 def needs_extra(extra: str) -> Iterator[None]:
     """Raise `MissingExtraError` where the block imports a package that is not installed.
 
-    Examples
-    --------
     >>> with needs_extra("dashboard"):
     ...     import no_such_package
     Traceback (most recent call last):

@@ -50,8 +50,6 @@ class Table:
     def ddl(self) -> str:
         """The CREATE TABLE statement, without a primary key: one costs seven times the load rate.
 
-        Examples
-        --------
         >>> print(META.ddl)
         CREATE TABLE IF NOT EXISTS meta (name VARCHAR NOT NULL, value VARCHAR NOT NULL)
         """
@@ -64,8 +62,6 @@ class Table:
     def schema(self) -> pl.Schema:
         """The same columns as a polars schema.
 
-        Examples
-        --------
         >>> dict(SERIES[Family.SPREAD].schema)["spread_pct"]
         Float64
         """
@@ -80,8 +76,6 @@ class Table:
     def values(self) -> tuple[Column, ...]:
         """The columns that carry what the service sent: neither key nor provenance.
 
-        Examples
-        --------
         >>> [c.name for c in SERIES[Family.PRICE].values]
         ['price', 'mark_price', 'volume', 'extra']
         """

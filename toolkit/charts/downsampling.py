@@ -14,8 +14,6 @@ _ROW, _BUCKET = "__row", "__bucket"
 def require_columns(frame: pl.DataFrame, columns: Sequence[str]) -> None:
     """Raise an `InputError` where the frame lacks one of the columns or it has no numbers.
 
-    Examples
-    --------
     >>> require_columns(pl.DataFrame({"ts": [0]}), ["ts", "price"])
     Traceback (most recent call last):
     toolkit.errors.InputError: frame: ['ts'] is not allowed; allowed: numeric columns ts, price

@@ -57,8 +57,6 @@ _INK = {"light": ("#1f2328", "#59636e", "#d8dee4"), "dark": ("#f0f3f6", "#9ea7b3
 def template_name(theme: str) -> str:
     """Return the name of the template of a theme, ``light`` or ``dark``.
 
-    Examples
-    --------
     >>> template_name("dark")
     'rail_dark'
     >>> template_name("blue")

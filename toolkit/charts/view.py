@@ -22,8 +22,6 @@ _LINE_PX = 17
 class Heading:
     """The subject of a chart (a line of text), the source of its data, and its theme.
 
-    Examples
-    --------
     >>> card = Heading("all symbols", Source("simulated", "seed-7"), "light")
     >>> heading = card.heading("Funding rates", "n = 54")
     >>> heading["title"]["subtitle"]["text"].split("<br>")
@@ -130,8 +128,6 @@ class View(Heading):
     def sync_command(self) -> str:
         """The command that loads the window.
 
-        Examples
-        --------
         >>> View("", Source("replay", "depeg"), "light", Interval(0, 60), "UTC",
         ...      "BTC_USD:KRAKEN.spot").sync_command
         'rail sync BTC_USD:KRAKEN.spot --start 1970-01-01T00:00:00Z --end 1970-01-01T00:01:00Z'
@@ -142,8 +138,6 @@ class View(Heading):
     def layout(self, title: str, *numbers: str) -> dict[str, Any]:
         """Add the window above the numbers of `heading`, and a time axis over all of it.
 
-        Examples
-        --------
         >>> view = View("BTC_USD:KRAKEN.spot", Source("replay", "depeg"), "light",
         ...             Interval(0, 60), "UTC", "BTC_USD:KRAKEN.spot")
         >>> view.layout("Price", "n = 1")["title"]["subtitle"]["text"].split("<br>")

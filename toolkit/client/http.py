@@ -194,8 +194,6 @@ class AsyncClient(Contact):
     A client belongs to one event loop. A cancelled call closes its connection and leaves the
     client usable.
 
-    Examples
-    --------
     >>> from toolkit.service import Config, Simulated, running
     >>> async def kind(base_url):
     ...     async with AsyncClient(base_url, "demo-pro") as client:

@@ -19,8 +19,6 @@ def upgrade(contact: Contact, path: str, *, timeout_s: float = 10.0) -> Answer |
 
     An open socket is closed at once. Any other answer is the service's refusal.
 
-    Examples
-    --------
     >>> from toolkit.service import Config, Simulated, running
     >>> with running(Config(Simulated(7), port=0)) as service:
     ...     upgrade(Contact(service.base_url, "demo-free"), "/api/v1/xbot/ws").status

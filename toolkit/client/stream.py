@@ -61,8 +61,6 @@ def stream(
 
     Raises `KeyRefusedError`, `PlanRefusedError` and others where trying again is of no use.
 
-    Examples
-    --------
     >>> from toolkit.service import Config, Simulated, SpedClock, running
     >>> from toolkit.wire.stream import Received
     >>> clock = SpedClock(start=1_795_046_400, speed=600.0)

@@ -27,8 +27,6 @@ def coverage_line(stream: Stream, coverage: pl.DataFrame | None) -> dict[str, An
 
     ``coverage`` is `toolkit.store.Store.coverage`, None where nothing was answered.
 
-    Examples
-    --------
     >>> coverage = pl.DataFrame({"start_ts": [0, 60], "end_ts": [60, 100],
     ...                          "state": ["held", "missing"]})
     >>> line = coverage_line(Stream.parse("BTC_USD:KRAKEN.spot"), coverage)
@@ -63,8 +61,6 @@ def shares_by_kind(lines: pl.DataFrame) -> pl.DataFrame:
 
     Columns: what (kind and number), then the five states.
 
-    Examples
-    --------
     >>> seconds = {"held_s": 30, "empty_s": 10, "not_yet_known_s": 0, "missing_s": 0,
     ...            "unrecoverable_s": 0}
     >>> lines = pl.DataFrame([{"kind": "price", "known_s": 40} | seconds])
@@ -87,8 +83,6 @@ def shares_by_kind(lines: pl.DataFrame) -> pl.DataFrame:
 def fill_commands(lines: pl.DataFrame, limit: int) -> list[str]:
     """Return what to type to load the longest stretches that are missing, the longest first.
 
-    Examples
-    --------
     >>> lines = pl.DataFrame([{"stream": "events/splash", "missing_s": 60,
     ...                        "gap_start": 0, "gap_end": 60, "gap_state": "missing"}])
     >>> fill_commands(lines, 1)

@@ -16,8 +16,6 @@ def settings() -> dict[str, bool | str | list[str]]:
     Both themes are given and no base, so that the page follows the browser. Charts ignore fewer
     than ten colours.
 
-    Examples
-    --------
     >>> settings()["browser.gatherUsageStats"], settings()["theme.dark.backgroundColor"]
     (False, '#0e1117')
     """
@@ -44,8 +42,6 @@ def command(store_path: str | Path, port: int, host: str, headless: bool) -> lis
 
     ``headless`` opens no browser. Streamlit is not imported here.
 
-    Examples
-    --------
     >>> argv = command("rail.duckdb", port=8501, host="127.0.0.1", headless=True)
     >>> argv[1:4], argv[-2:]
     (['-m', 'streamlit', 'run'], ['--store', 'rail.duckdb'])

@@ -32,8 +32,6 @@ class ClockReading:
     def held_against(cls, served_at: int, ledger: Iterable[Ledger]) -> ClockReading:
         """Compare the service's clock with what it was at earlier questions.
 
-        Examples
-        --------
         >>> from toolkit.store import Edge
         >>> now = int(time.time())
         >>> before = Ledger(Edge(now - 3600, asked_at=now - 3600))

@@ -30,8 +30,6 @@ _KEY = ("family", "schema_id", "event_id", "event_type", "ts_ms")
 class Messages:
     """A batch in the making: pages of the archive as they are, messages of streams as they came.
 
-    Examples
-    --------
     >>> from toolkit.wire.profile import BUILT_IN
     >>> pending = Messages(BUILT_IN)
     >>> for _ in range(2):

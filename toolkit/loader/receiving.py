@@ -25,8 +25,6 @@ def receive(
     far every ``progress_every_s`` seconds. Returns the counts. A port that is taken and a host
     that is not this machine's are an `InputError`.
 
-    Examples
-    --------
     >>> import os, signal, tempfile
     >>> from toolkit.loader.webhooks import webhook_app
     >>> from toolkit.market import Source

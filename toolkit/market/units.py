@@ -22,8 +22,6 @@ UNIT_FACTORS: dict[str, tuple[str, float]] = {
 def unit_factor(given: str, wanted: str) -> float:
     """Return the factor from the unit ``given`` to the unit ``wanted``.
 
-    Examples
-    --------
     >>> unit_factor("bps", "percent")
     0.01
     >>> unit_factor("percent", "percent")

@@ -84,8 +84,6 @@ def _spreads(frame: Frame) -> list[pl.Expr]:
 def holding(frame: Frame, column: str) -> Frame:
     """Add ``column``, computed by `with_spread`, where it is a spread that the frame lacks.
 
-    Examples
-    --------
     >>> frame = pl.DataFrame(
     ...     {"trajectory": ["a"], "ts": [0], "buy_price": [100.0], "sell_price": [101.0]}
     ... )

@@ -16,8 +16,6 @@ _SIZES = ("peak_pct", "magnitude_pct", "differential_pct_8h")
 def opens() -> pl.Expr:
     """Build the expression that is true of documents with an event type that opens an event.
 
-    Examples
-    --------
     >>> types = ["spread.opened", "splash.pump", "splash.faded", None]
     >>> pl.DataFrame({"event_type": types}).select(opens())["opens"].to_list()
     [True, True, False, False]

@@ -36,8 +36,6 @@ _TYPES = {
 def documents_window(window: Interval) -> Interval:
     """Return the window of documents to read, so that events of ``window`` have their opening.
 
-    Examples
-    --------
     >>> documents_window(Interval(604_800, 691_200))
     Interval(start=0, end=691200)
     """

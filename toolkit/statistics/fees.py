@@ -89,8 +89,6 @@ class Fee:
 class FeeModel:
     """A fee table: its name, which is beside every figure made with it, and its entries.
 
-    Examples
-    --------
     >>> fees = FeeModel.example()
     >>> fees.name
     "EXAMPLE VALUES, no exchange's own: edit"
@@ -159,8 +157,6 @@ class FeeModel:
     def hash(self) -> str:
         """The first 16 hex digits of the SHA-256 over the name and every entry, in any order.
 
-        Examples
-        --------
         >>> len(FeeModel.example().hash)
         16
         """

@@ -46,8 +46,6 @@ class LegSettlements:
 def settlements(frame: Frame) -> LegSettlements:
     """List every settlement of a funding frame by leg, with the interval that it paid for.
 
-    Examples
-    --------
     >>> frame = pl.DataFrame(
     ...     {
     ...         "trajectory": ["a", "a"],

@@ -219,8 +219,6 @@ def summary(
     params_hash                           String   none
     ====================================  =======  ========  =======================================
 
-    Examples
-    --------
     >>> frame = pl.DataFrame(
     ...     {
     ...         "trajectory": ["BTC_USD:COINBASE.spot:KRAKEN.spot"] * 3,

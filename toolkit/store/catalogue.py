@@ -75,8 +75,6 @@ def clock_offset_s(catalogue: pl.DataFrame, loads: pl.DataFrame) -> int:
     ``catalogue`` and ``loads`` are of `toolkit.store.Store`. Without an answer it is that of the
     newest load's start, without a load 0. The local clock plus this is the service's clock now.
 
-    Examples
-    --------
     >>> catalogue = pl.DataFrame({"served_at": [500, 990, None], "asked_at": [9000, 9500, None]})
     >>> loads = pl.DataFrame({"served_at": [400], "started_at": [8900]})
     >>> clock_offset_s(catalogue, loads)
@@ -98,8 +96,6 @@ def clock_offset_s(catalogue: pl.DataFrame, loads: pl.DataFrame) -> int:
 def never_asked(asked: Iterable[Stream]) -> list[str]:
     """Return what none of the streams is of: kinds of trajectory, event logs, kinds of snapshot.
 
-    Examples
-    --------
     >>> never_asked([Stream.parse("A_B:X.spot"), Stream.parse("events/splash")])[:3]
     ['spread', 'funding', 'events/spread']
     """
@@ -116,8 +112,6 @@ def answer_words(known: Ledger | None, rows: int) -> str:
     ``known`` is its ledger, None for one that was never asked for: what is held of it came on its
     own.
 
-    Examples
-    --------
     >>> from toolkit.store import Edge
     >>> [answer_words(*each) for each in ((None, 0), (Ledger(None), 0), (Ledger(Edge(9)), 0))]
     ['never asked', 'no answer', 'nothing there']
@@ -137,8 +131,6 @@ def event_logs(catalogue: pl.DataFrame) -> pl.DataFrame:
     of what was answered where that lies further back than the minute in which no answer is final.
     Of a log that was never answered it is just after its newest document, null without one.
 
-    Examples
-    --------
     >>> logs = event_logs(pl.DataFrame({"stream": ["events/splash"] * 2, "kind": ["events"] * 2,
     ...     "last_ts": [50, 50], "served_at": [900, None], "delay_s": [30, None],
     ...     "answered_until": [810, None]}))

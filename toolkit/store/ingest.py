@@ -25,8 +25,6 @@ _KEY = ["stream_id", "ts"]
 class Inserted:
     """What became of the rows of a batch: new, revised (a changed answer), or held already.
 
-    Examples
-    --------
     >>> Inserted(new=2) + Inserted(new=1, repeated=4)
     Inserted(new=3, revised=0, repeated=4)
     """

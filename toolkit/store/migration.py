@@ -43,8 +43,6 @@ _LOAD_2 = {
 def backup_path(path: Path, version: int) -> Path:
     """Return where to keep the copy of a store of an older format: a name that is free.
 
-    Examples
-    --------
     >>> backup_path(Path("rail.duckdb"), 2)
     PosixPath('rail.format-2.duckdb')
     """

@@ -46,8 +46,6 @@ class Store(Shown):
     Nothing is opened until it is used, and nothing stays open after. ``wait_s`` is how long a use
     waits for another process that holds the file.
 
-    Examples
-    --------
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
     >>> store = Store(Path(folder.name) / "rail.duckdb")

@@ -44,8 +44,6 @@ def numbers_of(
 def count_rows(rows: pl.DataFrame) -> pl.DataFrame:
     """Count fresh rows by stream: rows, revisions, first_ts and last_ts.
 
-    Examples
-    --------
     >>> fresh = pl.DataFrame({"stream_id": [1, 1], "ts": [60, 0], "revision": [0, 1]})
     >>> count_rows(fresh).row(0)
     (1, 1, 1, 0, 60)

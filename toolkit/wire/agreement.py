@@ -27,8 +27,6 @@ def disagreements(route: HistoryRoute, frame: pl.DataFrame) -> list[Finding]:
     side explains is none: to the decimals that the page shows, two of a spread and four of a
     differential at least.
 
-    Examples
-    --------
     >>> from toolkit.wire.profile import BUILT_IN
     >>> rows = {"buy_price": [100.0], "sell_price": [101.0], "spread_pct": [-1.0], "ts": [60]}
     >>> disagreements(BUILT_IN.histories[Family.SPREAD], pl.DataFrame(rows))[0].kind

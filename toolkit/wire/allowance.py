@@ -31,8 +31,6 @@ def read_allowance(headers: Mapping[str, str]) -> Allowance | None:
     Of several policies the first one counts. A number that cannot be read is None: a header in
     another form costs no answer.
 
-    Examples
-    --------
     >>> policy, rest = '"builder";q=600;w=60', '"builder";r=9;t=1'
     >>> read_allowance({"ratelimit-policy": policy, "ratelimit": rest})
     Allowance(plan='builder', quota=600, window_s=60, left=9)

@@ -32,8 +32,6 @@ class Draft:
     def fields(self, family: str, found: FieldSurvey) -> None:
         """Add the differences between a history's records and the fields expected.
 
-        Examples
-        --------
         >>> guesses = {"price": Guess(ShownField("px", example=1.5), "its name")}
         >>> found = FieldSurvey((), {"price": "quote"}, (), guesses)
         >>> draft = Draft()
@@ -59,8 +57,6 @@ class Draft:
     def tools(self, missing: Mapping[str, str], guesses: Mapping[str, Guess]) -> None:
         """Add guesses for the roles without a tool of the expected name.
 
-        Examples
-        --------
         >>> draft = Draft()
         >>> draft.tools({"symbols": "data.search_symbols"}, {})
         >>> print(draft.text("https://rail.example").partition("[tools]")[2].strip())

@@ -64,8 +64,6 @@ class EventRoute:
 
         Of these a load sends the first four. The filters are for calls over MCP.
 
-        Examples
-        --------
         >>> BUILT_IN_EVENTS[EventFamily.SPLASH].roles[:4]
         ('start_time', 'end_time', 'limit', 'cursor')
         """
@@ -74,8 +72,6 @@ class EventRoute:
     def query(self, window: Interval, cursor: str | None) -> dict[str, object]:
         """Return the query of one page, of the window's first without a cursor.
 
-        Examples
-        --------
         >>> BUILT_IN_EVENTS[EventFamily.SPLASH].query(Interval(0, 60), None)
         {'start_time': 0, 'end_time': 60, 'limit': 500, 'cursor': None}
         """

@@ -45,8 +45,6 @@ def check_needed(route: HistoryRoute, frame: pl.DataFrame, answer: Answer) -> No
     preferred set cannot be read in any row. One without a set whose fields are all there. One of 10
     rows or more in which all columns of these sets are sent as null.
 
-    Examples
-    --------
     >>> from toolkit.market import Trajectory
     >>> from toolkit.wire.profile import BUILT_IN
     >>> from toolkit.wire.rows import read_history_page

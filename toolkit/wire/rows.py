@@ -59,8 +59,6 @@ class RawPage:
 def column_schema(family: Family) -> pl.Schema:
     """Return the columns of a page's frame: ts, the family's values and extra.
 
-    Examples
-    --------
     >>> list(column_schema(Family.SPREAD))
     ['ts', 'buy_price', 'sell_price', 'spread_pct', 'extra']
     """
@@ -75,8 +73,6 @@ def read_history_page(route: HistoryRoute, trajectory: Trajectory, answer: Answe
     Raises `WireError` where the body is not JSON, has no array of rows, names another trajectory
     than the one asked for, or has a row without a time.
 
-    Examples
-    --------
     >>> from toolkit.wire.profile import BUILT_IN
     >>> body = (b'{"items":[{"ts":60,"buy_price":100.0,"sell_price":101.0,"spread_pct":1.0}],'
     ...         b'"next_end_time":60}')
@@ -109,8 +105,6 @@ def broken_key(
 ) -> tuple[frozenset[int], tuple[Finding, ...]]:
     """Return the times that different rows of one page share although ts is the key, and a finding.
 
-    Examples
-    --------
     >>> from toolkit.wire.profile import BUILT_IN
     >>> page = pl.DataFrame({"ts": [120, 60, 60, 60], "price": [2.0, 1.0, 1.5, 1.5]})
     >>> broken_key(BUILT_IN.histories[Family.PRICE], page)[0]

@@ -112,8 +112,6 @@ class ReconnectPolicy:
     the stream is quiet and nothing is lost. Some connections answer pings and have gone mute, so
     another is opened before the quiet one is closed.
 
-    Examples
-    --------
     >>> ReconnectPolicy(silence_s=0)
     Traceback (most recent call last):
     toolkit.errors.InputError: silence_s: 0 is not allowed; allowed: seconds above 0
@@ -135,8 +133,6 @@ class ReconnectPolicy:
 class Backoff:
     """How long to wait before the next attempt. `clock` gives seconds that only grow.
 
-    Examples
-    --------
     >>> waits = Backoff(ReconnectPolicy(fraction=lambda: 1.0), clock=lambda: 0.0)
     >>> [waits.after(Loss("closed with 1011")) for _ in range(3)]
     [0.5, 1.0, 2.0]
@@ -175,8 +171,6 @@ class Backoff:
 def is_fatal(loss: Loss) -> bool:
     """Check for a refusal that is not about load, or for close code 1008 or 4xxx.
 
-    Examples
-    --------
     >>> is_fatal(Loss("closed", code=4401)), is_fatal(Loss("closed", code=1013))
     (True, False)
     >>> is_fatal(Loss("refused", answer=Answer(401, {}, b""))), is_fatal(
@@ -265,8 +259,6 @@ def subscription(
 ) -> bytes:
     """Encode the message that subscribes to a trajectory under an id.
 
-    Examples
-    --------
     >>> from toolkit.market import Family
     >>> from toolkit.wire.profile import BUILT_IN
     >>> from toolkit.wire.stream_names import BUILT_IN_STREAMS
@@ -303,8 +295,6 @@ def read_market_message(names: StreamNames, body: bytes) -> Item | Refused | Non
 
     Raises `WireError` for what is no JSON object.
 
-    Examples
-    --------
     >>> from toolkit.wire.stream_names import BUILT_IN_STREAMS
     >>> read_market_message(BUILT_IN_STREAMS, b'{"type":"price","id":7,"item":{"ts":60}}')
     Item(identity=7, record=b'{"ts":60}')
@@ -348,8 +338,6 @@ class RecentlyDelivered:
     def is_new(self, key: Hashable, content: Hashable) -> bool:
         """Check whether a content is new under its key, and remember it.
 
-        Examples
-        --------
         >>> RecentlyDelivered(1).is_new("event 1", "opened")
         True
         """

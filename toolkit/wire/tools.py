@@ -27,8 +27,6 @@ def tools_by_route(
 ) -> dict[str, str]:
     """Replace each role's name by the one that ``/schemas`` gives for the role's route.
 
-    Examples
-    --------
     >>> tools_by_route({"symbols": "a"}, {"symbols": "/s"}, {"b": {"route": "/s"}, "c": None})
     {'symbols': 'b'}
     """

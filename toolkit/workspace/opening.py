@@ -34,8 +34,6 @@ When = str | int | dt.datetime | dt.date
 class Workspace(Shown):
     """One service and one store: load from the one, read from the other.
 
-    Examples
-    --------
     >>> import tempfile
     >>> import toolkit as tk
     >>> with tempfile.TemporaryDirectory() as folder, tk.open(f"{folder}/s.duckdb") as rail:

@@ -37,8 +37,6 @@ def load_progress(title: str, *, lines: bool = False) -> Iterator[Watch]:
     Elsewhere nothing, or with ``lines`` a line every ten seconds. However the block ends, the bar
     goes. The watch's result takes its place where there is one.
 
-    Examples
-    --------
     >>> with load_progress("3 trajectories") as watch:  # nobody watches a doctest
     ...     print(watch.show)
     None

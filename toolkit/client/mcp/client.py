@@ -59,8 +59,6 @@ class McpClient(ClosingContact):
     their calls run one after the other. No call is tried again. A refusal raises the `ServiceError`
     that REST raises for the same status. ``timeout_s`` is how long to wait for each answer (s).
 
-    Examples
-    --------
     >>> from toolkit.service import Clock, Config, Simulated, running
     >>> config = Config(Simulated(7), port=0, clock=Clock(fixed_at=1_795_046_400))
     >>> with running(config) as service, McpClient(service.base_url, "demo-pro") as client:

@@ -18,8 +18,6 @@ def drift(tool: str, schema: dict[str, Any] | None, document: object) -> list[Fi
 
     References are followed inside the schema alone, never to an address.
 
-    Examples
-    --------
     >>> schema = {"properties": {"items": {"items": {"required": ["ts"]}}}}
     >>> drift("prices", schema, {"items": [{"ts": 1}, {}, {}]})[0].says
     "'ts' is a required property (2 times)"

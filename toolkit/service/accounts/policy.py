@@ -36,8 +36,6 @@ class Terms:
     ``quota`` is requests per minute. ``stream_open_delay_s`` is how late a socket sends the
     openings of spreads. The minimum plan of each tool is in the registry.
 
-    Examples
-    --------
     >>> TERMS[Plan.PRO].page.maximum, TERMS[Plan.PRO].quota
     (10000, 6000)
     """
@@ -107,8 +105,6 @@ class Policy:
     def terms(self, plan: Plan) -> Terms:
         """Return the terms of a plan at this service.
 
-        Examples
-        --------
         >>> Policy(quota=5).terms(Plan.PRO).quota
         5
         """

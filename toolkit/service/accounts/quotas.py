@@ -37,8 +37,6 @@ class Quotas:
         ``policy`` is the name of the quota in ``RateLimit-Policy``. Returns the headers with the
         quota and what is left of it, which a refusal has too.
 
-        Examples
-        --------
         >>> Quotas(ticks=lambda: 0.0).spend("ann", 60, policy="free")
         {'RateLimit-Policy': '"free";q=60;w=60', 'RateLimit': '"free";r=59;t=60'}
         """

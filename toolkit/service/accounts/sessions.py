@@ -19,8 +19,6 @@ class Sessions:
     def issue(self, owner: str) -> str:
         """Issue a new code for signing in once, as the owner of this name.
 
-        Examples
-        --------
         >>> Sessions().issue("ann") == Sessions().issue("ann")
         False
         """
@@ -31,8 +29,6 @@ class Sessions:
     def sign_in(self, code: str) -> str | None:
         """Exchange a code for a session's token. Returns None for a code that is not valid.
 
-        Examples
-        --------
         >>> Sessions().sign_in("guess") is None
         True
         """
@@ -46,8 +42,6 @@ class Sessions:
     def owner_of(self, token: str) -> str | None:
         """Return the name of a session's owner, or None if there is no such session.
 
-        Examples
-        --------
         >>> Sessions().owner_of("demo-pro") is None
         True
         """

@@ -24,8 +24,6 @@ class ArchiveSettings:
     of those that show only it. ``burst``: the first opening of each day has so many copies in its
     second, under ids of their own, without later documents.
 
-    Examples
-    --------
     >>> ArchiveSettings(lost_close_share=0.6, orphan_close_share=0.6)
     Traceback (most recent call last):
     toolkit.errors.InputError: shares: 1.2 is not allowed; allowed: 0 to 1 together

@@ -22,8 +22,6 @@ class Adversary:
 
     ``rest`` has the switches of the REST routes, ``webhooks`` those of deliveries.
 
-    Examples
-    --------
     >>> Adversary(duplicate_share=2.0)
     Traceback (most recent call last):
     toolkit.errors.InputError: duplicate_share: 2.0 is not allowed; allowed: 0 to 1

@@ -101,8 +101,6 @@ _BODIES: Mapping[str, tuple[str, Mapping[str, _Schema]]] = {
 def body_schema(tool: Tool[Any]) -> _Schema:
     """Return the schema of a tool's answer.
 
-    Examples
-    --------
     >>> from toolkit.service.api.registry import TOOLS
     >>> body_schema(TOOLS[2])["required"]
     ['type', 'symbol', 'exchange', 'market', 'items', 'next_end_time']

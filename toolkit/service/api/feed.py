@@ -54,8 +54,6 @@ class Listener:
     def offer(self, messages: Sequence[bytes]) -> None:
         """Queue messages to be sent. If they are too many, the listener is too slow.
 
-        Examples
-        --------
         >>> from toolkit.service.accounts.owners import DEMO_OWNERS
         >>> listener = Listener(DEMO_OWNERS[2], "demo-pro")
         >>> listener.offer([b"{}"])
@@ -177,8 +175,6 @@ def fresh_documents(
     A document is complete when its second is over. The openings of spreads are delayed by
     ``open_delay_s`` (s). Openings and the other documents are each oldest first.
 
-    Examples
-    --------
     >>> from toolkit.service.market.simulated import Simulated
     >>> fresh_documents(EventArchive(Simulated(7)), EventFamily.SPREAD, 30, 0, 60)
     []

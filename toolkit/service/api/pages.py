@@ -61,8 +61,6 @@ class Pages:
         They are newest first. Rows before ``since``, the start of the plan's history, are left
         out. Nothing in range is an empty page with ``next_end_time`` None.
 
-        Examples
-        --------
         >>> from toolkit.service import Simulated
         >>> key = Trajectory.parse("BTC_USDT:AURORA.spot")
         >>> Pages(Simulated(7)).page(key, before=60, limit=9, now=60, since=None)
@@ -89,8 +87,6 @@ class Pages:
     def fresh(self, trajectory: Trajectory, after: int, now: int) -> list[bytes]:
         """Return the rows that ended in ``(after, now]``, as JSON, oldest first.
 
-        Examples
-        --------
         >>> from toolkit.service import Simulated
         >>> key = Trajectory.parse("BTC_USDT:AURORA.spot")
         >>> len(Pages(Simulated(7)).fresh(key, 1_793_491_200, 1_793_491_320))

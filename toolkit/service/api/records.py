@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 class RecordField:
     """A field of a record: JSON type, unit (None: no unit), and the meaning of its sign.
 
-    Examples
-    --------
     >>> RecordField("integer", "s").document
     {'type': 'integer', 'unit': 's', 'nullable': False}
     """

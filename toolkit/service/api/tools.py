@@ -50,8 +50,6 @@ class Tool(Generic[Q]):
     def input_schema(self, terms: Terms) -> dict[str, Any]:
         """Return the JSON Schema of the query, with the ``limit`` of these terms.
 
-        Examples
-        --------
         >>> from toolkit.service.accounts.policy import TERMS
         >>> from toolkit.service.api.registry import TOOLS
         >>> TOOLS[2].input_schema(TERMS[Plan.FREE])["properties"]["limit"]["maximum"]
@@ -62,8 +60,6 @@ class Tool(Generic[Q]):
     def describe(self, plan: Plan, terms: Terms) -> dict[str, object]:
         """Return the ``/schemas`` entry for a plan, with the reach of a plan that includes it.
 
-        Examples
-        --------
         >>> from toolkit.service.accounts.policy import TERMS
         >>> from toolkit.service.api.registry import TOOLS
         >>> shown = TOOLS[2].describe(Plan.FREE, TERMS[Plan.FREE])
@@ -87,8 +83,6 @@ class Tool(Generic[Q]):
     def open_to(self, plan: Plan) -> bool:
         """Return whether a plan includes the tool.
 
-        Examples
-        --------
         >>> from toolkit.service.api.registry import TOOLS
         >>> TOOLS[0].open_to(Plan.FREE)
         True
@@ -100,8 +94,6 @@ class Tool(Generic[Q]):
 
         Parameters that the route does not know are ignored. Others may be sent once.
 
-        Examples
-        --------
         >>> from toolkit.service.accounts.policy import TERMS
         >>> from toolkit.service.api.registry import TOOLS
         >>> TOOLS[1].read([("q", "btc"), ("unknown", "1")], Plan.FREE, TERMS[Plan.FREE])

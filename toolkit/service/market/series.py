@@ -46,8 +46,6 @@ class Series:
 
     A row may be seen at ``ts + interval_s``. ``block_s`` is the best length to ask for at once.
 
-    Examples
-    --------
     >>> from toolkit.service import Simulated
     >>> found = series(Simulated(7), Trajectory.parse("BTC_USDT:AURORA.spot"))
     >>> found.interval_s, found.between(1_793_491_200, 1_793_491_260).ts.tolist()
@@ -68,8 +66,6 @@ def series(source: MarketSource, trajectory: Trajectory) -> Series:
     Funding: a row for each settlement of either leg, with the rates settled then, the intervals of
     the rates in force (see `in_force`) and the differential of those.
 
-    Examples
-    --------
     >>> from toolkit.service import Simulated
     >>> key = Trajectory.parse("BTC_USDT:AURORA.spot:BOREAS.spot")
     >>> list(series(Simulated(7), key).between(0, 60).columns)
@@ -163,8 +159,6 @@ def in_force(leg: SettledRates | Unfunded, ts: NDArray[np.int64]) -> InForce:
     The rate in force is the one settled last, at ``ts`` or before, for as long as it is not older
     than twice its interval. A leg that never settles is at a rate of 0.
 
-    Examples
-    --------
     >>> leg = SettledRates(np.array([0]), np.array([1e-4]), np.array([4]))
     >>> found = in_force(leg, np.array([0, 28_800, 28_801]))
     >>> found.settled_rate, found.per_8h

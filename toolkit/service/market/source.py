@@ -28,8 +28,6 @@ LONGEST_INTERVAL_HOURS = 24
 class HeldRows:
     """Rows held in memory, by ``ts`` (s, Unix UTC), ascending, none twice.
 
-    Examples
-    --------
     >>> HeldRows(60 * np.arange(100)).span, HeldRows(np.array([], dtype=np.int64)).span
     ((0, 5941), (0, 0))
     """
@@ -45,8 +43,6 @@ class HeldRows:
     def block_s(self) -> int:
         """The time that some `BLOCK_ROWS` rows take (s).
 
-        Examples
-        --------
         >>> HeldRows(60 * np.arange(100)).block_s
         973374
         """
@@ -68,8 +64,6 @@ class Bars(HeldRows):
     served, at ``ts + interval_s``. ``mark_price`` (quote) and ``volume`` (quote per bar): None
     where the leg has none.
 
-    Examples
-    --------
     >>> bars = Bars(ts=np.array([0, 60]), price=np.array([1.5, 1.25]), interval_s=60)
     >>> bars.span, bars.between(60, 120).price.tolist()
     ((0, 61), [1.25])
@@ -83,8 +77,6 @@ class Bars(HeldRows):
     def between(self, start: int, end: int) -> Bars:
         """Return the bars with ``start <= ts < end``.
 
-        Examples
-        --------
         >>> len(Bars(ts=np.array([0, 60]), price=np.ones(2), interval_s=60).between(1, 60).ts)
         0
         """
@@ -108,8 +100,6 @@ class SettledRates(HeldRows):
     def between(self, start: int, end: int) -> SettledRates:
         """Return the settlements with ``start <= ts < end``.
 
-        Examples
-        --------
         >>> SettledRates(np.array([60]), np.array([1e-4]), np.array([8])).between(60, 61).rate
         array([0.0001])
         """
@@ -121,8 +111,6 @@ class SettledRates(HeldRows):
 
         None before its first settlement. Later settlements are not looked at.
 
-        Examples
-        --------
         >>> found = SettledRates(np.array([3600, 7200]), np.array([0.0, 0.0]), np.array([1, 8]))
         >>> found.next_after(3599), found.next_after(3600), found.next_after(7200)
         (None, 7200, 36000)
@@ -172,8 +160,6 @@ class MarketSource(Protocol):
 
     ``kind`` and ``id`` go to ``/schemas``: the same data has the same id at any address.
 
-    Examples
-    --------
     >>> from toolkit.service import Simulated
     >>> source: MarketSource = Simulated(7)
     >>> source.kind, len(source.listing)

@@ -43,8 +43,6 @@ _OWNER = "toolkit.service.owner"
 def owner_of_scope(scope: Scope) -> Owner:
     """Return the owner that `Access` found. A request that did not pass it is a `KeyError`.
 
-    Examples
-    --------
     >>> owner_of_scope({"type": "http"})
     Traceback (most recent call last):
     KeyError: 'toolkit.service.owner'
@@ -56,8 +54,6 @@ def owner_of_scope(scope: Scope) -> Owner:
 def key_of_scope(scope: Scope) -> str:
     """Return the key that a request came with, "" if it has none.
 
-    Examples
-    --------
     >>> key_of_scope({"type": "http", "headers": [(b"apikey", b" k1 ")]})
     'k1'
     """
@@ -107,8 +103,6 @@ class Access:
 def is_loopback(host: str) -> bool:
     """Return whether an address is this machine's own.
 
-    Examples
-    --------
     >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("192.0.2.1")
     (True, True, False)
     """

@@ -33,8 +33,6 @@ class Gate:
     def refusal(self) -> Problem | None:
         """Return the 503 for a request that comes in now, None if it may pass.
 
-        Examples
-        --------
         >>> Gate(1).refusal() is None
         True
         >>> Gate(1, closing=True).refusal().headers

@@ -68,8 +68,6 @@ def application(
     ``webhooks`` and ``feed`` default to the service's own. ``routes`` come after all others,
     ``middleware`` innermost, where a request's key is known.
 
-    Examples
-    --------
     >>> from toolkit.service import Simulated
     >>> service = Service(Simulated(7))
     >>> application(service).routes[0].path

@@ -26,8 +26,6 @@ def examine(settings: Settings) -> Examination:
 
     About 25 requests. Raises `InputError` where the address, the key or the profile is none.
 
-    Examples
-    --------
     >>> from toolkit.workspace import simulated_service
     >>> with simulated_service() as base_url:
     ...     found = examine(Settings.read({}, base_url=base_url))

@@ -24,8 +24,6 @@ class State(StrEnum):
 class Check:
     """One question put to a service, how it went, and what to do where it did not go well.
 
-    Examples
-    --------
     >>> Check("service", "reachable", State.OK, "answered in 3 ms").advice
     ''
     """
@@ -55,8 +53,6 @@ class Examination:
 def refused_words(error: ServiceError) -> str:
     """Shorten a refusal to its status and the service's reason.
 
-    Examples
-    --------
     >>> refused_words(ServiceError("long", status=403, detail="begins at the builder plan"))
     '403: begins at the builder plan'
     """
@@ -71,8 +67,6 @@ def refused_words(error: ServiceError) -> str:
 def state_of(error: ServiceError) -> State:
     """Return the state of a check that ended in an error: the plan, or a failure.
 
-    Examples
-    --------
     >>> state_of(PlanRefusedError("")).value
     'not in plan'
     """
