@@ -11,7 +11,7 @@ from toolkit.charts.time_axis import clock_text
 from toolkit.dashboard.formatting import NULL
 from toolkit.dashboard.lifecycles import size_text
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, Trajectory
+from toolkit.market import EventFamily
 from toolkit.statistics.events import STILL_OPEN
 
 
@@ -103,21 +103,6 @@ def open_events(
     mine = events.join(still.select(*of_event, "t_open", "known_until"), on=of_event)
     known = mine.filter(pl.col("ts") < pl.col("known_until"))
     return newest_events(known, known.height)
-
-
-def of_legs(events: pl.DataFrame, trajectory: Trajectory) -> pl.DataFrame:
-    """Select the documents between the two legs of a trajectory, bought either way round.
-
-    >>> events = pl.DataFrame({"buy_exchange": ["X", "Y", "X"], "buy_market": ["spot"] * 3,
-    ...     "sell_exchange": ["Y", "X", "Z"], "sell_market": ["spot"] * 3})
-    >>> of_legs(events, Trajectory.parse("A_B:X.spot:Y.spot")).height
-    2
-    """
-    bought, sold = (
-        pl.format("{}.{}", f"{side}_exchange", f"{side}_market") for side in ("buy", "sell")
-    )
-    legs = [str(leg) for leg in trajectory.legs]
-    return events.filter(bought.is_in(legs) & sold.is_in(legs))
 
 
 def event_table(newest: pl.DataFrame, lifecycles: pl.DataFrame, timezone: str) -> pl.DataFrame:

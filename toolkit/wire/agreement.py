@@ -45,7 +45,7 @@ def disagreements(route: HistoryRoute, frame: pl.DataFrame) -> list[Finding]:
     allowed = 0.5001 * 10.0**-decimals + pl.col("rounding") + _EXACT
     odd = compared.filter(far > allowed)
     opposite = pl.col("own") * pl.col("given") < 0
-    rule = next((rule for rule in route.fields if rule.column == column), None)
+    rule = route.rule(column)
     where = f"{route.path}.{rule.wire if rule else column}"
     return [
         Finding(kind, where, _words(rows, compared.height))

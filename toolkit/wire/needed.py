@@ -20,7 +20,7 @@ from toolkit.errors import WireError
 from toolkit.market import Family
 from toolkit.tables import SERIES
 from toolkit.wire.exchange import UNREADABLE, Answer
-from toolkit.wire.profile import FieldRule, HistoryRoute
+from toolkit.wire.profile import HistoryRoute
 from toolkit.wire.survey import rows_of, shown_fields, survey_fields
 
 NEEDED: Mapping[Family, tuple[tuple[str, ...], ...]] = {
@@ -81,7 +81,7 @@ def check_needed(route: HistoryRoute, frame: pl.DataFrame, answer: Answer) -> No
 
 def _why(route: HistoryRoute, column: str, rows: Sequence[Mapping[str, Any]]) -> str:
     """Say why a column is null in every row, and which line of the profile would read it."""
-    rule = _rule(route, column)
+    rule = route.rule(column)
     wire = rule.wire if rule else column
     if all(wire not in row for row in rows):
         return _MISSING
@@ -101,7 +101,7 @@ def _why(route: HistoryRoute, column: str, rows: Sequence[Mapping[str, Any]]) ->
 def _renamed(route: HistoryRoute, column: str, rows: Sequence[Mapping[str, Any]]) -> str:
     """Return the line that reads a column from the field most like it, or that names one."""
     found = survey_fields(route, shown_fields(None, rows))
-    rule, unit = _rule(route, column), _unit(route, column)
+    rule, unit = route.rule(column), _unit(route, column)
     wire = msgspec.json.encode("?").decode()
     if guess := found.guesses.get(column):
         wire = msgspec.json.encode(guess.field.name).decode()
@@ -115,10 +115,6 @@ def _renamed(route: HistoryRoute, column: str, rows: Sequence[Mapping[str, Any]]
 def _readable(route: HistoryRoute, line: str, hint: str = "") -> str:
     where = f"{line} in [history.{route.family}]"
     return f"the profile can read it: {where}{hint and f' ({hint})'}"
-
-
-def _rule(route: HistoryRoute, column: str) -> FieldRule | None:
-    return next((rule for rule in route.fields if rule.column == column), None)
 
 
 def _unit(route: HistoryRoute, column: str) -> str:

@@ -117,6 +117,10 @@ class HistoryRoute:
         values = (str(trajectory.symbol), *legs)
         return dict(zip(self.trajectory_parameters, values, strict=True))
 
+    def rule(self, column: str) -> FieldRule | None:
+        """Return the rule of the field that fills a column, None where no field does."""
+        return next((rule for rule in self.fields if rule.column == column), None)
+
     @property
     def row_key(self) -> tuple[str, ...]:
         """The key by the names of columns, and of fields that no column takes.
