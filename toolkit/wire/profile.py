@@ -118,7 +118,11 @@ class HistoryRoute:
         return dict(zip(self.trajectory_parameters, values, strict=True))
 
     def rule(self, column: str) -> FieldRule | None:
-        """Return the rule of the field that fills a column, None where no field does."""
+        """Return the rule of the field that fills a column, None where no field does.
+
+        >>> BUILT_IN.histories[Family.PRICE].rule("price").unit
+        'quote'
+        """
         return next((rule for rule in self.fields if rule.column == column), None)
 
     @property

@@ -50,7 +50,11 @@ class HeldRows:
         return -(-(end - start) * BLOCK_ROWS // max(len(self.ts), 1)) or 1
 
     def rows(self, start: int, end: int) -> slice:
-        """Return where the rows with ``start <= ts < end`` are."""
+        """Return where the rows with ``start <= ts < end`` are.
+
+        >>> HeldRows(np.array([0, 60, 120])).rows(60, 180)
+        slice(1, 3, None)
+        """
         first, last = np.searchsorted(self.ts, (start, end))
         return slice(int(first), int(last))
 
