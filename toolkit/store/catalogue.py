@@ -18,12 +18,12 @@ from toolkit.market import (
 )
 from toolkit.store.batch import Ledger
 from toolkit.store.ledger import SETTLE_S
-from toolkit.tables import EVENT, SERIES, SNAPSHOT, TIE, CoverageState
+from toolkit.tables import EVENT, SERIES, SNAPSHOT, TIE
 from toolkit.wire.allowance import Allowance
 
 CATALOGUE = (
-    "WITH answered AS (SELECT stream_id, max(end_ts) AS answered_until FROM coverage "  # noqa: S608 - ours
-    f"WHERE state <> '{CoverageState.ASKED}' GROUP BY stream_id) "
+    "WITH answered AS (SELECT stream_id, max(end_ts) AS answered_until FROM coverage "
+    "WHERE state <> $asked GROUP BY stream_id) "
     "SELECT key AS stream, kind, rows, revisions, first_ts, last_ts, step_s, retention_s, "
     "delay_s, served_at, asked_at, answered_until FROM stream "
     "LEFT JOIN edge USING (stream_id) LEFT JOIN answered USING (stream_id) "

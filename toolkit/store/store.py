@@ -36,7 +36,7 @@ from toolkit.store.ingest import Inserted
 from toolkit.store.keys import write_keys
 from toolkit.store.migration import migrate
 from toolkit.store.schema import FORMAT_VERSION, create_store, read_format, read_source
-from toolkit.tables import LOAD, SERIES, TIE
+from toolkit.tables import LOAD, SERIES, TIE, CoverageState
 from toolkit.wire.allowance import Allowance
 
 
@@ -207,7 +207,7 @@ class Store(Shown):
         then, s), answered_until (the end of the latest stretch that was answered, s UTC). The last
         six are null where the service never answered.
         """
-        return self._rows(CATALOGUE)
+        return self._rows(CATALOGUE, asked=CoverageState.ASKED)
 
     def continuity(self) -> pl.DataFrame:
         """Return one row for each trajectory with rows: where rows do not follow one another.
