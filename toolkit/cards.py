@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ["Card", "Shown", "counted", "duration", "signed", "some"]
-
 _ROWS = 10
 _CELL = "text-align:left;vertical-align:top;padding:1px 1em 1px 0;border:0;background:none"
 _NAME = f"{_CELL};font-weight:normal;opacity:0.75;white-space:nowrap"
@@ -23,8 +21,6 @@ _TABLE = "border-collapse:collapse;border:0;margin:2px 0 0 0;font-variant-numeri
 class Card:
     """A heading, and facts as pairs of a name and what it is. Of more than ten, nine are shown.
 
-    Examples
-    --------
     >>> card = Card("Store <rail.duckdb>", [("rows", "1,000"), ("size", "2 MB")])
     >>> print(card)
     Store <rail.duckdb>
@@ -41,8 +37,6 @@ class Card:
     def shown(self) -> list[tuple[str, str]]:
         """The facts that are shown, at most ten, the last one with the number left out.
 
-        Examples
-        --------
         >>> Card("", [(f"symbol {n}", "") for n in range(12)]).shown[-1]
         ('…', '3 more')
         """
@@ -86,8 +80,6 @@ class Shown(ABC):
 def counted(n: int, one: str, many: str | None = None) -> str:
     """Write a number of things with the word in singular or plural.
 
-    Examples
-    --------
     >>> counted(1, "page"), counted(1200, "page"), counted(0, "trajectory", "trajectories")
     ('1 page', '1,200 pages', '0 trajectories')
     """
@@ -97,8 +89,6 @@ def counted(n: int, one: str, many: str | None = None) -> str:
 def duration(seconds: float | None) -> str:
     """Write seconds in the largest two units that fit: 95 -> 1 min 35 s.
 
-    Examples
-    --------
     >>> duration(95), duration(7200), duration(0.25), duration(None)
     ('1 min 35 s', '2 h', '0.25 s', '–')
     """
@@ -118,8 +108,6 @@ def duration(seconds: float | None) -> str:
 def signed(value: float, decimals: int) -> str:
     """Write a number with its sign and so many decimals. What rounds to zero has no sign.
 
-    Examples
-    --------
     >>> signed(1234.5, 1), signed(-0.0004, 3), signed(-0.0006, 3)
     ('+1,234.5', '0.000', '-0.001')
     """
@@ -130,8 +118,6 @@ def signed(value: float, decimals: int) -> str:
 def some(names: Sequence[object], *, at_most: int = 3) -> str:
     """List the first few of many, and how many more there are.
 
-    Examples
-    --------
     >>> some(["a", "b", "c", "d", "e"]), some(["a"]), some([])
     ('a, b, c and 2 more', 'a', 'none')
     """

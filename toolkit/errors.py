@@ -32,38 +32,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
-__all__ = [
-    "BadRequestError",
-    "EmptyWindowError",
-    "InputError",
-    "KeyRefusedError",
-    "MissingExtraError",
-    "NotAStoreError",
-    "NotFoundError",
-    "PagingError",
-    "PlanRefusedError",
-    "QuotaError",
-    "RailError",
-    "ServiceError",
-    "StoreError",
-    "StoreLockedError",
-    "StoreSourceError",
-    "StoreVersionError",
-    "UnavailableError",
-    "UnknownTrajectoryError",
-    "UnreachableError",
-    "WireError",
-    "needs_extra",
-]
-
 
 class RailError(Exception):
     """The root: anything the toolkit refuses or could not do.
 
     Its facts survive the way to another process and back.
 
-    Examples
-    --------
     >>> import pickle
     >>> pickle.loads(pickle.dumps(InputError("limit", 0, "1 to 10000"))).value
     0
@@ -81,8 +55,6 @@ def _restored(kind: type[RailError], args: tuple[object, ...]) -> RailError:
 class InputError(RailError, ValueError):
     """A value the caller gave is not one of those allowed.
 
-    Examples
-    --------
     >>> str(InputError("limit", 0, "a whole number from 1 to 10000"))
     'limit: 0 is not allowed; allowed: a whole number from 1 to 10000'
     """
@@ -99,8 +71,6 @@ class InputError(RailError, ValueError):
 class UnknownTrajectoryError(InputError):
     """The service lists no such symbol, or not on that exchange and market.
 
-    Examples
-    --------
     >>> print(UnknownTrajectoryError("BTC_USX:KRAKEN.spot", ["BTC_USD:KRAKEN.spot"]))
     BTC_USX:KRAKEN.spot is not listed by the service; nearest: BTC_USD:KRAKEN.spot
     """
@@ -121,8 +91,6 @@ class ServiceError(RailError):
     ``retry_after_s`` is how long the service asks to wait (s), None where it does not ask.
     ``challenge`` is the ``WWW-Authenticate`` header, "" where there is none.
 
-    Examples
-    --------
     >>> refused = ServiceError("busy", status=503, code="unavailable", retry_after_s=2.0)
     >>> refused.code, refused.retry_after_s
     ('unavailable', 2.0)
@@ -213,18 +181,12 @@ class StoreVersionError(StoreError):
 
 
 class EmptyWindowError(RailError):
-    """Nothing lies in the window that was asked for. ``known`` is where something does."""
-
-    def __init__(self, message: str, *, known: tuple[int, int] | None = None) -> None:
-        self.known = known
-        super().__init__(message)
+    """Nothing lies in the window that was asked for."""
 
 
 class MissingExtraError(RailError):
     """A package of one of the toolkit's extras is not installed.
 
-    Examples
-    --------
     >>> print(MissingExtraError("service", "mcp"))
     mcp is not installed; pip install "machine-rail-toolkit[service]" installs it
     """
@@ -240,8 +202,6 @@ class MissingExtraError(RailError):
 def needs_extra(extra: str) -> Iterator[None]:
     """Raise `MissingExtraError` where the block imports a package that is not installed.
 
-    Examples
-    --------
     >>> with needs_extra("dashboard"):
     ...     import no_such_package
     Traceback (most recent call last):

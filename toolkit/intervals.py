@@ -13,14 +13,10 @@ from typing import NamedTuple
 from toolkit.errors import InputError
 from toolkit.market import format_ts
 
-__all__ = ["EVER", "Interval", "clip", "difference", "intersection", "split", "total_s", "union"]
-
 
 class Interval(NamedTuple):
     """``[start, end)`` in Unix seconds, UTC.
 
-    Examples
-    --------
     >>> print(Interval(1677628800, 1677715200))
     [2023-03-01 00:00 UTC, 2023-03-02 00:00 UTC)
     """
@@ -32,8 +28,6 @@ class Interval(NamedTuple):
     def checked(cls, start: int, end: int) -> Interval:
         """Return the interval, or raise `InputError` where it would be empty.
 
-        Examples
-        --------
         >>> Interval.checked(0, 60).length_s
         60
         """
@@ -61,8 +55,6 @@ EVER = Interval(-(2**62), 2**62)
 def union(intervals: Iterable[tuple[int, int]]) -> list[Interval]:
     """Return all seconds that lie in any of the intervals.
 
-    Examples
-    --------
     >>> [tuple(i) for i in union([(5, 9), (0, 2), (2, 3), (6, 7), (4, 4)])]
     [(0, 3), (5, 9)]
     """
@@ -82,8 +74,6 @@ def intersection(
 ) -> list[Interval]:
     """Return all seconds that lie in both.
 
-    Examples
-    --------
     >>> [tuple(i) for i in intersection([(0, 10)], [(2, 4), (8, 12)])]
     [(2, 4), (8, 10)]
     """
@@ -104,8 +94,6 @@ def intersection(
 def difference(left: Iterable[tuple[int, int]], right: Iterable[tuple[int, int]]) -> list[Interval]:
     """Return all seconds of ``left`` that are not in ``right``.
 
-    Examples
-    --------
     >>> [tuple(i) for i in difference([(0, 10)], [(2, 4), (8, 12)])]
     [(0, 2), (4, 8)]
     """
@@ -130,8 +118,6 @@ def difference(left: Iterable[tuple[int, int]], right: Iterable[tuple[int, int]]
 def clip(intervals: Iterable[tuple[int, int]], window: tuple[int, int]) -> list[Interval]:
     """Return the parts of the intervals that lie in the window.
 
-    Examples
-    --------
     >>> [tuple(i) for i in clip([(0, 5), (7, 12)], (3, 10))]
     [(3, 5), (7, 10)]
     """
@@ -141,8 +127,6 @@ def clip(intervals: Iterable[tuple[int, int]], window: tuple[int, int]) -> list[
 def split(interval: Interval, length_s: int) -> list[Interval]:
     """Split the interval into pieces of at most ``length_s``, at whole multiples of it.
 
-    Examples
-    --------
     >>> [tuple(i) for i in split(Interval(5, 25), 10)]
     [(5, 10), (10, 20), (20, 25)]
     """
@@ -156,8 +140,6 @@ def split(interval: Interval, length_s: int) -> list[Interval]:
 def total_s(intervals: Iterable[tuple[int, int]]) -> int:
     """Count the seconds covered by any of the intervals.
 
-    Examples
-    --------
     >>> total_s([(0, 5), (3, 8)])
     8
     """

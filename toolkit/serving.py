@@ -17,8 +17,6 @@ import uvicorn
 
 from toolkit.errors import InputError, UnavailableError
 
-__all__ = ["RequestCount", "ServerSettings", "bind", "run", "run_in_thread"]
-
 _DRAIN_S = 3  # for answers under way, before connections are closed
 
 
@@ -39,12 +37,6 @@ class ServerSettings:
     ``grace_s`` (s) is how long a stopping server waits for open connections. With ``requests``
     it first refuses new requests, and waits up to 3 s for those under way. ``date_header`` has
     uvicorn date the answers. ``notify`` is awaited every ``notify_every_s`` seconds.
-
-    Examples
-    --------
-    >>> async def app(scope, receive, send): ...
-    >>> ServerSettings(app, grace_s=2).websockets
-    False
     """
 
     app: Callable[..., Awaitable[Any]]
@@ -62,8 +54,6 @@ def bind(host: str, port: int) -> tuple[socket.socket, str]:
     ``port`` 0 takes a free one. Raises `InputError` for a port that is taken or no port, and for a
     host that is not this machine's.
 
-    Examples
-    --------
     >>> listener, base_url = bind("127.0.0.1", 0)
     >>> listener.close()
     >>> base_url.startswith("http://127.0.0.1:")
@@ -102,8 +92,6 @@ def run(
 
     ``ready`` is called once with the base URL, when connections are accepted. Errors as `bind`.
 
-    Examples
-    --------
     >>> import os
     >>> async def app(scope, receive, send): ...
     >>> settings = ServerSettings(app, grace_s=1)
@@ -121,8 +109,6 @@ def run_in_thread(settings: ServerSettings, host: str, port: int) -> Iterator[st
     The server also stops when the main thread ends, so that it keeps no process alive. Errors as
     `bind`. An application that does not start is an `UnavailableError`.
 
-    Examples
-    --------
     >>> async def app(scope, receive, send): ...
     >>> with run_in_thread(ServerSettings(app, grace_s=1), "127.0.0.1", 0) as base_url:
     ...     base_url.startswith("http://127.0.0.1:")

@@ -15,26 +15,6 @@ import polars as pl
 
 from toolkit.market import Family
 
-__all__ = [
-    "COVERAGE",
-    "DELIVERY",
-    "EDGE",
-    "EVENT",
-    "GAP",
-    "LOAD",
-    "META",
-    "SERIES",
-    "SNAPSHOT",
-    "STREAM",
-    "TABLES",
-    "TIE",
-    "Column",
-    "CoverageState",
-    "GapStatus",
-    "LedgerState",
-    "Table",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -70,8 +50,6 @@ class Table:
     def ddl(self) -> str:
         """The CREATE TABLE statement, without a primary key: one costs seven times the load rate.
 
-        Examples
-        --------
         >>> print(META.ddl)
         CREATE TABLE IF NOT EXISTS meta (name VARCHAR NOT NULL, value VARCHAR NOT NULL)
         """
@@ -84,8 +62,6 @@ class Table:
     def schema(self) -> pl.Schema:
         """The same columns as a polars schema.
 
-        Examples
-        --------
         >>> dict(SERIES[Family.SPREAD].schema)["spread_pct"]
         Float64
         """
@@ -100,8 +76,6 @@ class Table:
     def values(self) -> tuple[Column, ...]:
         """The columns that carry what the service sent: neither key nor provenance.
 
-        Examples
-        --------
         >>> [c.name for c in SERIES[Family.PRICE].values]
         ['price', 'mark_price', 'volume', 'extra']
         """

@@ -16,8 +16,6 @@ from toolkit.intervals import Interval, total_s, union
 from toolkit.market import Source, Trajectory
 from toolkit.tables import LedgerState
 
-__all__ = ["coverage_chart", "coverage_shares_chart"]
-
 _BUCKETS = 1000
 _BUCKETS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 43_200)
 _DAY_S = 86_400

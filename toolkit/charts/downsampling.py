@@ -8,16 +8,12 @@ import polars as pl
 
 from toolkit.errors import InputError
 
-__all__ = ["downsample", "require_columns"]
-
 _ROW, _BUCKET = "__row", "__bucket"
 
 
 def require_columns(frame: pl.DataFrame, columns: Sequence[str]) -> None:
     """Raise an `InputError` where the frame lacks one of the columns or it has no numbers.
 
-    Examples
-    --------
     >>> require_columns(pl.DataFrame({"ts": [0]}), ["ts", "price"])
     Traceback (most recent call last):
     toolkit.errors.InputError: frame: ['ts'] is not allowed; allowed: numeric columns ts, price
@@ -29,42 +25,37 @@ def require_columns(frame: pl.DataFrame, columns: Sequence[str]) -> None:
 
 
 def downsample(
-    frame: pl.DataFrame,
-    columns: str | Sequence[str],
-    *,
-    x: str = "ts",
-    points: int = 2000,
+    frame: pl.DataFrame, columns: str | Sequence[str], *, points: int = 2000
 ) -> pl.DataFrame:
     """Keep at most ``points`` of the frame's rows, among them every column's extremes.
 
-    The span of ``x`` is cut into equal buckets. Kept are the first and the last row and, per bucket
-    and column, the first row that holds its minimum, the first that holds its maximum and, in a
-    column that has nulls, the first null. Every kept row is a whole row of the input, unchanged.
+    The span of ``ts`` is cut into equal buckets. Kept are the first and the last row and, per
+    bucket and column, the first row that holds its minimum, the first that holds its maximum and,
+    in a column that has nulls, the first null. Every kept row is a whole row of the input,
+    unchanged.
 
     Parameters
     ----------
     frame
-        Any columns. ``columns`` and ``x`` numeric. Rows that are not in the order of ``x`` are
-        sorted by it. Rows of equal ``x`` keep their order. A frame of at most ``points`` rows
+        Any columns. ``columns`` and ``ts`` numeric. Rows that are not in the order of ``ts`` are
+        sorted by it. Rows of equal ``ts`` keep their order. A frame of at most ``points`` rows
         comes back whole.
     columns
         The columns that keep their extremes. NaN counts as null.
-    x
-        The axis, without nulls.
     points
         The budget, at least 2 plus 3 for each column.
 
     Returns
     -------
     pl.DataFrame
-        The frame's columns, sorted by ``x``. The global minimum and maximum of each column are
+        The frame's columns, sorted by ``ts``. The global minimum and maximum of each column are
         always among the rows. A null stretch as long as two buckets leaves a null row. A shorter
         one may vanish (the charts here mark breaks before they downsample).
 
     Raises
     ------
     InputError
-        A column is missing or not numeric, ``x`` has nulls, or ``points`` is too few.
+        A column is missing or not numeric, ``ts`` has nulls, or ``points`` is too few.
 
     Notes
     -----
@@ -80,22 +71,22 @@ def downsample(
     (True, 9.0, 999)
     """
     names = [columns] if isinstance(columns, str) else list(columns)
-    require_columns(frame, [x, *names])
+    require_columns(frame, ["ts", *names])
     if points < 2 + 3 * len(names):
         raise InputError("points", points, f"{2 + 3 * len(names)} or more for {len(names)} columns")
-    if frame[x].null_count():
-        raise InputError(x, None, "a column without nulls")
-    ordered = frame if frame[x].is_sorted() else frame.sort(x, maintain_order=True)
+    if frame["ts"].null_count():
+        raise InputError("ts", None, "a column without nulls")
+    ordered = frame if frame["ts"].is_sorted() else frame.sort("ts", maintain_order=True)
     if ordered.height <= points:
         return ordered
-    return ordered[_kept_rows(ordered.select(x, *names), x, points)]
+    return ordered[_kept_rows(ordered.select("ts", *names), points)]
 
 
-def _kept_rows(frame: pl.DataFrame, x: str, points: int) -> pl.Series:
+def _kept_rows(frame: pl.DataFrame, points: int) -> pl.Series:
     """Find the positions of the rows to keep, ascending and distinct."""
-    values = frame.select(pl.exclude(x).cast(pl.Float64).fill_nan(None))
-    first, last = frame[x][0], frame[x][-1]
-    share = (frame[x] - first) / ((last - first) or 1)
+    values = frame.select(pl.exclude("ts").cast(pl.Float64).fill_nan(None))
+    first, last = frame["ts"][0], frame["ts"][-1]
+    share = (frame["ts"] - first) / ((last - first) or 1)
     with_nulls = sum(column.null_count() > 0 for column in values)
     buckets = (points - 2) // (2 * values.width + with_nulls)
     rows = _extremes(values, share, buckets)

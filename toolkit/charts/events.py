@@ -16,8 +16,6 @@ from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Source
 from toolkit.statistics.event_documents import opens
 
-__all__ = ["activity_chart", "event_timeline"]
-
 _LOGS = " ".join(f"events/{family}" for family in EventFamily)
 _BUCKETS_S = {"hour": 3600, "6 hours": 21_600, "day": 86_400, "week": 604_800}
 _MOST_BUCKETS = 400

@@ -20,8 +20,6 @@ from toolkit.statistics.contract import Reason
 from toolkit.statistics.differentials import without_rates
 from toolkit.statistics.funding import carry, differential, summary
 
-__all__ = ["funding_chart"]
-
 _PCT_8H = 100 * 8
 """From a fraction an hour to percent per 8 h."""
 

@@ -15,8 +15,6 @@ from toolkit.charts.time_axis import clock_text, utc_offset_s
 from toolkit.intervals import Interval
 from toolkit.statistics.quality import coverage
 
-__all__ = ["DrawnRows", "gapped_line", "rows_to_draw", "share_text"]
-
 _SEGMENT = "__segment_"
 _GAP_STEPS = 1.5
 """DrawnRows further apart than this many steps have a gap between them."""
@@ -41,8 +39,6 @@ class DrawnRows:
     def words(self) -> str:
         """n, what share of the window it covers, and how many points are drawn of how many.
 
-        Examples
-        --------
         >>> frame = pl.DataFrame({"ts": [0, 60, 120], "price": [1.0, 2.0, None]})
         >>> rows_to_draw(frame, ["price"], Interval(0, 600), step_s=60, points=50).words
         'n = 2, 1 row without a value, coverage 40 %'
@@ -76,8 +72,6 @@ def rows_to_draw(
     line's own grain is coarser than a shorter one, and would tear it open far wider than it is. The
     first of ``columns`` is the main one, which n and coverage speak of.
 
-    Examples
-    --------
     >>> frame = pl.DataFrame({"ts": [0, 60, 240, 300, 999], "price": [1.0, 2.0, 3.0, 4.0, 5.0]})
     >>> rows = rows_to_draw(frame, ["price"], Interval(0, 400), step_s=None, points=50)
     >>> rows.total, rows.frame["__segment_price"].to_list()
@@ -117,8 +111,6 @@ def _break_s(column: str, step_s: int | None) -> pl.Expr:
 def share_text(share: float) -> str:
     """Format a share in percent. Only nothing reads as 0 %, and only everything as 100 %.
 
-    Examples
-    --------
     >>> share_text(0.0), share_text(0.000001), share_text(0.972), share_text(0.999999)
     ('0 %', '<0.01 %', '97.2 %', '>99.99 %')
     """
@@ -137,8 +129,6 @@ def gapped_line(
     The line also breaks where the zone's clock is set forward or back: the hour that is skipped
     or comes twice is not drawn as time that passed.
 
-    Examples
-    --------
     >>> frame = pl.DataFrame({"ts": [0, 60, 240, 300], "price": [1.0, 2.0, 3.0, 4.0]})
     >>> rows = rows_to_draw(frame, ["price"], Interval(0, 400), step_s=60, points=50)
     >>> gapped_line(rows, "price", name="price", hover="%{y}", timezone="UTC").y.tolist()

@@ -20,8 +20,6 @@ from toolkit.statistics.event_documents import opens
 from toolkit.statistics.events import event_lifecycles
 from toolkit.statistics.spread import with_spread
 
-__all__ = ["events_of", "lifetime_shapes", "opened_marks", "threshold_line"]
-
 _GRAIN = 1000
 """A chart is about this many pixels wide."""
 
@@ -29,8 +27,6 @@ _GRAIN = 1000
 def threshold_line(thresholds_bps: Sequence[float], view: View) -> go.Scatter:
     """Draw all thresholds as one dashed line over the window, named with their values.
 
-    Examples
-    --------
     >>> from toolkit.market import Source
     >>> view = View("", Source("live", "rail"), "light", Interval(0, 60), "UTC", "")
     >>> threshold_line([-25.0, 25.0], view).name
@@ -57,8 +53,6 @@ def events_of(events: pl.DataFrame, trajectory: Trajectory) -> pl.DataFrame:
     A detector buys the cheaper leg: an event that buys the trajectory's sell leg is one of its
     negative spreads, and has a sign of -1.
 
-    Examples
-    --------
     >>> events = pl.DataFrame({"family": ["spread"] * 2, "symbol": ["A_B"] * 2,
     ...                        "buy_exchange": ["X", "Y"], "buy_market": ["spot"] * 2,
     ...                        "sell_exchange": ["Y", "Z"], "sell_market": ["spot"] * 2})
@@ -125,8 +119,6 @@ def lifetime_shapes(
 def opened_marks(events: pl.DataFrame, view: View, points: int) -> go.Scatter:
     """Mark where each event opened, at its size on the axis of the spread (log bps).
 
-    Examples
-    --------
     >>> from toolkit.market import Source
     >>> view = View("", Source("live", "rail"), "light", Interval(0, 6000), "UTC", "")
     >>> events = pl.DataFrame({"event_type": ["spread.opened"], "ts": [60], "sign": [-1],

@@ -13,8 +13,6 @@ from toolkit.errors import InputError
 from toolkit.market import Market, Source
 from toolkit.statistics.settlements import HOURS_A_YEAR
 
-__all__ = ["FULL_COLOUR_PCT_8H", "FUNDING_UNITS", "funding_matrix", "in_unit"]
-
 FUNDING_UNITS = {
     "% per 1 h": 1,
     "% per 8 h": 8,

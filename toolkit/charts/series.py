@@ -15,8 +15,6 @@ from toolkit.charts.view import View
 from toolkit.errors import InputError
 from toolkit.market import Family, Source, Trajectory
 
-__all__ = ["price_chart", "spread_chart"]
-
 
 def spread_chart(
     frame: pl.DataFrame,

@@ -14,16 +14,6 @@ from toolkit.errors import InputError
 from toolkit.market import EventFamily
 from toolkit.tables import LedgerState
 
-__all__ = [
-    "BACKGROUND",
-    "COLOURS",
-    "FAMILY_COLOURS",
-    "MARK_COLOUR",
-    "STATE_COLOURS",
-    "WARNING_COLOUR",
-    "template_name",
-]
-
 BACKGROUND = {"light": "#ffffff", "dark": "#0e1117"}
 """The page behind the chart, by theme."""
 
@@ -67,8 +57,6 @@ _INK = {"light": ("#1f2328", "#59636e", "#d8dee4"), "dark": ("#f0f3f6", "#9ea7b3
 def template_name(theme: str) -> str:
     """Return the name of the template of a theme, ``light`` or ``dark``.
 
-    Examples
-    --------
     >>> template_name("dark")
     'rail_dark'
     >>> template_name("blue")

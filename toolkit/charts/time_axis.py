@@ -13,14 +13,10 @@ import polars as pl
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 
-__all__ = ["clock_text", "date_axis", "utc_offset_s", "window_text"]
-
 
 def utc_offset_s(ts: pl.Series, timezone: str) -> pl.Series:
     """Compute the seconds by which the zone's clock is ahead of UTC at each of the times.
 
-    Examples
-    --------
     >>> utc_offset_s(pl.Series([1698537600, 1698541200]), "Europe/London").to_list()
     [3600, 0]
     >>> utc_offset_s(pl.Series([0]), "Mars/Olympus")
@@ -40,8 +36,6 @@ def utc_offset_s(ts: pl.Series, timezone: str) -> pl.Series:
 def clock_text(ts: pl.Series, timezone: str) -> pl.Series:
     """Format Unix seconds as the zone's clock, without the seconds where they are zero.
 
-    Examples
-    --------
     >>> clock_text(pl.Series([0, 61]), "UTC").to_list()
     ['1970-01-01 00:00', '1970-01-01 00:01:01']
     >>> clock_text(pl.Series([0]), "Asia/Tokyo").to_list()
@@ -54,8 +48,6 @@ def clock_text(ts: pl.Series, timezone: str) -> pl.Series:
 def window_text(window: Interval, timezone: str) -> str:
     """Format the window, with its ends in the zone's clock.
 
-    Examples
-    --------
     >>> window_text(Interval(1677628800, 1677715200), "UTC")
     '2023-03-01 00:00 to 2023-03-02 00:00 UTC'
     >>> window_text(Interval(1677628800, 1677715200), "Asia/Tokyo")
@@ -68,8 +60,6 @@ def window_text(window: Interval, timezone: str) -> str:
 def date_axis(window: Interval, timezone: str) -> dict[str, Any]:
     """Build a date axis over the whole window, so that a missing start or end is visible.
 
-    Examples
-    --------
     >>> date_axis(Interval(0, 60), "UTC")["range"]
     ['1970-01-01 00:00', '1970-01-01 00:01']
     """

@@ -15,8 +15,6 @@ from toolkit.charts.time_axis import date_axis, window_text
 from toolkit.intervals import Interval
 from toolkit.market import Source, Trajectory
 
-__all__ = ["Heading", "View"]
-
 _LINE_PX = 17
 
 
@@ -24,8 +22,6 @@ _LINE_PX = 17
 class Heading:
     """The subject of a chart (a line of text), the source of its data, and its theme.
 
-    Examples
-    --------
     >>> card = Heading("all symbols", Source("simulated", "seed-7"), "light")
     >>> heading = card.heading("Funding rates", "n = 54")
     >>> heading["title"]["subtitle"]["text"].split("<br>")
@@ -104,15 +100,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class View(Heading):
-    """A heading over a window, in a zone. ``asked`` is what `rail sync` takes to load it.
-
-    Examples
-    --------
-    >>> view = View("splash events", Source("simulated", "seed-7"), "light", Interval(0, 60),
-    ...             "UTC", "events/splash")
-    >>> print(view)
-    splash events from 1970-01-01 00:00 to 1970-01-01 00:01 UTC
-    """
+    """A heading over a window, in a zone. ``asked`` is what `rail sync` takes to load it."""
 
     window: Interval
     timezone: str
@@ -140,8 +128,6 @@ class View(Heading):
     def sync_command(self) -> str:
         """The command that loads the window.
 
-        Examples
-        --------
         >>> View("", Source("replay", "depeg"), "light", Interval(0, 60), "UTC",
         ...      "BTC_USD:KRAKEN.spot").sync_command
         'rail sync BTC_USD:KRAKEN.spot --start 1970-01-01T00:00:00Z --end 1970-01-01T00:01:00Z'
@@ -152,8 +138,6 @@ class View(Heading):
     def layout(self, title: str, *numbers: str) -> dict[str, Any]:
         """Add the window above the numbers of `heading`, and a time axis over all of it.
 
-        Examples
-        --------
         >>> view = View("BTC_USD:KRAKEN.spot", Source("replay", "depeg"), "light",
         ...             Interval(0, 60), "UTC", "BTC_USD:KRAKEN.spot")
         >>> view.layout("Price", "n = 1")["title"]["subtitle"]["text"].split("<br>")

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from toolkit.cli.options import StorePath
+from toolkit.cli.options import Browser, Host, StorePath
 from toolkit.cli.show import console
 from toolkit.errors import InputError, MissingExtraError, RailError
 from toolkit.store import Store
@@ -22,10 +22,8 @@ from toolkit.workspace import store_path
 def app_command(
     store: StorePath = None,
     port: Annotated[int, typer.Option("--port", help="Where the page listens.")] = 8501,
-    host: Annotated[str, typer.Option("--host", help="The address to listen at.")] = "127.0.0.1",
-    browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open a browser window.")
-    ] = True,
+    host: Host = "127.0.0.1",
+    browser: Browser = True,
 ) -> None:
     """Open the dashboard over a store. Ctrl-C ends it.
 

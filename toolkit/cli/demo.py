@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from toolkit.cli.dashboard import check_dashboard, run_dashboard
-from toolkit.cli.options import StorePath
+from toolkit.cli.options import Browser, StorePath
 from toolkit.cli.show import console
 from toolkit.cli.stats import print_events, print_funding, print_spreads
 from toolkit.cli.sync import load
@@ -34,9 +34,7 @@ def demo_command(
     ] = False,
     store: StorePath = None,
     port: Annotated[int, typer.Option("--port", help="Where the dashboard listens.")] = 8501,
-    browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open a browser window.")
-    ] = True,
+    browser: Browser = True,
 ) -> None:
     """Start a service on a SIMULATED market, load a week of it, print statistics, open a dashboard.
 

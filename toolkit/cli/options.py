@@ -30,6 +30,9 @@ Start = Annotated[
     typer.Option("--start", help="First second, UTC: 2023-03-01 or 2023-03-01T12:00:00Z."),
 ]
 End = Annotated[str | None, typer.Option("--end", help="First second after the window, UTC.")]
+Host = Annotated[str, typer.Option("--host", help="The address to listen at.")]
+Port = Annotated[int, typer.Option("--port", help="Where to listen; 0 takes a free one.")]
+Browser = Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser window.")]
 
 
 def window(start: str | None, end: str | None, *, default: Interval) -> Interval:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from toolkit.cli.options import Host, Port
 from toolkit.cli.show import console
 from toolkit.errors import InputError
 from toolkit.market import format_ts, parse_ts
@@ -49,10 +50,8 @@ def serve_command(
         bool,
         typer.Option("--webhooks-to-loopback", help="Webhooks may go to this machine, by http."),
     ] = False,
-    port: Annotated[
-        int, typer.Option("--port", help="Where to listen; 0 takes a free one.")
-    ] = 8700,
-    host: Annotated[str, typer.Option("--host", help="The address to listen at.")] = "127.0.0.1",
+    port: Port = 8700,
+    host: Host = "127.0.0.1",
 ) -> None:
     """Run a local service until Ctrl-C, on the SIMULATED market of a seed or on a replay.
 

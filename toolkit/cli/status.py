@@ -71,7 +71,9 @@ def status_command(store: StorePath = None) -> None:
     console.print(_totals(catalogue, deliveries))
     if kinds := never_asked(ledger):
         console.print(f"never asked: {', '.join(kinds)}")
-    for line in (_not_understood(odd), _ties(holes), _gaps(gaps), _findings(held)):
+    for kind, words in odd.items():
+        console.print(f"snapshot/{kind.value}: {words}")
+    for line in (_ties(holes), _gaps(gaps), _findings(held)):
         if line:
             console.print(line)
 
@@ -150,10 +152,6 @@ def _odd(store: Store, kind: SnapshotKind) -> str:
     """Return what is not understood of the newest snapshot of a kind, "" for nothing."""
     newest = store.snapshots(kind, newest=True)["document"].to_list()
     return snapshot_items(kind.value, newest[0]).words if newest else ""
-
-
-def _not_understood(odd: dict[SnapshotKind, str]) -> str:
-    return "\n".join(f"snapshot/{kind.value}: {words}" for kind, words in odd.items())
 
 
 def _ties(holes: dict[str, dict[str, Any]]) -> str:

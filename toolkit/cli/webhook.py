@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolkit.cli.options import StorePath
+from toolkit.cli.options import Host, Port, StorePath
 from toolkit.cli.show import console, errors
 from toolkit.errors import InputError, needs_extra
 from toolkit.loader.sync import bound_source
@@ -59,10 +59,8 @@ def webhook_command(
             "--base-url", help="Ask this service once for its source, and make the store for it."
         ),
     ] = None,
-    port: Annotated[
-        int, typer.Option("--port", help="Where to listen; 0 takes a free one.")
-    ] = 8800,
-    host: Annotated[str, typer.Option("--host", help="The address to listen at.")] = "127.0.0.1",
+    port: Port = 8800,
+    host: Host = "127.0.0.1",
 ) -> None:
     """Receive webhook deliveries into the store until Ctrl-C. Each event is stored once.
 

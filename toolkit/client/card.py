@@ -8,14 +8,10 @@ from toolkit.wire.allowance import Allowance
 from toolkit.wire.event_routes import EventRoute
 from toolkit.wire.profile import HistoryRoute, Profile
 
-__all__ = ["client_card"]
-
 
 def client_card(base_url: str, profile: Profile | None, allowance: Allowance | None) -> Card:
     """Return the address, source, plan and reach of a service, without the key.
 
-    Examples
-    --------
     >>> print(client_card("https://rail.example", None, Allowance("pro", 600, 60, 594)))
     Client of https://rail.example
       source  not asked yet

@@ -31,21 +31,10 @@ from toolkit.wire.profile import BUILT_IN, Profile, with_schemas
 from toolkit.wire.rows import column_schema
 from toolkit.wire.user_profile import UserProfile
 
-__all__ = [
-    "ClosingContact",
-    "Contact",
-    "answer_without_key",
-    "checked_key",
-    "history_frame",
-    "key_pattern",
-]
-
 
 class Contact(Shown):
     """A service's address and key, its names for things, and the clock and quota last received.
 
-    Examples
-    --------
     >>> contact = Contact("http://127.0.0.1:8700/", "sekrit")
     >>> contact.base_url, contact.without_key("no key sekrit")
     ('http://127.0.0.1:8700', 'no key ***')
@@ -61,7 +50,7 @@ class Contact(Shown):
     ) -> None:
         self.base_url = base_address(base_url)
         self.retries = retries or RetryPolicy()
-        self._key = checked_key(api_key)
+        self._key = _checked_key(api_key)
         self._key_pattern = key_pattern(self._key)
         self._users = profile
         self._profile: Profile | None = None
@@ -90,8 +79,6 @@ class Contact(Shown):
     def assumed(self) -> Profile:
         """The names assumed before the service was asked: the built-in ones, then the user's.
 
-        Examples
-        --------
         >>> Contact("http://127.0.0.1:8700", "key").assumed.schemas_path
         '/api/v1/data/schemas'
         """
@@ -166,8 +153,6 @@ class ClosingContact(Contact):
 def history_frame(trajectory: Trajectory, frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
     """Join the frames of pages, sorted by ts, with the trajectory's key as first column.
 
-    Examples
-    --------
     >>> history_frame(Trajectory.parse("BTC_USD:KRAKEN.spot"), []).columns
     ['trajectory', 'ts', 'price', 'mark_price', 'volume', 'extra']
     """
@@ -185,8 +170,6 @@ def answer_without_key(
 ) -> Answer:
     """Make an answer that hides the key in its headers and, unless it is a 200, in its body.
 
-    Examples
-    --------
     >>> hide = Contact("http://127.0.0.1:8700", "sekrit").without_key
     >>> answer_without_key(hide, 401, [("X-Key", "sekrit")], b"no sekrit", "http://h/p")
     Answer(status=401, headers={'x-key': '***'}, body=b'no ***', url='http://h/p')
@@ -200,22 +183,14 @@ def answer_without_key(
 def key_pattern(key: str) -> re.Pattern[str]:
     r"""Compile a pattern that finds a key in a text, plain or with any of JSON's escapes.
 
-    Examples
-    --------
     >>> key_pattern("a/b").sub("***", r"no key a\/b")
     'no key ***'
     """
     return re.compile("".join(rf"(?:\\u(?i:{ord(c):04x})|\\?{re.escape(c)})" for c in key))
 
 
-def checked_key(text: str) -> str:
-    """Strip a key of blanks. One that no header can carry is refused without being shown.
-
-    Examples
-    --------
-    >>> checked_key(" k1 ")
-    'k1'
-    """
+def _checked_key(text: str) -> str:
+    """Strip a key of blanks. One that no header can carry is refused without being shown."""
     key = text.strip()
     if not key or not key.isascii() or not key.isprintable() or " " in key:
         raise InputError("api_key", "***", "the key as issued: printable ASCII without blanks")

@@ -25,8 +25,6 @@ from toolkit.wire.paging import Page, trajectory_pages
 from toolkit.wire.profile import Profile
 from toolkit.wire.user_profile import UserProfile
 
-__all__ = ["AsyncClient", "Client"]
-
 _Pool = TypeVar("_Pool", httpx.Client, httpx.AsyncClient)
 _Result = TypeVar("_Result")
 _Item = TypeVar("_Item")
@@ -196,8 +194,6 @@ class AsyncClient(Contact):
     A client belongs to one event loop. A cancelled call closes its connection and leaves the
     client usable.
 
-    Examples
-    --------
     >>> from toolkit.service import Config, Simulated, running
     >>> async def kind(base_url):
     ...     async with AsyncClient(base_url, "demo-pro") as client:

@@ -11,8 +11,6 @@ from urllib.parse import urlsplit
 from toolkit.client.contact import Contact
 from toolkit.wire.exchange import Answer, Failure
 
-__all__ = ["upgrade"]
-
 _LARGEST_BODY = 65_536
 
 
@@ -21,8 +19,6 @@ def upgrade(contact: Contact, path: str, *, timeout_s: float = 10.0) -> Answer |
 
     An open socket is closed at once. Any other answer is the service's refusal.
 
-    Examples
-    --------
     >>> from toolkit.service import Config, Simulated, running
     >>> with running(Config(Simulated(7), port=0)) as service:
     ...     upgrade(Contact(service.base_url, "demo-free"), "/api/v1/xbot/ws").status

@@ -35,8 +35,6 @@ from toolkit.wire.stream import (
     subscription,
 )
 
-__all__ = ["stream"]
-
 _LARGEST_MESSAGE = 16 * 2**20  # a page of history by action passes the library's 1 MiB
 _WAITING_MESSAGES = 1_024
 _OPEN_S, _CLOSE_S = 10, 1
@@ -63,8 +61,6 @@ def stream(
 
     Raises `KeyRefusedError`, `PlanRefusedError` and others where trying again is of no use.
 
-    Examples
-    --------
     >>> from toolkit.service import Config, Simulated, SpedClock, running
     >>> from toolkit.wire.stream import Received
     >>> clock = SpedClock(start=1_795_046_400, speed=600.0)

@@ -11,7 +11,7 @@ from toolkit.charts.time_axis import clock_text
 from toolkit.dashboard.formatting import NULL
 from toolkit.dashboard.lifecycles import size_text
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, Trajectory
+from toolkit.market import EventFamily
 from toolkit.statistics.events import STILL_OPEN
 
 
@@ -32,8 +32,6 @@ def count_events(
     ``events`` are documents and ``lifecycles`` what `toolkit.statistics.events.event_lifecycles`
     makes of them. A family without a window is left out.
 
-    Examples
-    --------
     >>> events = pl.DataFrame({"family": ["splash"] * 3, "ts": [0, 60, 70]})
     >>> lifecycles = pl.DataFrame({"family": ["splash"] * 2, "t_open": [0, 60]})
     >>> count_events(events, lifecycles, {"splash": Interval(60, 120)})
@@ -58,8 +56,6 @@ def count_events(
 def logs_that_end(logs: pl.DataFrame, end: int, timezone: str) -> str:
     """Name the logs whose own answers end over a minute before a time, "" where none does.
 
-    Examples
-    --------
     >>> logs = pl.DataFrame({"family": ["spread", "splash"], "known_until": [600, 1200]})
     >>> logs_that_end(logs, 1200, "UTC")
     'Nothing is known of spread events from 1970-01-01 00:10 UTC on.'
@@ -91,8 +87,6 @@ def open_events(
 
     Documents from where the log is no longer known are left out.
 
-    Examples
-    --------
     >>> events = pl.DataFrame({"family": ["spread"] * 3, "event": ["a", "a", "b"],
     ...     "ts": [0, 9, 5], "ts_ms": [0, 9000, 5000], "arrival": [0, 2, 1]})
     >>> lifecycles = pl.DataFrame({"family": ["spread"] * 2, "event": ["a", "b"],
@@ -111,31 +105,12 @@ def open_events(
     return newest_events(known, known.height)
 
 
-def of_legs(events: pl.DataFrame, trajectory: Trajectory) -> pl.DataFrame:
-    """Select the documents between the two legs of a trajectory, bought either way round.
-
-    Examples
-    --------
-    >>> events = pl.DataFrame({"buy_exchange": ["X", "Y", "X"], "buy_market": ["spot"] * 3,
-    ...     "sell_exchange": ["Y", "X", "Z"], "sell_market": ["spot"] * 3})
-    >>> of_legs(events, Trajectory.parse("A_B:X.spot:Y.spot")).height
-    2
-    """
-    bought, sold = (
-        pl.format("{}.{}", f"{side}_exchange", f"{side}_market") for side in ("buy", "sell")
-    )
-    legs = [str(leg) for leg in trajectory.legs]
-    return events.filter(bought.is_in(legs) & sold.is_in(legs))
-
-
 def event_table(newest: pl.DataFrame, lifecycles: pl.DataFrame, timezone: str) -> pl.DataFrame:
     """Build the table of `newest_events`, with a button in each row.
 
     The peak is that of the lifecycle which the document belongs to, with its sign. A document
     without one, such as one of no known word, has its own largest size so far.
 
-    Examples
-    --------
     >>> newest = pl.DataFrame({"ts": [90], "event_type": ["spread.closed"], "family": ["spread"],
     ...     "event": ["a"], "symbol": ["A_B"], "legs": [None], "size": [-0.01]})
     >>> lifecycles = pl.DataFrame({"family": ["spread"], "event": ["a"], "since": [30],

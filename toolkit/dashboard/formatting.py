@@ -44,8 +44,6 @@ def age_words(streams: pl.DataFrame, loads: pl.DataFrame, now: int) -> str:
     An age counts from the end of a row's own interval to the service's clock now. ``now`` is the
     local clock (s). Snapshots count as answers and not as data.
 
-    Examples
-    --------
     >>> streams = pl.DataFrame({"kind": ["price"], "last_ts": [880], "step_s": [60],
     ...                         "served_at": [1000], "asked_at": [2000]})
     >>> loads = pl.DataFrame({"started_at": [1990], "served_at": [990]})
@@ -74,8 +72,6 @@ def age_words(streams: pl.DataFrame, loads: pl.DataFrame, now: int) -> str:
 def plan_words(loads: pl.DataFrame, streams: pl.DataFrame) -> str:
     """Format the plan, its quota and its delay, as far as the service has sent them.
 
-    Examples
-    --------
     >>> loads = pl.DataFrame({"plan": ["builder"], "quota": [600], "quota_window_s": [60]})
     >>> streams = pl.DataFrame({"delay_s": [0, 30]})
     >>> plan_words(loads, streams)
@@ -98,8 +94,6 @@ def plan_words(loads: pl.DataFrame, streams: pl.DataFrame) -> str:
 def code(text: str) -> str:
     r"""Escape foreign text as code in Markdown: it makes no markup, no image and no link.
 
-    Examples
-    --------
     >>> code("![x](https://example.org)")
     '`![x](https://example.org)`'
     >>> code("a`b\n\nc")
@@ -112,8 +106,6 @@ def code(text: str) -> str:
 def source_words(source: Source) -> str:
     """Format the source as Markdown: a highlighted word, and the name of the source.
 
-    Examples
-    --------
     >>> source_words(Source("simulated", "seed-7-1a2b"))
     ':orange-badge[SIMULATED] :small[`seed-7-1a2b`, no market ever showed these numbers]'
     >>> source_words(Source("live", "rail"))
@@ -136,8 +128,6 @@ def statistics_rows(
     A line has the statistic's label, its value with unit, the n it rests on (for the half-life and
     the AR(1): pairs), the coverage, and the reason where the value is null.
 
-    Examples
-    --------
     >>> row = {"n": 1, "coverage": 0.5, "price_mean": 2.5, "price_std": None,
     ...        "moments_reason": "too_few"}
     >>> for line in statistics_rows(row, "price", "USD", half_life=False):
@@ -181,8 +171,6 @@ def _value(name: str, value: float, unit: str) -> str:
 def reason_words(row: Mapping[str, Any], name: str) -> str:
     """Return the words of the first ``*_reason`` column to the right of a null.
 
-    Examples
-    --------
     >>> reason_words({"half_life_s": None, "half_life_reason": "too_few"}, "half_life_s")
     'too few observations for this statistic'
     """

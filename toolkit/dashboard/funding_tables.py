@@ -34,8 +34,6 @@ def read_pair(key: str | None, held: Sequence[str]) -> tuple[str | None, list[st
     A pair that is held the other way round is shown as asked. A pair that is not held is not
     replaced by another one: None. A link without a pair gets the first that is held.
 
-    Examples
-    --------
     >>> held = ["funding/C_D:X.futures:Y.futures"]
     >>> read_pair("C_D:Y.futures:X.futures", held)
     ('funding/C_D:Y.futures:X.futures', [])
@@ -59,8 +57,6 @@ def read_pair(key: str | None, held: Sequence[str]) -> tuple[str | None, list[st
 def held_key(key: str, held: Sequence[str]) -> str | None:
     """Return the key under which the store holds a pair, either way round, or None.
 
-    Examples
-    --------
     >>> held_key("funding/A_B:Y.futures:X.futures", ["funding/A_B:X.futures:Y.futures"])
     'funding/A_B:X.futures:Y.futures'
     """
@@ -70,8 +66,6 @@ def held_key(key: str, held: Sequence[str]) -> str | None:
 def swapped(key: str) -> str:
     """Return the key of the same pair the other way round.
 
-    Examples
-    --------
     >>> swapped("funding/A_B:X.futures:Y.futures")
     'funding/A_B:Y.futures:X.futures'
     """
@@ -82,8 +76,6 @@ def swapped(key: str) -> str:
 def turned(rows: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of a pair as those of the pair the other way round.
 
-    Examples
-    --------
     >>> rows = pl.DataFrame({"ts": [0], "buy_rate": [0.25], "sell_rate": [0.5],
     ...     "buy_interval_hours": [1.0], "sell_interval_hours": [8.0]})
     >>> turned(rows).row(0)
@@ -100,8 +92,6 @@ def turned(rows: pl.DataFrame) -> pl.DataFrame:
 def without_family(key: str) -> str:
     """Return a funding trajectory's key without its prefix, for a page about funding alone.
 
-    Examples
-    --------
     >>> without_family("funding/A_B:X.futures:Y.futures")
     'A_B:X.futures:Y.futures'
     """
@@ -113,8 +103,6 @@ def pair_window(catalogue: pl.DataFrame, key: str, preset: str) -> Interval:
 
     A pair without rows gets the end of the time before the service's clock at the last sync.
 
-    Examples
-    --------
     >>> catalogue = pl.DataFrame({"stream": ["a"], "first_ts": [0], "last_ts": [864000],
     ...                           "step_s": [28800], "served_at": [870000]})
     >>> pair_window(catalogue, "a", "7 days"), pair_window(catalogue, "a", "All")
@@ -131,8 +119,6 @@ def pair_window(catalogue: pl.DataFrame, key: str, preset: str) -> Interval:
 def rate_table(rates: pl.DataFrame, unit: str, timezone: str) -> pl.DataFrame:
     """Build a table of every leg's rate in one unit and as given, the highest first.
 
-    Examples
-    --------
     >>> rates = pl.DataFrame({"symbol": ["A_B"], "leg": ["X.futures"], "rate": [1e-4],
     ...                       "interval_hours": [4.0], "next_funding_time": [0]})
     >>> rate_table(rates, "% per 8 h", "UTC").rows()
@@ -157,8 +143,6 @@ def carry_rows(row: Mapping[str, Any]) -> list[dict[str, str]]:
 
     A line has the figure's name with its unit, its value, what it rests on, and why it is null.
 
-    Examples
-    --------
     >>> row = {"n": 3, "n_buy": 0, "n_sell": 3, "n_missed": 0, "n_changed": 0,
     ...        "n_declared_differs": 0, "buy_coverage": 1.0, "sell_coverage": 0.5,
     ...        "n_in_force": 0, "coverage": 0.5, "buy_carry_bps": None, "sell_carry_bps": None,
@@ -202,8 +186,6 @@ def carry_rows(row: Mapping[str, Any]) -> list[dict[str, str]]:
 def settlement_table(rows: pl.DataFrame, window: Interval, timezone: str) -> pl.DataFrame:
     """Build a table of both legs' settlements in ``(start, end]``, newest first.
 
-    Examples
-    --------
     >>> rows = pl.DataFrame({"trajectory": ["a"] * 2, "ts": [0, 28800], "buy_rate": [0.0] * 2,
     ...     "sell_rate": [0.25] * 2, "buy_interval_hours": [None] * 2,
     ...     "sell_interval_hours": [8.0] * 2})

@@ -27,8 +27,6 @@ def coverage_line(stream: Stream, coverage: pl.DataFrame | None) -> dict[str, An
 
     ``coverage`` is `toolkit.store.Store.coverage`, None where nothing was answered.
 
-    Examples
-    --------
     >>> coverage = pl.DataFrame({"start_ts": [0, 60], "end_ts": [60, 100],
     ...                          "state": ["held", "missing"]})
     >>> line = coverage_line(Stream.parse("BTC_USD:KRAKEN.spot"), coverage)
@@ -63,8 +61,6 @@ def shares_by_kind(lines: pl.DataFrame) -> pl.DataFrame:
 
     Columns: what (kind and number), then the five states.
 
-    Examples
-    --------
     >>> seconds = {"held_s": 30, "empty_s": 10, "not_yet_known_s": 0, "missing_s": 0,
     ...            "unrecoverable_s": 0}
     >>> lines = pl.DataFrame([{"kind": "price", "known_s": 40} | seconds])
@@ -87,8 +83,6 @@ def shares_by_kind(lines: pl.DataFrame) -> pl.DataFrame:
 def fill_commands(lines: pl.DataFrame, limit: int) -> list[str]:
     """Return what to type to load the longest stretches that are missing, the longest first.
 
-    Examples
-    --------
     >>> lines = pl.DataFrame([{"stream": "events/splash", "missing_s": 60,
     ...                        "gap_start": 0, "gap_end": 60, "gap_state": "missing"}])
     >>> fill_commands(lines, 1)
@@ -121,12 +115,14 @@ def load_lines(loads: pl.DataFrame, rows: pl.DataFrame, now: int) -> pl.DataFram
     lines = []
     for load in loads.iter_rows(named=True):
         finished = load["finished_at"]
+        took_s = 0 if finished is None else finished - load["started_at"]
+        took = duration(took_s) if took_s > 0 else "under 1 s"
         found = json.loads(load["finding"]) if load["finding"] else []
         lines.append(
             {
                 "load": load["load_id"],
                 "started_at": load["started_at"],
-                "took": NULL if finished is None else _took(finished - load["started_at"]),
+                "took": NULL if finished is None else took,
                 "rows": counts.get(load["load_id"], 0),
                 "quota left": _left(load),
                 "findings": "; ".join(f"{f['kind']} ({f.get('times', 1)}×)" for f in found) or NULL,
@@ -144,10 +140,6 @@ def _outcome(load: dict[str, Any], asked_at: int | None, now: int) -> str:
         return "finished"
     active_at = max(load["started_at"], asked_at or 0)
     return "running" if now - active_at < RUNNING_S else "silent"
-
-
-def _took(seconds: int) -> str:
-    return duration(seconds) if seconds > 0 else "under 1 s"
 
 
 def _left(load: dict[str, Any]) -> str:

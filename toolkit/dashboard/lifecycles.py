@@ -32,8 +32,6 @@ _UNITS = {EventFamily.FUNDING: "% per 8 h"}
 class Filter:
     """Which events to show. An empty tuple leaves nothing out, state is one of `STATES`.
 
-    Examples
-    --------
     >>> Filter(("spread",), ("BTC_USDT",), (), "any").words
     'spread events, BTC_USDT'
     >>> Filter((), (), ("AURORA",), "open").words
@@ -61,8 +59,6 @@ class Filter:
     def documents(self, events: pl.DataFrame) -> pl.DataFrame:
         """Select the documents of the families, symbols and exchanges (of either leg).
 
-        Examples
-        --------
         >>> events = pl.DataFrame({"family": ["spread", "splash"], "symbol": ["A_B", "A_B"],
         ...                        "buy_exchange": ["X", "Y"], "sell_exchange": ["Y", None]})
         >>> Filter(exchanges=("X",)).documents(events)["family"].to_list()
@@ -83,8 +79,6 @@ class Filter:
     def lifecycles(self, lifecycles: pl.DataFrame) -> pl.DataFrame:
         """Select the lifecycles in the state.
 
-        Examples
-        --------
         >>> Filter(state="over").lifecycles(pl.DataFrame({"kind": ["open", "closed"]}))["kind"][0]
         'closed'
         """
@@ -101,8 +95,6 @@ def _some(names: Sequence[str]) -> str:
 def lifecycle_table(lifecycles: pl.DataFrame, timezone: str) -> pl.DataFrame:
     """Build the table of lifecycles, with a button in each row.
 
-    Examples
-    --------
     >>> lifecycles = pl.DataFrame({"family": ["spread"], "symbol": ["A_B"],
     ...     "legs": ["X.spot → Y.dex"], "t_open": [0], "t_close": [90], "duration_s": [90.0],
     ...     "kind": ["closed"], "peak": [1.5]})
@@ -128,8 +120,6 @@ def lifecycle_table(lifecycles: pl.DataFrame, timezone: str) -> pl.DataFrame:
 def size_text(size: float | None, family: str) -> str:
     """Format a size with its unit.
 
-    Examples
-    --------
     >>> size_text(1.23456, "spread"), size_text(-0.1, "funding"), size_text(None, "splash")
     ('+1.235 %', '-0.1 % per 8 h', '–')
     """
@@ -152,8 +142,6 @@ def _lasted(duration_s: float | None, kind: str) -> str:
 def transition_table(documents: pl.DataFrame, timezone: str) -> pl.DataFrame:
     """Build the table of an event's documents as its transitions, oldest first.
 
-    Examples
-    --------
     >>> documents = pl.DataFrame({"ts": [0], "ts_ms": [250], "event_type": ["spread.closed"],
     ...     "family": ["spread"], "magnitude_pct": [1.0], "peak_pct": [2.5],
     ...     "differential_pct_8h": [None], "close_reason": ["converged"], "lifecycle": ["closed"]})
@@ -178,8 +166,6 @@ def transition_table(documents: pl.DataFrame, timezone: str) -> pl.DataFrame:
 def pretty(document: str) -> str:
     """Add line breaks to a document's own text, without changing a digit of it.
 
-    Examples
-    --------
     >>> print(pretty('{"pct":1.0939203004283193e0,"legs":[]}'))
     {
       "pct": 1.0939203004283193e0,
@@ -194,8 +180,6 @@ def around(document: dict[str, str | None]) -> Trajectory | None:
 
     None where the document does not name its legs.
 
-    Examples
-    --------
     >>> around({"family": "splash", "symbol": "A_B", "buy_exchange": "X", "buy_market": "spot",
     ...         "sell_exchange": None, "sell_market": None}).key
     'A_B:X.spot'

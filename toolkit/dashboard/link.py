@@ -27,8 +27,6 @@ _EARLIEST, _LATEST = 0, 4_102_444_800
 class Choice:
     """A trajectory's key and a window of whole minutes.
 
-    Examples
-    --------
     >>> Choice("BTC_USD:KRAKEN.spot", Interval(0, 60)).params
     {'trajectory': 'BTC_USD:KRAKEN.spot', 'start': '1970-01-01T00:00Z', 'end': '1970-01-01T00:01Z'}
     """
@@ -51,8 +49,6 @@ def held_window(catalogue: pl.DataFrame, trajectory: str) -> Interval:
 
     A trajectory without rows gets the last 7 days before the service's clock at the last sync.
 
-    Examples
-    --------
     >>> catalogue = pl.DataFrame({"stream": ["a"], "first_ts": [60], "last_ts": [120],
     ...                           "step_s": [60], "served_at": [500]})
     >>> held_window(catalogue, "a")
@@ -68,8 +64,6 @@ def held_window(catalogue: pl.DataFrame, trajectory: str) -> Interval:
 def preset_window(held: Interval, preset: str) -> Interval:
     """Return the last part of what is held, as long as the preset or all if that is shorter.
 
-    Examples
-    --------
     >>> preset_window(Interval(0, 864000), "24 hours")
     Interval(start=777600, end=864000)
     >>> preset_window(Interval(0, 864000), "All")
@@ -87,8 +81,6 @@ def read_link(params: Mapping[str, str], catalogue: pl.DataFrame) -> tuple[Choic
     choice that can be shown, whatever was asked, and for each parameter that could not be followed
     a sentence of Markdown: what is wrong with it and what the page shows instead.
 
-    Examples
-    --------
     >>> catalogue = pl.DataFrame({"stream": ["a"], "first_ts": [0], "last_ts": [540],
     ...                           "step_s": [60], "served_at": [600]})
     >>> choice, wrong = read_link({"trajectory": "b"}, catalogue)
@@ -122,8 +114,6 @@ def read_link(params: Mapping[str, str], catalogue: pl.DataFrame) -> tuple[Choic
 def read_zone(text: str | None) -> tuple[str, str | None]:
     """Read the time zone that a link names, UTC where it names none, and what is wrong with it.
 
-    Examples
-    --------
     >>> read_zone("Asia/Tokyo"), read_zone(None)
     (('Asia/Tokyo', None), ('UTC', None))
     >>> read_zone("Mars/Olympus")
@@ -148,8 +138,6 @@ def read_choice(
 
     A value that is not allowed is left out, and ``wrong`` gets a sentence about it.
 
-    Examples
-    --------
     >>> wrong: list[str] = []
     >>> read_choice({"symbol": "BTC_USD,X_Y"}, "symbol", ["BTC_USD", "ETH_USD"], wrong), wrong
     (['BTC_USD'], ['The link asks for `symbol=X_Y`, which this store does not hold; ...'])
@@ -171,8 +159,6 @@ def read_option(
 
     For a value that is not allowed, ``wrong`` gets a sentence about it.
 
-    Examples
-    --------
     >>> wrong: list[str] = []
     >>> read_option({"unit": "2h"}, "unit", ["1h", "8h"], "8h", wrong), wrong
     ('8h', ['The link asks for `unit=2h` (allowed: 1h, 8h); the page takes 8h instead.'])
@@ -196,8 +182,6 @@ def read_number(
 ) -> float:
     """Read the number of a parameter within the bounds, or the default and why in ``wrong``.
 
-    Examples
-    --------
     >>> wrong: list[str] = []
     >>> read_number({"above": "25"}, "above", 10.0, (0.0, 1000.0), wrong), wrong
     (25.0, [])

@@ -20,8 +20,6 @@ PAGES = {
 def page_file(name: str) -> str:
     """Return the absolute path of the page's script, which works without a checkout.
 
-    Examples
-    --------
     >>> Path(page_file("spreads")).name
     'spreads.py'
     """

@@ -10,8 +10,6 @@ from toolkit.cards import duration
 from toolkit.dashboard.snapshot_tables import open_spreads
 from toolkit.wire.snapshots import SnapshotItems, snapshot_items
 
-__all__ = ["OpenNow", "open_now"]
-
 
 @dataclass(frozen=True, slots=True)
 class OpenNow:
@@ -51,8 +49,6 @@ def open_now(
     `toolkit.dashboard.event_tables.open_events` and ``known_until`` (s UTC) is where the answers of
     their log end.
 
-    Examples
-    --------
     >>> logged = pl.DataFrame({"symbol": ["A_B"], "buy_exchange": ["X"], "buy_market": ["spot"],
     ...     "sell_exchange": ["Y"], "sell_market": ["dex"], "magnitude_pct": [2.0], "t_open": [60]})
     >>> newest = open_now((300, '{"items": []}'), logged, 660)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import polars as pl
 import streamlit as st
 
@@ -18,6 +16,7 @@ from toolkit.dashboard.event_tables import (
     open_events,
 )
 from toolkit.dashboard.formatting import NULL, code
+from toolkit.dashboard.funding_tables import swapped
 from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.open_now import OpenNow, open_now
 from toolkit.dashboard.reading import read_events, read_snapshot
@@ -184,7 +183,7 @@ def _open_table(shell: PageShell, newest: OpenNow, events: pl.DataFrame) -> None
     row = rows.row(chosen, named=True)
     if buttons[chosen] == "Events":
         go_to("events", symbol=row["symbol"])
-    go_to("trajectory", trajectory=row["key"] if buttons[chosen] == "Open" else _swapped(row))
+    go_to("trajectory", trajectory=row["key"] if buttons[chosen] == "Open" else swapped(row["key"]))
 
 
 def _buttons(rows: pl.DataFrame, held: set[str], with_events: set[str]) -> list[str | None]:
@@ -193,16 +192,12 @@ def _buttons(rows: pl.DataFrame, held: set[str], with_events: set[str]) -> list[
         "Open"
         if row["key"] in held
         else "Swapped"
-        if _swapped(row) in held
+        if swapped(row["key"]) in held
         else "Events"
         if row["symbol"] in with_events
         else None
         for row in rows.iter_rows(named=True)
     ]
-
-
-def _swapped(row: dict[str, Any]) -> str:
-    return f"{row['symbol']}:{row['sell']}:{row['buy']}"
 
 
 def _show_extremes(shell: PageShell, rates: tuple[int, str] | None) -> None:

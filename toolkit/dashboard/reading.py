@@ -59,8 +59,6 @@ class Held:
 def store_version(path: Path) -> Version:
     """Return what differs between two states of the file, () where there is no file.
 
-    Examples
-    --------
     >>> store_version(Path("nowhere.duckdb"))
     ()
     """

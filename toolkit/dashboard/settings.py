@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from itertools import groupby
 from pathlib import Path
 
 MAIN = Path(__file__).with_name("main.py")
@@ -17,8 +16,6 @@ def settings() -> dict[str, bool | str | list[str]]:
     Both themes are given and no base, so that the page follows the browser. Charts ignore fewer
     than ten colours.
 
-    Examples
-    --------
     >>> settings()["browser.gatherUsageStats"], settings()["theme.dark.backgroundColor"]
     (False, '#0e1117')
     """
@@ -45,8 +42,6 @@ def command(store_path: str | Path, port: int, host: str, headless: bool) -> lis
 
     ``headless`` opens no browser. Streamlit is not imported here.
 
-    Examples
-    --------
     >>> argv = command("rail.duckdb", port=8501, host="127.0.0.1", headless=True)
     >>> argv[1:4], argv[-2:]
     (['-m', 'streamlit', 'run'], ['--store', 'rail.duckdb'])
@@ -59,20 +54,3 @@ def command(store_path: str | Path, port: int, host: str, headless: bool) -> lis
         flags += [f"--{name}", value if isinstance(value, str) else json.dumps(value)]
     run = [sys.executable, "-m", "streamlit", "run", str(MAIN), *flags]
     return [*run, "--", "--store", str(store_path)]
-
-
-def config_text() -> str:
-    """Write the same options as ``.streamlit/config.toml``, which `streamlit run app.py` reads.
-
-    Examples
-    --------
-    >>> print(config_text()[:88])
-    # Written from toolkit/dashboard/settings.py; a test holds the two together.
-    <BLANKLINE>
-    [browser]
-    """
-    lines = ["# Written from toolkit/dashboard/settings.py; a test holds the two together."]
-    for section, named in groupby(settings().items(), key=lambda item: item[0].rpartition(".")[0]):
-        lines += ["", f"[{section}]"]
-        lines += [f"{name.rpartition('.')[2]} = {json.dumps(value)}" for name, value in named]
-    return "\n".join(lines) + "\n"

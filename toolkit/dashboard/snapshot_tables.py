@@ -21,8 +21,6 @@ def open_spreads(document: str) -> pl.DataFrame:
     100 (sell / buy - 1)), opened_at (s UTC, null where no event opened it), buy and sell (legs),
     key (of the spread trajectory).
 
-    Examples
-    --------
     >>> document = '''{"items": [{"symbol": "BTC_USD", "buy_exchange": "X", "buy_market": "spot",
     ...     "sell_exchange": "Y", "sell_market": "dex", "spread_pct": 2, "opened_at": null}]}'''
     >>> open_spreads(document).select("key", "spread_pct", "opened_at").row(0)
@@ -48,8 +46,6 @@ def funding_rates(document: str) -> pl.DataFrame:
     apr_pct (percent, a year of 8760 h at that rate, simple). An item without rate or interval is
     left out.
 
-    Examples
-    --------
     >>> document = '''{"items": [{"symbol": "BTC_USD", "exchange": "X", "market": "futures",
     ...     "rate": 0.125, "interval_hours": 4, "next_funding_time": 0}]}'''
     >>> funding_rates(document).select("leg", "rate_pct_8h", "apr_pct").row(0)
@@ -71,8 +67,6 @@ def widest_differentials(rates: pl.DataFrame) -> pl.DataFrame:
     (percent per 8 h, sell - buy) and differential_apr_pct (percent a year), key (of the funding
     trajectory), legs (count).
 
-    Examples
-    --------
     >>> rates = pl.DataFrame({"symbol": ["A_B", "A_B"], "leg": ["X.futures", "Y.futures"],
     ...                       "rate_pct_8h": [0.5, 0.25], "apr_pct": [30.0, 10.0]})
     >>> widest_differentials(rates).row(0)

@@ -28,8 +28,6 @@ class Filters(NamedTuple):
 def spread_names(keys: pl.Series) -> pl.DataFrame:
     """Parse the keys of spreads: trajectory, symbol, buy, sell, type and exchanges (list).
 
-    Examples
-    --------
     >>> spread_names(pl.Series(["BTC_USD:X.spot:Y.dex"])).row(0)
     ('BTC_USD:X.spot:Y.dex', 'BTC_USD', 'X.spot', 'Y.dex', 'spot/dex', ['X', 'Y'])
     """
@@ -114,8 +112,6 @@ def spread_lines(
 def filtered(lines: pl.DataFrame, filters: Filters) -> pl.DataFrame:
     """Select the rows that pass the filters, in their order.
 
-    Examples
-    --------
     >>> lines = pl.DataFrame({"symbol": ["A_B", "C_D"], "exchanges": [["X"], ["Y", "Z"]],
     ...                       "type": ["spot/spot"] * 2, "last_log_bps": [-30.0, None]})
     >>> filtered(lines, Filters(exchanges=("Z",)))["symbol"].to_list()

@@ -13,8 +13,6 @@ from toolkit.tables import LedgerState
 def gap_table(coverage: pl.DataFrame, timezone: str) -> pl.DataFrame:
     """List the stretches that are not held, longest first: from, to, length and state.
 
-    Examples
-    --------
     >>> ledger = pl.DataFrame({"start_ts": [0, 600], "end_ts": [600, 720],
     ...                        "state": ["held", "missing"]})
     >>> gap_table(ledger, "UTC").rows()
@@ -37,8 +35,6 @@ def gap_table(coverage: pl.DataFrame, timezone: str) -> pl.DataFrame:
 def row_table(rows: pl.DataFrame, timezone: str, limit: int) -> pl.DataFrame:
     """Build the table of the newest rows, newest first, with their time in the zone's clock.
 
-    Examples
-    --------
     >>> rows = pl.DataFrame({"trajectory": ["a", "a"], "ts": [0, 60], "price": [1.0, 2.0]})
     >>> row_table(rows, "UTC", 1).rows()
     [('1970-01-01 00:01', 60, 2.0)]
@@ -51,8 +47,6 @@ def row_table(rows: pl.DataFrame, timezone: str, limit: int) -> pl.DataFrame:
 def rows_csv(rows: pl.DataFrame, source: Source) -> bytes:
     """Write all rows as CSV, each with its time in UTC and its source.
 
-    Examples
-    --------
     >>> rows = pl.DataFrame({"trajectory": ["a"], "ts": [60], "price": [1.0]})
     >>> print(rows_csv(rows, Source("simulated", "seed-7-1a2b")).decode())
     trajectory,ts,price,time_utc,source

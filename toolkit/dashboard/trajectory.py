@@ -13,7 +13,8 @@ from streamlit.delta_generator import DeltaGenerator
 
 from toolkit.cards import duration
 from toolkit.charts import coverage_chart, price_chart, spread_chart
-from toolkit.dashboard.event_tables import event_table, logs_that_end, newest_events, of_legs
+from toolkit.charts.marks import events_of
+from toolkit.dashboard.event_tables import event_table, logs_that_end, newest_events
 from toolkit.dashboard.formatting import NULL, code, statistics_rows
 from toolkit.dashboard.link import PRESETS, Choice, held_window, preset_window, read_link
 from toolkit.dashboard.navigation import go_to, page_file
@@ -218,9 +219,8 @@ def _draw_spread(rows: pl.DataFrame, selection: _Selection) -> None:
     )
     events = None
     if logged and wanted:
-        symbol = str(selection.trajectory.symbol)
         found = read_events(held.path, *documents_window(selection.window), version=held.version)
-        events = of_legs(found.filter(family="spread", symbol=symbol), selection.trajectory)
+        events = events_of(found, selection.trajectory)
     chart = spread_chart(
         rows,
         step_s=selection.step_s,

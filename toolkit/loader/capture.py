@@ -42,8 +42,6 @@ from toolkit.tables import GapStatus
 from toolkit.wire.profile import Finding
 from toolkit.wire.stream import ReconnectPolicy
 
-__all__ = ["CaptureProgress", "CaptureResult", "capture"]
-
 _Result = TypeVar("_Result")
 _LASTING = (BadRequestError, KeyRefusedError, NotFoundError, PlanRefusedError)
 _WAITING_MESSAGES, _WAITING_PAGES = 10_000, 32
@@ -57,8 +55,6 @@ _LOCKED = Finding("store_locked", "the store", "another process held it; the cap
 class CaptureProgress:
     """How far a capture is: messages received, new rows and documents, sockets open now, gaps.
 
-    Examples
-    --------
     >>> CaptureProgress(messages=3, new=2, connected=4, streams=4, gaps=0, elapsed_s=1.0).new
     2
     """
@@ -131,8 +127,6 @@ def capture(
     store), `InputError` (nothing to capture, or a snapshot). What was received before an error is
     kept.
 
-    Examples
-    --------
     >>> import tempfile
     >>> from toolkit.service import Config, Simulated, SpedClock, running
     >>> config = Config(Simulated(7), port=0, clock=SpedClock(start=1_795_046_400, speed=600.0))

@@ -10,8 +10,6 @@ from toolkit.cards import duration
 from toolkit.store import CLOCK_TOLERANCE_S, Ledger
 from toolkit.wire.profile import Finding
 
-__all__ = ["ClockReading"]
-
 
 @dataclass(frozen=True, slots=True)
 class ClockReading:
@@ -34,8 +32,6 @@ class ClockReading:
     def held_against(cls, served_at: int, ledger: Iterable[Ledger]) -> ClockReading:
         """Compare the service's clock with what it was at earlier questions.
 
-        Examples
-        --------
         >>> from toolkit.store import Edge
         >>> now = int(time.time())
         >>> before = Ledger(Edge(now - 3600, asked_at=now - 3600))

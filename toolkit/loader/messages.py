@@ -23,8 +23,6 @@ from toolkit.wire.profile import Finding, Profile
 from toolkit.wire.rows import read_history_page
 from toolkit.wire.stream import RecentlyDelivered
 
-__all__ = ["Messages"]
-
 _REMEMBERED = 100_000
 _KEY = ("family", "schema_id", "event_id", "event_type", "ts_ms")
 
@@ -32,8 +30,6 @@ _KEY = ("family", "schema_id", "event_id", "event_type", "ts_ms")
 class Messages:
     """A batch in the making: pages of the archive as they are, messages of streams as they came.
 
-    Examples
-    --------
     >>> from toolkit.wire.profile import BUILT_IN
     >>> pending = Messages(BUILT_IN)
     >>> for _ in range(2):

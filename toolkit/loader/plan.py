@@ -12,8 +12,6 @@ from toolkit.market import EventLog, SnapshotLog, Stream, Trajectory
 from toolkit.store import Edge, Ledger, due_parts, joined, to_ask
 from toolkit.wire.profile import Profile
 
-__all__ = ["LoadPlan", "edge_of", "plan"]
-
 _DAY_S = 86_400
 
 

@@ -13,15 +13,11 @@ from toolkit.market import Source, Stream
 from toolkit.store import Inserted
 from toolkit.wire.profile import Finding
 
-__all__ = ["LoadResult", "Progress", "streams_counted"]
-
 
 @dataclass(frozen=True, slots=True)
 class Progress:
     """How far a load is: rows and pages received, and the share of the asked time answered for.
 
-    Examples
-    --------
     >>> Progress(rows=1000, pages=2, answered_s=600, asked_s=2400, elapsed_s=3.0).eta_s
     9.0
     """
@@ -51,8 +47,6 @@ _KINDS = {"events": "document", "snapshot": "snapshot"}
 def streams_counted(streams: Sequence[Stream]) -> str:
     """Count streams by what they are.
 
-    Examples
-    --------
     >>> streams_counted([Stream.parse("BTC_USD:KRAKEN.spot"), Stream.parse("events/splash")])
     '1 trajectory, 1 event log'
     """
@@ -107,8 +101,6 @@ class LoadResult(Shown):
     def card(self) -> Card:
         """The facts of a load: what came, of what, in which window, what is lacking or odd.
 
-        Examples
-        --------
         >>> pair = Stream.parse("BTC_USD:KRAKEN.spot")
         >>> print(LoadResult(Source("replay", "depeg"), Interval(0, 86400), (pair,),
         ...                  Inserted(new=1440), 2, 0.31, silent=(pair,)).card)

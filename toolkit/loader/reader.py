@@ -29,8 +29,6 @@ from toolkit.wire.stream import (
     read_market_message,
 )
 
-__all__ = ["Message", "ReaderItem", "StreamReader"]
-
 _ON_ITS_WAY_S = 120
 """How old what is on its way may be: a delayed opening, the row of a minute (s)."""
 

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from toolkit.loader.webhooks import Receipts, WebhookApp
 from toolkit.serving import ServerSettings, run
 
-__all__ = ["receive"]
-
 _GRACE_S = 15  # for deliveries under way; a sender waits no longer
 
 
@@ -27,8 +25,6 @@ def receive(
     far every ``progress_every_s`` seconds. Returns the counts. A port that is taken and a host
     that is not this machine's are an `InputError`.
 
-    Examples
-    --------
     >>> import os, signal, tempfile
     >>> from toolkit.loader.webhooks import webhook_app
     >>> from toolkit.market import Source

@@ -27,8 +27,6 @@ from toolkit.market import Stream
 from toolkit.store import Batch, Inserted, Store
 from toolkit.wire.profile import Finding
 
-__all__ = ["Run"]
-
 _PAGES_A_COMMIT = 100
 _ROWS_A_COMMIT = 250_000
 _SECONDS_A_COMMIT = 2.0

@@ -22,8 +22,6 @@ from toolkit.market import Stream
 from toolkit.store import Store
 from toolkit.tables import GapStatus
 
-__all__ = ["Sweeper"]
-
 
 class Sweeper:
     """Asks for what the store lacks of some streams since a moment.

@@ -23,15 +23,6 @@ from toolkit.wire.event_routes import EventRoute
 from toolkit.wire.listing import Listing, nearest_keys
 from toolkit.wire.profile import HistoryRoute, Profile
 
-__all__ = [
-    "bound_source",
-    "check_listed",
-    "checked_workers",
-    "load_origin",
-    "refused_by_plan",
-    "sync",
-]
-
 
 def sync(
     client: Client,

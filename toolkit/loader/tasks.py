@@ -11,27 +11,17 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 import polars as pl
 
 from toolkit.client import Client
 from toolkit.intervals import Interval, clip
-from toolkit.market import EventLog, SnapshotLog, Stream, Trajectory
-from toolkit.store import (
-    Batch,
-    Edge,
-    Snapshot,
-    rowless_parts,
-    settled_after_s,
-)
+from toolkit.market import EventLog, SnapshotLog, Trajectory
+from toolkit.store import Batch, Edge, Snapshot, rowless_parts, settled_after_s
 from toolkit.wire.events import EventPage
 from toolkit.wire.paging import Page
 from toolkit.wire.profile import Finding
-
-__all__ = ["LogTask", "Piece", "SnapshotTask", "Task", "TrajectoryTask"]
-
 
 _KEYS = {"event_id": pl.String, "event_type": pl.String, "ts_ms": pl.Int64}
 
@@ -46,26 +36,11 @@ class Piece:
     findings: Sequence[Finding] = ()
 
 
-class Task(Protocol):
-    """Something to be asked for: of which stream, how long it is, and its pages."""
-
-    @property
-    def stream(self) -> Stream:
-        """The stream it belongs to."""
-
-    @property
-    def asked_s(self) -> int:
-        """Seconds to be answered for."""
-
-    def fetch(self, client: Client) -> Iterator[Piece]:
-        """Ask for it, page by page. Runs in a worker."""
-
-
 @dataclass(slots=True)
 class TrajectoryTask:
     """A stretch of a trajectory, asked for from its newest page on."""
 
-    trajectory: Trajectory
+    stream: Trajectory
     stretch: Interval
     edge: Edge
     page_rows: int
@@ -78,19 +53,14 @@ class TrajectoryTask:
             self.steps[self.edge.step_s] += 1
 
     @property
-    def stream(self) -> Stream:
-        """The trajectory."""
-        return self.trajectory
-
-    @property
     def asked_s(self) -> int:
         """Seconds of the stretch."""
         return self.stretch.length_s
 
     def fetch(self, client: Client) -> Iterator[Piece]:
         """Ask for the stretch. Each page answers for the part of it that it completes."""
-        for page in client.pages(self.trajectory, self.stretch):
-            put = partial(_put_rows, self.trajectory, page, *self._observe(page))
+        for page in client.pages(self.stream, self.stretch):
+            put = partial(self._put, page, *self._observe(page))
             yield Piece(put, page.frame.height, page.answered.length_s, page.findings)
 
     def _observe(self, page: Page) -> tuple[list[Interval], Edge]:
@@ -120,25 +90,17 @@ class TrajectoryTask:
         )
         return holes, edge
 
-
-def _put_rows(
-    trajectory: Trajectory, page: Page, open_parts: list[Interval], edge: Edge, batch: Batch
-) -> None:
-    batch.add(trajectory, page.frame, page.answered, edge, open_parts=open_parts, tied=page.tied)
+    def _put(self, page: Page, still: list[Interval], edge: Edge, batch: Batch) -> None:
+        batch.add(self.stream, page.frame, page.answered, edge, open_parts=still, tied=page.tied)
 
 
 @dataclass(frozen=True, slots=True)
 class LogTask:
     """One window of an event log, to be paged to its end."""
 
-    log: EventLog
+    stream: EventLog
     window: Interval
     edge: Edge
-
-    @property
-    def stream(self) -> Stream:
-        """The event log."""
-        return self.log
 
     @property
     def asked_s(self) -> int:
@@ -150,7 +112,7 @@ class LogTask:
         shared = Interval(self.window.start, self.window.end + 1)
         keys = [pl.DataFrame(schema=_KEYS)]
         edge = self.edge
-        for page in client.event_pages(self.log.family, shared):
+        for page in client.event_pages(self.stream.family, shared):
             keys.append(page.frame.select(pl.col(name).cast(kind) for name, kind in _KEYS.items()))
             if page.frame.height:
                 newest = max(edge.tail_ts or 0, int(page.frame["ts"].to_numpy().max()))
@@ -162,13 +124,13 @@ class LogTask:
     def _put(self, page: EventPage, archived: pl.DataFrame, edge: Edge, batch: Batch) -> None:
         """Put a page in. The window stays open where it is young, all of it where nothing came."""
         if not page.last:
-            batch.add_documents(self.log, page.frame, None, edge)
+            batch.add_documents(self.stream, page.frame, None, edge)
             return
         young_from = edge.clock - edge.delay_s - settled_after_s(edge.late_s)
         start = max(self.window.start, young_from) if archived.height else self.window.start
         still = clip([self.window], (start, max(start, self.window.end)))
         batch.add_documents(
-            self.log, page.frame, self.window, edge, open_parts=still, archived=archived
+            self.stream, page.frame, self.window, edge, open_parts=still, archived=archived
         )
 
 
@@ -176,23 +138,16 @@ class LogTask:
 class SnapshotTask:
     """One snapshot, kept whole with the service's clock at its answer."""
 
-    log: SnapshotLog
-
-    @property
-    def stream(self) -> Stream:
-        """The snapshot kind."""
-        return self.log
-
-    @property
-    def asked_s(self) -> int:
-        """Return 0: a snapshot is of a moment."""
-        return 0
+    stream: SnapshotLog
+    asked_s: int = 0
 
     def fetch(self, client: Client) -> Iterator[Piece]:
         """Ask for it once."""
-        snapshot = Snapshot(self.log, 0, client.snapshot(self.log.of.value))
+        snapshot = Snapshot(self.stream, 0, client.snapshot(self.stream.of.value))
         snapshot = replace(snapshot, served_at=client.served_at())
-        yield Piece(partial(self._put, snapshot), 1, 0)
+        edge = Edge(snapshot.served_at)
+        yield Piece(lambda batch: batch.add_snapshot(snapshot, edge), 1, 0)
 
-    def _put(self, snapshot: Snapshot, batch: Batch) -> None:
-        batch.add_snapshot(snapshot, Edge(snapshot.served_at))
+
+Task = TrajectoryTask | LogTask | SnapshotTask
+"""Something to be asked for: of which stream, how many seconds of it, and its pages."""

@@ -30,8 +30,6 @@ with needs_extra("service"):
     from starlette.responses import JSONResponse, Response
     from starlette.types import Receive, Scope, Send
 
-__all__ = ["MAX_BYTES", "Receipts", "WebhookApp", "webhook_app"]
-
 MAX_BYTES = 262_144
 """The largest body that is read, where no other limit is given. An event document has about 600."""
 
@@ -60,8 +58,6 @@ class Receipts:
     with POST, or not whole in time (400, 405, 408). ``too_large`` (413). ``postponed``: the store
     could not take them (503).
 
-    Examples
-    --------
     >>> str(Receipts(stored=3, events=2, repeated=1, kept=1))
     '3 stored (2 new events, 1 kept whole), 1 repeated, 0 refused'
     """
@@ -106,8 +102,6 @@ def webhook_app(
     Raises `InputError` for no or two ways to verify and a limit below 1, `StoreError` where there
     is no store.
 
-    Examples
-    --------
     >>> webhook_app(Store("none.duckdb"), secrets=[])
     Traceback (most recent call last):
     toolkit.errors.InputError: verifier: None is not allowed; allowed: secrets, or a verifier ...

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
-__all__ = ["LIFECYCLE_ROLES", "TYPE_ROLES", "EventRole"]
-
 
 class EventRole(StrEnum):
     """What a document does to its event."""

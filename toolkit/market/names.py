@@ -8,8 +8,6 @@ from enum import StrEnum
 
 from toolkit.errors import InputError
 
-__all__ = ["EventFamily", "Family", "Leg", "Market", "Plan", "Source", "Symbol"]
-
 _SYMBOL = re.compile(r"(?P<base>[^\s:_/?#&%]+)_(?P<quote>[^\s:_/?#&%]+)")
 _EXCHANGE = re.compile(r"[A-Z0-9][A-Z0-9_-]*")
 
@@ -49,8 +47,6 @@ class Plan(StrEnum):
     def rank(self) -> int:
         """0 for Free, 1 for Builder, 2 for Pro.
 
-        Examples
-        --------
         >>> Plan.PRO.rank > Plan.BUILDER.rank
         True
         """
@@ -61,8 +57,6 @@ class Plan(StrEnum):
 class Symbol:
     """A canonical ``BASE_QUOTE`` pair.
 
-    Examples
-    --------
     >>> Symbol.parse("BTC_USDT")
     Symbol(base='BTC', quote='USDT')
     >>> str(Symbol("BTC", "USDT"))
@@ -80,8 +74,6 @@ class Symbol:
     def parse(cls, text: str) -> Symbol:
         """Read ``BASE_QUOTE``. Anything else is an `InputError`.
 
-        Examples
-        --------
         >>> Symbol.parse("BTCUSDT")
         Traceback (most recent call last):
         toolkit.errors.InputError: symbol: 'BTCUSDT' is not allowed; allowed: BASE_QUOTE, ...
@@ -99,8 +91,6 @@ class Symbol:
 class Leg:
     """One side of a trade: an exchange (uppercase, ``DEX-{CHAIN}`` for a DEX) and a market.
 
-    Examples
-    --------
     >>> Leg.parse("DEX-ETHEREUM.dex")
     Leg(exchange='DEX-ETHEREUM', market=<Market.DEX: 'dex'>)
     """
@@ -121,8 +111,6 @@ class Leg:
     def parse(cls, text: str) -> Leg:
         """Read ``EXCHANGE.market``. Anything else is an `InputError`.
 
-        Examples
-        --------
         >>> str(Leg.parse("KRAKEN.spot"))
         'KRAKEN.spot'
         """
@@ -143,8 +131,6 @@ class Source:
 
     Kind is ``live``, ``simulated`` or ``replay``. ``unknown`` where the service does not name it.
 
-    Examples
-    --------
     >>> Source("simulated", "seed-7-1a2b").label
     'SIMULATED market, seed-7-1a2b'
     >>> Source("replay", "iaqf-77aa").label

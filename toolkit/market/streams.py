@@ -23,8 +23,6 @@ from typing import TypeVar
 from toolkit.errors import InputError
 from toolkit.market.names import EventFamily, Family, Leg, Symbol
 
-__all__ = ["EventLog", "SnapshotKind", "SnapshotLog", "Stream", "Trajectory"]
-
 _Member = TypeVar("_Member", bound=StrEnum)
 _RESERVED = ("snapshot-spread", "snapshot-funding", "pair")
 _FUNDING = "funding/"
@@ -40,8 +38,6 @@ class Stream:
 
     Two streams are equal where their keys are.
 
-    Examples
-    --------
     >>> Stream.parse("events/splash")
     EventLog(family=<EventFamily.SPLASH: 'splash'>)
     >>> Stream.parse("funding/BTC_USDT:BINANCE.futures:BYBIT.futures").kind
@@ -54,8 +50,6 @@ class Stream:
     def parse(key: str) -> Stream:
         """Read any stream's key. Anything else is an `InputError`.
 
-        Examples
-        --------
         >>> Stream.parse("snapshot/spread") == SnapshotLog(SnapshotKind.SPREAD)
         True
         >>> Stream.parse("pair/BTC_USD:KRAKEN.spot/BTC_USDT:KRAKEN.spot")
@@ -91,8 +85,6 @@ class Stream:
 class Trajectory(Stream):
     """One series: a family, a symbol and its one (price) or two (buy, then sell) legs.
 
-    Examples
-    --------
     >>> one = Trajectory.parse("BTC_USD:KRAKEN.spot")
     >>> two = Trajectory.parse("BTC_USD:COINBASE.spot:KRAKEN.spot")
     >>> one.family.value, two.family.value
@@ -116,8 +108,6 @@ class Trajectory(Stream):
     def price(cls, symbol: str, exchange: str, market: str) -> Trajectory:
         """Give the price trajectory of one symbol on one leg.
 
-        Examples
-        --------
         >>> Trajectory.price("BTC_USD", "KRAKEN", "spot").key
         'BTC_USD:KRAKEN.spot'
         """
@@ -127,8 +117,6 @@ class Trajectory(Stream):
     def spread(cls, symbol: str, buy: str | Leg, sell: str | Leg) -> Trajectory:
         """Give the spread trajectory that buys on one leg and sells on the other.
 
-        Examples
-        --------
         >>> Trajectory.spread("BTC_USD", "COINBASE.spot", "KRAKEN.spot").key
         'BTC_USD:COINBASE.spot:KRAKEN.spot'
         """
@@ -142,8 +130,6 @@ class Trajectory(Stream):
         A key of funding begins with ``funding/``. Where ``family`` is funding the prefix may be
         left out. A key of another family than the one asked for is an `InputError`.
 
-        Examples
-        --------
         >>> Trajectory.parse("BTC_USDT:X.futures:Y.futures", Family.FUNDING).key
         'funding/BTC_USDT:X.futures:Y.futures'
         >>> Trajectory.parse("BTC_USD")
@@ -177,8 +163,6 @@ class Trajectory(Stream):
     def legs_key(self) -> str:
         """The symbol and the legs, without the prefix of the family.
 
-        Examples
-        --------
         >>> Trajectory.parse("funding/BTC_USDT:X.futures:Y.futures").legs_key
         'BTC_USDT:X.futures:Y.futures'
         """
@@ -198,8 +182,6 @@ class Trajectory(Stream):
     def spread_type(self) -> str:
         """The markets, buy first, as on the wire: ``spot/futures``.
 
-        Examples
-        --------
         >>> Trajectory.parse("BTC_USDT:BINANCE.spot:BYBIT.futures").spread_type
         'spot/futures'
         """
@@ -210,8 +192,6 @@ class Trajectory(Stream):
 class EventLog(Stream):
     """The log of one family of detected events.
 
-    Examples
-    --------
     >>> EventLog(EventFamily.SPREAD).key
     'events/spread'
     """
@@ -222,8 +202,6 @@ class EventLog(Stream):
     def of(cls, family: str) -> EventLog:
         """Return the log of a family given by name. Another name is an `InputError`.
 
-        Examples
-        --------
         >>> EventLog.of("pump")
         Traceback (most recent call last):
         toolkit.errors.InputError: event family: 'pump' is not allowed; allowed: spread, ...
@@ -254,8 +232,6 @@ class SnapshotKind(StrEnum):
 class SnapshotLog(Stream):
     """The snapshots of one kind, one answer per moment asked.
 
-    Examples
-    --------
     >>> SnapshotLog(SnapshotKind.ACTIVITY).key
     'snapshot/activity'
     """

@@ -7,8 +7,6 @@ import re
 
 from toolkit.errors import InputError
 
-__all__ = ["format_ts", "parse_ts"]
-
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _SECONDS = range(-62_135_596_800, 253_402_300_800)  # the years 1 to 9999
 
@@ -20,8 +18,6 @@ def parse_ts(text: str | int | dt.datetime | dt.date, *, parameter: str = "time"
     refused, for nothing here is finer. So is a time outside the years 1 to 9999, as a count of
     milliseconds is.
 
-    Examples
-    --------
     >>> parse_ts("2023-03-01"), parse_ts("2023-03-01T00:01Z"), parse_ts(1677628800)
     (1677628800, 1677628860, 1677628800)
     >>> parse_ts("yesterday", parameter="start")
@@ -56,8 +52,6 @@ def parse_ts(text: str | int | dt.datetime | dt.date, *, parameter: str = "time"
 def format_ts(ts: int) -> str:
     """Format Unix seconds as ``YYYY-MM-DD HH:MM:SS UTC``, without the seconds where they are zero.
 
-    Examples
-    --------
     >>> format_ts(1677628800), format_ts(1677628801)
     ('2023-03-01 00:00 UTC', '2023-03-01 00:00:01 UTC')
     """

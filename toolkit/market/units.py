@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from toolkit.errors import InputError
 
-__all__ = ["UNIT_FACTORS", "unit_factor"]
-
 UNIT_FACTORS: dict[str, tuple[str, float]] = {
     "fraction": ("ratio", 1.0),
     "percent": ("ratio", 1e-2),
@@ -24,8 +22,6 @@ UNIT_FACTORS: dict[str, tuple[str, float]] = {
 def unit_factor(given: str, wanted: str) -> float:
     """Return the factor from the unit ``given`` to the unit ``wanted``.
 
-    Examples
-    --------
     >>> unit_factor("bps", "percent")
     0.01
     >>> unit_factor("percent", "percent")

@@ -40,8 +40,6 @@ class Config:
     ``webhooks`` defines how deliveries are made. ``sessions`` issues the codes with which owners
     sign in to set them up.
 
-    Examples
-    --------
     >>> from toolkit.service import Simulated
     >>> config = Config(Simulated(7), port=0)
     >>> config.host, config.retention_s, [owner.name for owner in config.owners]
@@ -68,8 +66,6 @@ class Config:
 class Running:
     """A service that accepts connections at ``base_url``.
 
-    Examples
-    --------
     >>> Running("http://127.0.0.1:8700").base_url
     'http://127.0.0.1:8700'
     """
@@ -85,8 +81,6 @@ def serve(config: Config, *, ready: Callable[[str], object] | None = None) -> No
     ``ready`` is called once with the base URL, when the service accepts connections. A port that
     is taken and a host that is not this machine's are an `InputError`.
 
-    Examples
-    --------
     >>> import os, signal
     >>> from toolkit.service import Simulated
     >>> config = Config(Simulated(7), port=0)
@@ -101,8 +95,6 @@ def running(config: Config) -> Iterator[Running]:
 
     Errors as `serve`.
 
-    Examples
-    --------
     >>> import urllib.error, urllib.request
     >>> from toolkit.service import Simulated
     >>> with running(Config(Simulated(7), port=0)) as service:

@@ -8,8 +8,6 @@ from toolkit.statistics.contract import Question
 from toolkit.statistics.rates_in_force import TOLERANCE
 from toolkit.statistics.settlements import LEGS, LegSettlements
 
-__all__ = ["accruals", "covered_stretches"]
-
 
 def accruals(found: LegSettlements, question: Question) -> pl.DataFrame:
     """List the part of the window that each settlement paid for, one row per settlement.
@@ -20,8 +18,6 @@ def accruals(found: LegSettlements, question: Question) -> pl.DataFrame:
     within the window). A settlement that paid for nothing in the window, or whose interval is not
     known, has no row.
 
-    Examples
-    --------
     >>> from toolkit.statistics.settlements import settlements
     >>> rows = {"trajectory": ["a"], "ts": [28800], "buy_rate": [0.0], "sell_rate": [8e-4]}
     >>> hours = {"buy_interval_hours": [None], "sell_interval_hours": [8]}
@@ -53,8 +49,6 @@ def covered_stretches(found: LegSettlements, paid: pl.DataFrame) -> pl.DataFrame
     Columns: trajectory, length_s, and of each leg ``LEG_ts`` (the settlement that paid for the
     stretch) and ``LEG_rate_per_hour``. A spot leg covers all of it at 0, and its ts is null.
 
-    Examples
-    --------
     >>> from toolkit.statistics.settlements import settlements
     >>> rows = {"trajectory": ["a"] * 2, "ts": [0, 28800], "buy_rate": [None, 8e-4],
     ...         "sell_rate": [1e-5, 3e-5], "buy_interval_hours": [8, 8],

@@ -19,16 +19,6 @@ import polars as pl
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 
-__all__ = [
-    "Frame",
-    "Question",
-    "Reason",
-    "checked_columns",
-    "checked_types",
-    "column_for",
-    "first_reason",
-]
-
 Frame = pl.DataFrame | pl.LazyFrame
 """What a statistic reads."""
 
@@ -44,8 +34,6 @@ _FAMILIES: dict[str, Callable[[pl.DataType], bool]] = {
 class Reason(StrEnum):
     """Why a number is null.
 
-    Examples
-    --------
     >>> Reason("too_few").words
     'too few observations for this statistic'
     """
@@ -72,8 +60,6 @@ class Reason(StrEnum):
     def in_place(self) -> str:
         """What a table shows in the place of the number: a dash, or on which side it lies.
 
-        Examples
-        --------
         >>> Reason.BELOW_STEP.in_place, Reason.EMPTY.in_place
         ('under 1 step', '–')
         """
@@ -104,8 +90,6 @@ class Question:
     trajectory's own step, ``max_stale_s`` None three steps. ``options`` is whatever else the method
     was given: names and values.
 
-    Examples
-    --------
     >>> Question("quality.coverage/1", 0, 3600, step_s=0)
     Traceback (most recent call last):
     toolkit.errors.InputError: step_s: 0 is not allowed; allowed: a whole number of seconds, ...
@@ -133,8 +117,6 @@ class Question:
     def params_hash(self) -> str:
         """The first 16 hex digits of the SHA-256 over all that was asked except the window.
 
-        Examples
-        --------
         >>> hour, day = (Question("quality.coverage/1", 0, end) for end in (3600, 86400))
         >>> hour.params_hash == day.params_hash
         True
@@ -156,8 +138,6 @@ class Question:
 def column_for(column: str, statistic: str) -> str:
     """Return the name of a statistic of a column, with the unit at its end.
 
-    Examples
-    --------
     >>> column_for("spread_log_bps", "mean"), column_for("buy_price", "mean")
     ('spread_mean_log_bps', 'buy_price_mean')
     """
@@ -170,8 +150,6 @@ def column_for(column: str, statistic: str) -> str:
 def first_reason(cases: Mapping[Reason, pl.Expr]) -> pl.Expr:
     """Build the expression of the first reason with a true condition, null where none is.
 
-    Examples
-    --------
     >>> frame = pl.DataFrame({"n": [0, 1, 2]})
     >>> n = pl.col("n")
     >>> reason = first_reason({Reason.EMPTY: n == 0, Reason.TOO_FEW: n < 2})
@@ -190,8 +168,6 @@ def checked_columns(frame: Frame, *values: str, keyed: bool = True) -> None:
     ``values`` are Float64. The key (left out where ``keyed`` is False) is ``trajectory``, a String
     or an integer, and ``ts``, Int64 Unix seconds UTC.
 
-    Examples
-    --------
     >>> checked_columns(pl.DataFrame({"trajectory": ["a"], "ts": [0.5]}))
     Traceback (most recent call last):
     toolkit.errors.InputError: frame: 'ts is Float64' is not allowed; allowed: columns trajectory
@@ -203,8 +179,6 @@ def checked_columns(frame: Frame, *values: str, keyed: bool = True) -> None:
 def checked_types(frame: Frame, expected: Mapping[str, str]) -> None:
     """Raise an `InputError` unless the frame has the columns, each of the type or kind named.
 
-    Examples
-    --------
     >>> checked_types(pl.DataFrame({"hours": [8]}), {"hours": "number or null"})
     >>> checked_types(pl.DataFrame({"hours": ["8"]}), {"hours": "Float64"})
     Traceback (most recent call last):

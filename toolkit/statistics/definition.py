@@ -8,8 +8,6 @@ import polars as pl
 
 from toolkit.statistics.contract import Frame, checked_columns
 
-__all__ = ["BASES", "SPREADS", "holding", "with_spread"]
-
 SameFrame = TypeVar("SameFrame", pl.DataFrame, pl.LazyFrame)
 
 SPREADS = ("spread_log_bps", "spread_bps")
@@ -86,8 +84,6 @@ def _spreads(frame: Frame) -> list[pl.Expr]:
 def holding(frame: Frame, column: str) -> Frame:
     """Add ``column``, computed by `with_spread`, where it is a spread that the frame lacks.
 
-    Examples
-    --------
     >>> frame = pl.DataFrame(
     ...     {"trajectory": ["a"], "ts": [0], "buy_price": [100.0], "sell_price": [101.0]}
     ... )

@@ -9,8 +9,6 @@ from toolkit.statistics.estimators import MOMENTS
 from toolkit.statistics.kernel import measure
 from toolkit.statistics.settlements import HOURS_A_YEAR
 
-__all__ = ["service_differential", "without_rates"]
-
 _COLUMN = "differential_pct_8h"
 _RATES = ("buy_rate", "sell_rate")
 
@@ -18,8 +16,6 @@ _RATES = ("buy_rate", "sell_rate")
 def without_rates(frame: Frame) -> Frame:
     """Return the rows of the trajectories that have a differential and not one rate of a leg.
 
-    Examples
-    --------
     >>> rows = {"trajectory": ["a", "b"], "buy_rate": [None, 1e-4], "sell_rate": [None, 1e-4]}
     >>> without_rates(pl.DataFrame(rows | {"differential_pct_8h": [0.5, 0.0]})).height
     1

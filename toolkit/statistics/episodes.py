@@ -11,8 +11,6 @@ from toolkit.statistics.contract import Frame, Question, Reason, first_reason
 from toolkit.statistics.definition import holding
 from toolkit.statistics.kernel import Statistic, measure, observed_chunks
 
-__all__ = ["episodes", "time_above"]
-
 _HOURS_A_SECOND = 1 / 3600
 
 

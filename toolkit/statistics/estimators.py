@@ -11,25 +11,10 @@ import polars as pl
 from toolkit.statistics.contract import Reason, column_for, first_reason
 from toolkit.statistics.kernel import Statistic
 
-__all__ = [
-    "MOMENTS",
-    "QUANTILES",
-    "ROBUST",
-    "deviation_scale",
-]
-
 _NORMAL_SCALE = 1.482602218505602  # 1 / the 75 % point of the standard normal
 _PERCENTS = (1, 5, 25, 50, 75, 95, 99)
 _EMPTY = pl.col("n") == 0
 _VALUE, _WEIGHT = pl.col("value"), pl.col("weight_s")
-
-
-def _centred(column: str) -> pl.Expr:
-    return pl.col(column) - pl.col(column).mean()
-
-
-def _constant(column: str) -> pl.Expr:
-    return pl.col(column).min() == pl.col(column).max()
 
 
 def _of_column(values: dict[str, pl.Expr], reason_column: str) -> Statistic:
@@ -52,9 +37,9 @@ MOMENTS = _of_column(
         "mean": _VALUE.mean(),
         # a mean rounded by one bit must not give a frozen quote a deviation
         "std": pl.when(pl.len() > 1).then(
-            pl.when(_constant("value"))
+            pl.when(_VALUE.min() == _VALUE.max())
             .then(0.0)
-            .otherwise((_centred("value").pow(2).sum() / (pl.len() - 1)).sqrt())
+            .otherwise(((_VALUE - _VALUE.mean()).pow(2).sum() / (pl.len() - 1)).sqrt())
         ),
         "time_weighted_mean": pl.when(_WEIGHT.sum() > 0).then(
             (_VALUE * _WEIGHT).sum() / _WEIGHT.sum()
@@ -65,19 +50,13 @@ MOMENTS = _of_column(
 """Mean, standard deviation (ddof 1), time-weighted mean."""
 
 
-def deviation_scale(value: pl.Expr) -> pl.Expr:
-    """Compute the median absolute deviation, scaled to a normal's standard deviation.
-
-    Examples
-    --------
-    >>> frame = pl.DataFrame({"x": [1.0, 2.0, 3.0, 4.0, 100.0]})
-    >>> frame.select(deviation_scale(pl.col("x"))).item()
-    1.482602218505602
-    """
-    return (value - value.median()).abs().median() * _NORMAL_SCALE
-
-
-ROBUST = _of_column({"median": _VALUE.median(), "mad": deviation_scale(_VALUE)}, "robust_reason")
+ROBUST = _of_column(
+    {
+        "median": _VALUE.median(),
+        "mad": (_VALUE - _VALUE.median()).abs().median() * _NORMAL_SCALE,
+    },
+    "robust_reason",
+)
 """Median, and median absolute deviation on the scale of a normal's standard deviation."""
 
 QUANTILES = _of_column(

@@ -9,8 +9,6 @@ import polars as pl
 from toolkit.market import LIFECYCLE_ROLES, TYPE_ROLES, EventRole
 from toolkit.statistics.contract import checked_types
 
-__all__ = ["event_role", "identified", "opens"]
-
 _LEG_COLUMNS = ("buy_exchange", "buy_market", "sell_exchange", "sell_market")
 _SIZES = ("peak_pct", "magnitude_pct", "differential_pct_8h")
 
@@ -18,8 +16,6 @@ _SIZES = ("peak_pct", "magnitude_pct", "differential_pct_8h")
 def opens() -> pl.Expr:
     """Build the expression that is true of documents with an event type that opens an event.
 
-    Examples
-    --------
     >>> types = ["spread.opened", "splash.pump", "splash.faded", None]
     >>> pl.DataFrame({"event_type": types}).select(opens())["opens"].to_list()
     [True, True, False, False]

@@ -8,8 +8,6 @@ from toolkit.intervals import Interval
 from toolkit.market import EventRole
 from toolkit.statistics.contract import Reason, first_reason
 
-__all__ = ["SKEW_S", "UNKNOWN", "paired"]
-
 UNKNOWN = "unknown"
 """The role of a document of no known word, and the kind of a lifecycle of such alone."""
 

@@ -13,14 +13,6 @@ from toolkit.statistics.event_documents import event_role, identified
 from toolkit.statistics.event_pairing import UNKNOWN, paired
 from toolkit.statistics.kernel import observed
 
-__all__ = [
-    "LOOK_BACK_S",
-    "STILL_OPEN",
-    "documents_window",
-    "event_lifecycles",
-    "lifecycles",
-]
-
 LOOK_BACK_S = 7 * 86_400
 """How long before a window documents are used, so that an earlier opening is seen (s).
 
@@ -44,8 +36,6 @@ _TYPES = {
 def documents_window(window: Interval) -> Interval:
     """Return the window of documents to read, so that events of ``window`` have their opening.
 
-    Examples
-    --------
     >>> documents_window(Interval(604_800, 691_200))
     Interval(start=0, end=691200)
     """

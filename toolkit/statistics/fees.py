@@ -38,8 +38,6 @@ from toolkit.statistics.contract import Frame, Reason, checked_columns, checked_
 from toolkit.statistics.definition import holding
 from toolkit.statistics.kernel import checked_keys, observed
 
-__all__ = ["Fee", "FeeModel", "Style", "net_edge"]
-
 Style = Literal["taker", "maker", "transfer"]
 """How a spread is taken: four fills at one of the two rates, or bought here and sold there."""
 
@@ -91,8 +89,6 @@ class Fee:
 class FeeModel:
     """A fee table: its name, which is beside every figure made with it, and its entries.
 
-    Examples
-    --------
     >>> fees = FeeModel.example()
     >>> fees.name
     "EXAMPLE VALUES, no exchange's own: edit"
@@ -161,8 +157,6 @@ class FeeModel:
     def hash(self) -> str:
         """The first 16 hex digits of the SHA-256 over the name and every entry, in any order.
 
-        Examples
-        --------
         >>> len(FeeModel.example().hash)
         16
         """

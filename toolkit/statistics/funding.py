@@ -63,8 +63,6 @@ _LONGEST_S = 2 * 86_400
 def rows_window(window: Interval) -> Interval:
     """Return the window of rows to read for a window: two days more on either side.
 
-    Examples
-    --------
     >>> rows_window(Interval(172_800, 180_000))
     Interval(start=0, end=352800)
     """
@@ -76,8 +74,6 @@ def settled_window(first_ts: int, last_ts: int, step_s: int | None) -> Interval:
 
     ``step_s`` is the usual time between two settlements, None where there are fewer than two.
 
-    Examples
-    --------
     >>> settled_window(28800, 86400, 28800)
     Interval(start=0, end=86400)
     """
@@ -117,8 +113,6 @@ def intervals(frame: Frame) -> pl.DataFrame:
                                         was over). The first that holds, null for none
     ===============  =======  ========  ========================================================
 
-    Examples
-    --------
     >>> hours = [0, 8, 16, 20, 24, 25, 26, 28]
     >>> frame = pl.DataFrame(
     ...     {
@@ -159,8 +153,6 @@ def differential(frame: Frame) -> pl.DataFrame:
                                                 or dense_rows (a rate's interval is not known)
     =======================  =======  ========  ================================================
 
-    Examples
-    --------
     >>> frame = pl.DataFrame(
     ...     {
     ...         "trajectory": ["a"] * 3,
@@ -249,8 +241,6 @@ def carry(
     params_hash   String   none  the same where the same was asked of any window
     ============  =======  ====  ===============================================================
 
-    Examples
-    --------
     >>> frame = pl.DataFrame(
     ...     {
     ...         "trajectory": ["a"] * 3,
@@ -342,8 +332,6 @@ def summary(
     params_hash             String   none      the same where the same was asked of any window
     ======================  =======  ========  ==================================================
 
-    Examples
-    --------
     A day at 3 bps per 8 h, against a spot leg.
 
     >>> frame = pl.DataFrame(

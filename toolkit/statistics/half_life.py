@@ -12,8 +12,6 @@ from toolkit.statistics.kernel import Statistic
 from toolkit.statistics.lags import Decay, Floats, Observations, Pairs
 from toolkit.statistics.reversion import reversion
 
-__all__ = ["HALF_LIFE", "MIN_PAIRS"]
-
 MIN_PAIRS = 100
 """Fewer pairs or triples than this, and nothing is fitted."""
 

@@ -34,8 +34,6 @@ from toolkit.statistics.contract import (
 )
 from toolkit.statistics.definition import BASES, SPREADS
 
-__all__ = ["Statistic", "checked_keys", "measure", "observed", "observed_chunks"]
-
 _ROWS_PER_CHUNK = 500_000
 _LARGEST = 1e150
 
@@ -92,8 +90,6 @@ def observed_chunks(
     ``value``, ``until_next_s``, ``step_s``, ``max_stale_s``, ``gap``, ``weight_s``. It raises as
     `measure` does.
 
-    Examples
-    --------
     >>> frame = pl.DataFrame({"trajectory": ["a", "a"], "ts": [0, 60]})
     >>> [(part, rows)] = observed_chunks(frame, Question("rows/1", 0, 180))
     >>> part["number"].to_list(), rows.collect().select("ts", "weight_s").rows()
@@ -109,8 +105,6 @@ def observed_chunks(
 def checked_keys(rows: pl.DataFrame) -> None:
     """Raise an `InputError` where a trajectory or ts is null, or two rows share both.
 
-    Examples
-    --------
     >>> checked_keys(pl.DataFrame({"trajectory": ["a", "a"], "ts": [60, 60]}))
     Traceback (most recent call last):
     toolkit.errors.InputError: frame: '1 row with a trajectory and ts already there, the first a
@@ -124,8 +118,6 @@ def checked_keys(rows: pl.DataFrame) -> None:
 def observed(column: str) -> pl.Expr:
     """Build the expression of the values that are observations, null elsewhere.
 
-    Examples
-    --------
     >>> frame = pl.DataFrame({"x": [1.0, float("nan"), float("inf"), None]})
     >>> frame.select(observed("x")).to_series().to_list()
     [1.0, None, None, None]

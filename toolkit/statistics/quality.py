@@ -7,8 +7,6 @@ import polars as pl
 from toolkit.statistics.contract import Frame, Question
 from toolkit.statistics.kernel import measure
 
-__all__ = ["coverage"]
-
 
 def coverage(
     frame: Frame,

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import polars as pl
 
-__all__ = ["LEG_KEY", "TOLERANCE", "settled"]
-
 LEG_KEY = ["trajectory", "leg"]
 """What identifies a leg in rows of both."""
 
@@ -47,8 +45,6 @@ def settled(rows: pl.DataFrame) -> pl.DataFrame:
     Of rates in force, the first row within a tenth of an interval after a calendar time is the
     settlement.
 
-    Examples
-    --------
     >>> rows = pl.DataFrame({"trajectory": ["a"] * 17, "leg": ["sell"] * 17, "rate": [2e-4] * 17,
     ...                      "ts": [3600 * hour for hour in range(17)],
     ...                      "declared_hours": [8.0] * 17})

@@ -10,8 +10,6 @@ from toolkit.statistics.accruals import accruals, covered_stretches
 from toolkit.statistics.contract import Question, Reason, first_reason
 from toolkit.statistics.settlements import HOURS_A_YEAR, LEGS, LegSettlements
 
-__all__ = ["BPS", "MIN_COVERAGE", "LegReceipts", "inside", "receipts"]
-
 BPS = 1e4
 """Basis points in one."""
 
@@ -38,8 +36,6 @@ class LegReceipts:
 def inside(question: Question) -> pl.Expr:
     """Build the condition that a position held over ``(start, end]`` receives a settlement.
 
-    Examples
-    --------
     >>> times = pl.DataFrame({"ts": [0, 1, 60, 61]})
     >>> times.filter(inside(Question("rows/1", 0, 60)))["ts"].to_list()
     [1, 60]
@@ -52,8 +48,6 @@ def receipts(
 ) -> LegReceipts:
     """Compute what the legs paid over the time that both cover.
 
-    Examples
-    --------
     >>> from toolkit.statistics.settlements import settlements
     >>> rows = {"trajectory": ["a"], "ts": [28800], "buy_rate": [0.0], "sell_rate": [1e-4]}
     >>> hours = {"buy_interval_hours": [None], "sell_interval_hours": [8]}

@@ -21,8 +21,6 @@ import numpy as np
 
 from toolkit.statistics.lags import Decay, Floats
 
-__all__ = ["CRITICAL", "Reversion", "reversion"]
-
 CRITICAL = np.array(
     [
         (0.0, -3.127, -1.566, 0.229),

@@ -9,10 +9,7 @@ import polars as pl
 from toolkit.errors import InputError
 from toolkit.statistics.contract import Frame, Reason, checked_columns, first_reason
 from toolkit.statistics.definition import holding
-from toolkit.statistics.estimators import deviation_scale
 from toolkit.statistics.kernel import checked_keys, observed
-
-__all__ = ["rolling_z", "z_scores"]
 
 
 def rolling_z(
@@ -100,51 +97,4 @@ def rolling_z(
             ),
         ],
         how="horizontal",
-    )
-
-
-def z_scores(frame: Frame, *, column: str = "spread_log_bps") -> pl.DataFrame:
-    """Add to every row, in the order given, its distance from the median.
-
-    The scale is that of all rows of the same trajectory in the frame, later ones included: a
-    description of the past, which could not have been known then. A LazyFrame is collected.
-
-    ==================  =======  ====  ==========================================================
-    column              type     unit  meaning
-    ==================  =======  ====  ==========================================================
-    z_robust_insample   Float64  none  (x - median) / mad, both as in `robust`
-    z_reason            String   none  empty (no value in the row), degenerate (mad = 0)
-    ==================  =======  ====  ==========================================================
-
-    Raises
-    ------
-    InputError
-        As `coverage`. The whole frame is the window.
-
-    Examples
-    --------
-    >>> frame = pl.DataFrame(
-    ...     {
-    ...         "trajectory": ["a"] * 5,
-    ...         "ts": [0, 60, 120, 180, 240],
-    ...         "spread_log_bps": [1.0, 2.0, 3.0, 4.0, None],
-    ...     }
-    ... )
-    >>> z_scores(frame)["z_robust_insample"].round(3).to_list()
-    [-1.012, -0.337, 0.337, 1.012, None]
-    """
-    frame = holding(frame, column)
-    checked_columns(frame, column)
-    rows = frame.lazy().collect(engine="in-memory")
-    checked_keys(rows)
-    value = observed(column)
-    scale = deviation_scale(value).over("trajectory")
-    reason = first_reason({Reason.EMPTY: value.is_null(), Reason.DEGENERATE: scale == 0})
-    z = (value - value.median().over("trajectory")) / scale
-    return (
-        rows.lazy()
-        .with_columns(
-            pl.when(reason.is_null()).then(z).alias("z_robust_insample"), reason.alias("z_reason")
-        )
-        .collect(engine="in-memory")
     )

@@ -11,8 +11,6 @@ from toolkit.statistics.contract import Frame, Reason, checked_types, first_reas
 from toolkit.statistics.kernel import checked_keys, observed
 from toolkit.statistics.rates_in_force import LEG_KEY, TOLERANCE, settled
 
-__all__ = ["HOURS_A_YEAR", "LEGS", "LegSettlements", "settlements"]
-
 HOURS_A_YEAR = 8760
 """365 days of 24 hours: a simple annual rate, never 252 days."""
 
@@ -48,8 +46,6 @@ class LegSettlements:
 def settlements(frame: Frame) -> LegSettlements:
     """List every settlement of a funding frame by leg, with the interval that it paid for.
 
-    Examples
-    --------
     >>> frame = pl.DataFrame(
     ...     {
     ...         "trajectory": ["a", "a"],

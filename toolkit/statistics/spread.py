@@ -3,7 +3,7 @@
 Sign: positive is what a position that is long the buy leg and short the sell leg earns. Legs stay
 ordered as asked.
 
-Every function but `with_spread`, `z_scores`, `rolling_z` and `episodes`, which say what their rows
+Every function but `with_spread`, `rolling_z` and `episodes`, which say what their rows
 are, reads ``trajectory`` (String or integer), ``ts`` (Int64, Unix seconds UTC) and ``column``
 (Float64), and gives one row per trajectory, sorted by it: the columns of `coverage`, and before
 ``window_start`` those in its own table. Where ``column`` is a spread that the frame does not hold,
@@ -37,135 +37,17 @@ from toolkit.statistics.estimators import MOMENTS, QUANTILES, ROBUST
 from toolkit.statistics.half_life import HALF_LIFE
 from toolkit.statistics.kernel import Statistic, measure
 from toolkit.statistics.quality import coverage
-from toolkit.statistics.scores import rolling_z, z_scores
+from toolkit.statistics.scores import rolling_z
 
 __all__ = [
     "coverage",
     "episodes",
     "half_life",
-    "moments",
-    "quantiles",
-    "robust",
     "rolling_z",
     "summary",
     "time_above",
     "with_spread",
-    "z_scores",
 ]
-
-
-def moments(
-    frame: Frame,
-    start: int,
-    end: int,
-    *,
-    column: str = "spread_log_bps",
-    step_s: int | None = None,
-    max_stale_s: int | None = None,
-) -> pl.DataFrame:
-    """Compute mean, standard deviation, and the mean over time instead of over observations.
-
-    =================================  =======  ====  =========================================
-    column                             type     unit  meaning
-    =================================  =======  ====  =========================================
-    spread_mean_log_bps                Float64  bps   mean of the observations
-    spread_std_log_bps                 Float64  bps   standard deviation (ddof 1), n >= 2
-    spread_time_weighted_mean_log_bps  Float64  bps   sum(w x) / sum(w), w = the seconds that an
-                                                      observation holds (see `coverage`)
-    moments_reason                     String   none  empty, too_few
-    =================================  =======  ====  =========================================
-
-    Examples
-    --------
-    Two blocks of ten minutes, an hour apart: the first counts for 12 of 22 observed minutes.
-
-    >>> ts = [60 * minute for minute in [*range(10), *range(70, 80)]]
-    >>> values = [50.0] * 10 + [5.0] * 10
-    >>> frame = pl.DataFrame({"trajectory": ["a"] * 20, "ts": ts, "spread_log_bps": values})
-    >>> row = moments(frame, 0, 4800).row(0, named=True)
-    >>> row["spread_mean_log_bps"], round(row["spread_time_weighted_mean_log_bps"], 3)
-    (27.5, 29.545)
-    """
-    question = Question("spread.moments/1", start, end, column, step_s, max_stale_s)
-    return _measured(frame, question, MOMENTS)
-
-
-def robust(
-    frame: Frame,
-    start: int,
-    end: int,
-    *,
-    column: str = "spread_log_bps",
-    step_s: int | None = None,
-    max_stale_s: int | None = None,
-) -> pl.DataFrame:
-    """Compute the median and the median absolute deviation, which outliers do not move.
-
-    =====================  =======  ====  =======================================================
-    column                 type     unit  meaning
-    =====================  =======  ====  =======================================================
-    spread_median_log_bps  Float64  bps   median
-    spread_mad_log_bps     Float64  bps   median of abs(x - median), times 1.4826, which makes it
-                                          a normal's standard deviation. 0 where more than half
-                                          of the observations are equal (a pegged or frozen quote)
-    robust_reason          String   none  empty
-    =====================  =======  ====  =======================================================
-
-    Examples
-    --------
-    >>> frame = pl.DataFrame(
-    ...     {
-    ...         "trajectory": ["a"] * 5,
-    ...         "ts": [0, 60, 120, 180, 240],
-    ...         "spread_log_bps": [1.0, 2.0, 3.0, 4.0, 100.0],
-    ...     }
-    ... )
-    >>> robust(frame, 0, 300).select("spread_median_log_bps", "spread_mad_log_bps").row(0)
-    (3.0, 1.482602218505602)
-    """
-    question = Question("spread.robust/1", start, end, column, step_s, max_stale_s)
-    return _measured(frame, question, ROBUST)
-
-
-def quantiles(
-    frame: Frame,
-    start: int,
-    end: int,
-    *,
-    column: str = "spread_log_bps",
-    step_s: int | None = None,
-    max_stale_s: int | None = None,
-) -> pl.DataFrame:
-    """Compute quantiles by linear interpolation (type 7), and the mean of the upper tail.
-
-    ====================================  =======  ====  ========================================
-    column                                type     unit  meaning
-    ====================================  =======  ====  ========================================
-    spread_q01_log_bps                    Float64  bps   1 % of the observations are below
-    spread_q05_log_bps                    Float64  bps   5 % quantile
-    spread_q25_log_bps                    Float64  bps   25 % quantile
-    spread_q50_log_bps                    Float64  bps   50 % quantile, the median
-    spread_q75_log_bps                    Float64  bps   75 % quantile
-    spread_q95_log_bps                    Float64  bps   95 % quantile
-    spread_q99_log_bps                    Float64  bps   99 % quantile
-    spread_expected_shortfall_95_log_bps  Float64  bps   mean of the observations at or above q95
-    quantiles_reason                      String   none  empty
-    ====================================  =======  ====  ========================================
-
-    Examples
-    --------
-    >>> frame = pl.DataFrame(
-    ...     {
-    ...         "trajectory": ["a"] * 4,
-    ...         "ts": [0, 60, 120, 180],
-    ...         "spread_log_bps": [1.0, 2.0, 3.0, 4.0],
-    ...     }
-    ... )
-    >>> quantiles(frame, 0, 240).select("spread_q25_log_bps", "spread_q50_log_bps").row(0)
-    (1.75, 2.5)
-    """
-    question = Question("spread.quantiles/1", start, end, column, step_s, max_stale_s)
-    return _measured(frame, question, QUANTILES)
 
 
 def half_life(
@@ -272,14 +154,15 @@ def summary(
     step_s: int | None = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
-    """Compute `coverage`, `moments`, `robust`, `quantiles` and `half_life` in one pass.
+    """Compute `coverage`, mean and deviation, median, quantiles and `half_life` in one pass.
 
-    The columns are those of the five, each described there in full. ``quantiles_reason`` follows on
-    ``robust_reason``, and so on: a null's reason is in the first ``*_reason`` to its right.
+    The columns of `coverage` and `half_life` are described there. Quantiles are by linear
+    interpolation (type 7). The median and the median absolute deviation are figures that outliers
+    do not move. A null's reason is in the first ``*_reason`` to its right.
 
-    ====================================  =======  ========
-    column                                type     unit
-    ====================================  =======  ========
+    ====================================  =======  ========  =======================================
+    column                                type     unit      meaning
+    ====================================  =======  ========  =======================================
     trajectory                            given    none
     n                                     Int64    count
     n_null                                Int64    count
@@ -292,22 +175,25 @@ def summary(
     longest_gap_s                         Int64    s
     spread_basis                          String   none
     coverage_reason                       String   none
-    spread_mean_log_bps                   Float64  bps
-    spread_std_log_bps                    Float64  bps
-    spread_time_weighted_mean_log_bps     Float64  bps
-    moments_reason                        String   none
-    spread_median_log_bps                 Float64  bps
-    spread_mad_log_bps                    Float64  bps
-    robust_reason                         String   none
-    spread_q01_log_bps                    Float64  bps
-    spread_q05_log_bps                    Float64  bps
-    spread_q25_log_bps                    Float64  bps
-    spread_q50_log_bps                    Float64  bps
-    spread_q75_log_bps                    Float64  bps
-    spread_q95_log_bps                    Float64  bps
-    spread_q99_log_bps                    Float64  bps
-    spread_expected_shortfall_95_log_bps  Float64  bps
-    quantiles_reason                      String   none
+    spread_mean_log_bps                   Float64  bps       mean of the observations
+    spread_std_log_bps                    Float64  bps       standard deviation (ddof 1), n >= 2
+    spread_time_weighted_mean_log_bps     Float64  bps       sum(w x) / sum(w), w = the seconds
+                                                             that an observation holds
+    moments_reason                        String   none      empty, too_few
+    spread_median_log_bps                 Float64  bps       median
+    spread_mad_log_bps                    Float64  bps       median of abs(x - median) times 1.4826:
+                                                             a normal's standard deviation. 0 where
+                                                             more than half of them are equal
+    robust_reason                         String   none      empty
+    spread_q01_log_bps                    Float64  bps       1 % of the observations are below
+    spread_q05_log_bps                    Float64  bps       5 % quantile
+    spread_q25_log_bps                    Float64  bps       25 % quantile
+    spread_q50_log_bps                    Float64  bps       50 % quantile, the median
+    spread_q75_log_bps                    Float64  bps       75 % quantile
+    spread_q95_log_bps                    Float64  bps       95 % quantile
+    spread_q99_log_bps                    Float64  bps       99 % quantile
+    spread_expected_shortfall_95_log_bps  Float64  bps       mean of those at or above q95
+    quantiles_reason                      String   none      empty
     half_life_triples                     Int64    count
     half_life_lag_steps                   Int64    count
     half_life_phi                         Float64  none
@@ -331,10 +217,8 @@ def summary(
     window_end                            Int64    s
     method                                String   none
     params_hash                           String   none
-    ====================================  =======  ========
+    ====================================  =======  ========  =======================================
 
-    Examples
-    --------
     >>> frame = pl.DataFrame(
     ...     {
     ...         "trajectory": ["BTC_USD:COINBASE.spot:KRAKEN.spot"] * 3,

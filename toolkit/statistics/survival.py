@@ -8,8 +8,6 @@ import polars as pl
 
 from toolkit.statistics.contract import Reason, checked_types, first_reason
 
-__all__ = ["median_life"]
-
 _HALF = 0.5 + 1e-12  # a product of fractions misses one half by a few bits
 
 

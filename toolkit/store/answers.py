@@ -20,18 +20,6 @@ import polars as pl
 from toolkit.intervals import Interval, difference, intersection, union
 from toolkit.store.ledger import LATE_S, stretches
 
-__all__ = [
-    "CHECK_AGES_S",
-    "Provisional",
-    "due_parts",
-    "joined",
-    "renewed",
-    "rowless_parts",
-    "settled_after_s",
-    "within_reach",
-    "without",
-]
-
 CHECK_AGES_S = (120, 600, 3_600, 21_600, 86_400)
 """The ages of a provisional answer at which it is asked for again (s). Weekly after the last."""
 
@@ -41,8 +29,6 @@ _WEEK_S = 7 * 86_400
 class Provisional(NamedTuple):
     """A stretch ``[start, end)``, when it was answered first and last by the service's clock (s).
 
-    Examples
-    --------
     >>> Provisional(0, 60, first_served_at=100, served_at=300).checks
     1
     """
@@ -67,8 +53,6 @@ def settled_after_s(late_s: int) -> int:
 
     ``late_s`` is how much later than its time something of the stream once arrived.
 
-    Examples
-    --------
     >>> settled_after_s(600), settled_after_s(100_000)
     (86400, 200000)
     """
@@ -78,8 +62,6 @@ def settled_after_s(late_s: int) -> int:
 def due_parts(provisional: Iterable[Provisional], now: int) -> list[Interval]:
     """Return what is to be asked for again at ``now``, the service's clock (s).
 
-    Examples
-    --------
     >>> once = Provisional(0, 60, first_served_at=100, served_at=100)
     >>> [tuple(part) for now in (219, 220) for part in due_parts([once], now)]
     [(0, 60)]
@@ -99,8 +81,6 @@ def renewed(
     Parts that were provisional keep the time of their first answer. Neighbours that were asked for
     again as often become one, with the earlier times, so that their number stays small.
 
-    Examples
-    --------
     >>> held = [Provisional(0, 60, first_served_at=100, served_at=100)]
     >>> [tuple(part) for part in renewed(held, [(30, 90)], 220)]
     [(0, 30, 100, 100), (30, 60, 100, 220), (60, 90, 220, 220)]
@@ -130,8 +110,6 @@ def renewed(
 def without(held: Iterable[Provisional], settled: Iterable[tuple[int, int]]) -> list[Provisional]:
     """Return the provisional stretches outside of what is settled.
 
-    Examples
-    --------
     >>> [tuple(part) for part in without([Provisional(0, 60, 100, 100)], [(20, 30)])]
     [(0, 20, 100, 100), (30, 60, 100, 100)]
     """
@@ -151,8 +129,6 @@ def within_reach(
     Before that it has forgotten what happened: no document there is no answer. From the first
     document held, ``first_ts``, on it did reach. ``retention_s`` is None where it reaches all.
 
-    Examples
-    --------
     >>> asked_late = [Provisional(0, 500, 1_000, 1_000)]
     >>> [within_reach(asked_late, 600, first)[0].start for first in (None, 450, 90)]
     [400, 400, 90]
@@ -171,8 +147,6 @@ def within_reach(
 def joined(parts: Iterable[tuple[int, int]], apart_s: int) -> list[Interval]:
     """Join the parts that are at most ``apart_s`` from the next (s).
 
-    Examples
-    --------
     >>> [tuple(part) for part in joined([(0, 10), (15, 20), (40, 50)], 5)]
     [(0, 20), (40, 50)]
     """
@@ -191,8 +165,6 @@ def rowless_parts(
     last word. Parts at most ``reach_s`` apart are one. Without a known step all of the answer is
     one.
 
-    Examples
-    --------
     >>> times = pl.Series([0, 60, 240, 300])
     >>> for young_from in (600, 0):
     ...     found = rowless_parts(Interval(0, 600), times, 60, young_from=young_from, reach_s=200)

@@ -14,8 +14,6 @@ from toolkit.store.gaps import Gap
 from toolkit.store.ledger import Edge
 from toolkit.wire.allowance import Allowance
 
-__all__ = ["Answered", "Batch", "Ledger", "LoadOrigin", "Snapshot"]
-
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
@@ -23,8 +21,6 @@ class Ledger:
 
     ``edge`` is None while the service has answered nothing of what was asked.
 
-    Examples
-    --------
     >>> known = Ledger(None, [Interval(0, 60)], [Provisional(60, 90, 9, 9)])
     >>> [tuple(part) for part in known.answered]
     [(0, 90)]

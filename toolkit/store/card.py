@@ -13,8 +13,6 @@ from toolkit.market import format_ts
 if TYPE_CHECKING:
     from toolkit.store.store import Store
 
-__all__ = ["store_card"]
-
 _WAIT_S = 0.5
 
 
@@ -24,8 +22,6 @@ def store_card(store: Store) -> Card:
     A display neither waits for a load under way nor fails: a store that is missing, locked or no
     store is a fact like the others.
 
-    Examples
-    --------
     >>> import tempfile
     >>> from toolkit.store import Store
     >>> with tempfile.TemporaryDirectory() as folder:

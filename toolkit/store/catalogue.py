@@ -18,33 +18,55 @@ from toolkit.market import (
 )
 from toolkit.store.batch import Ledger
 from toolkit.store.ledger import SETTLE_S
-from toolkit.tables import EVENT, SERIES, SNAPSHOT, TIE, CoverageState
+from toolkit.tables import EVENT, SERIES, SNAPSHOT, TIE
 from toolkit.wire.allowance import Allowance
 
-__all__ = [
-    "answer_words",
-    "clock_offset_s",
-    "event_logs",
-    "never_asked",
-    "read_catalogue",
-    "read_continuity",
-    "read_rows_by_load",
-    "write_allowance",
-]
+CATALOGUE = (
+    "WITH answered AS (SELECT stream_id, max(end_ts) AS answered_until FROM coverage "
+    "WHERE state <> $asked GROUP BY stream_id) "
+    "SELECT key AS stream, kind, rows, revisions, first_ts, last_ts, step_s, retention_s, "
+    "delay_s, served_at, asked_at, answered_until FROM stream "
+    "LEFT JOIN edge USING (stream_id) LEFT JOIN answered USING (stream_id) "
+    "ORDER BY kind, key"
+)
+"""The query of `toolkit.store.Store.catalogue`."""
 
+_FIRST_ROWS = " UNION ALL ".join(
+    f"SELECT stream_id, ts, revision FROM {table.name} WHERE revision % {TIE} = 0"  # noqa: S608 - ours
+    for table in SERIES.values()
+)
+CONTINUITY = (
+    f"WITH held AS ({_FIRST_ROWS}), "  # noqa: S608 - ours
+    "tied AS (SELECT stream_id, count(*) FILTER (revision > 0) AS tied_rows "
+    "FROM held GROUP BY ALL), "
+    "counted AS (SELECT stream_id, s, count(*) AS n FROM ("
+    "SELECT stream_id, ts - lag(ts) OVER (PARTITION BY stream_id ORDER BY ts) "
+    "AS s FROM held WHERE revision = 0) GROUP BY ALL), "
+    "stepped AS (SELECT stream_id, arg_min(s, (-n, s)) FILTER (s IS NOT NULL) "
+    "AS step FROM counted GROUP BY ALL), "
+    "holed AS (FROM counted JOIN stepped USING (stream_id) "
+    "SELECT *, s > 1.5 * step AS hole) "
+    "SELECT key AS stream, kind, "
+    "coalesce(sum(n) FILTER (hole), 0)::BIGINT AS holes, "
+    "coalesce(sum(n * (round(s / step) - 1)) FILTER (hole), 0)::BIGINT AS absent_rows, "
+    "coalesce(max(s - step) FILTER (hole), 0) AS longest_hole_s, "
+    "any_value(tied_rows) AS tied_rows "
+    "FROM holed JOIN stream USING (stream_id) JOIN tied USING (stream_id) "
+    "GROUP BY ALL ORDER BY kind, key"
+)
+"""The query of `toolkit.store.Store.continuity`."""
 
-def read_catalogue(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
-    """Return the rows of `toolkit.store.Store.catalogue`."""
-    found: pl.DataFrame = connection.sql(
-        "WITH answered AS (SELECT stream_id, max(end_ts) AS answered_until FROM coverage "
-        "WHERE state <> $asked GROUP BY stream_id) "
-        "SELECT key AS stream, kind, rows, revisions, first_ts, last_ts, step_s, retention_s, "
-        "delay_s, served_at, asked_at, answered_until FROM stream "
-        "LEFT JOIN edge USING (stream_id) LEFT JOIN answered USING (stream_id) "
-        "ORDER BY kind, key",
-        params={"asked": CoverageState.ASKED},
-    ).pl()
-    return found
+_ROWS_OF_LOADS = " UNION ALL ".join(
+    f"SELECT load_id, count(*) AS rows FROM {table.name} GROUP BY load_id"  # noqa: S608 - ours
+    for table in (*SERIES.values(), EVENT, SNAPSHOT)
+)
+ROWS_BY_LOAD = (
+    "SELECT load_id, coalesce(rows, 0) AS rows, asked_at FROM "  # noqa: S608 - ours
+    f"(SELECT load_id, sum(rows)::BIGINT AS rows FROM ({_ROWS_OF_LOADS}) GROUP BY load_id) "
+    "FULL JOIN (SELECT load_id, max(asked_at) AS asked_at FROM edge GROUP BY load_id) "
+    "USING (load_id) ORDER BY load_id"
+)
+"""The query of `toolkit.store.Store.rows_by_load`."""
 
 
 def clock_offset_s(catalogue: pl.DataFrame, loads: pl.DataFrame) -> int:
@@ -53,8 +75,6 @@ def clock_offset_s(catalogue: pl.DataFrame, loads: pl.DataFrame) -> int:
     ``catalogue`` and ``loads`` are of `toolkit.store.Store`. Without an answer it is that of the
     newest load's start, without a load 0. The local clock plus this is the service's clock now.
 
-    Examples
-    --------
     >>> catalogue = pl.DataFrame({"served_at": [500, 990, None], "asked_at": [9000, 9500, None]})
     >>> loads = pl.DataFrame({"served_at": [400], "started_at": [8900]})
     >>> clock_offset_s(catalogue, loads)
@@ -76,8 +96,6 @@ def clock_offset_s(catalogue: pl.DataFrame, loads: pl.DataFrame) -> int:
 def never_asked(asked: Iterable[Stream]) -> list[str]:
     """Return what none of the streams is of: kinds of trajectory, event logs, kinds of snapshot.
 
-    Examples
-    --------
     >>> never_asked([Stream.parse("A_B:X.spot"), Stream.parse("events/splash")])[:3]
     ['spread', 'funding', 'events/spread']
     """
@@ -94,8 +112,6 @@ def answer_words(known: Ledger | None, rows: int) -> str:
     ``known`` is its ledger, None for one that was never asked for: what is held of it came on its
     own.
 
-    Examples
-    --------
     >>> from toolkit.store import Edge
     >>> [answer_words(*each) for each in ((None, 0), (Ledger(None), 0), (Ledger(Edge(9)), 0))]
     ['never asked', 'no answer', 'nothing there']
@@ -115,8 +131,6 @@ def event_logs(catalogue: pl.DataFrame) -> pl.DataFrame:
     of what was answered where that lies further back than the minute in which no answer is final.
     Of a log that was never answered it is just after its newest document, null without one.
 
-    Examples
-    --------
     >>> logs = event_logs(pl.DataFrame({"stream": ["events/splash"] * 2, "kind": ["events"] * 2,
     ...     "last_ts": [50, 50], "served_at": [900, None], "delay_s": [30, None],
     ...     "answered_until": [810, None]}))
@@ -136,34 +150,6 @@ def event_logs(catalogue: pl.DataFrame) -> pl.DataFrame:
     return catalogue.filter(kind="events").select(family, pl.exclude("stream", "kind"), known_until)
 
 
-def read_continuity(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
-    """Return the rows of `toolkit.store.Store.continuity`."""
-    series = " UNION ALL ".join(
-        f"SELECT stream_id, ts, revision FROM {table.name} WHERE revision % {TIE} = 0"  # noqa: S608 - ours
-        for table in SERIES.values()
-    )
-    found: pl.DataFrame = connection.sql(
-        f"WITH held AS ({series}), "  # noqa: S608 - ours
-        "tied AS (SELECT stream_id, count(*) FILTER (revision > 0) AS tied_rows "
-        "FROM held GROUP BY ALL), "
-        "counted AS (SELECT stream_id, s, count(*) AS n FROM ("
-        "SELECT stream_id, ts - lag(ts) OVER (PARTITION BY stream_id ORDER BY ts) "
-        "AS s FROM held WHERE revision = 0) GROUP BY ALL), "
-        "stepped AS (SELECT stream_id, arg_min(s, (-n, s)) FILTER (s IS NOT NULL) "
-        "AS step FROM counted GROUP BY ALL), "
-        "holed AS (FROM counted JOIN stepped USING (stream_id) "
-        "SELECT *, s > 1.5 * step AS hole) "
-        "SELECT key AS stream, kind, "
-        "coalesce(sum(n) FILTER (hole), 0)::BIGINT AS holes, "
-        "coalesce(sum(n * (round(s / step) - 1)) FILTER (hole), 0)::BIGINT AS absent_rows, "
-        "coalesce(max(s - step) FILTER (hole), 0) AS longest_hole_s, "
-        "any_value(tied_rows) AS tied_rows "
-        "FROM holed JOIN stream USING (stream_id) JOIN tied USING (stream_id) "
-        "GROUP BY ALL ORDER BY kind, key"
-    ).pl()
-    return found
-
-
 def write_allowance(
     connection: duckdb.DuckDBPyConnection, load_id: int, allowance: Allowance | None
 ) -> None:
@@ -174,19 +160,3 @@ def write_allowance(
         "UPDATE load SET plan = ?, quota = ?, quota_window_s = ?, quota_left = ? WHERE load_id = ?",
         [allowance.plan, allowance.quota, allowance.window_s, allowance.left, load_id],
     )
-
-
-def read_rows_by_load(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
-    """Return the rows of `toolkit.store.Store.rows_by_load`."""
-    tables = [*(table.name for table in SERIES.values()), EVENT.name, SNAPSHOT.name]
-    each = " UNION ALL ".join(
-        f"SELECT load_id, count(*) AS rows FROM {name} GROUP BY load_id"  # noqa: S608 - ours
-        for name in tables
-    )
-    found: pl.DataFrame = connection.sql(
-        "SELECT load_id, coalesce(rows, 0) AS rows, asked_at FROM "  # noqa: S608 - ours
-        f"(SELECT load_id, sum(rows)::BIGINT AS rows FROM ({each}) GROUP BY load_id) FULL JOIN "
-        "(SELECT load_id, max(asked_at) AS asked_at FROM edge GROUP BY load_id) USING (load_id) "
-        "ORDER BY load_id"
-    ).pl()
-    return found

@@ -17,8 +17,6 @@ from toolkit.store.ledger import LATE_S, Edge, final_part
 from toolkit.store.streams import add_counts, append, count_rows, number_streams
 from toolkit.tables import SNAPSHOT
 
-__all__ = ["write_batch"]
-
 
 def write_batch(connection: duckdb.DuckDBPyConnection, load_id: int, batch: Batch) -> Inserted:
     """Write a batch inside the connection's transaction, and return what became of its rows."""

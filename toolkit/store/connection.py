@@ -31,8 +31,6 @@ import duckdb
 from toolkit.errors import NotAStoreError, StoreError, StoreLockedError, StoreVersionError
 from toolkit.tables import TABLES
 
-__all__ = ["copy_draft", "opened"]
-
 _NO_EXTENSIONS = {
     "allow_community_extensions": "false",
     "autoinstall_known_extensions": "false",

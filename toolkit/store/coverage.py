@@ -20,15 +20,6 @@ from toolkit.store.ledger import Edge, states, stretches
 from toolkit.store.streams import append, number_streams, numbers_of
 from toolkit.tables import COVERAGE, EDGE, SERIES, CoverageState
 
-__all__ = [
-    "read_coverage",
-    "read_ledger",
-    "record",
-    "record_answers",
-    "record_asked",
-    "write_edges",
-]
-
 
 def record(
     connection: duckdb.DuckDBPyConnection,

@@ -13,8 +13,6 @@ from toolkit.store.ingest import Inserted
 from toolkit.store.store import Store
 from toolkit.tables import DELIVERY
 
-__all__ = ["Delivered", "Kept", "keep_deliveries", "read_deliveries"]
-
 
 @dataclass(frozen=True, slots=True)
 class Delivered:

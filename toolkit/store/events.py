@@ -10,8 +10,6 @@ from toolkit.store.ingest import Inserted
 from toolkit.store.streams import add_counts, append, count_rows, note_lateness, number_streams
 from toolkit.tables import EVENT
 
-__all__ = ["insert_documents"]
-
 _KEY = ["family", "schema_id", "event_id", "event_type", "ts_ms"]
 
 

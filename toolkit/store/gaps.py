@@ -18,7 +18,11 @@ from toolkit.store.ledger import Edge
 from toolkit.store.streams import append
 from toolkit.tables import GAP, CoverageState, GapStatus
 
-__all__ = ["Gap", "end_gaps", "read_gaps", "settle_gaps", "write_gaps"]
+GAPS = (
+    "SELECT load_id, gap_id, key AS stream, start_ts, end_ts, cause, status, repaired_load_id "
+    "FROM gap JOIN stream USING (stream_id) ORDER BY load_id DESC, gap_id DESC"
+)
+"""The query of `toolkit.store.Store.gaps`."""
 
 _PASSED_S = 600
 
@@ -127,12 +131,3 @@ def end_gaps(connection: duckdb.DuckDBPyConnection, at: int) -> None:
     connection.execute(
         "UPDATE gap SET end_ts = greatest(start_ts + 1, ?) WHERE end_ts IS NULL", [at]
     )
-
-
-def read_gaps(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
-    """Return one row for each gap, newest first: see `Store.gaps`."""
-    found: pl.DataFrame = connection.sql(
-        "SELECT load_id, gap_id, key AS stream, start_ts, end_ts, cause, status, repaired_load_id "
-        "FROM gap JOIN stream USING (stream_id) ORDER BY load_id DESC, gap_id DESC"
-    ).pl()
-    return found

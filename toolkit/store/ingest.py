@@ -18,8 +18,6 @@ from toolkit.store.keys import TIME_ALONE, identity, values_of
 from toolkit.store.streams import add_counts, append, count_rows, note_lateness
 from toolkit.tables import SERIES, TIE, Table
 
-__all__ = ["Inserted", "insert_rows"]
-
 _KEY = ["stream_id", "ts"]
 
 
@@ -27,8 +25,6 @@ _KEY = ["stream_id", "ts"]
 class Inserted:
     """What became of the rows of a batch: new, revised (a changed answer), or held already.
 
-    Examples
-    --------
     >>> Inserted(new=2) + Inserted(new=1, repeated=4)
     Inserted(new=3, revised=0, repeated=4)
     """

@@ -15,8 +15,6 @@ import polars as pl
 from toolkit.market import Family
 from toolkit.tables import SERIES
 
-__all__ = ["TIME_ALONE", "identity", "read_key", "values_of", "write_keys"]
-
 TIME_ALONE = ("ts",)
 """The key of rows of which no two share a time."""
 
@@ -48,8 +46,6 @@ def values_of(family: Family) -> pl.Expr:
 def identity(family: Family, key: tuple[str, ...]) -> pl.Expr:
     """Build the expression of what identifies a row among those of its time, as text.
 
-    Examples
-    --------
     >>> row = {"price": [1.0], "mark_price": [None], "volume": [None], "extra": ['{"seq":7}']}
     >>> pl.DataFrame(row).select(identity(Family.PRICE, ("ts", "seq"))).item()
     '{"seq":"7"}'

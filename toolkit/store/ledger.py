@@ -13,18 +13,6 @@ import polars as pl
 from toolkit.intervals import Interval, clip, difference, intersection, union
 from toolkit.tables import LedgerState
 
-__all__ = [
-    "CLOCK_TOLERANCE_S",
-    "LATE_S",
-    "SETTLE_S",
-    "UNKNOWN_STEP_S",
-    "Edge",
-    "final_part",
-    "states",
-    "stretches",
-    "to_ask",
-]
-
 SETTLE_S = 60
 """Seconds after which a visible row is final (docs/concepts.md, "Delay and settling")."""
 
@@ -63,8 +51,6 @@ class Edge:
 
         A clock that is wrong by days would otherwise close days that have not happened.
 
-        Examples
-        --------
         >>> Edge(served_at=900_000, asked_at=100_000).clock
         100300
         >>> Edge(served_at=900_000, asked_at=100_000, tail_ts=899_000).clock
@@ -84,8 +70,6 @@ class Edge:
         `SETTLE_S` later. Emptiness after the newest row of a trajectory counts only once it is
         older than `LATE_S`. An event log has ``step_s`` 0: it may be quiet for as long as it likes.
 
-        Examples
-        --------
         >>> Edge(served_at=100_000, step_s=60).final_before
         99880
         >>> Edge(served_at=100_000, step_s=60, tail_ts=99_000).final_before
@@ -106,8 +90,6 @@ class Edge:
 def to_ask(window: Interval, answered: Iterable[tuple[int, int]], edge: Edge) -> list[Interval]:
     """Return the parts of the window to ask for: reachable, begun, and not answered for yet.
 
-    Examples
-    --------
     >>> edge = Edge(served_at=1000, retention_s=800, step_s=60)
     >>> [tuple(i) for i in to_ask(Interval(0, 2000), [(300, 400)], edge)]
     [(200, 300), (400, 1000)]
@@ -128,8 +110,6 @@ def states(
     ``answered`` is the ledger, ``held`` the stretches that have rows. Rows that are not final
     yet lie outside the ledger: their stretch is not yet known.
 
-    Examples
-    --------
     >>> edge = Edge(served_at=1000, retention_s=800, step_s=60)
     >>> for interval, state in states(Interval(100, 1000), [(300, 600)], [(300, 500)], edge):
     ...     print(tuple(interval), state.value)
@@ -161,8 +141,6 @@ def stretches(times: pl.Series, step_s: int, apart_s: int) -> list[Interval]:
 
     ``times`` are the rows' ts, in any order. Each row lasts ``step_s``.
 
-    Examples
-    --------
     >>> [tuple(i) for i in stretches(pl.Series([0, 60, 150, 300]), 60, 90)]
     [(0, 210), (300, 360)]
     """
@@ -175,8 +153,6 @@ def stretches(times: pl.Series, step_s: int, apart_s: int) -> list[Interval]:
 def final_part(answered: Interval, edge: Edge) -> list[Interval]:
     """Return the part of a fresh answer that the ledger may record.
 
-    Examples
-    --------
     >>> [tuple(i) for i in final_part(Interval(0, 1000), Edge(served_at=1000, step_s=60))]
     [(0, 880)]
     """

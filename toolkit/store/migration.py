@@ -29,8 +29,6 @@ from toolkit.store.schema import FORMAT_VERSION, STORAGE_VERSION, read_format
 from toolkit.store.streams import add_counts, append, number_streams
 from toolkit.tables import COVERAGE, DELIVERY, EDGE, GAP, SERIES, STREAM, CoverageState
 
-__all__ = ["backup_path", "migrate"]
-
 _log = logging.getLogger(__name__)
 _ANSWERED = "answered"  # the state of a stretch in formats 1 to 3
 _PAGE_ROWS = 500  # holes nearer to each other than so many rows are asked for as one
@@ -45,8 +43,6 @@ _LOAD_2 = {
 def backup_path(path: Path, version: int) -> Path:
     """Return where to keep the copy of a store of an older format: a name that is free.
 
-    Examples
-    --------
     >>> backup_path(Path("rail.duckdb"), 2)
     PosixPath('rail.format-2.duckdb')
     """

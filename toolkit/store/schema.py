@@ -19,8 +19,6 @@ from toolkit.errors import NotAStoreError, StoreError, StoreVersionError
 from toolkit.market import Source
 from toolkit.tables import TABLES
 
-__all__ = ["FORMAT_VERSION", "STORAGE_VERSION", "create_store", "read_format", "read_source"]
-
 FORMAT_VERSION = 4
 """Counts up when a table changes. A newer one than ours is refused, an older one is migrated."""
 

@@ -27,24 +27,17 @@ from toolkit.market import (
 )
 from toolkit.store.batch import Batch, Ledger, LoadOrigin
 from toolkit.store.card import store_card
-from toolkit.store.catalogue import (
-    read_catalogue,
-    read_continuity,
-    read_rows_by_load,
-    write_allowance,
-)
+from toolkit.store.catalogue import CATALOGUE, CONTINUITY, ROWS_BY_LOAD, write_allowance
 from toolkit.store.commit import write_batch
 from toolkit.store.connection import opened
 from toolkit.store.coverage import read_coverage, read_ledger, record_asked
-from toolkit.store.gaps import end_gaps, read_gaps
+from toolkit.store.gaps import GAPS, end_gaps
 from toolkit.store.ingest import Inserted
 from toolkit.store.keys import write_keys
 from toolkit.store.migration import migrate
 from toolkit.store.schema import FORMAT_VERSION, create_store, read_format, read_source
-from toolkit.tables import LOAD, SERIES, TIE
+from toolkit.tables import LOAD, SERIES, TIE, CoverageState
 from toolkit.wire.allowance import Allowance
-
-__all__ = ["Store"]
 
 
 class Store(Shown):
@@ -53,8 +46,6 @@ class Store(Shown):
     Nothing is opened until it is used, and nothing stays open after. ``wait_s`` is how long a use
     waits for another process that holds the file.
 
-    Examples
-    --------
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
     >>> store = Store(Path(folder.name) / "rail.duckdb")
@@ -201,6 +192,11 @@ class Store(Shown):
 
     # -- reading -----------------------------------------------------------------------------------
 
+    def _rows(self, query: str, **params: object) -> pl.DataFrame:
+        with self.reading() as connection:
+            found: pl.DataFrame = connection.sql(query, params=params).pl()
+        return found
+
     def catalogue(self) -> pl.DataFrame:
         """Return one row for each stream the store knows, sorted by kind and key.
 
@@ -211,8 +207,7 @@ class Store(Shown):
         then, s), answered_until (the end of the latest stretch that was answered, s UTC). The last
         six are null where the service never answered.
         """
-        with self.reading() as connection:
-            return read_catalogue(connection)
+        return self._rows(CATALOGUE, asked=CoverageState.ASKED)
 
     def continuity(self) -> pl.DataFrame:
         """Return one row for each trajectory with rows: where rows do not follow one another.
@@ -224,8 +219,7 @@ class Store(Shown):
         first of their ts, which count for nothing else here). At a hole the service had no row,
         or it was never asked: `coverage` shows which.
         """
-        with self.reading() as connection:
-            return read_continuity(connection)
+        return self._rows(CONTINUITY)
 
     def series(
         self,
@@ -254,16 +248,14 @@ class Store(Shown):
             if as_of is None
             else "load_id IN (FROM load SELECT load_id WHERE started_at <= $as_of)"
         )
-        params = {"key": trajectory.key, **_limits(window)}
-        params |= {} if as_of is None else {"as_of": as_of}
-        with self.reading() as connection:
-            found: pl.DataFrame = connection.sql(
-                f"SELECT $key AS trajectory, ts, {', '.join(values)}, revision // {TIE} AS tie "  # noqa: S608 - ours
-                f"FROM {table.name} "
-                "WHERE stream_id = (SELECT stream_id FROM stream WHERE key = $key) "
-                f"AND ts >= $low AND ts < $high AND {seen} ORDER BY ts, revision",
-                params=params,
-            ).pl()
+        found = self._rows(
+            f"SELECT $key AS trajectory, ts, {', '.join(values)}, revision // {TIE} AS tie "  # noqa: S608 - ours
+            f"FROM {table.name} WHERE stream_id = (SELECT stream_id FROM stream WHERE key = $key) "
+            f"AND ts >= $low AND ts < $high AND {seen} ORDER BY ts, revision",
+            key=trajectory.key,
+            **({} if as_of is None else {"as_of": as_of}),
+            **_limits(window),
+        )
         key = ["ts", "tie"] if ties else "ts"
         return found.unique(key, keep="last", maintain_order=True).drop("tie")
 
@@ -274,15 +266,13 @@ class Store(Shown):
         by ts. All of them are in memory: 3 million spread rows take about 200 MB.
         """
         values = [c.name for c in SERIES[family].values if c.name != "extra"]
-        with self.reading() as connection:
-            rows: pl.DataFrame = connection.sql(
+        with self.reading():
+            rows = self._rows(
                 f"SELECT stream_id, ts, {', '.join(values)}, revision "  # noqa: S608 - ours
                 f"FROM {SERIES[family].name} WHERE ts >= $low AND ts < $high",
-                params=_limits(window),
-            ).pl()
-            keys: pl.DataFrame = connection.sql(
-                "SELECT stream_id, key AS trajectory FROM stream"
-            ).pl()
+                **_limits(window),
+            )
+            keys = self._rows("SELECT stream_id, key AS trajectory FROM stream")
         rows = rows.sort("stream_id", "ts", "revision")
         if (rows["revision"] > 0).any():
             rows = rows.unique(["stream_id", "ts"], keep="last", maintain_order=True)
@@ -304,15 +294,16 @@ class Store(Shown):
         document that changed, the newest revision is given. A
         window without documents gives a frame without rows.
         """
-        with self.reading() as connection:
-            found: pl.DataFrame = connection.sql(
-                "SELECT * EXCLUDE (revision, load_id) FROM event "
-                "WHERE family = $family AND ts >= $low AND ts < $high "
-                "QUALIFY row_number() OVER (PARTITION BY schema_id, event_id, event_type, ts_ms "
-                "ORDER BY revision DESC) = 1 ORDER BY ts_ms, event_id, "
-                "list_contains($closing, list_last(string_split(event_type, '.'))), event_type",
-                params={"family": family.value, "closing": _CLOSING, **_limits(window)},
-            ).pl()
+        found = self._rows(
+            "SELECT * EXCLUDE (revision, load_id) FROM event "
+            "WHERE family = $family AND ts >= $low AND ts < $high "
+            "QUALIFY row_number() OVER (PARTITION BY schema_id, event_id, event_type, ts_ms "
+            "ORDER BY revision DESC) = 1 ORDER BY ts_ms, event_id, "
+            "list_contains($closing, list_last(string_split(event_type, '.'))), event_type",
+            family=family.value,
+            closing=_CLOSING,
+            **_limits(window),
+        )
         return found.with_row_index("arrival").with_columns(pl.col("arrival").cast(pl.Int64))
 
     def counts(self, window: Interval) -> dict[Stream, int]:
@@ -362,19 +353,16 @@ class Store(Shown):
 
     def snapshots(self, kind: SnapshotKind | str, *, newest: bool = False) -> pl.DataFrame:
         """Return all of a kind, newest first, or the newest: served_at (s), document, load_id."""
-        with self.reading() as connection:
-            found: pl.DataFrame = connection.sql(
-                "SELECT * FROM snapshot WHERE kind = $kind ORDER BY served_at DESC, load_id DESC "
-                "LIMIT $limit",
-                params={"kind": kind, "limit": 1 if newest else 2**31},
-            ).pl()
-        return found
+        return self._rows(
+            "SELECT * FROM snapshot WHERE kind = $kind ORDER BY served_at DESC, load_id DESC "
+            "LIMIT $limit",
+            kind=kind,
+            limit=1 if newest else 2**31,
+        )
 
     def loads(self) -> pl.DataFrame:
         """Return one row for each load, newest first: the columns of `toolkit.tables.LOAD`."""
-        with self.reading() as connection:
-            found: pl.DataFrame = connection.sql("SELECT * FROM load ORDER BY load_id DESC").pl()
-        return found.select(LOAD.names)
+        return self._rows("SELECT * FROM load ORDER BY load_id DESC").select(LOAD.names)
 
     def gaps(self) -> pl.DataFrame:
         """Return one row for each time a capture lost a stream, newest first.
@@ -382,13 +370,11 @@ class Store(Shown):
         Columns: load_id, gap_id, stream (key), start_ts, end_ts (s, the service's clock. No end
         while it is lost), cause, status (`GapStatus`), repaired_load_id.
         """
-        with self.reading() as connection:
-            return read_gaps(connection)
+        return self._rows(GAPS)
 
     def rows_by_load(self) -> pl.DataFrame:
         """Return of each load: load_id, rows, asked_at (of the edges that it wrote last, s)."""
-        with self.reading() as connection:
-            return read_rows_by_load(connection)
+        return self._rows(ROWS_BY_LOAD)
 
 
 _CLOSING = [word for word, role in TYPE_ROLES.items() if role is EventRole.CLOSES]

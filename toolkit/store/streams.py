@@ -12,15 +12,6 @@ from toolkit.market import Stream
 from toolkit.store.ledger import LATE_S
 from toolkit.tables import STREAM, TIE, CoverageState, Table
 
-__all__ = [
-    "add_counts",
-    "append",
-    "count_rows",
-    "note_lateness",
-    "number_streams",
-    "numbers_of",
-]
-
 _Stream = TypeVar("_Stream", bound=Stream)
 
 
@@ -53,8 +44,6 @@ def numbers_of(
 def count_rows(rows: pl.DataFrame) -> pl.DataFrame:
     """Count fresh rows by stream: rows, revisions, first_ts and last_ts.
 
-    Examples
-    --------
     >>> fresh = pl.DataFrame({"stream_id": [1, 1], "ts": [60, 0], "revision": [0, 1]})
     >>> count_rows(fresh).row(0)
     (1, 1, 1, 0, 60)

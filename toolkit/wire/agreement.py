@@ -12,8 +12,6 @@ from toolkit.market import Family
 from toolkit.wire.findings import Finding
 from toolkit.wire.profile import HistoryRoute
 
-__all__ = ["disagreements"]
-
 _EXACT = 1e-9
 _ROUNDED_PRICE = 1e-4
 _FEWEST_DECIMALS = {Family.SPREAD: 2, Family.FUNDING: 4}
@@ -29,8 +27,6 @@ def disagreements(route: HistoryRoute, frame: pl.DataFrame) -> list[Finding]:
     side explains is none: to the decimals that the page shows, two of a spread and four of a
     differential at least.
 
-    Examples
-    --------
     >>> from toolkit.wire.profile import BUILT_IN
     >>> rows = {"buy_price": [100.0], "sell_price": [101.0], "spread_pct": [-1.0], "ts": [60]}
     >>> disagreements(BUILT_IN.histories[Family.SPREAD], pl.DataFrame(rows))[0].kind
@@ -49,7 +45,7 @@ def disagreements(route: HistoryRoute, frame: pl.DataFrame) -> list[Finding]:
     allowed = 0.5001 * 10.0**-decimals + pl.col("rounding") + _EXACT
     odd = compared.filter(far > allowed)
     opposite = pl.col("own") * pl.col("given") < 0
-    rule = next((rule for rule in route.fields if rule.column == column), None)
+    rule = route.rule(column)
     where = f"{route.path}.{rule.wire if rule else column}"
     return [
         Finding(kind, where, _words(rows, compared.height))

@@ -11,8 +11,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["Allowance", "read_allowance"]
-
 _ITEM = re.compile(r'\s*(?:"(?P<quoted>[^"\\]{1,64})"|(?P<token>[A-Za-z*][\w.*/-]{0,63}))')
 _WHOLE = re.compile(r"[0-9]{1,15}")
 
@@ -33,8 +31,6 @@ def read_allowance(headers: Mapping[str, str]) -> Allowance | None:
     Of several policies the first one counts. A number that cannot be read is None: a header in
     another form costs no answer.
 
-    Examples
-    --------
     >>> policy, rest = '"builder";q=600;w=60', '"builder";r=9;t=1'
     >>> read_allowance({"ratelimit-policy": policy, "ratelimit": rest})
     Allowance(plan='builder', quota=600, window_s=60, left=9)

@@ -18,8 +18,6 @@ from toolkit.wire.findings import Finding
 if TYPE_CHECKING:
     from toolkit.wire.profile import FieldRule, HistoryRoute
 
-__all__ = ["SIGNED", "declared_fields", "declared_key", "is_reversed"]
-
 SIGNED = frozenset(
     ("spread_pct", "differential_pct_8h", "buy_rate", "sell_rate", "rate"),
 )
@@ -48,8 +46,6 @@ def is_reversed(described: Mapping[str, Any], column: str) -> bool | None:
     Ours is: positive where the sell leg is dearer or pays more, so that long the buy leg and short
     the sell leg earns it. A rate is positive where longs pay shorts.
 
-    Examples
-    --------
     >>> is_reversed({"sign": "100 * (sell_price / buy_price - 1)"}, "spread_pct")
     False
     >>> is_reversed({"positive_means": "long the sell leg, short the buy leg"}, "spread_pct")
@@ -95,8 +91,6 @@ def declared_key(
     names of no field of the record. An empty key promises nothing: rows of one time may differ in
     their values alone.
 
-    Examples
-    --------
     >>> from toolkit.market import Family
     >>> from toolkit.wire.profile import BUILT_IN
     >>> record = {"key": ["symbol", "ts", "seq"], "fields": {"ts": {}, "seq": {}, "price": {}}}

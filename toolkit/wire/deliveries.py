@@ -15,8 +15,6 @@ from toolkit.wire.events import read_document
 from toolkit.wire.exchange import UNREADABLE
 from toolkit.wire.profile import Finding
 
-__all__ = ["Delivery", "read_delivery"]
-
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
@@ -34,8 +32,6 @@ def read_delivery(routes: Mapping[EventFamily, EventRoute], body: bytes) -> Deli
     (``splash.pump``) names, each found by the family's route. A JSON object that names
     none, or has no time of use, is no event document.
 
-    Examples
-    --------
     >>> from toolkit.wire.event_routes import BUILT_IN_EVENTS
     >>> read_delivery(BUILT_IN_EVENTS, b'{"schema":"svc.splash.v2","ts":60,"pct":2}').row["family"]
     'splash'

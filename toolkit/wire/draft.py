@@ -12,21 +12,11 @@ import msgspec
 
 from toolkit.wire.survey import FieldSurvey, Guess, ShownField
 
-__all__ = ["Draft"]
-
 _TO_FILL = "?"
 
 
 class Draft:
-    """Sections of a profile, in the order they were begun.
-
-    Examples
-    --------
-    >>> draft = Draft()
-    >>> draft.add("tools", ['# price_history = "market.prices"'])
-    >>> print(draft.text("https://rail.example").splitlines()[-2])
-    [tools]
-    """
+    """Sections of a profile, in the order they were begun."""
 
     def __init__(self) -> None:
         self._sections: dict[str, list[str]] = {}
@@ -42,8 +32,6 @@ class Draft:
     def fields(self, family: str, found: FieldSurvey) -> None:
         """Add the differences between a history's records and the fields expected.
 
-        Examples
-        --------
         >>> guesses = {"price": Guess(ShownField("px", example=1.5), "its name")}
         >>> found = FieldSurvey((), {"price": "quote"}, (), guesses)
         >>> draft = Draft()
@@ -69,8 +57,6 @@ class Draft:
     def tools(self, missing: Mapping[str, str], guesses: Mapping[str, Guess]) -> None:
         """Add guesses for the roles without a tool of the expected name.
 
-        Examples
-        --------
         >>> draft = Draft()
         >>> draft.tools({"symbols": "data.search_symbols"}, {})
         >>> print(draft.text("https://rail.example").partition("[tools]")[2].strip())

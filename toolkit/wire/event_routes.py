@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily
 
-__all__ = ["BUILT_IN_EVENTS", "EventRoute"]
-
 _COMMON = {
     "schema_id": ("schema",),
     "event_id": ("event_id", "id"),
@@ -66,8 +64,6 @@ class EventRoute:
 
         Of these a load sends the first four. The filters are for calls over MCP.
 
-        Examples
-        --------
         >>> BUILT_IN_EVENTS[EventFamily.SPLASH].roles[:4]
         ('start_time', 'end_time', 'limit', 'cursor')
         """
@@ -76,8 +72,6 @@ class EventRoute:
     def query(self, window: Interval, cursor: str | None) -> dict[str, object]:
         """Return the query of one page, of the window's first without a cursor.
 
-        Examples
-        --------
         >>> BUILT_IN_EVENTS[EventFamily.SPLASH].query(Interval(0, 60), None)
         {'start_time': 0, 'end_time': 60, 'limit': 500, 'cursor': None}
         """

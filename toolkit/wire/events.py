@@ -40,15 +40,6 @@ from toolkit.wire.exchange import (
 )
 from toolkit.wire.profile import Finding
 
-__all__ = [
-    "EventPage",
-    "document_frame",
-    "event_pages",
-    "lasting_content",
-    "read_document",
-    "timeless",
-]
-
 _TIMES = {
     "ts": range(-62_135_596_800, 253_402_300_800),
     "ts_ms": range(-62_135_596_800_000, 253_402_300_800_000),
@@ -191,8 +182,6 @@ def _frame(
 def document_frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     """Make a frame with `toolkit.tables.EVENT`'s columns of what `read_document` returns.
 
-    Examples
-    --------
     >>> document_frame([{"family": "splash", "event_id": "e1", "ts_ms": 60000}])["ts_ms"][0]
     60000
     """
@@ -208,8 +197,6 @@ def read_document(route: EventRoute, body: bytes, findings: list[Finding]) -> di
     the years 1 to 9999. Both are None where neither is of use. Raises `WireError` where it is no
     JSON object.
 
-    Examples
-    --------
     >>> from toolkit.market import EventFamily
     >>> from toolkit.wire.event_routes import BUILT_IN_EVENTS
     >>> body = b'{"schema":"svc.splash.v1","event_type":"splash.pump","ts":60,"pct":11.4}'
@@ -238,8 +225,6 @@ def read_document(route: EventRoute, body: bytes, findings: list[Finding]) -> di
 def lasting_content(route: EventRoute, body: bytes) -> str:
     """Hash a document without its volatile fields: equal in each of its deliveries.
 
-    Examples
-    --------
     >>> from toolkit.market import EventFamily
     >>> from toolkit.wire.event_routes import BUILT_IN_EVENTS
     >>> route = BUILT_IN_EVENTS[EventFamily.SPLASH]
@@ -252,8 +237,6 @@ def lasting_content(route: EventRoute, body: bytes) -> str:
 def timeless(route: EventRoute, row: Mapping[str, Any]) -> Finding:
     """Return the finding that keeps a document without a usable time.
 
-    Examples
-    --------
     >>> from toolkit.market import EventFamily
     >>> from toolkit.wire.event_routes import BUILT_IN_EVENTS
     >>> route = BUILT_IN_EVENTS[EventFamily.SPLASH]

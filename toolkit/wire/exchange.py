@@ -27,29 +27,6 @@ from toolkit.errors import (
     WireError,
 )
 
-__all__ = [
-    "ANSWERED",
-    "NO_CONTENT",
-    "UNREADABLE",
-    "Answer",
-    "Attempts",
-    "Failure",
-    "Outcome",
-    "Request",
-    "RetryPolicy",
-    "Send",
-    "Step",
-    "Wait",
-    "base_address",
-    "http_date_ts",
-    "refusal",
-    "retry_after_s",
-    "unreachable",
-    "unreadable",
-    "whole_document",
-    "with_retries",
-]
-
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What reading a body as JSON may raise: no JSON, no UTF-8, nested too deep."""
 
@@ -73,8 +50,6 @@ class Request:
     def get(cls, path: str, query: Mapping[str, object]) -> Request:
         """Make a request with a query that leaves out what is None.
 
-        Examples
-        --------
         >>> Request.get("/p", {"symbol": "BTC_USD", "limit": 5, "end_time": None})
         Request(path='/p', query=(('symbol', 'BTC_USD'), ('limit', '5')))
         """
@@ -143,8 +118,6 @@ class RetryPolicy:
     def wait_s(self, tries: int, asked_s: float | None) -> float:
         """Return the seconds to wait after the try numbered ``tries`` (from 0) failed.
 
-        Examples
-        --------
         >>> policy = RetryPolicy(fraction=lambda: 1.0)
         >>> policy.wait_s(0, None), policy.wait_s(2, None), policy.wait_s(0, 7.0)
         (0.5, 2.0, 8.75)
@@ -160,8 +133,6 @@ def base_address(text: str) -> str:
 
     An address that carries a user name, a password or a query is refused: they end up in logs.
 
-    Examples
-    --------
     >>> base_address("http://127.0.0.1:8750/")
     'http://127.0.0.1:8750'
     >>> base_address("127.0.0.1:8750")
@@ -184,8 +155,6 @@ def base_address(text: str) -> str:
 def http_date_ts(text: str | None) -> int | None:
     """Parse an HTTP date, which is in UTC, into Unix seconds, None where it is unreadable.
 
-    Examples
-    --------
     >>> http_date_ts("Wed, 22 Mar 2023 00:00:00 GMT")
     1679443200
     >>> http_date_ts("soon") is None
@@ -200,13 +169,11 @@ def http_date_ts(text: str | None) -> int | None:
         return None
 
 
-def retry_after_s(answer: Answer, now: int | None = None) -> float | None:
+def retry_after_s(answer: Answer) -> float | None:
     """Return the seconds that ``Retry-After`` asks to wait, None without such a header.
 
-    A date is measured against ``now``, or else against the answer's own ``Date`` header.
+    A date is measured against the answer's own ``Date`` header.
 
-    Examples
-    --------
     >>> retry_after_s(Answer(429, {"retry-after": "3"}, b""))
     3.0
     >>> dated = {"retry-after": "Wed, 22 Mar 2023 00:00:09 GMT",
@@ -218,7 +185,7 @@ def retry_after_s(answer: Answer, now: int | None = None) -> float | None:
     if text.isascii() and text.isdigit():
         return float(text)
     then = http_date_ts(text)
-    now = now if now is not None else http_date_ts(answer.headers.get("date"))
+    now = http_date_ts(answer.headers.get("date"))
     if then is None or now is None:
         return None
     return float(max(0, then - now))
@@ -252,8 +219,6 @@ def with_retries(request: Request, policy: RetryPolicy) -> Attempts:
 def unreachable(failure: Failure, *, tries: int = 1) -> UnreachableError:
     """Return the error for a request without an answer.
 
-    Examples
-    --------
     >>> print(unreachable(Failure("connection refused", "http://h/p"), tries=2))
     no answer from http://h/p after 2 tries (connection refused); is the service running, and ...
     """
@@ -267,8 +232,6 @@ def unreachable(failure: Failure, *, tries: int = 1) -> UnreachableError:
 def whole_document(answer: Answer) -> bytes:
     """Return the body of an answer unchanged. One that is no JSON object is a `WireError`.
 
-    Examples
-    --------
     >>> whole_document(Answer(200, {}, b'{"a": 1}'))
     b'{"a": 1}'
     """
@@ -290,8 +253,6 @@ def refusal(answer: Answer, *, tries: int = 1) -> ServiceError:
 
     The body is quoted where it is a readable problem document, and survived where it is not.
 
-    Examples
-    --------
     >>> print(refusal(Answer(401, {}, b"<html>", url="http://h/p")))
     http://h/p refused the key (401): no key was sent, or it is not valid; set RAIL_API_KEY
     """

@@ -35,15 +35,6 @@ from toolkit.wire.exchange import (
 )
 from toolkit.wire.profile import Finding, Profile
 
-__all__ = [
-    "Listing",
-    "funding_trajectories",
-    "list_symbols",
-    "nearest_keys",
-    "price_trajectories",
-    "spread_trajectories",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Listing(Shown):
@@ -56,8 +47,6 @@ class Listing(Shown):
     def lists(self, trajectory: Trajectory) -> bool:
         """Check that the symbol and every leg of the trajectory are listed.
 
-        Examples
-        --------
         >>> listing = Listing({Symbol("BTC", "USD"): (Leg("KRAKEN", Market.SPOT),)}, False)
         >>> listing.lists(Trajectory.parse("BTC_USD:KRAKEN.spot"))
         True
@@ -70,8 +59,6 @@ class Listing(Shown):
     def card(self) -> Card:
         """Each symbol with its legs.
 
-        Examples
-        --------
         >>> print(Listing({Symbol("BTC", "USD"): (Leg("KRAKEN", Market.SPOT),)}, True).card)
         Listing: 1 symbol, 1 leg; the service holds more than it listed
           BTC_USD  KRAKEN.spot
@@ -205,8 +192,6 @@ def _legs(item: _ListedSymbol, profile: Profile, findings: list[Finding]) -> Ite
 def price_trajectories(listing: Listing) -> list[Trajectory]:
     """Return every price trajectory listed, in order of the keys.
 
-    Examples
-    --------
     >>> legs = (Leg("KRAKEN", Market.SPOT), Leg("COINBASE", Market.SPOT))
     >>> listing = Listing({Symbol("BTC", "USD"): legs}, False)
     >>> [t.key for t in price_trajectories(listing)]
@@ -233,8 +218,6 @@ def spread_trajectories(listing: Listing) -> list[Trajectory]:
 def funding_trajectories(listing: Listing) -> list[Trajectory]:
     """Return each pair of futures legs of a symbol once, the first by name bought.
 
-    Examples
-    --------
     >>> legs = (Leg("A", Market.FUTURES), Leg("B", Market.FUTURES), Leg("B", Market.SPOT))
     >>> [t.key for t in funding_trajectories(Listing({Symbol("BTC", "USD"): legs}, False))]
     ['funding/BTC_USD:A.futures:B.futures']
@@ -249,8 +232,6 @@ def funding_trajectories(listing: Listing) -> list[Trajectory]:
 def nearest_keys(trajectory: Trajectory, listing: Listing) -> Sequence[str]:
     """Find up to three listed keys of the same family that look like the one given.
 
-    Examples
-    --------
     >>> listing = Listing({Symbol("BTC", "USD"): (Leg("KRAKEN", Market.SPOT),)}, False)
     >>> nearest_keys(Trajectory.parse("BTC_USD:KRAKEM.spot"), listing)
     ['BTC_USD:KRAKEN.spot']

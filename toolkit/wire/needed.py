@@ -20,10 +20,8 @@ from toolkit.errors import WireError
 from toolkit.market import Family
 from toolkit.tables import SERIES
 from toolkit.wire.exchange import UNREADABLE, Answer
-from toolkit.wire.profile import FieldRule, HistoryRoute
+from toolkit.wire.profile import HistoryRoute
 from toolkit.wire.survey import rows_of, shown_fields, survey_fields
-
-__all__ = ["NEEDED", "check_needed"]
 
 NEEDED: Mapping[Family, tuple[tuple[str, ...], ...]] = {
     Family.PRICE: (("price",),),
@@ -47,8 +45,6 @@ def check_needed(route: HistoryRoute, frame: pl.DataFrame, answer: Answer) -> No
     preferred set cannot be read in any row. One without a set whose fields are all there. One of 10
     rows or more in which all columns of these sets are sent as null.
 
-    Examples
-    --------
     >>> from toolkit.market import Trajectory
     >>> from toolkit.wire.profile import BUILT_IN
     >>> from toolkit.wire.rows import read_history_page
@@ -85,7 +81,7 @@ def check_needed(route: HistoryRoute, frame: pl.DataFrame, answer: Answer) -> No
 
 def _why(route: HistoryRoute, column: str, rows: Sequence[Mapping[str, Any]]) -> str:
     """Say why a column is null in every row, and which line of the profile would read it."""
-    rule = _rule(route, column)
+    rule = route.rule(column)
     wire = rule.wire if rule else column
     if all(wire not in row for row in rows):
         return _MISSING
@@ -105,7 +101,7 @@ def _why(route: HistoryRoute, column: str, rows: Sequence[Mapping[str, Any]]) ->
 def _renamed(route: HistoryRoute, column: str, rows: Sequence[Mapping[str, Any]]) -> str:
     """Return the line that reads a column from the field most like it, or that names one."""
     found = survey_fields(route, shown_fields(None, rows))
-    rule, unit = _rule(route, column), _unit(route, column)
+    rule, unit = route.rule(column), _unit(route, column)
     wire = msgspec.json.encode("?").decode()
     if guess := found.guesses.get(column):
         wire = msgspec.json.encode(guess.field.name).decode()
@@ -119,10 +115,6 @@ def _renamed(route: HistoryRoute, column: str, rows: Sequence[Mapping[str, Any]]
 def _readable(route: HistoryRoute, line: str, hint: str = "") -> str:
     where = f"{line} in [history.{route.family}]"
     return f"the profile can read it: {where}{hint and f' ({hint})'}"
-
-
-def _rule(route: HistoryRoute, column: str) -> FieldRule | None:
-    return next((rule for rule in route.fields if rule.column == column), None)
 
 
 def _unit(route: HistoryRoute, column: str) -> str:

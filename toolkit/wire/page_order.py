@@ -20,8 +20,6 @@ from toolkit.wire.exchange import Answer, Outcome, Request, RetryPolicy, Step, w
 from toolkit.wire.profile import HistoryRoute
 from toolkit.wire.rows import RawPage, read_history_page
 
-__all__ = ["HistoryQuestion"]
-
 
 @dataclass(frozen=True, slots=True)
 class HistoryQuestion:

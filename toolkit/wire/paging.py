@@ -30,8 +30,6 @@ from toolkit.wire.page_order import HistoryQuestion
 from toolkit.wire.profile import Finding, HistoryRoute
 from toolkit.wire.rows import RawPage, broken_key, read_history_page
 
-__all__ = ["EMPTY_PAGES_ALLOWED", "Page", "trajectory_pages"]
-
 EMPTY_PAGES_ALLOWED = 100
 """Pages in a row without a row, after which the pager gives up."""
 
@@ -161,12 +159,8 @@ class _Walk:
             self._refuse_full_second()
         self._oldest = raw.oldest
         self._edge = raw.frame.filter(pl.col("ts") == raw.oldest)
-        self._edge_grew, self._same_second_rows, self._empty, self._stepped_back = (
-            False,
-            0,
-            0,
-            False,
-        )
+        self._same_second_rows = self._empty = 0
+        self._edge_grew = self._stepped_back = False
         if self._oldest < self._window.start:
             return self._end()
         self.ask = self._oldest + 1
@@ -224,12 +218,9 @@ class _Walk:
             self._edge_grew and self._same_second_rows >= self._largest
         )
 
-    def _may_be_cut(self) -> bool:
-        return self._is_cut() or 1 < self._same_second_rows >= self._largest
-
     def _refuse_full_second(self) -> None:
         """Raise where the oldest second filled a page, so that rows of it may be out of reach."""
-        if self._may_be_cut():
+        if self._is_cut() or 1 < self._same_second_rows >= self._largest:
             raise PagingError(
                 f"the second {format_ts(self._oldest)} alone fills a page "
                 f"({self._same_second_rows} of {self._limit} rows asked for): end_time cannot "

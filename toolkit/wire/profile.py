@@ -56,8 +56,6 @@ class FieldRule:
     def factor(self) -> float:
         """What a wire number is multiplied by to be in the column's unit, with the column's sign.
 
-        Examples
-        --------
         >>> FieldRule("spread_pct", "spread_bps", "bps", "percent").factor
         0.01
         """
@@ -91,8 +89,6 @@ class HistoryRoute:
     def roles(self) -> tuple[str, ...]:
         """Our names of the parameters, which ``parameters`` replaces by the service's.
 
-        Examples
-        --------
         >>> BUILT_IN.histories[Family.PRICE].roles
         ('symbol', 'exchange', 'market', 'end_time', 'limit')
         """
@@ -103,8 +99,6 @@ class HistoryRoute:
     def query(self, trajectory: Trajectory, end_time: int) -> dict[str, object]:
         """Return the query for the rows of a trajectory before ``end_time``.
 
-        Examples
-        --------
         >>> BUILT_IN.histories[Family.PRICE].query(Trajectory.parse("BTC_USD:KRAKEN.spot"), 60)
         {'symbol': 'BTC_USD', 'exchange': 'KRAKEN', 'market': 'spot', 'end_time': 60, 'limit': 500}
         """
@@ -115,8 +109,6 @@ class HistoryRoute:
     def trajectory_query(self, trajectory: Trajectory) -> dict[str, object]:
         """Return the part of the query that names the trajectory.
 
-        Examples
-        --------
         >>> BUILT_IN.histories[Family.PRICE].trajectory_query(
         ...     Trajectory.parse("BTC_USD:KRAKEN.spot"))
         {'symbol': 'BTC_USD', 'exchange': 'KRAKEN', 'market': 'spot'}
@@ -125,12 +117,18 @@ class HistoryRoute:
         values = (str(trajectory.symbol), *legs)
         return dict(zip(self.trajectory_parameters, values, strict=True))
 
+    def rule(self, column: str) -> FieldRule | None:
+        """Return the rule of the field that fills a column, None where no field does.
+
+        >>> BUILT_IN.histories[Family.PRICE].rule("price").unit
+        'quote'
+        """
+        return next((rule for rule in self.fields if rule.column == column), None)
+
     @property
     def row_key(self) -> tuple[str, ...]:
         """The key by the names of columns, and of fields that no column takes.
 
-        Examples
-        --------
         >>> replace(BUILT_IN.histories[Family.PRICE], key=("ts", "price", "seq")).row_key
         ('ts', 'price', 'seq')
         """
@@ -141,8 +139,6 @@ class HistoryRoute:
     def trajectory_parameters(self) -> list[str]:
         """The names of the parameters that name the trajectory.
 
-        Examples
-        --------
         >>> BUILT_IN.histories[Family.PRICE].trajectory_parameters
         ['symbol', 'exchange', 'market']
         """
@@ -182,8 +178,6 @@ class Profile:
     def routes(self) -> dict[str, str]:
         """The path of each role that a tool may have. See `toolkit.wire.tools`.
 
-        Examples
-        --------
         >>> BUILT_IN.routes["price_history"]
         '/api/v1/data/history/price'
         """
@@ -200,8 +194,6 @@ class Profile:
     def arguments(self, role: str, given: Mapping[str, object]) -> dict[str, object]:
         """Return a tool's arguments under the service's names, without those that are None.
 
-        Examples
-        --------
         >>> BUILT_IN.arguments("price_history", {"symbol": "BTC_USD", "end_time": None})
         {'symbol': 'BTC_USD'}
         """
@@ -253,8 +245,6 @@ def with_schemas(profile: Profile, body: bytes) -> Profile:
     A document without the expected shape changes nothing and leaves a finding. Raises `WireError`
     where the body is not JSON at all.
 
-    Examples
-    --------
     >>> body = b'{"source": {"kind": "replay", "id": "x"}, "tools": {}}'
     >>> found = with_schemas(BUILT_IN, body)
     >>> found.source, {f.kind for f in found.findings}

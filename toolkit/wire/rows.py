@@ -22,8 +22,6 @@ from toolkit.wire.agreement import disagreements
 from toolkit.wire.exchange import NO_CONTENT, UNREADABLE, Answer
 from toolkit.wire.profile import FieldRule, Finding, HistoryRoute
 
-__all__ = ["RawPage", "broken_key", "column_schema", "read_history_page"]
-
 _SECONDS = range(253_402_300_800)  # to the end of year 9999: milliseconds since 1978 lie beyond
 _NOWHERE = (b"null", b'""', b"false")
 _Time = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
@@ -61,8 +59,6 @@ class RawPage:
 def column_schema(family: Family) -> pl.Schema:
     """Return the columns of a page's frame: ts, the family's values and extra.
 
-    Examples
-    --------
     >>> list(column_schema(Family.SPREAD))
     ['ts', 'buy_price', 'sell_price', 'spread_pct', 'extra']
     """
@@ -77,8 +73,6 @@ def read_history_page(route: HistoryRoute, trajectory: Trajectory, answer: Answe
     Raises `WireError` where the body is not JSON, has no array of rows, names another trajectory
     than the one asked for, or has a row without a time.
 
-    Examples
-    --------
     >>> from toolkit.wire.profile import BUILT_IN
     >>> body = (b'{"items":[{"ts":60,"buy_price":100.0,"sell_price":101.0,"spread_pct":1.0}],'
     ...         b'"next_end_time":60}')
@@ -111,8 +105,6 @@ def broken_key(
 ) -> tuple[frozenset[int], tuple[Finding, ...]]:
     """Return the times that different rows of one page share although ts is the key, and a finding.
 
-    Examples
-    --------
     >>> from toolkit.wire.profile import BUILT_IN
     >>> page = pl.DataFrame({"ts": [120, 60, 60, 60], "price": [2.0, 1.0, 1.5, 1.5]})
     >>> broken_key(BUILT_IN.histories[Family.PRICE], page)[0]
@@ -185,16 +177,12 @@ def _items(
     if route.items in envelope:
         return envelope[route.items]
     arrays = [name for name, raw in envelope.items() if bytes(raw)[:1] == b"["]
-    if len(arrays) == 1 and (route.next in envelope or not _is_empty(envelope[arrays[0]])):
+    if len(arrays) == 1 and (route.next in envelope or bytes(envelope[arrays[0]])[1:-1].strip()):
         says = f"{arrays[0]!r:.80} instead of {route.items!r}"
         findings.append(Finding("items_renamed", route.path, says))
         return envelope[arrays[0]]
     fields = ", ".join(f"{name!r:.30}" for name in list(envelope)[:8]) or "no fields"
     raise _unreadable(route, answer, f"without rows under {route.items!r}; it has {fields}")
-
-
-def _is_empty(array: msgspec.Raw) -> bool:
-    return not bytes(array)[1:-1].strip()
 
 
 def _next(

@@ -23,16 +23,6 @@ from typing import Protocol
 
 from toolkit.errors import InputError
 
-__all__ = [
-    "REPLAY_WINDOW_S",
-    "Genuine",
-    "Headers",
-    "HmacSignature",
-    "Rejected",
-    "StandardWebhooks",
-    "Verifier",
-]
-
 REPLAY_WINDOW_S = 300
 """How far a delivery's time may be from the receiver's clock, either way (s)."""
 
@@ -77,8 +67,6 @@ class StandardWebhooks:
     signatures in the header one is enough. Those of other versions are passed over. An id with a
     full stop is refused, since the signed text would then have two readings.
 
-    Examples
-    --------
     >>> scheme = StandardWebhooks(["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"], clock=lambda: 0.0)
     >>> scheme.check([(b"webhook-id", b"msg_1"), (b"webhook-timestamp", b"0")], b"{}")
     Rejected(reason='webhook-signature is missing')
@@ -126,8 +114,6 @@ class HmacSignature:
     Without a signed time a delivery can be sent again at any time. The id of a delivery is the
     hash of its body, since no id is signed.
 
-    Examples
-    --------
     >>> scheme = HmacSignature(["It's a Secret to Everybody"])
     >>> signature = b"757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
     >>> headers = [(b"X-Hub-Signature-256", b"sha256=" + signature)]

@@ -14,8 +14,6 @@ import msgspec
 
 from toolkit.wire.exchange import UNREADABLE
 
-__all__ = ["ITEM_FIELDS", "SnapshotItems", "snapshot_items"]
-
 ITEM_FIELDS: dict[str, dict[str, type]] = {
     "symbols": {"symbol": str, "venues": list},
     "spread": {
@@ -46,8 +44,6 @@ _OPTIONAL = frozenset(("next_funding_time",))
 class SnapshotItems:
     """The items of a snapshot that are understood, how many are not, and why.
 
-    Examples
-    --------
     >>> SnapshotItems([], 2, "no opened_at").nothing
     True
     """
@@ -72,8 +68,6 @@ class SnapshotItems:
 def snapshot_items(kind: str, document: str | bytes) -> SnapshotItems:
     """Read the items of a snapshot. One that lacks a field, or has it in another type, is odd.
 
-    Examples
-    --------
     >>> snapshot_items("symbols", '{"items": [{"symbol": "BTC_USD"}]}').words
     'not understood: no venues'
     >>> snapshot_items("spread", '{"rows": []}').words

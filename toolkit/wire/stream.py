@@ -21,29 +21,6 @@ from toolkit.wire.exchange import UNREADABLE, Answer, Wait, refusal, retry_after
 from toolkit.wire.profile import HistoryRoute
 from toolkit.wire.stream_names import StreamNames
 
-__all__ = [
-    "Backoff",
-    "Item",
-    "Joined",
-    "Listen",
-    "Loss",
-    "Lost",
-    "Open",
-    "Ping",
-    "Received",
-    "RecentlyDelivered",
-    "ReconnectPolicy",
-    "Refused",
-    "Renew",
-    "Say",
-    "StreamItem",
-    "StreamStep",
-    "is_fatal",
-    "lasting",
-    "read_market_message",
-    "subscription",
-]
-
 _POLICY_VIOLATION = 1008
 _PRIVATE_CODES = range(4000, 5000)
 
@@ -135,8 +112,6 @@ class ReconnectPolicy:
     the stream is quiet and nothing is lost. Some connections answer pings and have gone mute, so
     another is opened before the quiet one is closed.
 
-    Examples
-    --------
     >>> ReconnectPolicy(silence_s=0)
     Traceback (most recent call last):
     toolkit.errors.InputError: silence_s: 0 is not allowed; allowed: seconds above 0
@@ -158,8 +133,6 @@ class ReconnectPolicy:
 class Backoff:
     """How long to wait before the next attempt. `clock` gives seconds that only grow.
 
-    Examples
-    --------
     >>> waits = Backoff(ReconnectPolicy(fraction=lambda: 1.0), clock=lambda: 0.0)
     >>> [waits.after(Loss("closed with 1011")) for _ in range(3)]
     [0.5, 1.0, 2.0]
@@ -198,8 +171,6 @@ class Backoff:
 def is_fatal(loss: Loss) -> bool:
     """Check for a refusal that is not about load, or for close code 1008 or 4xxx.
 
-    Examples
-    --------
     >>> is_fatal(Loss("closed", code=4401)), is_fatal(Loss("closed", code=1013))
     (True, False)
     >>> is_fatal(Loss("refused", answer=Answer(401, {}, b""))), is_fatal(
@@ -288,8 +259,6 @@ def subscription(
 ) -> bytes:
     """Encode the message that subscribes to a trajectory under an id.
 
-    Examples
-    --------
     >>> from toolkit.market import Family
     >>> from toolkit.wire.profile import BUILT_IN
     >>> from toolkit.wire.stream_names import BUILT_IN_STREAMS
@@ -326,8 +295,6 @@ def read_market_message(names: StreamNames, body: bytes) -> Item | Refused | Non
 
     Raises `WireError` for what is no JSON object.
 
-    Examples
-    --------
     >>> from toolkit.wire.stream_names import BUILT_IN_STREAMS
     >>> read_market_message(BUILT_IN_STREAMS, b'{"type":"price","id":7,"item":{"ts":60}}')
     Item(identity=7, record=b'{"ts":60}')
@@ -357,12 +324,6 @@ class RecentlyDelivered:
     """The contents that were lately delivered under each key, so that repeats are recognised.
 
     At most ``capacity`` contents are remembered. The longest not received is forgotten first.
-
-    Examples
-    --------
-    >>> seen = RecentlyDelivered(capacity=100)
-    >>> seen.is_new("event 1", "opened"), seen.is_new("event 1", "opened")
-    (True, False)
     """
 
     def __init__(self, capacity: int) -> None:
@@ -377,8 +338,6 @@ class RecentlyDelivered:
     def is_new(self, key: Hashable, content: Hashable) -> bool:
         """Check whether a content is new under its key, and remember it.
 
-        Examples
-        --------
         >>> RecentlyDelivered(1).is_new("event 1", "opened")
         True
         """

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 
 from toolkit.market import EventFamily, Family
 
-__all__ = ["BUILT_IN_STREAMS", "StreamNames"]
-
 
 @dataclass(frozen=True, slots=True)
 class StreamNames:
@@ -20,8 +18,6 @@ class StreamNames:
     ``fields`` names the parts of a message: action, id, channel, type, item. ``words`` names the
     values in them: the actions subscribe and unsubscribe, the type error.
 
-    Examples
-    --------
     >>> BUILT_IN_STREAMS.events[EventFamily.SPLASH], BUILT_IN_STREAMS.channels[Family.SPREAD]
     ('/api/v1/xbot/ws', 'spread')
     """

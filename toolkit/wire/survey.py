@@ -19,18 +19,6 @@ from toolkit.market import unit_factor
 from toolkit.wire.exchange import UNREADABLE
 from toolkit.wire.profile import Finding, HistoryRoute, Profile
 
-__all__ = [
-    "FieldSurvey",
-    "Guess",
-    "ShownField",
-    "described_fields",
-    "guessed",
-    "rows_of",
-    "shown_fields",
-    "survey_fields",
-    "with_listed_tools",
-]
-
 _LEAST_LIKENESS = 0.45
 _SIDES = {"buy", "sell"}
 _SYNONYMS = {
@@ -84,8 +72,6 @@ class FieldSurvey:
 def described_fields(schemas: bytes, route: HistoryRoute) -> object:
     """Find a route's fields in a ``/schemas`` body, None where it does not describe them.
 
-    Examples
-    --------
     >>> from toolkit.market import Family
     >>> from toolkit.wire.profile import BUILT_IN
     >>> route = BUILT_IN.histories[Family.PRICE]
@@ -104,8 +90,6 @@ def described_fields(schemas: bytes, route: HistoryRoute) -> object:
 def shown_fields(described: object, rows: Sequence[Mapping[str, Any]]) -> list[ShownField]:
     """List the fields that a ``/schemas`` record describes and those in rows of a page.
 
-    Examples
-    --------
     >>> found = shown_fields({"t": {"type": "integer", "unit": "s"}}, [{"t": 60, "mid": 1.5}])
     >>> [str(field) for field in found]
     ['t (s, e.g. 60)', 'mid (unit not stated, e.g. 1.5)']
@@ -126,8 +110,6 @@ def shown_fields(described: object, rows: Sequence[Mapping[str, Any]]) -> list[S
 def survey_fields(route: HistoryRoute, shown: Iterable[ShownField]) -> FieldSurvey:
     """Compare a route's rules with the fields that the service shows.
 
-    Examples
-    --------
     >>> from toolkit.market import Family
     >>> from toolkit.wire.profile import BUILT_IN
     >>> shown = [ShownField("ts", "integer", "s"), ShownField("px", "number", "quote")]
@@ -149,8 +131,6 @@ def guessed(missing: Mapping[str, str], unknown: Iterable[ShownField]) -> dict[s
     A field of another dimension or of a type that is no number is out of the question. Where the
     column's unit is "" (a name, a path) only names are compared.
 
-    Examples
-    --------
     >>> bid, ask = ShownField("bid_px", "number", "quote"), ShownField("ask_px", "number", "quote")
     >>> found = guessed({"buy_price": "quote", "sell_price": "quote"}, [ask, bid])
     >>> found["buy_price"].field.name, found["sell_price"].field.name
@@ -176,8 +156,6 @@ def guessed(missing: Mapping[str, str], unknown: Iterable[ShownField]) -> dict[s
 def rows_of(body: bytes, items: str) -> list[dict[str, Any]]:
     """Return the objects of a page, under ``items`` or in its only array, or none.
 
-    Examples
-    --------
     >>> rows_of(b'{"data": [{"t": 60}], "next": null}', "items")
     [{'t': 60}]
     """
@@ -196,8 +174,6 @@ def rows_of(body: bytes, items: str) -> list[dict[str, Any]]:
 def with_listed_tools(profile: Profile, listed: Container[str]) -> Profile:
     """Return the profile with a finding for each of its tools that is not among those listed.
 
-    Examples
-    --------
     >>> from toolkit.wire.profile import BUILT_IN
     >>> found = with_listed_tools(BUILT_IN, set(BUILT_IN.tools.values()) - {"data.get_schemas"})
     >>> found.findings[0].says

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 
 from toolkit.market import EventFamily, Family
 
-__all__ = ["BUILT_IN_TOOLS", "tools_by_route"]
-
 BUILT_IN_TOOLS: Mapping[str, str] = {
     "schemas": "data.get_schemas",
     "symbols": "data.search_symbols",
@@ -29,8 +27,6 @@ def tools_by_route(
 ) -> dict[str, str]:
     """Replace each role's name by the one that ``/schemas`` gives for the role's route.
 
-    Examples
-    --------
     >>> tools_by_route({"symbols": "a"}, {"symbols": "/s"}, {"b": {"route": "/s"}, "c": None})
     {'symbols': 'b'}
     """

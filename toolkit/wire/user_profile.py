@@ -45,8 +45,6 @@ from toolkit.wire.event_routes import EventRoute
 from toolkit.wire.profile import PLAIN_PATH, FieldRule, HistoryRoute, Profile
 from toolkit.wire.stream_names import StreamNames
 
-__all__ = ["UserProfile"]
-
 _Named = TypeVar("_Named", HistoryRoute, EventRoute)
 
 
@@ -107,8 +105,6 @@ class UserProfile:
     def read(cls, path: str | Path) -> UserProfile:
         """Read the file. A missing one, no TOML, or an unknown name is an `InputError`.
 
-        Examples
-        --------
         >>> UserProfile.read("none.toml")
         Traceback (most recent call last):
         toolkit.errors.InputError: profile: 'none.toml' is not allowed; allowed: a TOML file ...

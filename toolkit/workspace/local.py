@@ -18,8 +18,6 @@ from toolkit.errors import InputError, needs_extra
 if TYPE_CHECKING:
     from toolkit.service import Config, MarketSource
 
-__all__ = ["DEFAULT_SEED", "Serving", "serve_local", "simulated_service"]
-
 DEFAULT_SEED = 7
 """The SIMULATED market that is served where no other is named."""
 
@@ -152,8 +150,6 @@ def simulated_service(seed: int = DEFAULT_SEED) -> Iterator[str]:
     Blocks of one process and one seed share one service. It stops with the last of them, or with
     the process. Its clock is the wall clock, its market endless. It answers for the last 30 days.
 
-    Examples
-    --------
     >>> with simulated_service() as base_url, simulated_service() as same:
     ...     base_url.startswith("http://127.0.0.1:"), same == base_url
     (True, True)

@@ -24,8 +24,6 @@ from toolkit.workspace.local import simulated_service
 from toolkit.workspace.progress import Watch, load_progress
 from toolkit.workspace.settings import LOCAL_KEY, Settings, store_path
 
-__all__ = ["DEFAULT_WINDOW_S", "When", "Workspace", "open_workspace"]
-
 DEFAULT_WINDOW_S = 7 * 86_400
 """What is loaded where no start is given: so much before the end."""
 
@@ -36,8 +34,6 @@ When = str | int | dt.datetime | dt.date
 class Workspace(Shown):
     """One service and one store: load from the one, read from the other.
 
-    Examples
-    --------
     >>> import tempfile
     >>> import toolkit as tk
     >>> with tempfile.TemporaryDirectory() as folder, tk.open(f"{folder}/s.duckdb") as rail:

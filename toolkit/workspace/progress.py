@@ -17,8 +17,6 @@ from typing import Any
 from toolkit.cards import counted, duration
 from toolkit.loader import LoadResult, Progress
 
-__all__ = ["Watch", "load_progress"]
-
 _SECONDS_A_LINE = 10
 _SECONDS_A_PICTURE = 0.2
 _BAR = '<progress max="1" value="{:.4f}" style="width:16em;vertical-align:middle"></progress>'
@@ -39,8 +37,6 @@ def load_progress(title: str, *, lines: bool = False) -> Iterator[Watch]:
     Elsewhere nothing, or with ``lines`` a line every ten seconds. However the block ends, the bar
     goes. The watch's result takes its place where there is one.
 
-    Examples
-    --------
     >>> with load_progress("3 trajectories") as watch:  # nobody watches a doctest
     ...     print(watch.show)
     None

@@ -15,15 +15,6 @@ from toolkit.client import Client
 from toolkit.errors import InputError
 from toolkit.wire.user_profile import UserProfile
 
-__all__ = [
-    "DEFAULT_BASE_URL",
-    "DEFAULT_STORE",
-    "LOCAL_KEY",
-    "Settings",
-    "store_path",
-    "user_profile",
-]
-
 DEFAULT_BASE_URL = "http://127.0.0.1:8700"
 """Where `rail serve` listens."""
 
@@ -38,8 +29,6 @@ LOCAL_KEY = "demo-pro"
 class Settings:
     """The service to ask: its address, the key, and the user's wire profile.
 
-    Examples
-    --------
     >>> Settings.read({"RAIL_API_KEY": "k", "RAIL_BASE_URL": "https://rail.example"})
     Settings(base_url='https://rail.example', profile=None)
     """
@@ -82,8 +71,6 @@ class Settings:
 def store_path(given: str | Path | None = None) -> Path:
     """Return the path of the store: the one given, else ``RAIL_STORE``, else ``rail.duckdb``.
 
-    Examples
-    --------
     >>> store_path("btc.duckdb")
     PosixPath('btc.duckdb')
     """
@@ -93,8 +80,6 @@ def store_path(given: str | Path | None = None) -> Path:
 def user_profile(environment: Mapping[str, str] = os.environ) -> UserProfile | None:
     """Read the wire profile that ``RAIL_PROFILE`` names, None where it names none.
 
-    Examples
-    --------
     >>> user_profile({}) is None
     True
     """

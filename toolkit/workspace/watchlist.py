@@ -19,8 +19,6 @@ from toolkit.market import (
 )
 from toolkit.wire.listing import Listing, funding_trajectories
 
-__all__ = ["watchlist"]
-
 
 def watchlist(listing: Listing, *, symbols: int = 5) -> tuple[Stream, ...]:
     """Return the streams of the symbols with the most legs, and those of the whole market.
@@ -30,8 +28,6 @@ def watchlist(listing: Listing, *, symbols: int = 5) -> tuple[Stream, ...]:
     the funding of every pair of futures legs. Of the market: the three event logs and the
     snapshots. Raises `EmptyWindowError` where nothing is listed.
 
-    Examples
-    --------
     >>> legs = tuple(map(Leg.parse, ("AURORA.futures", "BOREAS.futures", "BOREAS.spot")))
     >>> found = watchlist(Listing({Symbol("BTC", "USDT"): legs}, False))
     >>> [stream.key for stream in found if stream.kind in ("spread", "funding")]

@@ -48,7 +48,7 @@ def close(value: float, reference: float, scale: float) -> bool:
 
 
 def test_moments_equal_exact_arithmetic(values, series, start):
-    row = only(spread.moments(series(values), start, start + 60 * len(values)))
+    row = only(spread.summary(series(values), start, start + 60 * len(values)))
     exact = [Fraction(value) for value in values.tolist()]
     mean = sum(exact) / len(exact)
     variance = sum((value - mean) ** 2 for value in exact) / (len(exact) - 1)
@@ -60,7 +60,7 @@ def test_moments_equal_exact_arithmetic(values, series, start):
 
 
 def test_robust_figures_equal_scipy(values, series, start):
-    row = only(spread.robust(series(values), start, start + 60 * len(values)))
+    row = only(spread.summary(series(values), start, start + 60 * len(values)))
     scale = float(np.abs(values).max())
     assert close(row["spread_median_log_bps"], np.median(values), scale)
     expected = median_abs_deviation(values, scale="normal")
@@ -68,7 +68,7 @@ def test_robust_figures_equal_scipy(values, series, start):
 
 
 def test_quantiles_and_shortfall_equal_numpy(values, series, start):
-    row = only(spread.quantiles(series(values), start, start + 60 * len(values)))
+    row = only(spread.summary(series(values), start, start + 60 * len(values)))
     scale = float(np.abs(values).max())
     for percent in PERCENTS:
         expected = np.quantile(values, percent / 100, method="linear")
@@ -87,7 +87,7 @@ def test_the_time_weighted_mean_equals_counting_seconds(series):
         held: dict[int, float] = {}
         for at, value in zip(ts.tolist(), values.tolist(), strict=True):
             held |= dict.fromkeys(range(at, min(at + limit, 3000)), value)
-        row = only(spread.moments(series(values, ts=ts), 0, 3000, max_stale_s=limit))
+        row = only(spread.summary(series(values, ts=ts), 0, 3000, max_stale_s=limit))
         expected = math.fsum(held.values()) / len(held)
         assert row["spread_time_weighted_mean_log_bps"] == pytest.approx(expected, rel=1e-12)
         assert row["coverage"] == len(held) / 3000
@@ -97,52 +97,12 @@ def test_two_blocks_an_hour_apart_share_the_observed_time_as_the_convention_says
     """Capped at three steps the first block has 0.545 of the time; without a cap 0.875."""
     ts = [60 * minute for minute in [*range(10), *range(70, 80)]]
     frame = pl.DataFrame({"trajectory": ["a"] * 20, "ts": ts, "above": [1.0] * 10 + [0.0] * 10})
-    row = only(spread.moments(frame, 0, 4800, column="above"))
+    row = only(spread.summary(frame, 0, 4800, column="above"))
     assert row["above_mean"] == 0.5
     assert row["above_time_weighted_mean"] == 720 / 1320
     assert round(row["above_time_weighted_mean"], 3) == 0.545
-    uncapped = only(spread.moments(frame, 0, 4800, column="above", max_stale_s=4800))
+    uncapped = only(spread.summary(frame, 0, 4800, column="above", max_stale_s=4800))
     assert uncapped["above_time_weighted_mean"] == 4200 / 4800
-
-
-def test_z_scores_equal_scipy_row_by_row(values, series):
-    scored = spread.z_scores(series(values))
-    expected = (values - np.median(values)) / median_abs_deviation(values, scale="normal")
-    np.testing.assert_allclose(scored["z_robust_insample"], expected, rtol=1e-12, atol=1e-12)
-    assert scored["z_reason"].null_count() == len(values)
-
-
-def test_z_scores_keep_the_order_of_the_rows_and_the_trajectories_apart(series):
-    one = series([1.0, 2.0, 4.0], trajectory="a")
-    two = series([10.0, 20.0, 40.0, 50.0], trajectory="b")
-    mixed = pl.concat([one, two]).sample(fraction=1, shuffle=True, seed=5)
-    scored = spread.z_scores(mixed.lazy())
-    assert scored.select(mixed.columns).equals(mixed)
-    for part in (one, two):
-        alone = spread.z_scores(part)
-        assert alone.sort("ts").equals(scored.filter(trajectory=part["trajectory"][0]).sort("ts"))
-
-
-def test_a_z_score_that_cannot_be_had_says_why(series):
-    frame = pl.concat(
-        [
-            series([5.0, 5.0, 5.0, 9.0], trajectory="frozen"),
-            series([1.0, None, NAN, 4.0], trajectory="holes"),
-        ]
-    )
-    scored = spread.z_scores(frame)
-    assert scored["z_reason"].to_list() == ["degenerate"] * 4 + [None, "empty", "empty", None]
-    assert scored["z_robust_insample"].is_null().to_list() == [True] * 4 + [
-        False,
-        True,
-        True,
-        False,
-    ]
-
-
-def test_z_scores_refuse_doubled_rows(series):
-    with pytest.raises(InputError, match="one row per trajectory and ts"):
-        spread.z_scores(series([1.0, 2.0], ts=[60, 60]))
 
 
 # Nulls and their reasons
@@ -238,7 +198,7 @@ def test_no_result_is_ever_nan_or_infinite(series, start):
 # One kernel
 
 
-FUNCTIONS = [spread.coverage, spread.moments, spread.robust, spread.quantiles, spread.half_life]
+FUNCTIONS = [spread.coverage, spread.half_life]
 
 
 def prices(trajectories: int, length: int, seed: int = 0) -> pl.DataFrame:
@@ -257,7 +217,7 @@ def prices(trajectories: int, length: int, seed: int = 0) -> pl.DataFrame:
     return frame.filter(kept)
 
 
-def test_the_summary_is_the_five_functions_side_by_side():
+def test_the_summary_holds_what_coverage_and_half_life_give_alone():
     frame = spread.with_spread(prices(7, 400))
     whole = spread.summary(frame, 600, 21000)
     for function in FUNCTIONS:
@@ -272,9 +232,6 @@ def test_spreads_are_computed_from_the_prices_where_the_frame_lacks_them():
     for column in ("spread_log_bps", "spread_bps"):
         from_prices = spread.summary(frame, 0, 12000, column=column)
         assert from_prices.equals(spread.summary(added, 0, 12000, column=column))
-    assert spread.z_scores(frame)["z_robust_insample"].equals(
-        spread.z_scores(added)["z_robust_insample"]
-    )
 
 
 def test_a_frame_with_neither_spread_nor_prices_is_told_what_is_missing():
@@ -326,7 +283,6 @@ def test_an_empty_frame_gives_no_rows_in_the_same_columns():
         filled, empty = function(frame, 0, 9000), function(frame.clear(), 0, 9000)
         assert empty.height == 0
         assert empty.schema == filled.schema
-    assert spread.z_scores(frame.clear()).schema == spread.z_scores(frame).schema
 
 
 @pytest.mark.parametrize("function", [*FUNCTIONS, spread.summary, spread.with_spread])

@@ -25,8 +25,6 @@ from toolkit.wire.profile import Finding, Profile
 from toolkit.wire.survey import with_listed_tools
 from toolkit.wire.user_profile import UserProfile
 
-__all__ = ["McpClient", "McpResult", "McpTool"]
-
 _LONGEST = 64 * 1024 * 1024  # bytes; the SDK's own limit is less than a page of 10,000 rows
 _NO_ANSWER = {sdk.CONNECTION_CLOSED, sdk.REQUEST_TIMEOUT}
 _KINDS = {sdk.INVALID_PARAMS: errors.BadRequestError, sdk.METHOD_NOT_FOUND: errors.NotFoundError}
@@ -61,8 +59,6 @@ class McpClient(ClosingContact):
     their calls run one after the other. No call is tried again. A refusal raises the `ServiceError`
     that REST raises for the same status. ``timeout_s`` is how long to wait for each answer (s).
 
-    Examples
-    --------
     >>> from toolkit.service import Clock, Config, Simulated, running
     >>> config = Config(Simulated(7), port=0, clock=Clock(fixed_at=1_795_046_400))
     >>> with running(config) as service, McpClient(service.base_url, "demo-pro") as client:

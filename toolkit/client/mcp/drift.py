@@ -12,16 +12,12 @@ from referencing.exceptions import Unresolvable
 
 from toolkit.wire.profile import Finding
 
-__all__ = ["drift"]
-
 
 def drift(tool: str, schema: dict[str, Any] | None, document: object) -> list[Finding]:
     """Return a finding per kind of difference and place, and for a schema of no use.
 
     References are followed inside the schema alone, never to an address.
 
-    Examples
-    --------
     >>> schema = {"properties": {"items": {"items": {"required": ["ts"]}}}}
     >>> drift("prices", schema, {"items": [{"ts": 1}, {}, {}]})[0].says
     "'ts' is a required property (2 times)"

@@ -34,8 +34,6 @@ class Owner:
 
     A key in ``revoked`` is refused, whichever owner lists it in ``keys``.
 
-    Examples
-    --------
     >>> Owner("ann", Plan.PRO, ("s3cret",))
     Owner(name='ann', plan=<Plan.PRO: 'pro'>)
     """
@@ -61,8 +59,6 @@ class Owners:
 
     A key or a name of two owners is an `InputError` that names the owners, not the key.
 
-    Examples
-    --------
     >>> Owners([Owner("ann", Plan.PRO, ("k",)), Owner("bob", Plan.FREE, ("k",))])
     Traceback (most recent call last):
     toolkit.errors.InputError: keys: 'ann, bob' is not allowed; allowed: keys of one owner each
@@ -89,8 +85,6 @@ class Owners:
     def named(self) -> Mapping[str, Owner]:
         """The owners by name.
 
-        Examples
-        --------
         >>> list(DEMO.named)
         ['demo-free', 'demo-builder', 'demo-pro']
         """
@@ -101,8 +95,6 @@ class Owners:
 
         Every key is compared, each in constant time, so that the time taken reveals nothing.
 
-        Examples
-        --------
         >>> DEMO.owner_of("demo-pro").plan.value
         'pro'
         >>> DEMO.owner_of("guess") is None
@@ -156,8 +148,6 @@ class OwnersFile:
     def owner_of(self, key: str) -> Owner | None:
         """Return the owner of a key, or None for an unknown key.
 
-        Examples
-        --------
         >>> OwnersFile("/no/such/file")
         Traceback (most recent call last):
         toolkit.errors.InputError: owners: '/no/such/file' is not allowed; allowed: a TOML file...

@@ -15,13 +15,7 @@ _HOUR_S, _DAY_S = 3_600, 86_400
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How many rows a page has by default, and how many at most.
-
-    Examples
-    --------
-    >>> TERMS[Plan.FREE].page
-    Limit(default=500, maximum=1000)
-    """
+    """How many rows a page has by default, and how many at most."""
 
     default: int
     maximum: int
@@ -29,13 +23,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How far back a plan sees (None: without limit), and with what delay.
-
-    Examples
-    --------
-    >>> TERMS[Plan.FREE].spread_events
-    Reach(retention_s=3600, delay_s=60)
-    """
+    """How far back a plan sees (None: without limit), and with what delay."""
 
     retention_s: int | None = None
     delay_s: int = 0
@@ -48,8 +36,6 @@ class Terms:
     ``quota`` is requests per minute. ``stream_open_delay_s`` is how late a socket sends the
     openings of spreads. The minimum plan of each tool is in the registry.
 
-    Examples
-    --------
     >>> TERMS[Plan.PRO].page.maximum, TERMS[Plan.PRO].quota
     (10000, 6000)
     """
@@ -102,13 +88,6 @@ class Policy:
 
     ``retention_s`` (s) and ``quota`` (requests per minute) replace every plan's own history depth
     and quota. None leaves each plan its own.
-
-    Examples
-    --------
-    >>> Policy().terms(Plan.FREE).history.retention_s
-    604800
-    >>> Policy(retention_s=60).terms(Plan.FREE).history.retention_s
-    60
     """
 
     owners: Owners | OwnersFile = DEMO
@@ -126,8 +105,6 @@ class Policy:
     def terms(self, plan: Plan) -> Terms:
         """Return the terms of a plan at this service.
 
-        Examples
-        --------
         >>> Policy(quota=5).terms(Plan.PRO).quota
         5
         """

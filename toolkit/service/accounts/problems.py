@@ -30,11 +30,6 @@ class Problem(HTTPException):
 
     The service turns it into an HTTP answer, and it never reaches a caller of the toolkit. So it
     is an HTTP exception and no `RailError`.
-
-    Examples
-    --------
-    >>> Problem(401, "unauthorized", "No API key was sent.").document["title"]
-    'Unauthorized'
     """
 
     def __init__(
@@ -60,8 +55,6 @@ class Problem(HTTPException):
 def bad_request(errors: Sequence[tuple[str, str]]) -> Problem:
     """Return the 400 that names each parameter and what is wrong with it.
 
-    Examples
-    --------
     >>> bad_request([("limit", "0 is not allowed")]).document["errors"]
     [{'parameter': 'limit', 'detail': '0 is not allowed'}]
     """
@@ -73,8 +66,6 @@ def bad_request(errors: Sequence[tuple[str, str]]) -> Problem:
 def json_object(said: str | bytes, called: str) -> dict[str, Any]:
     """Decode the JSON object that a caller sent. Anything else is a 400 that names ``called``.
 
-    Examples
-    --------
     >>> json_object(b'{"id":1}', "message")
     {'id': 1}
     """
@@ -90,8 +81,6 @@ def tier_required(subject: str, minimum: Plan, plan: Plan, *, holder: str = "key
     ``holder`` is what has the plan: a key or an owner. The refusal of a key has the challenge of
     RFC 6750. The owner of a dashboard session sent no key, so there is no challenge.
 
-    Examples
-    --------
     >>> tier_required("MCP", Plan.BUILDER, Plan.FREE).detail
     "The lowest plan with MCP is builder; this key's plan is free."
     """
@@ -108,8 +97,6 @@ def tier_required(subject: str, minimum: Plan, plan: Plan, *, holder: str = "key
 def problem_response(error: HTTPException) -> Response:
     """Return the HTTP answer of a `Problem`, or of an error of the router (404, 405).
 
-    Examples
-    --------
     >>> answer = problem_response(HTTPException(404))
     >>> answer.status_code, answer.media_type
     (404, 'application/problem+json')
@@ -132,12 +119,6 @@ class Problems:
 
     An unexpected exception is logged (its path without the query) and answered with 500 without
     its text. After an answer has begun it is raised again, and the server cuts the connection.
-
-    Examples
-    --------
-    >>> from starlette.routing import Router
-    >>> Problems(Router()).app.__class__.__name__
-    'Router'
     """
 
     def __init__(self, app: ASGIApp) -> None:

@@ -25,15 +25,6 @@ class Quotas:
     A window begins with an owner's first request and ends 60 s later, by a monotonic clock. The
     service's own clock may be fixed. Requests beyond the quota are refused until the window ends,
     and are not counted.
-
-    Examples
-    --------
-    >>> quotas = Quotas(ticks=lambda: 0.0)
-    >>> quotas.spend("ann", 1, policy="free")["RateLimit"]
-    '"free";r=0;t=60'
-    >>> quotas.spend("ann", 1, policy="free")
-    Traceback (most recent call last):
-    toolkit.service.accounts.problems.Problem: 429: The quota of 1 requests per minute is spent;...
     """
 
     def __init__(self, ticks: Callable[[], float] = time.monotonic) -> None:
@@ -46,8 +37,6 @@ class Quotas:
         ``policy`` is the name of the quota in ``RateLimit-Policy``. Returns the headers with the
         quota and what is left of it, which a refusal has too.
 
-        Examples
-        --------
         >>> Quotas(ticks=lambda: 0.0).spend("ann", 60, policy="free")
         {'RateLimit-Policy': '"free";q=60;w=60', 'RateLimit': '"free";r=59;t=60'}
         """

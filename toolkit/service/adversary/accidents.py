@@ -34,11 +34,6 @@ class Accidents:
     """ASGI middleware: causes the accidents that the service's switches name.
 
     Requests are counted per accident, from 0 again when the switches are changed.
-
-    Examples
-    --------
-    >>> from starlette.routing import Router
-    >>> Accidents(Router(), ActiveSwitches(), Clock()).befalls("schemas")
     """
 
     def __init__(self, app: ASGIApp, active: ActiveSwitches, clock: Clock) -> None:
@@ -49,18 +44,8 @@ class Accidents:
         self._requests: Counter[Accident] = Counter()
         self._befallen: Counter[Accident] = Counter()
 
-    def befalls(self, path: str) -> Accident | None:
-        """Count a request of a path below ``/api/v1/data/``, and return its accident, if any.
-
-        Examples
-        --------
-        >>> from starlette.routing import Router
-        >>> from toolkit.service.adversary.rest import RestSwitches
-        >>> adversary = Adversary(rest=RestSwitches(accidents=(Accident("503", every=2),)))
-        >>> accidents = Accidents(Router(), ActiveSwitches(adversary), Clock())
-        >>> [bool(accidents.befalls("schemas")) for _ in range(4)]
-        [False, True, False, True]
-        """
+    def _befalls(self, path: str) -> Accident | None:
+        """Count a request of a path below ``/api/v1/data/``, and return its accident, if any."""
         adversary = self._active.adversary
         if adversary is not self._counted:
             self._counted = adversary
@@ -82,7 +67,7 @@ class Accidents:
         """Answer one connection, with its accident if there is one."""
         accident = None
         if scope["type"] == "http" and scope["path"].startswith(_DATA):
-            accident = self.befalls(scope["path"].removeprefix(_DATA))
+            accident = self._befalls(scope["path"].removeprefix(_DATA))
         if accident is None:
             await self.app(scope, receive, send)
         elif accident.kind == "html":

@@ -34,8 +34,6 @@ def adverse_application(
 
     ``control`` adds the route on which a test sets the switches.
 
-    Examples
-    --------
     >>> from toolkit.service import Simulated
     >>> service = Service(Simulated(7))
     >>> adverse_application(service, Adversary(), control=True).routes[-1].path

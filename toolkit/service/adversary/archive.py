@@ -24,8 +24,6 @@ class ArchiveSettings:
     of those that show only it. ``burst``: the first opening of each day has so many copies in its
     second, under ids of their own, without later documents.
 
-    Examples
-    --------
     >>> ArchiveSettings(lost_close_share=0.6, orphan_close_share=0.6)
     Traceback (most recent call last):
     toolkit.errors.InputError: shares: 1.2 is not allowed; allowed: 0 to 1 together
@@ -45,14 +43,7 @@ class ArchiveSettings:
 
 
 class FaultyArchive(EventArchive):
-    """The event logs of a source, with the faults of their settings.
-
-    Examples
-    --------
-    >>> from toolkit.service.market.simulated import Simulated
-    >>> FaultyArchive(Simulated(7)).documents(EventFamily.SPREAD, 0, 60)
-    []
-    """
+    """The event logs of a source, with the faults of their settings."""
 
     def __init__(self, source: MarketSource, settings: ArchiveSettings | None = None) -> None:
         self._settings = settings or ArchiveSettings()

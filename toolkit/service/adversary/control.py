@@ -26,8 +26,6 @@ def control_route(active: ActiveSwitches) -> Route:
 
     It answers this machine only. An unknown switch is a 400, and changes nothing.
 
-    Examples
-    --------
     >>> control_route(ActiveSwitches()).path
     '/control/adversary'
     """

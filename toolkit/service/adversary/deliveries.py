@@ -23,8 +23,6 @@ _MOVED_BY = 100
 class FaultyMessage(WebhookMessage):
     """A delivery that may be tampered with at its first attempt, or replayed.
 
-    Examples
-    --------
     >>> FaultyMessage("a", b"{}", tampered=True).request("whsec_", 60)[1]
     b'{ }'
     """
@@ -69,8 +67,6 @@ def befall(
 
     The draws depend on how many deliveries came before, not on how they are grouped.
 
-    Examples
-    --------
     >>> always, draw = WebhookSwitches(duplicated=1.0), random.Random(1)
     >>> twice = befall([WebhookMessage("a", b"{}")], always, draw)
     >>> [delivery.identity for delivery in twice]

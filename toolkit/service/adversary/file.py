@@ -20,8 +20,6 @@ def read_adversary(path: str | Path) -> Adversary:
     A missing file, a file that is not TOML, an unknown switch and a value that is not allowed are
     an `InputError` that names what is allowed.
 
-    Examples
-    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "odd.toml"
@@ -40,8 +38,6 @@ def read_adversary(path: str | Path) -> Adversary:
 def adversary_of(said: Mapping[str, Any]) -> Adversary:
     """Convert a document to switches. An unknown one is an `InputError` naming those allowed.
 
-    Examples
-    --------
     >>> adversary_of({"rest": {"at_ende": "echo"}})
     Traceback (most recent call last):
     toolkit.errors.InputError: adversary switch: 'rest.at_ende' is not allowed; allowed: ...

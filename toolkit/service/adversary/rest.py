@@ -20,8 +20,6 @@ class Accident:
     the ``routes`` (paths below ``/api/v1/data/``, by default all), at most ``times`` times if
     that is given.
 
-    Examples
-    --------
     >>> Accident("429", every=0)
     Traceback (most recent call last):
     toolkit.errors.InputError: every: 0 is not allowed; allowed: a whole number of 1 or more
@@ -84,8 +82,6 @@ class RestSwitches:
     ``/schemas``. With ``undeclared`` it keeps the units, signs and keys of the interface. Tools are
     renamed (for MCP when the service starts), and so are the schema ids of documents.
 
-    Examples
-    --------
     >>> RestSwitches(page_cap=0)
     Traceback (most recent call last):
     toolkit.errors.InputError: page_cap: 0 is not allowed; allowed: a whole number of 1 or more

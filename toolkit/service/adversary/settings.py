@@ -22,8 +22,6 @@ class Adversary:
 
     ``rest`` has the switches of the REST routes, ``webhooks`` those of deliveries.
 
-    Examples
-    --------
     >>> Adversary(duplicate_share=2.0)
     Traceback (most recent call last):
     toolkit.errors.InputError: duplicate_share: 2.0 is not allowed; allowed: 0 to 1
@@ -54,12 +52,6 @@ KIND = Adversary()
 
 @dataclass(slots=True)
 class ActiveSwitches:
-    """The switches in force, which the control route may change while the service runs.
-
-    Examples
-    --------
-    >>> ActiveSwitches().adversary == KIND
-    True
-    """
+    """The switches in force, which the control route may change while the service runs."""
 
     adversary: Adversary = KIND

@@ -15,15 +15,7 @@ _FAILED = 1011
 
 
 class FaultyFeed(Feed):
-    """A feed that repeats and delays documents by the switches.
-
-    Examples
-    --------
-    >>> from toolkit.service import Simulated
-    >>> service = Service(Simulated(7))
-    >>> FaultyFeed(service, ActiveSwitches()).listeners
-    set()
-    """
+    """A feed that repeats and delays documents by the switches."""
 
     def __init__(self, service: Service, active: ActiveSwitches) -> None:
         super().__init__(service)
@@ -54,14 +46,7 @@ class FaultyFeed(Feed):
 
 
 class SocketFaults:
-    """ASGI middleware: WebSockets that are accepted and then fail, by the switches.
-
-    Examples
-    --------
-    >>> from starlette.routing import Router
-    >>> SocketFaults(Router(), ActiveSwitches()).muted
-    0
-    """
+    """ASGI middleware: WebSockets that are accepted and then fail, by the switches."""
 
     def __init__(self, app: ASGIApp, active: ActiveSwitches) -> None:
         self.app = app

@@ -29,8 +29,6 @@ _ALL = 10**9
 def adverse_tools(tools: Sequence[Tool[Any]], active: ActiveSwitches) -> tuple[Tool[Any], ...]:
     """Return the tools with their present names. They read the switches at each answer.
 
-    Examples
-    --------
     >>> from toolkit.service.api.registry import TOOLS
     >>> from toolkit.service.adversary.settings import Adversary
     >>> named = RestSwitches(renamed_tools={"data.get_schemas": "rail.describe"})

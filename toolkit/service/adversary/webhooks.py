@@ -16,8 +16,6 @@ class WebhookSwitches:
     that is one hour old. ``tampered`` have their body changed after it was signed, at the first
     attempt only.
 
-    Examples
-    --------
     >>> WebhookSwitches(tampered=1.5)
     Traceback (most recent call last):
     toolkit.errors.InputError: tampered: 1.5 is not allowed; allowed: 0 to 1

@@ -20,8 +20,6 @@ _SEARCH = "search symbols/search"
 def search_symbols(call: Call[SearchQuery]) -> bytes:
     """Return a page of symbols in alphabetical order. ``truncated``: more symbols match.
 
-    Examples
-    --------
     >>> from toolkit.service import Simulated
     >>> from toolkit.service.api.calls import Service
     >>> from toolkit.service.market.clock import Clock
@@ -55,8 +53,6 @@ def search_symbols(call: Call[SearchQuery]) -> bytes:
 def price_history(call: Call[PriceQuery]) -> bytes:
     """Return a page of one leg's prices. An unlisted leg is a 400 naming the parameter.
 
-    Examples
-    --------
     >>> from toolkit.service import Simulated
     >>> from toolkit.service.api.calls import Service
     >>> from toolkit.service.market.clock import Clock
@@ -77,8 +73,6 @@ def spread_history(call: Call[SpreadQuery]) -> bytes:
 
     Legs with bars of different lengths are a 400, since their prices have no common times.
 
-    Examples
-    --------
     >>> from toolkit.service import Simulated
     >>> from toolkit.service.api.calls import Service
     >>> from toolkit.service.market.clock import Clock
@@ -106,8 +100,6 @@ def funding_history(call: Call[SpreadQuery]) -> bytes:
 
     Two legs without a futures leg are a 400, since only futures settle funding.
 
-    Examples
-    --------
     >>> from toolkit.service.api.calls import Service
     >>> from toolkit.service.market.clock import Clock
     >>> from toolkit.service.accounts.owners import DEMO_OWNERS

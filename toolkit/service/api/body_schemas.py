@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from toolkit.market import EventFamily, Market, Plan
-from toolkit.service.api.records import Record, RecordField
+from toolkit.service.api.records import RecordField
 from toolkit.service.api.tools import Tool
 from toolkit.service.events.documents import document_schema
 from toolkit.service.market.source import Kind
@@ -101,8 +101,6 @@ _BODIES: Mapping[str, tuple[str, Mapping[str, _Schema]]] = {
 def body_schema(tool: Tool[Any]) -> _Schema:
     """Return the schema of a tool's answer.
 
-    Examples
-    --------
     >>> from toolkit.service.api.registry import TOOLS
     >>> body_schema(TOOLS[2])["required"]
     ['type', 'symbol', 'exchange', 'market', 'items', 'next_end_time']
@@ -115,17 +113,16 @@ def body_schema(tool: Tool[Any]) -> _Schema:
         }
         return _named(f"{tool.documents}_events_page", page, optional=("next_cursor",))
     kind, fields = _BODIES[tool.path]
-    items = {} if tool.record is None else _array(_record(tool.record))
+    items: _Schema = {}
+    if tool.record is not None:
+        record = {name: _field(name, field) for name, field in tool.record.fields.items()}
+        items = _array(_object(record))
     return _named(kind, {name: items if said is _ITEMS else said for name, said in fields.items()})
 
 
 def _named(kind: str, fields: Mapping[str, _Schema], *, optional: tuple[str, ...] = ()) -> _Schema:
     """Return the schema of an answer with this ``type``."""
     return _object({"type": {"type": "string", "enum": [kind]}, **fields}, optional=optional)
-
-
-def _record(record: Record) -> _Schema:
-    return _object({name: _field(name, field) for name, field in record.fields.items()})
 
 
 def _field(name: str, field: RecordField) -> _Schema:

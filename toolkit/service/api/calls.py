@@ -20,14 +20,7 @@ Q_co = TypeVar("Q_co", covariant=True)
 
 @dataclass(eq=False)
 class Service:
-    """A source, a clock, a policy and event logs: all transports answer from these.
-
-    Examples
-    --------
-    >>> from toolkit.service import Simulated
-    >>> Service(Simulated(7)).source.kind
-    'simulated'
-    """
+    """A source, a clock, a policy and event logs: all transports answer from these."""
 
     source: MarketSource
     clock: Clock = WALL_CLOCK
@@ -57,14 +50,6 @@ class Call(Generic[Q_co]):
 
     An answer has at most ``limit`` items. It has nothing after ``now`` (s, the service's clock less
     the plan's delay) and nothing before ``since`` (s, None: without limit).
-
-    Examples
-    --------
-    >>> from toolkit.service import Simulated
-    >>> from toolkit.service.accounts.owners import DEMO_OWNERS
-    >>> service = Service(Simulated(7), Clock(fixed_at=60))
-    >>> Call(service, DEMO_OWNERS[0], None, limit=500, now=service.clock.now()).since is None
-    True
     """
 
     service: Service

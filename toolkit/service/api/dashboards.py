@@ -18,8 +18,6 @@ _TOP_SYMBOLS = 10
 def spread_dashboard(call: Call[NoQuery]) -> bytes:
     """Return the tracked spreads as the plan sees them, the widest first.
 
-    Examples
-    --------
     >>> from toolkit.service import Simulated
     >>> from toolkit.service.api.calls import Service
     >>> from toolkit.service.accounts.owners import DEMO_OWNERS
@@ -55,8 +53,6 @@ def spread_dashboard(call: Call[NoQuery]) -> bytes:
 def funding_overview(call: Call[NoQuery]) -> bytes:
     """Return the rate in force of each futures leg, by symbol and leg.
 
-    Examples
-    --------
     >>> from toolkit.service.api.calls import Service
     >>> from toolkit.service.market.clock import Clock
     >>> from toolkit.service.accounts.owners import DEMO_OWNERS
@@ -83,8 +79,6 @@ def event_activity(call: Call[NoQuery]) -> bytes:
 
     The symbols are the ten with the most documents of the last day over all families.
 
-    Examples
-    --------
     >>> from toolkit.service import Simulated
     >>> from toolkit.service.api.calls import Service
     >>> from toolkit.service.accounts.owners import DEMO_OWNERS

@@ -24,8 +24,6 @@ def event_page(family: EventFamily, call: Call[EventQuery]) -> bytes:
     A document is shown when its second is over. An empty or too long window, and a cursor
     that is invalid or of another query, are a 400.
 
-    Examples
-    --------
     >>> from toolkit.service import Simulated
     >>> from toolkit.service.api.calls import Service
     >>> from toolkit.service.accounts.owners import DEMO_OWNERS

@@ -36,14 +36,6 @@ class Listener:
 
     ``families`` are event streams, ``subscriptions`` trajectories by the caller's id.
     ``ended`` is set when the service ends the connection. The repr does not show the key.
-
-    Examples
-    --------
-    >>> from toolkit.service.accounts.owners import DEMO_OWNERS
-    >>> listener = Listener(DEMO_OWNERS[2], "demo-pro", kept=1)
-    >>> listener.offer([b"{}", b"{}"])
-    >>> listener.too_slow
-    True
     """
 
     owner: Owner
@@ -62,8 +54,6 @@ class Listener:
     def offer(self, messages: Sequence[bytes]) -> None:
         """Queue messages to be sent. If they are too many, the listener is too slow.
 
-        Examples
-        --------
         >>> from toolkit.service.accounts.owners import DEMO_OWNERS
         >>> listener = Listener(DEMO_OWNERS[2], "demo-pro")
         >>> listener.offer([b"{}"])
@@ -77,30 +67,9 @@ class Listener:
                 return
             self.waiting.put_nowait(message)
 
-    def revoke(self) -> None:
-        """End the connection, because its key is no longer valid.
-
-        Examples
-        --------
-        >>> from toolkit.service.accounts.owners import DEMO_OWNERS
-        >>> listener = Listener(DEMO_OWNERS[2], "demo-pro")
-        >>> listener.revoke()
-        >>> listener.ended.is_set()
-        True
-        """
-        self.revoked = True
-        self.ended.set()
-
 
 class Feed:
-    """Sends new rows and documents to the listeners of a service.
-
-    Examples
-    --------
-    >>> from toolkit.service import Simulated
-    >>> Feed(Service(Simulated(7))).listeners
-    set()
-    """
+    """Sends new rows and documents to the listeners of a service."""
 
     def __init__(self, service: Service) -> None:
         self.listeners: set[Listener] = set()
@@ -138,7 +107,8 @@ class Feed:
         owners = self._service.policy.owners
         for listener in self.listeners:
             if owners.owner_of(listener.key) != listener.owner:
-                listener.revoke()
+                listener.revoked = True
+                listener.ended.set()
 
     async def _tell(self, told: int, now: int) -> None:
         """Send all listeners what became complete since the last reading."""
@@ -205,8 +175,6 @@ def fresh_documents(
     A document is complete when its second is over. The openings of spreads are delayed by
     ``open_delay_s`` (s). Openings and the other documents are each oldest first.
 
-    Examples
-    --------
     >>> from toolkit.service.market.simulated import Simulated
     >>> fresh_documents(EventArchive(Simulated(7)), EventFamily.SPREAD, 30, 0, 60)
     []

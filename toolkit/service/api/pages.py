@@ -46,16 +46,7 @@ class _Block(NamedTuple):
 
 
 class Pages:
-    """The pages of a source's trajectories. Keeps a bounded number of text blocks.
-
-    Examples
-    --------
-    >>> from toolkit.service import Simulated
-    >>> pages = Pages(Simulated(7))
-    >>> key = Trajectory.parse("BTC_USDT:AURORA.spot")
-    >>> pages.page(key, before=1793750460, limit=1, now=1793750400, since=None).next_end_time
-    1793750340
-    """
+    """The pages of a source's trajectories. Keeps a bounded number of text blocks."""
 
     def __init__(self, source: MarketSource) -> None:
         self._source = source
@@ -70,8 +61,6 @@ class Pages:
         They are newest first. Rows before ``since``, the start of the plan's history, are left
         out. Nothing in range is an empty page with ``next_end_time`` None.
 
-        Examples
-        --------
         >>> from toolkit.service import Simulated
         >>> key = Trajectory.parse("BTC_USDT:AURORA.spot")
         >>> Pages(Simulated(7)).page(key, before=60, limit=9, now=60, since=None)
@@ -98,8 +87,6 @@ class Pages:
     def fresh(self, trajectory: Trajectory, after: int, now: int) -> list[bytes]:
         """Return the rows that ended in ``(after, now]``, as JSON, oldest first.
 
-        Examples
-        --------
         >>> from toolkit.service import Simulated
         >>> key = Trajectory.parse("BTC_USDT:AURORA.spot")
         >>> len(Pages(Simulated(7)).fresh(key, 1_793_491_200, 1_793_491_320))

@@ -8,8 +8,6 @@ from toolkit.market import Leg, Trajectory
 def price_head(trajectory: Trajectory) -> dict[str, object]:
     """Return a price page's own fields.
 
-    Examples
-    --------
     >>> price_head(Trajectory.parse("BTC_USD:KRAKEN.spot"))["exchange"]
     'KRAKEN'
     """
@@ -25,8 +23,6 @@ def price_head(trajectory: Trajectory) -> dict[str, object]:
 def pair_head(trajectory: Trajectory) -> dict[str, object]:
     """Return a spread or funding page's own fields.
 
-    Examples
-    --------
     >>> head = pair_head(Trajectory.parse("BTC_USD:COINBASE.spot:KRAKEN.spot"))
     >>> head["type"], head["buy_exchange"], head["sell_exchange"]
     ('spread_history_page', 'COINBASE', 'KRAKEN')
@@ -45,8 +41,6 @@ def pair_head(trajectory: Trajectory) -> dict[str, object]:
 def venue(leg: Leg, funding_interval_hours: int | None) -> dict[str, object]:
     """Return a leg as symbols/search lists it, with the chain of a ``DEX-{CHAIN}``.
 
-    Examples
-    --------
     >>> venue(Leg.parse("DEX-ETHEREUM.dex"), None)["dex_network"]
     'ETHEREUM'
     """

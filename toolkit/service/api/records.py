@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 class RecordField:
     """A field of a record: JSON type, unit (None: no unit), and the meaning of its sign.
 
-    Examples
-    --------
     >>> RecordField("integer", "s").document
     {'type': 'integer', 'unit': 's', 'nullable': False}
     """
@@ -37,13 +35,7 @@ class RecordField:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The items of a page: the key fields, unique per item, and all fields.
-
-    Examples
-    --------
-    >>> list(PRICE_RECORD.document["fields"])
-    ['ts', 'price', 'mark_price', 'volume']
-    """
+    """The items of a page: the key fields, unique per item, and all fields."""
 
     key: tuple[str, ...]
     fields: Mapping[str, RecordField]

@@ -70,8 +70,6 @@ def answer(
 ) -> bytes:
     """Return the body of one call, after checking the plan (403) and the parameters (400).
 
-    Examples
-    --------
     >>> from toolkit.service import Simulated
     >>> from toolkit.service.accounts.owners import DEMO_OWNERS
     >>> service = Service(Simulated(7))

@@ -36,8 +36,6 @@ class Spread(NamedTuple):
     def pct(self) -> float:
         """100 (sell price / buy price - 1).
 
-        Examples
-        --------
         >>> Spread("A_B", Leg.parse("X.spot"), 2.0, Leg.parse("Y.spot"), 2.5, None).pct
         25.0
         """
@@ -49,8 +47,6 @@ def last_prices(source: MarketSource, symbol: str, now: int) -> dict[Leg, float]
 
     A leg is left out if its last bar ended more than 10 minutes and more than three bars ago.
 
-    Examples
-    --------
     >>> from toolkit.service import Simulated
     >>> sorted(map(str, last_prices(Simulated(7), "BTC_USDT", 1_793_750_400)))[:2]
     ['AURORA.futures', 'AURORA.spot']
@@ -69,8 +65,6 @@ def last_prices(source: MarketSource, symbol: str, now: int) -> dict[Leg, float]
 def rate_in_force(source: MarketSource, symbol: str, leg: Leg, now: int) -> Rate | None:
     """Return a leg's last settled rate, None if there is none within twice its interval.
 
-    Examples
-    --------
     >>> from toolkit.service.market.simulated import Simulated
     >>> rate_in_force(Simulated(7), "BTC_USDT", Leg.parse("DRACO.futures"), 1_795_046_400)
     Rate(rate=0.0001, interval_hours=8, next_funding_time=1795060800)
@@ -96,8 +90,6 @@ def tracked_spreads(
     ``opened`` has the time at which an event opened (s), by SYMBOL:BUY:SELL. Without an open event
     the leg with the lower price is bought. Legs without a recent price are left out.
 
-    Examples
-    --------
     >>> from toolkit.service import Simulated
     >>> next(tracked_spreads(Simulated(7), 1_793_750_400, {}, 0.1)).pct >= 0.1
     True

@@ -27,12 +27,6 @@ class Tool(Generic[Q]):
     gives how far back and how late those terms show the route's data. ``documents`` is the family
     of the items that are event documents, not records. ``slow``: an answer may take seconds, so
     it runs in a thread.
-
-    Examples
-    --------
-    >>> from toolkit.service.api.registry import TOOLS
-    >>> TOOLS[0].route
-    '/api/v1/data/schemas'
     """
 
     name: str
@@ -56,8 +50,6 @@ class Tool(Generic[Q]):
     def input_schema(self, terms: Terms) -> dict[str, Any]:
         """Return the JSON Schema of the query, with the ``limit`` of these terms.
 
-        Examples
-        --------
         >>> from toolkit.service.accounts.policy import TERMS
         >>> from toolkit.service.api.registry import TOOLS
         >>> TOOLS[2].input_schema(TERMS[Plan.FREE])["properties"]["limit"]["maximum"]
@@ -68,8 +60,6 @@ class Tool(Generic[Q]):
     def describe(self, plan: Plan, terms: Terms) -> dict[str, object]:
         """Return the ``/schemas`` entry for a plan, with the reach of a plan that includes it.
 
-        Examples
-        --------
         >>> from toolkit.service.accounts.policy import TERMS
         >>> from toolkit.service.api.registry import TOOLS
         >>> shown = TOOLS[2].describe(Plan.FREE, TERMS[Plan.FREE])
@@ -93,8 +83,6 @@ class Tool(Generic[Q]):
     def open_to(self, plan: Plan) -> bool:
         """Return whether a plan includes the tool.
 
-        Examples
-        --------
         >>> from toolkit.service.api.registry import TOOLS
         >>> TOOLS[0].open_to(Plan.FREE)
         True
@@ -106,8 +94,6 @@ class Tool(Generic[Q]):
 
         Parameters that the route does not know are ignored. Others may be sent once.
 
-        Examples
-        --------
         >>> from toolkit.service.accounts.policy import TERMS
         >>> from toolkit.service.api.registry import TOOLS
         >>> TOOLS[1].read([("q", "btc"), ("unknown", "1")], Plan.FREE, TERMS[Plan.FREE])

@@ -14,8 +14,6 @@ class Clock:
     Every answer carries this clock in its ``Date`` header, which is how a client learns the
     service's time.
 
-    Examples
-    --------
     >>> Clock(fixed_at=1677628800).now()
     1677628800
     """
@@ -25,8 +23,6 @@ class Clock:
     def now(self) -> int:
         """Return Unix seconds, UTC, rounded down.
 
-        Examples
-        --------
         >>> Clock().now() > Clock(fixed_at=0).now()
         True
         """
@@ -35,8 +31,6 @@ class Clock:
     def http_date(self) -> str:
         """Return the same moment as an HTTP date (RFC 9110 section 5.6.7).
 
-        Examples
-        --------
         >>> Clock(fixed_at=1677628800).http_date()
         'Wed, 01 Mar 2023 00:00:00 GMT'
         """
@@ -47,8 +41,6 @@ class Clock:
 class SpedClock(Clock):
     """A clock that reads ``start`` (s) when it is made, and runs ``speed`` times as fast as time.
 
-    Examples
-    --------
     >>> 1677628800 <= SpedClock(start=1677628800, speed=60.0).now() < 1677628860
     True
     """
@@ -60,8 +52,6 @@ class SpedClock(Clock):
     def now(self) -> int:
         """Return Unix seconds, UTC, rounded down.
 
-        Examples
-        --------
         >>> SpedClock(start=60, speed=0.0).now()
         60
         """

@@ -24,11 +24,6 @@ class Layout:
 
     ``leg`` are the columns that identify a series, ``one_of`` those that may have only one value
     in a series, with the option that chooses among several.
-
-    Examples
-    --------
-    >>> sorted(LAYOUTS), list(LAYOUTS["funding"].columns)[:3]
-    (['funding', 'prices'], ['ts', 'symbol', 'exchange'])
     """
 
     name: str
@@ -41,8 +36,6 @@ class Layout:
     def fits(self, schema: Mapping[str, pl.DataType]) -> bool:
         """Return whether a file with these columns is meant to be of this layout.
 
-        Examples
-        --------
         >>> LAYOUTS["funding"].fits({"rate": pl.Float64()})
         True
         """
@@ -105,8 +98,6 @@ class Recording:
     def only(self, column: str, wanted: Sequence[str | int]) -> Recording:
         """Keep the rows with one of ``wanted``, or all if it is empty or there is no such column.
 
-        Examples
-        --------
         >>> rows = pl.DataFrame({"dataset": ["one", "two"]})
         >>> Recording(LAYOUTS["prices"], rows, "replay").only("dataset", ["two"]).rows.height
         1
@@ -118,8 +109,6 @@ class Recording:
     def check_one_series_each(self) -> None:
         """Refuse two data sets, two intervals or two rows of one moment in one series.
 
-        Examples
-        --------
         >>> rows = pl.DataFrame({"symbol": "A_B", "exchange": "X", "ts": [0, 0], "dataset": "one"})
         >>> Recording(LAYOUTS["funding"], rows, "replay").check_one_series_each()
         Traceback (most recent call last):

@@ -23,8 +23,6 @@ _NO_BARS = Bars(ts=np.empty(0, dtype=np.int64), price=np.empty(0), interval_s=60
 class Replay:
     """Bars and settlements of files, each leg's series held as arrays.
 
-    Examples
-    --------
     >>> from tempfile import TemporaryDirectory
     >>> leg = {"symbol": "BTC_USDT", "exchange": "KRAKEN", "market": "spot", "dataset": "one"}
     >>> rows = pl.DataFrame({"ts": [0, 60], "price": [9.5, 9.75], "interval_s": 60, **leg})
@@ -97,8 +95,6 @@ class Replay:
 
         A `KeyError` for a leg that is not listed.
 
-        Examples
-        --------
         >>> leg = Leg.parse("KRAKEN.spot")
         >>> Replay("replay", "none", {"BTC_USDT": (leg,)}, {}, {}).bars("BTC_USDT", leg).span
         (0, 0)
@@ -110,8 +106,6 @@ class Replay:
     def funding(self, symbol: str, leg: Leg) -> SettledRates | None:
         """Return the settlements of a listed futures leg, None where none are known.
 
-        Examples
-        --------
         >>> leg = Leg.parse("BYBIT.futures")
         >>> Replay("replay", "none", {"BTC_USDT": (leg,)}, {}, {}).funding("BTC_USDT", leg) is None
         True

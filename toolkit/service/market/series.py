@@ -34,11 +34,6 @@ class SeriesRows:
     """Rows by time: ``ts`` (s), and the other fields of a record, in the record's order.
 
     A column that is None is null in every row. NaN and null are null in their row.
-
-    Examples
-    --------
-    >>> len(SeriesRows(np.array([0, 60]), {"price": np.array([2.0, 4.0]), "volume": None}).ts)
-    2
     """
 
     ts: NDArray[np.int64]
@@ -51,8 +46,6 @@ class Series:
 
     A row may be seen at ``ts + interval_s``. ``block_s`` is the best length to ask for at once.
 
-    Examples
-    --------
     >>> from toolkit.service import Simulated
     >>> found = series(Simulated(7), Trajectory.parse("BTC_USDT:AURORA.spot"))
     >>> found.interval_s, found.between(1_793_491_200, 1_793_491_260).ts.tolist()
@@ -73,8 +66,6 @@ def series(source: MarketSource, trajectory: Trajectory) -> Series:
     Funding: a row for each settlement of either leg, with the rates settled then, the intervals of
     the rates in force (see `in_force`) and the differential of those.
 
-    Examples
-    --------
     >>> from toolkit.service import Simulated
     >>> key = Trajectory.parse("BTC_USDT:AURORA.spot:BOREAS.spot")
     >>> list(series(Simulated(7), key).between(0, 60).columns)
@@ -87,16 +78,15 @@ def series(source: MarketSource, trajectory: Trajectory) -> Series:
 
     def between(start: int, end: int) -> SeriesRows:
         bars = [leg.between(start, end) for leg in legs]
-        return _price(*bars) if len(bars) == 1 else _spread(*bars)
+        if len(bars) == 2:
+            return _spread(*bars)
+        one = bars[0]
+        columns = {"price": one.price, "mark_price": one.mark_price, "volume": one.volume}
+        return SeriesRows(one.ts, columns)
 
     starts, ends = zip(*(leg.span for leg in legs), strict=True)
     block_s = min(leg.block_s for leg in legs)
     return Series((max(starts), min(ends)), legs[0].interval_s, block_s, between)
-
-
-def _price(bars: Bars) -> SeriesRows:
-    columns = {"price": bars.price, "mark_price": bars.mark_price, "volume": bars.volume}
-    return SeriesRows(bars.ts, columns)
 
 
 def _spread(buy: Bars, sell: Bars) -> SeriesRows:
@@ -169,8 +159,6 @@ def in_force(leg: SettledRates | Unfunded, ts: NDArray[np.int64]) -> InForce:
     The rate in force is the one settled last, at ``ts`` or before, for as long as it is not older
     than twice its interval. A leg that never settles is at a rate of 0.
 
-    Examples
-    --------
     >>> leg = SettledRates(np.array([0]), np.array([1e-4]), np.array([4]))
     >>> found = in_force(leg, np.array([0, 28_800, 28_801]))
     >>> found.settled_rate, found.per_8h

@@ -20,8 +20,6 @@ class Simulated:
 
     The same seed gives the same rows in every process, whatever was asked before.
 
-    Examples
-    --------
     >>> source = Simulated(7)
     >>> source.kind, source.id == Simulated(7).id, source.id == Simulated(8).id
     ('simulated', True, False)
@@ -40,8 +38,6 @@ class Simulated:
     def bars(self, symbol: str, leg: Leg) -> _SimulatedBars:
         """Return the bars of a listed leg.
 
-        Examples
-        --------
         >>> Simulated(7).bars("BTC_USDT", Leg.parse("AURORA.spot")).interval_s
         60
         """
@@ -50,8 +46,6 @@ class Simulated:
     def funding(self, symbol: str, leg: Leg) -> _SimulatedFunding | None:
         """Return the settlements of a listed futures leg, None for any other.
 
-        Examples
-        --------
         >>> funding = Simulated(7).funding("BTC_USDT", Leg.parse("DRACO.futures"))
         >>> funding.next_after(1_795_046_400)
         1795060800

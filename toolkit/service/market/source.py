@@ -25,112 +25,89 @@ LONGEST_INTERVAL_HOURS = 24
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bars:
+class HeldRows:
+    """Rows held in memory, by ``ts`` (s, Unix UTC), ascending, none twice.
+
+    >>> HeldRows(60 * np.arange(100)).span, HeldRows(np.array([], dtype=np.int64)).span
+    ((0, 5941), (0, 0))
+    """
+
+    ts: NDArray[np.int64]
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """``[start, end)`` of all ``ts`` (s), ``(0, 0)`` without rows."""
+        return (int(self.ts[0]), int(self.ts[-1]) + 1) if len(self.ts) else (0, 0)
+
+    @property
+    def block_s(self) -> int:
+        """The time that some `BLOCK_ROWS` rows take (s).
+
+        >>> HeldRows(60 * np.arange(100)).block_s
+        973374
+        """
+        start, end = self.span
+        return -(-(end - start) * BLOCK_ROWS // max(len(self.ts), 1)) or 1
+
+    def rows(self, start: int, end: int) -> slice:
+        """Return where the rows with ``start <= ts < end`` are.
+
+        >>> HeldRows(np.array([0, 60, 120])).rows(60, 180)
+        slice(1, 3, None)
+        """
+        first, last = np.searchsorted(self.ts, (start, end))
+        return slice(int(first), int(last))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bars(HeldRows):
     """One leg's bars of one symbol.
 
-    ``ts``: start of each bar (s, Unix UTC), ascending, none twice. ``price``: price at the
-    bar's end (quote), finite and above 0. ``interval_s``: length of every bar (s), 0 where rows
-    are moments. A bar is over, and may be served, at ``ts + interval_s``. ``mark_price`` (quote)
-    and ``volume`` (quote per bar): None where the leg has none.
+    ``ts``: start of each bar. ``price``: price at the bar's end (quote), finite and above 0.
+    ``interval_s``: length of every bar (s), 0 where rows are moments. A bar is over, and may be
+    served, at ``ts + interval_s``. ``mark_price`` (quote) and ``volume`` (quote per bar): None
+    where the leg has none.
 
-    Examples
-    --------
     >>> bars = Bars(ts=np.array([0, 60]), price=np.array([1.5, 1.25]), interval_s=60)
     >>> bars.span, bars.between(60, 120).price.tolist()
     ((0, 61), [1.25])
     """
 
-    ts: NDArray[np.int64]
     price: NDArray[np.float64]
     interval_s: int
     mark_price: NDArray[np.float64] | None = None
     volume: NDArray[np.float64] | None = None
 
-    @property
-    def span(self) -> tuple[int, int]:
-        """``[start, end)`` of all ``ts`` (s), ``(0, 0)`` without bars.
-
-        Examples
-        --------
-        >>> Bars(ts=np.array([], dtype=np.int64), price=np.array([]), interval_s=60).span
-        (0, 0)
-        """
-        return _span(self.ts)
-
-    @property
-    def block_s(self) -> int:
-        """The time that some `BLOCK_ROWS` bars take (s).
-
-        Examples
-        --------
-        >>> Bars(ts=60 * np.arange(100), price=np.ones(100), interval_s=60).block_s
-        973374
-        """
-        return _block_s(self.ts)
-
     def between(self, start: int, end: int) -> Bars:
         """Return the bars with ``start <= ts < end``.
 
-        Examples
-        --------
         >>> len(Bars(ts=np.array([0, 60]), price=np.ones(2), interval_s=60).between(1, 60).ts)
         0
         """
-        rows = _rows(self.ts, start, end)
+        rows = self.rows(start, end)
         mark_price = None if self.mark_price is None else self.mark_price[rows]
         volume = None if self.volume is None else self.volume[rows]
         return Bars(self.ts[rows], self.price[rows], self.interval_s, mark_price, volume)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SettledRates:
+class SettledRates(HeldRows):
     """One leg's funding.
 
-    ``ts`` (s, Unix UTC), ascending, none twice. ``rate``: fraction per interval, positive where
-    longs pay shorts. ``interval_hours``: length of the interval that ends at ``ts`` (h, 1 to 24).
-
-    Examples
-    --------
-    >>> eight = np.array([8, 8])
-    >>> SettledRates(np.array([0, 28_800]), np.array([1e-4, 2e-4]), eight).next_after(28_801)
-    57600
+    ``ts``: each settlement. ``rate``: fraction per interval, positive where longs pay shorts.
+    ``interval_hours``: length of the interval that ends at ``ts`` (h, 1 to 24).
     """
 
-    ts: NDArray[np.int64]
     rate: NDArray[np.float64]
     interval_hours: NDArray[np.int64]
-
-    @property
-    def span(self) -> tuple[int, int]:
-        """``[start, end)`` of all settlements (s), ``(0, 0)`` without any.
-
-        Examples
-        --------
-        >>> SettledRates(np.array([60]), np.array([1e-4]), np.array([8])).span
-        (60, 61)
-        """
-        return _span(self.ts)
-
-    @property
-    def block_s(self) -> int:
-        """The time that some `BLOCK_ROWS` settlements take (s).
-
-        Examples
-        --------
-        >>> SettledRates(np.array([60]), np.array([1e-4]), np.array([8])).block_s
-        16384
-        """
-        return _block_s(self.ts)
 
     def between(self, start: int, end: int) -> SettledRates:
         """Return the settlements with ``start <= ts < end``.
 
-        Examples
-        --------
         >>> SettledRates(np.array([60]), np.array([1e-4]), np.array([8])).between(60, 61).rate
         array([0.0001])
         """
-        rows = _rows(self.ts, start, end)
+        rows = self.rows(start, end)
         return SettledRates(self.ts[rows], self.rate[rows], self.interval_hours[rows])
 
     def next_after(self, ts: int) -> int | None:
@@ -138,8 +115,6 @@ class SettledRates:
 
         None before its first settlement. Later settlements are not looked at.
 
-        Examples
-        --------
         >>> found = SettledRates(np.array([3600, 7200]), np.array([0.0, 0.0]), np.array([1, 8]))
         >>> found.next_after(3599), found.next_after(3600), found.next_after(7200)
         (None, 7200, 36000)
@@ -151,35 +126,31 @@ class SettledRates:
         return settled + ((ts - settled) // step_s + 1) * step_s
 
 
-class BarSeries(Protocol):
+class TimedSeries(Protocol):
+    """Rows of one leg, by time."""
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """``[start, end)`` that no row's ``ts`` lies outside of (s)."""
+
+    @property
+    def block_s(self) -> int:
+        """How long a stretch is best asked for at once (s)."""
+
+
+class BarSeries(TimedSeries, Protocol):
     """The bars of one leg, by time."""
 
     @property
     def interval_s(self) -> int:
         """Length of every bar (s), 0 where rows are moments."""
 
-    @property
-    def span(self) -> tuple[int, int]:
-        """``[start, end)`` that no bar's ``ts`` lies outside of (s)."""
-
-    @property
-    def block_s(self) -> int:
-        """How long a stretch is best asked for at once (s)."""
-
     def between(self, start: int, end: int) -> Bars:
         """Return the bars with ``start <= ts < end``, the same whenever asked."""
 
 
-class FundingSeries(Protocol):
+class FundingSeries(TimedSeries, Protocol):
     """The settlements of one leg, by time."""
-
-    @property
-    def span(self) -> tuple[int, int]:
-        """``[start, end)`` that no settlement lies outside of (s)."""
-
-    @property
-    def block_s(self) -> int:
-        """How long a stretch is best asked for at once (s)."""
 
     def between(self, start: int, end: int) -> SettledRates:
         """Return the settlements with ``start <= ts < end``, the same whenever asked."""
@@ -193,8 +164,6 @@ class MarketSource(Protocol):
 
     ``kind`` and ``id`` go to ``/schemas``: the same data has the same id at any address.
 
-    Examples
-    --------
     >>> from toolkit.service import Simulated
     >>> source: MarketSource = Simulated(7)
     >>> source.kind, len(source.listing)
@@ -218,17 +187,3 @@ class MarketSource(Protocol):
 
     def funding(self, symbol: str, leg: Leg) -> FundingSeries | None:
         """Return the settlements of a listed futures leg, None where none are known."""
-
-
-def _span(ts: NDArray[np.int64]) -> tuple[int, int]:
-    return (int(ts[0]), int(ts[-1]) + 1) if len(ts) else (0, 0)
-
-
-def _block_s(ts: NDArray[np.int64]) -> int:
-    start, end = _span(ts)
-    return -(-(end - start) * BLOCK_ROWS // max(len(ts), 1)) or 1
-
-
-def _rows(ts: NDArray[np.int64], start: int, end: int) -> slice:
-    first, last = np.searchsorted(ts, (start, end))
-    return slice(int(first), int(last))

@@ -43,8 +43,6 @@ _OWNER = "toolkit.service.owner"
 def owner_of_scope(scope: Scope) -> Owner:
     """Return the owner that `Access` found. A request that did not pass it is a `KeyError`.
 
-    Examples
-    --------
     >>> owner_of_scope({"type": "http"})
     Traceback (most recent call last):
     KeyError: 'toolkit.service.owner'
@@ -56,8 +54,6 @@ def owner_of_scope(scope: Scope) -> Owner:
 def key_of_scope(scope: Scope) -> str:
     """Return the key that a request came with, "" if it has none.
 
-    Examples
-    --------
     >>> key_of_scope({"type": "http", "headers": [(b"apikey", b" k1 ")]})
     'k1'
     """
@@ -73,12 +69,6 @@ class Access:
     ``Authorization`` takes precedence, even if its key is not valid. Either header sent twice is
     refused, since it is unknown which one was meant. A key in the query string is refused even
     beside a valid header, since it would end up in logs.
-
-    Examples
-    --------
-    >>> from starlette.routing import Router
-    >>> Access(Router(), Policy(), Quotas()).guards("/api/v1/data/schemas")
-    True
     """
 
     def __init__(self, app: ASGIApp, policy: Policy, quotas: Quotas) -> None:
@@ -86,26 +76,19 @@ class Access:
         self.policy = policy
         self.quotas = quotas
 
-    def guards(self, path: str) -> bool:
-        """Return whether a path needs a key.
-
-        Examples
-        --------
-        >>> from starlette.routing import Router
-        >>> Access(Router(), Policy(), Quotas()).guards("/v1/spread/recent")
-        False
-        """
+    def _guards(self, path: str) -> bool:
+        """Return whether a path needs a key."""
         return any(path == surface or path.startswith(f"{surface}/") for surface in SURFACES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one connection, with its owner in the scope if the path needs a key."""
-        if scope["type"] in ("http", "websocket") and self.guards(scope["path"]):
+        if scope["type"] in ("http", "websocket") and self._guards(scope["path"]):
             _refuse_keys_in_query(scope["query_string"])
             owner = self._owner(key_of_scope(scope))
             quota = self.policy.terms(owner.plan).quota
             told = self.quotas.spend(owner.name, quota, policy=owner.plan)
             scope[_OWNER] = owner
-            send = _telling(told, send)
+            send = with_headers(told, send)
         await self.app(scope, receive, send)
 
     def _owner(self, key: str) -> Owner:
@@ -120,8 +103,6 @@ class Access:
 def is_loopback(host: str) -> bool:
     """Return whether an address is this machine's own.
 
-    Examples
-    --------
     >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("192.0.2.1")
     (True, True, False)
     """
@@ -131,15 +112,15 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _telling(headers: Mapping[str, str], send: Send) -> Send:
+def with_headers(headers: Mapping[str, str], send: Send) -> Send:
     """Wrap ``send`` so that it adds the headers to the answer."""
 
-    async def told(message: Message) -> None:
+    async def added(message: Message) -> None:
         if message["type"] in ("http.response.start", "websocket.http.response.start"):
             MutableHeaders(scope=message).update(headers)
         await send(message)
 
-    return told
+    return added
 
 
 def _offered(headers: list[tuple[bytes, bytes]]) -> str:

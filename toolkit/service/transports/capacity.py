@@ -19,16 +19,7 @@ _RETRY_AFTER = {"Retry-After": "1"}
 
 @dataclass(slots=True)
 class Gate:
-    """The limit of concurrent HTTP requests, their number, and whether the service is closing.
-
-    Examples
-    --------
-    >>> Gate(1, under_way=1).refusal().document["code"]
-    'unavailable'
-    >>> Gate(0)
-    Traceback (most recent call last):
-    toolkit.errors.InputError: capacity: 0 is not allowed; allowed: a whole number of 1 or more
-    """
+    """The limit of concurrent HTTP requests, their number, and whether the service is closing."""
 
     capacity: int = DEFAULT_CAPACITY
     closing: bool = False
@@ -42,8 +33,6 @@ class Gate:
     def refusal(self) -> Problem | None:
         """Return the 503 for a request that comes in now, None if it may pass.
 
-        Examples
-        --------
         >>> Gate(1).refusal() is None
         True
         >>> Gate(1, closing=True).refusal().headers
@@ -63,12 +52,6 @@ class Capacity:
     WebSockets do not count towards the capacity, and are refused only while the gate is closing.
     An answer that ends while the gate is closing has ``Connection: close``. A request that the
     server cancels then, because it takes too long, gets the 503 if its answer has not begun.
-
-    Examples
-    --------
-    >>> from starlette.routing import Router
-    >>> Capacity(Router(), Gate(8)).gate.capacity
-    8
     """
 
     def __init__(self, app: ASGIApp, gate: Gate) -> None:

@@ -40,13 +40,6 @@ class Mcp:
 
     Stateless: each POST is answered by itself, with JSON. The application that it is part of has
     to run its `lifespan`.
-
-    Examples
-    --------
-    >>> from toolkit.service import Simulated
-    >>> from toolkit.service.api.registry import TOOLS
-    >>> len(Mcp(Service(Simulated(7)), TOOLS).tools)
-    11
     """
 
     def __init__(self, service: Service, tools: Sequence[Tool[Any]]) -> None:
@@ -93,12 +86,6 @@ class RpcProblems:
 
     Status and headers stay. MCP clients show such an error, but not a problem document. The error
     has the request's id, None if that cannot be read.
-
-    Examples
-    --------
-    >>> from starlette.routing import Router
-    >>> RpcProblems(Router()).app.__class__.__name__
-    'Router'
     """
 
     def __init__(self, app: ASGIApp) -> None:

@@ -60,8 +60,6 @@ _Context = ServerRequestContext[dict[str, Any], Request]
 def session_manager(service: Service, tools: Sequence[Tool[Any]]) -> StreamableHTTPSessionManager:
     """Return the SDK's session manager for the tools. Its ``run()`` can be entered once.
 
-    Examples
-    --------
     >>> from toolkit.service import Simulated
     >>> session_manager(Service(Simulated(7)), ()).stateless
     True
@@ -87,8 +85,6 @@ def arguments_as_query(
     Arguments that the schema does not have are left out. A value of another JSON type than the
     schema's, including null, is a 400 `Problem` that names the parameter.
 
-    Examples
-    --------
     >>> arguments_as_query({"properties": {"limit": {"type": "integer"}}}, {"limit": 2, "x": 1})
     [('limit', '2')]
     """

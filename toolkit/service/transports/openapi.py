@@ -70,8 +70,6 @@ _REFUSALS: dict[str, tuple[str, type[msgspec.Struct], Mapping[str, Any]]] = {
 def document(tools: Sequence[Tool[Any]], policy: Policy) -> dict[str, Any]:
     """Return the document, with the limits that the policy gives the largest plan.
 
-    Examples
-    --------
     >>> from toolkit.service.api.registry import TOOLS
     >>> made = document(TOOLS, Policy())
     >>> made["openapi"], len(made["paths"])
@@ -102,8 +100,6 @@ def document(tools: Sequence[Tool[Any]], policy: Policy) -> dict[str, Any]:
 def openapi_route(tools: Sequence[Tool[Any]], policy: Policy) -> Route:
     """Return the route that serves the document.
 
-    Examples
-    --------
     >>> from toolkit.service.api.registry import TOOLS
     >>> openapi_route(TOOLS, Policy()).path
     '/openapi.json'

@@ -10,13 +10,12 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolkit.service.accounts.problems import Problems, problem_response
 from toolkit.service.api.calls import Service
@@ -24,7 +23,7 @@ from toolkit.service.api.feed import Feed
 from toolkit.service.api.registry import TOOLS, answer
 from toolkit.service.api.tools import Tool
 from toolkit.service.market.clock import Clock
-from toolkit.service.transports.access import Access, owner_of_scope
+from toolkit.service.transports.access import Access, owner_of_scope, with_headers
 from toolkit.service.transports.capacity import Capacity, Gate
 from toolkit.service.transports.mcp import PATH as MCP_PATH
 from toolkit.service.transports.mcp import Mcp, RpcProblems
@@ -37,12 +36,6 @@ class Dated:
     """ASGI middleware: every answer's ``Date`` is the service's time when the request came.
 
     The answer can contain everything that was over at that time.
-
-    Examples
-    --------
-    >>> from starlette.routing import Router
-    >>> Dated(Router(), Clock(fixed_at=0)).clock.now()
-    0
     """
 
     def __init__(self, app: ASGIApp, clock: Clock) -> None:
@@ -54,14 +47,8 @@ class Dated:
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return
-        date = self.clock.http_date()
-
-        async def dated(message: Message) -> None:
-            if message["type"] in ("http.response.start", "websocket.http.response.start"):
-                MutableHeaders(scope=message)["date"] = date
-            await send(message)
-
-        await self.app(scope, receive, dated)
+        date = {"date": self.clock.http_date()}
+        await self.app(scope, receive, with_headers(date, send))
         if scope["type"] == "websocket":
             await asyncio.sleep(0)  # else uvicorn logs an error for a refused upgrade
 
@@ -81,8 +68,6 @@ def application(
     ``webhooks`` and ``feed`` default to the service's own. ``routes`` come after all others,
     ``middleware`` innermost, where a request's key is known.
 
-    Examples
-    --------
     >>> from toolkit.service import Simulated
     >>> service = Service(Simulated(7))
     >>> application(service).routes[0].path

@@ -43,8 +43,6 @@ _HISTORIES = {f"history/{family}": family for family in Family}
 def socket_routes(service: Service, tools: Sequence[Tool[Any]], feed: Feed) -> list[WebSocketRoute]:
     """Return the routes of a service's sockets on one feed. ``tools`` answer history actions.
 
-    Examples
-    --------
     >>> from toolkit.service import Simulated
     >>> from toolkit.service.api.registry import TOOLS
     >>> service = Service(Simulated(7))

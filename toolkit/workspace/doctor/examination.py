@@ -17,8 +17,6 @@ from toolkit.workspace.doctor.routes import Routes
 from toolkit.workspace.doctor.surfaces import mcp_check, socket_checks
 from toolkit.workspace.settings import LOCAL_KEY, Settings
 
-__all__ = ["examine"]
-
 _TIMEOUT_S = 30.0
 _CLOCKS_AGREE_S = 30
 
@@ -28,8 +26,6 @@ def examine(settings: Settings) -> Examination:
 
     About 25 requests. Raises `InputError` where the address, the key or the profile is none.
 
-    Examples
-    --------
     >>> from toolkit.workspace import simulated_service
     >>> with simulated_service() as base_url:
     ...     found = examine(Settings.read({}, base_url=base_url))

@@ -9,8 +9,6 @@ from enum import StrEnum
 
 from toolkit.errors import PlanRefusedError, ServiceError, UnreachableError
 
-__all__ = ["Check", "Examination", "State", "refused_words", "state_of"]
-
 
 class State(StrEnum):
     """How a check went. ``NOTE``: otherwise than agreed, and coped with."""
@@ -26,8 +24,6 @@ class State(StrEnum):
 class Check:
     """One question put to a service, how it went, and what to do where it did not go well.
 
-    Examples
-    --------
     >>> Check("service", "reachable", State.OK, "answered in 3 ms").advice
     ''
     """
@@ -57,8 +53,6 @@ class Examination:
 def refused_words(error: ServiceError) -> str:
     """Shorten a refusal to its status and the service's reason.
 
-    Examples
-    --------
     >>> refused_words(ServiceError("long", status=403, detail="begins at the builder plan"))
     '403: begins at the builder plan'
     """
@@ -73,8 +67,6 @@ def refused_words(error: ServiceError) -> str:
 def state_of(error: ServiceError) -> State:
     """Return the state of a check that ended in an error: the plan, or a failure.
 
-    Examples
-    --------
     >>> state_of(PlanRefusedError("")).value
     'not in plan'
     """

@@ -21,8 +21,6 @@ from toolkit.wire.rows import RawPage, read_history_page
 from toolkit.wire.survey import described_fields, rows_of, shown_fields, survey_fields
 from toolkit.workspace.doctor.findings import Check, State, refused_words, state_of
 
-__all__ = ["Routes"]
-
 _ROWS = 50
 _TRIES = 3
 _DAY_S = 86_400

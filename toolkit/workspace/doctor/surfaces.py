@@ -15,8 +15,6 @@ from toolkit.wire.survey import Guess, ShownField, guessed
 from toolkit.workspace.doctor.findings import Check, State, refused_words, state_of
 from toolkit.workspace.settings import Settings
 
-__all__ = ["mcp_check", "socket_checks"]
-
 _TIMEOUT_S = 10
 
 

@@ -19,13 +19,7 @@ _TUNNELS = [ipaddress.ip_network("2002::/16"), ipaddress.ip_network("2001::/32")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The parts of an endpoint's URL that a request needs. The repr does not show the path.
-
-    Examples
-    --------
-    >>> target_of("https://hooks.example/a?b", loopback=False).host
-    'hooks.example'
-    """
+    """The parts of an endpoint's URL that a request needs. The repr does not show the path."""
 
     encrypted: bool
     host: str
@@ -43,8 +37,6 @@ def target_of(url: str, *, loopback: bool) -> Target:
     With ``loopback``, http is allowed to ``localhost`` and to loopback addresses. The error does
     not show the URL, since it may contain a secret.
 
-    Examples
-    --------
     >>> target_of("http://127.0.0.1:8800/", loopback=True).port
     8800
     >>> target_of("https://10.0.0.1/", loopback=True)
@@ -81,8 +73,6 @@ def may_reach(address: str, *, loopback: bool) -> bool:
     Only public unicast addresses are allowed, and with ``loopback`` loopback ones. An IPv6 address
     that maps an IPv4 one is checked as that. Tunnels into IPv4 are refused.
 
-    Examples
-    --------
     >>> [may_reach(a, loopback=False) for a in ("93.184.216.34", "10.0.0.1", "::ffff:10.0.0.1")]
     [True, False, False]
     """

@@ -16,13 +16,7 @@ _PREFIX = "whsec_"
 
 @dataclass(frozen=True, slots=True)
 class WebhookMessage:
-    """A body and its id, the number of failed attempts, and whether it is retried.
-
-    Examples
-    --------
-    >>> WebhookMessage.of("ann", b"{}") == WebhookMessage.of("bob", b"{}")
-    False
-    """
+    """A body and its id, the number of failed attempts, and whether it is retried."""
 
     identity: str
     body: bytes
@@ -33,8 +27,6 @@ class WebhookMessage:
     def of(cls, owner: str, body: bytes) -> WebhookMessage:
         """Make the delivery of a body to an owner, always with the same id.
 
-        Examples
-        --------
         >>> WebhookMessage.of("ann", b"{}").identity
         'msg_7450f96c91288376f11dbd9f'
         """
@@ -44,8 +36,6 @@ class WebhookMessage:
     def request(self, secret: str, ts: int) -> tuple[dict[str, str], bytes]:
         """Return the headers and the body of an attempt at ``ts`` (s), signed with the secret.
 
-        Examples
-        --------
         >>> WebhookMessage("a", b"{}").request(new_secret(), 60)[1]
         b'{}'
         """
@@ -55,8 +45,6 @@ class WebhookMessage:
 def new_secret() -> str:
     """Return a secret for signatures: ``whsec_`` and the base64 of 32 random bytes.
 
-    Examples
-    --------
     >>> len(new_secret()), new_secret() == new_secret()
     (50, False)
     """
@@ -66,8 +54,6 @@ def new_secret() -> str:
 def signed_headers(secret: str, identity: str, ts: int, body: bytes) -> dict[str, str]:
     """Return the three headers of a delivery that is attempted at ``ts`` (s).
 
-    Examples
-    --------
     >>> key = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
     >>> body = b'{"test": 2432232314}'
     >>> signed_headers(key, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body)["webhook-signature"]

@@ -30,8 +30,6 @@ class Reply:
 
     ``retry_after_s`` (s) is how long the answer asks to wait, at most one day.
 
-    Examples
-    --------
     >>> Reply(204).taken, Reply(301).taken, Reply(None, reason="it took too long").taken
     (True, False, False)
     """
@@ -49,8 +47,6 @@ class Reply:
 class Post:
     """Makes attempts one after another, over a connection that is kept open if possible.
 
-    Examples
-    --------
     >>> from toolkit.service.transports.webhooks.addresses import target_of
     >>> post = Post(WebhookSettings(loopback=True))
     >>> nobody = target_of("http://127.0.0.1:9/", loopback=True)

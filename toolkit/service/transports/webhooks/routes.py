@@ -35,8 +35,6 @@ _NO_FAMILIES = f"is missing; send a list of one or more of {', '.join(EventFamil
 class Webhooks:
     """The endpoints of a service's owners, one each, and the routes that set them.
 
-    Examples
-    --------
     >>> from toolkit.service import Simulated
     >>> webhooks = Webhooks(Service(Simulated(7)))
     >>> [route.path for route in webhooks.routes]

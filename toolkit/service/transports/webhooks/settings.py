@@ -21,8 +21,6 @@ class WebhookSettings:
     concurrent attempts per endpoint. ``authorities`` is a PEM file of certificate authorities that
     are trusted beside the system's own.
 
-    Examples
-    --------
     >>> WebhookSettings(in_flight=0)
     Traceback (most recent call last):
     toolkit.errors.InputError: in_flight: 0 is not allowed; allowed: 1 or more

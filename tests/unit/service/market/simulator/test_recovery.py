@@ -57,7 +57,7 @@ def test_half_life_level_and_deviation_are_recovered_in_20_seeds(
         found["half_life_upper_s"].fill_null(math.inf) > half_life_s
     )
     assert hit.sum() >= 16  # 19 of 20 expected
-    moments = spread.moments(frame, start, end, step_s=60)
+    moments = spread.summary(frame, start, end, step_s=60)
     scatter = sd * (2 * half_life_s / math.log(2) / (DAYS * DAY_S)) ** 0.5
     means = moments["spread_mean_log_bps"]
     assert abs(means.mean() - level) < 4 * scatter / len(SEEDS) ** 0.5
