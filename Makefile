@@ -13,11 +13,12 @@ export COVERAGE_FILE := $(CURDIR)/.coverage
 # Each worker begins with its half of the files, so that what a file's tests share is made once.
 WORKERS := -n $(TEST_WORKERS) --dist worksteal
 QUICK  := -m "not slow" --hypothesis-profile quick
+REST   := -m "slow or hypothesis" --hypothesis-profile short --timeout 1800
 PYTEST := $(BIN)/python $(if $(COVERAGE),-m coverage run) -m pytest $(WORKERS) --durations 20
 UNMEASURED := $(BIN)/python -m pytest $(WORKERS) --durations 20
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo check test test-rest test-all coverage kill-loop soak adversary \
+.PHONY: help install demo check test test-rest test-all coverage laws kill-loop soak adversary \
 	docs docs-adversary install-judges judges pictures lint format calibration bench lock clean
 
 help: ## this list
@@ -44,10 +45,10 @@ check: lint ## lint, types, and tests of what differs from main; or of one: make
 test: lint ## lint, types, doctests, and all tests but the slow ones
 	$(PYTEST) $(QUICK)
 
-test-rest: $(READY) ## what `make test` leaves out: slow tests, laws in full, browser, judges
+test-rest: $(READY) ## what `make test` leaves out: slow tests, laws with more examples, browser, judges
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory install-judges; fi
-	$(PYTEST) tests/unit -m "slow or hypothesis" --timeout 1800
-	$(UNMEASURED) --ignore tests/unit -m "slow or hypothesis" --timeout 1800
+	$(PYTEST) tests/unit $(REST)
+	$(UNMEASURED) --ignore tests/unit $(REST)
 
 test-all: $(READY) ## every test, and how much of the toolkit they reach
 	$(BIN)/python -m coverage erase
@@ -58,6 +59,9 @@ test-all: $(READY) ## every test, and how much of the toolkit they reach
 coverage: $(READY) ## what tests run with COVERAGE=1 reached: lines and branches, >= 95 %
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
+
+laws: $(READY) ## every law with all its examples
+	$(BIN)/python -m pytest $(WORKERS) -m hypothesis --timeout 3000
 
 kill-loop: $(READY) ## kill -9 loads at 50 random moments; the store must equal an undisturbed one
 	RAIL_KILLS=50 $(BIN)/python -m pytest tests/journeys/test_kill.py \

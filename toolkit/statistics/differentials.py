@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import polars as pl
 
 from toolkit.statistics.contract import Frame, Question
@@ -10,10 +12,11 @@ from toolkit.statistics.kernel import measure
 from toolkit.statistics.settlements import HOURS_A_YEAR
 
 _COLUMN = "differential_pct_8h"
+_Rows = TypeVar("_Rows", pl.DataFrame, pl.LazyFrame)
 _RATES = ("buy_rate", "sell_rate")
 
 
-def without_rates(frame: Frame) -> Frame:
+def without_rates(frame: _Rows) -> _Rows:
     """Return the rows of the trajectories that have a differential and not one rate of a leg.
 
     >>> rows = {"trajectory": ["a", "b"], "buy_rate": [None, 1e-4], "sell_rate": [None, 1e-4]}

@@ -31,7 +31,7 @@ import duckdb
 from toolkit.errors import NotAStoreError, StoreError, StoreLockedError, StoreVersionError
 from toolkit.tables import TABLES
 
-_NO_EXTENSIONS = {
+_NO_EXTENSIONS: dict[str, str | bool | int | float | list[str]] = {
     "allow_community_extensions": "false",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
