@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from toolkit.cli.root import app
+from toolkit.cli.root import Interrupted, app
 from toolkit.errors import RailError
 
 __all__ = ["main"]
@@ -24,7 +24,7 @@ def main() -> None:
         if os.environ.get("RAIL_DEBUG"):
             raise
         _leave(str(error), 1)
-    except KeyboardInterrupt:
+    except (Interrupted, KeyboardInterrupt):
         _leave("stopped; what was committed is kept, the same command goes on from there", 130)
     except Exception as error:
         if os.environ.get("RAIL_DEBUG"):

@@ -37,8 +37,18 @@ COMMANDS = {
 """Each command: its function or group (module:name below this package) and its line of help."""
 
 
+class Interrupted(Exception):  # noqa: N818 - nothing failed
+    """The user pressed Ctrl-C. Typer would end the program without a word."""
+
+
 class _Lazy(TyperGroup):
     """A group that lists its commands by the table above and imports the one that is called."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise Interrupted from None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, listed, rest = super().resolve_command(ctx, args)

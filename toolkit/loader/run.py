@@ -33,6 +33,7 @@ _SECONDS_A_COMMIT = 2.0
 _WAITING_PIECES = 32
 _OF_ALL = (KeyRefusedError, QuotaError, UnreachableError)
 _FAILED_STREAMS = 3
+_LOOK_S = 0.5  # a wait without an end would not hear Ctrl-C: polars sets the signal so
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,10 @@ class Run:
 
     def _receive(self, workers: int) -> None:
         while workers:
-            item = self._arrived.get()
+            try:
+                item = self._arrived.get(timeout=_LOOK_S)
+            except queue.Empty:
+                continue
             if item is None:
                 workers -= 1
             elif isinstance(item, BaseException):

@@ -1,0 +1,210 @@
+"""One Ctrl-C ends whatever waits: a silent service, a quota, a drip, an upgrade that hangs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import httpx
+import pytest
+
+from toolkit.market import Source
+from toolkit.service import Clock, Config, Simulated, running
+from toolkit.store import Store
+from toolkit.store.connection import opened
+
+from .conftest import RAIL
+
+NOW = 1_795_046_400
+PRICE, SPREAD = "BTC_USDT:AURORA.spot", "BTC_USDT:AURORA.spot:CORONA.spot"
+PATIENCE_S = 60
+"""How long a test waits for what has to come by itself."""
+
+
+class Relay:
+    """Stands before a service. A request with ``place`` in its path gets no whole answer."""
+
+    def __init__(self, upstream: str, place: str, way: str) -> None:
+        self.reached, self.over = threading.Event(), threading.Event()
+        relay = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                if place in self.path and way != "whole":
+                    relay.reached.set()
+                    getattr(relay, f"_{way}")(self)
+                    return
+                answer = httpx.get(upstream + self.path, headers=dict(self.headers), timeout=60)
+                self.send_response(answer.status_code)
+                for name, value in answer.headers.items():
+                    if name not in ("content-length", "content-encoding", "transfer-encoding"):
+                        self.send_header(name, value)
+                self.send_header("Content-Length", str(len(answer.content)))
+                self.end_headers()
+                self.wfile.write(answer.content)
+                if place in self.path:
+                    relay.reached.set()
+
+            def log_message(self, *_: object) -> None:
+                """Write nothing."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        self.over.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _silence(self, _: BaseHTTPRequestHandler) -> None:
+        self.over.wait()
+
+    def _drip(self, handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Length", "100000")
+        handler.end_headers()
+        while not self.over.wait(0.3):
+            handler.wfile.write(b" ")
+
+    def _quota(self, handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(429)
+        handler.send_header("Retry-After", "55")
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+
+    def _unavailable(self, handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(503)
+        handler.send_header("Retry-After", "55")
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[str]:
+    with running(Config(Simulated(7), port=0, clock=Clock(fixed_at=NOW), quota=10**6)) as local:
+        yield local.base_url
+
+
+@pytest.fixture
+def relayed(service: str) -> Iterator[Callable[[str, str], Relay]]:
+    made: list[Relay] = []
+
+    def relay(place: str, way: str) -> Relay:
+        made.append(Relay(service, place, way))
+        return made[-1]
+
+    yield relay
+    for each in made:
+        each.close()
+
+
+def interrupted(
+    argv: list[object], url: str, folder: Path, waits: Callable[[], object]
+) -> subprocess.CompletedProcess[str]:
+    """Run a command, send one Ctrl-C once it waits, and return how it ended."""
+    environment = os.environ | {"RAIL_BASE_URL": url, "RAIL_API_KEY": "demo-pro"}
+    process = subprocess.Popen(
+        argv,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env=environment,
+    )
+    try:
+        assert waits()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=PATIENCE_S / 2)
+    finally:
+        process.kill()
+    return subprocess.CompletedProcess(argv, process.returncode, out, err)
+
+
+SCHEMAS, HISTORY, EVENTS = "/schemas", "/history/price", "/history/spread-events"
+STREAM = "/spreadbot/ws"
+WAITS = [
+    (["symbols"], SCHEMAS, "silence"),
+    (["symbols"], SCHEMAS, "quota"),
+    (["doctor"], SCHEMAS, "silence"),
+    (["doctor"], HISTORY, "drip"),
+    (["sync", PRICE], SCHEMAS, "silence"),
+    (["sync", PRICE], SCHEMAS, "drip"),
+    (["sync", PRICE], "/symbols", "unavailable"),
+    (["sync", PRICE], HISTORY, "silence"),
+    (["sync", PRICE], HISTORY, "drip"),
+    (["sync", PRICE], HISTORY, "quota"),
+    (["sync", PRICE], HISTORY, "unavailable"),
+    (["sync", PRICE, "--workers", "1"], HISTORY, "quota"),
+    (["sync", SPREAD, PRICE], HISTORY, "silence"),
+    (["sync", "events/spread"], EVENTS, "silence"),
+    (["sync", "events/spread"], EVENTS, "quota"),
+    (["stream", "events/spread"], SCHEMAS, "silence"),
+]
+
+
+@pytest.mark.parametrize(("words", "place", "way"), WAITS)
+def test_one_ctrl_c_ends_a_command_that_waits_with_one_line(
+    relayed: Callable[[str, str], Relay], tmp_path: Path, words: list[str], place: str, way: str
+) -> None:
+    relay = relayed(place, way)
+    done = interrupted([RAIL, *words], relay.url, tmp_path, lambda: relay.reached.wait(PATIENCE_S))
+    assert done.returncode == 130, (done.stdout, done.stderr)
+    assert "Traceback" not in done.stderr
+    assert done.stderr.strip().splitlines()[-1].startswith("rail: stopped")
+    store = tmp_path / "rail.duckdb"
+    assert not store.exists() or Store(store).source.kind == "simulated"
+
+
+def test_one_ctrl_c_ends_a_stream_whose_upgrade_hangs_with_its_summary(
+    relayed: Callable[[str, str], Relay], tmp_path: Path
+) -> None:
+    relay = relayed(STREAM, "silence")
+    argv = [RAIL, "stream", "events/spread"]
+    done = interrupted(argv, relay.url, tmp_path, lambda: relay.reached.wait(PATIENCE_S))
+    assert done.returncode in (0, 130), (done.stdout, done.stderr)
+    assert "Traceback" not in done.stderr
+
+
+SCRIPTS = {
+    "sync": (f"rail.sync({PRICE!r})", HISTORY),
+    "schemas": ("", SCHEMAS),
+    "symbols": ("rail.client.symbols()", "/symbols"),
+    "history": (
+        f"rail.client.history(tk.Trajectory.parse({PRICE!r}), {NOW - 3600}, {NOW})",
+        HISTORY,
+    ),
+}
+
+
+@pytest.mark.parametrize("verb", SCRIPTS)
+@pytest.mark.parametrize("way", ["silence", "quota"])
+def test_one_ctrl_c_ends_a_verb_of_a_workspace(
+    relayed: Callable[[str, str], Relay], tmp_path: Path, verb: str, way: str
+) -> None:
+    line, place = SCRIPTS[verb]
+    relay = relayed(place, way)
+    opens = f"import toolkit as tk\nrail = tk.open(base_url={relay.url!r}, api_key='demo-pro')\n"
+    argv = [sys.executable, "-c", f"{opens}{line or 'rail.client.profile()'}"]
+    done = interrupted(argv, relay.url, tmp_path, lambda: relay.reached.wait(PATIENCE_S))
+    assert done.returncode in (130, -signal.SIGINT), (done.stdout, done.stderr)
+    assert done.stderr.strip().splitlines()[-1].startswith("KeyboardInterrupt")
+
+
+def test_one_ctrl_c_ends_a_wait_for_a_store_that_is_in_use(
+    relayed: Callable[[str, str], Relay], tmp_path: Path
+) -> None:
+    store, relay = Store(tmp_path / "rail.duckdb"), relayed(SCHEMAS, "whole")
+    store.bind(Source("simulated", Simulated(7).id))
+    with opened(store.path, writable=True):
+        argv = [RAIL, "sync", PRICE]
+        done = interrupted(argv, relay.url, tmp_path, lambda: relay.reached.wait(PATIENCE_S))
+    assert done.returncode == 130, (done.stdout, done.stderr)
+    assert done.stderr.strip().splitlines()[-1].startswith("rail: stopped")
