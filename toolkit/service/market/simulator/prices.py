@@ -86,7 +86,8 @@ class LegDay:
     """A leg's 1,440 minutes of a day, each price at the minute's end.
 
     ``price``, ``mark_price`` (quote, mark prices of futures alone), ``volume`` (quote), and
-    which minutes have a bar (``present``) and a trade (``traded``).
+    which minutes have a bar (``present``) and a trade (``traded``). ``noise``: of the quote, in
+    its standard deviations.
     """
 
     price: Floats
@@ -94,6 +95,7 @@ class LegDay:
     volume: Floats
     present: NDArray[np.bool_]
     traded: NDArray[np.bool_]
+    noise: Floats
 
 
 class LegPrices:
@@ -131,7 +133,8 @@ class LegPrices:
 
     def day(self, day: int) -> LegDay:
         """Return the minutes of a day."""
-        random, noise = self._minute_noise(day)
+        random = self._stream.at(day)
+        noise = random.standard_normal(MINUTES_A_DAY)
         ends = minute_ends(day)
         fair = self._fair(self._asset.minutes(day), self._deviation.day(day)[1:], ends)
         traded = random.random(MINUTES_A_DAY) >= self._listing.stale_share
@@ -147,6 +150,7 @@ class LegPrices:
             volume=np.where(traded, volume, 0.0),
             present=present,
             traded=traded,
+            noise=noise,
         )
 
     def seconds(self, minutes: LegDay, day: int, hour: int) -> tuple[Floats, NDArray[np.bool_]]:
@@ -157,9 +161,8 @@ class LegPrices:
         ends, of_hour = second_ends(day, hour), slice(60 * hour, 60 * hour + 60)
         fair = self._fair(self._asset.seconds(day, hour), self._deviation.seconds(day, hour), ends)
         begins = self._stream.under("second").at(24 * day + hour).integers(60, size=60)
-        yesterday = self._minute_noise(day - 1)[1]
-        noise = self._minute_noise(day)[1]
-        before = np.concatenate([yesterday[-1:], noise[:-1]])
+        noise, before = minutes.noise, np.roll(minutes.noise, 1)
+        before[0] = noise[0]  # so that no day needs the one before
         begun = np.arange(60) >= begins[:, None]
         noises = np.where(begun, noise[of_hour, None], before[of_hour, None]).ravel()
         stale, last = ~minutes.traded, np.roll(minutes.price, 1)
@@ -168,11 +171,6 @@ class LegPrices:
             held.ravel(), np.repeat(last[of_hour], 60), self._quoted(fair, noises, ends)
         )
         return price, np.repeat(minutes.present[of_hour], 60)
-
-    def _minute_noise(self, day: int) -> tuple[np.random.Generator, Floats]:
-        """Return the day's generator after its first draw, and that draw: the minutes' noise."""
-        random = self._stream.at(day)
-        return random, random.standard_normal(MINUTES_A_DAY)
 
     def _fair(self, asset: Floats, deviation: Floats, ts: NDArray[np.int64]) -> Floats:
         """Return the log price without the leg's noise, episodes and shocks: the mark price's."""

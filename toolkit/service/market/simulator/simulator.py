@@ -33,7 +33,7 @@ GENERATOR = 2
 """The generator's version: another one gives other numbers under the same seed."""
 
 _MARKET_DAILY_VOLATILITY = 0.02
-_LEG_DAYS_KEPT = 512  # of 35 kB
+_LEG_DAYS_KEPT = 512  # of 50 kB
 _LEG_HOURS_KEPT = 384  # of 32 kB
 
 
