@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PICTURES = ROOT / "docs" / "pictures"
 TAKING = os.environ.get("RAIL_PICTURES") == "1"
-SPREAD = "BTC_USDT:AURORA.spot:CORONA.futures"
+SPREAD = "BTC_USDT:AURORA.spot:DEX-SOLARIS.dex"
 VIEWS = {
     "overview": ("", "Overview", 1280),
     "trajectory": (f"trajectory?trajectory={SPREAD}", "Trajectory", 1120),

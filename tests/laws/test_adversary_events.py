@@ -63,7 +63,7 @@ def pass_over(_: float) -> None:
 def truth(service: httpx.Client) -> list[str]:
     become(service)
     found = documents(service)
-    assert len(set(found)) == len(found) > 5 * CAP
+    assert len(set(found)) == len(found) > 3 * CAP
     return found
 
 

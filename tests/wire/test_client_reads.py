@@ -53,7 +53,7 @@ def profile() -> Profile:
 def test_the_schemas_confirm_the_built_in_profile(profile: Profile) -> None:
     assert golden("schemas").request == Request.get(BUILT_IN.schemas_path, {})
     assert {f.kind for f in profile.findings} <= {"tool_missing"}  # those of other messages
-    assert profile.source == Source("simulated", "miniature-a2cffd9e8eabce25")
+    assert profile.source == Source("simulated", "miniature-fe096343b7a9185e")
     assert (profile.symbols_path, profile.symbols_limit) == ("/api/v1/data/symbols/search", 1000)
     for family in (Family.PRICE, Family.SPREAD):
         built_in = BUILT_IN.histories[family]
@@ -69,9 +69,9 @@ def test_a_price_page_is_three_prices_newest_first(profile: Profile) -> None:
     page = read_history_page(route, trajectory, message.answer)
     assert page.frame.columns == ["ts", "price", "mark_price", "volume", "extra"]
     assert page.frame.rows() == [
-        (1793750340, 3473.82, None, None, None),
-        (1793750280, 3472.6, None, None, None),
-        (1793750220, 3471.61, None, None, None),
+        (1793750340, 3473.94, None, None, None),
+        (1793750280, 3472.7, None, None, None),
+        (1793750220, 3471.71, None, None, None),
     ]
     assert (page.next_end_time, page.ends, page.findings) == (1793750220, False, ())
 

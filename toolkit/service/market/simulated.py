@@ -81,6 +81,9 @@ class _SimulatedBars:
         )
         return whole.between(first, last)
 
+    def parts(self, ts: int) -> Bars:
+        return self.simulator.seconds(self.symbol, self.leg, ts, ts + MINUTE_S)
+
 
 @dataclass(frozen=True, slots=True)
 class _SimulatedFunding:

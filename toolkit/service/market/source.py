@@ -89,6 +89,17 @@ class Bars(HeldRows):
         volume = None if self.volume is None else self.volume[rows]
         return Bars(self.ts[rows], self.price[rows], self.interval_s, mark_price, volume)
 
+    def parts(self, ts: int) -> Bars:
+        """Return the bar that starts at ``ts``, or nothing: no shorter bars are known.
+
+        Examples
+        --------
+        >>> bars = Bars(ts=np.array([0, 60]), price=np.array([1.5, 1.25]), interval_s=60)
+        >>> bars.parts(60).price.tolist(), bars.parts(61).price.tolist()
+        ([1.25], [])
+        """
+        return self.between(ts, ts + 1)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SettledRates(HeldRows):
@@ -147,6 +158,9 @@ class BarSeries(TimedSeries, Protocol):
 
     def between(self, start: int, end: int) -> Bars:
         """Return the bars with ``start <= ts < end``, the same whenever asked."""
+
+    def parts(self, ts: int) -> Bars:
+        """Return the shortest bars known that make up the bar at ``ts``, itself where it is."""
 
 
 class FundingSeries(TimedSeries, Protocol):

@@ -113,38 +113,48 @@ def test_updates_tell_a_new_peak_and_keep_their_distance(stories: Stories) -> No
 
 
 def test_a_spread_buys_the_cheaper_leg_and_shows_the_trajectorys_own_numbers(
-    source: Simulated, lives_of: Lives, day: int
+    source: Simulated, lives_of: Lives
 ) -> None:
     (lives,) = lives_of(EventFamily.SPREAD).values()
     for life in lives[::40]:
-        rows = series(source, Trajectory.parse(life.key)).between(
-            (day - 1) * DAY_S, (day + 1) * DAY_S
-        )
+        trajectory = Trajectory.parse(life.key)
         for document in life.documents:
             assert isinstance(document, SpreadDocument)
             if document.close_reason == "leg_lost":
                 continue
-            (place,) = np.flatnonzero(rows.ts == document.ts - MINUTE_S)
+            asked = (document.ts - 1, document.ts)
+            buy, sell = (
+                source.simulator.seconds(str(trajectory.symbol), leg, *asked).price[0]
+                for leg in trajectory.legs
+            )
             shown = (document.buy.price, document.sell.price, document.spread.pct)
-            assert shown == tuple(float(column[place]) for column in rows.columns.values())
+            assert shown == (buy, sell, 100.0 * (sell / buy - 1.0))
             if document.lifecycle == "open" and document.event_type == "spread.opened":
                 assert document.buy.price < document.sell.price
+
+
+def minute_end(ts: int | None) -> int | None:
+    """The end of the minute that a moment falls in."""
+    return None if ts is None else -(-ts // MINUTE_S) * MINUTE_S
 
 
 def test_spreads_of_three_days_are_those_of_a_machine_that_ran_for_five(
     source: Simulated, lives_of: Lives, day: int, brute_force: Callable[..., list[tuple]]
 ) -> None:
-    """The simulated days before are nothing that a day's detection looks at as a whole."""
+    """The simulated days before are nothing that a day's detection looks at as a whole.
+
+    The machine reads minutes: it finds an opening or a close at the end of the minute it fell in.
+    """
     start, end = day * DAY_S, (day + 3) * DAY_S
     found: dict[str, dict[int, int | None]] = {}
     for lives in lives_of(EventFamily.SPREAD, 3).values():
         for life in lives:
-            found.setdefault(life.key, {})[life.opened_at] = life.closed_at
+            found.setdefault(life.key, {})[minute_end(life.opened_at)] = minute_end(life.closed_at)
     keys = sorted(found)[::60]
     keys.append("BTC_USDT:BOREAS.spot:CORONA.futures")  # quiet minutes, outages
     for key in keys:
         trajectory = Trajectory.parse(key)
-        rows = series(source, trajectory).between(start - 2 * DAY_S, end - MINUTE_S)
+        rows = series(source, trajectory).between(start - 2 * DAY_S, end)
         wanted = brute_force(
             (rows.ts + MINUTE_S).tolist(), rows.columns["spread_pct"].tolist(), DEFAULT.spread, end
         )
@@ -176,8 +186,8 @@ def test_planted_episodes_are_found_with_their_times_to_the_minute(
     truth, rule = Truth(7), DEFAULT.spread
     lives = [each for found in lives_of(EventFamily.SPREAD, 3).values() for each in found]
     matched = 0
-    for leg in ("BOREAS.futures", "CORONA.spot", "CORONA.futures", "DRACO.futures"):
-        for symbol in ("BTC_USDT", "ETH_USDT", "SOL_USDT", "XRP_USDT", "AVAX_USDT"):
+    for leg in ("BOREAS.spot", "BOREAS.futures", "CORONA.futures", "EQUINOX.futures"):
+        for symbol in ("ADA_USDT", "AVAX_USDT", "LTC_USDT", "SUI_USDT", "SUN_USDT"):
             key = f"{symbol}:AURORA.spot:{leg}"
             law = truth.spread(symbol, Leg.parse("AURORA.spot"), Leg.parse(leg))
             margin = abs(law.level_bps) + 5 * law.sd_bps
@@ -233,8 +243,7 @@ def test_a_splash_moved_as_far_and_as_fast_as_it_says(source: Simulated, lives_o
             assert isinstance(document, SplashDocument)
             assert 0 < document.window_s <= window_s
             leg = Leg(document.exchange, Market(document.market))
-            series_of_leg = source.bars(document.instrument.symbol, leg)
-            last_day = series_of_leg.between(
+            last_day = source.bars(document.instrument.symbol, leg).between(
                 document.ts - DAY_S - MINUTE_S + 1, document.ts - MINUTE_S + 1
             )
             assert last_day.volume is not None
@@ -243,9 +252,11 @@ def test_a_splash_moved_as_far_and_as_fast_as_it_says(source: Simulated, lives_o
                 continue
             assert abs(document.pct) >= rule.open
             assert (document.pct > 0) == (document.kind == "pump")
-            bars = series_of_leg.between(document.ts - window_s - MINUTE_S, document.ts)
+            bars = source.simulator.seconds(
+                document.instrument.symbol, leg, document.ts - window_s - 1, document.ts
+            )
             assert document.pct == 100 * (bars.price[-1] / document.start_price - 1)
-            (began,) = np.flatnonzero(bars.ts + MINUTE_S == document.ts - document.window_s)
+            (began,) = np.flatnonzero(bars.ts + 1 == document.ts - document.window_s)
             assert bars.price[began] == document.start_price
             own = {"spot": document.spot_price, "futures": document.futures_price}
             assert own.get(document.market, bars.price[-1]) == bars.price[-1]
@@ -328,6 +339,14 @@ def test_a_funding_document_shows_the_rates_in_force_and_their_differential(
                 assert pct_8h >= DEFAULT.funding.open
             if document.event_type == "funding.closed":
                 assert pct_8h < DEFAULT.funding.close
+
+
+@pytest.mark.parametrize("family", [EventFamily.SPREAD, EventFamily.SPLASH])
+def test_events_fall_at_any_second_of_the_minute(stories: Stories, family: EventFamily) -> None:
+    seconds = [document.ts % 60 for story in stories(family).values() for document in story]
+    counts = np.bincount(seconds, minlength=60)
+    assert counts.min() > 0
+    assert counts.max() < 0.1 * counts.sum()
 
 
 @pytest.mark.slow

@@ -2,8 +2,8 @@
 
 The value of a spread, 1e4 ln(sell / buy), is at each minute's end its level, the planted pulses,
 and a normal part whose standard deviation is known. Of ten million minutes one in a hundred tests
-would see a part beyond 6 of them; of the four minutes that bound each of two thousand episodes,
-one test in four hundred a part beyond 5.
+would see a part beyond 6 of them; of the four minutes that bound each of three hundred episodes,
+one test in thirty a part beyond 4. The seeds are fixed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ..truth import Truth
 pytestmark = pytest.mark.slow
 
 SEEDS, DAYS = range(20), 2
-EVERYWHERE, AT_BOUNDS = 6.0, 5.0  # standard deviations
+EVERYWHERE, AT_BOUNDS = 6.0, 4.0  # standard deviations
 BAR_S, AT_LEAST_S = 60, 120
 RULE = DEFAULT.spread
 OPEN_BPS, CLOSE_BPS = (1e4 * math.log1p(pct / 100) for pct in (RULE.open, RULE.close))
@@ -172,6 +172,6 @@ def test_lifecycles_of_planted_episodes_are_recovered_and_none_is_invented_in_20
 ) -> None:
     window = (day * 86_400, (day + DAYS) * 86_400)
     totals = Recovered(*map(sum, zip(*(check_seed(seed, *window) for seed in SEEDS), strict=True)))
-    assert totals.episodes > 1_500
-    assert totals.expired > 200
-    assert totals.explained > 10_000
+    assert totals.episodes > 250
+    assert totals.expired > 10
+    assert totals.explained > 4_000

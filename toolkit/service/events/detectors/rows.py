@@ -39,3 +39,38 @@ def rows_over(source: MarketSource, symbol: str, leg: Leg, start: int, end: int)
     series = source.bars(symbol, leg)
     bars = series.between(start - series.interval_s, end - series.interval_s)
     return LegRows(bars.ts + series.interval_s, bars.price, bars.volume)
+
+
+def rows_within(source: MarketSource, symbol: str, leg: Leg, ts: int) -> LegRows:
+    """Return the bar of a listed leg that is over at ``ts`` by its seconds, where they are known.
+
+    Examples
+    --------
+    >>> from toolkit.service import Simulated
+    >>> aurora, midnight = Leg.parse("AURORA.spot"), 1_795_046_400
+    >>> rows = rows_within(Simulated(7), "BTC_USDT", aurora, midnight)
+    >>> (rows.ts - midnight)[[0, 1, -1]].tolist()
+    [-59, -58, 0]
+    """
+    series = source.bars(symbol, leg)
+    bars = series.parts(ts - series.interval_s)
+    return LegRows(bars.ts + bars.interval_s, bars.price, bars.volume)
+
+
+def crossing(reached: NDArray[np.bool_]) -> int:
+    """Return the place from which on something is reached, and before which it is not.
+
+    What flickers crosses more than once. Of the places where it is reached, the one that has the
+    most others on their right side counts, the first of several, else the last place of all.
+
+    Examples
+    --------
+    >>> crossing(np.array([False, True, True])), crossing(np.array([False, False]))
+    (1, 1)
+    >>> crossing(np.array([True, False, False, False, True, True]))
+    4
+    """
+    places = np.flatnonzero(reached)
+    if not len(places):
+        return len(reached) - 1
+    return int(places[np.argmax(places - 2 * np.arange(len(places)))])

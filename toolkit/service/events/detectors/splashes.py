@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.market import EventFamily, Leg, Market
-from toolkit.service.events.detectors.lives import Life, Span, spans
-from toolkit.service.events.detectors.rows import DAY_S, LegRows, rows_over
+from toolkit.service.events.detectors.lives import Life, Rule, Span, spans
+from toolkit.service.events.detectors.rows import (
+    DAY_S,
+    LegRows,
+    crossing,
+    rows_over,
+    rows_within,
+)
 from toolkit.service.events.detectors.settings import DEFAULT, DetectorSettings
 from toolkit.service.events.documents import (
     SplashDocument,
@@ -31,7 +38,8 @@ def splash_lives(
 
     The value of a row is how far its price lies above the lowest (a dump: below the highest) of
     the last ``splash_window_s``, in percent of that one. An event fades where this value falls
-    below ``close`` (the price has turned back, or stopped), at the latest at ``max_age_s``.
+    below ``close`` (the price has turned back, or stopped), at the latest at ``max_age_s``. The
+    moments of documents are found within their bars as those of a spread.
 
     Examples
     --------
@@ -53,17 +61,24 @@ def _lives(
     rule = settings.splash.for_bars_of(source.bars(symbol, leg).interval_s)
     start, end = day * DAY_S, (day + 1) * DAY_S
     before_s = max(rule.memory_s + settings.splash_window_s, DAY_S)  # a day for volume_24h
-    rows = rows_over(source, symbol, leg, start - before_s, end)
+    interval_s = source.bars(symbol, leg).interval_s
+    until = end + interval_s  # the day's last bar ends after the day
+    rows = rows_over(source, symbol, leg, start - before_s, until)
     if not len(rows.ts):
         return
     origins = _origins(rows, settings.splash_window_s)
     kinds: tuple[tuple[Kind, NDArray[np.int64]], ...] = (("pump", origins[0]), ("dump", origins[1]))
     for kind, origin in kinds:
         value = 100.0 * np.abs(rows.price / rows.price[origin] - 1.0)
-        if (value >= rule.open).any():
-            series = _LegMoves(source, symbol, leg, kind, rows, origin)
-            for span in spans(rows.ts, value, rule, start, end):
-                yield series.life(span, start)
+        if not (value >= rule.open).any():
+            continue
+        series = _LegMoves(source, symbol, leg, kind, rows, rule, settings.splash_window_s)
+        closed_at = None
+        for span in spans(rows.ts, value, rule, start, until):
+            life = series.life(span, (start, end), closed_at)
+            closed_at = life.closed_at
+            if life.opened_at < end and (closed_at is None or closed_at >= start):
+                yield life
 
 
 def _origins(rows: LegRows, window_s: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -81,32 +96,81 @@ def _origins(rows: LegRows, window_s: int) -> tuple[NDArray[np.int64], NDArray[n
     return lowest, highest
 
 
+class _Move(NamedTuple):
+    """A moment (s) and the price then, and when and at which price the move to it began."""
+
+    ts: int
+    price: float
+    began_at: int
+    start_price: float
+
+    @property
+    def pct(self) -> float:
+        """Its size, without a sign."""
+        return 100.0 * abs(self.price / self.start_price - 1.0)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _LegMoves:
-    """The rows of one leg, and for each the row that its move began at."""
+    """The rows of one leg, and which of its moves are meant."""
 
     source: MarketSource
     symbol: str
     leg: Leg
     kind: Kind
     rows: LegRows
-    origin: NDArray[np.int64]
+    rule: Rule
+    window_s: int
 
-    def life(self, span: Span, start: int) -> Life:
-        key, opened_at = f"{self.symbol}:{self.leg}", int(self.rows.ts[span.first])
-        documents = []
-        if opened_at >= start:
-            documents.append(self._document(span, span.first, opened_at, faded=False))
-        if span.closed_at is not None:
-            documents.append(self._document(span, span.last, span.closed_at, faded=True))
-        return Life(f"{key}:{self.kind}", opened_at, span.closed_at, tuple(documents))
-
-    def _document(self, span: Span, row: int, ts: int, *, faded: bool) -> SplashDocument:
-        opened_at, origin = int(self.rows.ts[span.first]), int(self.origin[span.first])
-        start_price, price = float(self.rows.price[origin]), float(self.rows.price[row])
+    def life(self, span: Span, day: tuple[int, int], after: int | None) -> Life:
+        """Return a life with its documents in ``day``. The one before it closed at ``after``."""
+        (start, end), key = day, f"{self.symbol}:{self.leg}"
+        moves = self._within(span.first)
+        opening = _first(moves, lambda each: each.pct >= self.rule.open and each.ts >= (after or 0))
         identity = event_id(
-            EventFamily.SPLASH, self.source.id, self.symbol, self.leg, self.kind, opened_at
+            EventFamily.SPLASH, self.source.id, self.symbol, self.leg, self.kind, opening.ts
         )
+        document = partial(self._document, identity, opening)
+        documents, closed_at = [], None
+        if start <= opening.ts < end:
+            documents.append(document(opening, faded=False))
+        closing = self._closing(span, opening.ts)
+        if closing is not None and closing.ts < end:
+            closed_at = closing.ts
+            documents.append(document(closing, faded=True))
+        return Life(f"{key}:{self.kind}", opening.ts, closed_at, tuple(documents))
+
+    def _closing(self, span: Span, opened_at: int) -> _Move | None:
+        if span.closed_at is None:
+            return None
+        moves = self._within(span.last)
+        if span.reason == "leg_lost":
+            return moves[-1]._replace(ts=span.closed_at)
+        if span.reason == "expired":
+            return _first(moves, lambda each: each.ts >= opened_at + self.rule.max_age_s)
+        return _first(moves, lambda each: each.pct < self.rule.close)
+
+    def _within(self, row: int) -> list[_Move]:
+        """Return the move up to each moment of a row's bar."""
+        first = int(np.searchsorted(self.rows.ts, self.rows.ts[row] - self.window_s))
+        bars = [
+            rows_within(self.source, self.symbol, self.leg, over_at)
+            for over_at in self.rows.ts[first : row + 1].tolist()
+        ]
+        ts = np.concatenate([bar.ts for bar in bars])
+        price = np.concatenate([bar.price for bar in bars])
+        extreme = np.argmin if self.kind == "pump" else np.argmax
+        moves = []
+        for now in range(len(ts) - len(bars[-1].ts), len(ts)):
+            since = int(np.searchsorted(ts, ts[now] - self.window_s))
+            began = now - int(extreme(price[since : now + 1][::-1]))  # of equal prices the latest
+            columns = (int(ts[now]), float(price[now]), int(ts[began]), float(price[began]))
+            moves.append(_Move(*columns))
+        return moves
+
+    def _document(
+        self, identity: str, opening: _Move, now: _Move, *, faded: bool
+    ) -> SplashDocument:
         moved: Literal["splash.pump", "splash.dump"]
         moved = "splash.pump" if self.kind == "pump" else "splash.dump"
         event_type: Literal["splash.pump", "splash.dump", "splash.faded"]
@@ -117,29 +181,33 @@ class _LegMoves:
             event_type=event_type,
             event_id=identity,
             lifecycle=lifecycle,
-            ts=ts,
-            ts_ms=milliseconds(identity, lifecycle, ts),
+            ts=now.ts,
+            ts_ms=milliseconds(identity, lifecycle, now.ts),
             instrument=instrument(self.symbol),
             exchange=self.leg.exchange,
             market=self.leg.market.value,
             kind=self.kind,
-            pct=100.0 * (price / start_price - 1.0),
-            window_s=opened_at - int(self.rows.ts[origin]),
-            start_price=start_price,
-            spot_price=self._price_on(Market.SPOT, row),
-            futures_price=self._price_on(Market.FUTURES, row),
-            volume_24h=self._volume_24h(ts),
+            pct=100.0 * (now.price / opening.start_price - 1.0),
+            window_s=opening.ts - opening.began_at,
+            start_price=opening.start_price,
+            spot_price=self._price_on(Market.SPOT, now),
+            futures_price=self._price_on(Market.FUTURES, now),
+            volume_24h=self._volume_24h(now.ts),
         )
 
-    def _price_on(self, market: Market, row: int) -> float | None:
-        """Return a row's price on a market of the leg's exchange, None where it has none."""
-        leg, ts = Leg(self.leg.exchange, market), int(self.rows.ts[row])
+    def _price_on(self, market: Market, now: _Move) -> float | None:
+        """Return the price of a moment on a market of the leg's exchange, None without one."""
+        leg = Leg(self.leg.exchange, market)
         if leg == self.leg:
-            return float(self.rows.price[row])
+            return now.price
         if leg not in self.source.listing[self.symbol]:
             return None
-        price = rows_over(self.source, self.symbol, leg, ts, ts + 1).price
-        return float(price[0]) if len(price) else None
+        interval_s = self.source.bars(self.symbol, leg).interval_s
+        over = rows_over(self.source, self.symbol, leg, now.ts, now.ts + max(interval_s, 1)).ts
+        for over_at in over[:1].tolist():
+            rows = rows_within(self.source, self.symbol, leg, over_at)
+            return next(iter(rows.price[rows.ts == now.ts].tolist()), None)
+        return None
 
     def _volume_24h(self, ts: int) -> float | None:
         """Sum the volume of the bars that were over in the 24 h up to ``ts``."""
@@ -147,3 +215,8 @@ class _LegMoves:
             return None
         day = slice(*np.searchsorted(self.rows.ts, [ts - DAY_S + 1, ts + 1]))
         return round(float(self.rows.volume[day].sum()), 2)
+
+
+def _first(moves: Sequence[_Move], reached: Callable[[_Move], bool]) -> _Move:
+    """Return the move from which on something is reached."""
+    return moves[crossing(np.array([reached(each) for each in moves]))]

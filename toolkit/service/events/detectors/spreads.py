@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.market import EventFamily, Leg, Trajectory
-from toolkit.service.events.detectors.lives import Life, Rule, Span, spans
-from toolkit.service.events.detectors.rows import DAY_S, rows_over
+from toolkit.service.events.detectors.lives import CloseReason, Life, Rule, Span, spans
+from toolkit.service.events.detectors.rows import DAY_S, crossing, rows_over, rows_within
 from toolkit.service.events.detectors.settings import DEFAULT, DetectorSettings
 from toolkit.service.events.documents import (
     SpreadDocument,
@@ -31,8 +31,10 @@ def spread_lives(
     """Return the spread events that touch a UTC day (``ts // 86400``), by trajectory and time.
 
     A trajectory is a symbol and two of its legs with bars of one length, in either order. Its rows
-    are the moments at which both have a bar, its value is 100 (sell / buy - 1). A document's
-    moment is the end of its bar. One that closes as ``leg_lost`` shows the last prices.
+    are the moments at which both have a bar, its value is 100 (sell / buy - 1). The rows decide
+    which events there are. A document's moment is the first one within its bar at which the value
+    is far enough, by seconds where the source has them, else the end of the bar. One that closes as
+    ``leg_lost`` shows the last prices.
 
     Examples
     --------
@@ -56,7 +58,8 @@ def _lives(
 ) -> Iterator[Life]:
     """Yield the lives between any two of the legs."""
     start, end = day * DAY_S, (day + 1) * DAY_S
-    rows = [rows_over(source, symbol, leg, start - rule.memory_s, end) for leg in legs]
+    until = end + source.bars(symbol, legs[0]).interval_s  # the day's last bar ends after the day
+    rows = [rows_over(source, symbol, leg, start - rule.memory_s, until) for leg in legs]
     ts = np.unique(np.concatenate([each.ts for each in rows]))
     prices = np.full((len(legs), len(ts)), np.nan)
     for place, each in enumerate(rows):
@@ -65,64 +68,132 @@ def _lives(
         pct = 100.0 * (prices / buy_price - 1.0)
         for place in np.flatnonzero((pct >= rule.open).any(axis=1)).tolist():
             both = np.flatnonzero(np.isfinite(pct[place]))
-            columns = (each[both] for each in (ts, buy_price, prices[place], pct[place]))
-            series = _SpreadRows(Trajectory.spread(symbol, buy, legs[place]), *columns)
-            for span in spans(series.ts, series.pct, rule, start, end):
-                yield series.life(source.id, span, start)
+            trajectory = Trajectory.spread(symbol, buy, legs[place])
+            known = _SpreadRows(ts[both], buy_price[both], prices[place][both], pct[place][both])
+            series = _SpreadSeries(source, trajectory, rule, known)
+            closed_at = None
+            for span in spans(known.ts, known.pct, rule, start, until):
+                life = series.life(span, (start, end), closed_at)
+                closed_at = life.closed_at
+                if life.opened_at < end and (closed_at is None or closed_at >= start):
+                    yield life
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _SpreadRows:
-    """The rows of one trajectory."""
+    """Moments (s), both prices then, and the value in percent."""
 
-    trajectory: Trajectory
     ts: NDArray[np.int64]
     buy_price: NDArray[np.float64]
     sell_price: NDArray[np.float64]
     pct: NDArray[np.float64]
 
-    def life(self, source_id: str, span: Span, start: int) -> Life:
-        key, opened_at = self.trajectory.key, int(self.ts[span.first])
-        identity = event_id(EventFamily.SPREAD, source_id, key, opened_at)
-        document = partial(self._document, identity, span)
-        told = [(span.first, float(self.pct[span.first])), *span.updates]
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """A moment (s), both prices then, the value, and the largest of the life so far."""
+
+    ts: int
+    buy_price: float
+    sell_price: float
+    pct: float
+    peak_pct: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _SpreadSeries:
+    """The rows of one trajectory."""
+
+    source: MarketSource
+    trajectory: Trajectory
+    rule: Rule
+    rows: _SpreadRows
+
+    def life(self, span: Span, day: tuple[int, int], after: int | None) -> Life:
+        """Return a life with its documents in ``day``. The one before it closed at ``after``."""
+        (start, end), key = day, self.trajectory.key
+        told = [self._opening(span, after)]
+        for update in span.updates:
+            told += self._update(span, update.row, told[-1])
+        closing = self._closing(span, told[0].ts)
+        identity = event_id(EventFamily.SPREAD, self.source.id, key, told[0].ts)
+        document = partial(self._document, identity, told[0].ts)
         documents = [
-            document("spread.updated" if place else "spread.opened", row, peak_pct=peak)
-            for place, (row, peak) in enumerate(told)
-            if self.ts[row] >= start
+            document("spread.updated" if place else "spread.opened", moment)
+            for place, moment in enumerate(told)
+            if start <= moment.ts < end
         ]
-        if span.closed_at is not None:
-            closing = document(
-                "spread.closed", span.last, peak_pct=span.peak, closed_at=span.closed_at
-            )
-            documents.append(closing)
-        return Life(key, opened_at, span.closed_at, tuple(documents))
+        closed_at = None if closing is None or closing.ts >= end else closing.ts
+        if closing is not None and closed_at is not None:
+            peak_pct = max(span.peak, told[-1].peak_pct, closing.pct)
+            closing = replace(closing, peak_pct=peak_pct)
+            documents.append(document("spread.closed", closing, reason=span.reason))
+        return Life(key, told[0].ts, closed_at, tuple(documents))
+
+    def _opening(self, span: Span, after: int | None) -> _Moment:
+        within = self._within(span.first)
+        place = crossing((within.pct >= self.rule.open) & (within.ts >= (after or 0)))
+        return _moment(within, place, float(within.pct[place]))
+
+    def _update(self, span: Span, row: int, before: _Moment) -> list[_Moment]:
+        """Return the update, none where the document before it has already shown such a peak."""
+        assert self.rule.step is not None
+        within = self._within(row)
+        peak = max(float(self.rows.pct[span.first : row].max()), before.peak_pct)
+        peaks = np.maximum(peak, np.maximum.accumulate(within.pct))
+        grown = peaks >= before.peak_pct + self.rule.step
+        reached = grown & (within.ts >= before.ts + self.rule.every_s)
+        place = crossing(reached)
+        return [_moment(within, place, float(peaks[place]))] if reached.any() else []
+
+    def _closing(self, span: Span, opened_at: int) -> _Moment | None:
+        if span.closed_at is None:
+            return None
+        if span.reason == "leg_lost":
+            return replace(_moment(self.rows, span.last, span.peak), ts=span.closed_at)
+        within = self._within(span.last)
+        if span.reason == "expired":
+            reached = within.ts >= opened_at + self.rule.max_age_s
+        else:
+            reached = within.pct < self.rule.close
+        return _moment(within, crossing(reached), span.peak)
+
+    def _within(self, row: int) -> _SpreadRows:
+        """Return the moments of a row's bar at which both legs have a price."""
+        symbol, ts = str(self.trajectory.symbol), int(self.rows.ts[row])
+        buy, sell = (rows_within(self.source, symbol, leg, ts) for leg in self.trajectory.legs)
+        both, of_buy, of_sell = np.intersect1d(buy.ts, sell.ts, return_indices=True)
+        paid, earned = buy.price[of_buy], sell.price[of_sell]
+        return _SpreadRows(both, paid, earned, 100.0 * (earned / paid - 1.0))
 
     def _document(
         self,
         identity: str,
-        span: Span,
+        opened_at: int,
         event_type: Literal["spread.opened", "spread.updated", "spread.closed"],
-        row: int,
-        *,
-        peak_pct: float,
-        closed_at: int | None = None,
+        moment: _Moment,
+        reason: CloseReason | None = None,
     ) -> SpreadDocument:
-        ts = int(self.ts[row]) if closed_at is None else closed_at
-        lifecycle: Literal["open", "closed"] = "open" if closed_at is None else "closed"
+        closed = event_type == "spread.closed"
+        lifecycle: Literal["open", "closed"] = "closed" if closed else "open"
         return SpreadDocument(
             schema="svc.spread.v1",
             event_type=event_type,
             event_id=identity,
             lifecycle=lifecycle,
-            ts=ts,
-            ts_ms=milliseconds(identity, lifecycle, ts),
+            ts=moment.ts,
+            ts_ms=milliseconds(identity, lifecycle, moment.ts),
             instrument=instrument(str(self.trajectory.symbol)),
             spread_type=self.trajectory.spread_type,
-            buy=priced(self.trajectory.buy, self.buy_price[row]),
-            sell=priced(self.trajectory.sell, self.sell_price[row]),
-            spread=SpreadSize(float(self.pct[row]), peak_pct),
-            opened_at=int(self.ts[span.first]),
-            closed_at=closed_at,
-            close_reason=None if closed_at is None else span.reason,
+            buy=priced(self.trajectory.buy, moment.buy_price),
+            sell=priced(self.trajectory.sell, moment.sell_price),
+            spread=SpreadSize(moment.pct, moment.peak_pct),
+            opened_at=opened_at,
+            closed_at=moment.ts if closed else None,
+            close_reason=reason,
         )
+
+
+def _moment(rows: _SpreadRows, place: int, peak_pct: float) -> _Moment:
+    buy, sell, pct = (float(each[place]) for each in (rows.buy_price, rows.sell_price, rows.pct))
+    return _Moment(int(rows.ts[place]), buy, sell, pct, peak_pct)

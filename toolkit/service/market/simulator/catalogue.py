@@ -11,51 +11,62 @@ from functools import partial
 from types import MappingProxyType
 
 from toolkit.errors import InputError
-from toolkit.market import Leg
+from toolkit.market import Leg, Market
+
+_ILLIQUID_TURNOVER = 2e4
+_ILLIQUIDITY_ON_DEX = 0.5  # at least
 
 
 @dataclass(frozen=True, slots=True)
 class Asset:
     """An asset: its log price is ``beta`` times the market's plus a part of its own.
 
-    ``daily_volatility`` is that of its own part (a fraction, 0.03 = 3 %).
+    ``daily_volatility`` is that of its own part (a fraction, 0.03 = 3 %). ``turnover`` is what a
+    leg trades in a usual minute (quote).
 
     Examples
     --------
-    >>> Asset("BTC", beta=0.9, daily_volatility=0.008).name
-    'BTC'
+    >>> round(Asset("BTC", beta=0.9, daily_volatility=0.008, turnover=9e5).illiquidity, 2)
+    0.15
     """
 
     name: str
     beta: float
     daily_volatility: float
+    turnover: float
+
+    @property
+    def illiquidity(self) -> float:
+        """1 up to a turnover of 20,000, less as the root of it grows.
+
+        Pumps, dumps and a leg's episodes are so many times as frequent and as large as in an
+        illiquid asset, and long episodes last so many times as long. A DEX counts as 0.5 at least.
+        """
+        return float(min(1.0, (_ILLIQUID_TURNOVER / self.turnover) ** 0.5))
 
 
 @dataclass(frozen=True, slots=True)
 class Instrument:
     """An asset as it is quoted: ``price`` at the epoch, ``decimals`` of every price.
 
-    ``turnover`` is what a leg trades in a usual minute (quote).
-
     Examples
     --------
-    >>> bitcoin = Asset("BTC", beta=0.9, daily_volatility=0.008)
-    >>> Instrument(bitcoin, price=91_250.0, decimals=1, turnover=9e5).asset.name
+    >>> bitcoin = Asset("BTC", beta=0.9, daily_volatility=0.008, turnover=9e5)
+    >>> Instrument(bitcoin, price=91_250.0, decimals=1).asset.name
     'BTC'
     """
 
     asset: Asset
     price: float
     decimals: int
-    turnover: float
 
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
     """A leg's log distance from its asset: a level, an Ornstein-Uhlenbeck process, quote noise.
 
-    ``sd_bps`` is the process's standard deviation, ``half_life_s`` its half-life. The noise is
-    independent from one second to the next. ``noise_share`` is its part of the variance of both.
+    ``sd_bps`` is the process's standard deviation, ``half_life_s`` its half-life. The noise changes
+    once per minute, to a value of its own. ``noise_share`` is its part of the variance of both.
 
     Examples
     --------
@@ -108,8 +119,8 @@ class Listing:
 
     Examples
     --------
-    >>> bitcoin = Asset("BTC", beta=0.9, daily_volatility=0.008)
-    >>> quoted = Instrument(bitcoin, price=91_250.0, decimals=1, turnover=9e5)
+    >>> bitcoin = Asset("BTC", beta=0.9, daily_volatility=0.008, turnover=9e5)
+    >>> quoted = Instrument(bitcoin, price=91_250.0, decimals=1)
     >>> Listing(Leg.parse("AURORA.spot"), quoted).quiet_share
     0.0
     """
@@ -126,6 +137,14 @@ class Listing:
         for name, share in (("quiet_share", self.quiet_share), ("stale_share", self.stale_share)):
             if not 0.0 <= share < 1.0:
                 raise InputError(name, share, "0 or more and less than 1")
+
+    @property
+    def illiquidity(self) -> float:
+        """The asset's, on a DEX 0.5 at least. Without a deviation it is 0."""
+        if self.deviation is None:
+            return 0.0
+        on_dex = self.leg.market is Market.DEX
+        return max(self.instrument.asset.illiquidity, _ILLIQUIDITY_ON_DEX * on_dex)
 
 
 Markets = Mapping[str, tuple[Listing, ...]]
@@ -182,30 +201,30 @@ class _Listed:
         return replace(plain, deviation=deviation)
 
 
-_PEPE = Asset("PEPE", 1.5, 0.050)
+_PEPE = Asset("PEPE", 1.5, 0.050, 2e4)
 
-# Asset: name, beta, daily volatility. Instrument: asset, price, decimals, turnover.
+# Asset: name, beta, daily volatility, turnover. Instrument: asset, price, decimals.
 _SYMBOLS: Mapping[str, _Listed] = {
-    "1000PEPE_USDT": _Listed(Instrument(_PEPE, 0.005_21, 8, 4e4), 1.8, 1.5, _PERPETUAL),
-    "ADA_USDT": _Listed(Instrument(Asset("ADA", 1.1, 0.025), 0.52, 6, 3.5e4), 1.2, 1.0, _SMALL),
-    "ARB_USDT": _Listed(Instrument(Asset("ARB", 1.3, 0.035), 0.241, 6, 1.5e4), 1.6, 2.0, _ON_CHAIN),
-    "AVAX_USDT": _Listed(Instrument(Asset("AVAX", 1.2, 0.030), 17.4, 4, 3e4), 1.3, 1.0, _LARGE),
-    "BTC_USDT": _Listed(Instrument(Asset("BTC", 0.9, 0.008), 91_250.0, 1, 9e5), 0.6, 1.0, _ALL),
-    "DOGE_USDT": _Listed(Instrument(Asset("DOGE", 1.2, 0.030), 0.171_2, 6, 9e4), 1.2, 1.5, _SMALL),
-    "ETH_USDT": _Listed(Instrument(Asset("ETH", 1.1, 0.015), 3_120.0, 2, 4.5e5), 0.75, 1.0, _ALL),
+    "1000PEPE_USDT": _Listed(Instrument(_PEPE, 0.005_21, 8), 1.8, 1.5, _PERPETUAL),
+    "ADA_USDT": _Listed(Instrument(Asset("ADA", 1.1, 0.025, 3.5e4), 0.52, 6), 1.2, 1.0, _SMALL),
+    "ARB_USDT": _Listed(Instrument(Asset("ARB", 1.3, 0.035, 1.5e4), 0.241, 6), 1.6, 2.0, _ON_CHAIN),
+    "AVAX_USDT": _Listed(Instrument(Asset("AVAX", 1.2, 0.030, 3e4), 17.4, 4), 1.3, 1.0, _LARGE),
+    "BTC_USDT": _Listed(Instrument(Asset("BTC", 0.9, 0.008, 9e5), 91_250.0, 1), 0.6, 1.0, _ALL),
+    "DOGE_USDT": _Listed(Instrument(Asset("DOGE", 1.2, 0.030, 9e4), 0.171_2, 6), 1.2, 1.5, _SMALL),
+    "ETH_USDT": _Listed(Instrument(Asset("ETH", 1.1, 0.015, 7e5), 3_120.0, 2), 0.65, 1.0, _ALL),
     "LINK_USDT": _Listed(
-        Instrument(Asset("LINK", 1.1, 0.028), 14.2, 5, 2.5e4), 1.3, 1.0, _ON_CHAIN
+        Instrument(Asset("LINK", 1.1, 0.028, 2.5e4), 14.2, 5), 1.3, 1.0, _ON_CHAIN
     ),
-    "LTC_USDT": _Listed(Instrument(Asset("LTC", 0.9, 0.022), 96.3, 3, 2.5e4), 1.1, 2.0, _SMALL),
-    "PEPE_USDT": _Listed(Instrument(_PEPE, 0.000_005_21, 11, 2e4), 2.0, 1.5, _ON_CHAIN),
-    "SOL_USDT": _Listed(Instrument(Asset("SOL", 1.2, 0.025), 148.0, 3, 2e5), 1.0, 1.0, _LARGE),
-    "SUI_USDT": _Listed(Instrument(Asset("SUI", 1.3, 0.035), 1.86, 5, 4e4), 1.4, 1.5, _SMALL),
-    "SUN_USDT": _Listed(Instrument(Asset("SUN", 0.8, 0.030), 0.021_5, 7, 6e3), 2.0, 2.5, _SMALL),
-    "TON_USDT": _Listed(Instrument(Asset("TON", 0.9, 0.028), 1.95, 5, 1.5e4), 1.5, 2.5, _PERPETUAL),
-    "XRP_USDT": _Listed(Instrument(Asset("XRP", 1.0, 0.022), 2.31, 5, 1.5e5), 1.0, 1.0, _LARGE),
+    "LTC_USDT": _Listed(Instrument(Asset("LTC", 0.9, 0.022, 2.5e4), 96.3, 3), 1.1, 2.0, _SMALL),
+    "PEPE_USDT": _Listed(Instrument(_PEPE, 0.000_005_21, 11), 2.0, 1.5, _ON_CHAIN),
+    "SOL_USDT": _Listed(Instrument(Asset("SOL", 1.2, 0.025, 2e5), 148.0, 3), 1.0, 1.0, _LARGE),
+    "SUI_USDT": _Listed(Instrument(Asset("SUI", 1.3, 0.035, 4e4), 1.86, 5), 1.4, 1.5, _SMALL),
+    "SUN_USDT": _Listed(Instrument(Asset("SUN", 0.8, 0.030, 6e3), 0.021_5, 7), 2.0, 2.5, _SMALL),
+    "TON_USDT": _Listed(Instrument(Asset("TON", 0.9, 0.028, 1.5e4), 1.95, 5), 1.5, 2.5, _PERPETUAL),
+    "XRP_USDT": _Listed(Instrument(Asset("XRP", 1.0, 0.022, 1.5e5), 2.31, 5), 1.0, 1.0, _LARGE),
 }
 _OTHER_SUN = _Listed(
-    Instrument(Asset("SUN-OTHER", 1.0, 0.030), 0.74, 5, 2e3), 2.0, 2.5, ("FORNAX.spot",)
+    Instrument(Asset("SUN-OTHER", 1.0, 0.030, 2e3), 0.74, 5), 2.0, 2.5, ("FORNAX.spot",)
 )
 
 

@@ -23,7 +23,7 @@ from toolkit.service.market.simulator.schedule import LegSchedule
 from toolkit.service.market.simulator.streams import RandomStream
 from toolkit.service.market.simulator.timeline import DAY_S, MINUTES_A_DAY, minute_ends, second_ends
 
-_HOURS_KEPT = 8
+_HOURS_KEPT = 26
 _VOLUME_LOG_SD = 0.8
 _VOLUME_PER_SHOCK_BPS = 0.02  # a pump of 10 % multiplies volume by 21
 
@@ -61,7 +61,7 @@ class AssetPrices:
         return path
 
     def seconds(self, day: int, hour: int) -> Floats:
-        """Return the path at the end of each second of an hour. The last 8 hours read are kept."""
+        """Return the path at the end of each second of an hour. The last 26 hours read are kept."""
         return self._seconds(day, hour)
 
     def activity(self, day: int) -> Floats:
@@ -86,7 +86,8 @@ class LegDay:
     """A leg's 1,440 minutes of a day, each price at the minute's end.
 
     ``price``, ``mark_price`` (quote, mark prices of futures alone), ``volume`` (quote), and
-    which minutes have a bar (``present``) and a trade (``traded``).
+    which minutes have a bar (``present``) and a trade (``traded``). ``noise``: of the quote, in
+    its standard deviations.
     """
 
     price: Floats
@@ -94,6 +95,7 @@ class LegDay:
     volume: Floats
     present: NDArray[np.bool_]
     traded: NDArray[np.bool_]
+    noise: Floats
 
 
 class LegPrices:
@@ -131,7 +133,8 @@ class LegPrices:
 
     def day(self, day: int) -> LegDay:
         """Return the minutes of a day."""
-        random, noise = self._minute_noise(day)
+        random = self._stream.at(day)
+        noise = random.standard_normal(MINUTES_A_DAY)
         ends = minute_ends(day)
         fair = self._fair(self._asset.minutes(day), self._deviation.day(day)[1:], ends)
         traded = random.random(MINUTES_A_DAY) >= self._listing.stale_share
@@ -147,25 +150,27 @@ class LegPrices:
             volume=np.where(traded, volume, 0.0),
             present=present,
             traded=traded,
+            noise=noise,
         )
 
     def seconds(self, minutes: LegDay, day: int, hour: int) -> tuple[Floats, NDArray[np.bool_]]:
-        """Return the price at each second's end in an hour of ``minutes``, and which have a bar."""
-        ends = second_ends(day, hour)
+        """Return the price at each second's end in an hour of ``minutes``, and which have a bar.
+
+        A minute's noise begins at any of its seconds, and so does trading after stale minutes.
+        """
+        ends, of_hour = second_ends(day, hour), slice(60 * hour, 60 * hour + 60)
         fair = self._fair(self._asset.seconds(day, hour), self._deviation.seconds(day, hour), ends)
-        noise = self._stream.under("second").at(24 * day + hour).standard_normal(len(ends))
-        of_hour = slice(60 * hour, 60 * hour + 60)
-        noise[59::60] = self._minute_noise(day)[1][of_hour]
-        stale = np.repeat(~minutes.traded[of_hour], 60)
+        begins = self._stream.under("second").at(24 * day + hour).integers(60, size=60)
+        noise, before = minutes.noise, np.roll(minutes.noise, 1)
+        before[0] = noise[0]  # so that no day needs the one before
+        begun = np.arange(60) >= begins[:, None]
+        noises = np.where(begun, noise[of_hour, None], before[of_hour, None]).ravel()
+        stale, last = ~minutes.traded, np.roll(minutes.price, 1)
+        held = stale[of_hour, None] | (np.roll(stale, 1)[of_hour, None] & ~begun)
         price = np.where(
-            stale, np.repeat(minutes.price[of_hour], 60), self._quoted(fair, noise, ends)
+            held.ravel(), np.repeat(last[of_hour], 60), self._quoted(fair, noises, ends)
         )
         return price, np.repeat(minutes.present[of_hour], 60)
-
-    def _minute_noise(self, day: int) -> tuple[np.random.Generator, Floats]:
-        """Return the day's generator after its first draw, and that draw: the minutes' noise."""
-        random = self._stream.at(day)
-        return random, random.standard_normal(MINUTES_A_DAY)
 
     def _fair(self, asset: Floats, deviation: Floats, ts: NDArray[np.int64]) -> Floats:
         """Return the log price without the leg's noise, episodes and shocks: the mark price's."""
@@ -188,4 +193,4 @@ class LegPrices:
         stirred = np.sqrt(self._asset.activity(day)) * (
             1.0 + _VOLUME_PER_SHOCK_BPS * np.abs(shock_bps)
         )
-        return np.round(self._listing.instrument.turnover * usual * stirred, 2)
+        return np.round(self._listing.instrument.asset.turnover * usual * stirred, 2)

@@ -161,15 +161,19 @@ class Reverting:
         self._half_life_s = half_life_s
         self._step_s = step_s
         self._midnights = Midnights.stationary(stream.under("midnight"), decay=self._decay(DAY_S))
+        self._day = lru_cache(2)(self._build)
 
     def day(self, day: int) -> Floats:
-        """Return the values at midnight and at the end of each step of a day.
+        """Return the values at midnight and at the end of each step of a day, the last two kept.
 
         Examples
         --------
         >>> len(Reverting(RandomStream(7, "x"), half_life_s=600, step_s=3600).day(20_500))
         25
         """
+        return self._day(day)
+
+    def _build(self, day: int) -> Floats:
         start, end = self._midnights.at(day), self._midnights.at(day + 1)
         normals = self._stream.at(day).standard_normal(DAY_S // self._step_s)
         path = reverting_bridge(np.array(start), np.array(end), self._decay(self._step_s), normals)

@@ -16,7 +16,7 @@ from toolkit.service.market.simulator.pulses import Pulse, Slots, TimeSpan
 from toolkit.service.market.simulator.streams import RandomStream
 from toolkit.service.market.simulator.timeline import DAY_S, HOUR_S, MINUTE_S
 
-_SHORT_EPISODES = 0.6  # the rest last from two minutes to four hours
+_SHORT_EPISODES = 0.6  # the rest last from two minutes to four hours, times the illiquidity
 _SHORT_MEDIAN_S, _SHORT_LOG_SD = 28.75, 0.70  # a mean of 36.8 s, as between real exchanges
 
 
@@ -56,8 +56,9 @@ class Schedule:
 
         Examples
         --------
-        >>> slots = Schedule(7).asset_shocks(Asset("BTC", beta=0.9, daily_volatility=0.008))
-        >>> {abs(each.peak_bps) < 400 for each in slots.between(1_790_000_000, 1_795_000_000)}
+        >>> illiquid = Asset("SUN", beta=0.8, daily_volatility=0.030, turnover=6e3)
+        >>> slots = Schedule(7).asset_shocks(illiquid)
+        >>> {abs(each.peak_bps) >= 300 for each in slots.between(1_790_000_000, 1_795_000_000)}
         {True}
         """
         return self._assets(asset)
@@ -75,16 +76,18 @@ class Schedule:
         return self._legs(symbol, listing)
 
     def _build_asset(self, asset: Asset) -> Slots[Pulse]:
-        stream = self._root.under(asset.name)
-        return Slots(stream, 8 * HOUR_S, 0.08, partial(_shock, asset))
+        scale = asset.illiquidity
+        shock = partial(_shock, scale * asset.daily_volatility)
+        return Slots(self._root.under(asset.name), 8 * HOUR_S, 0.08 * scale, shock)
 
     def _build_leg(self, symbol: str, listing: Listing) -> LegSchedule:
         stream = self._root.under(f"{symbol}:{listing.leg}")
-        deviates, funded = listing.deviation is not None, listing.funding is not None
-        shock = partial(_shock, listing.instrument.asset)
+        scale, funded = listing.illiquidity, listing.funding is not None
+        shock = partial(_shock, scale * listing.instrument.asset.daily_volatility)
+        episode = partial(_episode, scale)
         return LegSchedule(
-            shocks=Slots(stream.under("shock"), 8 * HOUR_S, 0.04 * deviates, shock),
-            episodes=Slots(stream.under("episode"), 288 * MINUTE_S, 0.35 * deviates, _episode),
+            shocks=Slots(stream.under("shock"), 8 * HOUR_S, 0.04 * scale, shock),
+            episodes=Slots(stream.under("episode"), 288 * MINUTE_S, 0.35 * scale, episode),
             outages=Slots(stream.under("outage"), 10 * DAY_S, float(listing.outages), _outage),
             dislocations=Slots(stream.under("dislocation"), 6 * DAY_S, 0.25 * funded, _dislocation),
         )
@@ -114,29 +117,30 @@ def _placed(
 
 
 def _market_shock(random: np.random.Generator, at: int, length: int) -> Pulse:
-    times = (random.uniform(20, 90), 0.0, random.uniform(6, 18) * HOUR_S)
-    return _placed(random, (at, length), times, _sign(random) * _between(random, 100, 300), 3)
+    times = (random.uniform(90, 180), 0.0, random.uniform(6, 18) * HOUR_S)
+    return _placed(random, (at, length), times, _sign(random) * _between(random, 80, 200), 3)
 
 
-def _shock(asset: Asset, random: np.random.Generator, at: int, length: int) -> Pulse:
+def _shock(volatility: float, random: np.random.Generator, at: int, length: int) -> Pulse:
     """Draw a pump or a dump: 20 to 120 s up, half of it gone 2 to 18 minutes later.
 
-    An asset of 3 % daily volatility goes 3 to 15 % up or down, others in proportion.
+    With a ``volatility`` of 3 % it goes 3 to 15 % up or down, else in proportion.
     """
     times = (random.uniform(20, 120), 0.0, _between(random, 10, 90) * MINUTE_S)
-    peak_bps = asset.daily_volatility / 0.03 * _between(random, 300, 1_500)
+    peak_bps = volatility / 0.03 * _between(random, 300, 1_500)
     return _placed(random, (at, length), times, _sign(random) * peak_bps, 3)
 
 
-def _episode(random: np.random.Generator, at: int, length: int) -> Pulse:
+def _episode(scale: float, random: np.random.Generator, at: int, length: int) -> Pulse:
+    """Draw an excursion of one leg: ``scale`` times 60 to 400 bps, seconds to hours long."""
     if random.random() < _SHORT_EPISODES:
         typical = random.lognormal(math.log(_SHORT_MEDIAN_S), _SHORT_LOG_SD)
         duration = min(max(typical, 8.0), 240.0)
     else:
-        duration = _between(random, 120, 4 * HOUR_S)
+        duration = _between(random, 120, scale * 4 * HOUR_S)
     ramp = min(0.08 * duration, 60.0)
     times = (ramp, duration - 2 * ramp, ramp)
-    return _placed(random, (at, length), times, _sign(random) * _between(random, 60, 400))
+    return _placed(random, (at, length), times, scale * _sign(random) * _between(random, 60, 400))
 
 
 def _outage(random: np.random.Generator, at: int, length: int) -> TimeSpan:

@@ -29,12 +29,12 @@ from toolkit.service.market.simulator.timeline import (
 )
 from toolkit.service.market.source import Bars, SettledRates
 
-GENERATOR = 1
+GENERATOR = 2
 """The generator's version: another one gives other numbers under the same seed."""
 
 _MARKET_DAILY_VOLATILITY = 0.02
-_LEG_DAYS_KEPT = 512  # of 35 kB
-_LEG_HOURS_KEPT = 128  # of 32 kB
+_LEG_DAYS_KEPT = 512  # of 50 kB
+_LEG_HOURS_KEPT = 384  # of 32 kB
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -88,16 +88,30 @@ def test_seconds_move_as_minutes_do_and_no_step_is_odd_at_a_minute_or_an_hour() 
         assert 0.5 < first / typical < 2.0, period_s
 
 
-def test_noise_is_new_every_second() -> None:
+def test_noise_changes_once_in_every_minute_at_any_of_its_seconds() -> None:
     simulator, start = Simulator(5), 20_777 * DAY_S
     ours, reference = (
-        np.log(simulator.seconds("SOL_USDT", leg, start, start + 7_200).price)
+        np.log(simulator.seconds("SOL_USDT", leg, start, start + DAY_S).price)
         for leg in (Leg.parse("DEX-LUNARIS.dex"), AURORA)
     )
-    steps = np.diff(ours - reference)
-    assert np.corrcoef(steps[1:], steps[:-1])[0, 1] == pytest.approx(-0.5, abs=0.06)
-    hours = np.corrcoef(steps[:3_599], steps[3_600:])[0, 1]
-    assert abs(hours) < 4.5 / 3_599**0.5
+    steps = np.abs(np.diff(ours - reference, prepend=np.nan)).reshape(-1, 60)
+    changed = np.nanargmax(steps, axis=1)
+    others = np.nanmedian(steps, axis=1)
+    assert np.median(steps[np.arange(len(steps)), changed] / others) > 10
+    assert set(range(1, 60)) <= set(changed.tolist())
+    assert np.bincount(changed, minlength=60).max() < 60  # 24 expected
+
+
+def test_trading_after_stale_minutes_begins_at_any_second() -> None:
+    simulator, day = Simulator(7), 20_700
+    bars = simulator.day("BTC_USDT", FORNAX, day)
+    seconds = simulator.seconds("BTC_USDT", FORNAX, day * DAY_S, (day + 1) * DAY_S)
+    stale = bars.volume == 0.0
+    resumed = np.flatnonzero(stale[:-1] & ~stale[1:]) + 1
+    held = seconds.price.reshape(-1, 60)[resumed] == bars.price[resumed - 1][:, None]
+    begins = np.argmin(held, axis=1)
+    assert held[:, 0].mean() > 0.9
+    assert len(set(begins.tolist())) > 50
 
 
 def test_boreas_leaves_its_share_of_minutes_out_and_nothing_else_does() -> None:

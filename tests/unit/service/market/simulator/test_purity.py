@@ -111,7 +111,7 @@ def test_the_generator_gives_the_pinned_numbers() -> None:
         "volume": bars.volume[:2].tolist(),
     }
     assert found == {
-        "generator": 1,
+        "generator": 2,
         "raw": [7513414738209960523, 17303990171940666675],
         "normals": [0.120678460629, -0.081234563536, -0.950665543796],
         "integers": [529, 478, 652, 924, 600],

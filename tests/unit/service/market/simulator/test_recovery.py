@@ -102,11 +102,11 @@ def crossings(pulse: Pulse, buy: np.ndarray, sell: np.ndarray, level: float) -> 
 
 
 def test_planted_episodes_are_seen_when_they_happen_in_20_seeds(first_day: int) -> None:
-    symbol, window = "BTC_USDT", (first_day * DAY_S, (first_day + DAYS) * DAY_S)
+    symbol, window = "LTC_USDT", (first_day * DAY_S, (first_day + DAYS) * DAY_S)
     seen = 0
     for seed in SEEDS:
         simulator, truth = Simulator(seed), Truth(seed)
-        legs = [Leg.parse("AURORA.spot"), Leg.parse("CORONA.spot")][:: 1 if seed % 2 else -1]
+        legs = [Leg.parse("AURORA.spot"), Leg.parse("CORONA.futures")][:: 1 if seed % 2 else -1]
         level, sd = (truth.spread(symbol, *legs).level_bps, truth.spread(symbol, *legs).sd_bps)
         alone = truth.leg_shocks(symbol, *legs, *window)
         for pulse in truth.episodes(symbol, *legs, *window):
@@ -128,9 +128,9 @@ def test_planted_episodes_are_seen_when_they_happen_in_20_seeds(first_day: int) 
 def test_episodes_last_from_tens_of_seconds_to_hours_and_never_overlap(first_day: int) -> None:
     lengths, aurora = [], Leg.parse("AURORA.spot")
     for seed in SEEDS:
-        for leg in (Leg.parse("CORONA.spot"), Leg.parse("DEX-SOLARIS.dex")):
+        for leg in (Leg.parse("CORONA.futures"), Leg.parse("BOREAS.spot")):
             window = (first_day * DAY_S, (first_day + 30) * DAY_S)
-            episodes = Truth(seed).episodes("ETH_USDT", aurora, leg, *window)
+            episodes = Truth(seed).episodes("SUN_USDT", aurora, leg, *window)
             gaps = [b.start - a.end for a, b in pairwise(episodes)]
             assert min(gaps) >= 0
             lengths += [pulse.end - pulse.start for pulse in episodes]

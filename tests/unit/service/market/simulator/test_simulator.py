@@ -6,7 +6,7 @@ import pytest
 
 from toolkit.errors import InputError, UnknownTrajectoryError
 from toolkit.market import Leg, Market
-from toolkit.service.market.simulator import MARKETS, Simulator
+from toolkit.service.market.simulator import MARKETS, Simulator, simulator
 from toolkit.service.market.simulator.catalogue import Deviation, Instrument, Listing
 from toolkit.service.market.simulator.timeline import END, EPOCH, day_of
 
@@ -38,6 +38,12 @@ def test_the_identity_names_seed_and_catalogue() -> None:
     assert one.id == Simulator(1).id
     assert one.id.startswith("seed-1-")
     assert len({one.id, Simulator(2).id, Simulator(1, markets={}).id}) == 3
+
+
+def test_another_generator_is_another_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = Simulator(1).id
+    monkeypatch.setattr(simulator, "GENERATOR", simulator.GENERATOR + 1)
+    assert Simulator(1).id != before
 
 
 @pytest.mark.parametrize("seed", [-1, 1.0, "7", True, None])
@@ -92,4 +98,4 @@ def test_shares_outside_their_range_are_refused() -> None:
 
 
 def test_the_market_of_a_seed_keeps_its_identity_so_that_stores_of_it_still_open() -> None:
-    assert Simulator(7).id == "seed-7-f7d23fcf535b"
+    assert Simulator(7).id == "seed-7-acd8ce16f9b1"
