@@ -67,8 +67,9 @@ kill-loop: $(READY) ## kill -9 loads at 50 random moments; the store must equal 
 	RAIL_KILLS=50 $(BIN)/python -m pytest tests/journeys/test_kill.py \
 		tests/journeys/test_kill_events.py --timeout 3000
 
-soak: $(READY) ## 20 captures and 100,000 deliveries under fault; three users of one store for 5 minutes
+soak: $(READY) ## 20 captures, 20 seeds of events, 100,000 deliveries under fault; three users of one store
 	RAIL_SEEDS=20 $(BIN)/python -m pytest tests/journeys/test_capture.py --timeout 3000
+	RAIL_SEEDS=20 $(BIN)/python -m pytest tests/unit/service/events/test_recovery.py --timeout 3000
 	RAIL_DELIVERIES=100000 $(BIN)/python -m pytest tests/journeys/test_webhooks.py --timeout 6000
 	RAIL_TOGETHER_S=300 $(BIN)/python -m pytest tests/journeys/test_together.py --timeout 3000 \
 		--log-cli-level INFO --log-disable httpx

@@ -23,6 +23,7 @@ The tree (a test holds this drawing against the classes)::
             NotAStoreError          the file is something else
             StoreSourceError        it holds another source's data
             StoreVersionError       it was written by a newer toolkit
+        StoppedError                the user ended a command with Ctrl-C
         EmptyWindowError            nothing in the window that was asked for
         MissingExtraError           a package of an optional part is not installed
 """
@@ -178,6 +179,13 @@ class StoreSourceError(StoreError):
 
 class StoreVersionError(StoreError):
     """The store was written by a newer toolkit than this one."""
+
+
+class StoppedError(RailError):
+    """The user ended a command with Ctrl-C."""
+
+    def __init__(self) -> None:
+        super().__init__("stopped")
 
 
 class EmptyWindowError(RailError):

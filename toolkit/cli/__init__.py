@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from toolkit.cli.root import Interrupted, app
-from toolkit.errors import RailError
+from toolkit.cli.root import app
+from toolkit.errors import RailError, StoppedError
 
 __all__ = ["main"]
 
@@ -20,12 +20,12 @@ def main() -> None:
     """
     try:
         app()
+    except (StoppedError, KeyboardInterrupt):
+        _leave("stopped; what was committed is kept, the same command goes on from there", 130)
     except RailError as error:
         if os.environ.get("RAIL_DEBUG"):
             raise
         _leave(str(error), 1)
-    except (Interrupted, KeyboardInterrupt):
-        _leave("stopped; what was committed is kept, the same command goes on from there", 130)
     except Exception as error:
         if os.environ.get("RAIL_DEBUG"):
             raise

@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 import toolkit
+from toolkit.errors import StoppedError
 
 COMMANDS = {
     "serve": (
@@ -37,18 +38,15 @@ COMMANDS = {
 """Each command: its function or group (module:name below this package) and its line of help."""
 
 
-class Interrupted(Exception):  # noqa: N818 - nothing failed
-    """The user pressed Ctrl-C. Typer would end the program without a word."""
-
-
 class _Lazy(TyperGroup):
     """A group that lists its commands by the table above and imports the one that is called."""
 
     def invoke(self, ctx: Any) -> Any:
+        """Run the command. Typer would end the program without a word at Ctrl-C."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            raise Interrupted from None
+            raise StoppedError from None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, listed, rest = super().resolve_command(ctx, args)

@@ -18,6 +18,7 @@ from toolkit.errors import (
     KeyRefusedError,
     QuotaError,
     ServiceError,
+    StoreSourceError,
     UnavailableError,
     UnreachableError,
 )
@@ -50,6 +51,11 @@ class Run:
     A refusal of one stream ends that stream alone: it is kept in ``refused``. What concerns all of
     them ends the run: the key, the quota, a service that is out of reach or fails stream after
     stream.
+
+    ``check_source`` asks the service whose it is, and raises where that has changed. It is called
+    before each commit, since another service may have taken the address over in the meantime. What
+    came since the last commit is then dropped. When an error ends the run nothing is asked: what
+    had come is kept.
     """
 
     def __init__(
@@ -58,7 +64,9 @@ class Run:
         load_id: int,
         tasks: Sequence[Task],
         on_progress: Callable[[Progress], object] | None,
+        check_source: Callable[[], object],
     ) -> None:
+        self._check_source = check_source
         self.pages = 0
         self.inserted = Inserted()
         self.findings: Counter[Finding] = Counter()
@@ -91,6 +99,7 @@ class Run:
             thread.start()
         try:
             self._receive(len(threads))
+            self._commit_checked()
         finally:
             self._stop.set()
             self._commit()
@@ -168,8 +177,19 @@ class Run:
             or time.monotonic() - self._batch_began >= _SECONDS_A_COMMIT
         )
         if full:
-            self._commit()
+            self._commit_checked()
         self._report()
+
+    def _commit_checked(self) -> None:
+        if not self._in_batch:
+            return
+        try:
+            self._check_source()
+        except StoreSourceError:
+            self._batch = Batch()
+            self._in_batch.clear()
+            raise
+        self._commit()
 
     def _commit(self) -> None:
         if self._in_batch:

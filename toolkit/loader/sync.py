@@ -11,7 +11,13 @@ from dataclasses import asdict
 from importlib.metadata import version
 
 from toolkit.client import Client
-from toolkit.errors import InputError, PlanRefusedError, ServiceError, UnknownTrajectoryError
+from toolkit.errors import (
+    InputError,
+    PlanRefusedError,
+    ServiceError,
+    StoreSourceError,
+    UnknownTrajectoryError,
+)
 from toolkit.intervals import Interval
 from toolkit.loader.clock import ClockReading
 from toolkit.loader.plan import plan
@@ -63,7 +69,7 @@ def sync(
     wanted = {stream: [window] for stream in streams if stream not in refused}
     planned = plan(profile, ledger, wanted, clock, again=again)
     load_id = store.start_load(load_origin(client, served_at), streams, window)
-    run = Run(store, load_id, planned.tasks, on_progress)
+    run = Run(store, load_id, planned.tasks, on_progress, lambda: still_source(client, source))
     run.carry_out(client, workers)
     refused |= run.refused
     at_once = [*profile.findings, *clock.findings]
@@ -123,6 +129,16 @@ def bound_source(client: Client, store: Store) -> Source:
     source = client.profile().source or Source("unknown", client.base_url)
     store.bind(source)
     return source
+
+
+def still_source(client: Client, source: Source) -> None:
+    """Ask the service again whose it is. Raise `StoreSourceError` where that has changed."""
+    found = client.discover().source or Source("unknown", client.base_url)
+    if found.id != source.id:
+        raise StoreSourceError(
+            f"{client.base_url} was {source.label} when the load began and is {found.label} now; "
+            "what came since the last commit was dropped: load again, each into a store of its own"
+        )
 
 
 def load_origin(client: Client, served_at: int) -> LoadOrigin:

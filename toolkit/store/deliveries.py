@@ -46,7 +46,7 @@ def keep_deliveries(
     arrived = pl.DataFrame(rows, DELIVERY.schema, orient="row").unique(
         "delivery_id", keep="first", maintain_order=True
     )
-    with store.writing() as connection:
+    with store.writing(load_id) as connection:
         connection.register("arrived_deliveries", arrived)
         new = connection.execute(
             "INSERT INTO delivery FROM arrived_deliveries a "

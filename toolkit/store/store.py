@@ -12,7 +12,7 @@ import duckdb
 import polars as pl
 
 from toolkit.cards import Card, Shown
-from toolkit.errors import InputError, StoreError, StoreSourceError
+from toolkit.errors import InputError, StoreError
 from toolkit.intervals import EVER, Interval
 from toolkit.market import (
     TYPE_ROLES,
@@ -32,6 +32,7 @@ from toolkit.store.commit import write_batch
 from toolkit.store.connection import opened
 from toolkit.store.coverage import read_coverage, read_ledger, record_asked
 from toolkit.store.gaps import GAPS, end_gaps
+from toolkit.store.identity import FileIdentity, check_source
 from toolkit.store.ingest import Inserted
 from toolkit.store.keys import write_keys
 from toolkit.store.migration import migrate
@@ -61,6 +62,7 @@ class Store(Shown):
         self.path = Path(path)
         self.wait_s = wait_s
         self._up_to_date = False
+        self._file = FileIdentity(self.path)
 
     def __repr__(self) -> str:
         return f"Store({str(self.path)!r})"
@@ -87,16 +89,18 @@ class Store(Shown):
             yield connection
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[duckdb.DuckDBPyConnection]:
+    def writing(self, load_id: int | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
         """Yield a cursor inside one transaction, committed with the block, dropped with an error.
 
-        Raises what `reading` raises, and `StoreLockedError` at once inside another use of the
-        same thread. What is read inside, by this cursor, includes what was written.
+        Raises what `reading` raises, `StoreLockedError` at once inside another use of the same
+        thread, and `StoreSourceError` where the file is of another source than the one this object
+        was bound to, or is not the file that the load began in. What is read inside, by this
+        cursor, includes what was written.
         """
         self._bring_up_to_date()
         with opened(self.path, writable=True, wait_s=self.wait_s) as connection:
             connection.execute("BEGIN")
-            read_source(connection, self.path)
+            self._file.check(connection, load_id)
             yield connection
             connection.execute("COMMIT")
 
@@ -117,13 +121,8 @@ class Store(Shown):
         Raises `StoreSourceError` where it holds another's data.
         """
         create_store(self.path, source)
-        held = self.source
-        if held.id != source.id:
-            raise StoreSourceError(
-                f"{self.path} holds data of another source ({held.label}), the service is "
-                f"{source.label}; name another store, a store never mixes sources",
-                path=str(self.path),
-            )
+        check_source(self.path, self.source, source)
+        self._file.source = source
 
     @property
     def source(self) -> Source:
@@ -159,6 +158,7 @@ class Store(Shown):
             write_keys(connection, origin.keys)
             if window is not None:
                 record_asked(connection, streams, window)
+            self._file.keep(connection, load_id)
         return load_id
 
     def ask(self, streams: Iterable[Stream], window: Interval) -> None:
@@ -168,7 +168,7 @@ class Store(Shown):
 
     def finish_load(self, load_id: int, findings: Sequence[Mapping[str, object]]) -> None:
         """Record that a load ended well, and what it found."""
-        with self.writing() as connection:
+        with self.writing(load_id) as connection:
             connection.execute(
                 "UPDATE load SET finished_at = ?, finding = ? WHERE load_id = ?",
                 [int(time.time()), json.dumps(list(findings)) if findings else None, load_id],
@@ -177,12 +177,12 @@ class Store(Shown):
     def keep_allowance(self, load_id: int, allowance: Allowance | None) -> None:
         """Record the plan and quota that the service named last during a load, if it named any."""
         if allowance is not None:
-            with self.writing() as connection:
+            with self.writing(load_id) as connection:
                 write_allowance(connection, load_id, allowance)
 
     def commit(self, load_id: int, batch: Batch) -> Inserted:
         """Write a batch's rows and their ledger entries in one transaction: all or nothing."""
-        with self.writing() as connection:
+        with self.writing(load_id) as connection:
             return write_batch(connection, load_id, batch)
 
     def end_gaps(self, at: int) -> None:

@@ -82,7 +82,7 @@ class _SimulatedBars:
         return whole.between(first, last)
 
     def parts(self, ts: int) -> Bars:
-        return self.simulator.seconds(self.symbol, self.leg, ts, ts + MINUTE_S)
+        return self.simulator.within(self.symbol, self.leg, ts)
 
 
 @dataclass(frozen=True, slots=True)

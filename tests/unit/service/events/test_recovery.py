@@ -3,12 +3,13 @@
 The value of a spread, 1e4 ln(sell / buy), is at each minute's end its level, the planted pulses,
 and a normal part whose standard deviation is known. Of ten million minutes one in a hundred tests
 would see a part beyond 6 of them; of the four minutes that bound each of three hundred episodes,
-one test in thirty a part beyond 4. The seeds are fixed.
+one test in thirty a part beyond 4. The seeds are fixed: five, and in `make soak` twenty.
 """
 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator
 from itertools import permutations
 from typing import NamedTuple
@@ -31,7 +32,7 @@ from ..truth import Truth
 
 pytestmark = pytest.mark.slow
 
-SEEDS, DAYS = range(20), 2
+SEEDS, DAYS = range(int(os.environ.get("RAIL_SEEDS", "5"))), 2
 EVERYWHERE, AT_BOUNDS = 6.0, 4.0  # standard deviations
 BAR_S, AT_LEAST_S = 60, 120
 RULE = DEFAULT.spread
@@ -167,11 +168,11 @@ def check_seed(seed: int, start: int, end: int) -> Recovered:
     return Recovered(episodes, expired, explained)
 
 
-def test_lifecycles_of_planted_episodes_are_recovered_and_none_is_invented_in_20_seeds(
+def test_lifecycles_of_planted_episodes_are_recovered_and_none_is_invented_in_any_seed(
     day: int,
 ) -> None:
     window = (day * 86_400, (day + DAYS) * 86_400)
     totals = Recovered(*map(sum, zip(*(check_seed(seed, *window) for seed in SEEDS), strict=True)))
-    assert totals.episodes > 250
-    assert totals.expired > 10
-    assert totals.explained > 4_000
+    assert totals.episodes > 12 * len(SEEDS)
+    assert totals.expired > 0.4 * len(SEEDS)
+    assert totals.explained > 200 * len(SEEDS)

@@ -33,7 +33,7 @@ def spread_lives(
     A trajectory is a symbol and two of its legs with bars of one length, in either order. Its rows
     are the moments at which both have a bar, its value is 100 (sell / buy - 1). The rows decide
     which events there are. A document's moment is the first one within its bar at which the value
-    is far enough, by seconds where the source has them, else the end of the bar. One that closes as
+    is far enough, where the source has seconds, else the end of the bar. One that closes as
     ``leg_lost`` shows the last prices.
 
     Examples
@@ -162,6 +162,9 @@ class _SpreadSeries:
         """Return the moments of a row's bar at which both legs have a price."""
         symbol, ts = str(self.trajectory.symbol), int(self.rows.ts[row])
         buy, sell = (rows_within(self.source, symbol, leg, ts) for leg in self.trajectory.legs)
+        if np.array_equal(buy.ts, sell.ts):
+            pct = 100.0 * (sell.price / buy.price - 1.0)
+            return _SpreadRows(buy.ts, buy.price, sell.price, pct)
         both, of_buy, of_sell = np.intersect1d(buy.ts, sell.ts, return_indices=True)
         paid, earned = buy.price[of_buy], sell.price[of_sell]
         return _SpreadRows(both, paid, earned, 100.0 * (earned / paid - 1.0))

@@ -21,10 +21,13 @@ from toolkit.service.market.simulator.processes import Diffusion, Floats
 from toolkit.service.market.simulator.schedule import Schedule
 from toolkit.service.market.simulator.streams import RandomStream
 from toolkit.service.market.simulator.timeline import (
+    DAY_S,
+    EPOCH,
     HOUR_S,
     MINUTE_S,
     check_day,
     check_window,
+    day_of,
     minute_ends,
 )
 from toolkit.service.market.source import Bars, SettledRates
@@ -135,6 +138,31 @@ class Simulator:
         present = np.concatenate([np.empty(0, dtype=bool), *(block[1] for block in blocks)])
         kept = present & (ts >= start) & (ts < end)
         return Bars(ts=ts[kept], price=price[kept], interval_s=1)
+
+    def within(self, symbol: str, leg: Leg, ts: int) -> Bars:
+        """Return the one-second bars of the minute that starts at ``ts``, none where it has no bar.
+
+        Prices run straight from the minute before's close to this one's. That is enough to say when
+        within the minute something was reached, and takes a thousandth of what `seconds` takes.
+
+        Examples
+        --------
+        >>> leg = Leg.parse("AURORA.spot")
+        >>> bars = Simulator(7).within("BTC_USDT", leg, 1_795_046_400)
+        >>> len(bars.ts), bool(bars.price[-1] == Simulator(7).day("BTC_USDT", leg, 20_776).price[0])
+        (60, True)
+        """
+        check_window(ts, ts + MINUTE_S)
+        listing = self._listed(symbol, leg)
+        day, minute = day_of(ts), ts % DAY_S // MINUTE_S
+        found = self._leg_day(symbol, leg, day)
+        if not found.present[minute]:
+            return Bars(ts=np.empty(0, dtype=np.int64), price=np.empty(0), interval_s=1)
+        before = found if minute or ts == EPOCH else self._leg_day(symbol, leg, day - 1)
+        last, close = before.price[minute - 1 if ts != EPOCH else minute], found.price[minute]
+        path = last + (close - last) * np.arange(1, MINUTE_S + 1) / MINUTE_S
+        price = path.round(listing.instrument.decimals)
+        return Bars(ts=ts + np.arange(MINUTE_S, dtype=np.int64), price=price, interval_s=1)
 
     def settlements(self, symbol: str, leg: Leg, start: int, end: int) -> SettledRates:
         """Return the funding settlements of a futures leg in ``[start, end)``.

@@ -255,7 +255,8 @@ What to know about the rest of the simulated market:
 - **FORNAX.spot** repeats its last close in four minutes of ten, with a volume of 0. That is a
   switch of the catalogue, `stale_share`. A spread against such a close is not a real one.
 - **AURORA.spot** is the reference: it moves as its asset does, and never alone.
-- Events are found by minutes. Each is stamped with the second at which its value crossed.
+- Events are found by minutes. Each is stamped with the second at which its value crossed, prices
+  taken to run straight from one close to the next.
 """
 
 
