@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 import re
 import time
 from collections.abc import Callable, Generator, Iterable
@@ -12,9 +14,12 @@ import polars as pl
 
 from toolkit.cards import Card, Shown
 from toolkit.client.card import client_card
+from toolkit.client.proxy import proxy_for
 from toolkit.errors import InputError
 from toolkit.market import Trajectory
+from toolkit.wire.address import base_address, sends_key_in_clear
 from toolkit.wire.allowance import Allowance, read_allowance
+from toolkit.wire.body import LARGEST_BODY, UnreadBodyError, checked_largest
 from toolkit.wire.exchange import (
     Answer,
     Failure,
@@ -22,7 +27,6 @@ from toolkit.wire.exchange import (
     Request,
     RetryPolicy,
     Step,
-    base_address,
     http_date_ts,
     whole_document,
     with_retries,
@@ -30,6 +34,8 @@ from toolkit.wire.exchange import (
 from toolkit.wire.profile import BUILT_IN, Profile, with_schemas
 from toolkit.wire.rows import column_schema
 from toolkit.wire.user_profile import UserProfile
+
+_log = logging.getLogger(__name__)
 
 
 class Contact(Shown):
@@ -47,8 +53,14 @@ class Contact(Shown):
         *,
         profile: UserProfile | None = None,
         retries: RetryPolicy | None = None,
+        allow_http: bool = False,
+        max_body_bytes: int = LARGEST_BODY,
     ) -> None:
         self.base_url = base_address(base_url)
+        if sends_key_in_clear(self.base_url, allow_http=allow_http):
+            _warn_of_http(self.base_url)
+        self.proxy = proxy_for(self.base_url)
+        self.max_body_bytes = checked_largest(max_body_bytes)
         self.retries = retries or RetryPolicy()
         self._key = _checked_key(api_key)
         self._key_pattern = key_pattern(self._key)
@@ -118,8 +130,14 @@ class Contact(Shown):
         return answer
 
     def _failed(self, request: Request, error: Exception) -> Failure:
+        if isinstance(error, UnreadBodyError):
+            return Failure(self.without_key(str(error)), self._url(request), final=error.final)
         told = f"{type(error).__name__}: {' '.join(str(error).split())}"
         return Failure(self.without_key(told).rstrip(": "), self._url(request))
+
+    def _late(self, request: Request, seconds: float) -> Failure:
+        why = f"its answer was not whole after {seconds:g} s; answer_timeout_s allows more"
+        return Failure(why, self._url(request), final=True)
 
     def _ask_profile(self) -> Generator[Step, Outcome, Profile]:
         """Ask for the schemas. This gives up early, since the address may be wrong."""
@@ -187,6 +205,12 @@ def key_pattern(key: str) -> re.Pattern[str]:
     'no key ***'
     """
     return re.compile("".join(rf"(?:\\u(?i:{ord(c):04x})|\\?{re.escape(c)})" for c in key))
+
+
+@functools.cache
+def _warn_of_http(address: str) -> None:
+    """Warn once per address that the key can be read on its way."""
+    _log.warning("%s: the key is sent unencrypted, as allow_http allows; use https", address)
 
 
 def _checked_key(text: str) -> str:

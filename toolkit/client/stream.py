@@ -150,6 +150,7 @@ class _Driver:
                 _Straight(
                     f"ws{url.removeprefix('http')}",
                     additional_headers=self._client.key_header,
+                    proxy=self._client.proxy,
                     max_size=_LARGEST_MESSAGE,
                     max_queue=_WAITING_MESSAGES,
                     open_timeout=_OPEN_S,

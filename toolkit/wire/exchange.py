@@ -10,7 +10,6 @@ import email.utils
 import random
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -41,10 +40,11 @@ _RETRIED_STATUSES = frozenset({429, 502, 503, 504})
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A GET of one path with its query, in the order it will be written."""
+    """A GET of one path with its query, in the order it will be written, and headers of its own."""
 
     path: str
     query: tuple[tuple[str, str], ...] = ()
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     @classmethod
     def get(cls, path: str, query: Mapping[str, object]) -> Request:
@@ -68,10 +68,14 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """No answer came. ``reason`` is why, in a few words."""
+    """No answer came, or not all of it. ``reason`` is why, in a few words.
+
+    ``final`` where the answer was given up, so that asking again would bring the same.
+    """
 
     reason: str
     url: str = ""
+    final: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,30 +132,6 @@ class RetryPolicy:
         return float(whole * (0.5 + 0.5 * self.fraction()))
 
 
-def base_address(text: str) -> str:
-    """Check an address and strip its last slash. Only http(s)://host is accepted.
-
-    An address that carries a user name, a password or a query is refused: they end up in logs.
-
-    >>> base_address("http://127.0.0.1:8750/")
-    'http://127.0.0.1:8750'
-    >>> base_address("127.0.0.1:8750")
-    Traceback (most recent call last):
-    toolkit.errors.InputError: base_url: '127.0.0.1:8750' is not allowed; allowed: http://HOST...
-    """
-    allowed = "http://HOST[:PORT] or https://HOST[:PORT], with nothing secret in it"
-    if not {"@", "?", "#"}.isdisjoint(text):
-        raise InputError("base_url", "***", allowed)
-    try:
-        parts = urlsplit(text)
-        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable or not text.isprintable() or " " in text:
-        raise InputError("base_url", text, allowed)
-    return text.rstrip("/")
-
-
 def http_date_ts(text: str | None) -> int | None:
     """Parse an HTTP date, which is in UTC, into Unix seconds, None where it is unreadable.
 
@@ -195,7 +175,7 @@ def with_retries(request: Request, policy: RetryPolicy) -> Attempts:
     """Send a request until it is answered well. A refusal or a spent budget is raised.
 
     Yields `Send` and `Wait`. Returns the first answer with a status of `ANSWERED`. Raises the
-    error of `refusal` for any other, or `UnreachableError`.
+    error of `refusal` for any other, or that of `unreachable`.
     """
     waited_s = 0.0
     for tries in range(policy.attempts):
@@ -203,6 +183,8 @@ def with_retries(request: Request, policy: RetryPolicy) -> Attempts:
         if isinstance(outcome, Answer) and outcome.status in ANSWERED:
             return outcome
         if isinstance(outcome, Answer) and outcome.status not in _RETRIED_STATUSES:
+            break
+        if isinstance(outcome, Failure) and outcome.final:
             break
         asked_s = retry_after_s(outcome) if isinstance(outcome, Answer) else None
         wait_s = policy.wait_s(tries, asked_s)
@@ -216,12 +198,14 @@ def with_retries(request: Request, policy: RetryPolicy) -> Attempts:
     raise unreachable(outcome or Failure("nothing was sent", request.path), tries=tries + 1)
 
 
-def unreachable(failure: Failure, *, tries: int = 1) -> UnreachableError:
-    """Return the error for a request without an answer.
+def unreachable(failure: Failure, *, tries: int = 1) -> ServiceError:
+    """Return the error for a request without an answer. For one that was given up a `WireError`.
 
     >>> print(unreachable(Failure("connection refused", "http://h/p"), tries=2))
     no answer from http://h/p after 2 tries (connection refused); is the service running, and ...
     """
+    if failure.final:
+        return WireError(f"{failure.url} was given up: {failure.reason}", url=failure.url)
     return UnreachableError(
         f"no answer from {failure.url} after {tries} tries ({failure.reason}); "
         "is the service running, and is the address right?",

@@ -21,6 +21,7 @@ from toolkit.errors import (
     UnreachableError,
     WireError,
 )
+from toolkit.wire.address import base_address
 from toolkit.wire.exchange import (
     Answer,
     Failure,
@@ -28,7 +29,6 @@ from toolkit.wire.exchange import (
     RetryPolicy,
     Send,
     Wait,
-    base_address,
     http_date_ts,
     refusal,
     retry_after_s,

@@ -20,12 +20,13 @@ from mcp.client.streamable_http import streamable_http_client
 from toolkit import errors
 from toolkit.client.contact import ClosingContact
 from toolkit.client.mcp.drift import drift
+from toolkit.client.mcp.transport import BoundedTransport
+from toolkit.wire.body import LARGEST_BODY, UnreadBodyError
 from toolkit.wire.exchange import UNREADABLE, Answer, Request, refusal, unreachable
 from toolkit.wire.profile import Finding, Profile
 from toolkit.wire.survey import with_listed_tools
 from toolkit.wire.user_profile import UserProfile
 
-_LONGEST = 64 * 1024 * 1024  # bytes; the SDK's own limit is less than a page of 10,000 rows
 _NO_ANSWER = {sdk.CONNECTION_CLOSED, sdk.REQUEST_TIMEOUT}
 _KINDS = {sdk.INVALID_PARAMS: errors.BadRequestError, sdk.METHOD_NOT_FOUND: errors.NotFoundError}
 
@@ -58,6 +59,7 @@ class McpClient(ClosingContact):
     It connects at the first call, and again after the connection was lost. Threads may share it:
     their calls run one after the other. No call is tried again. A refusal raises the `ServiceError`
     that REST raises for the same status. ``timeout_s`` is how long to wait for each answer (s).
+    ``max_body_bytes`` and ``allow_http`` are those of `toolkit.client.Client`.
 
     >>> from toolkit.service import Clock, Config, Simulated, running
     >>> config = Config(Simulated(7), port=0, clock=Clock(fixed_at=1_795_046_400))
@@ -74,14 +76,23 @@ class McpClient(ClosingContact):
         *,
         profile: UserProfile | None = None,
         timeout_s: float = 30.0,
+        allow_http: bool = False,
+        max_body_bytes: int = LARGEST_BODY,
     ) -> None:
-        super().__init__(base_url, api_key, profile=profile)
+        super().__init__(
+            base_url,
+            api_key,
+            profile=profile,
+            allow_http=allow_http,
+            max_body_bytes=max_body_bytes,
+        )
         self._request = Request(self.assumed.mcp_path)
         self.url = self._url(self._request)
         self._timeout_s = timeout_s
         self._lock = threading.RLock()
         self._tools: dict[str, sdk.Tool] | None = None
         self._refused: Answer | None = None
+        self._unread: UnreadBodyError | None = None
         self._connection = ExitStack()
         self._session: tuple[BlockingPortal, ClientSession] | None = None
 
@@ -176,7 +187,7 @@ class McpClient(ClosingContact):
     def _carry_out(self, work: Callable[[ClientSession], Any]) -> Any:
         """Run work on the session, after connecting where there is none."""
         with self._lock:
-            self._refused = None
+            self._refused = self._unread = None
             try:
                 if self._session is None:
                     portal = self._connection.enter_context(start_blocking_portal(name="rail-mcp"))
@@ -194,10 +205,23 @@ class McpClient(ClosingContact):
     async def _connected(self) -> AsyncIterator[ClientSession]:
         limits = httpx2.Timeout(self._timeout_s, connect=min(self._timeout_s, 10.0))
         hooks = {"response": [self._note]}
-        http = httpx2.AsyncClient(headers=self.key_header, timeout=limits, event_hooks=hooks)
-        transport = streamable_http_client(self.url, http_client=http, max_sse_event_size=_LONGEST)
+        http = httpx2.AsyncClient(
+            headers=self.key_header,
+            timeout=limits,
+            event_hooks=hooks,
+            transport=BoundedTransport(
+                self.proxy, self.max_body_bytes, self._timeout_s, self._give_up
+            ),
+        )
+        transport = streamable_http_client(
+            self.url, http_client=http, max_sse_event_size=self.max_body_bytes
+        )
         async with http, SdkClient(transport, read_timeout_seconds=self._timeout_s) as client:
             yield client.session
+
+    def _give_up(self, unread: UnreadBodyError) -> None:
+        """Keep why a body was given up, which the SDK does not pass on."""
+        self._unread = unread
 
     async def _note(self, response: httpx2.Response) -> None:
         """Keep the status, headers and body of a refusal, which the SDK does not pass on."""
@@ -218,6 +242,8 @@ class McpClient(ClosingContact):
         """Return our error for the SDK's: that of the status where the service sent one."""
         while isinstance(raised, ExceptionGroup):
             raised = raised.exceptions[0]
+        if self._unread is not None:
+            return unreachable(self._failed(self._request, self._unread))
         if self._refused is not None:
             return refusal(self._refused)
         code, problem = (raised.code, raised.data) if isinstance(raised, MCPError) else (0, None)
