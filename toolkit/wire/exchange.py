@@ -35,6 +35,9 @@ NO_CONTENT = 204
 ANSWERED = frozenset({200, NO_CONTENT})
 """The statuses of what was asked for. Any other is a refusal."""
 
+LONGEST_WAIT_S = 3_600.0
+"""The longest wait that a service may ask for (s). Quotas are counted per hour or less."""
+
 _RETRIED_STATUSES = frozenset({429, 502, 503, 504})
 
 
@@ -105,14 +108,16 @@ class RetryPolicy:
     The n-th wait is a random part (between a half and the whole) of ``first_wait_s * 2**n``, at
     most ``longest_wait_s``. Where the service gives ``Retry-After`` it is all of that, and a random
     part of a quarter of it (of 0.25 s where that is more) besides: workers that were refused
-    together do not come back together. Trying ends after
-    ``attempts`` tries, or where the next wait would pass ``budget_s`` seconds of waiting in all.
+    together do not come back together. Trying ends after ``attempts`` tries, where the next wait
+    would pass ``budget_s`` seconds of waiting in all, or where the service asks for more than
+    ``longest_asked_s``.
     """
 
     attempts: int = 6
     first_wait_s: float = 0.5
     longest_wait_s: float = 30.0
     budget_s: float = 120.0
+    longest_asked_s: float = LONGEST_WAIT_S
     fraction: Callable[[], float] = field(default=random.random, repr=False)
 
     def __post_init__(self) -> None:
@@ -187,6 +192,8 @@ def with_retries(request: Request, policy: RetryPolicy) -> Attempts:
         if isinstance(outcome, Failure) and outcome.final:
             break
         asked_s = retry_after_s(outcome) if isinstance(outcome, Answer) else None
+        if (asked_s or 0.0) > policy.longest_asked_s:
+            break
         wait_s = policy.wait_s(tries, asked_s)
         if tries + 1 == policy.attempts or waited_s + wait_s > policy.budget_s:
             break
@@ -243,15 +250,16 @@ def refusal(answer: Answer, *, tries: int = 1) -> ServiceError:
     detail, code = _said(answer.body)
     status, url, asked_s = answer.status, answer.url, retry_after_s(answer)
     if status == 429:
-        when = "" if asked_s is None else f"; it asks to wait {asked_s:g} s"
         kind: type[ServiceError] = QuotaError
-        message = f"{url}: the quota is spent (429, after {tries} tries){when}"
+        message = f"{url}: the quota is spent (429, after {tries} tries)"
     else:
         failed = UnavailableError, f"failed ({status}, after {tries} tries)"
         odd = WireError, f"answered with an unexpected status {status}"
         kind, words = _REFUSALS.get(status, failed if status >= 500 else odd)
         told = f": {detail}" if detail and kind is not KeyRefusedError else ""
         message = f"{url} {words}{told}"
+    if asked_s is not None:
+        message += f"; it asks to wait {asked_s:.0f} s"
     return kind(
         message,
         status=status,

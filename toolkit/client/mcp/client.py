@@ -27,6 +27,7 @@ from toolkit.wire.profile import Finding, Profile
 from toolkit.wire.survey import with_listed_tools
 from toolkit.wire.user_profile import UserProfile
 
+_MOST_PAGES = 100  # of tools; a service has eleven tools
 _NO_ANSWER = {sdk.CONNECTION_CLOSED, sdk.REQUEST_TIMEOUT}
 _KINDS = {sdk.INVALID_PARAMS: errors.BadRequestError, sdk.METHOD_NOT_FOUND: errors.NotFoundError}
 
@@ -147,7 +148,7 @@ class McpClient(ClosingContact):
         with self._lock:
             found, cursor, asked = dict[str, sdk.Tool](), None, set[str | None]()
             while self._tools is None:
-                if cursor in asked:
+                if cursor in asked or len(asked) == _MOST_PAGES:
                     raise errors.PagingError(
                         f"{self.url} lists its tools without end", url=self.url
                     )
