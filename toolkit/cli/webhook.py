@@ -16,6 +16,7 @@ from toolkit.store import Store
 from toolkit.wire.profile import BUILT_IN, Profile
 from toolkit.wire.signatures import HmacSignature, StandardWebhooks, Verifier
 from toolkit.workspace import Settings, store_path, user_profile
+from toolkit.workspace.settings import given_key
 
 if TYPE_CHECKING:
     from toolkit.loader.webhooks import Receipts
@@ -90,7 +91,13 @@ def webhook_command(
             secrets, header=header, signed=signed, written=written, encoding=encoding
         )
     kept, profile = _bound_store(store, base_url, allow_http)
-    app = webhook_app(kept, verifier=verifier, max_bytes=max_bytes, routes=profile.events)
+    app = webhook_app(
+        kept,
+        verifier=verifier,
+        max_bytes=max_bytes,
+        routes=profile.events,
+        withheld=[*secrets, *filter(None, [given_key()])],
+    )
     source = kept.source
 
     def announce(address: str) -> None:

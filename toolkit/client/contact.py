@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import functools
 import logging
-import re
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Generator, Iterable
 from dataclasses import replace
 from typing import Self
 
@@ -33,6 +32,7 @@ from toolkit.wire.exchange import (
 )
 from toolkit.wire.profile import BUILT_IN, Profile, with_schemas
 from toolkit.wire.rows import column_schema
+from toolkit.wire.secrets import Secrets
 from toolkit.wire.user_profile import UserProfile
 
 _log = logging.getLogger(__name__)
@@ -63,7 +63,8 @@ class Contact(Shown):
         self.max_body_bytes = checked_largest(max_body_bytes)
         self.retries = retries or RetryPolicy()
         self._key = _checked_key(api_key)
-        self._key_pattern = key_pattern(self._key)
+        self._secrets = Secrets([self._key])
+        self._echoed = False
         self._users = profile
         self._profile: Profile | None = None
         self._served_at: int | None = None
@@ -111,7 +112,29 @@ class Contact(Shown):
 
     def without_key(self, text: str) -> str:
         """Replace the key in a text by stars."""
-        return self._key_pattern.sub("***", text)
+        return self._secrets.hidden(text)
+
+    def struck(self, data: bytes) -> bytes:
+        """Replace the key in data that is kept, and warn once. See `toolkit.wire.secrets`."""
+        struck = self._secrets.struck(data)
+        if struck is not data and not self._echoed:
+            self._echoed = True
+            _log.warning("%s sends the key back; it is kept and shown as ***", self.base_url)
+        return struck
+
+    def answer(
+        self, status: int, headers: Iterable[tuple[str, str]], body: bytes, url: str
+    ) -> Answer:
+        """Make an answer with the key struck out of its headers and its body.
+
+        >>> contact = Contact("http://127.0.0.1:8700", "sekrit")
+        >>> contact.answer(401, [("X-Key", "sekrit")], b"no sekrit", "http://h/p")
+        Answer(status=401, headers={'x-key': '***'}, body=b'no ***', url='http://h/p')
+        """
+        said = {name.lower(): self.without_key(value) for name, value in headers}
+        if status == 200:
+            return Answer(status, said, self.struck(body), url)
+        return Answer(status, said, self.without_key(body.decode(errors="replace")).encode(), url)
 
     def _clock(self) -> int:
         return self._served_at if self._served_at is not None else int(time.time())
@@ -123,8 +146,7 @@ class Contact(Shown):
         self, request: Request, status: int, headers: Iterable[tuple[str, str]], body: bytes
     ) -> Answer:
         """Make the answer without the key, and keep its clock and quota."""
-        url = self._url(request)
-        answer = answer_without_key(self.without_key, status, headers, body, url)
+        answer = self.answer(status, headers, body, self._url(request))
         self._served_at = http_date_ts(answer.headers.get("date")) or self._served_at
         self._allowance = read_allowance(answer.headers) or self._allowance
         return answer
@@ -177,34 +199,6 @@ def history_frame(trajectory: Trajectory, frames: Iterable[pl.DataFrame]) -> pl.
     rows = pl.concat([column_schema(trajectory.family).to_frame(), *frames])
     key = pl.lit(trajectory.key).alias("trajectory")
     return rows.select(key, pl.all()).sort("ts", maintain_order=True)
-
-
-def answer_without_key(
-    hide: Callable[[str], str],
-    status: int,
-    headers: Iterable[tuple[str, str]],
-    body: bytes,
-    url: str,
-) -> Answer:
-    """Make an answer that hides the key in its headers and, unless it is a 200, in its body.
-
-    >>> hide = Contact("http://127.0.0.1:8700", "sekrit").without_key
-    >>> answer_without_key(hide, 401, [("X-Key", "sekrit")], b"no sekrit", "http://h/p")
-    Answer(status=401, headers={'x-key': '***'}, body=b'no ***', url='http://h/p')
-    """
-    said = {name.lower(): hide(value) for name, value in headers}
-    if status != 200:
-        body = hide(body.decode(errors="replace")).encode()
-    return Answer(status, said, body, url)
-
-
-def key_pattern(key: str) -> re.Pattern[str]:
-    r"""Compile a pattern that finds a key in a text, plain or with any of JSON's escapes.
-
-    >>> key_pattern("a/b").sub("***", r"no key a\/b")
-    'no key ***'
-    """
-    return re.compile("".join(rf"(?:\\u(?i:{ord(c):04x})|\\?{re.escape(c)})" for c in key))
 
 
 @functools.cache

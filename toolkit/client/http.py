@@ -34,6 +34,9 @@ _Item = TypeVar("_Item")
 ANSWER_TIMEOUT_S = 300.0
 """Seconds in which an answer is whole, where no other limit is given: 64 MiB at 0.2 MiB/s."""
 
+LARGEST_MESSAGE = 4 * 2**20
+"""Bytes of a stream's message, where no other limit is given. A record or document has 1 kB."""
+
 
 def _options(contact: Contact, timeout_s: float, answer_timeout_s: float) -> dict[str, Any]:
     """Return what both of httpx's clients are made with."""
@@ -74,6 +77,8 @@ class Client(ClosingContact):
         Whether the key may be sent unencrypted, to an ``http://`` address off this machine.
     max_body_bytes
         The largest body of an answer (bytes, after inflating). A larger one is a `WireError`.
+    max_message_bytes
+        The largest message of a stream (bytes, after inflating). A larger one ends the connection.
     answer_timeout_s
         Seconds in which an answer is to be whole, headers included. A later one is a `WireError`.
     sleep
@@ -98,6 +103,7 @@ class Client(ClosingContact):
         retries: RetryPolicy | None = None,
         allow_http: bool = False,
         max_body_bytes: int = LARGEST_BODY,
+        max_message_bytes: int = LARGEST_MESSAGE,
         answer_timeout_s: float = ANSWER_TIMEOUT_S,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
@@ -109,6 +115,9 @@ class Client(ClosingContact):
             allow_http=allow_http,
             max_body_bytes=max_body_bytes,
         )
+        if max_message_bytes < 1:
+            raise InputError("max_message_bytes", max_message_bytes, "1 or more")
+        self.max_message_bytes = max_message_bytes
         self._sleep = sleep
         self._discovery = threading.Lock()
         self._answer_timeout_s = answer_timeout_s
@@ -227,9 +236,9 @@ class Client(ClosingContact):
 class AsyncClient(Contact):
     """The same service for asyncio: `Client`'s methods, awaited, over the same flows.
 
-    Its parameters are those of `Client`, but ``sleep`` is awaited. Pages come from async iterators.
-    A client belongs to one event loop. A cancelled call closes its connection and leaves the
-    client usable.
+    Its parameters are those of `Client` but ``max_message_bytes``, and ``sleep`` is awaited. Pages
+    come from async iterators. A client belongs to one event loop. A cancelled call closes its
+    connection and leaves the client usable.
 
     >>> from toolkit.service import Config, Simulated, running
     >>> async def kind(base_url):

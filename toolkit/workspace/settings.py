@@ -58,7 +58,7 @@ class Settings:
         sent unencrypted to another machine.
         """
         url = base_url or environment.get("RAIL_BASE_URL") or DEFAULT_BASE_URL
-        key = api_key or environment.get("RAIL_API_KEY")
+        key = api_key or given_key(environment)
         if not key:
             if not is_loopback(urlsplit(url).hostname):
                 raise InputError(
@@ -83,6 +83,15 @@ def store_path(given: str | Path | None = None) -> Path:
     PosixPath('btc.duckdb')
     """
     return Path(given or os.environ.get("RAIL_STORE") or DEFAULT_STORE)
+
+
+def given_key(environment: Mapping[str, str] = os.environ) -> str | None:
+    """Return the key that ``RAIL_API_KEY`` gives, None where it gives none.
+
+    >>> given_key({}) is None
+    True
+    """
+    return environment.get("RAIL_API_KEY") or None
 
 
 def user_profile(environment: Mapping[str, str] = os.environ) -> UserProfile | None:

@@ -155,6 +155,9 @@ class McpClient(ClosingContact):
                 asked.add(cursor)
                 params = sdk.PaginatedRequestParams(cursor=cursor)
                 page = self._carry_out(partial(ClientSession.list_tools, params=params))
+                came = page.model_dump_json(by_alias=True).encode()
+                if (struck := self.struck(came)) is not came:
+                    page = sdk.ListToolsResult.model_validate_json(struck)
                 found |= {tool.name: tool for tool in page.tools}
                 cursor = page.next_cursor
                 if cursor is None:
@@ -182,6 +185,9 @@ class McpClient(ClosingContact):
             findings.append(Finding("structured_content_missing", name, says))
         if result.is_error:
             raise self._tool_error(name, document)
+        came = msgspec.json.encode(document)
+        if (struck := self.struck(came)) is not came:
+            document = msgspec.json.decode(struck)
         findings += drift(name, listed[name].output_schema, document)
         return McpResult(role, name, document, tuple(findings))
 
