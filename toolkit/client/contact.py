@@ -14,11 +14,11 @@ import polars as pl
 from toolkit.cards import Card, Shown
 from toolkit.client.card import client_card
 from toolkit.client.proxy import proxy_for
-from toolkit.errors import InputError
+from toolkit.errors import InputError, ServiceError, WireError
 from toolkit.market import Trajectory
 from toolkit.wire.address import base_address, sends_key_in_clear
 from toolkit.wire.allowance import Allowance, read_allowance
-from toolkit.wire.body import LARGEST_BODY, UnreadBodyError, checked_largest
+from toolkit.wire.body import LARGEST_BODY, checked_largest
 from toolkit.wire.exchange import (
     Answer,
     Failure,
@@ -152,8 +152,9 @@ class Contact(Shown):
         return answer
 
     def _failed(self, request: Request, error: Exception) -> Failure:
-        if isinstance(error, UnreadBodyError):
-            return Failure(self.without_key(str(error)), self._url(request), final=error.final)
+        if isinstance(error, ServiceError):
+            final = isinstance(error, WireError)
+            return Failure(self.without_key(str(error)), self._url(request), final=final)
         told = f"{type(error).__name__}: {' '.join(str(error).split())}"
         return Failure(self.without_key(told).rstrip(": "), self._url(request))
 

@@ -17,10 +17,10 @@ import polars as pl
 
 from toolkit.client.contact import ClosingContact, Contact, history_frame
 from toolkit.client.transport import Deadline, Transport, async_transport
-from toolkit.errors import InputError
+from toolkit.errors import InputError, ServiceError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Trajectory
-from toolkit.wire.body import ACCEPTED_ENCODINGS, LARGEST_BODY, Body, UnreadBodyError
+from toolkit.wire.body import ACCEPTED_ENCODINGS, LARGEST_BODY, Body
 from toolkit.wire.events import EventPage, event_pages
 from toolkit.wire.exchange import Answer, Failure, Outcome, Request, RetryPolicy, Send, Step, Wait
 from toolkit.wire.listing import Listing, list_symbols
@@ -225,7 +225,7 @@ class Client(ClosingContact):
                 body = Body(response.headers, self.max_body_bytes)
                 pieces = [body.inflated(piece) for piece in response.iter_raw()]
                 body.end()
-        except (httpx.HTTPError, UnreadBodyError) as error:
+        except (httpx.HTTPError, ServiceError) as error:
             if self._deadline.passed:
                 return self._late(request, self._answer_timeout_s)
             return self._failed(request, error)
@@ -374,7 +374,7 @@ class AsyncClient(Contact):
                 body.end()
         except TimeoutError:
             return self._late(request, self._answer_timeout_s)
-        except (httpx.HTTPError, UnreadBodyError) as error:
+        except (httpx.HTTPError, ServiceError) as error:
             return self._failed(request, error)
         said = response.headers.items()
         return self._answered(request, response.status_code, said, b"".join(pieces))

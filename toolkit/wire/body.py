@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping
 
-from toolkit.errors import InputError
+from toolkit.errors import InputError, UnreachableError, WireError
 
 LARGEST_BODY = 64 * 2**20
 """Bytes of a body after inflating, where no other limit is given. A page of 10,000 rows has 2 MB,
@@ -19,14 +19,6 @@ ACCEPTED_ENCODINGS = "gzip, deflate"
 """What a request offers. Any other encoding of an answer is refused."""
 
 _GZIP, _ZLIB, _RAW = 31, zlib.MAX_WBITS, -zlib.MAX_WBITS
-
-
-class UnreadBodyError(Exception):
-    """Why a body was given up. ``final`` where asking again would bring the same."""
-
-    def __init__(self, why: str, *, final: bool) -> None:
-        self.final = final
-        super().__init__(why)
 
 
 def checked_largest(size: int) -> int:
@@ -40,7 +32,8 @@ class Body:
     """A body that comes in pieces, at most ``largest`` bytes before and after inflating.
 
     ``headers`` (names in lower case) say how it is encoded: as it is, gzip or deflate. Raises
-    `UnreadBodyError` for any other encoding and for a declared length over the limit.
+    `WireError` for any other encoding and for a declared length over the limit. The errors say what
+    is wrong with the body. Whose it is, the client adds.
 
     >>> body = Body({"content-encoding": "gzip"}, 100)
     >>> import gzip
@@ -53,9 +46,8 @@ class Body:
         self._largest = largest
         self._encoding = headers.get("content-encoding", "").strip().lower()
         if self._encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
-            raise UnreadBodyError(
-                f"its body is encoded as {self._encoding!r:.60}, not as {ACCEPTED_ENCODINGS}",
-                final=True,
+            raise WireError(
+                f"its body is encoded as {self._encoding!r:.60}, not as {ACCEPTED_ENCODINGS}"
             )
         declared = headers.get("content-length", "").strip()
         # First by its length: Python makes no number of thousands of digits.
@@ -70,7 +62,8 @@ class Body:
     def inflated(self, piece: bytes) -> bytes:
         """Take a piece as it came, and return what it adds to the body.
 
-        Raises `UnreadBodyError` where the body is larger than the limit or cannot be inflated.
+        Raises `WireError` where the body is larger than the limit. Raises `UnreachableError` where
+        it cannot be inflated, for it may be broken on the way.
         """
         self._came += len(piece)
         if self._came > self._largest:
@@ -82,9 +75,9 @@ class Body:
         return found
 
     def end(self) -> None:
-        """Raise `UnreadBodyError` where an encoded body stops before its end."""
+        """Raise `UnreachableError` where an encoded body stops before its end."""
         if self._first or (self._inflating is not None and not self._inflating.eof):
-            raise UnreadBodyError(f"its {self._encoding} body is cut off", final=False)
+            raise UnreachableError(f"its {self._encoding} body is cut off")
 
     def _inflate(self, piece: bytes) -> bytes:
         left = self._first + piece
@@ -99,7 +92,7 @@ class Body:
                 found.append(self._inflating.decompress(left, self._largest - size + 1))
             except zlib.error as error:
                 why = f"its {self._encoding} body cannot be inflated ({error})"
-                raise UnreadBodyError(why, final=False) from None
+                raise UnreachableError(why) from None
             size += len(found[-1])
             left = self._inflating.unused_data or self._inflating.unconsumed_tail
         return b"".join(found)
@@ -110,6 +103,6 @@ class Body:
         zlibs = start[0] & 0x0F == 8 and int.from_bytes(start[:2]) % 31 == 0
         return _ZLIB if zlibs else _RAW
 
-    def _too_large(self) -> UnreadBodyError:
+    def _too_large(self) -> WireError:
         limit = f"{self._largest:,} bytes; max_body_bytes allows more"
-        return UnreadBodyError(f"its body is larger than {limit}", final=True)
+        return WireError(f"its body is larger than {limit}")

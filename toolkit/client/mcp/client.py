@@ -21,7 +21,7 @@ from toolkit import errors
 from toolkit.client.contact import ClosingContact
 from toolkit.client.mcp.drift import drift
 from toolkit.client.mcp.transport import BoundedTransport
-from toolkit.wire.body import LARGEST_BODY, UnreadBodyError
+from toolkit.wire.body import LARGEST_BODY
 from toolkit.wire.exchange import UNREADABLE, Answer, Request, refusal, unreachable
 from toolkit.wire.profile import Finding, Profile
 from toolkit.wire.survey import with_listed_tools
@@ -93,7 +93,7 @@ class McpClient(ClosingContact):
         self._lock = threading.RLock()
         self._tools: dict[str, sdk.Tool] | None = None
         self._refused: Answer | None = None
-        self._unread: UnreadBodyError | None = None
+        self._unread: errors.ServiceError | None = None
         self._connection = ExitStack()
         self._session: tuple[BlockingPortal, ClientSession] | None = None
 
@@ -226,7 +226,7 @@ class McpClient(ClosingContact):
         async with http, SdkClient(transport, read_timeout_seconds=self._timeout_s) as client:
             yield client.session
 
-    def _give_up(self, unread: UnreadBodyError) -> None:
+    def _give_up(self, unread: errors.ServiceError) -> None:
         """Keep why a body was given up, which the SDK does not pass on."""
         self._unread = unread
 

@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import anyio
 import httpx2
 
-from toolkit.wire.body import ACCEPTED_ENCODINGS, Body, UnreadBodyError
+from toolkit.errors import ServiceError
+from toolkit.wire.body import ACCEPTED_ENCODINGS, Body
 
 
 class BoundedTransport(httpx2.AsyncBaseTransport):
@@ -25,7 +26,7 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         proxy: str | None,
         largest: int,
         timeout_s: float,
-        unread: Callable[[UnreadBodyError], object],
+        unread: Callable[[ServiceError], object],
     ) -> None:
         self._inner = httpx2.AsyncHTTPTransport(proxy=proxy)
         self._largest = largest
@@ -40,8 +41,8 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
             response = await self._inner.handle_async_request(request)
         events = response.headers.get("content-type", "").startswith("text/event-stream")
         try:
-            body = Body(response.headers, 2**63 if events else self._largest)
-        except UnreadBodyError as error:
+            body = Body(response.headers, 2**60 if events else self._largest)
+        except ServiceError as error:
             await response.aclose()
             raise self._given_up(error) from error
         left_out = ("content-encoding", "content-length")
@@ -56,7 +57,7 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         """Close the connections."""
         await self._inner.aclose()
 
-    def _given_up(self, error: UnreadBodyError) -> httpx2.ReadError:
+    def _given_up(self, error: ServiceError) -> httpx2.ReadError:
         self._unread(error)
         return httpx2.ReadError(str(error))
 
@@ -77,7 +78,7 @@ class _BoundedStream(httpx2.AsyncByteStream):
         response: httpx2.Response,
         body: Body,
         until: float,
-        given_up: Callable[[UnreadBodyError], Exception],
+        given_up: Callable[[ServiceError], Exception],
     ) -> None:
         self._response = response
         self._body = body
@@ -94,7 +95,7 @@ class _BoundedStream(httpx2.AsyncByteStream):
                     break
                 yield self._body.inflated(piece)
             self._body.end()
-        except UnreadBodyError as error:
+        except ServiceError as error:
             raise self._given_up(error) from error
 
     async def aclose(self) -> None:
