@@ -46,7 +46,7 @@ from toolkit.wire.stream import ReconnectPolicy
 _Result = TypeVar("_Result")
 _LASTING = (BadRequestError, KeyRefusedError, NotFoundError, PlanRefusedError)
 _SUBSCRIPTIONS_A_SOCKET = 500
-_SECONDS_A_COMMIT, _MESSAGES_A_COMMIT, _BYTES_A_COMMIT = 1.0, 5_000, 8 * 2**20
+_SECONDS_A_COMMIT, _MESSAGES_A_COMMIT, _BYTES_A_COMMIT = 1.0, 5_000, 4 * 2**20
 _LOOK_S, _PATIENCE_S = 0.1, 30.0
 _LOCKED = Finding("store_locked", "the store", "another process held it; the capture waited")
 

@@ -164,6 +164,7 @@ for _ in range(int(sys.argv[2])):
 """
 
 
+@pytest.mark.slow
 def test_no_bomb_takes_more_than_300_mb_of_memory(sender: Sender) -> None:
     kinds = iter(BOMBS.values())
     sender.pieces = lambda: next(kinds)()  # noqa: PLW0108 - the next kind for each connection
