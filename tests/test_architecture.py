@@ -43,7 +43,8 @@ IMPORTED_ONLY_BY = {"service": {"workspace"}}
 # Third parties, each with the modules that may import it; "toolkit" is anywhere.
 THIRD_PARTIES = {
     "duckdb": ("toolkit.store",),
-    "httpx": ("toolkit.client.http",),
+    "httpcore": ("toolkit.client.transport",),
+    "httpx": ("toolkit.client.http", "toolkit.client.transport"),
     "httpx2": ("toolkit.client.mcp",),
     "jsonschema": ("toolkit.client.mcp",),
     "mcp": (

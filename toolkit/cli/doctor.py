@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from toolkit.cli.options import BaseUrl
+from toolkit.cli.options import AllowHttp, BaseUrl
 from toolkit.cli.show import console
 from toolkit.errors import InputError
 from toolkit.workspace import Settings
@@ -23,6 +24,7 @@ _HEADINGS = {
     "mcp": "MCP",
     "sockets": "Sockets",
 }
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _NAMES_WIDTH = 27
 """Characters of the longest name, so that the tables line up."""
 
@@ -37,6 +39,7 @@ _STYLES = {
 
 def doctor_command(
     base_url: BaseUrl = None,
+    allow_http: AllowHttp = False,
     profile_out: Annotated[
         Path | None,
         typer.Option("--profile-out", help="Write a draft wire profile (TOML) to this new file."),
@@ -53,7 +56,7 @@ def doctor_command(
     """
     if profile_out is not None and profile_out.exists():
         raise InputError("--profile-out", str(profile_out), "a file that is not there yet")
-    found = examine(Settings.read(base_url=base_url))
+    found = examine(Settings.read(base_url=base_url, allow_http=allow_http))
     console.print(Text.assemble((found.base_url, "bold"), " · ", _printable(found.source)))
     for group, checks in groupby(found.checks, key=lambda check: check.group):
         console.print(f"\n[bold]{_HEADINGS[group]}[/bold]")
@@ -61,7 +64,8 @@ def doctor_command(
     console.print()
     if profile_out is not None and found.draft:
         try:
-            profile_out.write_text(found.draft, encoding="utf-8")
+            with os.fdopen(os.open(profile_out, _NEW_FILE, 0o600), "w", encoding="utf-8") as draft:
+                draft.write(found.draft)
         except OSError as error:
             told = error.strerror or str(error)
             raise InputError(

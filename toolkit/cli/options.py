@@ -25,6 +25,14 @@ BaseUrl = Annotated[
         "--base-url", help="The service. Default: RAIL_BASE_URL, else http://127.0.0.1:8700."
     ),
 ]
+AllowHttp = Annotated[
+    bool,
+    typer.Option(
+        "--allow-http",
+        help="Send the key unencrypted, to an http address off this machine. "
+        "Default: RAIL_ALLOW_HTTP, else refused.",
+    ),
+]
 Start = Annotated[
     str | None,
     typer.Option("--start", help="First second, UTC: 2023-03-01 or 2023-03-01T12:00:00Z."),

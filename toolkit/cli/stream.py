@@ -14,7 +14,7 @@ import polars as pl
 import typer
 
 from toolkit.cards import duration
-from toolkit.cli.options import STREAM_KEYS, BaseUrl, StorePath
+from toolkit.cli.options import STREAM_KEYS, AllowHttp, BaseUrl, StorePath
 from toolkit.cli.show import console, errors, plain_table
 from toolkit.errors import InputError
 from toolkit.loader import CaptureProgress, CaptureResult, capture
@@ -43,6 +43,7 @@ def stream_command(
     ] = 60.0,
     store: StorePath = None,
     base_url: BaseUrl = None,
+    allow_http: AllowHttp = False,
 ) -> None:
     """Bring rows and event documents into the store as they happen, without a gap.
 
@@ -55,7 +56,7 @@ def stream_command(
     wanted = [Stream.parse(key) for key in streams or []]
     seconds = None if lasting is None else _seconds(lasting)
     start = None if since is None else parse_ts(since, parameter="--since")
-    settings = Settings.read(base_url=base_url)
+    settings = Settings.read(base_url=base_url, allow_http=allow_http)
     client, into = settings.client(), Store(store_path(store))
     begun = threading.Event()
     with contextlib.closing(client), _stopping(begun) as stop, _progress(begun) as show:

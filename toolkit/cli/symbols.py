@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from toolkit.cli.options import BaseUrl
+from toolkit.cli.options import AllowHttp, BaseUrl
 from toolkit.cli.show import console, errors, plain_table
 from toolkit.errors import EmptyWindowError
 from toolkit.workspace import Settings
@@ -15,6 +15,7 @@ from toolkit.workspace import Settings
 def symbols_command(
     text: Annotated[str, typer.Argument(help="Part of a symbol's name; nothing lists all.")] = "",
     base_url: BaseUrl = None,
+    allow_http: AllowHttp = False,
 ) -> None:
     """Show the symbols that the service lists, each with the legs it trades on.
 
@@ -22,7 +23,7 @@ def symbols_command(
 
     Example: rail symbols BTC
     """
-    settings = Settings.read(base_url=base_url)
+    settings = Settings.read(base_url=base_url, allow_http=allow_http)
     with settings.client() as client:
         listing = client.symbols(text)
         source = client.profile().source

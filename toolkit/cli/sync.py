@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from toolkit.cards import duration
-from toolkit.cli.options import STREAM_KEYS, BaseUrl, End, Start, StorePath, window
+from toolkit.cli.options import STREAM_KEYS, AllowHttp, BaseUrl, End, Start, StorePath, window
 from toolkit.cli.show import console, errors
 from toolkit.client import Client
 from toolkit.errors import InputError, WireError
@@ -59,6 +59,7 @@ def sync_command(
     end: End = None,
     store: StorePath = None,
     base_url: BaseUrl = None,
+    allow_http: AllowHttp = False,
     again: Annotated[
         bool, typer.Option("--again", help="Ask for all of the window, also what is held.")
     ] = False,
@@ -76,7 +77,7 @@ def sync_command(
 
     Example: rail sync BTC_USD:COINBASE.spot:KRAKEN.spot events/spread --start 2023-03-01
     """
-    settings = Settings.read(base_url=base_url)
+    settings = Settings.read(base_url=base_url, allow_http=allow_http)
     with Workspace(settings.client(), Store(store_path(store))) as workspace:
         lists = {
             price_trajectories: all_prices,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolkit.cli.options import Host, Port, StorePath
+from toolkit.cli.options import AllowHttp, Host, Port, StorePath
 from toolkit.cli.show import console, errors
 from toolkit.errors import InputError, needs_extra
 from toolkit.loader.sync import bound_source
@@ -16,6 +16,7 @@ from toolkit.store import Store
 from toolkit.wire.profile import BUILT_IN, Profile
 from toolkit.wire.signatures import HmacSignature, StandardWebhooks, Verifier
 from toolkit.workspace import Settings, store_path, user_profile
+from toolkit.workspace.settings import given_key
 
 if TYPE_CHECKING:
     from toolkit.loader.webhooks import Receipts
@@ -59,6 +60,7 @@ def webhook_command(
             "--base-url", help="Ask this service once for its source, and make the store for it."
         ),
     ] = None,
+    allow_http: AllowHttp = False,
     port: Port = 8800,
     host: Host = "127.0.0.1",
 ) -> None:
@@ -88,8 +90,14 @@ def webhook_command(
         verifier = HmacSignature(
             secrets, header=header, signed=signed, written=written, encoding=encoding
         )
-    kept, profile = _bound_store(store, base_url)
-    app = webhook_app(kept, verifier=verifier, max_bytes=max_bytes, routes=profile.events)
+    kept, profile = _bound_store(store, base_url, allow_http)
+    app = webhook_app(
+        kept,
+        verifier=verifier,
+        max_bytes=max_bytes,
+        routes=profile.events,
+        withheld=[*secrets, *filter(None, [given_key()])],
+    )
     source = kept.source
 
     def announce(address: str) -> None:
@@ -119,13 +127,15 @@ def _secret(name: str) -> str:
     return value
 
 
-def _bound_store(path: Path | None, base_url: str | None) -> tuple[Store, Profile]:
+def _bound_store(
+    path: Path | None, base_url: str | None, allow_http: bool
+) -> tuple[Store, Profile]:
     """Return the store, created if a service is named, and the profile of its documents."""
     kept = Store(store_path(path))
     if base_url is None:
         users = user_profile()
         return kept, BUILT_IN if users is None else users.applied(BUILT_IN)
-    with Settings.read(base_url=base_url).client() as client:
+    with Settings.read(base_url=base_url, allow_http=allow_http).client() as client:
         profile = client.discover()
         bound_source(client, kept)
     return kept, profile

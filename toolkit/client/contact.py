@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
+import functools
+import logging
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Generator, Iterable
 from dataclasses import replace
 from typing import Self
 
@@ -12,9 +13,12 @@ import polars as pl
 
 from toolkit.cards import Card, Shown
 from toolkit.client.card import client_card
-from toolkit.errors import InputError
+from toolkit.client.proxy import proxy_for
+from toolkit.errors import InputError, ServiceError, WireError
 from toolkit.market import Trajectory
+from toolkit.wire.address import base_address, sends_key_in_clear
 from toolkit.wire.allowance import Allowance, read_allowance
+from toolkit.wire.body import LARGEST_BODY, checked_largest
 from toolkit.wire.exchange import (
     Answer,
     Failure,
@@ -22,14 +26,16 @@ from toolkit.wire.exchange import (
     Request,
     RetryPolicy,
     Step,
-    base_address,
     http_date_ts,
     whole_document,
     with_retries,
 )
 from toolkit.wire.profile import BUILT_IN, Profile, with_schemas
 from toolkit.wire.rows import column_schema
+from toolkit.wire.secrets import Secrets
 from toolkit.wire.user_profile import UserProfile
+
+_log = logging.getLogger(__name__)
 
 
 class Contact(Shown):
@@ -47,11 +53,18 @@ class Contact(Shown):
         *,
         profile: UserProfile | None = None,
         retries: RetryPolicy | None = None,
+        allow_http: bool = False,
+        max_body_bytes: int = LARGEST_BODY,
     ) -> None:
         self.base_url = base_address(base_url)
+        if sends_key_in_clear(self.base_url, allow_http=allow_http):
+            _warn_of_http(self.base_url)
+        self.proxy = proxy_for(self.base_url)
+        self.max_body_bytes = checked_largest(max_body_bytes)
         self.retries = retries or RetryPolicy()
         self._key = _checked_key(api_key)
-        self._key_pattern = key_pattern(self._key)
+        self._secrets = Secrets([self._key])
+        self._echoed = False
         self._users = profile
         self._profile: Profile | None = None
         self._served_at: int | None = None
@@ -99,7 +112,29 @@ class Contact(Shown):
 
     def without_key(self, text: str) -> str:
         """Replace the key in a text by stars."""
-        return self._key_pattern.sub("***", text)
+        return self._secrets.hidden(text)
+
+    def struck(self, data: bytes) -> bytes:
+        """Replace the key in data that is kept, and warn once. See `toolkit.wire.secrets`."""
+        struck = self._secrets.struck(data)
+        if struck is not data and not self._echoed:
+            self._echoed = True
+            _log.warning("%s sends the key back; it is kept and shown as ***", self.base_url)
+        return struck
+
+    def answer(
+        self, status: int, headers: Iterable[tuple[str, str]], body: bytes, url: str
+    ) -> Answer:
+        """Make an answer with the key struck out of its headers and its body.
+
+        >>> contact = Contact("http://127.0.0.1:8700", "sekrit")
+        >>> contact.answer(401, [("X-Key", "sekrit")], b"no sekrit", "http://h/p")
+        Answer(status=401, headers={'x-key': '***'}, body=b'no ***', url='http://h/p')
+        """
+        said = {name.lower(): self.without_key(value) for name, value in headers}
+        if status == 200:
+            return Answer(status, said, self.struck(body), url)
+        return Answer(status, said, self.without_key(body.decode(errors="replace")).encode(), url)
 
     def _clock(self) -> int:
         return self._served_at if self._served_at is not None else int(time.time())
@@ -111,15 +146,21 @@ class Contact(Shown):
         self, request: Request, status: int, headers: Iterable[tuple[str, str]], body: bytes
     ) -> Answer:
         """Make the answer without the key, and keep its clock and quota."""
-        url = self._url(request)
-        answer = answer_without_key(self.without_key, status, headers, body, url)
+        answer = self.answer(status, headers, body, self._url(request))
         self._served_at = http_date_ts(answer.headers.get("date")) or self._served_at
         self._allowance = read_allowance(answer.headers) or self._allowance
         return answer
 
     def _failed(self, request: Request, error: Exception) -> Failure:
+        if isinstance(error, ServiceError):
+            final = isinstance(error, WireError)
+            return Failure(self.without_key(str(error)), self._url(request), final=final)
         told = f"{type(error).__name__}: {' '.join(str(error).split())}"
         return Failure(self.without_key(told).rstrip(": "), self._url(request))
+
+    def _late(self, request: Request, seconds: float) -> Failure:
+        why = f"its answer was not whole after {seconds:g} s; answer_timeout_s allows more"
+        return Failure(why, self._url(request), final=True)
 
     def _ask_profile(self) -> Generator[Step, Outcome, Profile]:
         """Ask for the schemas. This gives up early, since the address may be wrong."""
@@ -161,32 +202,10 @@ def history_frame(trajectory: Trajectory, frames: Iterable[pl.DataFrame]) -> pl.
     return rows.select(key, pl.all()).sort("ts", maintain_order=True)
 
 
-def answer_without_key(
-    hide: Callable[[str], str],
-    status: int,
-    headers: Iterable[tuple[str, str]],
-    body: bytes,
-    url: str,
-) -> Answer:
-    """Make an answer that hides the key in its headers and, unless it is a 200, in its body.
-
-    >>> hide = Contact("http://127.0.0.1:8700", "sekrit").without_key
-    >>> answer_without_key(hide, 401, [("X-Key", "sekrit")], b"no sekrit", "http://h/p")
-    Answer(status=401, headers={'x-key': '***'}, body=b'no ***', url='http://h/p')
-    """
-    said = {name.lower(): hide(value) for name, value in headers}
-    if status != 200:
-        body = hide(body.decode(errors="replace")).encode()
-    return Answer(status, said, body, url)
-
-
-def key_pattern(key: str) -> re.Pattern[str]:
-    r"""Compile a pattern that finds a key in a text, plain or with any of JSON's escapes.
-
-    >>> key_pattern("a/b").sub("***", r"no key a\/b")
-    'no key ***'
-    """
-    return re.compile("".join(rf"(?:\\u(?i:{ord(c):04x})|\\?{re.escape(c)})" for c in key))
+@functools.cache
+def _warn_of_http(address: str) -> None:
+    """Warn once per address that the key can be read on its way."""
+    _log.warning("%s: the key is sent unencrypted, as allow_http allows; use https", address)
 
 
 def _checked_key(text: str) -> str:

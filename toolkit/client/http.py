@@ -1,6 +1,7 @@
 """The HTTP clients: they carry out the steps of `toolkit.wire` over one kept-alive connection pool.
 
-The one module that imports httpx, so that the choice of library stays cheap to change.
+This module and `toolkit.client.transport` alone import httpx, so that the choice of library stays
+cheap to change.
 """
 
 from __future__ import annotations
@@ -9,15 +10,17 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import httpx
 import polars as pl
 
 from toolkit.client.contact import ClosingContact, Contact, history_frame
-from toolkit.errors import InputError
+from toolkit.client.transport import Deadline, Transport, async_transport
+from toolkit.errors import InputError, ServiceError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Trajectory
+from toolkit.wire.body import ACCEPTED_ENCODINGS, LARGEST_BODY, Body
 from toolkit.wire.events import EventPage, event_pages
 from toolkit.wire.exchange import Answer, Failure, Outcome, Request, RetryPolicy, Send, Step, Wait
 from toolkit.wire.listing import Listing, list_symbols
@@ -25,22 +28,34 @@ from toolkit.wire.paging import Page, trajectory_pages
 from toolkit.wire.profile import Profile
 from toolkit.wire.user_profile import UserProfile
 
-_Pool = TypeVar("_Pool", httpx.Client, httpx.AsyncClient)
 _Result = TypeVar("_Result")
 _Item = TypeVar("_Item")
 
+ANSWER_TIMEOUT_S = 300.0
+"""Seconds in which an answer is whole, where no other limit is given: 64 MiB at 0.2 MiB/s."""
 
-def _pool(kind: type[_Pool], contact: Contact, timeout_s: float) -> _Pool:
-    """Make either of httpx's clients."""
+LARGEST_MESSAGE = 4 * 2**20
+"""Bytes of a stream's message, where no other limit is given. A record or document has 1 kB."""
+
+
+def _options(contact: Contact, timeout_s: float, answer_timeout_s: float) -> dict[str, Any]:
+    """Return what both of httpx's clients are made with."""
+    if answer_timeout_s <= 0:
+        raise InputError("answer_timeout_s", answer_timeout_s, "seconds above 0")
     try:
-        return kind(
-            base_url=contact.base_url,
-            headers=contact.key_header | {"Accept": "application/json"},
-            timeout=httpx.Timeout(timeout_s, connect=min(timeout_s, 10.0)),
-            limits=httpx.Limits(max_keepalive_connections=32, keepalive_expiry=30.0),
-        )
+        url = httpx.URL(contact.base_url)
     except httpx.InvalidURL as error:
         raise InputError("base_url", contact.base_url, "the address of a host") from error
+    asked = {"Accept": "application/json", "Accept-Encoding": ACCEPTED_ENCODINGS}
+    return {
+        "base_url": url,
+        "headers": contact.key_header | asked,
+        "timeout": httpx.Timeout(timeout_s, connect=min(timeout_s, 10.0)),
+    }
+
+
+def _asked(request: Request) -> dict[str, Any]:
+    return {"params": list(request.query), "headers": list(request.headers)}
 
 
 class Client(ClosingContact):
@@ -58,6 +73,14 @@ class Client(ClosingContact):
         The user's names for what is on the wire, which override `/schemas`. None for none.
     retries
         When a GET is tried again. See `toolkit.wire.exchange.RetryPolicy`.
+    allow_http
+        Whether the key may be sent unencrypted, to an ``http://`` address off this machine.
+    max_body_bytes
+        The largest body of an answer (bytes, after inflating). A larger one is a `WireError`.
+    max_message_bytes
+        The largest message of a stream (bytes, after inflating). A larger one ends the connection.
+    answer_timeout_s
+        Seconds in which an answer is to be whole, headers included. A later one is a `WireError`.
     sleep
         How waiting is done. A test may count instead.
 
@@ -78,12 +101,29 @@ class Client(ClosingContact):
         profile: UserProfile | None = None,
         timeout_s: float = 30.0,
         retries: RetryPolicy | None = None,
+        allow_http: bool = False,
+        max_body_bytes: int = LARGEST_BODY,
+        max_message_bytes: int = LARGEST_MESSAGE,
+        answer_timeout_s: float = ANSWER_TIMEOUT_S,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
-        super().__init__(base_url, api_key, profile=profile, retries=retries)
+        super().__init__(
+            base_url,
+            api_key,
+            profile=profile,
+            retries=retries,
+            allow_http=allow_http,
+            max_body_bytes=max_body_bytes,
+        )
+        if max_message_bytes < 1:
+            raise InputError("max_message_bytes", max_message_bytes, "1 or more")
+        self.max_message_bytes = max_message_bytes
         self._sleep = sleep
         self._discovery = threading.Lock()
-        self._http = _pool(httpx.Client, self, timeout_s)
+        self._answer_timeout_s = answer_timeout_s
+        self._deadline = Deadline()
+        options = _options(self, timeout_s, answer_timeout_s)
+        self._http = httpx.Client(**options, transport=Transport(self._deadline, self.proxy))
 
     def close(self) -> None:
         """Close the connections."""
@@ -179,20 +219,26 @@ class Client(ClosingContact):
         return self._send(step.request)
 
     def _send(self, request: Request) -> Answer | Failure:
+        self._deadline.set(self._answer_timeout_s)
         try:
-            response = self._http.get(request.path, params=list(request.query))
-        except httpx.HTTPError as error:
+            with self._http.stream("GET", request.path, **_asked(request)) as response:
+                body = Body(response.headers, self.max_body_bytes)
+                pieces = [body.inflated(piece) for piece in response.iter_raw()]
+                body.end()
+        except (httpx.HTTPError, ServiceError) as error:
+            if self._deadline.passed:
+                return self._late(request, self._answer_timeout_s)
             return self._failed(request, error)
-        headers = response.headers.items()
-        return self._answered(request, response.status_code, headers, response.content)
+        said = response.headers.items()
+        return self._answered(request, response.status_code, said, b"".join(pieces))
 
 
 class AsyncClient(Contact):
     """The same service for asyncio: `Client`'s methods, awaited, over the same flows.
 
-    Its parameters are those of `Client`, but ``sleep`` is awaited. Pages come from async iterators.
-    A client belongs to one event loop. A cancelled call closes its connection and leaves the
-    client usable.
+    Its parameters are those of `Client` but ``max_message_bytes``, and ``sleep`` is awaited. Pages
+    come from async iterators. A client belongs to one event loop. A cancelled call closes its
+    connection and leaves the client usable.
 
     >>> from toolkit.service import Config, Simulated, running
     >>> async def kind(base_url):
@@ -211,12 +257,24 @@ class AsyncClient(Contact):
         profile: UserProfile | None = None,
         timeout_s: float = 30.0,
         retries: RetryPolicy | None = None,
+        allow_http: bool = False,
+        max_body_bytes: int = LARGEST_BODY,
+        answer_timeout_s: float = ANSWER_TIMEOUT_S,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        super().__init__(base_url, api_key, profile=profile, retries=retries)
+        super().__init__(
+            base_url,
+            api_key,
+            profile=profile,
+            retries=retries,
+            allow_http=allow_http,
+            max_body_bytes=max_body_bytes,
+        )
         self._sleep = sleep
         self._discovery = asyncio.Lock()
-        self._http = _pool(httpx.AsyncClient, self, timeout_s)
+        self._answer_timeout_s = answer_timeout_s
+        options = _options(self, timeout_s, answer_timeout_s)
+        self._http = httpx.AsyncClient(**options, transport=async_transport(self.proxy))
 
     async def __aenter__(self) -> Self:
         return self
@@ -307,8 +365,16 @@ class AsyncClient(Contact):
 
     async def _send(self, request: Request) -> Answer | Failure:
         try:
-            response = await self._http.get(request.path, params=list(request.query))
-        except httpx.HTTPError as error:
+            async with (
+                asyncio.timeout(self._answer_timeout_s),
+                self._http.stream("GET", request.path, **_asked(request)) as response,
+            ):
+                body = Body(response.headers, self.max_body_bytes)
+                pieces = [body.inflated(piece) async for piece in response.aiter_raw()]
+                body.end()
+        except TimeoutError:
+            return self._late(request, self._answer_timeout_s)
+        except (httpx.HTTPError, ServiceError) as error:
             return self._failed(request, error)
-        headers = response.headers.items()
-        return self._answered(request, response.status_code, headers, response.content)
+        said = response.headers.items()
+        return self._answered(request, response.status_code, said, b"".join(pieces))

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Sequence
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 from websockets.sync.client import ClientConnection, reconnect
 
-from toolkit.client.contact import answer_without_key
 from toolkit.client.http import Client
 from toolkit.errors import ServiceError
 from toolkit.market import EventFamily, Trajectory
@@ -35,8 +34,8 @@ from toolkit.wire.stream import (
     subscription,
 )
 
-_LARGEST_MESSAGE = 16 * 2**20  # a page of history by action passes the library's 1 MiB
-_WAITING_MESSAGES = 1_024
+_WAITING_MESSAGES = 4  # with those of 4 MiB, 16 MiB per socket wait before no more is read
+_TOO_BIG = 1009
 _OPEN_S, _CLOSE_S = 10, 1
 _LOOK_S = 0.2  # how often a stream that waits looks whether it is to stop
 
@@ -150,7 +149,8 @@ class _Driver:
                 _Straight(
                     f"ws{url.removeprefix('http')}",
                     additional_headers=self._client.key_header,
-                    max_size=_LARGEST_MESSAGE,
+                    proxy=self._client.proxy,
+                    max_size=self._client.max_message_bytes,
                     max_queue=_WAITING_MESSAGES,
                     open_timeout=_OPEN_S,
                     close_timeout=_CLOSE_S,
@@ -174,8 +174,7 @@ class _Driver:
     def _refused(self, error: InvalidStatus, url: str) -> Loss:
         said = error.response
         headers, body = said.headers.raw_items(), bytes(said.body or b"")
-        hide = self._client.without_key
-        answer = answer_without_key(hide, said.status_code, headers, body, url)
+        answer = self._client.answer(said.status_code, headers, body, url)
         return Loss(f"refused with {answer.status}", url, answer=answer)
 
     def _ping(self, seconds: float) -> Loss | None:
@@ -205,13 +204,15 @@ class _Driver:
     def _listen(self, seconds: float) -> Loss | bytes | None:
         self._before.close()
         if self._left:
-            return self._left.popleft()
+            return self._client.struck(self._left.popleft())
         until = time.monotonic() + seconds
         while not self.stop.is_set():
             left_s = until - time.monotonic()
             outcome = self._carefully(
                 lambda socket: socket.recv(max(0.0, min(left_s, _LOOK_S)), decode=False)  # noqa: B023 - called at once
             )
+            if isinstance(outcome, bytes):
+                return self._client.struck(outcome)
             if outcome is not None or left_s <= _LOOK_S:
                 return outcome
         return None
@@ -225,6 +226,9 @@ class _Driver:
         except TimeoutError:
             return None
         except ConnectionClosed as error:
+            if error.sent and error.sent.code == _TOO_BIG and not error.rcvd_then_sent:
+                limit = f"{self._client.max_message_bytes:,} bytes; max_message_bytes allows more"
+                return Loss(f"a message came that is larger than {limit}", self._client.base_url)
             code = error.rcvd.code if error.rcvd else None
             why = f"closed with {code}" if code else "the connection broke"
             reason = self._client.without_key(error.rcvd.reason) if error.rcvd else ""

@@ -31,8 +31,9 @@ from toolkit.errors import (
     StoreLockedError,
 )
 from toolkit.intervals import Interval
+from toolkit.loader.inbox import Inbox
 from toolkit.loader.messages import Messages
-from toolkit.loader.reader import Message, ReaderItem, StreamReader
+from toolkit.loader.reader import Message, StreamReader
 from toolkit.loader.sweep import Sweeper
 from toolkit.loader.sync import bound_source, check_listed, checked_workers, load_origin
 from toolkit.loader.tasks import Piece
@@ -44,9 +45,8 @@ from toolkit.wire.stream import ReconnectPolicy
 
 _Result = TypeVar("_Result")
 _LASTING = (BadRequestError, KeyRefusedError, NotFoundError, PlanRefusedError)
-_WAITING_MESSAGES, _WAITING_PAGES = 10_000, 32
 _SUBSCRIPTIONS_A_SOCKET = 500
-_SECONDS_A_COMMIT, _MESSAGES_A_COMMIT = 1.0, 5_000
+_SECONDS_A_COMMIT, _MESSAGES_A_COMMIT, _BYTES_A_COMMIT = 1.0, 5_000, 4 * 2**20
 _LOOK_S, _PATIENCE_S = 0.1, 30.0
 _LOCKED = Finding("store_locked", "the store", "another process held it; the capture waited")
 
@@ -159,7 +159,7 @@ def capture(
         policy=policy or ReconnectPolicy(),
         on_progress=on_progress,
     )
-    sweeper = Sweeper(client, store, asked, start, run.put_page, workers=workers)
+    sweeper = Sweeper(client, store, asked, start, run.inbox.put, workers=workers)
     with run:
         run.carry_out(sweeper, sweep_every_s, duration_s, stop or threading.Event())
     findings = tuple(sorted(run.findings.items(), key=str))
@@ -210,11 +210,8 @@ class _Capture:
         self._store = store
         self._load_id = load_id
         self._on_progress = on_progress
-        self._inbox: queue.Queue[ReaderItem | Piece | threading.Event] = queue.Queue(
-            _WAITING_MESSAGES
-        )
-        self._pages = threading.Semaphore(_WAITING_PAGES)
-        self._stop, self._abandoned = threading.Event(), threading.Event()
+        self.inbox = Inbox()
+        self._stop = threading.Event()
         self._pending = Messages(client.profile())
         self._gaps: set[int] = set()
         self._threads: list[threading.Thread] = []
@@ -232,7 +229,7 @@ class _Capture:
                 of,
                 policy=policy,
                 stop=self._stop,
-                put=self._put,
+                put=self.inbox.put,
                 admit=self._admit,
                 gap_number=lambda: next(numbers),
             )
@@ -245,7 +242,7 @@ class _Capture:
     def __exit__(self, *_: object) -> None:
         """Stop reading, whatever ended the capture, and keep what was received."""
         self._stop.set()
-        self._abandoned.set()
+        self.inbox.abandoned.set()
         for thread in self._threads:
             thread.join(_PATIENCE_S)  # one that dies with the process inside DuckDB takes it along
         self._commit()
@@ -272,27 +269,10 @@ class _Capture:
         while not stop.is_set() and (duration_s is None or self.elapsed_s < duration_s):
             self._take_some()
         self._stop.set()
-        while sweeping.is_alive() or not self._inbox.empty():
+        while sweeping.is_alive() or not self.inbox.empty:
             self._take_some()
 
     # -- what the other threads do -----------------------------------------------------------------
-
-    def _put(self, item: ReaderItem | Piece | threading.Event) -> bool:
-        """Hand something to the writer, who may be gone. Wait while too much waits there."""
-        while not self._abandoned.is_set():
-            try:
-                self._inbox.put(item, timeout=_LOOK_S)
-            except queue.Full:
-                continue
-            return True
-        return False
-
-    def put_page(self, page: Piece) -> bool:
-        """Hand a page of the archive to the writer. Few wait at a time, for they are large."""
-        while not self._pages.acquire(timeout=_LOOK_S):
-            if self._abandoned.is_set():
-                return False
-        return self._put(page)
 
     def _admit(self) -> None:
         """Refuse a connection behind which another source now answers."""
@@ -308,11 +288,11 @@ class _Capture:
                     for reader in self.readers:
                         reader.join()
                 self._sweep(sweeper)
-                if last or self._abandoned.is_set():
+                if last or self.inbox.abandoned.is_set():
                     return
                 self._stop.wait(every_s)
         except BaseException as error:  # noqa: BLE001 - raised again in the capture's own thread
-            self._put(error)
+            self.inbox.put(error)
 
     def _sweep(self, sweeper: Sweeper) -> None:
         try:
@@ -320,20 +300,20 @@ class _Capture:
         except _LASTING:
             raise
         except (ServiceError, StoreLockedError) as error:  # the next sweep asks for the same again
-            self._put(
+            self.inbox.put(
                 Finding("sweep_failed", type(error).__name__, "asked again in the next sweep")
             )
         self.sweeps += 1
         written = threading.Event()
-        self._put(written)
-        while not written.wait(_LOOK_S) and not self._abandoned.is_set():
+        self.inbox.put(written)
+        while not written.wait(_LOOK_S) and not self.inbox.abandoned.is_set():
             pass
 
     # -- what the calling thread does --------------------------------------------------------------
 
     def _take_some(self) -> None:
         try:
-            item = self._inbox.get(timeout=_LOOK_S)
+            item = self.inbox.get(timeout=_LOOK_S)
         except queue.Empty:
             self._commit_if_due()
             return
@@ -342,7 +322,6 @@ class _Capture:
                 self.messages += 1
                 self._pending.add(item)
             case Piece():
-                self._pages.release()
                 item.put(self._pending.batch)
                 self._pending.pages += 1
                 self.findings.update(item.findings)
@@ -360,7 +339,9 @@ class _Capture:
 
     def _commit_if_due(self) -> None:
         waited_s = time.monotonic() - self._committed
-        if waited_s >= _SECONDS_A_COMMIT or self._pending.size >= _MESSAGES_A_COMMIT:
+        pending = self._pending
+        full = pending.size >= _MESSAGES_A_COMMIT or pending.bytes >= _BYTES_A_COMMIT
+        if full or waited_s >= _SECONDS_A_COMMIT:
             self._commit()
 
     def _commit(self) -> None:
@@ -389,6 +370,6 @@ class _Capture:
             try:
                 return self._store.commit(self._load_id, batch)
             except StoreLockedError:
-                if self._abandoned.is_set():
+                if self.inbox.abandoned.is_set():
                     raise
                 self.findings[_LOCKED] += 1

@@ -42,6 +42,7 @@ class Messages:
     def __init__(self, profile: Profile, delivered: RecentlyDelivered | None = None) -> None:
         self.batch = Batch()
         self.pages = 0
+        self.bytes = 0
         self._profile = profile
         self._delivered = delivered or RecentlyDelivered(_REMEMBERED)
         self._documents: list[tuple[EventFamily, bytes]] = []
@@ -60,6 +61,7 @@ class Messages:
     def add(self, message: Message) -> None:
         """Take a message in."""
         self._received += 1
+        self.bytes += len(message.body)
         if isinstance(message.of, EventLog):
             self._documents.append((message.of.family, message.body))
         elif isinstance(message.of, Trajectory):

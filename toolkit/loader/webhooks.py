@@ -22,6 +22,7 @@ from toolkit.wire.deliveries import Delivery, read_delivery
 from toolkit.wire.event_routes import BUILT_IN_EVENTS, EventRoute
 from toolkit.wire.events import document_frame
 from toolkit.wire.profile import Finding
+from toolkit.wire.secrets import Secrets
 from toolkit.wire.signatures import Rejected, StandardWebhooks, Verifier
 
 with needs_extra("service"):
@@ -90,6 +91,7 @@ def webhook_app(
     max_bytes: int = MAX_BYTES,
     body_timeout_s: float = _BODY_TIMEOUT_S,
     routes: Mapping[EventFamily, EventRoute] = BUILT_IN_EVENTS,
+    withheld: Sequence[str] = (),
 ) -> WebhookApp:
     """Make an ASGI application that receives deliveries into a store, to be run or mounted.
 
@@ -98,6 +100,7 @@ def webhook_app(
     is taken to be from the store's. A body that is not whole after ``body_timeout_s`` is
     given up, so that a slow sender holds nothing. What else a public address needs (TLS, a limit on
     connections) belongs to the server in front. ``routes`` say where a document keeps what.
+    ``secrets`` and ``withheld``, such as an API key, are struck out of a body before it is stored.
 
     Raises `InputError` for no or two ways to verify and a limit below 1, `StoreError` where there
     is no store.
@@ -112,7 +115,14 @@ def webhook_app(
         raise InputError("max_bytes", max_bytes, "1 or more")
     _ = store.source  # raises where there is none
     scheme = verifier or StandardWebhooks(secrets)
-    return WebhookApp(store, scheme, max_bytes, body_timeout_s, routes)
+    return WebhookApp(
+        store,
+        scheme,
+        max_bytes=max_bytes,
+        body_timeout_s=body_timeout_s,
+        routes=routes,
+        withheld=Secrets([*secrets, *withheld]),
+    )
 
 
 class WebhookApp:
@@ -131,15 +141,18 @@ class WebhookApp:
         self,
         store: Store,
         verifier: Verifier,
+        *,
         max_bytes: int,
         body_timeout_s: float,
         routes: Mapping[EventFamily, EventRoute],
+        withheld: Secrets,
     ) -> None:
         self.receipts = Receipts()
         self._verifier = verifier
         self._max_bytes = max_bytes
         self._body_timeout_s = body_timeout_s
         self._routes = routes
+        self._withheld = withheld
         self._keeper = _Keeper(store, self.receipts)
 
     def __repr__(self) -> str:
@@ -194,7 +207,7 @@ class WebhookApp:
             challenge = {"WWW-Authenticate": "Webhook-Signature"}
             return _problem(401, f"Not shown to be genuine: {verdict.reason}.", challenge)
         try:
-            delivery = read_delivery(self._routes, body)
+            delivery = read_delivery(self._routes, self._withheld.struck(body))
         except WireError as error:
             self.receipts.unreadable += 1
             return _problem(400, f"Not understood: {error}.")

@@ -5,7 +5,8 @@ usable time has no place among the others: its bytes are kept in a finding.
 
 A log's window is frozen while it is paged: start, end, filters and limit stay as they are, and the
 cursor is followed exactly, whether the newest documents come first or the oldest. An empty page, or
-status 204, ends the window. A repeated cursor is an error.
+status 204, ends the window. A repeated cursor is an error, and so are pages that get nowhere in
+time (`toolkit.wire.cursor`).
 
 A page that names neither a cursor nor whether there is more does not show where the window ends. A
 full one is an error. After a shorter one the rest of the window is asked for, and must be empty.
@@ -26,6 +27,7 @@ import polars as pl
 from toolkit.errors import InputError, PagingError, WireError
 from toolkit.intervals import Interval
 from toolkit.tables import EVENT
+from toolkit.wire.cursor import CursorTrail
 from toolkit.wire.event_routes import EventRoute
 from toolkit.wire.exchange import (
     NO_CONTENT,
@@ -82,13 +84,14 @@ def event_pages(
     """Yield steps to carry out and, between them, the pages of one frozen window, newest first.
 
     The window is at most the log's longest, else `InputError`. Raises what `with_retries` raises,
-    `WireError` for a body that is no page and for a page on which nothing has a time. Raises
-    `PagingError` where a cursor comes a second time, and where a page names neither a cursor nor
+    `WireError` for a body that is no page, a page on which nothing has a time and a cursor that is
+    too long. Raises `PagingError` where a cursor comes a second time, where pages do not move in
+    time, and where a page names neither a cursor nor
     whether there is more, unless nothing else is found in the window.
     """
     if window.length_s > route.longest_window_s:
         raise InputError("window", str(window), f"at most {route.longest_window_s} s at a time")
-    seen: set[str] = set()
+    trail = CursorTrail(route.path, window)
     cursor: str | None = None
     while True:
         request = Request.get(route.path, route.query(window, cursor))
@@ -102,18 +105,15 @@ def event_pages(
             raise PagingError(
                 f"{route.path} says that {window} has more, but gives no cursor to ask for it"
             )
-        frame = _frame(route, envelope.items, window, findings)
+        rows = _rows(route, envelope.items, findings)
+        frame = _frame(route, rows, window, findings)
         if envelope.items and not envelope.named:
             yield from _check_whole(route, window, frame, len(envelope.items), policy)
             findings.append(Finding("paging_unnamed", route.path, _unnamed(route)))
         yield EventPage(frame, cursor is None, tuple(findings))
         if cursor is None:
             return
-        if cursor in seen:
-            raise PagingError(
-                f"{route.path} gave one cursor twice in {window}: its pages go in circles"
-            )
-        seen.add(cursor)
+        trail.follow(cursor, [row["ts_ms"] for row in rows])
 
 
 def _check_whole(
@@ -133,7 +133,7 @@ def _check_whole(
     first, last = frame["ts"][0], frame["ts"][-1]
     rest = Interval(last, window.end) if first < last else Interval(window.start, last + 1)
     answer = yield from with_retries(Request.get(route.path, route.query(rest, None)), policy)
-    others = _frame(route, _envelope(route, answer).items, rest, [])
+    others = _frame(route, _rows(route, _envelope(route, answer).items, []), rest, [])
     key = ["event_id", "event_type", "ts_ms"]
     found = others.join(frame, on=key, how="anti", nulls_equal=True).height
     if found:
@@ -158,9 +158,10 @@ def _envelope(route: EventRoute, answer: Answer) -> _PageParts:
     return _PageParts(items, bool(cursor) if more is None else more, cursor or None, named)
 
 
-def _frame(
-    route: EventRoute, items: list[msgspec.Raw], window: Interval, findings: list[Finding]
-) -> pl.DataFrame:
+def _rows(
+    route: EventRoute, items: list[msgspec.Raw], findings: list[Finding]
+) -> list[dict[str, Any]]:
+    """Read the documents of a page that have a time. The others are findings."""
     read = [read_document(route, bytes(item), findings) for item in items]
     rows = [row for row in read if row["ts"] is not None]
     if read and not rows:
@@ -169,6 +170,12 @@ def _frame(
             "in the profile"
         )
     findings.extend(timeless(route, row) for row in read if row["ts"] is None)
+    return rows
+
+
+def _frame(
+    route: EventRoute, rows: list[dict[str, Any]], window: Interval, findings: list[Finding]
+) -> pl.DataFrame:
     kept = [row for row in rows if window.start <= row["ts"] < window.end]
     if len(kept) < len(rows):
         says = f"{len(rows) - len(kept)} documents outside {window}"

@@ -10,7 +10,6 @@ import email.utils
 import random
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -36,15 +35,19 @@ NO_CONTENT = 204
 ANSWERED = frozenset({200, NO_CONTENT})
 """The statuses of what was asked for. Any other is a refusal."""
 
+LONGEST_WAIT_S = 3_600.0
+"""The longest wait that a service may ask for (s). Quotas are counted per hour or less."""
+
 _RETRIED_STATUSES = frozenset({429, 502, 503, 504})
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A GET of one path with its query, in the order it will be written."""
+    """A GET of one path with its query, in the order it will be written, and headers of its own."""
 
     path: str
     query: tuple[tuple[str, str], ...] = ()
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     @classmethod
     def get(cls, path: str, query: Mapping[str, object]) -> Request:
@@ -68,10 +71,14 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """No answer came. ``reason`` is why, in a few words."""
+    """No answer came, or not all of it. ``reason`` is why, in a few words.
+
+    ``final`` where the answer was given up, so that asking again would bring the same.
+    """
 
     reason: str
     url: str = ""
+    final: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +108,16 @@ class RetryPolicy:
     The n-th wait is a random part (between a half and the whole) of ``first_wait_s * 2**n``, at
     most ``longest_wait_s``. Where the service gives ``Retry-After`` it is all of that, and a random
     part of a quarter of it (of 0.25 s where that is more) besides: workers that were refused
-    together do not come back together. Trying ends after
-    ``attempts`` tries, or where the next wait would pass ``budget_s`` seconds of waiting in all.
+    together do not come back together. Trying ends after ``attempts`` tries, where the next wait
+    would pass ``budget_s`` seconds of waiting in all, or where the service asks for more than
+    ``longest_asked_s``.
     """
 
     attempts: int = 6
     first_wait_s: float = 0.5
     longest_wait_s: float = 30.0
     budget_s: float = 120.0
+    longest_asked_s: float = LONGEST_WAIT_S
     fraction: Callable[[], float] = field(default=random.random, repr=False)
 
     def __post_init__(self) -> None:
@@ -126,30 +135,6 @@ class RetryPolicy:
             return asked_s + max(0.25, asked_s / 4) * self.fraction()
         whole = min(self.longest_wait_s, self.first_wait_s * 2.0**tries)
         return float(whole * (0.5 + 0.5 * self.fraction()))
-
-
-def base_address(text: str) -> str:
-    """Check an address and strip its last slash. Only http(s)://host is accepted.
-
-    An address that carries a user name, a password or a query is refused: they end up in logs.
-
-    >>> base_address("http://127.0.0.1:8750/")
-    'http://127.0.0.1:8750'
-    >>> base_address("127.0.0.1:8750")
-    Traceback (most recent call last):
-    toolkit.errors.InputError: base_url: '127.0.0.1:8750' is not allowed; allowed: http://HOST...
-    """
-    allowed = "http://HOST[:PORT] or https://HOST[:PORT], with nothing secret in it"
-    if not {"@", "?", "#"}.isdisjoint(text):
-        raise InputError("base_url", "***", allowed)
-    try:
-        parts = urlsplit(text)
-        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable or not text.isprintable() or " " in text:
-        raise InputError("base_url", text, allowed)
-    return text.rstrip("/")
 
 
 def http_date_ts(text: str | None) -> int | None:
@@ -195,7 +180,7 @@ def with_retries(request: Request, policy: RetryPolicy) -> Attempts:
     """Send a request until it is answered well. A refusal or a spent budget is raised.
 
     Yields `Send` and `Wait`. Returns the first answer with a status of `ANSWERED`. Raises the
-    error of `refusal` for any other, or `UnreachableError`.
+    error of `refusal` for any other, or that of `unreachable`.
     """
     waited_s = 0.0
     for tries in range(policy.attempts):
@@ -204,7 +189,11 @@ def with_retries(request: Request, policy: RetryPolicy) -> Attempts:
             return outcome
         if isinstance(outcome, Answer) and outcome.status not in _RETRIED_STATUSES:
             break
+        if isinstance(outcome, Failure) and outcome.final:
+            break
         asked_s = retry_after_s(outcome) if isinstance(outcome, Answer) else None
+        if (asked_s or 0.0) > policy.longest_asked_s:
+            break
         wait_s = policy.wait_s(tries, asked_s)
         if tries + 1 == policy.attempts or waited_s + wait_s > policy.budget_s:
             break
@@ -216,12 +205,14 @@ def with_retries(request: Request, policy: RetryPolicy) -> Attempts:
     raise unreachable(outcome or Failure("nothing was sent", request.path), tries=tries + 1)
 
 
-def unreachable(failure: Failure, *, tries: int = 1) -> UnreachableError:
-    """Return the error for a request without an answer.
+def unreachable(failure: Failure, *, tries: int = 1) -> ServiceError:
+    """Return the error for a request without an answer. For one that was given up a `WireError`.
 
     >>> print(unreachable(Failure("connection refused", "http://h/p"), tries=2))
     no answer from http://h/p after 2 tries (connection refused); is the service running, and ...
     """
+    if failure.final:
+        return WireError(f"{failure.url} was given up: {failure.reason}", url=failure.url)
     return UnreachableError(
         f"no answer from {failure.url} after {tries} tries ({failure.reason}); "
         "is the service running, and is the address right?",
@@ -259,15 +250,16 @@ def refusal(answer: Answer, *, tries: int = 1) -> ServiceError:
     detail, code = _said(answer.body)
     status, url, asked_s = answer.status, answer.url, retry_after_s(answer)
     if status == 429:
-        when = "" if asked_s is None else f"; it asks to wait {asked_s:g} s"
         kind: type[ServiceError] = QuotaError
-        message = f"{url}: the quota is spent (429, after {tries} tries){when}"
+        message = f"{url}: the quota is spent (429, after {tries} tries)"
     else:
         failed = UnavailableError, f"failed ({status}, after {tries} tries)"
         odd = WireError, f"answered with an unexpected status {status}"
         kind, words = _REFUSALS.get(status, failed if status >= 500 else odd)
         told = f": {detail}" if detail and kind is not KeyRefusedError else ""
         message = f"{url} {words}{told}"
+    if asked_s is not None:
+        message += f"; it asks to wait {asked_s:.0f} s"
     return kind(
         message,
         status=status,

@@ -17,7 +17,7 @@ import msgspec
 
 from toolkit.errors import InputError, ServiceError, WireError
 from toolkit.market import Trajectory
-from toolkit.wire.exchange import UNREADABLE, Answer, Wait, refusal, retry_after_s
+from toolkit.wire.exchange import LONGEST_WAIT_S, UNREADABLE, Answer, Wait, refusal, retry_after_s
 from toolkit.wire.profile import HistoryRoute
 from toolkit.wire.stream_names import StreamNames
 
@@ -105,7 +105,8 @@ class ReconnectPolicy:
     """When to open a lost stream again, and when it counts as silent.
 
     The n-th wait in a row is a random part (between a half and the whole) of
-    ``first_wait_s * 2**n``, at most ``longest_wait_s``, and never less than ``Retry-After``. The
+    ``first_wait_s * 2**n``, at most ``longest_wait_s``, and never less than ``Retry-After``. One
+    of more than ``longest_asked_s`` ends the stream with the error of its status. The
     count begins anew only when a connection has lasted ``stable_s`` with a message on it: one that
     is accepted and closed at once is no success. A connection on which nothing came for
     ``silence_s`` is asked for a ping's answer within ``pong_s``. Without one it is lost. With one
@@ -119,6 +120,7 @@ class ReconnectPolicy:
 
     first_wait_s: float = 0.5
     longest_wait_s: float = 60.0
+    longest_asked_s: float = LONGEST_WAIT_S
     stable_s: float = 60.0
     silence_s: float = 600.0
     pong_s: float = 10.0
@@ -155,7 +157,8 @@ class Backoff:
 
     def after(self, loss: Loss) -> float:
         """Return the seconds to wait after a loss, or raise where trying again is of no use."""
-        if is_fatal(loss):
+        asked_s = retry_after_s(loss.answer) if loss.answer else None
+        if is_fatal(loss) or (asked_s or 0.0) > self._policy.longest_asked_s:
             raise _error(loss)
         lasted_s = 0.0 if self._opened_at is None else self._clock() - self._opened_at
         if self._heard and lasted_s >= self._policy.stable_s:
@@ -164,7 +167,6 @@ class Backoff:
         policy = self._policy
         whole_s = min(policy.longest_wait_s, policy.first_wait_s * 2.0 ** min(self._failures, 60))
         self._failures += 1
-        asked_s = retry_after_s(loss.answer) if loss.answer else None
         return max(whole_s * (0.5 + 0.5 * policy.fraction()), asked_s or 0.0)
 
 

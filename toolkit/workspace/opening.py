@@ -160,15 +160,19 @@ class Workspace(Shown):
 
 
 def open_workspace(
-    store: str | Path | None = None, *, base_url: str | None = None, api_key: str | None = None
+    store: str | Path | None = None,
+    *,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    allow_http: bool = False,
 ) -> Workspace:
     """Open a workspace. Without an address it starts a local service on a SIMULATED market.
 
     ``base_url`` and ``api_key`` default to ``RAIL_BASE_URL`` and ``RAIL_API_KEY``, ``store`` to
-    ``RAIL_STORE`` or ``rail.duckdb``.
+    ``RAIL_STORE`` or ``rail.duckdb``. ``allow_http`` as in `Settings.read`.
     """
     if base_url or os.environ.get("RAIL_BASE_URL"):
-        settings = Settings.read(base_url=base_url, api_key=api_key)
+        settings = Settings.read(base_url=base_url, api_key=api_key, allow_http=allow_http)
         return Workspace(settings.client(), Store(store_path(store)))
     closing = contextlib.ExitStack()
     base_url = closing.enter_context(simulated_service())

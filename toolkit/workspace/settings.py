@@ -1,6 +1,7 @@
 """Which service with which key, and which store: given, or read from the environment.
 
-The one place that reads ``RAIL_BASE_URL``, ``RAIL_API_KEY``, ``RAIL_STORE``, ``RAIL_PROFILE``.
+The one place that reads ``RAIL_BASE_URL``, ``RAIL_API_KEY``, ``RAIL_ALLOW_HTTP``, ``RAIL_STORE``
+and ``RAIL_PROFILE``.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from urllib.parse import urlsplit
 
 from toolkit.client import Client
 from toolkit.errors import InputError
+from toolkit.wire.address import is_loopback
 from toolkit.wire.user_profile import UserProfile
 
 DEFAULT_BASE_URL = "http://127.0.0.1:8700"
@@ -24,18 +26,21 @@ DEFAULT_STORE = "rail.duckdb"
 LOCAL_KEY = "demo-pro"
 """The local service's own demo key: no secret, and used for loopback addresses alone."""
 
+_SWITCH = {"": False, "0": False, "1": True}
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The service to ask: its address, the key, and the user's wire profile.
 
     >>> Settings.read({"RAIL_API_KEY": "k", "RAIL_BASE_URL": "https://rail.example"})
-    Settings(base_url='https://rail.example', profile=None)
+    Settings(base_url='https://rail.example', profile=None, allow_http=False)
     """
 
     base_url: str
     api_key: str = field(repr=False)
     profile: UserProfile | None = None
+    allow_http: bool = False
 
     @classmethod
     def read(
@@ -44,16 +49,18 @@ class Settings:
         *,
         base_url: str | None = None,
         api_key: str | None = None,
+        allow_http: bool = False,
     ) -> Settings:
         """Take what is given, else the environment, else the local service.
 
         A loopback address without a key gets the local service's demo key. Any other address
-        without a key is an `InputError`.
+        without a key is an `InputError`. ``allow_http``, or ``RAIL_ALLOW_HTTP=1``, lets the key be
+        sent unencrypted to another machine.
         """
         url = base_url or environment.get("RAIL_BASE_URL") or DEFAULT_BASE_URL
-        key = api_key or environment.get("RAIL_API_KEY")
+        key = api_key or given_key(environment)
         if not key:
-            if not _is_loopback(url):
+            if not is_loopback(urlsplit(url).hostname):
                 raise InputError(
                     "api_key",
                     None,
@@ -61,11 +68,12 @@ class Settings:
                     advice="set RAIL_API_KEY",
                 )
             key = LOCAL_KEY
-        return cls(url, key, user_profile(environment))
+        allowed = allow_http or _allows_http(environment)
+        return cls(url, key, user_profile(environment), allowed)
 
     def client(self) -> Client:
         """Return a client of the service, with the user's profile where one is named."""
-        return Client(self.base_url, self.api_key, profile=self.profile)
+        return Client(self.base_url, self.api_key, profile=self.profile, allow_http=self.allow_http)
 
 
 def store_path(given: str | Path | None = None) -> Path:
@@ -75,6 +83,15 @@ def store_path(given: str | Path | None = None) -> Path:
     PosixPath('btc.duckdb')
     """
     return Path(given or os.environ.get("RAIL_STORE") or DEFAULT_STORE)
+
+
+def given_key(environment: Mapping[str, str] = os.environ) -> str | None:
+    """Return the key that ``RAIL_API_KEY`` gives, None where it gives none.
+
+    >>> given_key({}) is None
+    True
+    """
+    return environment.get("RAIL_API_KEY") or None
 
 
 def user_profile(environment: Mapping[str, str] = os.environ) -> UserProfile | None:
@@ -87,5 +104,8 @@ def user_profile(environment: Mapping[str, str] = os.environ) -> UserProfile | N
     return UserProfile.read(path) if path else None
 
 
-def _is_loopback(url: str) -> bool:
-    return urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")
+def _allows_http(environment: Mapping[str, str]) -> bool:
+    text = environment.get("RAIL_ALLOW_HTTP", "")
+    if text not in _SWITCH:
+        raise InputError("RAIL_ALLOW_HTTP", text, "1 to allow http off this machine, or 0")
+    return _SWITCH[text]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
+import stat
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -44,6 +46,15 @@ def test_the_faithful_service_is_usable_and_everything_is_as_expected(
     assert "failed" not in said
     assert "Usable: data can be loaded" in said
     assert "there is nothing to put here" in (tmp_path / "d.toml").read_text()
+
+
+def test_a_draft_is_readable_by_its_owner_alone(rail: Rail, service: str, tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        told(rail("doctor", "--profile-out", "d.toml", base_url=service), 0)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "d.toml").stat().st_mode) == 0o600
 
 
 def test_each_plans_key_is_told_by_the_routes_that_answer(rail: Rail, service: str) -> None:

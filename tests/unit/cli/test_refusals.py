@@ -45,6 +45,32 @@ def test_no_key_for_an_address_elsewhere(rail: Rail) -> None:
     assert "set RAIL_API_KEY" in refused(rail("sync", KEY, base_url="https://rail.example"))
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("sync", KEY),
+        ("symbols",),
+        ("stream", KEY),
+        ("doctor",),
+        ("webhook", "--secret-env", "RAIL_HOOK", "--base-url", "http://rail.example"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_http_off_this_machine_is_refused_by_every_command_that_asks_a_service(
+    rail: Rail, command: tuple[str, ...]
+) -> None:
+    given = {"api_key": "k9-secret-0042", "hook": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}
+    said = refused(rail(*command, base_url="http://rail.example", **given))
+    assert "base_url: 'http://rail.example' is not allowed" in said
+    assert "--allow-http or RAIL_ALLOW_HTTP=1" in said
+    assert "k9-secret-0042" not in said
+    nowhere = "http://no.such.host.invalid"
+    other = [nowhere if part == "http://rail.example" else part for part in command]
+    allowed = rail(*other, "--allow-http", base_url=nowhere, **given)
+    assert "is not allowed" not in allowed.stdout + allowed.stderr
+    assert allowed.returncode != 0
+
+
 def test_an_unknown_symbol(rail: Rail, service: str) -> None:
     line = refused(rail("sync", "BTC_USDX:AURORA.spot", base_url=service))
 

@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolkit.client import Client
-from toolkit.client.contact import key_pattern
 from toolkit.errors import InputError, KeyRefusedError, RailError, ServiceError
-from toolkit.market import Trajectory
+from toolkit.intervals import Interval
+from toolkit.market import EventFamily, Trajectory
 from toolkit.wire.exchange import RetryPolicy
+from toolkit.wire.secrets import SHORTEST_STRUCK, Secrets
 
 KEY = 'k_"live"/7Q\\x'  # one that JSON has to escape
 SCHEMAS = {"source": {"kind": "live", "id": "x"}}
@@ -116,7 +117,9 @@ def answer_once(listener: socket.socket, answer: bytes) -> None:
 @given(st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=12))
 def test_every_spelling_of_a_key_is_found(key) -> None:
     for form in (*forms_of(key)[:3], "".join(f"\\u{ord(c):04x}" for c in key)):
-        assert key_pattern(key).sub("***", f"é{form}é") == "é***é"
+        assert Secrets([key]).hidden(f"é{form}é") == "é***é"
+        struck = Secrets([key]).struck(f"é{form}é".encode()).decode()
+        assert struck == ("é***é" if len(key) >= SHORTEST_STRUCK else f"é{form}é")
 
 
 @pytest.mark.parametrize(
@@ -157,3 +160,41 @@ def test_a_route_on_another_host_is_not_asked(scripted, ask) -> None:
         elsewhere.settimeout(0)
         with pytest.raises(BlockingIOError):
             elsewhere.accept()
+
+
+SPELLINGS = {
+    "plain": lambda key: json.dumps(key)[1:-1],
+    "slashes escaped": lambda key: json.dumps(key)[1:-1].replace("/", "\\/"),
+    "in hex": lambda key: "".join(f"\\u{ord(c):04X}" for c in key),
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_a_key_that_comes_back_in_rows_documents_and_snapshots_is_struck_out_before_it_is_kept(
+    scripted, ask, caplog, spelling
+) -> None:
+    echo = SPELLINGS[spelling](KEY)
+    row = f'{{"ts":60,"price":1.5,"mark_price":null,"volume":2,"asked_by":"{echo}"}}'
+    event = f'{{"event_id":"e1","ts":60,"trace":"key {echo}"}}'
+    scripted.answer(body=SCHEMAS)
+    scripted.answer(body=f'{{"items":[{row}],"next_end_time":null}}'.encode())
+    client = ask(retries=ONCE, api_key=KEY).client
+    frame = next(client.pages(Trajectory.parse("BTC_USD:A.spot"), Interval(0, 120))).frame
+    assert frame["extra"].to_list() == ['{"asked_by":"***"}']
+    scripted.answer(body=f'{{"items":[{event}],"has_more":false}}'.encode())
+    scripted.replies.popleft()
+    page = next(client.event_pages(EventFamily.SPREAD, Interval(0, 120)))
+    assert page.frame["document"].to_list() == ['{"event_id":"e1","ts":60,"trace":"key ***"}']
+    scripted.answer(body=f'{{"by":"{echo}"}}'.encode())
+    scripted.replies.popleft()
+    assert client.snapshot("activity") == b'{"by":"***"}'
+    assert len([r for r in caplog.records if "sends the key back" in r.getMessage()]) == 1
+
+
+def test_data_in_which_no_key_is_stays_as_it_came() -> None:
+    data = b'{"note":"\\u006b and \\/ and \xff"}'
+    assert Secrets([KEY, "short"]).struck(data) is data
+    assert Secrets(["short"]).struck(b"short") == b"short"
+    assert Secrets([]).struck(data) is data
+    assert Secrets([]).hidden("text") == "text"
+    assert Secrets(["abcd-1234"]).struck(rb'"\\abcd-1234"') == rb'"\\***"'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -319,3 +320,33 @@ def test_threads_may_share_a_client(rail: str) -> None:
         limits = list(range(1, 9))
         pages = pool.map(lambda limit: client.call("price_history", **LEG, limit=limit), limits)
         assert [len(page.document["items"]) for page in pages] == limits
+
+
+@pytest.mark.parametrize("result", [structured, lambda document: text(json.dumps(document))])
+def test_a_key_that_comes_back_is_struck_out_of_results_and_of_the_tools_that_are_listed(
+    result: Callable[[dict[str, Any]], CallToolResult],
+) -> None:
+    key = 'k9-"very"/secret-0042'
+    listed = Tool(
+        name="data.search_symbols",
+        description=f"for {key}",
+        input_schema={"type": "object", "title": key},
+    )
+    shop = Shop({listed.name: result({"items": [], "by": key, key: 1})}, listed)
+    with serving(shop.app()) as base_url, McpClient(base_url, key) as client:
+        assert client.call("symbols").document == {"items": [], "by": "***", "***": 1}
+        (shown,) = client.tools()
+        assert shown.description == "for ***"
+        assert shown.input_schema == {"type": "object", "title": "***"}
+
+
+def test_a_listing_whose_cursors_never_repeat_is_ended() -> None:
+    class Endless(Shop):
+        async def list(self, *_: Any) -> ListToolsResult:
+            self.pages += 1
+            return ListToolsResult(tools=[], next_cursor=str(self.pages))
+
+    shop = Endless({})
+    with asking(shop) as client, pytest.raises(PagingError, match="without end"):
+        client.tools()
+    assert shop.pages == 100

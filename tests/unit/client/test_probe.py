@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 
 from tests import miniature
-from toolkit.client.contact import Contact
+from toolkit.client import Client
 from toolkit.client.probe import upgrade
 from toolkit.service import Config, running
 from toolkit.wire.exchange import Answer, Failure
@@ -23,7 +23,8 @@ def test_a_socket_that_opens_a_plan_without_it_a_wrong_key_and_a_path_without_on
             ("demo-pro", "/api/v1/data/none/ws"),
             ("demo-pro", "/api/v1/data/schemas"),
         ):
-            found = upgrade(Contact(service.base_url, key), path)
+            with Client(service.base_url, key) as client:
+                found = upgrade(client, path)
             assert isinstance(found, Answer)
             statuses.append(found.status)
     assert statuses[:4] == [101, 403, 401, 404]
@@ -32,7 +33,8 @@ def test_a_socket_that_opens_a_plan_without_it_a_wrong_key_and_a_path_without_on
 
 def test_the_key_is_struck_out_of_what_a_service_says_back(scripted) -> None:
     scripted.answer(403, {"detail": "sekrit-4711 may not"}, headers={"X-Key": "sekrit-4711"})
-    found = upgrade(Contact(scripted.base_url, "sekrit-4711"), MARKET)
+    with Client(scripted.base_url, "sekrit-4711") as client:
+        found = upgrade(client, MARKET)
     assert isinstance(found, Answer)
     assert scripted.asked[0].headers["authorization"] == "Bearer sekrit-4711"
     assert b"*** may not" in found.body
@@ -42,17 +44,20 @@ def test_the_key_is_struck_out_of_what_a_service_says_back(scripted) -> None:
 def test_no_answer_is_a_failure_with_its_reason(scripted) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    nobody = upgrade(Contact(f"http://127.0.0.1:{port}", "k"), MARKET)
+    with Client(f"http://127.0.0.1:{port}", "k") as client:
+        nobody = upgrade(client, MARKET)
     assert isinstance(nobody, Failure)
     assert "refused" in nobody.reason
-    assert nobody.url == f"ws://127.0.0.1:{port}{MARKET}"
+    assert nobody.url == f"http://127.0.0.1:{port}{MARKET}"
 
     scripted.answer(status=0)
-    cut = upgrade(Contact(scripted.base_url, "k"), MARKET)
+    with Client(scripted.base_url, "k") as client:
+        cut = upgrade(client, MARKET)
     assert isinstance(cut, Failure)
 
     scripted.replies.clear()
     scripted.answer(body=b"{" * 100, sent=0, stalls=True, headers={"Transfer-Encoding": "chunked"})
-    mute = upgrade(Contact(scripted.base_url, "k"), MARKET, timeout_s=0.2)
+    with Client(scripted.base_url, "k", timeout_s=0.2) as client:
+        mute = upgrade(client, MARKET)
     assert isinstance(mute, Failure)
     assert "timed out" in mute.reason

@@ -3,6 +3,8 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
+import subprocess
+import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
@@ -10,6 +12,7 @@ from dataclasses import replace
 from http import HTTPStatus
 
 import pytest
+from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 from websockets.sync.server import Server, ServerConnection, serve
 
@@ -290,3 +293,80 @@ def test_trajectories_are_subscribed_to_by_their_place_and_again_after_a_loss() 
                 break
     assert b'"mark_price"' in found[0]
     assert b'"spread_pct"' in found[1]
+
+
+def test_a_message_over_the_limit_is_a_named_loss_and_the_stream_goes_on(
+    scripted: Scripted,
+) -> None:
+    scripted.treatments = [
+        lambda socket: (socket.send("ok"), socket.send("x" * 5_000), socket.recv()),
+        lambda socket: (socket.send("again"), socket.recv()),
+    ]
+    with Bare(scripted.base_url, KEY, max_message_bytes=4_096) as client:
+        told = first(client, 5)
+    why = "a message came that is larger than 4,096 bytes; max_message_bytes allows more"
+    assert told == [
+        Joined(),
+        Received(b"ok"),
+        Lost(why, was_open=True),
+        Joined(),
+        Received(b"again"),
+    ]
+
+
+def test_the_key_is_struck_out_of_messages(
+    scripted: Scripted, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    escaped = "".join(f"\\u{ord(c):04x}" for c in KEY)
+    scripted.treatments = [
+        lambda socket: (
+            socket.send(f'{{"trace": "{KEY}"}}'),
+            socket.send(f'{{"trace": "{escaped}"}}'),
+            socket.recv(),
+        ),
+    ]
+    assert first(client, 3) == [Joined(), *[Received(b'{"trace": "***"}')] * 2]
+    (warned,) = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert "sends the key back" in warned.getMessage()
+
+
+FLOODED = """
+import resource, sys, time
+from toolkit.client import Client
+from toolkit.client.stream import stream
+from toolkit.market import EventFamily
+from toolkit.wire.profile import BUILT_IN
+from toolkit.wire.stream import Lost, Received, ReconnectPolicy
+with Client(sys.argv[1], "key") as client:
+    client.speak(BUILT_IN)
+    policy = ReconnectPolicy(first_wait_s=0.01, longest_wait_s=0.01)
+    seen = []
+    for item in stream(client, EventFamily.SPREAD, policy=policy):
+        seen.append(item.why if isinstance(item, Lost) else len(getattr(item, "body", "")))
+        if isinstance(item, Received):
+            time.sleep(0.02)  # slower than they come
+        if len(seen) == 30:
+            break
+peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+print(round(peak_mb), *dict.fromkeys(seen), sep="|")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("size", "shown"), [(15 * 10**6, "larger than 4,194,304 bytes"), (4 * 10**6, "|4000000")]
+)
+def test_a_flood_of_large_frames_takes_no_more_than_300_mb(
+    scripted: Scripted, size: int, shown: str
+) -> None:
+    def flood(socket: ServerConnection) -> None:
+        frame = "x" * size
+        with contextlib.suppress(ConnectionClosed):
+            while True:
+                socket.send(frame)
+
+    scripted.treatments = [flood] * 60
+    command = [sys.executable, "-c", FLOODED, scripted.base_url]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert shown in done.stdout
+    assert int(done.stdout.partition("|")[0]) <= 300, done.stdout

@@ -337,3 +337,14 @@ def test_a_body_that_does_not_come_is_given_up_and_the_next_delivery_is_stored(
         assert deliver(client, document()).status_code == 204
     assert impatient.receipts.unreadable == 1
     assert len(held(store)) == 1
+
+
+def test_secrets_that_come_back_in_a_body_are_struck_out_before_it_is_stored(store: Store) -> None:
+    app = webhook_app(store, secrets=[NEW], withheld=["api-key-4711"])
+    with served(app) as address, httpx.Client(base_url=address) as sender:
+        body = document(1, trace=f"{NEW} and api-key-4711")
+        assert deliver(sender, body).status_code == 204
+    (kept,) = held(store)
+    assert NEW not in kept
+    assert "api-key-4711" not in kept
+    assert kept.count("***") == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
 
@@ -298,3 +299,51 @@ def test_schemas_may_rename_the_cursor_and_say_depth_and_delay() -> None:
 
     assert (route.next, route.more, route.limit) == ("token", "further", 9)
     assert (route.longest_window_s, route.retention_s, route.delay_s) == (7200, 3600, 60)
+
+
+def endless(items: Callable[[int], list[dict[str, object]]]) -> Callable[[Request], object]:
+    """A log whose every page has another cursor, with these items by the page's number."""
+    numbers = itertools.count()
+
+    def answer(_: Request) -> object:
+        number = next(numbers)
+        return {"items": items(number), "has_more": True, "next_cursor": f"c{number}"}
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        lambda _: [document(100, 1)],
+        lambda number: [document(100, 1, event_id=f"e{number}")],
+        lambda number: [document(100 + number % 7, 1)],
+        lambda number: [document(DAY.start - 1 - number, 1)],
+        lambda number: [document(DAY.end + number, 1)],
+    ],
+    ids=["one", "new ones at one time", "to and fro", "ever older", "ever newer"],
+)
+def test_pages_that_get_nowhere_in_time_are_ended_though_no_cursor_repeats(items) -> None:
+    with pytest.raises(PagingError, match=r"1,000 pages in a row without a step in time") as caught:
+        walk(endless(items))
+    assert SPREAD.path in str(caught.value)
+
+
+@pytest.mark.parametrize("step", [-1, 1])
+def test_pages_of_one_document_are_followed_as_long_as_time_moves(step: int) -> None:
+    documents = [document(5_000 + step * (n // 900), 0, event_id=f"e{n}") for n in range(1_100)]
+    pages, asked = walk(served(documents, 1))
+    assert sum(page.frame.height for page in pages) == len(asked) == 1_100
+
+
+def test_newer_documents_than_asked_for_are_passed_on_the_way_down() -> None:
+    later = [document(DAY.end + 5_000 - n, 0, event_id=f"e{n}") for n in range(1_050)]
+    pages, _ = walk(served([*later, document(100, 0)], 1))
+    assert pl.concat(page.frame for page in pages).height == 1
+
+
+def test_a_cursor_of_20_mb_is_refused_by_name() -> None:
+    page = {"items": [document(100, 1)], "has_more": True, "next_cursor": "c" * 20_000_000}
+    with pytest.raises(WireError, match=r"a cursor of 20,000,000 bytes .* at most 4,096") as caught:
+        walk(lambda _: page)
+    assert len(str(caught.value)) < 300

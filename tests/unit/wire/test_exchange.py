@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -21,6 +22,7 @@ from toolkit.errors import (
     UnreachableError,
     WireError,
 )
+from toolkit.wire.address import base_address
 from toolkit.wire.exchange import (
     Answer,
     Failure,
@@ -28,7 +30,6 @@ from toolkit.wire.exchange import (
     RetryPolicy,
     Send,
     Wait,
-    base_address,
     http_date_ts,
     refusal,
     retry_after_s,
@@ -372,3 +373,20 @@ def test_an_address_loses_its_trailing_slashes_alone(text, address) -> None:
 def test_a_request_keeps_its_order_and_leaves_out_what_is_none() -> None:
     request = Request.get("/p", {"b": 0, "a": "", "c": None})
     assert request.query == (("b", "0"), ("a", ""))
+
+
+@pytest.mark.parametrize("asked", ["31536000", "9" * 400])
+@pytest.mark.parametrize(("code", "kind"), [(429, QuotaError), (503, UnavailableError)])
+def test_a_wait_over_the_ceiling_is_an_error_that_names_it(asked, code, kind) -> None:
+    patient = replace(WHOLE, budget_s=float("inf"))
+    error, waits = carried_out([Answer(code, {"retry-after": asked}, b"", URL)], patient)
+    assert type(error) is kind
+    assert waits == []
+    assert str(error).endswith(f"it asks to wait {float(asked):.0f} s")
+
+
+def test_the_ceiling_on_waits_can_be_set() -> None:
+    asked = Answer(503, {"retry-after": "7200"}, b"", URL)
+    policy = replace(WHOLE, budget_s=1e9, longest_asked_s=7200.0)
+    _, waits = carried_out([asked, GOOD], policy)
+    assert len(waits) == 1

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -12,7 +13,9 @@ from toolkit.errors import (
     InputError,
     KeyRefusedError,
     PlanRefusedError,
+    QuotaError,
     ServiceError,
+    UnavailableError,
     WireError,
 )
 from toolkit.market import EventFamily, Family, Trajectory
@@ -363,3 +366,22 @@ def test_what_the_users_file_cannot_mean_is_refused(tmp_path: Path, line: str) -
     file.write_text(f"[streams]\n{line}\n")
     with pytest.raises(InputError):
         UserProfile.read(file).applied(BUILT_IN)
+
+
+@pytest.mark.parametrize(("status", "kind"), [(429, QuotaError), (503, UnavailableError)])
+def test_a_wait_of_a_year_ends_the_stream_and_is_named(
+    status: int, kind: type[ServiceError]
+) -> None:
+    answer = Answer(status, {"retry-after": "31536000"}, b"", "http://h/ws")
+    world = World([Loss("refused", answer=answer)])
+    with pytest.raises(kind, match="asks to wait 31536000 s"):
+        world.live(STEADY, until_s=1e9)
+    assert world.now == 0.0
+
+
+def test_a_wait_of_an_hour_is_kept_and_the_ceiling_can_be_set() -> None:
+    asked = {"retry-after": "3600"}
+    loss = Loss("refused", answer=Answer(429, asked, b"", "http://h/ws"))
+    assert Backoff(STEADY, lambda: 0.0).after(loss) == 3600.0
+    with pytest.raises(QuotaError):
+        Backoff(replace(STEADY, longest_asked_s=3599.0), lambda: 0.0).after(loss)

@@ -190,7 +190,7 @@ def test_no_service_and_a_wrong_key_end_it_at_once(examined: Examine) -> None:
     assert [(c.name, c.state) for c in wrong.checks][-1] == ("key", State.FAILED)
     nowhere = Settings("http://127.0.0.1:9", "key")
     assert [c.name for c in examine(nowhere).checks] == ["reachable"]
-    assert not examine(replace(nowhere, base_url="http://no.such.host.invalid")).usable
+    assert not examine(replace(nowhere, base_url="https://no.such.host.invalid")).usable
 
 
 class _Stranger(ThreadingHTTPServer):

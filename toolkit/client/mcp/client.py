@@ -20,12 +20,14 @@ from mcp.client.streamable_http import streamable_http_client
 from toolkit import errors
 from toolkit.client.contact import ClosingContact
 from toolkit.client.mcp.drift import drift
+from toolkit.client.mcp.transport import BoundedTransport
+from toolkit.wire.body import LARGEST_BODY
 from toolkit.wire.exchange import UNREADABLE, Answer, Request, refusal, unreachable
 from toolkit.wire.profile import Finding, Profile
 from toolkit.wire.survey import with_listed_tools
 from toolkit.wire.user_profile import UserProfile
 
-_LONGEST = 64 * 1024 * 1024  # bytes; the SDK's own limit is less than a page of 10,000 rows
+_MOST_PAGES = 100  # of tools; a service has eleven tools
 _NO_ANSWER = {sdk.CONNECTION_CLOSED, sdk.REQUEST_TIMEOUT}
 _KINDS = {sdk.INVALID_PARAMS: errors.BadRequestError, sdk.METHOD_NOT_FOUND: errors.NotFoundError}
 
@@ -58,6 +60,7 @@ class McpClient(ClosingContact):
     It connects at the first call, and again after the connection was lost. Threads may share it:
     their calls run one after the other. No call is tried again. A refusal raises the `ServiceError`
     that REST raises for the same status. ``timeout_s`` is how long to wait for each answer (s).
+    ``max_body_bytes`` and ``allow_http`` are those of `toolkit.client.Client`.
 
     >>> from toolkit.service import Clock, Config, Simulated, running
     >>> config = Config(Simulated(7), port=0, clock=Clock(fixed_at=1_795_046_400))
@@ -74,14 +77,23 @@ class McpClient(ClosingContact):
         *,
         profile: UserProfile | None = None,
         timeout_s: float = 30.0,
+        allow_http: bool = False,
+        max_body_bytes: int = LARGEST_BODY,
     ) -> None:
-        super().__init__(base_url, api_key, profile=profile)
+        super().__init__(
+            base_url,
+            api_key,
+            profile=profile,
+            allow_http=allow_http,
+            max_body_bytes=max_body_bytes,
+        )
         self._request = Request(self.assumed.mcp_path)
         self.url = self._url(self._request)
         self._timeout_s = timeout_s
         self._lock = threading.RLock()
         self._tools: dict[str, sdk.Tool] | None = None
         self._refused: Answer | None = None
+        self._unread: errors.ServiceError | None = None
         self._connection = ExitStack()
         self._session: tuple[BlockingPortal, ClientSession] | None = None
 
@@ -136,13 +148,16 @@ class McpClient(ClosingContact):
         with self._lock:
             found, cursor, asked = dict[str, sdk.Tool](), None, set[str | None]()
             while self._tools is None:
-                if cursor in asked:
+                if cursor in asked or len(asked) == _MOST_PAGES:
                     raise errors.PagingError(
                         f"{self.url} lists its tools without end", url=self.url
                     )
                 asked.add(cursor)
                 params = sdk.PaginatedRequestParams(cursor=cursor)
                 page = self._carry_out(partial(ClientSession.list_tools, params=params))
+                came = page.model_dump_json(by_alias=True).encode()
+                if (struck := self.struck(came)) is not came:
+                    page = sdk.ListToolsResult.model_validate_json(struck)
                 found |= {tool.name: tool for tool in page.tools}
                 cursor = page.next_cursor
                 if cursor is None:
@@ -170,13 +185,16 @@ class McpClient(ClosingContact):
             findings.append(Finding("structured_content_missing", name, says))
         if result.is_error:
             raise self._tool_error(name, document)
+        came = msgspec.json.encode(document)
+        if (struck := self.struck(came)) is not came:
+            document = msgspec.json.decode(struck)
         findings += drift(name, listed[name].output_schema, document)
         return McpResult(role, name, document, tuple(findings))
 
     def _carry_out(self, work: Callable[[ClientSession], Any]) -> Any:
         """Run work on the session, after connecting where there is none."""
         with self._lock:
-            self._refused = None
+            self._refused = self._unread = None
             try:
                 if self._session is None:
                     portal = self._connection.enter_context(start_blocking_portal(name="rail-mcp"))
@@ -194,10 +212,23 @@ class McpClient(ClosingContact):
     async def _connected(self) -> AsyncIterator[ClientSession]:
         limits = httpx2.Timeout(self._timeout_s, connect=min(self._timeout_s, 10.0))
         hooks = {"response": [self._note]}
-        http = httpx2.AsyncClient(headers=self.key_header, timeout=limits, event_hooks=hooks)
-        transport = streamable_http_client(self.url, http_client=http, max_sse_event_size=_LONGEST)
+        http = httpx2.AsyncClient(
+            headers=self.key_header,
+            timeout=limits,
+            event_hooks=hooks,
+            transport=BoundedTransport(
+                self.proxy, self.max_body_bytes, self._timeout_s, self._give_up
+            ),
+        )
+        transport = streamable_http_client(
+            self.url, http_client=http, max_sse_event_size=self.max_body_bytes
+        )
         async with http, SdkClient(transport, read_timeout_seconds=self._timeout_s) as client:
             yield client.session
+
+    def _give_up(self, unread: errors.ServiceError) -> None:
+        """Keep why a body was given up, which the SDK does not pass on."""
+        self._unread = unread
 
     async def _note(self, response: httpx2.Response) -> None:
         """Keep the status, headers and body of a refusal, which the SDK does not pass on."""
@@ -218,6 +249,8 @@ class McpClient(ClosingContact):
         """Return our error for the SDK's: that of the status where the service sent one."""
         while isinstance(raised, ExceptionGroup):
             raised = raised.exceptions[0]
+        if self._unread is not None:
+            return unreachable(self._failed(self._request, self._unread))
         if self._refused is not None:
             return refusal(self._refused)
         code, problem = (raised.code, raised.data) if isinstance(raised, MCPError) else (0, None)

@@ -37,6 +37,7 @@ def examine(settings: Settings) -> Examination:
         settings.base_url,
         settings.api_key,
         profile=settings.profile,
+        allow_http=settings.allow_http,
         retries=patience,
         timeout_s=_TIMEOUT_S,
     ) as client:

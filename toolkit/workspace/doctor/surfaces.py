@@ -29,7 +29,11 @@ def mcp_check(settings: Settings, profile: Profile, draft: Draft) -> Check:
         return Check("mcp", "/mcp", State.SKIPPED, str(error))
     try:
         with McpClient(
-            settings.base_url, settings.api_key, profile=settings.profile, timeout_s=_TIMEOUT_S
+            settings.base_url,
+            settings.api_key,
+            profile=settings.profile,
+            timeout_s=_TIMEOUT_S,
+            allow_http=settings.allow_http,
         ) as client:
             version, tools = client.version, client.tools()
             names = client.profile().tools
@@ -63,7 +67,7 @@ def socket_checks(client: Client, profile: Profile, draft: Draft) -> Iterator[Ch
     events = {family.value: path for family, path in profile.streams.events.items()}
     for place, path in {"market": profile.streams.market, **events}.items():
         name = f"{place} events" if place in events else place
-        outcome = upgrade(client, path, timeout_s=_TIMEOUT_S)
+        outcome = upgrade(client, path)
         if isinstance(outcome, Failure):
             yield Check("sockets", name, State.FAILED, f"no answer ({outcome.reason})")
         elif outcome.status == 101:

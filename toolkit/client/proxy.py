@@ -1,0 +1,45 @@
+"""Which proxy a service is asked through: one for https alone, and none to this machine.
+
+Over https a proxy passes on what it cannot read. Over http it would read the key.
+"""
+
+from __future__ import annotations
+
+import urllib.request
+from urllib.parse import urlsplit
+
+from toolkit.errors import InputError
+from toolkit.wire.address import is_loopback
+
+
+def proxy_for(base_url: str) -> str | None:
+    """Return the proxy of the environment for an address, None where it is asked directly.
+
+    ``HTTPS_PROXY`` and ``ALL_PROXY`` are read, and ``NO_PROXY`` for the hosts without one. An
+    address of http and one of this machine have none, whatever the variables are set to. Raises
+    `InputError` for a proxy that is not HTTP. It is not shown, for it may hold a password.
+
+    >>> proxy_for("http://127.0.0.1:8700") is None
+    True
+    """
+    parts = urlsplit(base_url)
+    if parts.scheme != "https" or is_loopback(parts.hostname):
+        return None
+    set_to = urllib.request.getproxies()
+    proxy = set_to.get("https") or set_to.get("all")
+    if not proxy or urllib.request.proxy_bypass(parts.netloc):
+        return None
+    url = proxy if "://" in proxy else f"http://{proxy}"
+    try:
+        at = urlsplit(url)
+        usable = at.scheme in ("http", "https") and at.hostname and at.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise InputError(
+            "HTTPS_PROXY",
+            "***",
+            "http://HOST[:PORT] or https://HOST[:PORT]",
+            advice="ALL_PROXY counts where it is not set, and NO_PROXY names hosts without one",
+        )
+    return url

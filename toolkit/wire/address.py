@@ -1,0 +1,73 @@
+"""Where a service is: the check of its address, and whether the key may be sent there.
+
+The key travels in a header. Over http anyone on the way reads it, so http is for this machine.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from urllib.parse import urlsplit
+
+from toolkit.errors import InputError
+
+
+def base_address(text: str) -> str:
+    """Check an address and strip its last slash. Only http(s)://host is accepted.
+
+    An address that carries a user name, a password or a query is refused: they end up in logs.
+
+    >>> base_address("http://127.0.0.1:8750/")
+    'http://127.0.0.1:8750'
+    >>> base_address("127.0.0.1:8750")
+    Traceback (most recent call last):
+    toolkit.errors.InputError: base_url: '127.0.0.1:8750' is not allowed; allowed: http://HOST...
+    """
+    allowed = "http://HOST[:PORT] or https://HOST[:PORT], with nothing secret in it"
+    if not {"@", "?", "#"}.isdisjoint(text):
+        raise InputError("base_url", "***", allowed)
+    try:
+        parts = urlsplit(text)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or not text.isprintable() or " " in text:
+        raise InputError("base_url", text, allowed)
+    return text.rstrip("/")
+
+
+def is_loopback(host: str | None) -> bool:
+    """Check that a host is this machine: 127.0.0.0/8, ::1, localhost, or a name below localhost.
+
+    >>> [is_loopback(host) for host in ("127.0.0.2", "::1", "a.localhost", "10.0.0.1", None)]
+    [True, True, True, False, False]
+    """
+    name = (host or "").lower().removesuffix(".")
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return name == "localhost" or name.endswith(".localhost")
+
+
+def sends_key_in_clear(address: str, *, allow_http: bool) -> bool:
+    """Return whether the key would be sent unencrypted over a network, where that is allowed.
+
+    Raises `InputError` where it is not allowed.
+
+    >>> sends_key_in_clear("http://127.0.0.1:8700", allow_http=False)
+    False
+    >>> sends_key_in_clear("http://rail.example", allow_http=False)
+    Traceback (most recent call last):
+    toolkit.errors.InputError: base_url: 'http://rail.example' is not allowed; allowed: https://...
+    """
+    parts = urlsplit(address)
+    if parts.scheme == "https" or is_loopback(parts.hostname):
+        return False
+    if not allow_http:
+        raise InputError(
+            "base_url",
+            address,
+            "https://HOST[:PORT], or http:// to this machine: http sends the key unencrypted",
+            advice="use https; where the way is safe, allow http with allow_http=True, "
+            "--allow-http or RAIL_ALLOW_HTTP=1",
+        )
+    return True

@@ -1,0 +1,108 @@
+"""The body of an answer, taken piece by piece and inflated within a bound.
+
+A body that grows past its bound is given up at once, whether it came as it is, in chunks without
+end, or as a few bytes that inflate to gigabytes.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+
+from toolkit.errors import InputError, UnreachableError, WireError
+
+LARGEST_BODY = 64 * 2**20
+"""Bytes of a body after inflating, where no other limit is given. A page of 10,000 rows has 2 MB,
+and a listing of everything less than 10 MB."""
+
+ACCEPTED_ENCODINGS = "gzip, deflate"
+"""What a request offers. Any other encoding of an answer is refused."""
+
+_GZIP, _ZLIB, _RAW = 31, zlib.MAX_WBITS, -zlib.MAX_WBITS
+
+
+def checked_largest(size: int) -> int:
+    """Return a limit on bodies (bytes), or raise `InputError` where it is below 1."""
+    if size < 1:
+        raise InputError("max_body_bytes", size, "1 or more")
+    return size
+
+
+class Body:
+    """A body that comes in pieces, at most ``largest`` bytes before and after inflating.
+
+    ``headers`` (names in lower case) say how it is encoded: as it is, gzip or deflate. Raises
+    `WireError` for any other encoding and for a declared length over the limit. The errors say what
+    is wrong with the body. Whose it is, the client adds.
+
+    >>> body = Body({"content-encoding": "gzip"}, 100)
+    >>> import gzip
+    >>> body.inflated(gzip.compress(b"rows"))
+    b'rows'
+    >>> body.end()
+    """
+
+    def __init__(self, headers: Mapping[str, str], largest: int = LARGEST_BODY) -> None:
+        self._largest = largest
+        self._encoding = headers.get("content-encoding", "").strip().lower()
+        if self._encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
+            raise WireError(
+                f"its body is encoded as {self._encoding!r:.60}, not as {ACCEPTED_ENCODINGS}"
+            )
+        declared = headers.get("content-length", "").strip()
+        # First by its length: Python makes no number of thousands of digits.
+        if declared.isascii() and declared.isdigit() and len(declared.lstrip("0")) > 18:
+            raise self._too_large()
+        if declared.isascii() and declared.isdigit() and int(declared) > largest:
+            raise self._too_large()
+        self._came = self._given = 0
+        self._first = b""
+        self._inflating: zlib._Decompress | None = None
+
+    def inflated(self, piece: bytes) -> bytes:
+        """Take a piece as it came, and return what it adds to the body.
+
+        Raises `WireError` where the body is larger than the limit. Raises `UnreachableError` where
+        it cannot be inflated, for it may be broken on the way.
+        """
+        self._came += len(piece)
+        if self._came > self._largest:
+            raise self._too_large()
+        found = piece if self._encoding in ("", "identity") else self._inflate(piece)
+        self._given += len(found)
+        if self._given > self._largest:
+            raise self._too_large()
+        return found
+
+    def end(self) -> None:
+        """Raise `UnreachableError` where an encoded body stops before its end."""
+        if self._first or (self._inflating is not None and not self._inflating.eof):
+            raise UnreachableError(f"its {self._encoding} body is cut off")
+
+    def _inflate(self, piece: bytes) -> bytes:
+        left = self._first + piece
+        if self._inflating is None and len(left) < 2:  # two bytes tell zlib's form from the bare
+            self._first = left
+            return b""
+        self._first, found, size = b"", list[bytes](), self._given
+        while left and size <= self._largest:
+            if self._inflating is None or self._inflating.eof:
+                self._inflating = zlib.decompressobj(self._form(left))
+            try:
+                found.append(self._inflating.decompress(left, self._largest - size + 1))
+            except zlib.error as error:
+                why = f"its {self._encoding} body cannot be inflated ({error})"
+                raise UnreachableError(why) from None
+            size += len(found[-1])
+            left = self._inflating.unused_data or self._inflating.unconsumed_tail
+        return b"".join(found)
+
+    def _form(self, start: bytes) -> int:
+        if self._encoding != "deflate":
+            return _GZIP
+        zlibs = start[0] & 0x0F == 8 and int.from_bytes(start[:2]) % 31 == 0
+        return _ZLIB if zlibs else _RAW
+
+    def _too_large(self) -> WireError:
+        limit = f"{self._largest:,} bytes; max_body_bytes allows more"
+        return WireError(f"its body is larger than {limit}")
