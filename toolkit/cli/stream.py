@@ -36,7 +36,7 @@ def stream_command(
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option("--since", help="Fill up from this time on, UTC. Default: from now on."),
+        typer.Option("--since", help="Fill up from here, UTC. Default: where the store ends."),
     ] = None,
     sweep: Annotated[
         float, typer.Option("--sweep", help="Seconds between two looks into the archive.")

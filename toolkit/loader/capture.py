@@ -93,7 +93,8 @@ class CaptureResult:
         parts = ", ".join(f"{count:,} {status}" for status, count in self.gaps.items())
         gaps = f"{lost:,} gaps ({parts})" if lost else "no gaps"
         return (
-            f"{self.rows.new:,} new, {self.rows.repeated:,} held already; "
+            f"{self.rows.new:,} new, {self.rows.revised:,} revised, "
+            f"{self.rows.repeated:,} held already; "
             f"{self.messages:,} messages, {self.sweeps:,} sweeps of the archive, {gaps}; "
             f"{self.elapsed_s:.1f} s; {self.source.label}"
         )
@@ -114,8 +115,10 @@ def capture(
 ) -> CaptureResult:
     """Keep the store up to date from the service's sockets, until ``stop`` or for ``duration_s``.
 
-    From ``since`` (s, the service's clock. Default its present) on, every row of the trajectories
-    and every document of the event logs is brought in once, by a socket or by the archive, which is
+    From ``since`` (s, the service's clock) on, every row of the trajectories and every document of
+    the event logs is brought in once, by a socket or by the archive. Default: where the answers
+    that the store holds of these streams end, the earliest of them, and the service's present for
+    streams of which it holds none. So a capture that comes back fills its absence. The archive is
     asked for the stretch every ``sweep_every_s`` until it has settled. Ends after ``duration_s``
     (s, the local clock) or when ``stop`` is set, with a last sweep. What is younger than the
     archive's delay then is "not yet known" to the ledger, and the next load asks for it. Gaps of
@@ -146,8 +149,8 @@ def capture(
             raise InputError(name, seconds, "seconds above 0")
     checked_workers(workers)
     client.discover()
-    start = client.served_at() if since is None else since
     source = bound_source(client, store)
+    start = _answered_until(store, asked, client.served_at()) if since is None else since
     check_listed(client, [each for each in asked if isinstance(each, Trajectory)])
     load_id = store.start_load(load_origin(client, client.served_at()))
     store.end_gaps(client.served_at())
@@ -179,6 +182,13 @@ def capture(
         gaps={GapStatus(s): int((statuses == s).sum()) for s in sorted(set(statuses))},
         findings=findings,
     )
+
+
+def _answered_until(store: Store, streams: Sequence[Stream], present: int) -> int:
+    """Return where the answers end that the store holds of the streams, the earliest of them."""
+    ledger = store.ledger(streams)
+    ends = [known.answered[-1].end for known in ledger.values() if known.answered]
+    return min([present, *ends])
 
 
 def _patiently(use: Callable[[], _Result]) -> _Result:

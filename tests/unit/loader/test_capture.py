@@ -129,6 +129,16 @@ def test_loading_after_a_capture_finds_everything_there(client: Client, store: S
     assert (events.rows.new, events.rows.revised) == (0, 0)
 
 
+def test_a_capture_that_comes_back_fills_its_absence(client: Client, store: Store) -> None:
+    until(client, store, lambda progress: progress.new >= 3, [PRICE])
+    (known,) = store.ledger([PRICE]).values()
+    while client.discover() and client.served_at() < known.answered[-1].end + 1_200:
+        pass
+    until(client, store, lambda progress: progress.new >= 25, [PRICE])
+    times = store.series(PRICE)["ts"].to_list()
+    assert times == list(range(times[0], times[0] + 60 * len(times), 60))
+
+
 def test_since_fills_up_what_lies_before_the_beginning(client: Client, store: Store) -> None:
     since = START - 3_600
     stop = threading.Event()
