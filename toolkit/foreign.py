@@ -102,4 +102,4 @@ def file_name(text: str) -> str:
     >>> file_name("../BTC_USD:KRAKEN.spot")
     '.._BTC_USD_KRAKEN.spot'
     """
-    return _NO_FILE_NAME.sub("_", text[: NAME_LONGEST * 4])
+    return _NO_FILE_NAME.sub("_", text[:200])
