@@ -12,6 +12,8 @@ from toolkit.foreign import NAME_LONGEST, is_name, plain
 _SYMBOL = re.compile(r"(?P<base>[^\s:_/?#&%]+)_(?P<quote>[^\s:_/?#&%]+)")
 _SYMBOLS = f"BASE_QUOTE, printable and up to {NAME_LONGEST} characters, e.g. BTC_USDT"
 _EXCHANGE = re.compile(r"[A-Z0-9][A-Z0-9_-]*")
+_SHOWN = 100
+"""Characters of a refused name that its error shows."""
 
 
 class Market(StrEnum):
@@ -70,7 +72,7 @@ class Symbol:
 
     def __post_init__(self) -> None:
         if _SYMBOL.fullmatch(str(self)) is None or not is_name(str(self)):
-            raise InputError("symbol", plain(str(self)), _SYMBOLS)
+            raise InputError("symbol", str(self)[:_SHOWN], _SYMBOLS)
 
     @classmethod
     def parse(cls, text: str) -> Symbol:
@@ -82,7 +84,7 @@ class Symbol:
         """
         match = _SYMBOL.fullmatch(text)
         if match is None:
-            raise InputError("symbol", plain(text), _SYMBOLS)
+            raise InputError("symbol", text[:_SHOWN], _SYMBOLS)
         return cls(match["base"], match["quote"])
 
     def __str__(self) -> str:
@@ -104,7 +106,7 @@ class Leg:
         if _EXCHANGE.fullmatch(self.exchange) is None or not is_name(self.exchange):
             raise InputError(
                 "exchange",
-                plain(self.exchange),
+                self.exchange[:_SHOWN],
                 f"an UPPERCASE name of up to {NAME_LONGEST} characters, e.g. DEX-ETHEREUM",
             )
         if self.market not in list(Market):

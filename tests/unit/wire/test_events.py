@@ -298,3 +298,16 @@ def test_schemas_may_rename_the_cursor_and_say_depth_and_delay() -> None:
 
     assert (route.next, route.more, route.limit) == ("token", "further", 9)
     assert (route.longest_window_s, route.retention_s, route.delay_s) == (7200, 3600, 60)
+
+
+@pytest.mark.parametrize("text", ["A\x1b[2J_B", "A\u202e_B", "A" * 65])
+def test_a_symbol_that_is_not_printable_or_too_long_is_a_finding_and_its_document_is_kept(
+    text: str,
+) -> None:
+    body = json.dumps({"ts": 60, "symbol": text}).encode()
+    findings: list[Finding] = []
+    row = read_document(BUILT_IN_EVENTS[EventFamily.SPLASH], body, findings)
+    assert row["symbol"] is None
+    assert row["document"] == body.decode()
+    (finding,) = findings
+    assert (finding.kind, finding.says.isprintable()) == ("not_a_name", True)
