@@ -32,7 +32,7 @@ LAYERS = (
     ("tables", "intervals", "cards"),
     ("market",),
     ("serving",),
-    ("errors",),
+    ("errors", "foreign"),
 )
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 

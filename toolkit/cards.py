@@ -9,7 +9,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
+
+from toolkit.foreign import html, plain
 
 _ROWS = 10
 _CELL = "text-align:left;vertical-align:top;padding:1px 1em 1px 0;border:0;background:none"
@@ -40,26 +41,26 @@ class Card:
         >>> Card("", [(f"symbol {n}", "") for n in range(12)]).shown[-1]
         ('…', '3 more')
         """
-        facts = list(self.facts)
+        facts = [(plain(name), plain(fact)) for name, fact in self.facts]
         left_out = len(facts) - (_ROWS - 1)
         return facts if len(facts) <= _ROWS else [*facts[: _ROWS - 1], ("…", f"{left_out:,} more")]
 
     def __str__(self) -> str:
         width = max((len(name) for name, _ in self.shown), default=0)
         return "\n".join(
-            [self.heading, *(f"  {name:<{width}}  {fact}" for name, fact in self.shown)]
+            [plain(self.heading), *(f"  {name:<{width}}  {fact}" for name, fact in self.shown)]
         )
 
     @property
     def html(self) -> str:
         """Heading and facts as HTML, escaped, in the colours of the page."""
         rows = "".join(
-            f'<tr style="background:none"><th scope="row" style="{_NAME}">{escape(name)}</th>'
-            f'<td style="{_CELL}">{escape(fact)}</td></tr>'
+            f'<tr style="background:none"><th scope="row" style="{_NAME}">{html(name)}</th>'
+            f'<td style="{_CELL}">{html(fact)}</td></tr>'
             for name, fact in self.shown
         )
         table = f'<table style="{_TABLE}"><tbody>{rows}</tbody></table>'
-        return f"<div><b>{escape(self.heading)}</b>{table}</div>"
+        return f"<div><b>{html(self.heading)}</b>{table}</div>"
 
 
 class Shown(ABC):

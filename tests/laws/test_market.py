@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.errors import InputError
+from toolkit.foreign import is_name
 from toolkit.market import UNIT_FACTORS, Leg, Market, Symbol, Trajectory, format_ts, parse_ts
 from toolkit.market import unit_factor as factor
 
-ASSET = st.from_regex(r"[^\s:_/?#&%]{1,8}", fullmatch=True)
+_NO_CONTROL = st.characters(exclude_categories=["C", "Z"], exclude_characters=":_/?#&%")
+ASSET = st.text(_NO_CONTROL, min_size=1, max_size=8).filter(is_name)
 SYMBOLS = st.builds(Symbol, ASSET, ASSET)
 EXCHANGE = st.from_regex(r"[A-Z0-9][A-Z0-9_-]{0,11}", fullmatch=True)
 LEGS = st.builds(Leg, EXCHANGE, st.sampled_from(Market))

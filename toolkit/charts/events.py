@@ -12,6 +12,7 @@ from toolkit.charts.theme import FAMILY_COLOURS
 from toolkit.charts.time_axis import clock_text, utc_offset_s
 from toolkit.charts.view import View
 from toolkit.errors import InputError
+from toolkit.foreign import html
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Source
 from toolkit.statistics.event_documents import opens
@@ -303,7 +304,8 @@ def _hover(row: dict[str, Any], since: str, until: str, timezone: str, unit: str
     size = "size not known" if row["peak"] is None else f"peak {row['peak']:+.4g} {unit}"
     lasted = "" if row["duration_s"] is None else f"<br>{row['duration_s']:,.0f} s"
     at_least = " at least" if row["kind"] == "open" and lasted else ""
-    return f"{row['family']} {row['symbol']}<br>{row['legs']}<br>{size}<br>{ends}{lasted}{at_least}"
+    symbol, legs = html(str(row["symbol"]), 80), html(str(row["legs"]), 160)
+    return f"{row['family']} {symbol}<br>{legs}<br>{size}<br>{ends}{lasted}{at_least}"
 
 
 def _counts(spans: pl.DataFrame, drawn: int) -> list[str]:
@@ -338,7 +340,7 @@ def _lane_axis(lanes: pl.DataFrame, height: int) -> dict[str, Any]:
     return {
         "tickmode": "array",
         "tickvals": middles["lane"].to_list(),
-        "ticktext": middles["symbol"].to_list(),
+        "ticktext": [html(str(symbol), 80) for symbol in middles["symbol"]],
         "range": [height - 0.5, -0.5],
         "showgrid": False,
         "zeroline": False,

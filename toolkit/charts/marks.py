@@ -14,6 +14,7 @@ from toolkit.charts.theme import FAMILY_COLOURS, MARK_COLOUR
 from toolkit.charts.time_axis import clock_text
 from toolkit.charts.view import View
 from toolkit.errors import InputError
+from toolkit.foreign import html
 from toolkit.intervals import Interval, clip, union
 from toolkit.market import EventFamily, Trajectory
 from toolkit.statistics.event_documents import opens
@@ -150,7 +151,7 @@ def opened_marks(events: pl.DataFrame, view: View, points: int) -> go.Scatter:
             "line": {"width": 0},
         },
         hovertext=[
-            f"{kind} {pct:,.4g} %{'' if sign == 1 else ', buying the sell leg'}"
+            f"{html(str(kind), 80)} {pct:,.4g} %{'' if sign == 1 else ', buying the sell leg'}"
             for kind, pct, sign in shown.select("event_type", "magnitude_pct", "sign").iter_rows()
         ],
         hovertemplate="%{hovertext}<extra></extra>",

@@ -10,6 +10,7 @@ from toolkit.charts.downsampling import require_columns
 from toolkit.charts.time_axis import clock_text
 from toolkit.charts.view import Heading
 from toolkit.errors import InputError
+from toolkit.foreign import html
 from toolkit.market import Market, Source
 from toolkit.statistics.settlements import HOURS_A_YEAR
 
@@ -119,6 +120,8 @@ def funding_matrix(
         raise InputError("frame", frame.columns, "columns " + ", ".join(missing))
     known = in_unit(frame, unit).drop_nulls("value")
     known = known.with_columns(_column().alias("column"))
+    shown = {name: [html(text) for text in known[name]] for name in ("symbol", "column")}
+    known = known.with_columns(pl.Series(name, t, pl.String) for name, t in shown.items())
     if (twice := known.filter(pl.struct("symbol", "column").is_duplicated())).height:
         doubled = f"{twice['symbol'][0]} at {twice['column'][0]} twice"
         raise InputError("frame", doubled, "one row a leg")

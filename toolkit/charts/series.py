@@ -13,6 +13,7 @@ from toolkit.charts.marks import events_of, lifetime_shapes, opened_marks, thres
 from toolkit.charts.theme import MARK_COLOUR
 from toolkit.charts.view import View
 from toolkit.errors import InputError
+from toolkit.foreign import html
 from toolkit.market import Family, Source, Trajectory
 
 
@@ -212,7 +213,7 @@ def _spread_line(rows: DrawnRows, view: View) -> go.Scatter:
 
 def _layout(view: View, trajectory: Trajectory, title: str, rows: DrawnRows) -> dict[str, Any]:
     price_axis = {
-        "title": {"text": f"price ({trajectory.symbol.quote})"},
+        "title": {"text": f"price ({html(trajectory.symbol.quote)})"},
         "exponentformat": "none",
         "separatethousands": True,
     }

@@ -5,13 +5,13 @@ from __future__ import annotations
 import datetime as dt
 import textwrap
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import plotly.graph_objects as go
 
 from toolkit.charts.theme import MARK_COLOUR, WARNING_COLOUR, template_name
 from toolkit.charts.time_axis import date_axis, window_text
+from toolkit.foreign import command, html
 from toolkit.intervals import Interval
 from toolkit.market import Source, Trajectory
 
@@ -43,8 +43,8 @@ class Heading:
         return {
             "template": template_name(self.theme),
             "title": {
-                "text": escape(title),
-                "subtitle": {"text": "<br>".join(map(escape, below))},
+                "text": html(title),
+                "subtitle": {"text": "<br>".join(map(html, below))},
                 "x": 0,
                 "xref": "container",
                 "xanchor": "left",
@@ -66,7 +66,7 @@ class Heading:
 
     def empty(self, message: str) -> go.Figure:
         """Draw a figure without axes that names what is missing and what to do."""
-        text = "<br>".join(textwrap.wrap(escape(message), 64, break_long_words=False))
+        text = "<br>".join(textwrap.wrap(html(message), 64, break_long_words=False))
         place = {"xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5, "showarrow": False}
         return go.Figure(
             layout={
@@ -133,7 +133,8 @@ class View(Heading):
         'rail sync BTC_USD:KRAKEN.spot --start 1970-01-01T00:00:00Z --end 1970-01-01T00:01:00Z'
         """
         start, end = (f"{dt.datetime.fromtimestamp(ts, dt.UTC):%Y-%m-%dT%XZ}" for ts in self.window)
-        return f"rail sync {self.asked} --start {start} --end {end}"
+        wanted = self.asked.split()
+        return command("rail", "sync", *wanted, "--start", start, "--end", end)
 
     def layout(self, title: str, *numbers: str) -> dict[str, Any]:
         """Add the window above the numbers of `heading`, and a time axis over all of it.

@@ -7,8 +7,12 @@ import sys
 
 from toolkit.cli.root import app
 from toolkit.errors import RailError, StoppedError
+from toolkit.foreign import plain
 
 __all__ = ["main"]
+
+_LONGEST = 4_000
+"""Characters of an error's line at most."""
 
 
 def main() -> None:
@@ -34,5 +38,5 @@ def main() -> None:
 
 
 def _leave(message: str, code: int) -> None:
-    sys.stderr.write(f"rail: {' '.join(message.split())}\n")
+    sys.stderr.write(f"rail: {plain(message, _LONGEST)}\n")
     sys.exit(code)

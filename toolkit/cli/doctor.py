@@ -14,6 +14,7 @@ from rich.text import Text
 from toolkit.cli.options import AllowHttp, BaseUrl
 from toolkit.cli.show import console
 from toolkit.errors import InputError
+from toolkit.foreign import plain
 from toolkit.workspace import Settings
 from toolkit.workspace.doctor import Check, State, examine
 
@@ -57,9 +58,10 @@ def doctor_command(
     if profile_out is not None and profile_out.exists():
         raise InputError("--profile-out", str(profile_out), "a file that is not there yet")
     found = examine(Settings.read(base_url=base_url, allow_http=allow_http))
-    console.print(Text.assemble((found.base_url, "bold"), " · ", _printable(found.source)))
+    console.print(Text.assemble((found.base_url, "bold"), " · ", found.source))
     for group, checks in groupby(found.checks, key=lambda check: check.group):
-        console.print(f"\n[bold]{_HEADINGS[group]}[/bold]")
+        console.print()
+        console.print(Text(_HEADINGS[group], style="bold"))
         console.print(_table(list(checks)))
     console.print()
     if profile_out is not None and found.draft:
@@ -77,17 +79,14 @@ def doctor_command(
             "Some names were not found: --profile-out FILE writes a draft to say them in."
         )
     console.print(
-        "[bold green]Usable[/bold green]: data can be loaded; `rail symbols` shows which."
+        Text.assemble(("Usable", "bold green"), ": data can be loaded; `rail symbols` shows which.")
         if found.usable
-        else "[bold red]Not usable yet[/bold red]: see what failed above, and what to do."
+        else Text.assemble(
+            ("Not usable yet", "bold red"), ": see what failed above, and what to do."
+        )
     )
     if not found.usable:
         raise typer.Exit(1)
-
-
-def _printable(text: str) -> str:
-    """Replace control characters, since some of the text is the service's."""
-    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def _table(checks: list[Check]) -> Table:
@@ -96,8 +95,8 @@ def _table(checks: list[Check]) -> Table:
     table.add_column(no_wrap=True, min_width=11)
     table.add_column(overflow="fold")
     for check in checks:
-        says = Text(_printable(check.says))
+        says = Text(plain(check.says))
         if check.advice:
             says.append(f"\n→ {check.advice}", style="italic")
-        table.add_row(_printable(check.name), Text(check.state, style=_STYLES[check.state]), says)
+        table.add_row(plain(check.name), Text(check.state, style=_STYLES[check.state]), says)
     return table

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from string import ascii_lowercase
 from typing import Any
 
+from rich.text import Text
+
 from toolkit.cards import duration
 from toolkit.cli.show import console, plain_table
 from toolkit.statistics.contract import Reason
@@ -28,8 +30,9 @@ def print_figures(rows: Sequence[dict[str, Any]], figures: Sequence[Figure]) -> 
         table = plain_table("", *(_heading(row) for row in part))
         notes: dict[Reason, str] = {}
         for label, column, unit in figures:
-            suffix = f" [dim]{unit}[/dim]" if unit in ("bps", "%") else ""
-            table.add_row(label + suffix, *(_cell(row, column, unit, notes) for row in part))
+            shown_unit = f" {unit}" if unit in ("bps", "%") else ""
+            heading = Text.assemble(label, (shown_unit, "dim"))
+            table.add_row(heading, *(_cell(row, column, unit, notes) for row in part))
         console.print(table)
         for reason, letter in notes.items():
             console.print(f"({letter}) {reason.words}")

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from rich.console import Console
 from rich.table import Table
+
+from toolkit.workspace.terminal import Terminal
 
 _WIDTH_OF_A_PIPE = 160
 
-console = Console(
-    highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else _WIDTH_OF_A_PIPE
-)
-errors = Console(stderr=True, highlight=False, soft_wrap=True)
+console = Terminal(width=None if sys.stdout.isatty() else _WIDTH_OF_A_PIPE)
+errors = Terminal(stderr=True)
 
 
 def plain_table(*headings: str) -> Table:

@@ -14,6 +14,7 @@ from toolkit.cli.figures import Figure, print_figures
 from toolkit.cli.options import End, Start, StorePath, window
 from toolkit.cli.show import console, plain_table
 from toolkit.errors import EmptyWindowError, InputError
+from toolkit.foreign import command
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Family, Trajectory, format_ts
 from toolkit.statistics import events as event_statistics
@@ -242,7 +243,7 @@ def _wanted(
             held = ", ".join(list(known)[:5]) or "none"
             raise EmptyWindowError(
                 f"{store.path} holds no {family} rows of {trajectory.key}; held: {held}; "
-                f"`rail sync {trajectory}` asks for it"
+                f"`{command('rail', 'sync', trajectory.key)}` asks for it"
             )
     rows = [known[t.key] for t in wanted]
     all_held = [_all_of(family, row) for row in rows]
@@ -254,7 +255,7 @@ def _wanted(
     if known_until <= asked.start:
         raise EmptyWindowError(
             f"{store.path} knows nothing of {family} after {format_ts(known_until)}; "
-            f"`rail sync {wanted[0]}` asks for more"
+            f"`{command('rail', 'sync', wanted[0].key)}` asks for more"
         )
     return wanted, Interval(asked.start, min(asked.end, known_until))
 

@@ -8,9 +8,10 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
+from toolkit.cards import some
 from toolkit.charts import activity_chart, event_timeline
 from toolkit.dashboard.event_tables import logs_that_end
-from toolkit.dashboard.formatting import NULL, code
+from toolkit.dashboard.formatting import NULL, command_words
 from toolkit.dashboard.funding_tables import swapped
 from toolkit.dashboard.lifecycles import (
     STATES,
@@ -25,7 +26,8 @@ from toolkit.dashboard.link import PRESETS, Choice, preset_window, read_choice, 
 from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.page_link import PageLink
 from toolkit.dashboard.reading import read_events
-from toolkit.dashboard.shell import PageShell, draw, opened_row, page, say_empty
+from toolkit.dashboard.shell import PageShell, draw, opened_row, page, say_empty, show_table
+from toolkit.foreign import command, file_name, markdown, plain
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventRole, Family, Trajectory
 from toolkit.statistics.event_documents import identified
@@ -43,7 +45,7 @@ def _body(shell: PageShell) -> None:
     logs = shell.held.logs
     if logs.is_empty():
         say_empty(
-            f"{code(str(shell.held.path))} holds no event log yet. Load some, then look here "
+            f"{markdown(str(shell.held.path))} holds no event log yet. Load some, then look here "
             "again:",
             _SYNC,
         )
@@ -111,7 +113,9 @@ def _choose(documents: pl.DataFrame) -> Filter:
     places = st.columns(3, vertical_alignment="bottom")
     labels = {"family": "Families", "symbol": "Symbols", "exchange": "Exchanges"}
     for place, (name, allowed) in zip(places, options.items(), strict=True):
-        place.multiselect(labels[name], allowed, key=f"event_{name}", placeholder="all")
+        place.multiselect(
+            labels[name], allowed, key=f"event_{name}", format_func=plain, placeholder="all"
+        )
     families, symbols, venues = (tuple(state[f"event_{name}"]) for name in options)
     chosen = Filter(families, symbols, venues, state["event_state"])
     _LINK.write(_widget_params(chosen))
@@ -136,12 +140,14 @@ def _show_events(shell: PageShell, held: pl.DataFrame, window: Interval, chosen:
     unknown = documents.filter(pl.col("role").is_null())["event_type"].fill_null("none")
     never = [family.value for family in EventFamily if family not in logs["family"]]
     if never:
-        ask = " ".join(f"events/{family}" for family in never)
-        st.caption(f"Never asked for: {', '.join(never)}; {code(f'rail sync {ask}')} loads them.")
+        ask = [f"events/{family}" for family in never]
+        load = command_words("rail", "sync", *ask)
+        st.caption(f"Never asked for: {', '.join(never)}; {load} loads them.")
     if unknown.len():
+        types = some([markdown(kind) for kind in unknown.unique().sort()], at_most=10)
         st.caption(
             f"{unknown.len():,} documents say neither by type nor by lifecycle what became of "
-            f"their event, and are left out. Their types: {', '.join(unknown.unique().sort())}."
+            f"their event, and are left out. Their types: {types}."
         )
     shared: dict[str, Any] = {
         "start": window.start,
@@ -157,8 +163,8 @@ def _show_events(shell: PageShell, held: pl.DataFrame, window: Interval, chosen:
         return
     shown = lifecycles.head(_SHOWN)
     st.subheader("List", anchor=False)
-    some = f"{_SHOWN:,} of " if lifecycles.height > _SHOWN else ""
-    st.caption(f"{some}{lifecycles.height:,} events, newest first. {NULL}: not seen.")
+    first = f"{_SHOWN:,} of " if lifecycles.height > _SHOWN else ""
+    st.caption(f"{first}{lifecycles.height:,} events, newest first. {NULL}: not seen.")
     clicked = opened_row(lifecycle_table(shown, shell.timezone), "lifecycles", height=_TABLE_PX)
     if clicked is not None:
         st.query_params["event"] = shown["event_id"][clicked]
@@ -182,20 +188,22 @@ def _show_event(shell: PageShell, event_id: str, documents: pl.DataFrame, held: 
         mine = _documents_of(event_id, _read(shell, held))
     if mine.is_empty():
         st.warning(
-            f"The link asks for {code(f'event={event_id}')}, which this store does not hold; "
-            f"{code(_SYNC)} loads the logs of 7 days."
+            f"The link asks for {markdown(f'event={event_id}')}, which this store does not hold; "
+            f"{markdown(_SYNC)} loads the logs of 7 days."
         )
         return
     newest = mine.row(-1, named=True)
     with st.container(border=True):
         name, close = st.columns([5, 1], vertical_alignment="center")
         name.subheader(
-            f"{newest['family']} {newest['symbol'] or NULL}, {newest['legs'] or NULL}", anchor=False
+            f"{newest['family']} {markdown(newest['symbol'] or NULL)}, "
+            f"{markdown(newest['legs'] or NULL)}",
+            anchor=False,
         )
         if close.button("Close", key="event_close", width="stretch"):
             del st.query_params["event"]
             st.rerun()
-        st.caption(f"Event {code(event_id)}")
+        st.caption(f"Event {markdown(event_id)}")
         _show_transitions(shell, mine)
         _show_trajectory_button(shell, mine)
         _show_documents(shell, mine)
@@ -219,9 +227,9 @@ def _show_transitions(shell: PageShell, mine: pl.DataFrame) -> None:
             f"**{row['lasted']}**, peak **{peak}**, **{row['seen']}**"
         )
     table = transition_table(mine.tail(_DOCUMENTS_SHOWN), shell.timezone)
-    some = f", the newest {_DOCUMENTS_SHOWN:,}" if mine.height > _DOCUMENTS_SHOWN else ""
-    st.caption(f"{mine.height:,} transition{'s' * (mine.height > 1)}{some}, oldest first.")
-    st.dataframe(table, hide_index=True, placeholder=NULL, height="content")
+    shown = f", the newest {_DOCUMENTS_SHOWN:,}" if mine.height > _DOCUMENTS_SHOWN else ""
+    st.caption(f"{mine.height:,} transition{'s' * (mine.height > 1)}{shown}, oldest first.")
+    show_table(table, placeholder=NULL, height="content")
 
 
 def _show_trajectory_button(shell: PageShell, mine: pl.DataFrame) -> None:
@@ -237,7 +245,8 @@ def _show_trajectory_button(shell: PageShell, mine: pl.DataFrame) -> None:
     if key is None:
         start, end = (text[:-1] + ":00Z" for text in _times(trajectory, mine))
         st.caption(f"Its {trajectory.family} around that time is not held; this loads it:")
-        st.code(f"rail sync {trajectory} --start {start} --end {end}", language="bash")
+        load = command("rail", "sync", trajectory.key, "--start", start, "--end", end)
+        st.code(load, language="bash")
     elif st.button(f"Show its {trajectory.family} around that time", key="event_way"):
         if trajectory.family is Family.FUNDING:
             go_to("funding", trajectory=trajectory.key)
@@ -256,7 +265,9 @@ def _times(trajectory: Trajectory, mine: pl.DataFrame) -> tuple[str, str]:
 def _show_documents(shell: PageShell, mine: pl.DataFrame) -> None:
     shown = mine.tail(_DOCUMENTS_SHOWN).with_row_index("row")
     clock = shell.clock(shown["ts"])
-    labels = [f"{kind} {time}" for kind, time in zip(shown["event_type"], clock, strict=True)]
+    labels = [
+        plain(f"{kind} {time}", 80) for kind, time in zip(shown["event_type"], clock, strict=True)
+    ]
     with st.expander("Documents as the service sent them"):
         row = st.selectbox(
             "Document",
@@ -271,7 +282,7 @@ def _show_documents(shell: PageShell, mine: pl.DataFrame) -> None:
         st.download_button(
             "Download its exact bytes",
             one["document"].encode(),
-            file_name=f"{one['event_id'].replace(':', '_')}_{one['ts_ms']}.json",
+            file_name=f"{file_name(one['event_id'])}_{one['ts_ms']}.json",
             mime="application/json",
             on_click="ignore",
         )

@@ -10,6 +10,7 @@ import polars as pl
 
 from toolkit.cards import duration
 from toolkit.charts.lines import share_text
+from toolkit.foreign import LONGEST, command, markdown
 from toolkit.market import Source
 from toolkit.statistics.contract import Reason, column_for
 from toolkit.store import clock_offset_s
@@ -75,12 +76,12 @@ def plan_words(loads: pl.DataFrame, streams: pl.DataFrame) -> str:
     >>> loads = pl.DataFrame({"plan": ["builder"], "quota": [600], "quota_window_s": [60]})
     >>> streams = pl.DataFrame({"delay_s": [0, 30]})
     >>> plan_words(loads, streams)
-    'plan builder, 600 requests in 1 min, rows up to 30 s late'
+    'plan `builder`, 600 requests in 1 min, rows up to 30 s late'
     >>> plan_words(loads.clear(), streams.clear())
     'plan not sent by the service'
     """
     sent = loads.filter(pl.col("plan").is_not_null()).head(1).to_dicts()
-    parts = [f"plan {sent[0]['plan']}" if sent else "plan not sent by the service"]
+    parts = [f"plan {markdown(sent[0]['plan'])}" if sent else "plan not sent by the service"]
     if sent and sent[0]["quota"] is not None:
         window_s = sent[0]["quota_window_s"]
         within = f" in {duration(window_s)}" if window_s else ""
@@ -91,33 +92,33 @@ def plan_words(loads: pl.DataFrame, streams: pl.DataFrame) -> str:
     return ", ".join(parts)
 
 
-def code(text: str) -> str:
-    r"""Escape foreign text as code in Markdown: it makes no markup, no image and no link.
+def command_words(*words: str) -> str:
+    """Format a command as Markdown, whole: a part of a command is another command.
 
-    >>> code("![x](https://example.org)")
-    '`![x](https://example.org)`'
-    >>> code("a`b\n\nc")
-    "`a'b c`"
+    >>> command_words("rail", "sync", "A_B:X.spot")
+    '`rail sync A_B:X.spot`'
     """
-    words = " ".join(text.replace("`", "'").split())
-    return f"`{words[:80] or ' '}`"
+    return markdown(command(*words), LONGEST)
 
 
 def source_words(source: Source) -> str:
     """Format the source as Markdown: a highlighted word, and the name of the source.
 
     >>> source_words(Source("simulated", "seed-7-1a2b"))
-    ':orange-badge[SIMULATED] :small[`seed-7-1a2b`, no market ever showed these numbers]'
+    ':orange-badge[SIMULATED] `seed-7-1a2b`, no market ever showed these numbers'
     >>> source_words(Source("live", "rail"))
-    ':green-badge[LIVE] :small[`rail`]'
+    ':green-badge[LIVE] `rail`'
+    >>> source_words(Source("paper", "rail"))
+    ':gray-badge[UNKNOWN] `rail`, of the kind `paper`'
     """
     words = {
         "simulated": (":orange-badge[SIMULATED]", ", no market ever showed these numbers"),
         "replay": (":blue-badge[REPLAY]", ", recorded data"),
         "live": (":green-badge[LIVE]", ""),
     }
-    badge, note = words.get(source.kind, (f":gray-badge[{source.kind.upper()}]", ""))
-    return f"{badge} :small[{code(source.id)}{note}]"
+    other = "" if source.kind == "unknown" else f", of the kind {markdown(source.kind)}"
+    badge, note = words.get(source.kind, (":gray-badge[UNKNOWN]", other))
+    return f"{badge} {markdown(source.id)}{note}"
 
 
 def statistics_rows(

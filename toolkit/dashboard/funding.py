@@ -6,7 +6,6 @@ import polars as pl
 import streamlit as st
 
 from toolkit.charts import funding_chart, funding_matrix
-from toolkit.dashboard.formatting import code
 from toolkit.dashboard.funding_tables import (
     UNITS,
     carry_rows,
@@ -22,8 +21,9 @@ from toolkit.dashboard.link import PRESETS, read_option
 from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.page_link import PageLink
 from toolkit.dashboard.reading import read_rows, read_snapshot
-from toolkit.dashboard.shell import PageShell, draw, opened_row, page, say_empty
+from toolkit.dashboard.shell import PageShell, draw, opened_row, page, say_empty, show_table
 from toolkit.dashboard.snapshot_tables import funding_rates, widest_differentials
+from toolkit.foreign import command, markdown
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
 from toolkit.statistics.funding import rows_window, summary
@@ -43,8 +43,8 @@ def _body(shell: PageShell) -> None:
     rates = None if answer is None else funding_rates(answer[1])
     if answer is None and not keys:
         say_empty(
-            f"{code(str(held.path))} holds no funding yet. Load the rates in force, or what pairs "
-            "of futures legs have settled, then look here again:",
+            f"{markdown(str(held.path))} holds no funding yet. Load the rates in force, or what "
+            "pairs of futures legs have settled, then look here again:",
             "rail sync snapshot/funding",
             "rail sync --all-funding --symbol BTC_USDT",
         )
@@ -112,9 +112,8 @@ def _show_rates(
             "Positive: longs pay shorts."
         )
         number = st.column_config.NumberColumn(format="%+.4f")
-        st.dataframe(
+        show_table(
             table.head(_SHOWN),
-            hide_index=True,
             height=_TABLE_PX,
             column_config={unit: number, "as given (%)": number},
         )
@@ -151,7 +150,8 @@ def _show_widest(rates: pl.DataFrame, keys: list[str]) -> None:
         go_to("funding", trajectory=widest["key"][chosen])
     if False in held:
         st.caption("A row without a button is not held as a pair; for the first of them:")
-        st.code(f"rail sync {widest['key'][held.index(False)]}", language="bash")
+        load = command("rail", "sync", widest["key"][held.index(False)])
+        st.code(load, language="bash")
 
 
 # -- one pair ------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ def _show_pair(
         widest = None if rates is None else widest_differentials(rates)
         known = widest is not None and not widest.is_empty()
         what = widest["key"][0] if known and widest is not None else "--all-funding"
-        say_empty("No pair's funding is held.", f"rail sync {what}")
+        say_empty("No pair's funding is held.", command("rail", "sync", what))
         return
     which, length = st.columns(2, vertical_alignment="bottom")
     with which:
@@ -242,7 +242,7 @@ def _show_figures(shell: PageShell, rows: pl.DataFrame, window: Interval) -> Non
     some = f"{_SHOWN:,} of " if settlements.height > _SHOWN else ""
     st.subheader("Settlements", anchor=False)
     st.caption(f"{some}{settlements.height:,}, newest first.")
-    st.dataframe(settlements.head(_SHOWN), hide_index=True, placeholder="")
+    show_table(settlements.head(_SHOWN), placeholder="")
 
 
 if __name__ == "__main__":

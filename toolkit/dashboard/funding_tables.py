@@ -11,9 +11,10 @@ from toolkit.cards import signed
 from toolkit.charts import FUNDING_UNITS, in_unit
 from toolkit.charts.lines import share_text
 from toolkit.charts.time_axis import clock_text
-from toolkit.dashboard.formatting import NULL, code, reason_words
+from toolkit.dashboard.formatting import NULL, command_words, reason_words
 from toolkit.dashboard.link import PRESETS, held_window, preset_window
 from toolkit.errors import InputError
+from toolkit.foreign import markdown
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
 from toolkit.statistics.funding import intervals, settled_window
@@ -43,14 +44,14 @@ def read_pair(key: str | None, held: Sequence[str]) -> tuple[str | None, list[st
     """
     if key is None:
         return (held[0] if held else None), []
-    asks = f"The link asks for {code(f'trajectory={key}')}"
+    asks = f"The link asks for {markdown(f'trajectory={key}')}"
     try:
         pair = Trajectory.parse(key, Family.FUNDING)
     except InputError as error:
         return None, [f"{asks}, which is no pair (allowed: {error.allowed})."]
     if held_key(pair.key, held) is not None:
         return pair.key, []
-    load = code(f"rail sync {pair}")
+    load = command_words("rail", "sync", pair.key)
     return None, [f"{asks}; this store does not hold its funding ({load} loads it)."]
 
 
@@ -69,7 +70,7 @@ def swapped(key: str) -> str:
     >>> swapped("funding/A_B:X.futures:Y.futures")
     'funding/A_B:Y.futures:X.futures'
     """
-    symbol, buy, sell = key.split(":")
+    symbol, buy, sell = key.rsplit(":", 2)
     return f"{symbol}:{sell}:{buy}"
 
 

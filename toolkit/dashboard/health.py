@@ -9,7 +9,7 @@ import streamlit as st
 
 from toolkit.cards import duration
 from toolkit.charts import coverage_shares_chart
-from toolkit.dashboard.formatting import NULL, code
+from toolkit.dashboard.formatting import NULL
 from toolkit.dashboard.health_tables import (
     RUNNING_S,
     STATE_COLUMNS,
@@ -19,7 +19,8 @@ from toolkit.dashboard.health_tables import (
 )
 from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.reading import measure_coverage
-from toolkit.dashboard.shell import PageShell, draw, opened_row, page, say_empty
+from toolkit.dashboard.shell import PageShell, draw, opened_row, page, say_empty, show_table
+from toolkit.foreign import markdown
 from toolkit.market import Family, Stream
 from toolkit.store import never_asked
 
@@ -34,8 +35,8 @@ def _body(shell: PageShell) -> None:
     _show_figures(shell, store_format)
     if lines.is_empty():
         say_empty(
-            f"{code(str(held.path))} was never asked to hold anything; load something, then look "
-            "here again:",
+            f"{markdown(str(held.path))} was never asked to hold anything; load something, then "
+            "look here again:",
             "rail sync --all-prices --all-spreads",
         )
     else:
@@ -64,13 +65,13 @@ def _show_figures(shell: PageShell, store_format: int) -> None:
             "Store", f"{held.path.stat().st_size / 1e6:,.1f} MB", help=f"Format {store_format}."
         )
     quota = (
-        f"plan {plan['plan']}"
+        f"plan {markdown(plan['plan'])}"
         if plan["plan"] is not None
         else "the service has named no plan and no quota"
     )
     depth = held.streams["retention_s"].drop_nulls()
     reach = f"the plan reaches back {duration(depth.sort()[0])}" if depth.len() else ""
-    st.caption(" · ".join(part for part in (code(str(held.path)), quota, reach) if part))
+    st.caption(" · ".join(part for part in (markdown(str(held.path)), quota, reach) if part))
 
 
 def _show_coverage(shell: PageShell, lines: pl.DataFrame) -> None:
@@ -172,9 +173,8 @@ def _show_loads(shell: PageShell, rows: pl.DataFrame) -> None:
     started = pl.Series(f"started ({shell.timezone})", shell.clock(lines["started_at"]))
     table = lines.drop("started_at").insert_column(1, started)
     number = st.column_config.NumberColumn(format="localized")
-    st.dataframe(
+    show_table(
         table.with_columns(shown["base_url"].alias("asked at")),
-        hide_index=True,
         height=min(36 * (table.height + 1), 460),
         column_config={"rows": number},
     )

@@ -11,6 +11,7 @@ import polars as pl
 from toolkit.cards import duration
 from toolkit.charts.time_axis import clock_text
 from toolkit.dashboard.formatting import NULL
+from toolkit.errors import InputError
 from toolkit.market import EventFamily, Family, Leg, Symbol, Trajectory
 from toolkit.statistics.events import STILL_OPEN
 
@@ -166,26 +167,31 @@ def transition_table(documents: pl.DataFrame, timezone: str) -> pl.DataFrame:
 def pretty(document: str) -> str:
     """Add line breaks to a document's own text, without changing a digit of it.
 
+    What is not JSON stays as it is.
+
     >>> print(pretty('{"pct":1.0939203004283193e0,"legs":[]}'))
     {
       "pct": 1.0939203004283193e0,
       "legs": []
     }
     """
-    return msgspec.json.format(document.encode(), indent=2).decode()
+    try:
+        return msgspec.json.format(document.encode(), indent=2).decode()
+    except msgspec.DecodeError:
+        return document
 
 
 def around(document: dict[str, str | None]) -> Trajectory | None:
     """Return the trajectory of an event: a splash's price, a spread or a funding pair.
 
-    None where the document does not name its legs.
+    None where the document does not name its legs, or in words that cannot be names.
 
     >>> around({"family": "splash", "symbol": "A_B", "buy_exchange": "X", "buy_market": "spot",
     ...         "sell_exchange": None, "sell_market": None}).key
     'A_B:X.spot'
     """
-    legs = [
-        Leg.parse(f"{document[f'{side}_exchange']}.{document[f'{side}_market']}")
+    named = [
+        f"{document[f'{side}_exchange']}.{document[f'{side}_market']}"
         for side in ("buy", "sell")
         if document[f"{side}_exchange"] and document[f"{side}_market"]
     ]
@@ -194,6 +200,10 @@ def around(document: dict[str, str | None]) -> Trajectory | None:
         EventFamily.SPLASH: Family.PRICE,
         EventFamily.FUNDING: Family.FUNDING,
     }[EventFamily(str(document["family"]))]
-    if document["symbol"] is None or len(legs) != (1 if family is Family.PRICE else 2):
+    if document["symbol"] is None or len(named) != (1 if family is Family.PRICE else 2):
         return None
-    return Trajectory(family, Symbol.parse(document["symbol"]), tuple(legs))
+    try:
+        symbol = Symbol.parse(document["symbol"])
+        return Trajectory(family, symbol, tuple(map(Leg.parse, named)))
+    except InputError:
+        return None

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import polars as pl
 
 from toolkit.charts.time_axis import utc_offset_s
-from toolkit.dashboard.formatting import code
+from toolkit.dashboard.formatting import command_words
 from toolkit.errors import InputError
+from toolkit.foreign import markdown
 from toolkit.intervals import Interval
 from toolkit.market import Trajectory, format_ts, parse_ts
 
@@ -92,8 +93,8 @@ def read_link(params: Mapping[str, str], catalogue: pl.DataFrame) -> tuple[Choic
     trajectory = params.get("trajectory", keys[0])
     if trajectory not in keys:
         wrong.append(
-            f"The link asks for {code(f'trajectory={trajectory}')}, which this store does "
-            f"not hold{_how_to_load(trajectory)}; the page shows {code(keys[0])} instead."
+            f"The link asks for {markdown(f'trajectory={trajectory}')}, which this store does "
+            f"not hold{_how_to_load(trajectory)}; the page shows {markdown(keys[0])} instead."
         )
         trajectory = keys[0]
     default = preset_window(held_window(catalogue, trajectory), _DEFAULT_PRESET)
@@ -125,7 +126,7 @@ def read_zone(text: str | None) -> tuple[str, str | None]:
         utc_offset_s(pl.Series([0]), text)
     except InputError as error:
         return "UTC", (
-            f"The link asks for {code(f'clock={text}')}, which is no time zone "
+            f"The link asks for {markdown(f'clock={text}')}, which is no time zone "
             f"(allowed: {error.allowed}); times are UTC instead."
         )
     return text, None
@@ -144,7 +145,7 @@ def read_choice(
     """
     asked = [value for value in params.get(name, "").split(",") if value]
     wrong.extend(
-        f"The link asks for {code(f'{name}={value}')}, which this store does not hold; "
+        f"The link asks for {markdown(f'{name}={value}')}, which this store does not hold; "
         "the page leaves it out."
         for value in asked
         if value not in allowed
@@ -167,7 +168,7 @@ def read_option(
     if value in allowed:
         return value
     wrong.append(
-        f"The link asks for {code(f'{name}={value}')} (allowed: {', '.join(allowed)}); "
+        f"The link asks for {markdown(f'{name}={value}')} (allowed: {', '.join(allowed)}); "
         f"the page takes {default} instead."
     )
     return default
@@ -198,8 +199,8 @@ def read_number(
     if low <= number <= high:
         return number
     wrong.append(
-        f"The link asks for {code(f'{name}={params[name]}')}, which is no number from {low:,g} to "
-        f"{high:,g}; the page takes {default:,g} instead."
+        f"The link asks for {markdown(f'{name}={params[name]}')}, which is no number from {low:,g} "
+        f"to {high:,g}; the page takes {default:,g} instead."
     )
     return default
 
@@ -214,14 +215,14 @@ def _read_time(name: str, text: str, default: int, wrong: list[str]) -> int:
         allowed = "a time between 1970 and 2100"
     if ts is None or not _EARLIEST <= ts <= _LATEST:
         wrong.append(
-            f"The link asks for {code(f'{name}={text}')}, which the page cannot show "
+            f"The link asks for {markdown(f'{name}={text}')}, which the page cannot show "
             f"(allowed: {allowed}); it takes {format_ts(default)} instead."
         )
         return default
     if ts % 60:
         wrong.append(
-            f"The link asks for {code(f'{name}={text}')}; the page shows whole minutes and takes "
-            f"{format_ts(ts - ts % 60)}."
+            f"The link asks for {markdown(f'{name}={text}')}; the page shows whole minutes and "
+            f"takes {format_ts(ts - ts % 60)}."
         )
     return ts - ts % 60
 
@@ -232,7 +233,7 @@ def _how_to_load(trajectory: str) -> str:
         key = Trajectory.parse(trajectory).key
     except InputError:
         return ""
-    return f" ({code(f'rail sync {key}')} loads it)"
+    return f" ({command_words('rail', 'sync', key)} loads it)"
 
 
 def _minutes(window: Interval) -> Interval:

@@ -15,15 +15,17 @@ from toolkit.dashboard.event_tables import (
     newest_events,
     open_events,
 )
-from toolkit.dashboard.formatting import NULL, code
+from toolkit.dashboard.formatting import NULL, command_words
 from toolkit.dashboard.funding_tables import swapped
 from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.open_now import OpenNow, open_now
 from toolkit.dashboard.reading import read_events, read_snapshot
 from toolkit.dashboard.shell import PageShell, draw, opened_row, page, say_empty
 from toolkit.dashboard.snapshot_tables import funding_rates, widest_differentials
+from toolkit.errors import InputError
+from toolkit.foreign import markdown
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, Family
+from toolkit.market import EventFamily, Family, Trajectory
 from toolkit.statistics.event_documents import identified
 from toolkit.statistics.events import documents_window, event_lifecycles
 from toolkit.wire.snapshots import snapshot_items
@@ -55,7 +57,7 @@ def _body(shell: PageShell) -> None:
     rates = read_snapshot(held.path, "funding", version=held.version)
     if held.streams.is_empty():
         say_empty(
-            f"{code(str(held.path))} holds nothing yet. Load something from the service, "
+            f"{markdown(str(held.path))} holds nothing yet. Load something from the service, "
             "then look here again:",
             "rail sync --all-prices --all-spreads",
             "rail sync events/spread events/splash events/funding",
@@ -176,7 +178,9 @@ def _open_table(shell: PageShell, newest: OpenNow, events: pl.DataFrame) -> None
     chosen = opened_row(table, "open", height=_TABLE_PX, **{"spread (%)": number})
     for word, text in _BUTTON_HELP.items():
         if word in buttons:
-            lacking = code(f"rail sync {rows['key'][buttons.index(word)]}")
+            first = rows["key"][buttons.index(word)]
+            known = _can_load(first)
+            lacking = command_words("rail", "sync", first) if known else "none can be"
             st.caption(text.format(lacking=lacking))
     if chosen is None:
         return
@@ -184,6 +188,15 @@ def _open_table(shell: PageShell, newest: OpenNow, events: pl.DataFrame) -> None
     if buttons[chosen] == "Events":
         go_to("events", symbol=row["symbol"])
     go_to("trajectory", trajectory=row["key"] if buttons[chosen] == "Open" else swapped(row["key"]))
+
+
+def _can_load(key: str) -> bool:
+    """Check that a key of foreign names is one, so that no command takes it for an option."""
+    try:
+        Trajectory.parse(key)
+    except InputError:
+        return False
+    return True
 
 
 def _buttons(rows: pl.DataFrame, held: set[str], with_events: set[str]) -> list[str | None]:
@@ -217,10 +230,11 @@ def _show_extremes(shell: PageShell, rates: tuple[int, str] | None) -> None:
         )
         return
     top, low = found.row(0, named=True), found.row(-1, named=True)
+    ends = [markdown(f"{rate['symbol']} {rate['leg']}", 140) for rate in (top, low)]
     st.caption(
         f"Rates in force at {shell.moment(rates[0])}, n = {found.height:,} legs; percent a year, "
-        f"simple. Highest: {top['symbol']} {top['leg']} {signed(top['apr_pct'], 1)}; lowest: "
-        f"{low['symbol']} {low['leg']} {signed(low['apr_pct'], 1)}. Positive: longs pay shorts."
+        f"simple. Highest: {ends[0]} {signed(top['apr_pct'], 1)}; lowest: {ends[1]} "
+        f"{signed(low['apr_pct'], 1)}. Positive: longs pay shorts."
     )
     shown = widest.head(_EXTREMES_SHOWN)
     table = shown.select(

@@ -15,6 +15,7 @@ from toolkit.dashboard.formatting import NULL, age_words, plan_words, source_wor
 from toolkit.dashboard.link import read_zone
 from toolkit.dashboard.reading import Held, read_held, store_version
 from toolkit.errors import RailError
+from toolkit.foreign import LONGEST, csv_cell, markdown, plain
 from toolkit.workspace import store_path
 
 _LOOK_S = 10
@@ -64,7 +65,7 @@ def page(title: str, body: Callable[[PageShell], None]) -> None:
         say_faults([fault] if fault else [])
         body(PageShell(held, timezone))
     except RailError as error:
-        st.error(f"{error}.")
+        st.error(markdown(str(error), LONGEST))
 
 
 def say_faults(faults: list[str]) -> None:
@@ -85,6 +86,17 @@ def draw(figure: Any, key: str) -> None:
     st.plotly_chart(figure.update_layout(template="streamlit"), config=_PLOTLY, key=key)
 
 
+def show_table(table: pl.DataFrame, **options: Any) -> None:
+    """Draw a table. Its texts are plain, and no formula in the file that Streamlit makes of it."""
+    cells = {
+        column.name: [None if cell is None else csv_cell(plain(cell)) for cell in column]
+        for column in table
+        if column.dtype == pl.String
+    }
+    shown = table.with_columns(pl.Series(name, c, pl.String) for name, c in cells.items())
+    st.dataframe(shown, hide_index=True, **options)
+
+
 def opened_row(
     table: pl.DataFrame, key: str, *, height: int | str = "auto", **columns: Any
 ) -> int | None:
@@ -94,11 +106,10 @@ def opened_row(
     """
     clicked = f"{key}_clicked"
     button = st.column_config.ButtonColumn("", width="small", type="tertiary", key=clicked)
-    st.dataframe(
+    show_table(
         table,
         key=key,
-        hide_index=True,
-        height=height,  # type: ignore[arg-type]  # one of the words or a number of pixels
+        height=height,
         placeholder=NULL,
         column_config={"": button, **columns},
     )
@@ -119,7 +130,8 @@ def _say_whose(held: Held, timezone: str) -> None:
         as_of = clock_text(pl.Series([held.as_of]), timezone)[0]
         parts.append(f"as of {as_of} {timezone}")
     parts.append(age_words(held.streams, held.loads, int(time.time())))
-    st.markdown(f"{parts[0]} · :small[:gray[{' · '.join(parts[1:])}]]")
+    # A foreign bracket would end a directive such as :small[…], so only our own words are in one.
+    st.markdown(f"{parts[0]} · {parts[1]} · :small[:gray[{' · '.join(parts[2:])}]]")
 
 
 def _choose_clock() -> tuple[str, str | None]:

@@ -8,7 +8,6 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from toolkit.dashboard.formatting import code
 from toolkit.dashboard.link import PRESETS, Choice, read_choice, read_number, read_option
 from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.page_link import PageLink
@@ -21,6 +20,7 @@ from toolkit.dashboard.spread_table import (
     spread_lines,
     spread_names,
 )
+from toolkit.foreign import markdown
 from toolkit.intervals import Interval
 from toolkit.market import Family
 
@@ -38,7 +38,8 @@ def _body(shell: PageShell) -> None:
     if spreads["last_ts"].drop_nulls().is_empty():
         answer = "asked, and the service has none there" if spreads.height else "none was asked for"
         say_empty(
-            f"{code(str(held.path))} holds no spread: {answer}. Load some, then look here again:",
+            f"{markdown(str(held.path))} holds no spread: {answer}. Load some, then look here "
+            "again:",
             "rail sync --all-spreads --symbol BTC_USDT",
         )
         return

@@ -6,6 +6,7 @@ import polars as pl
 
 from toolkit.cards import duration
 from toolkit.charts.time_axis import clock_text
+from toolkit.foreign import csv_cell
 from toolkit.market import Source
 from toolkit.tables import LedgerState
 
@@ -47,17 +48,23 @@ def row_table(rows: pl.DataFrame, timezone: str, limit: int) -> pl.DataFrame:
 def rows_csv(rows: pl.DataFrame, source: Source) -> bytes:
     """Write all rows as CSV, each with its time in UTC and its source.
 
+    A cell that a spreadsheet would take for a formula begins with an apostrophe.
+
     >>> rows = pl.DataFrame({"trajectory": ["a"], "ts": [60], "price": [1.0]})
     >>> print(rows_csv(rows, Source("simulated", "seed-7-1a2b")).decode())
     trajectory,ts,price,time_utc,source
     a,60,1.0,1970-01-01T00:01:00Z,"SIMULATED market, seed-7-1a2b"
     <BLANKLINE>
     """
-    return (
-        rows.with_columns(
-            time_utc=pl.from_epoch("ts", time_unit="s").dt.strftime("%Y-%m-%dT%H:%M:%SZ"),
-            source=pl.lit(source.label),
-        )
-        .write_csv()
-        .encode()
+    timed = rows.with_columns(
+        time_utc=pl.from_epoch("ts", time_unit="s").dt.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        source=pl.lit(source.label),
     )
+    cells = pl.selectors.string().replace(_harmless(timed))
+    return timed.with_columns(cells).write_csv().encode()
+
+
+def _harmless(rows: pl.DataFrame) -> dict[str, str]:
+    """Return the texts of rows that must be written otherwise, with what is written."""
+    texts = rows.select(pl.selectors.string().unique().implode()).row(0) if rows.width else ()
+    return {text: csv_cell(text) for part in texts for text in part if text is not None}

@@ -15,13 +15,14 @@ from toolkit.cards import duration
 from toolkit.charts import coverage_chart, price_chart, spread_chart
 from toolkit.charts.marks import events_of
 from toolkit.dashboard.event_tables import event_table, logs_that_end, newest_events
-from toolkit.dashboard.formatting import NULL, code, statistics_rows
+from toolkit.dashboard.formatting import NULL, statistics_rows
 from toolkit.dashboard.link import PRESETS, Choice, held_window, preset_window, read_link
 from toolkit.dashboard.navigation import go_to, page_file
 from toolkit.dashboard.page_link import PageLink
 from toolkit.dashboard.reading import read_coverage, read_events, read_rows
-from toolkit.dashboard.shell import PageShell, draw, opened_row, page, say_empty
+from toolkit.dashboard.shell import PageShell, draw, opened_row, page, say_empty, show_table
 from toolkit.dashboard.tables import gap_table, row_table, rows_csv
+from toolkit.foreign import file_name, markdown
 from toolkit.intervals import Interval
 from toolkit.market import Family, Source, Trajectory, format_ts
 from toolkit.statistics.event_documents import identified
@@ -78,8 +79,8 @@ def _body(shell: PageShell) -> None:
     catalogue = shell.held.streams.filter(pl.col("kind").is_in([Family.PRICE, Family.SPREAD]))
     if catalogue.is_empty():
         say_empty(
-            f"{code(str(shell.held.path))} holds no price and no spread yet. Load some, then look "
-            "here again:",
+            f"{markdown(str(shell.held.path))} holds no price and no spread yet. Load some, then "
+            "look here again:",
             "rail sync BTC_USD:COINBASE.spot:KRAKEN.spot --start 2023-03-01 --end 2023-03-22",
         )
         return
@@ -296,7 +297,7 @@ def _show_statistics(rows: pl.DataFrame, selection: _Selection) -> None:
     table = pl.DataFrame(lines)
     if not any(table["reason"]):
         table = table.drop("reason")
-    st.dataframe(table, hide_index=True, height="content")
+    show_table(table, height="content")
 
 
 def _show_coverage(selection: _Selection) -> None:
@@ -312,7 +313,7 @@ def _show_coverage(selection: _Selection) -> None:
         "empty: the service answered that it has no row there; not yet known: rows may still "
         "appear or change; missing: not loaded; unrecoverable: older than the plan reaches."
     )
-    st.dataframe(gaps.head(_GAPS_SHOWN), hide_index=True)
+    show_table(gaps.head(_GAPS_SHOWN))
 
 
 def _show_rows(rows: pl.DataFrame, selection: _Selection) -> None:
@@ -322,13 +323,13 @@ def _show_rows(rows: pl.DataFrame, selection: _Selection) -> None:
         f"{NULL}: the service sent no value."
     )
     table = row_table(rows, selection.timezone, _ROWS_SHOWN)
-    st.dataframe(table, hide_index=True, placeholder=NULL)
+    show_table(table, placeholder=NULL)
     start, end = (format_ts(ts)[:16].replace(" ", "T").replace(":", "") for ts in selection.window)
-    key = selection.trajectory.key.replace(":", "_")
+    named = file_name(f"{selection.source.kind}_{selection.trajectory.key}")
     st.download_button(
         "Download all rows as CSV",
         partial(rows_csv, rows, selection.source),
-        file_name=f"{selection.source.kind}_{key}_{start}_{end}.csv",
+        file_name=f"{named}_{start}_{end}.csv",
         mime="text/csv",
         on_click="ignore",
     )

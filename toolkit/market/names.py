@@ -7,9 +7,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from toolkit.errors import InputError
+from toolkit.foreign import NAME_LONGEST, is_name, plain
 
 _SYMBOL = re.compile(r"(?P<base>[^\s:_/?#&%]+)_(?P<quote>[^\s:_/?#&%]+)")
+_SYMBOLS = f"BASE_QUOTE, printable and up to {NAME_LONGEST} characters, e.g. BTC_USDT"
 _EXCHANGE = re.compile(r"[A-Z0-9][A-Z0-9_-]*")
+_SHOWN = 100
+"""Characters of a refused name that its error shows."""
 
 
 class Market(StrEnum):
@@ -55,7 +59,7 @@ class Plan(StrEnum):
 
 @dataclass(frozen=True, order=True, slots=True)
 class Symbol:
-    """A canonical ``BASE_QUOTE`` pair.
+    """A canonical ``BASE_QUOTE`` pair: printable, up to 64 characters, no dash at its start.
 
     >>> Symbol.parse("BTC_USDT")
     Symbol(base='BTC', quote='USDT')
@@ -67,8 +71,8 @@ class Symbol:
     quote: str
 
     def __post_init__(self) -> None:
-        if _SYMBOL.fullmatch(str(self)) is None:
-            raise InputError("symbol", str(self), "BASE_QUOTE, e.g. BTC_USDT")
+        if _SYMBOL.fullmatch(str(self)) is None or not is_name(str(self)):
+            raise InputError("symbol", str(self)[:_SHOWN], _SYMBOLS)
 
     @classmethod
     def parse(cls, text: str) -> Symbol:
@@ -80,7 +84,7 @@ class Symbol:
         """
         match = _SYMBOL.fullmatch(text)
         if match is None:
-            raise InputError("symbol", text, "BASE_QUOTE, e.g. BTC_USDT")
+            raise InputError("symbol", text[:_SHOWN], _SYMBOLS)
         return cls(match["base"], match["quote"])
 
     def __str__(self) -> str:
@@ -99,9 +103,11 @@ class Leg:
     market: Market
 
     def __post_init__(self) -> None:
-        if _EXCHANGE.fullmatch(self.exchange) is None:
+        if _EXCHANGE.fullmatch(self.exchange) is None or not is_name(self.exchange):
             raise InputError(
-                "exchange", self.exchange, "an UPPERCASE name, e.g. BINANCE or DEX-ETHEREUM"
+                "exchange",
+                self.exchange[:_SHOWN],
+                f"an UPPERCASE name of up to {NAME_LONGEST} characters, e.g. DEX-ETHEREUM",
             )
         if self.market not in list(Market):
             raise InputError("market", self.market, ", ".join(Market))
@@ -148,4 +154,4 @@ class Source:
             "simulated": "SIMULATED market",
             "replay": "Replay of recorded data",
         }
-        return f"{words.get(self.kind, 'Source not stated')}, {self.id}"
+        return f"{words.get(self.kind, 'Source not stated')}, {plain(self.id, 80)}"

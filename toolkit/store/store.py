@@ -13,6 +13,7 @@ import polars as pl
 
 from toolkit.cards import Card, Shown
 from toolkit.errors import InputError, StoreError
+from toolkit.foreign import command
 from toolkit.intervals import EVER, Interval
 from toolkit.market import (
     TYPE_ROLES,
@@ -346,7 +347,8 @@ class Store(Shown):
             found = read_coverage(connection, stream, checked, tolerance_s)
         if found is None:
             raise StoreError(
-                f"{self.path} knows nothing of {stream}; `rail sync {stream}` asks for it",
+                f"{self.path} knows nothing of {stream}; "
+                f"`{command('rail', 'sync', stream.key)}` asks for it",
                 path=str(self.path),
             )
         return found

@@ -25,6 +25,7 @@ import msgspec
 import polars as pl
 
 from toolkit.errors import InputError, PagingError, WireError
+from toolkit.foreign import is_name, plain
 from toolkit.intervals import Interval
 from toolkit.tables import EVENT
 from toolkit.wire.cursor import CursorTrail
@@ -55,6 +56,9 @@ _NUMBERS = {
     "peak_pct": float,
     "differential_pct_8h": float,
 }
+
+_NAMES = ("symbol", "buy_exchange", "buy_market", "sell_exchange", "sell_market")
+"""Columns whose text must be printable and bounded (`toolkit.foreign.is_name`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +291,9 @@ def _checked(route: EventRoute, column: str, value: Any, findings: list[Finding]
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not {str: isinstance(value, str), float: number, int: number and value % 1 == 0}[kind]:
         findings.append(Finding("type_changed", f"{route.path}.{column}", type(value).__name__))
+        return None
+    if column in _NAMES and not is_name(value):
+        findings.append(Finding("not_a_name", f"{route.path}.{column}", plain(value, 80)))
         return None
     held = int(value) in _TIMES[column] if kind is int else not number or abs(value) <= _LARGEST
     if not held:

@@ -25,6 +25,7 @@ from toolkit.errors import (
     UnreachableError,
     WireError,
 )
+from toolkit.foreign import plain
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What reading a body as JSON may raise: no JSON, no UTF-8, nested too deep."""
@@ -304,8 +305,4 @@ def _said(body: bytes) -> tuple[str, str]:
     )
     code = problem.get("code")
     detail = "; ".join(part for part in said if part)
-    return _one_line(detail)[:300], _one_line(code)[:60] if isinstance(code, str) else ""
-
-
-def _one_line(text: str) -> str:
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return plain(detail, 300), plain(code, 60) if isinstance(code, str) else ""

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from toolkit.foreign import is_name
 from toolkit.wire.exchange import UNREADABLE
 
 ITEM_FIELDS: dict[str, dict[str, type]] = {
@@ -68,6 +69,8 @@ class SnapshotItems:
 def snapshot_items(kind: str, document: str | bytes) -> SnapshotItems:
     """Read the items of a snapshot. One that lacks a field, or has it in another type, is odd.
 
+    So is one with a symbol, an exchange or a market that is not printable or too long.
+
     >>> snapshot_items("symbols", '{"items": [{"symbol": "BTC_USD"}]}').words
     'not understood: no venues'
     >>> snapshot_items("spread", '{"rows": []}').words
@@ -97,11 +100,13 @@ def snapshot_items(kind: str, document: str | bytes) -> SnapshotItems:
 def _faults(kind: str, item: object) -> list[str]:
     if not isinstance(item, dict):
         return ["items that are no objects"]
-    return [
+    faults = [
         f"no {name}" if name not in item else f"{name} of another type"
         for name, wanted in ITEM_FIELDS[kind].items()
         if not _fits(item.get(name, None if name in _OPTIONAL else ...), wanted, name)
     ]
+    names = [name for name, wanted in ITEM_FIELDS[kind].items() if wanted is str]
+    return faults or [f"{name} that is no name" for name in names if not is_name(item[name])]
 
 
 def _fits(value: object, wanted: type, name: str) -> bool:

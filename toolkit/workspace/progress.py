@@ -11,10 +11,10 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 from toolkit.cards import counted, duration
+from toolkit.foreign import html
 from toolkit.loader import LoadResult, Progress
 
 _SECONDS_A_LINE = 10
@@ -83,7 +83,6 @@ def _lines(title: str) -> Callable[[Progress], None]:
 
 @contextlib.contextmanager
 def _on_terminal(title: str) -> Iterator[Watch]:
-    from rich.console import Console  # noqa: PLC0415 - only where a terminal watches
     from rich.progress import (  # noqa: PLC0415 - only where a terminal watches
         BarColumn,
         TextColumn,
@@ -91,13 +90,15 @@ def _on_terminal(title: str) -> Iterator[Watch]:
     )
     from rich.progress import Progress as Bar  # noqa: PLC0415 - only where a terminal watches
 
+    from toolkit.workspace.terminal import Terminal  # noqa: PLC0415 - it imports rich
+
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
-        TextColumn("{task.percentage:>3.0f} %  {task.fields[told]}"),
+        TextColumn("{task.percentage:>3.0f} %  {task.fields[told]}", markup=False),
         TimeElapsedColumn(),
     )
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console = Terminal(stderr=True)
     with Bar(*columns, console=console, transient=True) as bar:
         task = bar.add_task(title, total=1.0, told="")
         watch = Watch(
@@ -105,7 +106,7 @@ def _on_terminal(title: str) -> Iterator[Watch]:
         )
         yield watch
     if watch.result:
-        console.print(str(watch.result), markup=False)
+        console.print(str(watch.result))
 
 
 def _kernel_display() -> Callable[..., object] | None:
@@ -127,7 +128,7 @@ def _in_notebook(title: str, publish: Callable[..., object]) -> Iterator[Watch]:
     def show(progress: Progress, *, update: bool = True) -> None:
         told = f"{progress.fraction:.0%}, {_told(progress)}"
         bar = _BAR.format(progress.fraction)
-        put(f"{title}: {told}", f"<div>{escape(title)} {bar} {escape(told)}</div>", update=update)
+        put(f"{title}: {told}", f"<div>{html(title)} {bar} {html(told)}</div>", update=update)
 
     begun = Progress(0, 0, 0, 1, 0.0)
     show(begun, update=False)
@@ -136,4 +137,4 @@ def _in_notebook(title: str, publish: Callable[..., object]) -> Iterator[Watch]:
         yield watch
     finally:
         done = str(watch.result) if watch.result else ""
-        put(done, f"<div>{escape(done)}</div>" if done else "")
+        put(done, f"<div>{html(done)}</div>" if done else "")

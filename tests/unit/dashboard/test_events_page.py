@@ -216,7 +216,7 @@ def test_what_was_wrong_with_a_filter_is_forgotten_when_one_is_chosen(page, stor
 
 def test_a_link_opens_one_event_with_its_transitions_and_its_documents(page, store):
     shown = page(store, event="s1")
-    assert "spread BTC_USDT, AURORA.spot → BOREAS.futures" in texts(shown.subheader)
+    assert "spread `BTC_USDT`, `AURORA.spot → BOREAS.futures`" in texts(shown.subheader)
     assert "Event `s1`" in texts(shown.caption)
     assert "Opened **2023-03-19 01:00 UTC**, lasted **2 h**, peak **+2.5 %**, **closed**" in texts(
         shown.markdown

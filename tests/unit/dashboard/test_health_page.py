@@ -106,7 +106,7 @@ def test_the_quota_left_is_that_of_the_last_answer(page, make_store):
     shown = page(store.path, "health")
     assert metrics(shown)["Quota left"] == "594"
     assert shown.dataframe[1].value["quota left"].to_list() == ["594 of 600"]
-    assert any("plan builder" in caption.value for caption in shown.caption)
+    assert any("plan `builder`" in caption.value for caption in shown.caption)
 
 
 def test_a_store_that_was_never_asked_says_what_to_type(page, bare):

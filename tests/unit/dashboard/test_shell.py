@@ -32,10 +32,10 @@ def test_every_page_opens_over_every_kind_of_store(page, full, bare, name):
 @pytest.mark.parametrize(
     ("kind", "says"),
     [
-        ("simulated", ":orange-badge[SIMULATED] :small[`one`, no market ever showed"),
-        ("replay", ":blue-badge[REPLAY] :small[`one`, recorded data]"),
-        ("live", ":green-badge[LIVE] :small[`one`]"),
-        ("unknown", ":gray-badge[UNKNOWN] :small[`one`]"),
+        ("simulated", ":orange-badge[SIMULATED] `one`, no market ever showed"),
+        ("replay", ":blue-badge[REPLAY] `one`, recorded data"),
+        ("live", ":green-badge[LIVE] `one`"),
+        ("unknown", ":gray-badge[UNKNOWN] `one`"),
     ],
 )
 def test_the_source_is_named_in_words(page, make_store, kind, says):
@@ -44,7 +44,7 @@ def test_the_source_is_named_in_words(page, make_store, kind, says):
 
 def test_a_plan_is_named_with_its_quota_where_the_service_told_it(page, make_store):
     store = make_store(Source("live", "rail"), Allowance("builder", 600, 60, 594))
-    assert "plan builder, 600 requests in 1 min, no delay" in strip(page(store.path))
+    assert "plan `builder`, 600 requests in 1 min, no delay" in strip(page(store.path))
 
 
 def test_a_plan_that_the_service_did_not_tell_is_said_to_be_untold(page, full):

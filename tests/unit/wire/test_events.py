@@ -347,3 +347,16 @@ def test_a_cursor_of_20_mb_is_refused_by_name() -> None:
     with pytest.raises(WireError, match=r"a cursor of 20,000,000 bytes .* at most 4,096") as caught:
         walk(lambda _: page)
     assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("text", ["A\x1b[2J_B", "A\u202e_B", "A" * 65])
+def test_a_symbol_that_is_not_printable_or_too_long_is_a_finding_and_its_document_is_kept(
+    text: str,
+) -> None:
+    body = json.dumps({"ts": 60, "symbol": text}).encode()
+    findings: list[Finding] = []
+    row = read_document(BUILT_IN_EVENTS[EventFamily.SPLASH], body, findings)
+    assert row["symbol"] is None
+    assert row["document"] == body.decode()
+    (finding,) = findings
+    assert (finding.kind, finding.says.isprintable()) == ("not_a_name", True)

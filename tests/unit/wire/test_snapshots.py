@@ -55,3 +55,12 @@ def test_a_rate_without_its_next_time_is_understood() -> None:
 def test_no_json_is_not_understood_and_the_activity_is_not_read() -> None:
     assert snapshot_items("spread", "<html>").words == "not understood: no JSON"
     assert snapshot_items("activity", "{}").words == ""
+
+
+def test_an_item_whose_name_is_not_printable_or_too_long_is_odd() -> None:
+    rate = {"exchange": "X", "market": "futures", "rate": 0.1, "interval_hours": 8}
+    symbols = ("A\u202e_B", "A" * 65, "--store=x", "A_B")
+    document = json.dumps({"items": [rate | {"symbol": symbol} for symbol in symbols]})
+    found = snapshot_items("funding", document)
+    assert [item["symbol"] for item in found.understood] == ["A_B"]
+    assert found.words == "3 of 4 not understood: symbol that is no name"

@@ -1,0 +1,142 @@
+"""Foreign text on the terminal: no markup, no control character, and commands that run as shown."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from toolkit.store import Store
+
+from ...hostile import store_of, streams, texts
+
+Rail = Callable[..., subprocess.CompletedProcess[str]]
+NOWHERE = "http://127.0.0.1:9"
+EVERY = " ".join(texts(NOWHERE).values())
+COMMANDS = (
+    "status",
+    "stats spread",
+    "stats funding",
+    "stats events",
+    "stats spread --json",
+    "stats funding --json",
+    "stats events --json",
+)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return store_of(tmp_path_factory.mktemp("hostile") / "rail.duckdb", NOWHERE)
+
+
+def is_shown_plainly(done: subprocess.CompletedProcess[str]) -> bool:
+    """Whether nothing but printable text and line ends was printed."""
+    printed = done.stdout + done.stderr
+    return all(c.isprintable() or c == "\n" for c in printed)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_over_a_hostile_store_prints_its_text_and_obeys_none_of_it(
+    rail: Rail, store: Store, command: str
+) -> None:
+    done = rail(*command.split(), store=str(store.path))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert is_shown_plainly(done)
+    assert "[/red]" in done.stdout
+    assert not re.search(r"^rail: all is well", done.stdout, re.MULTILINE)
+
+
+@contextmanager
+def hostile_service(answers: dict[str, object]) -> Iterator[str]:
+    """The address of a service that gives the answers, has no prices, and refuses all else."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            known = next((body for name, body in answers.items() if name in self.path), None)
+            refusal = {"title": EVERY, "detail": EVERY, "code": EVERY, "status": 402}
+            body = json.dumps(known or refusal).encode()
+            if "history/price" in self.path:
+                self.send_response(204)
+                self.end_headers()
+                return
+            self.send_response(200 if known else 402)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Print nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+ANSWERS = {
+    "schemas": {"source": {"kind": EVERY, "id": EVERY}, "tools": {}},
+    "symbols": {
+        "items": [
+            {"symbol": text, "venues": [{"exchange": text, "market": "spot"}]}
+            for text in (*texts(NOWHERE).values(), f"{EVERY}_USD", "BTC\u202e_USD")
+        ]
+        + [{"symbol": "BTC_USD", "venues": [{"exchange": "KRAKEN", "market": "spot"}]}],
+        "truncated": False,
+    },
+}
+
+
+@pytest.mark.slow
+def test_a_sync_from_a_hostile_service_tells_its_refusals_and_a_later_status_works(
+    rail: Rail,
+) -> None:
+    with hostile_service(ANSWERS) as address:
+        asked = ("sync", "BTC_USD:KRAKEN.spot", "events/splash")
+        done = rail(*asked, base_url=address, api_key="demo-pro")
+        again = rail(*asked, base_url=address, api_key="demo-pro")
+    assert (done.returncode, again.returncode) == (3, 3), done.stderr
+    assert is_shown_plainly(done)
+    assert "Source not stated, [/red]" in done.stdout
+    assert "refused: events/splash" in done.stderr
+    status = rail("status")
+    assert status.returncode == 0, status.stderr
+    assert is_shown_plainly(status)
+
+
+def test_a_listing_leaves_out_and_counts_what_is_no_symbol(rail: Rail) -> None:
+    with hostile_service(ANSWERS) as address:
+        done = rail("symbols", base_url=address, api_key="demo-pro")
+    assert done.returncode == 0, done.stderr
+    assert is_shown_plainly(done)
+    assert "1 symbols, 1 legs" in done.stdout
+    assert done.stderr.count("symbol_unreadable") == len(texts(NOWHERE)) + 2
+    assert max(map(len, done.stderr.splitlines())) < 2_000
+
+
+def test_a_command_that_an_error_names_runs_as_rail_alone(
+    rail: Rail, store: Store, workdir: Path
+) -> None:
+    unknown = str(streams()[1]).replace("KRAKEN", "BYBIT")
+    done = rail("stats", "spread", unknown, store=str(store.path))
+    assert done.returncode == 1
+    (command,) = re.findall(r"(rail sync .*?)` asks for it", done.stderr)
+    stub = workdir / "rail"
+    stub.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > asked\n')
+    stub.chmod(0o755)
+    path = {"PATH": f"{workdir}:/usr/bin:/bin"}
+    subprocess.run(["sh", "-c", command], cwd=workdir, env=path, check=True)
+    assert (workdir / "asked").read_text().splitlines() == ["sync", unknown]
+    assert shlex.split(command)[2] == unknown
+    assert not (workdir / "PWNED").exists()
