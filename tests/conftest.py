@@ -16,6 +16,7 @@ settings.register_profile("rail", deadline=None, suppress_health_check=[HealthCh
 settings.register_profile("quick", parent=settings.get_profile("rail"), max_examples=10)
 settings.register_profile("short", parent=settings.get_profile("rail"), max_examples=30)
 settings.load_profile("rail")
+SLOW_EXAMPLES = {"toolkit.workspace.doctor.examination.examine"}
 SLOW_FOLDERS = {"browser", "journeys", "judges"}
 REAL_DATA = (ROOT / os.environ.get("RAIL_REAL_DATA", "../shared/data")).resolve()
 
@@ -32,7 +33,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.real_data)
         folders = set(item.path.relative_to(ROOT).parts[:-1])
         whole_page = "dashboard" in folders and "page" in getattr(item, "fixturenames", ())
-        if SLOW_FOLDERS & folders or whole_page:
+        if SLOW_FOLDERS & folders or whole_page or item.name in SLOW_EXAMPLES:
             item.add_marker(pytest.mark.slow)
 
 

@@ -29,6 +29,7 @@ TRAJECTORIES = st.one_of(
 SECONDS = st.integers(-62_135_596_800, 253_402_300_799)
 
 
+@pytest.mark.slow
 @given(TRAJECTORIES)
 def test_a_key_reads_back_as_the_same_trajectory(trajectory: Trajectory) -> None:
     assert Trajectory.parse(trajectory.key) == trajectory

@@ -75,6 +75,7 @@ def test_prices_spreads_funding_differentials_and_events_in_three_families_are_p
         assert items(market, f"history/{family}-events", **DAY)
 
 
+@pytest.mark.slow
 def test_splash_is_pump_and_dump(market: httpx.Client) -> None:
     week = DAY | {"start_time": NOW - 7 * 86_400}
     for kind in ("pump", "dump"):

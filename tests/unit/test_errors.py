@@ -37,6 +37,7 @@ MADE = [
     ),
     errors.StoreLockedError("held", path="rail.duckdb", pid=7),
     errors.EmptyWindowError("nothing"),
+    errors.StoppedError(),
     errors.MissingExtraError("service", "mcp"),
 ]
 

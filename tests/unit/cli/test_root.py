@@ -37,6 +37,7 @@ def test_the_root_imports_no_command_and_nothing_heavy(arguments: list[str]) -> 
     assert loaded & (HEAVY | commands) == set()
 
 
+@pytest.mark.slow
 def test_a_command_imports_no_other_command() -> None:
     _, loaded = modules_loaded("symbols", "--help")
     commands = {f"toolkit.cli.{place.partition(':')[0]}" for place, _ in COMMANDS.values()}

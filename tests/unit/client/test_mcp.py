@@ -340,6 +340,7 @@ def test_a_key_that_comes_back_is_struck_out_of_results_and_of_the_tools_that_ar
         assert shown.input_schema == {"type": "object", "title": "***"}
 
 
+@pytest.mark.slow
 def test_a_listing_whose_cursors_never_repeat_is_ended() -> None:
     class Endless(Shop):
         async def list(self, *_: Any) -> ListToolsResult:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,6 +53,7 @@ def test_what_is_settled_is_no_longer_provisional(rounds, settled) -> None:
     assert seconds(without(held, [settled])) == seconds(held) - set(range(*settled))
 
 
+@pytest.mark.slow
 def test_polling_every_five_minutes_for_a_month_keeps_few_rows() -> None:
     held: list[Provisional] = []
     asked_again_s = 0

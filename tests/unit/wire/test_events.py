@@ -312,6 +312,7 @@ def endless(items: Callable[[int], list[dict[str, object]]]) -> Callable[[Reques
     return answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "items",
     [
@@ -329,6 +330,7 @@ def test_pages_that_get_nowhere_in_time_are_ended_though_no_cursor_repeats(items
     assert SPREAD.path in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [-1, 1])
 def test_pages_of_one_document_are_followed_as_long_as_time_moves(step: int) -> None:
     documents = [document(5_000 + step * (n // 900), 0, event_id=f"e{n}") for n in range(1_100)]
@@ -336,6 +338,7 @@ def test_pages_of_one_document_are_followed_as_long_as_time_moves(step: int) -> 
     assert sum(page.frame.height for page in pages) == len(asked) == 1_100
 
 
+@pytest.mark.slow
 def test_newer_documents_than_asked_for_are_passed_on_the_way_down() -> None:
     later = [document(DAY.end + 5_000 - n, 0, event_id=f"e{n}") for n in range(1_050)]
     pages, _ = walk(served([*later, document(100, 0)], 1))

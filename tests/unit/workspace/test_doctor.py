@@ -101,6 +101,7 @@ def test_whatever_every_answer_is_it_is_named_and_the_service_not_usable(
     assert "\n" not in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["401", "429", "500", "reset", "truncated", "html", "slow"])
 @pytest.mark.parametrize("every", [2, 3])
 def test_accidents_now_and_then_are_told_apart_from_what_answers(

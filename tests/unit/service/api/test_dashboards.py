@@ -26,6 +26,7 @@ def get(client: httpx.Client, route: str, key: str = "demo-pro") -> dict[str, An
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("route", ROUTES)
 def test_dashboards_begin_at_builder(simulated: httpx.Client, route: str) -> None:
     refusal = simulated.get(route, headers={"apikey": "demo-free"})

@@ -90,6 +90,7 @@ def test_it_states_every_status_that_a_route_can_have(document: dict[str, Any], 
     assert set(document["paths"][tool.route]["get"]["responses"]) == statuses
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 def test_each_answer_is_as_described(
     rail: httpx.Client, document: dict[str, Any], tool: Any
