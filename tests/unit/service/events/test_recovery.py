@@ -95,7 +95,8 @@ def bounds(pulse: Pulse, pair: Pair) -> Bounds | None:
     """The bounds of an episode that is beyond the opening threshold for long enough, else None.
 
     The earliest moment is where level, pulse and the best chance reach a threshold; the latest is a
-    bar after the one where they reach it with the worst chance. Ramps last a bar at most, so that
+    bar after the one where they reach it with the worst chance. A moment may lie up to a bar before
+    the earliest: prices run straight from one close to the next. Ramps last a bar at most, so that
     no bar between the opening and the last sure one is below the closing threshold.
     """
     opening, closing = OPEN_BPS - pair.level_bps, CLOSE_BPS - pair.level_bps
@@ -123,13 +124,13 @@ class Recovered(NamedTuple):
 
 def check_episode(pulse: Pulse, within: Bounds, lives: pl.DataFrame) -> bool:
     """One event, opened and closed within its bounds; whether its age ended it."""
-    near = pl.col("t_open").is_between(pulse.start, pulse.end + BAR_S)
+    near = pl.col("t_open").is_between(pulse.start - BAR_S, pulse.end + BAR_S)
     (life,) = lives.filter(near).rows(named=True)
     assert life["kind"] == "closed"
-    assert within.opened[0] <= life["t_open"] < within.opened[1], (pulse, life)
+    assert within.opened[0] - BAR_S <= life["t_open"] < within.opened[1], (pulse, life)
     expiry = life["t_open"] + RULE.max_age_s
     low, high = (min(each, expiry) for each in within.closed)
-    assert low <= life["t_close"] <= high, (pulse, life)
+    assert low - BAR_S <= life["t_close"] <= high, (pulse, life)
     assert abs(life["duration_s"] - (life["t_close"] - life["t_open"])) <= 1
     return bool(expiry <= low)
 
@@ -137,7 +138,8 @@ def check_episode(pulse: Pulse, within: Bounds, lives: pl.DataFrame) -> bool:
 def check_explained(lives: pl.DataFrame, pair: Pair, pulses: list[Pulse]) -> int:
     """Every event opens where the law and what is planted can reach the threshold; how many."""
     opened = lives["t_open"].drop_nulls().to_numpy()
-    height = sum((pulse.height_bps(opened) for pulse in pulses), np.zeros(len(opened)))
+    ends = -(-opened // BAR_S) * BAR_S  # of the bars that opened them
+    height = sum((pulse.height_bps(ends) for pulse in pulses), np.zeros(len(opened)))
     reached = pair.level_bps + height + EVERYWHERE * pair.sd_bps
     assert (reached >= OPEN_BPS).all(), pair
     return len(opened)
