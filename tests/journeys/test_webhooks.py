@@ -265,7 +265,7 @@ def test_an_event_that_comes_by_socket_archive_and_webhook_is_one_event(tmp_path
             result = captured.result(60)
         clock.moments.append(end + 3600)
         again = sync(client, store, [*map(EventLog, families)], Interval(start, end - 1))
-    assert total > 200
+    assert total > 100
     assert result.messages >= total
     assert counted(said[-1], "stored") == total
     assert (again.rows.new, again.rows.revised) == (0, 0)

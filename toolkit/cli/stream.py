@@ -58,8 +58,8 @@ def stream_command(
     start = None if since is None else parse_ts(since, parameter="--since")
     settings = Settings.read(base_url=base_url, allow_http=allow_http)
     client, into = settings.client(), Store(store_path(store))
-    begun = threading.Event()
-    with contextlib.closing(client), _stopping(begun) as stop, _progress(begun) as show:
+    client.discover()  # while this waits, Ctrl-C has its usual effect
+    with contextlib.closing(client), _stopping() as stop, _progress() as show:
         result = capture(
             client,
             into,
@@ -83,11 +83,8 @@ def _seconds(text: str) -> int:
 
 
 @contextlib.contextmanager
-def _stopping(begun: threading.Event) -> Iterator[threading.Event]:
-    """Yield an event that the first SIGINT or SIGTERM sets.
-
-    The second signal has its usual effect, and so has one from before the capture has begun.
-    """
+def _stopping() -> Iterator[threading.Event]:
+    """Yield an event that the first SIGINT or SIGTERM sets. The second has its usual effect."""
     stop = threading.Event()
     signals = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.getsignal(number) for number in signals}
@@ -96,10 +93,8 @@ def _stopping(begun: threading.Event) -> Iterator[threading.Event]:
         for number, handler in before.items():
             signal.signal(number, handler)
 
-    def stopped(number: int, _frame: FrameType | None) -> None:
+    def stopped(_number: int, _frame: FrameType | None) -> None:
         usual()
-        if not begun.is_set():
-            signal.raise_signal(number)
         stop.set()
 
     for number in signals:
@@ -111,25 +106,16 @@ def _stopping(begun: threading.Event) -> Iterator[threading.Event]:
 
 
 @contextlib.contextmanager
-def _progress(begun: threading.Event) -> Iterator[Callable[[CaptureProgress], None]]:
-    """Show a line that changes on a terminal, elsewhere a line every ten seconds.
-
-    The first progress sets ``begun``.
-    """
+def _progress() -> Iterator[Callable[[CaptureProgress], None]]:
+    """Show a line that changes on a terminal, elsewhere a line every ten seconds."""
     if errors.is_terminal:
         with errors.status("connecting") as status:
-
-            def update(progress: CaptureProgress) -> None:
-                begun.set()
-                status.update(_line(progress))
-
-            yield update
+            yield lambda progress: status.update(_line(progress))
         return
     shown_s = -_SECONDS_A_LINE
 
     def show(progress: CaptureProgress) -> None:
         nonlocal shown_s
-        begun.set()
         if progress.elapsed_s - shown_s >= _SECONDS_A_LINE:
             shown_s = round(progress.elapsed_s)
             errors.print(_line(progress))
