@@ -50,6 +50,8 @@ def test_one_walks_from_overview_to_an_event_and_back_while_a_sync_runs(
         heading(page, "Overview")
         page.get_by_role("link", name="Spreads").click()
         heading(page, "Spreads")
+        page.goto(f"{address}/spreads?exchange=DEX-SOLARIS")  # where events are
+        heading(page, "Spreads")
         click_first_row(page, 40)
         heading(page, "Trajectory")
         expect(page).to_have_url(re.compile(r"/trajectory\?.*trajectory=[A-Z0-9_]+(%3A|:)"))
