@@ -18,6 +18,7 @@ from toolkit.cli.options import STREAM_KEYS, AllowHttp, BaseUrl, StorePath
 from toolkit.cli.show import console, errors, plain_table
 from toolkit.errors import InputError
 from toolkit.loader import CaptureProgress, CaptureResult, capture
+from toolkit.loader.capture import checked_streams
 from toolkit.market import Stream, format_ts, parse_ts
 from toolkit.store import Store
 from toolkit.tables import GapStatus
@@ -58,6 +59,7 @@ def stream_command(
     start = None if since is None else parse_ts(since, parameter="--since")
     settings = Settings.read(base_url=base_url, allow_http=allow_http)
     client, into = settings.client(), Store(store_path(store))
+    checked_streams(wanted, sweep_every_s=sweep, duration_s=seconds)
     client.discover()  # while this waits, Ctrl-C has its usual effect
     with contextlib.closing(client), _stopping() as stop, _progress() as show:
         result = capture(

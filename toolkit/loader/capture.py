@@ -140,13 +140,7 @@ def capture(
     >>> done.rows.new > 0, done.gaps
     (True, {})
     """
-    asked = tuple(dict.fromkeys(streams))
-    wrong = [each for each in asked if not isinstance(each, Trajectory | EventLog)]
-    if wrong or not asked:
-        raise InputError("streams", wrong[0].key if wrong else None, "trajectories and event logs")
-    for name, seconds in (("sweep_every_s", sweep_every_s), ("duration_s", duration_s)):
-        if seconds is not None and seconds <= 0:
-            raise InputError(name, seconds, "seconds above 0")
+    asked = checked_streams(streams, sweep_every_s=sweep_every_s, duration_s=duration_s)
     checked_workers(workers)
     client.discover()
     source = bound_source(client, store)
@@ -182,6 +176,20 @@ def capture(
         gaps={GapStatus(s): int((statuses == s).sum()) for s in sorted(set(statuses))},
         findings=findings,
     )
+
+
+def checked_streams(
+    streams: Sequence[Stream], *, sweep_every_s: float, duration_s: float | None
+) -> tuple[Stream, ...]:
+    """Return the streams, each once. Raise `InputError` for what `capture` cannot do."""
+    asked = tuple(dict.fromkeys(streams))
+    wrong = [each for each in asked if not isinstance(each, Trajectory | EventLog)]
+    if wrong or not asked:
+        raise InputError("streams", wrong[0].key if wrong else None, "trajectories and event logs")
+    for name, seconds in (("sweep_every_s", sweep_every_s), ("duration_s", duration_s)):
+        if seconds is not None and seconds <= 0:
+            raise InputError(name, seconds, "seconds above 0")
+    return asked
 
 
 def _answered_until(store: Store, streams: Sequence[Stream], present: int) -> int:
