@@ -90,7 +90,10 @@ class Run:
         self._began = self._batch_began = time.monotonic()
 
     def carry_out(self, client: Client, workers: int) -> None:
-        """Fetch everything. Whatever ends it, the pages received whole are committed."""
+        """Fetch everything. Whatever ends it, the pages received whole are committed.
+
+        The exception is another source at the address: see the class.
+        """
         threads = [
             threading.Thread(target=self._fetch, args=(client,), daemon=True, name=f"rail-{i}")
             for i in range(min(workers, self._tasks.qsize()))
