@@ -18,6 +18,7 @@ import uvicorn
 from toolkit.errors import InputError, UnavailableError
 
 _DRAIN_S = 3  # for answers under way, before connections are closed
+_IDLE_S = 75  # longer than a client keeps an idle connection, or it would send into a closed one
 
 
 class RequestCount(Protocol):
@@ -153,6 +154,7 @@ class _Uvicorn(uvicorn.Server):
                 callback_notify=settings.notify,
                 timeout_notify=settings.notify_every_s,
                 timeout_graceful_shutdown=settings.grace_s,
+                timeout_keep_alive=_IDLE_S,
             )
         )
         self._accepting = accepting

@@ -49,7 +49,6 @@ From 60,000 stationary paths of 4,000 steps each: the t-statistic of a regressio
 _NORMAL = (-1.959964, 0.0, 1.959964)
 _LEAST_FREEDOM = 4.0
 _NOISE_SHARE = 0.05
-_UNEVEN = 1.3  # from the weights of steps that random gaps leave
 _GRID = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 120)])
 _HALVINGS = 48
 
@@ -69,14 +68,12 @@ def reversion(decay: Decay, noise_share: Floats) -> Reversion:
     The distribution under no reversion assumes that the sum's error comes from the spread itself.
     Where times without a triple weigh some steps more than others, part of it is normal. Then
     each point lies between the table's and the normal's, by the share of the error that is the
-    spread's own, 1 / sqrt(1 + 1.3 (1 - p) / (p k)) for triples at a share p of the times. Where
-    more than 5 % of the variance is noise, the estimate and the lower bound are those of the
-    normal, which makes the interval wider.
+    spread's own (`_own_share`). Where more than 5 % of the variance is noise, the estimate and the
+    lower bound are those of the normal, which makes the interval wider.
     """
     with np.errstate(all="ignore"):
         freedom = decay.b**2 / decay.bb
-        filled = np.minimum(decay.triples / decay.span, 1)
-        own = 1 / np.sqrt(1 + _UNEVEN * (1 - filled) / (filled * decay.lag))
+        own = _own_share(decay)
         noisy = noise_share > _NOISE_SHARE
         tested = [
             (
@@ -91,6 +88,22 @@ def reversion(decay: Decay, noise_share: Floats) -> Reversion:
         upper, steps, lower = (np.where(np.isnan(each), 0.0, each) for each in found)
         unknown = ~(freedom >= _LEAST_FREEDOM)
         return Reversion(steps, np.where(unknown, np.nan, lower), np.where(unknown, np.nan, upper))
+
+
+def _own_share(decay: Decay) -> Floats:
+    """Compute the share of the sum's error that is the spread's own, and not from random gaps.
+
+    A step is in the sum once for each triple whose lag covers it, out of k possible ones. With
+    observations missing at random, a share q of them left, p = q^3 of the times have a triple, and
+    two neighbouring triples share an observation. So the squared deviation of that count from its
+    mean k p is k p (1 - p) u on average, with u = 1 + 2 (1 - 1/k) q^2 / (1 + q + q^2). These
+    deviations are drawn apart from the spread. The sum's error is (1 + u (1 - p) / (p k)) times
+    that without gaps, and the share is one over the root of it.
+    """
+    present = np.minimum(decay.triples / decay.span, 1)
+    left = np.cbrt(present)
+    uneven = 1 + 2 * (1 - 1 / decay.lag) * left**2 / (1 + left + left**2)
+    return np.asarray(1 / np.sqrt(1 + uneven * (1 - present) / (present * decay.lag)))
 
 
 def _accepted_from(decay: Decay, freedom: Floats, quantile: int, own: Floats) -> Floats:
