@@ -7,6 +7,7 @@ read and write of a thread waits no longer than its deadline allows.
 
 from __future__ import annotations
 
+import functools
 import ssl
 import threading
 import time
@@ -95,14 +96,19 @@ class _Backend(httpcore.SyncBackend):
         return _Stream(stream, self._deadline)
 
 
+@functools.cache
+def tls() -> ssl.SSLContext:
+    """Return the one TLS context of this process: to load the authorities takes 45 ms."""
+    return httpx.create_ssl_context()
+
+
 class Transport(httpx.HTTPTransport):
     """Connections of threads, each of which keeps to its deadline."""
 
     def __init__(self, deadline: Deadline, proxy: str | None) -> None:
-        context = httpx.create_ssl_context()
-        super().__init__(verify=context, limits=LIMITS)
+        super().__init__(verify=tls(), limits=LIMITS)
         options: dict[str, Any] = {
-            "ssl_context": context,
+            "ssl_context": tls(),
             "max_connections": LIMITS.max_connections,
             "max_keepalive_connections": LIMITS.max_keepalive_connections,
             "keepalive_expiry": LIMITS.keepalive_expiry,
@@ -119,4 +125,4 @@ class Transport(httpx.HTTPTransport):
 
 def async_transport(proxy: str | None) -> httpx.AsyncHTTPTransport:
     """Return connections of tasks, which are cancelled at their deadline."""
-    return httpx.AsyncHTTPTransport(limits=LIMITS, proxy=proxy)
+    return httpx.AsyncHTTPTransport(verify=tls(), limits=LIMITS, proxy=proxy)

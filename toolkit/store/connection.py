@@ -9,7 +9,10 @@ Uses that overlap one another without a break would keep the file open for good,
 process out. So nobody joins an opening that has lasted, unless a use that began early still goes
 on. And the file then rests for longer than another process waits between two attempts.
 
-A file may come from a stranger. So what is opened reaches no other file and no address, loads no
+To start DuckDB costs 30 ms, to attach a file to it 2. So the engine of a file outlives its uses,
+for the few files used last, and a use attaches the file and detaches it.
+
+A file may come from a stranger. So an engine reaches no file but its own and no address, loads no
 extension, and cannot be set to. A view in place of a table of ours is refused.
 
 Source: docs/design.md, "One file, opened per use".
@@ -17,6 +20,7 @@ Source: docs/design.md, "One file, opened per use".
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import re
@@ -36,7 +40,11 @@ _NO_EXTENSIONS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
 }
+_OF_A_FILE = ("", ".wal", ".wal.checkpoint")  # DuckDB's own files beside one
 _SQLITE = b"SQLite format 3\0"
+
+_STORE = "store"  # the name under which an engine has its file
+_IDLE_ENGINES = 4
 
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.005, 0.1
 _EARLY_S, _REST_S = 0.5, 0.15
@@ -50,6 +58,7 @@ class _File:
         self._turn = threading.Condition()
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._writable = False
+        self._sound = True
         self._opened_at = self._rests_until = 0.0
         self._turned_away = False
         self._uses = Counter[int]()
@@ -70,6 +79,9 @@ class _File:
         try:
             with contextlib.closing(cursor):
                 yield cursor
+        except duckdb.Error:
+            self._sound = False
+            raise
         finally:
             with self._turn:
                 self._early_uses -= early
@@ -86,7 +98,9 @@ class _File:
             )
         self._writers_waiting += writable
         try:
-            return self._await_connection(thread, writable, deadline).cursor()
+            cursor = self._await_connection(thread, writable, deadline).cursor()
+            cursor.execute(f"USE {_STORE}")
+            return cursor
         finally:
             self._writers_waiting -= writable
 
@@ -127,16 +141,18 @@ class _File:
         return time.monotonic() - self._opened_at <= _EARLY_S
 
     def _open(self, writable: bool) -> duckdb.DuckDBPyConnection:
-        self._connection = _connect(self._path, writable)
-        self._writable = writable
+        self._connection = _attached(self._path, writable)
+        self._writable, self._sound = writable, True
         self._opened_at = time.monotonic()
         return self._connection
 
     def _close_if_unused(self) -> None:
         if self._connection is not None and not self._uses.total():
             self._uses.clear()
-            self._connection.close()
-            self._connection = None
+            connection, self._connection = self._connection, None
+            if self._sound:
+                connection.execute(f"DETACH {_STORE}")
+            _put_away(self._path, connection, sound=self._sound)
             if self._turned_away:
                 self._turned_away = False
                 self._rests_until = time.monotonic() + _REST_S
@@ -148,7 +164,16 @@ class _File:
 
 
 _FILES: dict[Path, _File] = {}
+_ENGINES: dict[Path, duckdb.DuckDBPyConnection] = {}
+"""Engines that have no file attached, the one used last at the end."""
 _FILES_LOCK = threading.Lock()
+
+
+@atexit.register
+def _close_engines() -> None:
+    """Close them while Python still can: DuckDB's binding complains of what is left later."""
+    while _ENGINES:
+        _ENGINES.popitem()[1].close()
 
 
 @contextlib.contextmanager
@@ -185,7 +210,9 @@ def copy_draft(path: Path) -> Path:
     return path.with_name(f".{path.name}.copy")
 
 
-def _connect(path: Path, writable: bool) -> duckdb.DuckDBPyConnection:
+def _attached(path: Path, writable: bool) -> duckdb.DuckDBPyConnection:
+    """Return an engine with the file attached."""
+    quoted = str(path).replace("'", "''")
     try:
         if path.is_dir():
             raise NotAStoreError(f"{path} is a directory; name a file", path=str(path))
@@ -193,25 +220,53 @@ def _connect(path: Path, writable: bool) -> duckdb.DuckDBPyConnection:
             raise StoreError(f"there is no store at {path}; `rail sync` makes one", path=str(path))
         if not path.is_file():
             raise NotAStoreError(f"{path} is a pipe or a device; name a file", path=str(path))
-        connection = duckdb.connect(str(path), read_only=not writable, config=_NO_EXTENSIONS)
+        with _FILES_LOCK:
+            engine = _ENGINES.pop(path, None)
+        engine = engine or _confined(path)
     except (duckdb.Error, OSError) as error:
         raise _refusal(path, error) from None
     try:
-        _confine(connection, path)
+        access = "READ_WRITE" if writable else "READ_ONLY"
+        engine.execute(f"ATTACH '{quoted}' AS {_STORE} ({access})")
+        _refuse_views(engine, path)
+    except duckdb.Error as error:
+        refusal = _refusal(path, error)
+        _put_away(path, engine, sound=isinstance(refusal, StoreLockedError))
+        raise refusal from None
     except BaseException:
-        connection.close()
+        engine.close()
         raise
-    return connection
+    return engine
 
 
-def _confine(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """Keep the connection to its file, for good, and refuse views in place of our tables."""
-    draft = str(copy_draft(path))
-    allowed = [draft, f"{draft}.wal", f"{draft}.wal.checkpoint"]
-    connection.execute("SET allowed_paths = ?", [allowed])
-    connection.execute("SET enable_external_access = false")
-    connection.execute("SET lock_configuration = true")
-    views = connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
+def _put_away(path: Path, engine: duckdb.DuckDBPyConnection, *, sound: bool) -> None:
+    """Keep an engine that has let go of its file, and close the one that was idle for longest.
+
+    One that failed is closed: after some errors DuckDB answers nothing any more.
+    """
+    if not sound:
+        engine.close()
+        return
+    with _FILES_LOCK:
+        _ENGINES[path] = engine
+        oldest = next(iter(_ENGINES)) if len(_ENGINES) > _IDLE_ENGINES else None
+        if oldest:
+            _ENGINES.pop(oldest).close()
+
+
+def _confined(path: Path) -> duckdb.DuckDBPyConnection:
+    """Start an engine that reaches one file, and is kept to it for good."""
+    engine = duckdb.connect(config={**_NO_EXTENSIONS, "temp_directory": f"{path}.tmp"})
+    allowed = [f"{file}{end}" for file in (path, copy_draft(path)) for end in _OF_A_FILE]
+    engine.execute("SET allowed_paths = ?", [allowed])
+    engine.execute("SET enable_external_access = false")
+    engine.execute("SET lock_configuration = true")
+    return engine
+
+
+def _refuse_views(engine: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """Refuse views in place of our tables."""
+    views = engine.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
     ours = {table.name for table in TABLES}
     if found := sorted(name for (name,) in views if name.lower() in ours):
         raise NotAStoreError(
@@ -233,7 +288,7 @@ def _refusal(path: Path, error: Exception) -> StoreError:
             path=str(path),
             pid=pid,
         )
-    if "different configuration" in message:
+    if "is already attached" in message:
         return StoreLockedError(
             f"{path} is held open by a DuckDB connection of this process that is none of the "
             "store's; close it",

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import anyio
 import httpx2
 
+from toolkit.client.transport import tls
 from toolkit.errors import ServiceError
 from toolkit.wire.body import ACCEPTED_ENCODINGS, Body
 
@@ -28,7 +29,7 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         timeout_s: float,
         unread: Callable[[ServiceError], object],
     ) -> None:
-        self._inner = httpx2.AsyncHTTPTransport(proxy=proxy)
+        self._inner = httpx2.AsyncHTTPTransport(verify=tls(), proxy=proxy)
         self._largest = largest
         self._timeout_s = timeout_s
         self._unread = unread
