@@ -5,13 +5,21 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import msgspec
 
 from toolkit.errors import InputError
 from toolkit.market import EventFamily
-from toolkit.service.events.archive import EventArchive
-from toolkit.service.events.detectors import DetectorSettings, Life
+from toolkit.service.events.archive import (
+    DAYS_KEPT,
+    Day,
+    EventArchive,
+    day_of,
+    detect,
+    documents_of,
+)
+from toolkit.service.events.detectors import DetectorSettings
 from toolkit.service.events.documents import Document, event_id
 from toolkit.service.market.source import MarketSource
 
@@ -48,10 +56,15 @@ class FaultyArchive(EventArchive):
     def __init__(self, source: MarketSource, settings: ArchiveSettings | None = None) -> None:
         self._settings = settings or ArchiveSettings()
         super().__init__(source, self._settings.detectors)
+        self._kept_day = lru_cache(DAYS_KEPT)(self._build)
 
-    def _documents(self, family: EventFamily, lives: Sequence[Life]) -> list[Document]:
-        documents = [each for each in super()._documents(family, lives) if self._is_shown(each)]
-        return documents + self._doubles(family, documents)
+    def _day(self, family: EventFamily, number: int) -> Day:
+        return self._kept_day(family, number)
+
+    def _build(self, family: EventFamily, number: int) -> Day:
+        lives = detect(self._source, self.detectors, family, number)
+        shown = [each for each in documents_of(lives) if self._is_shown(each)]
+        return day_of(lives, shown + self._doubles(family, shown))
 
     def _is_shown(self, document: Document) -> bool:
         """Return whether the log shows a document, by the shares of lost and orphan closes."""

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
@@ -31,7 +31,8 @@ from toolkit.service.events.detectors.rows import DAY_S
 from toolkit.service.events.documents import Document
 from toolkit.service.market.source import MarketSource
 
-_DAYS_KEPT = 32
+DAYS_KEPT = 32 * len(EventFamily)
+"""How many days of a log are kept, over the simulated market 120 MB in all."""
 _DETECT: Mapping[EventFamily, Callable[[MarketSource, int, DetectorSettings], list[Life]]] = (
     MappingProxyType(
         {
@@ -82,7 +83,7 @@ class _Entry(NamedTuple):
         )
 
 
-class _Day(NamedTuple):
+class Day(NamedTuple):
     """A day of a log: its documents, oldest first, their positions, and the lives touching it."""
 
     entries: Sequence[_Entry]
@@ -93,7 +94,7 @@ class _Day(NamedTuple):
 class EventArchive:
     """The three event logs of a source.
 
-    Of each family the last 32 days asked for are kept: over the simulated market 120 MB in all.
+    The days asked for last are kept for all archives of equal sources in this process.
 
     Examples
     --------
@@ -112,9 +113,6 @@ class EventArchive:
     def __init__(self, source: MarketSource, detectors: DetectorSettings = DEFAULT) -> None:
         self.detectors = detectors
         self._source = source
-        self._days = {
-            family: lru_cache(_DAYS_KEPT)(partial(self._build, family)) for family in EventFamily
-        }
 
     def page(
         self,
@@ -188,7 +186,7 @@ class EventArchive:
         >>> all(opened_at < 1_795_046_400 for opened_at in found.values())
         True
         """
-        lives = self._days[family]((ts - 1) // DAY_S).lives
+        lives = self._day(family, (ts - 1) // DAY_S).lives
         return {
             key: opened_at
             for key, opened_at, closed_at in sorted(lives)
@@ -202,7 +200,7 @@ class EventArchive:
         if after is not None:
             end = min(end, after.ts_ms // 1000 + 1)
         for number in range((end - 1) // DAY_S, start // DAY_S - 1, -1):
-            day = self._days[family](number)
+            day = self._day(family, number)
             first = bisect_left(day.positions, Position(1000 * start, "", ""))
             last = bisect_left(day.positions, Position(1000 * end, "", ""))
             if after is not None:
@@ -210,20 +208,53 @@ class EventArchive:
             for place in range(last - 1, first - 1, -1):
                 yield day.entries[place]
 
-    def _build(self, family: EventFamily, number: int) -> _Day:
-        lives = _DETECT[family](self._source, number, self.detectors)
-        entries = sorted(
-            map(_entry, self._documents(family, lives)), key=lambda entry: entry.position
-        )
-        return _Day(
-            entries,
-            [entry.position for entry in entries],
-            [(life.key, life.opened_at, life.closed_at) for life in lives],
-        )
+    def _day(self, family: EventFamily, number: int) -> Day:
+        return _detected_day(self._source, self.detectors, family, number)
 
-    def _documents(self, _family: EventFamily, lives: Sequence[Life]) -> list[Document]:
-        """Return what the log holds of a day's lives."""
-        return [document for life in lives for document in life.documents]
+
+@lru_cache(DAYS_KEPT)
+def _detected_day(
+    source: MarketSource, detectors: DetectorSettings, family: EventFamily, number: int
+) -> Day:
+    return day_of(lives := detect(source, detectors, family, number), documents_of(lives))
+
+
+def detect(
+    source: MarketSource, detectors: DetectorSettings, family: EventFamily, number: int
+) -> list[Life]:
+    """Detect the events of a day (since 1970).
+
+    Examples
+    --------
+    >>> from toolkit.service.market.simulated import Simulated
+    >>> lives = detect(Simulated(7), DEFAULT, EventFamily.FUNDING, 20_776)
+    >>> all(life.opened_at < 20_777 * DAY_S for life in lives)
+    True
+    """
+    return _DETECT[family](source, number, detectors)
+
+
+def documents_of(lives: Sequence[Life]) -> list[Document]:
+    """Return the documents of some events.
+
+    >>> documents_of([])
+    []
+    """
+    return [document for life in lives for document in life.documents]
+
+
+def day_of(lives: Sequence[Life], documents: Sequence[Document]) -> Day:
+    """Put the documents of a day in order.
+
+    >>> day_of([], []).entries
+    []
+    """
+    entries = sorted(map(_entry, documents), key=lambda entry: entry.position)
+    return Day(
+        entries,
+        [entry.position for entry in entries],
+        [(life.key, life.opened_at, life.closed_at) for life in lives],
+    )
 
 
 def _entry(document: Document) -> _Entry:

@@ -19,7 +19,7 @@ from toolkit.service.market.source import Bars, Kind, SettledRates
 _NO_BARS = Bars(ts=np.empty(0, dtype=np.int64), price=np.empty(0), interval_s=60)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Replay:
     """Bars and settlements of files, each leg's series held as arrays.
 

@@ -35,6 +35,12 @@ class Simulated:
         self.id = self.simulator.id
         self.listing: Mapping[str, tuple[Leg, ...]] = self.simulator.listing
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Simulated) and other.id == self.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
     def bars(self, symbol: str, leg: Leg) -> _SimulatedBars:
         """Return the bars of a listed leg.
 

@@ -184,6 +184,9 @@ class MarketSource(Protocol):
     ('simulated', 15)
     """
 
+    def __hash__(self) -> int:
+        """Return the same for sources that are equal: what was made of one serves the other."""
+
     @property
     def kind(self) -> Kind:
         """What kind of source this is."""
