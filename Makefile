@@ -10,6 +10,8 @@ TEST_WORKERS ?= auto
 # tests outside of tests/unit are left out, which saves time: without them it was 98 %.
 COVERAGE ?=
 export COVERAGE_FILE := $(CURDIR)/.coverage
+# A process that may not keep what it compiled takes three times as long to start.
+unexport PYTHONDONTWRITEBYTECODE
 # Each worker begins with its half of the files, so that what a file's tests share is made once.
 WORKERS := -n $(TEST_WORKERS) --dist worksteal
 QUICK  := -m "not slow" --hypothesis-profile quick
