@@ -17,7 +17,9 @@ WORKERS := -n $(TEST_WORKERS) --dist worksteal
 QUICK  := -m "not slow" --hypothesis-profile quick
 REST   := -m "slow or hypothesis" --hypothesis-profile short --timeout 1800
 PYTEST := $(BIN)/python $(if $(COVERAGE),-m coverage run) -m pytest $(WORKERS) --durations 20
-UNMEASURED := $(BIN)/python -m pytest $(WORKERS) --durations 20
+# Tests that start processes mostly wait for them, so that twice as many go on at once.
+WAITING_WORKERS ?= $(shell expr 2 \* $$(nproc))
+WAITING := $(BIN)/python -m pytest -n $(WAITING_WORKERS) --dist worksteal --durations 20
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo check test test-rest test-all coverage laws kill-loop soak adversary \
@@ -50,7 +52,7 @@ test: lint ## lint, types, doctests, and all tests but the slow ones
 test-rest: $(READY) ## what `make test` leaves out: slow tests, laws with more examples, browser, judges
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory install-judges; fi
 	$(PYTEST) tests/unit $(REST)
-	$(UNMEASURED) --ignore tests/unit $(REST)
+	$(WAITING) --ignore tests/unit $(REST)
 
 test-all: $(READY) ## every test, and how much of the toolkit they reach
 	$(BIN)/python -m coverage erase
@@ -69,11 +71,11 @@ kill-loop: $(READY) ## kill -9 loads at 50 random moments; the store must equal 
 	RAIL_KILLS=50 $(BIN)/python -m pytest tests/journeys/test_kill.py \
 		tests/journeys/test_kill_events.py --timeout 3000
 
-soak: $(READY) ## 20 captures, 20 seeds of events, 100,000 deliveries under fault; three users of one store
+soak: $(READY) ## 20 captures, 20 seeds of events, 100,000 deliveries under fault; all users of one store
 	RAIL_SEEDS=20 $(BIN)/python -m pytest tests/journeys/test_capture.py --timeout 3000
 	RAIL_SEEDS=20 $(BIN)/python -m pytest tests/unit/service/events/test_recovery.py --timeout 3000
 	RAIL_DELIVERIES=100000 $(BIN)/python -m pytest tests/journeys/test_webhooks.py --timeout 6000
-	RAIL_TOGETHER_S=300 $(BIN)/python -m pytest tests/journeys/test_together.py --timeout 3000 \
+	RAIL_TOGETHER_S=150 $(BIN)/python -m pytest tests/journeys/test_together.py --timeout 3000 \
 		--log-cli-level INFO --log-disable httpx
 
 adversary: $(READY) ## the client against the full adversary matrix; holds the table in the docs to it
