@@ -8,7 +8,7 @@ spread or of a funding differential (two legs, buy first, never flipped or sorte
 from toolkit.market.event_words import LIFECYCLE_ROLES, TYPE_ROLES, EventRole
 from toolkit.market.names import EventFamily, Family, Leg, Market, Plan, Source, Symbol
 from toolkit.market.streams import EventLog, SnapshotKind, SnapshotLog, Stream, Trajectory
-from toolkit.market.times import format_ts, parse_ts
+from toolkit.market.times import When, format_ts, parse_ts
 from toolkit.market.units import UNIT_FACTORS, unit_factor
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "Stream",
     "Symbol",
     "Trajectory",
+    "When",
     "format_ts",
     "parse_ts",
     "unit_factor",

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import datetime as dt
+import operator
 import re
+from typing import Any, SupportsIndex
 
 from toolkit.errors import InputError
+
+When = str | int | dt.date | SupportsIndex
+"""A moment as `parse_ts` reads it. Times of numpy and pandas are read too."""
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _SECONDS = range(-62_135_596_800, 253_402_300_800)  # the years 1 to 9999
 
 
-def parse_ts(text: str | int | dt.datetime | dt.date, *, parameter: str = "time") -> int:
+def parse_ts(text: When, *, parameter: str = "time") -> int:
     """Read Unix seconds (UTC) from an ISO 8601 text, a datetime, a date or Unix seconds.
 
-    A time without a zone is UTC. What `format_ts` writes is read back. A part of a second is
-    refused, for nothing here is finer. So is a time outside the years 1 to 9999, as a count of
-    milliseconds is.
+    Times of numpy and pandas, and whole numbers of numpy, are read as well. A time without a zone
+    is UTC. What `format_ts` writes is read back. A part of a second is refused, for nothing here
+    is finer. So is a time outside the years 1 to 9999, as a count of milliseconds is.
 
     >>> parse_ts("2023-03-01"), parse_ts("2023-03-01T00:01Z"), parse_ts(1677628800)
     (1677628800, 1677628860, 1677628800)
@@ -29,6 +34,7 @@ def parse_ts(text: str | int | dt.datetime | dt.date, *, parameter: str = "time"
         text,
         "ISO 8601 UTC, e.g. 2023-03-01 or 2023-03-01T12:00:00Z, or whole Unix seconds",
     )
+    text = _plain(text)
     if isinstance(text, str) and re.fullmatch(r"\d{9,11}", text):
         text = int(text)
     elif isinstance(text, str):
@@ -47,6 +53,15 @@ def parse_ts(text: str | int | dt.datetime | dt.date, *, parameter: str = "time"
     if isinstance(text, bool) or not isinstance(text, int) or text not in _SECONDS:
         raise refusal
     return text
+
+
+def _plain(given: Any) -> Any:
+    """Turn a time or a whole number of numpy into Python's own."""
+    if isinstance(given, str | int | dt.date):
+        return given
+    if hasattr(given, "__index__"):
+        return operator.index(given)
+    return given.astype("datetime64[us]").item() if hasattr(given, "astype") else given
 
 
 def format_ts(ts: int) -> str:

@@ -6,10 +6,12 @@ from typing import TypeVar
 
 import polars as pl
 
+from toolkit.market import When
 from toolkit.statistics.contract import Frame, Question
 from toolkit.statistics.estimators import MOMENTS
 from toolkit.statistics.kernel import measure
 from toolkit.statistics.settlements import HOURS_A_YEAR
+from toolkit.statistics.windows import window_of
 
 _COLUMN = "differential_pct_8h"
 _Rows = TypeVar("_Rows", pl.DataFrame, pl.LazyFrame)
@@ -28,7 +30,9 @@ def without_rates(frame: _Rows) -> _Rows:
     return frame.filter((~rated).all().over("trajectory") & sent.any().over("trajectory"))
 
 
-def service_differential(frame: Frame, start: int, end: int) -> pl.DataFrame:
+def service_differential(
+    frame: Frame, start: When | None = None, end: When | None = None
+) -> pl.DataFrame:
     """Average the differential in force that the service sends, over time in ``[start, end)``.
 
     One row per trajectory, sorted. A value holds until the next one, at most three steps, as in
@@ -60,7 +64,7 @@ def service_differential(frame: Frame, start: int, end: int) -> pl.DataFrame:
     >>> service_differential(frame, 0, 10800)["differential_apr_pct"].round(6).item()
     21.9
     """
-    question = Question("funding.service_differential/1", start, end, _COLUMN)
+    question = Question("funding.service_differential/1", *window_of(frame, start, end), _COLUMN)
     found = measure(frame, question, MOMENTS)
     apr = pl.col(f"{_COLUMN}_time_weighted_mean") * (HOURS_A_YEAR / 8)
     cut = found.columns.index("moments_reason")

@@ -7,17 +7,19 @@ import math
 import polars as pl
 
 from toolkit.errors import InputError
+from toolkit.market import When
 from toolkit.statistics.contract import Frame, Question, Reason, first_reason
 from toolkit.statistics.definition import holding
 from toolkit.statistics.kernel import Statistic, measure, observed_chunks
+from toolkit.statistics.windows import window_of
 
 _HOURS_A_SECOND = 1 / 3600
 
 
 def time_above(
     frame: Frame,
-    start: int,
-    end: int,
+    start: When | None = None,
+    end: When | None = None,
     *,
     threshold_bps: float,
     column: str = "spread_log_bps",
@@ -56,7 +58,12 @@ def time_above(
     """
     limit = _bps("threshold_bps", threshold_bps, column)
     question = Question(
-        "spread.time_above/1", start, end, column, step_s, max_stale_s, (("threshold_bps", limit),)
+        "spread.time_above/1",
+        *window_of(frame, start, end),
+        column,
+        step_s,
+        max_stale_s,
+        (("threshold_bps", limit),),
     )
     return measure(holding(frame, column), question, _above(limit))
 
@@ -96,8 +103,8 @@ def _bps(name: str, value: float, column: str) -> float:
 
 def episodes(
     frame: Frame,
-    start: int,
-    end: int,
+    start: When | None = None,
+    end: When | None = None,
     *,
     enter_bps: float,
     leave_bps: float | None = None,
@@ -178,7 +185,12 @@ def episodes(
         "min_duration_s": min_duration_s,
     }
     question = Question(
-        "spread.episodes/1", start, end, column, step_s, max_stale_s, tuple(options.items())
+        "spread.episodes/1",
+        *window_of(frame, start, end),
+        column,
+        step_s,
+        max_stale_s,
+        tuple(options.items()),
     )
     found = [
         part.join(_found(rows, enter, leave, merge_gap_s).collect(engine="in-memory"), on="number")
@@ -186,7 +198,7 @@ def episodes(
     ]
     rows = pl.concat(found).filter(pl.col("duration_s") >= min_duration_s)
     # a column, as polars divides one by a single number through its rounded reciprocal
-    window_s = pl.Series("window_s", [end - start] * rows.height, dtype=pl.Int64)
+    window_s = pl.Series("window_s", [question.end - question.start] * rows.height, dtype=pl.Int64)
     return rows.with_columns(window_s).sort("trajectory", "start_ts").select(*_columns(question))
 
 

@@ -8,10 +8,12 @@ import polars as pl
 
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
+from toolkit.market import When
 from toolkit.statistics.contract import Frame, Question, checked_types
 from toolkit.statistics.event_documents import event_role, identified
 from toolkit.statistics.event_pairing import UNKNOWN, paired
 from toolkit.statistics.kernel import observed
+from toolkit.statistics.windows import documents_extent, window_of
 
 LOOK_BACK_S = 7 * 86_400
 """How long before a window documents are used, so that an earlier opening is seen (s).
@@ -89,7 +91,7 @@ def event_lifecycles(
             if known_until is not None and known_until > start
         ]
     found = [
-        _lifecycles(part, (start, end), ("event",), "size", now=now, delay_s=0)
+        _lifecycles(part, Interval(start, end), ("event",), "size", now=now, delay_s=0)
         for part, now in parts
     ]
     first = ["family", "event", "ts"]
@@ -106,8 +108,8 @@ def event_lifecycles(
 
 def lifecycles(
     frame: Frame,
-    start: int,
-    end: int,
+    start: When | None = None,
+    end: When | None = None,
     *,
     key: Sequence[str] = ("event_id",),
     magnitude: str | None = None,
@@ -203,13 +205,20 @@ def lifecycles(
     >>> found.select("event_id", "duration_s", "observed", "kind").rows()
     [('a', 30.5, 1, 'closed'), ('b', 20.0, 0, 'open'), ('c', None, 0, 'orphan_close')]
     """
-    found = _lifecycles(frame, (start, end), key, magnitude, now=now, delay_s=delay_s)
+    found = _lifecycles(
+        frame,
+        window_of(frame, start, end, documents_extent),
+        key,
+        magnitude,
+        now=now,
+        delay_s=delay_s,
+    )
     return found.drop("first_ts")
 
 
 def _lifecycles(
     frame: Frame,
-    window: tuple[int, int],
+    window: Interval,
     key: Sequence[str],
     magnitude: str | None,
     *,

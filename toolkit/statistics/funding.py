@@ -42,9 +42,11 @@ import polars as pl
 
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
+from toolkit.market import When
 from toolkit.statistics.contract import Frame, Question, Reason
 from toolkit.statistics.receipts import MIN_COVERAGE, receipts
 from toolkit.statistics.settlements import HOURS_A_YEAR, LEGS, settlements
+from toolkit.statistics.windows import settlements_extent, window_of
 
 __all__ = [
     "MIN_COVERAGE",
@@ -218,7 +220,11 @@ def _steps(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def carry(
-    frame: Frame, start: int, end: int, *, min_coverage: float = MIN_COVERAGE
+    frame: Frame,
+    start: When | None = None,
+    end: When | None = None,
+    *,
+    min_coverage: float = MIN_COVERAGE,
 ) -> pl.DataFrame:
     """Sum what the position has received after each settlement in ``(start, end]``.
 
@@ -254,7 +260,9 @@ def carry(
     >>> carry(frame, 0, 57600).select("ts", "payment_bps", "carry_bps").rows()
     [(28800, 1.0, 1.0), (57600, 2.0, 3.0)]
     """
-    question = _question("funding.carry/2", start, end, min_coverage)
+    question = _question(
+        "funding.carry/2", window_of(frame, start, end, settlements_extent), min_coverage
+    )
     found = receipts(settlements(frame), question, min_coverage=min_coverage)
     known = pl.col("carry_reason").is_null()
     return (
@@ -281,7 +289,11 @@ def carry(
 
 
 def summary(
-    frame: Frame, start: int, end: int, *, min_coverage: float = MIN_COVERAGE
+    frame: Frame,
+    start: When | None = None,
+    end: When | None = None,
+    *,
+    min_coverage: float = MIN_COVERAGE,
 ) -> pl.DataFrame:
     """Sum what the position received over ``(start, end]``, also as a yearly rate.
 
@@ -348,12 +360,14 @@ def summary(
     >>> row["n"], row["coverage"], round(row["carry_bps"], 9), round(row["funding_apr_pct"], 9)
     (3, 1.0, 9.0, 32.85)
     """
-    question = _question("funding.summary/2", start, end, min_coverage)
+    question = _question(
+        "funding.summary/2", window_of(frame, start, end, settlements_extent), min_coverage
+    )
     found = receipts(settlements(frame), question, min_coverage=min_coverage)
     return found.figures.with_columns(*question.columns)
 
 
-def _question(method: str, start: int, end: int, min_coverage: float) -> Question:
+def _question(method: str, window: Interval, min_coverage: float) -> Question:
     if not 0 <= min_coverage <= 1:
         raise InputError("min_coverage", min_coverage, "a part of the window, 0 to 1")
-    return Question(method, start, end, options=(("min_coverage", float(min_coverage)),))
+    return Question(method, *window, options=(("min_coverage", float(min_coverage)),))

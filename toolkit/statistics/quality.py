@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import polars as pl
 
+from toolkit.market import When
 from toolkit.statistics.contract import Frame, Question
 from toolkit.statistics.kernel import measure
+from toolkit.statistics.windows import window_of
 
 
 def coverage(
     frame: Frame,
-    start: int,
-    end: int,
+    start: When | None = None,
+    end: When | None = None,
     *,
     column: str | None = None,
     step_s: int | None = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
-    """Measure what was observed of each trajectory in ``[start, end)``, Unix seconds UTC.
+    """Measure what was observed of each trajectory in ``[start, end)``.
+
+    Times are as `toolkit.market.parse_ts` reads them. By default the window is the frame's own:
+    from its first time to its last and one step more.
 
     An observation is a row of the window. With ``column`` given, a row with a value there that is
     a finite number. It holds until the next one, at most ``max_stale_s``, the last until ``end``,
@@ -52,7 +57,8 @@ def coverage(
     InputError
         A column is missing or of another type (expected: trajectory, String or integer, ts, Int64.
         ``column``, Float64). A key is null. Two rows of the window share trajectory and ts. The
-        window is empty. ``step_s`` or ``max_stale_s`` is no whole number of seconds from 1.
+        window is empty, or to be that of a frame without rows. ``step_s`` or ``max_stale_s`` is no
+        whole number of seconds from 1.
 
     Examples
     --------
@@ -64,5 +70,7 @@ def coverage(
     >>> row["coverage"], row["n_segments"], row["longest_gap_s"]
     (0.8, 2, 300)
     """
-    question = Question("quality.coverage/1", start, end, column, step_s, max_stale_s)
+    question = Question(
+        "quality.coverage/1", *window_of(frame, start, end), column, step_s, max_stale_s
+    )
     return measure(frame, question)

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from toolkit.market import When
 from toolkit.statistics.contract import Frame, Question
 from toolkit.statistics.definition import holding, with_spread
 from toolkit.statistics.episodes import episodes, time_above
@@ -38,6 +39,7 @@ from toolkit.statistics.half_life import HALF_LIFE
 from toolkit.statistics.kernel import Statistic, measure
 from toolkit.statistics.quality import coverage
 from toolkit.statistics.scores import rolling_z
+from toolkit.statistics.windows import window_of
 
 __all__ = [
     "coverage",
@@ -52,8 +54,8 @@ __all__ = [
 
 def half_life(
     frame: Frame,
-    start: int,
-    end: int,
+    start: When | None = None,
+    end: When | None = None,
     *,
     column: str = "spread_log_bps",
     step_s: int | None = None,
@@ -141,14 +143,16 @@ def half_life(
     >>> [round(row[f"half_life_{name}"] / 60, 1) for name in names], row["half_lives_differ"]
     ([21.8, 26.3, 31.7, 9.1], True)
     """
-    question = Question("spread.half_life/2", start, end, column, step_s, max_stale_s)
+    question = Question(
+        "spread.half_life/2", *window_of(frame, start, end), column, step_s, max_stale_s
+    )
     return _measured(frame, question, HALF_LIFE)
 
 
 def summary(
     frame: Frame,
-    start: int,
-    end: int,
+    start: When | None = None,
+    end: When | None = None,
     *,
     column: str = "spread_log_bps",
     step_s: int | None = None,
@@ -231,7 +235,9 @@ def summary(
     >>> row["n"], row["n_null"], row["half_life_s"], row["half_life_reason"]
     (2, 1, None, 'too_few')
     """
-    question = Question("spread.summary/2", start, end, column, step_s, max_stale_s)
+    question = Question(
+        "spread.summary/2", *window_of(frame, start, end), column, step_s, max_stale_s
+    )
     return _measured(frame, question, MOMENTS, ROBUST, QUANTILES, HALF_LIFE)
 
 

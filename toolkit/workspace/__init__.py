@@ -1,7 +1,7 @@
 """What a user opens: settings, a workspace over a service and a store, a local service."""
 
 from toolkit.workspace.local import DEFAULT_SEED, Serving, serve_local, simulated_service
-from toolkit.workspace.opening import DEFAULT_WINDOW_S, When, Workspace, open_workspace
+from toolkit.workspace.opening import DEFAULT_WINDOW_S, Workspace, open_workspace
 from toolkit.workspace.progress import Watch, load_progress
 from toolkit.workspace.settings import (
     DEFAULT_BASE_URL,
@@ -22,7 +22,6 @@ __all__ = [
     "Serving",
     "Settings",
     "Watch",
-    "When",
     "Workspace",
     "load_progress",
     "open_workspace",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime as dt
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -17,7 +16,16 @@ from toolkit.errors import EmptyWindowError
 from toolkit.intervals import EVER, Interval
 from toolkit.loader import LoadResult, Progress, sync
 from toolkit.loader.progress import streams_counted
-from toolkit.market import EventFamily, EventLog, Family, Stream, Trajectory, format_ts, parse_ts
+from toolkit.market import (
+    EventFamily,
+    EventLog,
+    Family,
+    Stream,
+    Trajectory,
+    When,
+    format_ts,
+    parse_ts,
+)
 from toolkit.statistics import spread as spread_statistics
 from toolkit.store import Store
 from toolkit.workspace.local import simulated_service
@@ -26,9 +34,6 @@ from toolkit.workspace.settings import LOCAL_KEY, Settings, store_path
 
 DEFAULT_WINDOW_S = 7 * 86_400
 """What is loaded where no start is given: so much before the end."""
-
-When = str | int | dt.datetime | dt.date
-"""A moment as `toolkit.market.parse_ts` reads it."""
 
 
 class Workspace(Shown):

@@ -1,0 +1,83 @@
+"""The window of a statistic: what was asked for, else the extent of the frame itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import polars as pl
+
+from toolkit.errors import InputError
+from toolkit.intervals import Interval
+from toolkit.market import When, parse_ts
+from toolkit.statistics.contract import Frame, checked_columns, checked_types
+
+
+def window_of(
+    frame: Frame,
+    start: When | None,
+    end: When | None,
+    extent: Callable[[Frame], Interval] | None = None,
+) -> Interval:
+    """Return ``[start, end)``, and from the frame what is not given.
+
+    Times are as `toolkit.market.parse_ts` reads them. ``extent`` returns the frame's own window,
+    by default `bars_extent`. Raises `InputError` for what is no time, for an end that is not after
+    the start, and where a time is to come from a frame without rows.
+
+    >>> frame = pl.DataFrame({"trajectory": ["a"] * 3, "ts": [0, 60, 120]})
+    >>> window_of(frame, None, None), window_of(frame, "1970-01-01T00:01", None)
+    (Interval(start=0, end=180), Interval(start=60, end=180))
+    """
+    given = [
+        None if each is None else parse_ts(each, parameter=name)
+        for name, each in (("start", start), ("end", end))
+    ]
+    own = (extent or bars_extent)(frame) if None in given else Interval(0, 0)
+    low, high = (here if asked is None else asked for asked, here in zip(given, own, strict=True))
+    return Interval.checked(low, high)
+
+
+def bars_extent(frame: Frame) -> Interval:
+    """Return the window from the first row to the last and one step more, where its bar ends.
+
+    The step is the commonest difference between neighbouring times of a trajectory, the smallest
+    on a tie, and 1 s where no trajectory has two rows.
+
+    >>> bars_extent(pl.DataFrame({"trajectory": ["a", "a", "b"], "ts": [0, 60, 600]}))
+    Interval(start=0, end=660)
+    """
+    checked_columns(frame)
+    first, last, step = _times(frame)
+    return Interval(first, last + step)
+
+
+def settlements_extent(frame: Frame) -> Interval:
+    """Return the window ``(start, end]`` of all settlements, from one step before the first.
+
+    >>> settlements_extent(pl.DataFrame({"trajectory": ["a", "a"], "ts": [28800, 57600]}))
+    Interval(start=0, end=57600)
+    """
+    checked_columns(frame)
+    first, last, step = _times(frame)
+    return Interval(first - step, last)
+
+
+def documents_extent(frame: Frame) -> Interval:
+    """Return the window from the first document to the second after the last.
+
+    >>> documents_extent(pl.DataFrame({"ts": [5, 9]}))
+    Interval(start=5, end=10)
+    """
+    checked_types(frame, {"ts": "Int64"})
+    first, last, _ = _times(frame.lazy().select("ts", trajectory=pl.lit(0)))
+    return Interval(first, last + 1)
+
+
+def _times(frame: Frame) -> tuple[int, int, int]:
+    """Return the first and the last time, and the step."""
+    keys = frame.lazy().select("trajectory", "ts").drop_nulls().sort("trajectory", "ts").collect()
+    if keys.is_empty():
+        raise InputError("start", None, "a time, for the frame has no row to take one from")
+    steps = keys.select(pl.col("ts").diff().over("trajectory")).to_series().drop_nulls()
+    common = steps.filter(steps > 0).mode().min()
+    return keys["ts"].min(), keys["ts"].max(), common or 1  # type: ignore[return-value]
