@@ -2,6 +2,7 @@
 
 A sync reads the ledger of its streams once, before it plans. ``--streams`` trajectories are asked
 for every minute. The ledger's rows merge when they are written, so that the cost must not grow.
+Each cost is taken in turns with that of a store with one sync, so that a busy machine slows both.
 """
 
 from __future__ import annotations
@@ -36,14 +37,19 @@ def polled(store: Store, streams: list[Trajectory], now: int) -> None:
 
 
 def ledger_s(store: Store, streams: list[Trajectory], now: int) -> float:
-    """CPU seconds of one look at the ledger, the median of seven."""
-    times = []
-    for _ in range(7):
-        began = time.process_time()
-        known = store.ledger(streams, Interval(now - 7 * 86_400, now))
-        times.append(time.process_time() - began)
-        assert len(known) == len(streams)
-    return median(times)
+    """CPU seconds of one look at the ledger."""
+    began = time.process_time()
+    known = store.ledger(streams, Interval(now - 7 * 86_400, now))
+    assert len(known) == len(streams)
+    return time.process_time() - began
+
+
+def compared_s(
+    fresh: Store, store: Store, streams: list[Trajectory], now: int
+) -> tuple[float, float]:
+    """CPU seconds of a look at either ledger, the medians of eleven in turns."""
+    pairs = [(ledger_s(fresh, streams, START), ledger_s(store, streams, now)) for _ in range(11)]
+    return median(pair[0] for pair in pairs), median(pair[1] for pair in pairs)
 
 
 def main() -> None:
@@ -55,16 +61,16 @@ def main() -> None:
     count, minutes = (50, 200) if asked.quick else (asked.streams, asked.minutes)
     streams = [Trajectory.parse(f"ASSET{number}_USDT:ONE.spot") for number in range(count)]
     with tempfile.TemporaryDirectory() as folder:
-        store = Store(Path(folder) / "rail.duckdb")
-        store.bind(Source("simulated", "walks"))
-        polled(store, streams, START)
-        first = ledger_s(store, streams, START)
+        fresh, store = (Store(Path(folder) / name) for name in ("fresh.duckdb", "rail.duckdb"))
+        for each in (fresh, store):
+            each.bind(Source("simulated", "walks"))
+            polled(each, streams, START)
         for minute in range(1, minutes):
             polled(store, streams, START + STEP_S * minute)
             if minute % 720 == 0:
-                now_s = ledger_s(store, streams, START + STEP_S * minute)
+                first, now_s = compared_s(fresh, store, streams, START + STEP_S * minute)
                 print(f"after {minute / 1440:g} days: {now_s / first:.3f}", flush=True)
-        last = ledger_s(store, streams, START + STEP_S * (minutes - 1))
+        first, last = compared_s(fresh, store, streams, START + STEP_S * (minutes - 1))
         size_mb = store.path.stat().st_size / 1e6
     print(f"{count} streams, {minutes} syncs: {first:.4f} s at first, {last:.4f} s at last")
     print(f"file {size_mb:.1f} MB")
