@@ -23,7 +23,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import re
 import threading
 import time
 from collections import Counter
@@ -32,7 +31,8 @@ from pathlib import Path
 
 import duckdb
 
-from toolkit.errors import NotAStoreError, StoreError, StoreLockedError, StoreVersionError
+from toolkit.errors import NotAStoreError, StoreError, StoreLockedError
+from toolkit.store.refusals import open_failure, use_failure
 from toolkit.tables import TABLES
 
 _NO_EXTENSIONS: dict[str, str | bool | int | float | list[str]] = {
@@ -40,8 +40,8 @@ _NO_EXTENSIONS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
 }
-_OF_A_FILE = ("", ".wal", ".wal.checkpoint")  # DuckDB's own files beside one
-_SQLITE = b"SQLite format 3\0"
+OWN_FILES = ("", ".wal", ".wal.checkpoint")
+"""The ends of the names of DuckDB's own files: the database, and what lies beside it at times."""
 
 _STORE = "store"  # the name under which an engine has its file
 _IDLE_ENGINES = 4
@@ -79,7 +79,7 @@ class _File:
         try:
             with contextlib.closing(cursor):
                 yield cursor
-        except duckdb.Error:
+        except (duckdb.Error, StoreError):  # a copy may still be attached, or nothing work any more
             self._sound = False
             raise
         finally:
@@ -87,8 +87,8 @@ class _File:
                 self._early_uses -= early
                 self._uses[thread] -= 1
                 self._writer = None if writable else self._writer
-                self._close_if_unused()
                 self._turn.notify_all()
+                self._close_if_unused()
 
     def _cursor(self, thread: int, writable: bool, deadline: float) -> duckdb.DuckDBPyConnection:
         if writable and self._uses[thread]:
@@ -150,12 +150,17 @@ class _File:
         if self._connection is not None and not self._uses.total():
             self._uses.clear()
             connection, self._connection = self._connection, None
-            if self._sound:
-                connection.execute(f"DETACH {_STORE}")
-            _put_away(self._path, connection, sound=self._sound)
             if self._turned_away:
                 self._turned_away = False
                 self._rests_until = time.monotonic() + _REST_S
+            try:
+                if self._sound:
+                    connection.execute(f"DETACH {_STORE}")
+            except duckdb.Error:
+                self._sound = False
+                raise
+            finally:
+                _put_away(self._path, connection, sound=self._sound)
 
     def _locked(self, by: str) -> StoreLockedError:
         return StoreLockedError(
@@ -196,7 +201,7 @@ def opened(
         with file.use(writable=writable, wait_s=wait_s) as cursor:
             yield cursor
     except duckdb.Error as error:
-        raise StoreError(f"{path}: {_first_line(error)}", path=str(path)) from error
+        raise use_failure(path, error) from error
 
 
 def copy_draft(path: Path) -> Path:
@@ -224,13 +229,13 @@ def _attached(path: Path, writable: bool) -> duckdb.DuckDBPyConnection:
             engine = _ENGINES.pop(path, None)
         engine = engine or _confined(path)
     except (duckdb.Error, OSError) as error:
-        raise _refusal(path, error) from None
+        raise open_failure(path, error) from None
     try:
         access = "READ_WRITE" if writable else "READ_ONLY"
         engine.execute(f"ATTACH '{quoted}' AS {_STORE} ({access})")
         _refuse_views(engine, path)
     except duckdb.Error as error:
-        refusal = _refusal(path, error)
+        refusal = open_failure(path, error)
         _put_away(path, engine, sound=isinstance(refusal, StoreLockedError))
         raise refusal from None
     except BaseException:
@@ -257,7 +262,7 @@ def _put_away(path: Path, engine: duckdb.DuckDBPyConnection, *, sound: bool) -> 
 def _confined(path: Path) -> duckdb.DuckDBPyConnection:
     """Start an engine that reaches one file, and is kept to it for good."""
     engine = duckdb.connect(config={**_NO_EXTENSIONS, "temp_directory": f"{path}.tmp"})
-    allowed = [f"{file}{end}" for file in (path, copy_draft(path)) for end in _OF_A_FILE]
+    allowed = [f"{file}{end}" for file in (path, copy_draft(path)) for end in OWN_FILES]
     engine.execute("SET allowed_paths = ?", [allowed])
     engine.execute("SET enable_external_access = false")
     engine.execute("SET lock_configuration = true")
@@ -274,53 +279,3 @@ def _refuse_views(engine: duckdb.DuckDBPyConnection, path: Path) -> None:
             "queries; it is no store of this toolkit: name another file",
             path=str(path),
         )
-
-
-def _refusal(path: Path, error: Exception) -> StoreError:
-    """Return what an error at opening means, by DuckDB's words: it has no classes for them."""
-    message, line = str(error), _first_line(error)
-    if "Could not set lock" in message:
-        found = re.search(r"PID (\d+)", message)
-        pid = int(found[1]) if found else None
-        who = f"process {pid}" if pid else "another process"
-        return StoreLockedError(
-            f"{path} is held open by {who}; close it there, or try again when it is done",
-            path=str(path),
-            pid=pid,
-        )
-    if "is already attached" in message:
-        return StoreLockedError(
-            f"{path} is held open by a DuckDB connection of this process that is none of the "
-            "store's; close it",
-            path=str(path),
-            pid=os.getpid(),
-        )
-    if "newer version of DuckDB" in message:
-        return StoreVersionError(
-            f"{path} was written by a newer DuckDB than this one ({duckdb.__version__}); update "
-            "the toolkit",
-            path=str(path),
-        )
-    sqlite = "xtension" in message and _begins_with(path, _SQLITE)  # it asks for one to read it
-    other = "not a valid DuckDB database" in message or "in-memory database in read" in message
-    if sqlite or other:
-        what = "a SQLite file" if sqlite else "not a store of this toolkit, nor a DuckDB file"
-        return NotAStoreError(f"{path} is {what}; name another file", path=str(path))
-    if "Permission denied" in message:
-        return StoreError(
-            f"{path} may not be opened by this user; change its permissions or name another store",
-            path=str(path),
-        )
-    return StoreError(
-        f"{path} cannot be opened ({line}); put a sound copy in its place or name another store",
-        path=str(path),
-    )
-
-
-def _begins_with(path: Path, expected: bytes) -> bool:
-    with path.open("rb") as file:
-        return file.read(len(expected)) == expected
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0]

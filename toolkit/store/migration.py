@@ -23,8 +23,9 @@ from toolkit.errors import StoreError
 from toolkit.intervals import Interval, clip, difference, union
 from toolkit.market import Family, SnapshotKind, Stream
 from toolkit.store.answers import rowless_parts
-from toolkit.store.connection import copy_draft
+from toolkit.store.connection import OWN_FILES, copy_draft
 from toolkit.store.coverage import record, record_answers
+from toolkit.store.refusals import first_line, full_disk
 from toolkit.store.schema import FORMAT_VERSION, STORAGE_VERSION, read_format
 from toolkit.store.streams import add_counts, append, number_streams
 from toolkit.tables import COVERAGE, DELIVERY, EDGE, GAP, SERIES, STREAM, CoverageState
@@ -61,6 +62,22 @@ def migrate(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         return
     copy = backup_path(path, version)
     _back_up(connection, path, copy)
+    try:
+        _change(connection, version)
+    except duckdb.Error as error:
+        if full_disk(path, error):  # each further try would leave one more copy
+            copy.unlink(missing_ok=True)
+        raise
+    _log.warning(
+        "%s was brought from store format %s to %s; as it was, it is kept in %s",
+        path,
+        version,
+        FORMAT_VERSION,
+        copy,
+    )
+
+
+def _change(connection: duckdb.DuckDBPyConnection, version: int) -> None:
     connection.execute("BEGIN")
     if version < 2:
         _to_format_2(connection)
@@ -73,13 +90,6 @@ def migrate(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         "UPDATE meta SET value = ? WHERE name = 'format_version'", [str(FORMAT_VERSION)]
     )
     connection.execute("COMMIT")
-    _log.warning(
-        "%s was brought from store format %s to %s; as it was, it is kept in %s",
-        path,
-        version,
-        FORMAT_VERSION,
-        copy,
-    )
 
 
 def _back_up(connection: duckdb.DuckDBPyConnection, path: Path, copy: Path) -> None:
@@ -87,7 +97,7 @@ def _back_up(connection: duckdb.DuckDBPyConnection, path: Path, copy: Path) -> N
     draft = copy_draft(path.resolve())
     quoted, alias = str(draft).replace("'", "''"), '"' + draft.name.replace('"', '""') + '"'
     try:
-        draft.unlink(missing_ok=True)  # of a migration that was killed
+        _remove(draft)  # of a migration that was killed
         connection.execute(f"ATTACH '{quoted}' AS {alias} (STORAGE_VERSION '{STORAGE_VERSION}')")
         name = connection.execute("SELECT current_database()").fetchall()[0][0]
         connection.execute(f'COPY FROM DATABASE "{name}" TO {alias}')
@@ -95,13 +105,18 @@ def _back_up(connection: duckdb.DuckDBPyConnection, path: Path, copy: Path) -> N
         draft.chmod(0o600)
         os.link(draft, copy)
     except (OSError, duckdb.Error) as error:
-        raise StoreError(
-            f"{copy} cannot be written ({str(error).splitlines()[0]}): a store of an older format "
-            "is only changed beside a copy of it; free space there, or move the store",
+        raise full_disk(copy, error) or StoreError(
+            f"{copy} cannot be written ({first_line(error)}): a store of an older format is only "
+            "changed beside a copy of it; make a place for it there, or move the store",
             path=str(copy),
         ) from None
     finally:
-        draft.unlink(missing_ok=True)
+        _remove(draft)
+
+
+def _remove(draft: Path) -> None:
+    for end in OWN_FILES:
+        draft.with_name(f"{draft.name}{end}").unlink(missing_ok=True)
 
 
 def _to_format_2(connection: duckdb.DuckDBPyConnection) -> None:

@@ -17,6 +17,8 @@ import duckdb
 
 from toolkit.errors import NotAStoreError, StoreError, StoreVersionError
 from toolkit.market import Source
+from toolkit.store.connection import OWN_FILES
+from toolkit.store.refusals import first_line, full_disk
 from toolkit.tables import TABLES
 
 FORMAT_VERSION = 4
@@ -44,12 +46,13 @@ def create_store(path: Path, source: Source) -> None:
             draft.chmod(0o600)
             os.link(draft, target)
         finally:
-            draft.unlink(missing_ok=True)
+            for end in OWN_FILES:
+                draft.with_name(f"{draft.name}{end}").unlink(missing_ok=True)
     except FileExistsError:
         return
     except (OSError, duckdb.Error) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error).splitlines()[0]
-        raise StoreError(
+        why = error.strerror if isinstance(error, OSError) else first_line(error)
+        raise full_disk(path, error) or StoreError(
             f"{path} cannot be made ({why}); name a place where this user may write",
             path=str(path),
         ) from None

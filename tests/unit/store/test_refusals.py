@@ -13,7 +13,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from toolkit.errors import NotAStoreError, StoreError, StoreVersionError
+from toolkit.errors import NotAStoreError, StoreError, StoreLockedError, StoreVersionError
 from toolkit.market import Source
 from toolkit.store import Store
 from toolkit.store.schema import FORMAT_VERSION
@@ -162,3 +162,27 @@ def test_a_file_this_user_may_not_open_is_refused(
         if (use, hidden) == ("binding", ".")
         else "may not be opened by this user; change its permissions or name another store"
     )
+
+
+HOLDS_THE_FILE = """
+import sys, duckdb
+with duckdb.connect(sys.argv[1]):
+    print("holding", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_a_store_in_a_folder_of_others_is_read_and_who_holds_it_is_named(
+    others_folder: Path, no_privilege: Callable[[], object], child: Callable
+) -> None:
+    path = others_folder / "rail.duckdb"
+    path.chmod(0o644)
+    holder = child(HOLDS_THE_FILE, path)
+    assert holder.hear() == "holding"
+    no_privilege()
+    with pytest.raises(StoreLockedError) as refused:
+        Store(path, wait_s=0.1).loads()
+    assert refused.value.pid == holder.pid
+    holder.tell()
+    assert Store(path, wait_s=60).loads().height == 0
+    assert list(others_folder.iterdir()) == [path]

@@ -1,0 +1,131 @@
+"""A disk without room: one line says so, and the store is whole then and later.
+
+The limit of a file's size stands in for the disk: it can be set anywhere, at any byte.
+"""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pytest
+
+from toolkit.errors import StoreError
+from toolkit.intervals import EVER, Interval
+from toolkit.market import Source, Trajectory
+from toolkit.store import Batch, Edge, LoadOrigin, Store
+from toolkit.store.refusals import full_disk
+from toolkit.store.schema import FORMAT_VERSION, read_format
+
+SOURCE = Source("replay", "example")
+ORIGIN = LoadOrigin("http://127.0.0.1:8700", 10_000, None, "0.1.0")
+PRICE = Trajectory.parse("A_B:X.spot")
+FULL = r"cannot be written: the disk is full, .* \(File too large\); free space in .* and try again"
+
+
+@contextmanager
+def room_for(size: int) -> Iterator[None]:
+    """No file of this process gets longer than so many bytes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def batch_of(page: Callable[..., pl.DataFrame], count: int) -> Batch:
+    batch = Batch()
+    rows = [(ts, ts / 7, ts / 3) for ts in range(count)]
+    batch.add(PRICE, page(rows), Interval(0, count), Edge(10**6, step_s=1))
+    return batch
+
+
+@pytest.mark.parametrize(
+    ("rows", "size"),
+    [(5, 0), (5, 4096), (5000, 4096)],
+    ids=["no log", "no checkpoint", "part of a log"],
+)
+def test_a_commit_says_so_and_succeeds_once_there_is_room(
+    store: Store, page: Callable, rows: int, size: int
+) -> None:
+    load_id = store.start_load(ORIGIN)
+    with room_for(size):
+        for _ in range(2):
+            with pytest.raises(StoreError, match=FULL) as refused:
+                store.commit(load_id, batch_of(page, rows))
+            assert type(refused.value) is StoreError
+            assert "\n" not in str(refused.value)
+            assert refused.value.path == str(store.path)
+        assert store.loads().height == 1
+        assert store.counts(EVER).get(PRICE, 0) in {0, rows}
+    written = store.commit(load_id, batch_of(page, rows))
+    assert (written.new + written.repeated, written.revised) == (rows, 0)
+    assert store.counts(EVER) == {PRICE: rows}
+    assert store.series(PRICE)["ts"].to_list() == list(range(rows))
+    assert list(store.path.parent.iterdir()) == [store.path]
+
+
+@pytest.mark.parametrize("size", [0, 4096, 20_000, 300_000])
+def test_a_creation_says_so_and_leaves_nothing(tmp_path: Path, size: int) -> None:
+    store = Store(tmp_path / "rail.duckdb")
+    with room_for(size), pytest.raises(StoreError, match=FULL) as refused:
+        store.bind(SOURCE)
+    assert "\n" not in str(refused.value)
+    assert refused.value.path == str(store.path)
+    assert list(tmp_path.iterdir()) == []
+    store.bind(SOURCE)
+    assert store.source == SOURCE
+
+
+@pytest.mark.parametrize(
+    "size",
+    [0, 4096, 300_000, 3_600_000],
+    ids=["nothing", "a header", "part of the copy", "the copy"],
+)
+def test_a_migration_says_so_and_leaves_the_store_as_it_was(
+    store: Store, page: Callable, size: int
+) -> None:
+    load_id = store.start_load(ORIGIN)
+    store.commit(load_id, batch_of(page, 5_000))
+    with duckdb.connect(str(store.path)) as connection:
+        connection.execute("UPDATE coverage SET state = 'answered'")
+        connection.execute(
+            "INSERT INTO coverage SELECT 1, 'asked', 10 * i, 10 * i + 5, NULL, NULL "
+            "FROM range(100_000, 200_000) r(i)"
+        )
+        connection.execute("ALTER TABLE coverage DROP first_served_at")
+        connection.execute("ALTER TABLE coverage DROP served_at")
+        connection.execute("ALTER TABLE stream DROP late_s")
+        connection.execute("UPDATE meta SET value = '3' WHERE name = 'format_version'")
+    with room_for(size), pytest.raises(StoreError, match=FULL) as refused:
+        Store(store.path).loads()
+    assert "\n" not in str(refused.value)
+    copy = store.path.with_name("rail.format-3.duckdb")
+    assert refused.value.path == str(store.path if size == 3_600_000 else copy)
+    left = {file.name for file in store.path.parent.iterdir()}
+    assert left <= {"rail.duckdb", "rail.duckdb.wal"}
+    with duckdb.connect(str(store.path), read_only=True) as connection:
+        assert read_format(connection, store.path) == 3
+    assert Store(store.path).counts(EVER) == {PRICE: 5_000}
+    with duckdb.connect(str(store.path), read_only=True) as connection:
+        assert read_format(connection, store.path) == FORMAT_VERSION
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "No space left on device",
+        "Disk quota exceeded",
+        "File too large",
+        "This limit was set by the 'max_temp_directory_size' setting",
+    ],
+)
+def test_each_way_to_be_full_is_known(words: str) -> None:
+    error = duckdb.IOException(f"IO Error: Checkpoint failed\nOriginal error: {words}")
+    assert full_disk(Path("rail.duckdb"), error) is not None
+    assert full_disk(Path("rail.duckdb"), OSError(5, "Input/output error")) is None
