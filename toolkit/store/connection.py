@@ -7,7 +7,8 @@ on a cursor of its own (a shared connection hands one thread another's rows).
 
 Uses that overlap one another without a break would keep the file open for good, and every other
 process out. So nobody joins an opening that has lasted, unless a use that began early still goes
-on. And the file then rests for longer than another process waits between two attempts.
+on. And the file then rests for longer than another process waits between two attempts. Among
+processes, `toolkit.store.waiting` keeps the order in which they came.
 
 To start DuckDB costs 30 ms, to attach a file to it 2. So the engine of a file outlives its uses,
 for the few files used last, and a use attaches the file and detaches it.
@@ -33,6 +34,7 @@ import duckdb
 
 from toolkit.errors import NotAStoreError, StoreError, StoreLockedError
 from toolkit.store.refusals import open_failure, use_failure
+from toolkit.store.waiting import Place
 from toolkit.tables import TABLES
 
 _NO_EXTENSIONS: dict[str, str | bool | int | float | list[str]] = {
@@ -46,7 +48,7 @@ OWN_FILES = ("", ".wal", ".wal.checkpoint")
 _STORE = "store"  # the name under which an engine has its file
 _IDLE_ENGINES = 4
 
-_FIRST_WAIT_S, _LONGEST_WAIT_S = 0.005, 0.1
+_FIRST_WAIT_S, _LONGEST_WAIT_S = 0.005, 0.02
 _EARLY_S, _REST_S = 0.5, 0.15
 
 
@@ -90,6 +92,9 @@ class _File:
                 self._turn.notify_all()
                 self._close_if_unused()
 
+    def is_used_by(self, thread: int) -> bool:
+        return self._uses[thread] > 0
+
     def _cursor(self, thread: int, writable: bool, deadline: float) -> duckdb.DuckDBPyConnection:
         if writable and self._uses[thread]:
             raise self._locked(
@@ -107,19 +112,30 @@ class _File:
     def _await_connection(
         self, thread: int, writable: bool, deadline: float
     ) -> duckdb.DuckDBPyConnection:
-        """Wait for this thread's turn, and return the open connection. Other threads go on."""
+        """Wait for this thread's turn, and return the open connection. Other threads go on.
+
+        The last attempt before the deadline is made out of turn: it finds who holds the file. So
+        is that of a thread that uses another file: somebody may wait for that one.
+        """
         wait_s = _FIRST_WAIT_S
-        while True:
-            locked = self._locked("another thread of this process; try again when it is done")
-            if self._is_free(thread, writable):
-                try:
-                    return self._connection or self._open(writable)
-                except StoreLockedError as error:
-                    locked = error
-            if time.monotonic() + wait_s > deadline:
-                raise locked
-            self._turn.wait(wait_s)
-            wait_s = min(wait_s * 1.6, _LONGEST_WAIT_S)
+        uses_another = any(file.is_used_by(thread) for file in list(_FILES.values()))
+        with contextlib.closing(Place(self._path, writable=writable)) as place:
+            while True:
+                last = time.monotonic() + wait_s > deadline
+                locked = self._locked("another thread of this process; try again when it is done")
+                if self._is_free(thread, writable):
+                    if self._connection:
+                        return self._connection
+                    try:
+                        if last or uses_another or place.may_go():
+                            return self._open(writable)
+                    except StoreLockedError as error:
+                        locked = error
+                    place.keep()
+                if last:
+                    raise locked
+                self._turn.wait(wait_s)
+                wait_s = min(wait_s * 1.6, _LONGEST_WAIT_S)
 
     def _is_free(self, thread: int, writable: bool) -> bool:
         """Return whether it is this thread's turn.
