@@ -1,6 +1,6 @@
-"""A dashboard, a notebook and a sync that goes on and on use one store at once, without an error.
+"""A dashboard, two notebooks, two syncs, a stream and webhooks use one store at once, no error.
 
-RAIL_TOGETHER_S says for how long; `make soak` sets five minutes.
+RAIL_TOGETHER_S says for how long; `make soak` sets 150 s.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import signal
 import statistics
 import subprocess
 import threading
@@ -18,6 +19,7 @@ from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
 
+import httpx
 import nbformat
 import polars as pl
 import pytest
@@ -28,10 +30,18 @@ from toolkit.client import Client
 from toolkit.dashboard.navigation import PAGES
 from toolkit.intervals import Interval, split
 from toolkit.market import EventFamily, EventLog, Family, Trajectory
-from toolkit.store import Store
+from toolkit.service import Simulated
+from toolkit.service.events.archive import EventArchive
+from toolkit.service.transports.webhooks.deliveries import (
+    WebhookMessage,
+    new_secret,
+    signed_headers,
+)
+from toolkit.store import Store, read_deliveries
 
 from .conftest import RAIL, serving
 from .dashboard_process import App, app_over, faults, properties
+from .test_webhooks import free_port, receiving
 
 LOG = logging.getLogger(__name__)
 SECONDS = float(os.environ.get("RAIL_TOGETHER_S", "20"))
@@ -42,7 +52,9 @@ NOW = 1_795_132_800
 BEGIN = NOW - 25 * 86_400
 STEP_S = 900
 """Each sync asks for the next quarter of an hour, so that each has something to write."""
+WEBHOOKS_PER_S = 20
 LEG = Trajectory.parse("BTC_USDT:AURORA.spot")
+OTHER_LEG = Trajectory.parse("ETH_USDT:AURORA.spot")
 PAIR = Trajectory.parse("BTC_USDT:AURORA.spot:CORONA.futures")
 RATE = Trajectory.parse("BTC_USDT:AURORA.futures:CORONA.futures", Family.FUNDING)
 
@@ -98,7 +110,8 @@ class Together:
 class Syncs:
     """`rail sync` of one quarter of an hour after the other."""
 
-    def __init__(self, store: Path, base_url: str) -> None:
+    def __init__(self, store: Path, base_url: str, *wanted: str) -> None:
+        self._wanted = wanted
         self._where = ("--store", str(store), "--base-url", base_url)
         self._start = BEGIN
 
@@ -112,10 +125,8 @@ class Syncs:
             time.strftime("%Y-%m-%dT%XZ", time.gmtime(ts))
             for ts in (self._start, self._start + STEP_S)
         )
-        wanted = [LEG.key, PAIR.key, RATE.key, *more]
-        wanted += [EventLog(family).key for family in EventFamily]
         done = subprocess.run(
-            [RAIL, "sync", *wanted, "--start", start, "--end", end, *self._where],
+            [RAIL, "sync", *self._wanted, *more, "--start", start, "--end", end, *self._where],
             capture_output=True,
             text=True,
             check=False,
@@ -174,6 +185,60 @@ class Reader:
             yield reader
 
 
+class Sender:
+    """Somebody who delivers the events of a day before the window, so many per second."""
+
+    def __init__(self, url: str, secret: str) -> None:
+        archive = EventArchive(Simulated(7))
+        days = Interval(BEGIN - 5 * 86_400, BEGIN)
+        self.bodies = [
+            body for family in EventFamily for _, body in archive.documents(family, *days)
+        ]
+        self.answers_s: list[float] = []
+        self._url, self._secret = url, secret
+        self._began = time.monotonic()
+
+    def once(self) -> None:
+        """Deliver a second's worth at once; after the last, the first again."""
+        sent = len(self.answers_s)
+        time.sleep(max(0.0, self._began + sent / WEBHOOKS_PER_S - time.monotonic()))
+        bodies = [self.bodies[n % len(self.bodies)] for n in range(sent, sent + WEBHOOKS_PER_S)]
+        with ThreadPoolExecutor(WEBHOOKS_PER_S) as pool:
+            self.answers_s += pool.map(self._deliver, bodies)
+
+    def _deliver(self, body: bytes) -> float:
+        """Deliver one; how long the answer took."""
+        message = WebhookMessage.of("demo-pro", body)
+        signed = signed_headers(self._secret, message.identity, int(time.time()), body)
+        began = time.monotonic()
+        answer = httpx.post(self._url, content=body, headers=signed, timeout=60)
+        assert answer.is_success, answer.text
+        return time.monotonic() - began
+
+    @property
+    def delivered(self) -> int:
+        """How many different documents were delivered."""
+        return min(len(self.answers_s), len(self.bodies))
+
+
+@contextmanager
+def streaming(*arguments: str | Path) -> Iterator[None]:
+    """A `rail stream` that goes on for as long as the block, and ends well on Ctrl-C."""
+    process = subprocess.Popen(
+        [RAIL, "stream", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=120)
+    assert process.returncode == 0, output
+    assert "Traceback" not in output
+
+
 def check_held(store: Store, client: Client, window: Interval) -> None:
     """The store holds what the service answers for the window, no row more."""
     for trajectory in (LEG, PAIR, RATE):
@@ -198,36 +263,66 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "reader"
 
 
-def test_dashboard_notebook_and_running_sync_use_one_store_without_an_error(folder: Path) -> None:
-    store = Store(folder / "rail.duckdb")
+def test_all_who_may_use_one_store_at_once_do_so_without_an_error(folder: Path) -> None:
+    store, secret, port = Store(folder / "rail.duckdb"), new_secret(), free_port()
+    logs = [EventLog(family).key for family in EventFamily]
     with serving("--seed", "7", "--now", "2026-11-20") as base_url:
-        syncs = Syncs(store.path, base_url)
+        syncs = Syncs(store.path, base_url, LEG.key, PAIR.key, RATE.key, *logs)
+        others = Syncs(store.path, base_url, OTHER_LEG.key)
         syncs.once("snapshot/spread", "snapshot/funding")
-        with app_over(store.path, folder) as app, Reader.in_kernel(folder) as reader:
-            visitor = Visitor(app)
-            together = Together("page", "sync", "cell")
-            with ThreadPoolExecutor() as pool:
-                others = [
-                    pool.submit(together.go_on, "page", visitor.once),
-                    pool.submit(together.go_on, "sync", syncs.once),
-                ]
+        source = ("--store", store.path, "--base-url", base_url)
+        with (
+            app_over(store.path, folder) as app,
+            Reader.in_kernel(folder) as reader,
+            Reader.in_kernel(folder) as second,
+            receiving(store.path, secret, port),
+        ):
+            visitor, sender = Visitor(app), Sender(f"http://127.0.0.1:{port}/", secret)
+            takers = {
+                "page": visitor.once,
+                "sync": syncs.once,
+                "other sync": others.once,
+                "second cell": second.once,
+                "webhook": sender.once,
+            }
+            together = Together("cell", *takers)
+            with (
+                streaming("BTC_USDT:BOREAS.spot", "events/spread", *source),
+                ThreadPoolExecutor() as pool,
+            ):
+                rounds = [pool.submit(together.go_on, *taker) for taker in takers.items()]
                 together.go_on("cell", reader.once)
-            for other in others:
-                other.result()
+            for each in rounds:
+                each.result()
             reader.once()
             held = dict(store.catalogue().group_by("kind").agg(pl.col("rows").sum()).iter_rows())
             assert visitor.rows() == f"{sum(held[family] for family in Family):,}"
         assert "Traceback" not in app.output.read_text()
         with Client(base_url, "demo-pro") as client:
             check_held(store, client, syncs.window)
+            answered = client.history(OTHER_LEG, *others.window).drop("extra")
+            assert store.series(OTHER_LEG).equals(answered)
 
-    reads_s = {"read of the store in a cell": [said["taken_s"] for said in reader.said]}
-    for name, taken_s in (together.taken_s | reads_s).items():
-        middle, most = statistics.median(taken_s), max(taken_s)
-        LOG.info("%s: %d, median %.2f s, slowest %.2f s", name, len(taken_s), middle, most)
+    report(together, reader, sender)
+    assert len(read_deliveries(store)) == sender.delivered
     rows, documents = ([said[name] for said in reader.said] for name in ("rows", "documents"))
     assert rows == sorted(rows)
     assert documents == sorted(documents)
     assert rows[-1] == store.series(PAIR).height > STEP_S / 60
     assert [said["measured"] for said in reader.said] == rows
     assert [said["held_s"] for said in reader.said] == [60 * n for n in rows]
+
+
+def report(together: Together, reader: Reader, sender: Sender) -> None:
+    """Log how long the rounds of each took."""
+    inner_s = {
+        "read of the store in a cell": [said["taken_s"] for said in reader.said],
+        "answer to a webhook": sender.answers_s,
+    }
+    for name, taken_s in (together.taken_s | inner_s).items():
+        middle, most = statistics.median(taken_s), max(taken_s)
+        slow = statistics.quantiles(taken_s, n=20)[-1]
+        LOG.info(
+            "%s: %d, median %.2f s, 95 %% within %.2f s, slowest %.2f s",
+            *(name, len(taken_s), middle, slow, most),
+        )
