@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from toolkit.cli.options import Host, Port
-from toolkit.cli.show import console
+from toolkit.cli.show import console, warn_of_public
 from toolkit.errors import InputError
 from toolkit.market import format_ts, parse_ts
 from toolkit.workspace import Serving, serve_local
@@ -63,6 +63,7 @@ def serve_command(
 
     Example: rail serve --replay data --dataset iaqf_dhruvk1432 --now 2023-03-22
     """
+    warn_of_public(host, _public(owners))
     serve_local(
         replay=replay,
         datasets=dataset or (),
@@ -78,6 +79,11 @@ def serve_command(
         port=port,
         ready=_announce,
     )
+
+
+def _public(owners: Path | None) -> str:
+    keys = "keys and answers can be read on the way"
+    return keys if owners else f"{keys}, and the demo keys are known to everybody"
 
 
 def _renaming(text: str) -> tuple[str, str]:

@@ -6,12 +6,22 @@ import sys
 
 from rich.table import Table
 
+from toolkit.wire.address import is_loopback
 from toolkit.workspace.terminal import Terminal
 
 _WIDTH_OF_A_PIPE = 160
 
 console = Terminal(width=None if sys.stdout.isatty() else _WIDTH_OF_A_PIPE)
 errors = Terminal(stderr=True)
+
+
+def warn_of_public(host: str, public: str) -> None:
+    """Warn on stderr where a server listens off this machine, by http, of what is public there."""
+    if not is_loopback(host.strip("[]")):
+        errors.print(
+            f"warning: {host} is not this machine alone: over plain http {public}; "
+            "put an https proxy in front, or listen at 127.0.0.1"
+        )
 
 
 def plain_table(*headings: str) -> Table:

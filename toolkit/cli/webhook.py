@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolkit.cli.options import AllowHttp, Host, Port, StorePath
-from toolkit.cli.show import console, errors
+from toolkit.cli.show import console, errors, warn_of_public
 from toolkit.errors import InputError, needs_extra
 from toolkit.loader.sync import bound_source
 from toolkit.store import Store
@@ -105,6 +105,7 @@ def webhook_command(
         scheme = f"HMAC in {header}" if header else "Standard Webhooks"
         console.print(f"listening at {address}; scheme: {scheme}; secrets: {len(secrets)}")
 
+    warn_of_public(host, "deliveries can be read on the way")
     before = str(app.receipts)
 
     def tell(receipts: Receipts) -> None:
