@@ -1,11 +1,13 @@
 """The body of an answer, taken piece by piece and inflated within a bound.
 
 A body that grows past its bound is given up at once, whether it came as it is, in chunks without
-end, or as a few bytes that inflate to gigabytes.
+end, or as a few bytes that inflate to gigabytes. So is one of more values than any page has: each
+becomes an object of Python, of twenty times its size.
 """
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Mapping
 
@@ -15,9 +17,14 @@ LARGEST_BODY = 64 * 2**20
 """Bytes of a body after inflating, where no other limit is given. A page of 10,000 rows has 2 MB,
 and a listing of everything less than 10 MB."""
 
+MOST_VALUES = 1_000_000
+"""Values of a body, counted by its commas and opening brackets. A page of 10,000 rows has 50,000,
+and a listing of everything less than 700,000."""
+
 ACCEPTED_ENCODINGS = "gzip, deflate"
 """What a request offers. Any other encoding of an answer is refused."""
 
+_EVENT_END = re.compile(rb"\r?\n\r?\n|\r\r")
 _GZIP, _ZLIB, _RAW = 31, zlib.MAX_WBITS, -zlib.MAX_WBITS
 
 
@@ -33,7 +40,8 @@ class Body:
 
     ``headers`` (names in lower case) say how it is encoded: as it is, gzip or deflate. Raises
     `WireError` for any other encoding and for a declared length over the limit. The errors say what
-    is wrong with the body. Whose it is, the client adds.
+    is wrong with the body. Whose it is, the client adds. The values of a stream of events
+    (``events``) are counted for each event.
 
     >>> body = Body({"content-encoding": "gzip"}, 100)
     >>> import gzip
@@ -42,8 +50,19 @@ class Body:
     >>> body.end()
     """
 
-    def __init__(self, headers: Mapping[str, str], largest: int = LARGEST_BODY) -> None:
+    def __init__(
+        self,
+        headers: Mapping[str, str],
+        largest: int = LARGEST_BODY,
+        *,
+        most_values: int = MOST_VALUES,
+        events: bool = False,
+    ) -> None:
         self._largest = largest
+        self._most_values = most_values
+        self._events = events
+        self._values = 0
+        self._edge = b""
         self._encoding = headers.get("content-encoding", "").strip().lower()
         if self._encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
             raise WireError(
@@ -62,8 +81,8 @@ class Body:
     def inflated(self, piece: bytes) -> bytes:
         """Take a piece as it came, and return what it adds to the body.
 
-        Raises `WireError` where the body is larger than the limit. Raises `UnreachableError` where
-        it cannot be inflated, for it may be broken on the way.
+        Raises `WireError` where the body is larger than the limit, or has too many values. Raises
+        `UnreachableError` where it cannot be inflated, for it may be broken on the way.
         """
         self._came += len(piece)
         if self._came > self._largest:
@@ -72,12 +91,22 @@ class Body:
         self._given += len(found)
         if self._given > self._largest:
             raise self._too_large()
+        self._count(found)
         return found
 
     def end(self) -> None:
         """Raise `UnreachableError` where an encoded body stops before its end."""
         if self._first or (self._inflating is not None and not self._inflating.eof):
             raise UnreachableError(f"its {self._encoding} body is cut off")
+
+    def _count(self, found: bytes) -> None:
+        if self._events:
+            *_, after = _EVENT_END.split(whole := self._edge + found)
+            self._values = 0 if len(after) < len(whole) else self._values
+            self._edge, found = whole[-3:], found[-len(after) :] if after else b""
+        self._values += sum(found.count(mark) for mark in (b",", b"[", b"{"))
+        if self._values > self._most_values:
+            raise WireError(f"its body has more than {self._most_values:,} values, as no page has")
 
     def _inflate(self, piece: bytes) -> bytes:
         left = self._first + piece

@@ -41,6 +41,7 @@ from toolkit.wire.exchange import (
     unreadable,
     with_retries,
 )
+from toolkit.wire.items import check_number, check_size
 from toolkit.wire.profile import Finding
 
 _TIMES = {
@@ -153,6 +154,7 @@ def _envelope(route: EventRoute, answer: Answer) -> _PageParts:
         return _PageParts([], more=False, cursor=None, named=True)
     try:
         page = msgspec.json.decode(answer.body, type=dict[str, msgspec.Raw])
+        check_number(bytes(page[route.items]), answer, route.path)
         items = msgspec.json.decode(page[route.items], type=list[msgspec.Raw])
         cursor = msgspec.json.decode(page.get(route.next, b"null"), type=str | None)
         more = msgspec.json.decode(page.get(route.more, b"null"), type=bool | None)
@@ -206,7 +208,7 @@ def read_document(route: EventRoute, body: bytes, findings: list[Finding]) -> di
 
     ``ts`` (s) and ``ts_ms`` are read from one another where one of them is wanting or lies outside
     the years 1 to 9999. Both are None where neither is of use. Raises `WireError` where it is no
-    JSON object.
+    JSON object, or larger than `toolkit.wire.items.LARGEST_ITEM`.
 
     >>> from toolkit.market import EventFamily
     >>> from toolkit.wire.event_routes import BUILT_IN_EVENTS
@@ -215,6 +217,7 @@ def read_document(route: EventRoute, body: bytes, findings: list[Finding]) -> di
     >>> row["event_type"], row["ts_ms"], row["magnitude_pct"], row["event_id"][:7]
     ('splash.pump', 60000, 11.4, 'sha256:')
     """
+    check_size(len(body), f"{route.path} sent a document")
     try:
         document, text = _document(body), body.decode()
     except UNREADABLE as error:

@@ -33,6 +33,7 @@ from toolkit.wire.exchange import (
     unreadable,
     with_retries,
 )
+from toolkit.wire.items import check_number
 from toolkit.wire.profile import Finding, Profile
 
 
@@ -80,7 +81,7 @@ class _ListedSymbol(msgspec.Struct):
 
 
 class _SymbolsPage(msgspec.Struct):
-    items: list[msgspec.Raw]
+    items: msgspec.Raw
     truncated: bool | None = None
 
 
@@ -160,12 +161,14 @@ def _found(profile: Profile, answer: Answer) -> _Found:
         return _Found({}, cut=False)
     try:
         page = msgspec.json.decode(answer.body, type=_SymbolsPage)
+        check_number(bytes(page.items), answer, profile.symbols_path)
+        items = msgspec.json.decode(page.items, type=list[msgspec.Raw])
     except UNREADABLE as error:
         wanted = f"a symbol listing ({error})"
         raise unreadable(answer, profile.symbols_path, wanted) from None
     legs: dict[Symbol, tuple[Leg, ...]] = {}
     findings: list[Finding] = []
-    for raw in page.items:
+    for raw in items:
         try:
             item = msgspec.json.decode(raw, type=_ListedSymbol)
             symbol = Symbol.parse(item.symbol)
@@ -174,7 +177,7 @@ def _found(profile: Profile, answer: Answer) -> _Found:
             continue
         found = _legs(item, profile, findings)
         legs[symbol] = tuple(dict.fromkeys((*legs.get(symbol, ()), *found)))
-    full = len(page.items) >= profile.symbols_limit
+    full = len(items) >= profile.symbols_limit
     cut = page.truncated if page.truncated is not None else (True if full else None)
     return _Found(legs, cut, tuple(findings))
 

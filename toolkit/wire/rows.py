@@ -7,6 +7,7 @@ kept, byte for byte, in ``extra``. Of a name that is twice in one row the last v
 
 from __future__ import annotations
 
+import codecs
 from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,9 +21,11 @@ from toolkit.market import Family, Trajectory
 from toolkit.tables import SERIES
 from toolkit.wire.agreement import disagreements
 from toolkit.wire.exchange import NO_CONTENT, UNREADABLE, Answer
+from toolkit.wire.items import check_number, check_size
 from toolkit.wire.profile import FieldRule, Finding, HistoryRoute
 
 _SECONDS = range(253_402_300_800)  # to the end of year 9999: milliseconds since 1978 lie beyond
+_PART = 2**20
 _NOWHERE = (b"null", b'""', b"false")
 _Time = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
@@ -71,7 +74,8 @@ def read_history_page(route: HistoryRoute, trajectory: Trajectory, answer: Answe
     """Read one answer of a history route. Status 204 is an empty page with nothing older.
 
     Raises `WireError` where the body is not JSON, has no array of rows, names another trajectory
-    than the one asked for, or has a row without a time.
+    than the one asked for, or has a row without a time. So it does for more rows than
+    `toolkit.wire.items.MOST_ITEMS`, and for a row larger than `LARGEST_ITEM`.
 
     >>> from toolkit.wire.profile import BUILT_IN
     >>> body = (b'{"items":[{"ts":60,"buy_price":100.0,"sell_price":101.0,"spread_pct":1.0}],'
@@ -87,6 +91,7 @@ def read_history_page(route: HistoryRoute, trajectory: Trajectory, answer: Answe
     _check_trajectory(route, trajectory, envelope, answer)
     findings: list[Finding] = []
     items = _items(route, envelope, answer, findings)
+    check_number(bytes(items), answer, route.path)
     try:
         frame = _exact(route, items)
     except UNREADABLE:
@@ -134,12 +139,20 @@ def _unreadable(route: HistoryRoute, answer: Answer, why: str) -> WireError:
 
 def _envelope(route: HistoryRoute, answer: Answer) -> dict[str, msgspec.Raw]:
     try:
-        answer.body.decode()  # what is kept as it came is not looked into again
+        _check_text(answer.body)  # what is kept as it came is not looked into again
         return msgspec.json.decode(answer.body, type=dict[str, msgspec.Raw])
     except UNREADABLE as error:
         kind = answer.headers.get("content-type", "no content type")
         why = f"not with the JSON of a page ({kind:.80}, {len(answer.body)} bytes: {error})"
         raise _unreadable(route, answer, why) from None
+
+
+def _check_text(body: bytes) -> None:
+    """Raise `UnicodeDecodeError` for what is no UTF-8. Whole, a text may take 4 times as much."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    for start in range(0, len(body), _PART):
+        decoder.decode(body[start : start + _PART])
+    decoder.decode(b"", final=True)
 
 
 def _check_trajectory(
@@ -280,6 +293,8 @@ def _field_by_field(
             raise _unreadable(
                 route, answer, f"with a row without a usable time{_as_text(route, row)}"
             )
+        size = sum(len(name) + memoryview(raw).nbytes for name, raw in left.items())
+        check_size(size, f"{answer.url or route.path} sent a row with unknown fields")
         columns["extra"].append(_extra(left))
         drift.update(("field_unknown", name) for name in left if name not in known)
     findings.extend(

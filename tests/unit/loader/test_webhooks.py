@@ -168,7 +168,10 @@ def test_a_body_above_the_limit_is_not_read_and_one_at_the_limit_is(
         answer = sender.post("/", content=parts, headers=headers)
         assert answer.status_code == status
     assert app.receipts.too_large == 2
-    assert held(store) == [fits.decode()]
+    assert read_deliveries(store)["document"].to_list() == [fits.decode()]
+    assert not held(store), "it is too large for an event, and kept whole"
+    asyncio.run(app.close())
+    assert "document_too_large" in store.loads()["finding"][0]
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"7", b'{"a":', b'{"a":"\xff"}'])

@@ -13,6 +13,8 @@ from toolkit.client.transport import tls
 from toolkit.errors import ServiceError
 from toolkit.wire.body import ACCEPTED_ENCODINGS, Body
 
+_MOST_VALUES = 250_000  # the SDK holds each several times; a page of 10,000 rows has 100,000
+
 
 class BoundedTransport(httpx2.AsyncBaseTransport):
     """Passes on answers with their bodies inflated, each at most ``largest`` bytes.
@@ -42,7 +44,8 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
             response = await self._inner.handle_async_request(request)
         events = response.headers.get("content-type", "").startswith("text/event-stream")
         try:
-            body = Body(response.headers, 2**60 if events else self._largest)
+            largest = 2**60 if events else self._largest
+            body = Body(response.headers, largest, most_values=_MOST_VALUES, events=events)
         except ServiceError as error:
             await response.aclose()
             raise self._given_up(error) from error
