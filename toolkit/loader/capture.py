@@ -46,7 +46,7 @@ from toolkit.wire.stream import ReconnectPolicy
 _Result = TypeVar("_Result")
 _LASTING = (BadRequestError, KeyRefusedError, NotFoundError, PlanRefusedError)
 _SUBSCRIPTIONS_A_SOCKET = 500
-_SECONDS_A_COMMIT, _MESSAGES_A_COMMIT, _BYTES_A_COMMIT = 1.0, 5_000, 4 * 2**20
+_SECONDS_A_COMMIT, _MESSAGES_A_COMMIT, _BYTES_A_COMMIT = 1.0, 5_000, 2**20
 _LOOK_S, _PATIENCE_S = 0.1, 30.0
 _LOCKED = Finding("store_locked", "the store", "another process held it; the capture waited")
 
@@ -94,7 +94,7 @@ class CaptureResult:
         gaps = f"{lost:,} gaps ({parts})" if lost else "no gaps"
         return (
             f"{self.rows.new:,} new, {self.rows.revised:,} revised, "
-            f"{self.rows.repeated:,} held already; "
+            f"{self.rows.repeated:,} held already{self.rows.unkept_counted}; "
             f"{self.messages:,} messages, {self.sweeps:,} sweeps of the archive, {gaps}; "
             f"{self.elapsed_s:.1f} s; {self.source.label}"
         )
@@ -142,6 +142,7 @@ def capture(
     """
     asked = checked_streams(streams, sweep_every_s=sweep_every_s, duration_s=duration_s)
     checked_workers(workers)
+    store.keep_lean()
     client.discover()
     source = bound_source(client, store)
     start = _answered_until(store, asked, client.served_at()) if since is None else since
@@ -159,7 +160,7 @@ def capture(
     sweeper = Sweeper(client, store, asked, start, run.inbox.put, workers=workers)
     with run:
         run.carry_out(sweeper, sweep_every_s, duration_s, stop or threading.Event())
-    findings = tuple(sorted(run.findings.items(), key=str))
+    findings = tuple(sorted((run.findings + run.inserted.findings).items(), key=str))
     listed = [asdict(f) | {"times": times} for f, times in findings]
     _patiently(lambda: store.finish_load(load_id, listed))
     statuses = _patiently(store.gaps).filter(pl.col("load_id") == load_id)["status"]

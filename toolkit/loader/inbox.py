@@ -11,7 +11,7 @@ from toolkit.loader.tasks import Piece
 
 InboxItem = ReaderItem | Piece | threading.Event
 
-WAITING_BYTES = 8 * 2**20
+WAITING_BYTES = 2 * 2**20
 """Of messages that wait. A reader waits while they are more, and its socket with it."""
 
 _WAITING_ITEMS, _WAITING_PAGES = 10_000, 32

@@ -88,7 +88,7 @@ class LoadResult(Shown):
         parts = [f"{new} new", f"{rows.repeated:,} held already"]
         if rows.revised:
             parts.append(f"{rows.revised:,} revised")
-        return ", ".join(parts)
+        return ", ".join(parts) + rows.unkept_counted
 
     def __str__(self) -> str:
         refused = f"; {len(self.refused):,} of them refused" if self.refused else ""

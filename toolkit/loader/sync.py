@@ -73,7 +73,10 @@ def sync(
     run.carry_out(client, workers)
     refused |= run.refused
     at_once = [*profile.findings, *clock.findings]
-    findings = [*((f, 1) for f in at_once), *sorted(run.findings.items(), key=str)]
+    findings = [
+        *((f, 1) for f in at_once),
+        *sorted((run.findings + run.inserted.findings).items(), key=str),
+    ]
     store.finish_load(load_id, [asdict(f) | {"times": times} for f, times in findings])
     if len(refused) == len(streams):
         raise next(iter(refused.values()))

@@ -57,7 +57,7 @@ class Receipts:
     ones are no event documents and are kept whole. ``events``: documents that the store did not
     hold. ``refused``: not shown to be genuine (401). ``unreadable``: no JSON object, not sent
     with POST, or not whole in time (400, 405, 408). ``too_large`` (413). ``postponed``: the store
-    could not take them (503).
+    could not take them (503). ``unkept``: further versions of events that are held in a hundred.
 
     >>> str(Receipts(stored=3, events=2, repeated=1, kept=1))
     '3 stored (2 new events, 1 kept whole), 1 repeated, 0 refused'
@@ -71,12 +71,13 @@ class Receipts:
     unreadable: int = 0
     too_large: int = 0
     postponed: int = 0
+    unkept: int = 0
 
     def __str__(self) -> str:
         counts = f"{self.stored:,} stored ({self.events:,} new events"
         counts += f", {self.kept:,} kept whole)" if self.kept else ")"
         counts += f", {self.repeated:,} repeated, {self.refused:,} refused"
-        rest = ("unreadable", "too_large", "postponed")
+        rest = ("unreadable", "too_large", "postponed", "unkept")
         odd = [f.name for f in fields(self) if f.name in rest and getattr(self, f.name)]
         return counts + "".join(
             f", {getattr(self, name):,} {name.replace('_', ' ')}" for name in odd
@@ -308,6 +309,8 @@ class _Keeper:
         self._receipts.events += kept.events.new + kept.events.revised
         for each in group:
             self._findings.update(each.delivery.findings)
+        self._findings.update(kept.events.findings)
+        self._receipts.unkept += sum(kept.events.unkept.values())
 
     def _begun(self) -> int:
         if self._load_id is None:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import duckdb
 import polars as pl
 
+from toolkit.foreign import plain
 from toolkit.market import EventFamily, EventLog
 from toolkit.store.ingest import Inserted
 from toolkit.store.streams import add_counts, append, count_rows, note_lateness, number_streams
 from toolkit.tables import EVENT
+
+MOST_VERSIONS = 100
+"""Documents that are kept of one key. A correction or two is what a service sends."""
 
 _KEY = ["family", "schema_id", "event_id", "event_type", "ts_ms"]
 
@@ -20,18 +24,12 @@ def insert_documents(
 
     A document is known by family, schema, event id, event type and ts_ms. One that is held under
     its key with other bytes is appended as the next revision. One that is held as it is, in any
-    revision, is not.
+    revision, is not. Of one key at most `MOST_VERSIONS` are kept. Further ones are counted.
     """
     if documents.is_empty():
         return Inserted()
     distinct = documents.unique([*_KEY, "document"], keep="first", maintain_order=True)
-    connection.register("arrived", distinct.select(_KEY))
-    held: pl.DataFrame = connection.sql(
-        "SELECT family, schema_id, event_id, event_type, ts_ms, revision, document FROM event "
-        "WHERE ts_ms BETWEEN $low AND $high AND event_id IN (SELECT event_id FROM arrived)",
-        params={"low": distinct["ts_ms"].min(), "high": distinct["ts_ms"].max()},
-    ).pl()
-    connection.unregister("arrived")
+    held = _held(connection, distinct)
     fresh = distinct.join(
         held, on=[*_KEY, "document"], how="anti", nulls_equal=True, maintain_order="left"
     )
@@ -44,7 +42,10 @@ def insert_documents(
             load_id=pl.lit(load_id, pl.Int64),
         )
         .select(EVENT.names)
-        .sort(*EVENT.order, "revision", maintain_order=True)
+    )
+    surplus = stamped.filter(pl.col("revision") >= MOST_VERSIONS)
+    stamped = stamped.filter(pl.col("revision") < MOST_VERSIONS).sort(
+        *EVENT.order, "revision", maintain_order=True
     )
     append(connection, EVENT, stamped)
     logs = {EventLog(EventFamily(family)): family for family in stamped["family"].unique()}
@@ -55,4 +56,26 @@ def insert_documents(
         add_counts(connection, count_rows(counted))
         note_lateness(connection, counted)
     revised = int((stamped["revision"] > 0).sum())
-    return Inserted(stamped.height - revised, revised, documents.height - stamped.height)
+    repeated = documents.height - stamped.height - surplus.height
+    named = surplus.group_by("family", "event_id").len().rows()
+    unkept = {f"events/{family} {plain(event, 80)}": n for family, event, n in sorted(named)}
+    return Inserted(stamped.height - revised, revised, repeated, unkept)
+
+
+def _held(connection: duckdb.DuckDBPyConnection, arrived: pl.DataFrame) -> pl.DataFrame:
+    """Return what is held under the keys that arrived: key, revision and document.
+
+    A scan takes 2,048 documents into memory at once. So only those of these keys are read.
+    """
+    connection.register("arrived", arrived.select(_KEY).unique())
+    held: pl.DataFrame = connection.sql(
+        "WITH held AS (SELECT e.rowid AS row FROM event e JOIN arrived a "
+        "ON e.event_id = a.event_id AND e.ts_ms = a.ts_ms AND e.family = a.family "
+        "AND e.event_type IS NOT DISTINCT FROM a.event_type "
+        "AND e.schema_id IS NOT DISTINCT FROM a.schema_id WHERE e.ts_ms BETWEEN $low AND $high) "
+        "SELECT family, schema_id, event_id, event_type, ts_ms, revision, document "
+        "FROM event WHERE rowid IN (SELECT row FROM held)",
+        params={"low": arrived["ts_ms"].min(), "high": arrived["ts_ms"].max()},
+    ).pl()
+    connection.unregister("arrived")
+    return held

@@ -8,22 +8,29 @@ brings: a statement costs most of a millisecond.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import duckdb
 import polars as pl
 
+from toolkit.cards import counted
 from toolkit.market import Family
 from toolkit.store.keys import TIME_ALONE, identity, values_of
 from toolkit.store.streams import add_counts, append, count_rows, note_lateness
 from toolkit.tables import SERIES, TIE, Table
+from toolkit.wire.findings import Finding
 
 _KEY = ["stream_id", "ts"]
+_NAMED, _OTHERS = 1_000, "other events"
 
 
 @dataclass(frozen=True, slots=True)
 class Inserted:
     """What became of the rows of a batch: new, revised (a changed answer), or held already.
+
+    ``unkept`` counts by event the documents that came in more versions than are kept.
 
     >>> Inserted(new=2) + Inserted(new=1, repeated=4)
     Inserted(new=3, revised=0, repeated=4)
@@ -32,11 +39,41 @@ class Inserted:
     new: int = 0
     revised: int = 0
     repeated: int = 0
+    unkept: Mapping[str, int] = field(default_factory=dict, repr=False)
 
     def __add__(self, other: Inserted) -> Inserted:
+        unkept = Counter(self.unkept)
+        for event, times in other.unkept.items():
+            unkept[event if event in unkept or len(unkept) < _NAMED else _OTHERS] += times
         return Inserted(
-            self.new + other.new, self.revised + other.revised, self.repeated + other.repeated
+            self.new + other.new,
+            self.revised + other.revised,
+            self.repeated + other.repeated,
+            unkept,
         )
+
+    @property
+    def findings(self) -> Counter[Finding]:
+        """The events of which not every version was kept, each with how many were not.
+
+        >>> finding, = Inserted(unkept={"events/splash e1": 3}).findings.items()
+        >>> finding[0].kind, finding[0].where, finding[1]
+        ('versions_not_kept', 'events/splash e1', 3)
+        """
+        says = "it came in ever new versions; the first of them are kept"
+        return Counter(
+            {Finding("versions_not_kept", event, says): n for event, n in self.unkept.items()}
+        )
+
+    @property
+    def unkept_counted(self) -> str:
+        """Say how many versions were not kept, "" for none.
+
+        >>> Inserted(unkept={"events/splash e1": 3}).unkept_counted
+        ', 3 versions not kept (see the findings)'
+        """
+        number = sum(self.unkept.values())
+        return f", {counted(number, 'version')} not kept (see the findings)" if number else ""
 
 
 def insert_rows(

@@ -30,7 +30,7 @@ from toolkit.store.batch import Batch, Ledger, LoadOrigin
 from toolkit.store.card import store_card
 from toolkit.store.catalogue import CATALOGUE, CONTINUITY, ROWS_BY_LOAD, write_allowance
 from toolkit.store.commit import write_batch
-from toolkit.store.connection import opened
+from toolkit.store.connection import keep_lean, opened
 from toolkit.store.coverage import read_coverage, read_ledger, record_asked
 from toolkit.store.gaps import GAPS, end_gaps
 from toolkit.store.identity import FileIdentity, check_source
@@ -130,6 +130,10 @@ class Store(Shown):
         """The source of the data that the store holds."""
         with opened(self.path, writable=False, wait_s=self.wait_s) as connection:
             return read_source(connection, self.path)
+
+    def keep_lean(self) -> None:
+        """Keep the memory of this process's further uses of the file small: see `connection`."""
+        keep_lean(self.path)
 
     # -- writing -----------------------------------------------------------------------------------
 

@@ -1,0 +1,115 @@
+"""A capture that is flooded: its memory stays bounded, and what it refuses is named."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+FLOOD = """
+import itertools, json, sys, time
+from email.utils import formatdate
+from websockets.datastructures import Headers
+from websockets.exceptions import ConnectionClosed
+from websockets.http11 import Response
+from websockets.sync.server import serve
+kind, size = sys.argv[1], int(sys.argv[2])
+pads = {"lists": "[" + ",".join(["[]"] * (size // 3)) + "]"}
+pad = pads.get(kind, '"' + "x" * size + '"')
+numbers = itertools.count()
+def answer(connection, request):
+    if request.headers.get("Upgrade"):
+        return None
+    body = b'{"items":[],"next_cursor":null,"has_more":false,"next_end_time":null}'
+    if "schemas" in request.path:
+        body = b'{"source":{"kind":"live","id":"x"}}'
+    if "symbols" in request.path:
+        venue = b'{"exchange":"A","market":"spot"}'
+        body = b'{"items":[{"symbol":"BTC_USD","venues":[' + venue + b']}],"truncated":false}'
+    length = str(len(body))
+    headers = {"Date": formatdate(usegmt=True), "Content-Length": length, "Connection": "close"}
+    return Response(200, "OK", Headers(headers), body)
+def handle(socket):
+    try:
+        if kind == "rows":
+            socket.recv()
+        while True:
+            n, now = next(numbers), int(time.time())
+            if kind == "rows":
+                item = '{"ts":%d,"price":1.0,"mark_price":1.0,"volume":1.0,"pad":%s}' % (
+                    now // 60 * 60 - 60 * n, pad)
+                socket.send('{"type":"price","id":0,"item":%s}' % item)
+            else:
+                event = "same" if kind == "versions" else "e%d" % n
+                socket.send('{"schema":"s.splash.v1","event_type":"splash.pump","event_id":"%s",'
+                    '"ts":%d,"n":%d,"pad":%s}' % (event, now // 86400 * 86400, n, pad))
+    except ConnectionClosed:
+        pass
+with serve(handle, "127.0.0.1", 0, process_request=answer, compression=None) as server:
+    print(server.socket.getsockname()[1], flush=True)
+    server.serve_forever()
+"""
+
+CAPTURE = """
+import re, sys
+from toolkit.client import Client
+from toolkit.loader import capture
+from toolkit.market import EventFamily, EventLog, Trajectory
+from toolkit.store import Store
+rows = Trajectory.parse("BTC_USD:A.spot")
+of = rows if sys.argv[3] == "rows" else EventLog(EventFamily.SPLASH)
+with Client(sys.argv[1], "key") as client:
+    done = capture(client, Store(sys.argv[2]), [of], duration_s=10.0, sweep_every_s=2.0)
+peak = int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) * 1024 // 10**6
+print(peak, done.messages, done.rows.new, done.rows.revised, sum(done.rows.unkept.values()))
+print(sorted({finding.kind for finding, _ in done.findings}))
+print(done)
+"""
+
+
+def flooded(kind: str, size: int, folder: Path) -> tuple[list[int], str, str]:
+    """Capture for ten seconds from a server in another process, which sends without a pause."""
+    server = [sys.executable, "-c", FLOOD, kind, str(size)]
+    with subprocess.Popen(server, stdout=subprocess.PIPE, text=True) as flood:
+        assert flood.stdout is not None
+        address = f"http://127.0.0.1:{flood.stdout.readline().strip()}"
+        command = [sys.executable, "-c", CAPTURE, address, str(folder / "s.duckdb"), kind]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        finally:
+            flood.kill()
+    assert not done.returncode, done.stderr[-2000:]
+    counts, kinds, words = done.stdout.splitlines()
+    return [int(each) for each in counts.split()], kinds, words
+
+
+@pytest.mark.parametrize(
+    ("kind", "size"), [("texts", 15_000), ("lists", 15_000), ("texts", 600), ("rows", 15_000)]
+)
+def test_a_flood_of_what_is_accepted_takes_no_more_than_300_mb(
+    kind: str, size: int, tmp_path: Path
+) -> None:
+    (peak_mb, messages, new, *_), kinds, _ = flooded(kind, size, tmp_path)
+    assert peak_mb <= 300
+    assert messages == new > 200
+    assert "unreadable" not in kinds
+
+
+@pytest.mark.parametrize("kind", ["texts", "lists", "rows"])
+def test_a_flood_of_what_is_too_large_to_keep_is_named(kind: str, tmp_path: Path) -> None:
+    (peak_mb, messages, new, *_), kinds, _ = flooded(kind, 3_500_000, tmp_path)
+    assert peak_mb <= 300
+    assert (messages > 2, new) == (True, 0)
+    assert ("record_unreadable" if kind == "rows" else "document_unreadable") in kinds
+
+
+def test_a_flood_of_versions_of_one_event_is_counted(tmp_path: Path) -> None:
+    (peak_mb, messages, new, revised, unkept), kinds, words = flooded("versions", 5_000, tmp_path)
+    assert peak_mb <= 300
+    assert (new, revised, unkept) == (1, 99, messages - 100)
+    assert "versions_not_kept" in kinds
+    assert f"{unkept:,} versions not kept (see the findings)" in words

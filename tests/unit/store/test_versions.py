@@ -1,0 +1,96 @@
+"""An event in ever new versions: the first hundred are kept, and the others are counted by name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolkit.intervals import Interval
+from toolkit.market import EventFamily, Source
+from toolkit.store import Batch, Delivered, Inserted, LoadOrigin, Store, keep_deliveries
+from toolkit.store.events import MOST_VERSIONS
+from toolkit.wire.event_routes import BUILT_IN_EVENTS
+from toolkit.wire.events import document_frame, read_document
+from toolkit.wire.findings import Finding
+
+SPLASH = EventFamily.SPLASH
+SAYS = "it came in ever new versions; the first of them are kept"
+
+
+def row(event: str, version: int) -> dict[str, object]:
+    """A version of an event: all of one type and time."""
+    body = b'{"schema":"s.splash.v1","event_type":"splash.pump","event_id":"%b","ts":60,"pct":%d}'
+    return read_document(BUILT_IN_EVENTS[SPLASH], body % (event.encode(), version), [])
+
+
+def opened(folder: Path) -> tuple[Store, int]:
+    store = Store(folder / "s.duckdb")
+    store.bind(Source("live", "x"))
+    return store, store.start_load(LoadOrigin("http://x", 1, None, "0"))
+
+
+def commit(store: Store, load_id: int, rows: list[dict[str, object]]) -> Inserted:
+    return store.commit(load_id, Batch(documents=[document_frame(rows)]))
+
+
+def test_a_hundred_versions_are_kept_byte_for_byte_and_the_others_are_named(
+    tmp_path: Path,
+) -> None:
+    store, load_id = opened(tmp_path)
+    total = Inserted()
+    for first in range(0, 160, 40):
+        sent = [row("e1", number) for number in range(first, first + 40)]
+        total += commit(store, load_id, [*sent, row("e2", first)])
+    assert (total.new, total.revised, total.repeated) == (2, 99 + 3, 0)
+    assert total.findings == Counter({Finding("versions_not_kept", "events/splash e1", SAYS): 60})
+    with store.reading() as connection:
+        held = connection.execute(
+            "SELECT document FROM event WHERE event_id = 'e1' ORDER BY revision"
+        ).fetchall()
+    assert [each for (each,) in held] == [row("e1", n)["document"] for n in range(MOST_VERSIONS)]
+    again = commit(store, load_id, [row("e1", 7), row("e1", 99), row("e1", 120)])
+    assert (again.repeated, again.unkept) == (2, {"events/splash e1": 1})
+    newest = store.events(SPLASH, Interval(0, 120)).filter(event_id="e1")["document"]
+    assert newest.to_list() == [row("e1", 99)["document"]]
+
+
+def test_the_rule_holds_for_webhooks_too(tmp_path: Path) -> None:
+    store, load_id = opened(tmp_path)
+    rows = [row("e1", number) for number in range(101)]
+    kept = keep_deliveries(store, load_id, [Delivered("d1", "splash")], document_frame(rows))
+    assert kept.events == Inserted(new=1, revised=99, unkept={"events/splash e1": 1})
+
+
+@settings(deadline=None, max_examples=10)
+@given(
+    st.lists(
+        st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 150)), max_size=150), max_size=3
+    )
+)
+def test_what_came_is_new_or_revised_or_repeated_or_counted_as_not_kept(
+    tmp_path_factory: object, batches: list[list[tuple[str, int]]]
+) -> None:
+    store, load_id = opened(tmp_path_factory.mktemp("versions"))  # type: ignore[attr-defined]
+    total, held = Inserted(), {"a": set[int](), "b": set[int]()}
+    for batch in batches:
+        if batch:
+            total += commit(store, load_id, [row(*each) for each in batch])
+        for event, version in dict.fromkeys(batch):
+            if len(held[event]) < MOST_VERSIONS:
+                held[event].add(version)
+    kept = sum(map(len, held.values()))
+    assert total.new + total.revised == kept
+    came = sum(map(len, batches))
+    assert total.new + total.revised + total.repeated + sum(total.unkept.values()) == came
+
+
+def test_named_events_are_bounded_in_number() -> None:
+    total = Inserted()
+    for number in range(1_100):
+        total += Inserted(unkept={f"events/splash e{number}": 2})
+    assert len(total.unkept) == 1_001
+    assert total.unkept["other events"] == 200
+    assert sum(total.unkept.values()) == 2_200
