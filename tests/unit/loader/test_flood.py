@@ -68,7 +68,8 @@ from toolkit.store import Store
 rows = Trajectory.parse("BTC_USD:A.spot")
 of = rows if sys.argv[3] == "rows" else EventLog(EventFamily.SPLASH)
 with Client(sys.argv[1], "key") as client:
-    done = capture(client, Store(sys.argv[2]), [of], duration_s=float(sys.argv[4]), sweep_every_s=2.0)
+    store, seconds = Store(sys.argv[2]), float(sys.argv[4])
+    done = capture(client, store, [of], duration_s=seconds, sweep_every_s=2.0)
 peak = int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) * 1024 // 10**6
 print(peak, done.messages, done.rows.new, done.rows.revised, sum(done.rows.unkept.values()))
 print(sorted({finding.kind for finding, _ in done.findings}))
