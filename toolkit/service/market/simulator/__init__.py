@@ -1,7 +1,7 @@
 """A simulated market: prices, spreads and funding as a pure function of (seed, time).
 
 `Simulator` answers for any moment from 2026 to 2099. How a price comes about: `streams` (random
-numbers by name and index) -> `processes` (paths over days, minutes, seconds) and `pulses` (what is
+numbers by name and index) -> `processes` (paths over days and minutes) and `pulses` (what is
 planted), both placed by the `schedule` over the `catalogue` -> `prices`, `funding`. `timeline` has
 the bounds of time.
 

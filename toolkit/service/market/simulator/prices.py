@@ -2,15 +2,13 @@
 
 log price of a leg = log of the instrument's price at the epoch + the asset's path, shocks in it.
 Off the reference leg also + deviation + quote noise + episodes + shocks of the leg's own. Prices
-are then rounded to the tick. The path by seconds passes through that by minutes: a minute's price
-is its last second's.
+are then rounded to the tick.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +19,8 @@ from toolkit.service.market.simulator.processes import Diffusion, Floats, Revert
 from toolkit.service.market.simulator.pulses import Pulse, Slots, planted_bps
 from toolkit.service.market.simulator.schedule import LegSchedule
 from toolkit.service.market.simulator.streams import RandomStream
-from toolkit.service.market.simulator.timeline import DAY_S, MINUTES_A_DAY, minute_ends, second_ends
+from toolkit.service.market.simulator.timeline import DAY_S, MINUTES_A_DAY, minute_ends
 
-_HOURS_KEPT = 26
 _VOLUME_LOG_SD = 0.8
 _VOLUME_PER_SHOCK_BPS = 0.02  # a pump of 10 % multiplies volume by 21
 
@@ -39,9 +36,8 @@ class AssetPrices:
     >>> asset = MARKETS["BTC_USDT"][0].instrument.asset
     >>> market = Diffusion(RandomStream(7, "market"), daily_volatility=0.02)
     >>> bitcoin = AssetPrices(7, asset, market, ())
-    >>> by_minutes, by_seconds = bitcoin.minutes(20_500), bitcoin.seconds(20_500, 0)
-    >>> len(by_minutes), bool(by_minutes[0] == by_seconds[59])
-    (1440, True)
+    >>> len(bitcoin.minutes(20_500))
+    1440
     """
 
     def __init__(
@@ -53,16 +49,11 @@ class AssetPrices:
             RandomStream(seed, f"asset/{asset.name}"), daily_volatility=asset.daily_volatility
         )
         self._shocks = shocks
-        self._seconds = lru_cache(_HOURS_KEPT)(self._by_seconds)
 
     def minutes(self, day: int) -> Floats:
         """Return the path at the end of each minute of a day."""
         path: Floats = self._beta * self._market.day(day).values[1:] + self._own.day(day).values[1:]
         return path
-
-    def seconds(self, day: int, hour: int) -> Floats:
-        """Return the path at the end of each second of an hour. The last 26 hours read are kept."""
-        return self._seconds(day, hour)
 
     def activity(self, day: int) -> Floats:
         """Return the variance of each minute of a day, in multiples of the day's mean."""
@@ -75,27 +66,19 @@ class AssetPrices:
         """Sum the shocks at each moment (ascending)."""
         return planted_bps(self._shocks, ts)
 
-    def _by_seconds(self, day: int, hour: int) -> Floats:
-        market, own = self._market.seconds(day, hour), self._own.seconds(day, hour)
-        path: Floats = self._beta * market + own
-        return path
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LegDay:
     """A leg's 1,440 minutes of a day, each price at the minute's end.
 
     ``price``, ``mark_price`` (quote, mark prices of futures alone), ``volume`` (quote), and
-    which minutes have a bar (``present``) and a trade (``traded``). ``noise``: of the quote, in
-    its standard deviations.
+    which minutes have a bar (``present``).
     """
 
     price: Floats
     mark_price: Floats | None
     volume: Floats
     present: NDArray[np.bool_]
-    traded: NDArray[np.bool_]
-    noise: Floats
 
 
 class LegPrices:
@@ -109,9 +92,8 @@ class LegPrices:
     >>> market = Diffusion(RandomStream(7, "market"), daily_volatility=0.02)
     >>> asset = AssetPrices(7, listing.instrument.asset, market, (schedule.market_shocks,))
     >>> leg = LegPrices(7, "BTC_USDT", listing, asset, schedule.leg("BTC_USDT", listing))
-    >>> day = leg.day(20_500)
-    >>> bool(leg.seconds(day, 20_500, 23)[0][-1] == day.price[-1])
-    True
+    >>> len(leg.day(20_500).price)
+    1440
     """
 
     def __init__(
@@ -149,28 +131,7 @@ class LegPrices:
             mark_price=self._rounded(fair) if self._listing.leg.market is Market.FUTURES else None,
             volume=np.where(traded, volume, 0.0),
             present=present,
-            traded=traded,
-            noise=noise,
         )
-
-    def seconds(self, minutes: LegDay, day: int, hour: int) -> tuple[Floats, NDArray[np.bool_]]:
-        """Return the price at each second's end in an hour of ``minutes``, and which have a bar.
-
-        A minute's noise begins at any of its seconds, and so does trading after stale minutes.
-        """
-        ends, of_hour = second_ends(day, hour), slice(60 * hour, 60 * hour + 60)
-        fair = self._fair(self._asset.seconds(day, hour), self._deviation.seconds(day, hour), ends)
-        begins = self._stream.under("second").at(24 * day + hour).integers(60, size=60)
-        noise, before = minutes.noise, np.roll(minutes.noise, 1)
-        before[0] = noise[0]  # so that no day needs the one before
-        begun = np.arange(60) >= begins[:, None]
-        noises = np.where(begun, noise[of_hour, None], before[of_hour, None]).ravel()
-        stale, last = ~minutes.traded, np.roll(minutes.price, 1)
-        held = stale[of_hour, None] | (np.roll(stale, 1)[of_hour, None] & ~begun)
-        price = np.where(
-            held.ravel(), np.repeat(last[of_hour], 60), self._quoted(fair, noises, ends)
-        )
-        return price, np.repeat(minutes.present[of_hour], 60)
 
     def _fair(self, asset: Floats, deviation: Floats, ts: NDArray[np.int64]) -> Floats:
         """Return the log price without the leg's noise, episodes and shocks: the mark price's."""

@@ -1,8 +1,8 @@
 """The random processes that prices are made of, each a function of (stream, day).
 
-Both kinds are drawn in three stages, each conditional on the coarser one: values at midnight, a
-chain that begins at the epoch, then minutes, a bridge between two midnights, then seconds, a bridge
-between two minutes. The law is that of the process drawn in one go, at midnight as well.
+Both kinds are drawn in two stages: values at midnight, a chain that begins at the epoch, then
+minutes, a bridge between two midnights. The law is that of the process drawn in one go, at midnight
+as well.
 
 Bridges: y + (b - y_T) Cov(y_t, y_T) / Var(y_T) for a Gaussian path y that starts at the bridge's
 start, b being its end. See Glasserman (2003), Monte Carlo Methods in Financial Engineering, 3.1.
@@ -42,7 +42,6 @@ _INTRADAY_LOG_VOLATILITY = 0.6
 _BUSIEST_MINUTE, _DAILY_SWING = 870, 0.35  # 14:30 UTC
 _JUMP_SHARE = 0.0015  # of the minutes: about two per day
 _JUMP_VARIANCE = 40.0  # of a jump minute, in variances of an ordinary one
-_JUMP_IN_ONE_SECOND = 0.9  # share of a jump minute's variance
 
 
 def brownian_bridge(start: Floats, end: Floats, variances: Floats, normals: Floats) -> Floats:
@@ -179,19 +178,6 @@ class Reverting:
         path = reverting_bridge(np.array(start), np.array(end), self._decay(self._step_s), normals)
         return np.concatenate([[start], path])
 
-    def seconds(self, day: int, hour: int) -> Floats:
-        """Return the values at the end of each second of an hour. Those of minutes are `day`'s.
-
-        Examples
-        --------
-        >>> process = Reverting(RandomStream(7, "x"), half_life_s=600)
-        >>> bool(process.seconds(20_500, 1)[59] == process.day(20_500)[61])
-        True
-        """
-        minutes = self.day(day)[60 * hour : 60 * hour + 61]
-        normals = self._stream.under("second").at(24 * day + hour).standard_normal((60, 60))
-        return reverting_bridge(minutes[:-1], minutes[1:], self._decay(1), normals).ravel()
-
     def _decay(self, length_s: int) -> float:
         return float(0.5 ** (length_s / self._half_life_s))
 
@@ -200,12 +186,11 @@ class Reverting:
 class DiffusionDay:
     """A day of a `Diffusion`: ``values`` at midnight and at each minute's end (1,441).
 
-    ``variances`` of the 1,440 minutes add up to the day's. ``jumps`` marks the jump minutes.
+    ``variances`` of the 1,440 minutes add up to the day's.
     """
 
     values: Floats
     variances: Floats
-    jumps: NDArray[np.bool_]
 
 
 class Diffusion:
@@ -247,27 +232,6 @@ class Diffusion:
         """
         return self._day(day)
 
-    def seconds(self, day: int, hour: int) -> Floats:
-        """Return the values at the end of each second of an hour. Those of minutes are `day`'s.
-
-        Examples
-        --------
-        >>> price = Diffusion(RandomStream(7, "x"), daily_volatility=0.03)
-        >>> bool(price.seconds(20_500, 0)[59] == price.day(20_500).values[1])
-        True
-        """
-        path = self._day(day)
-        minutes = slice(60 * hour, 60 * hour + 60)
-        random = self._stream.under("second").at(24 * day + hour)
-        normals, struck = random.standard_normal((60, 60)), random.integers(60, size=60)
-        jumps = np.flatnonzero(path.jumps[minutes])
-        shares = np.full((60, 60), 1.0 / 60)
-        shares[jumps] *= 1.0 - _JUMP_IN_ONE_SECOND
-        shares[jumps, struck[jumps]] += _JUMP_IN_ONE_SECOND
-        values = path.values[60 * hour : 60 * hour + 61]
-        variances = path.variances[minutes, None] * shares
-        return brownian_bridge(values[:-1], values[1:], variances, normals).ravel()
-
     def _deviation(self, day: int) -> float:
         """Return a day's standard deviation. Its square has the mean ``daily_volatility``^2."""
         log = _DAILY_LOG_VOLATILITY * self._volatility.at(day) - _DAILY_LOG_VOLATILITY**2
@@ -284,4 +248,4 @@ class Diffusion:
         variances *= self._deviation(day) ** 2 / variances.sum()
         start, end = self._midnights.at(day), self._midnights.at(day + 1)
         path = brownian_bridge(np.array(start), np.array(end), variances, normals)
-        return DiffusionDay(np.concatenate([[start], path]), variances, jumps)
+        return DiffusionDay(np.concatenate([[start], path]), variances)

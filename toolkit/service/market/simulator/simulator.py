@@ -23,7 +23,6 @@ from toolkit.service.market.simulator.streams import RandomStream
 from toolkit.service.market.simulator.timeline import (
     DAY_S,
     EPOCH,
-    HOUR_S,
     MINUTE_S,
     check_day,
     check_window,
@@ -37,7 +36,6 @@ GENERATOR = 2
 
 _MARKET_DAILY_VOLATILITY = 0.02
 _LEG_DAYS_KEPT = 512  # of 50 kB
-_LEG_HOURS_KEPT = 384  # of 32 kB
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,7 +93,6 @@ class Simulator:
         self._prices = cache(self._build_prices)
         self._funding = cache(self._build_funding)
         self._leg_day = lru_cache(_LEG_DAYS_KEPT)(self._build_leg_day)
-        self._leg_hour = lru_cache(_LEG_HOURS_KEPT)(self._build_leg_hour)
 
     def day(self, symbol: str, leg: Leg, day: int) -> MinuteBars:
         """Return the one-minute bars of the UTC day with this number, ``ts // 86400``.
@@ -116,34 +113,11 @@ class Simulator:
             volume=found.volume[present],
         )
 
-    def seconds(self, symbol: str, leg: Leg, start: int, end: int) -> Bars:
-        """Return one-second bars with ``start <= ts < end``, none where `day` has no minute.
-
-        The last second of a minute closes at the minute's price. An hour's worth of seconds is
-        drawn at a time: ask for stretches, not for months.
-
-        Examples
-        --------
-        >>> simulator, leg = Simulator(7), Leg.parse("AURORA.spot")
-        >>> seconds = simulator.seconds("BTC_USDT", leg, 1_795_046_400, 1_795_046_460)
-        >>> bool(seconds.price[-1] == simulator.day("BTC_USDT", leg, 20_776).price[0])
-        True
-        """
-        check_window(start, end)
-        self._listed(symbol, leg)
-        hours = range(start // HOUR_S, -(-end // HOUR_S))
-        ts = np.arange(hours.start * HOUR_S, hours.stop * HOUR_S, dtype=np.int64)
-        blocks = [self._leg_hour(symbol, leg, hour) for hour in hours]
-        price = np.concatenate([np.empty(0), *(block[0] for block in blocks)])
-        present = np.concatenate([np.empty(0, dtype=bool), *(block[1] for block in blocks)])
-        kept = present & (ts >= start) & (ts < end)
-        return Bars(ts=ts[kept], price=price[kept], interval_s=1)
-
     def within(self, symbol: str, leg: Leg, ts: int) -> Bars:
         """Return the one-second bars of the minute that starts at ``ts``, none where it has no bar.
 
         Prices run straight from the minute before's close to this one's. That is enough to say when
-        within the minute something was reached, and takes a thousandth of what `seconds` takes.
+        within the minute something was reached.
 
         Examples
         --------
@@ -216,8 +190,3 @@ class Simulator:
 
     def _build_leg_day(self, symbol: str, leg: Leg, day: int) -> LegDay:
         return self._prices(symbol, leg).day(day)
-
-    def _build_leg_hour(self, symbol: str, leg: Leg, hour: int) -> tuple[Floats, NDArray[np.bool_]]:
-        """Build the hour with this number, ``ts // 3600``."""
-        day, of_day = divmod(hour, 24)
-        return self._prices(symbol, leg).seconds(self._leg_day(symbol, leg, day), day, of_day)

@@ -1,4 +1,4 @@
-"""The simulator's time: its first and last day, and the ends of minutes and seconds.
+"""The simulator's time: its first and last day, and the ends of minutes.
 
 A day is named by its number ``ts // 86400``. Bars carry their START, prices are those at the END.
 """
@@ -70,14 +70,3 @@ def minute_ends(day: int) -> NDArray[np.int64]:
     (60, 86400)
     """
     return day * DAY_S + MINUTE_S * np.arange(1, MINUTES_A_DAY + 1, dtype=np.int64)
-
-
-def second_ends(day: int, hour: int) -> NDArray[np.int64]:
-    """Return the 3,600 moments (s, Unix UTC) at which the seconds of an hour (0 to 23) end.
-
-    Examples
-    --------
-    >>> int(second_ends(20_454, 1)[0]) - EPOCH
-    3601
-    """
-    return day * DAY_S + hour * HOUR_S + np.arange(1, HOUR_S + 1, dtype=np.int64)

@@ -49,69 +49,24 @@ def test_every_leg_has_finite_positive_prices_on_its_tick_in_order_of_time(day: 
         ("BTC_USDT", "CORONA.futures"),
     ],
 )
-def test_a_minutes_price_is_its_last_seconds(symbol: str, name: str) -> None:
-    leg = Leg.parse(name)
-    for seed, day in ((1, 20_600), (2, 20_601), (3, 20_602)):
-        simulator = Simulator(seed)
-        minutes = simulator.day(symbol, leg, day)
-        seconds = simulator.seconds(symbol, leg, day * DAY_S, (day + 1) * DAY_S)
-        last = seconds.ts % MINUTE_S == MINUTE_S - 1
-        assert (seconds.ts[last] - (MINUTE_S - 1) == minutes.ts).all()
-        assert (seconds.price[last] == minutes.price).all()
-        assert len(seconds.ts) == 60 * len(minutes.ts)
-        assert (np.diff(seconds.ts) > 0).all()
-        assert (seconds.price > 0).all()
-
-
-def test_a_stretch_of_seconds_is_a_part_of_any_longer_one() -> None:
-    simulator, start = Simulator(4), 20_777 * DAY_S + 3_000
-    whole = simulator.seconds("ETH_USDT", CORONA, start, start + 10_000)
-    part = simulator.seconds("ETH_USDT", CORONA, start + 601, start + 4_242)
-    inside = (whole.ts >= start + 601) & (whole.ts < start + 4_242)
-    assert (part.ts == whole.ts[inside]).all()
-    assert (part.price == whole.price[inside]).all()
-    assert part.interval_s == 1
-    assert len(simulator.seconds("ETH_USDT", CORONA, start, start).ts) == 0
-
-
-def test_seconds_move_as_minutes_do_and_no_step_is_odd_at_a_minute_or_an_hour() -> None:
-    simulator, truth, day = Simulator(5), Truth(5), 20_777
-    bars = simulator.seconds("LINK_USDT", AURORA, day * DAY_S, (day + 3) * DAY_S)
-    steps = 1e4 * np.diff(np.log(bars.price))
-    shocked = np.full(len(steps), fill_value=False)
-    for shock in truth.shocks("LINK_USDT", AURORA, day * DAY_S, (day + 3) * DAY_S):
-        shocked |= (bars.ts[1:] > shock.pulse.start) & (bars.ts[1:] < shock.pulse.end)
-    usual = np.abs(np.where(shocked, np.nan, steps))
-    typical = np.nanmean(usual)
-    for period_s in (60, 3_600):
-        first = np.nanmean(usual[bars.ts[1:] % period_s == 0])
-        assert 0.5 < first / typical < 2.0, period_s
-
-
-def test_noise_changes_once_in_every_minute_at_any_of_its_seconds() -> None:
-    simulator, start = Simulator(5), 20_777 * DAY_S
-    ours, reference = (
-        np.log(simulator.seconds("SOL_USDT", leg, start, start + DAY_S).price)
-        for leg in (Leg.parse("DEX-LUNARIS.dex"), AURORA)
-    )
-    steps = np.abs(np.diff(ours - reference, prepend=np.nan)).reshape(-1, 60)
-    changed = np.nanargmax(steps, axis=1)
-    others = np.nanmedian(steps, axis=1)
-    assert np.median(steps[np.arange(len(steps)), changed] / others) > 10
-    assert set(range(1, 60)) <= set(changed.tolist())
-    assert np.bincount(changed, minlength=60).max() < 60  # 24 expected
-
-
-def test_trading_after_stale_minutes_begins_at_any_second() -> None:
-    simulator, day = Simulator(7), 20_700
-    bars = simulator.day("BTC_USDT", FORNAX, day)
-    seconds = simulator.seconds("BTC_USDT", FORNAX, day * DAY_S, (day + 1) * DAY_S)
-    stale = bars.volume == 0.0
-    resumed = np.flatnonzero(stale[:-1] & ~stale[1:]) + 1
-    held = seconds.price.reshape(-1, 60)[resumed] == bars.price[resumed - 1][:, None]
-    begins = np.argmin(held, axis=1)
-    assert held[:, 0].mean() > 0.9
-    assert len(set(begins.tolist())) > 50
+def test_seconds_run_straight_from_the_close_before_to_a_minutes_own(
+    symbol: str, name: str
+) -> None:
+    simulator, leg, day = Simulator(1), Leg.parse(name), 20_600
+    minutes = simulator.day(symbol, leg, day)
+    present = dict(zip(minutes.ts.tolist(), minutes.price.tolist(), strict=True))
+    for ts in range(day * DAY_S + MINUTE_S, (day + 1) * DAY_S, 7 * MINUTE_S):
+        seconds = simulator.within(symbol, leg, ts)
+        if ts not in present:
+            assert len(seconds.ts) == 0
+            continue
+        assert seconds.ts.tolist() == [*range(ts, ts + MINUTE_S)]
+        assert seconds.interval_s == 1
+        assert seconds.price[-1] == present[ts]
+        steps = np.diff(seconds.price)
+        assert (steps >= 0).all() or (steps <= 0).all()
+        before = present.get(ts - MINUTE_S, seconds.price[0])
+        assert min(before, present[ts]) <= seconds.price[0] <= max(before, present[ts])
 
 
 def test_boreas_leaves_its_share_of_minutes_out_and_nothing_else_does() -> None:
@@ -140,17 +95,7 @@ def test_fornax_repeats_the_close_before_with_volume_0_in_its_share_of_minutes()
     assert all((simulator.day("BTC_USDT", AURORA, day).volume > 0).all() for day in days)
 
 
-def test_seconds_of_a_stale_minute_stand_at_the_last_trade() -> None:
-    simulator, day = Simulator(7), 20_700
-    bars = simulator.day("BTC_USDT", FORNAX, day)
-    seconds = simulator.seconds("BTC_USDT", FORNAX, day * DAY_S, (day + 1) * DAY_S)
-    by_minute = seconds.price.reshape(-1, 60)
-    stale = bars.volume == 0.0
-    assert (by_minute[stale] == bars.price[stale][:, None]).all()
-    assert (by_minute[~stale].max(axis=1) > by_minute[~stale].min(axis=1)).mean() > 0.9
-
-
-def test_an_outage_takes_exactly_its_minutes_and_seconds() -> None:
+def test_an_outage_takes_exactly_its_minutes() -> None:
     simulator, truth, days = Simulator(8), Truth(8), range(20_750, 20_780)
     window = (days.start * DAY_S, days.stop * DAY_S)
     outages = truth.outages("BTC_USDT", CORONA, *window)
@@ -161,12 +106,6 @@ def test_an_outage_takes_exactly_its_minutes_and_seconds() -> None:
         expected = expected[(expected < each.start) | (expected >= each.end)]
     seen = np.concatenate([simulator.day("BTC_USDT", CORONA, day).ts for day in days])
     assert (seen == expected).all()
-    first = outages[-1]
-    around = simulator.seconds("BTC_USDT", CORONA, first.start - 5, first.end + 5).ts
-    assert around.tolist() == [
-        *range(first.start - 5, first.start),
-        *range(first.end, first.end + 5),
-    ]
 
 
 def test_a_mark_price_has_neither_the_legs_noise_nor_its_own_shocks() -> None:

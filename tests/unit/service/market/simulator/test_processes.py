@@ -1,4 +1,4 @@
-"""The processes have the law they claim, through midnight and down to the second."""
+"""The processes have the law they claim, through midnight too."""
 
 from __future__ import annotations
 
@@ -83,16 +83,6 @@ def test_the_steps_over_midnight_scatter_as_any_other(reverting: tuple[int, np.n
     assert within(kicks, 0.0)
 
 
-def test_seconds_pass_through_the_minutes_and_have_the_same_half_life() -> None:
-    process = Reverting(RandomStream(2, "seconds"), half_life_s=240)
-    estimates = []
-    for day in range(FIRST, FIRST + 60):
-        path, minutes = process.seconds(day, 23), process.day(day)
-        assert (path[59::60] == minutes[23 * 60 + 1 :]).all()
-        estimates.append((path[1:] - 0.5 ** (1 / 240) * path[:-1]).var())
-    assert within(np.array(estimates), 1.0 - 0.5 ** (2 / 240))
-
-
 def test_a_half_life_below_two_minutes_is_refused() -> None:
     with pytest.raises(InputError, match="half_life_s: 60 is not allowed; allowed: 120 or more"):
         Reverting(RandomStream(1, "x"), half_life_s=60)
@@ -143,36 +133,6 @@ def test_jumps_make_the_tails_heavy(diffusion: list[tuple[np.ndarray, np.ndarray
     scale = np.median(np.abs(steps)) * 1.4826
     share = (np.abs(steps) > 6 * scale).mean()
     assert share > 100 * 2e-9  # a normal's
-
-
-def test_a_diffusion_by_seconds_passes_through_its_minutes_with_their_variance() -> None:
-    process = Diffusion(RandomStream(4, "seconds"), daily_volatility=0.03)
-    ratios, struck = [], []
-    for day in range(FIRST, FIRST + 300):
-        path, minutes = process.seconds(day, 12), process.day(day)
-        assert (path[59::60] == minutes.values[721:781]).all()
-        squares = np.diff(path, prepend=minutes.values[720]) ** 2
-        shares = squares.reshape(60, 60) / minutes.variances[720:780, None]
-        ratios.append(shares.sum(axis=1).mean())
-        struck += shares[minutes.jumps[720:780]].max(axis=1).tolist()
-    assert within(np.array(ratios), 1.0)
-    assert within(np.array(struck), 0.9)  # of a jump minute's variance lie in one second
-    assert min(len(struck), 10) == 10
-
-
-def test_no_hour_repeats_anothers_seconds() -> None:
-    steps = [
-        np.diff(process.seconds(day, hour))
-        for process in (
-            Reverting(RandomStream(7, "hours"), half_life_s=600),
-            Diffusion(RandomStream(8, "hours"), daily_volatility=0.03),
-        )
-        for day in (FIRST, FIRST + 1)
-        for hour in (0, 1, 23)
-    ]
-    correlation = np.corrcoef(np.sign(steps))
-    np.fill_diagonal(correlation, 0.0)
-    assert np.abs(correlation).max() < 4.5 / 3_599**0.5
 
 
 def test_prices_stay_near_where_they_began_for_seventy_years() -> None:

@@ -35,7 +35,7 @@ if sys.argv[1] == "backwards":
 found = {}
 for symbol, name, day in asked:
     leg, noon = Leg.parse(name), day * 86_400 + 43_200
-    seconds = simulator.seconds(symbol, leg, noon - 900, noon + 900)
+    seconds = simulator.within(symbol, leg, noon)
     bars = simulator.day(symbol, leg, day)
     arrays = [bars.ts, bars.price, bars.volume, seconds.ts, seconds.price]
     if name.endswith("futures"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -12,8 +12,7 @@ import pytest
 
 from toolkit.market import Leg, Trajectory
 from toolkit.service.market.simulator import Simulator
-from toolkit.service.market.simulator.pulses import Pulse
-from toolkit.service.market.simulator.timeline import DAY_S
+from toolkit.service.market.simulator.timeline import DAY_S, MINUTE_S, minute_ends
 from toolkit.statistics import spread
 
 from ...truth import Truth
@@ -95,10 +94,17 @@ def test_a_noise_aware_estimate_finds_half_life_and_noise_share_in_20_seeds(
     assert found["half_life_ar1_s"].max() < 0.6 * half_life_s  # the trap: noise read as speed
 
 
-def crossings(pulse: Pulse, buy: np.ndarray, sell: np.ndarray, level: float) -> np.ndarray:
-    """The seconds, by place in the stretch, at which a spread is half-way to the peak or beyond."""
-    distance = 1e4 * np.log(sell / buy) - level
-    return np.flatnonzero(np.sign(pulse.peak_bps) * distance >= abs(pulse.peak_bps) / 2)
+def minutes_of(
+    simulator: Simulator, symbol: str, legs: Sequence[Leg], start: int, end: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The minutes' ends that lie in the window, and the prices of two legs there."""
+    days = range(start // DAY_S, end // DAY_S + 1)
+    ts = np.concatenate([minute_ends(day) for day in days])
+    buy, sell = (
+        np.concatenate([simulator.day(symbol, leg, day).price for day in days]) for leg in legs
+    )
+    inside = (ts >= start) & (ts < end)
+    return ts[inside], buy[inside], sell[inside]
 
 
 def test_planted_episodes_are_seen_when_they_happen_in_20_seeds(first_day: int) -> None:
@@ -110,17 +116,13 @@ def test_planted_episodes_are_seen_when_they_happen_in_20_seeds(first_day: int) 
         level, sd = (truth.spread(symbol, *legs).level_bps, truth.spread(symbol, *legs).sd_bps)
         alone = truth.leg_shocks(symbol, *legs, *window)
         for pulse in truth.episodes(symbol, *legs, *window):
-            start, end = pulse.start - 30, pulse.end + 30
+            start, end = pulse.start - MINUTE_S, pulse.end + MINUTE_S
             shaken = any(shock.start < end and shock.end > start for shock in alone)
             if abs(pulse.peak_bps) < 100 or pulse.end - pulse.start > 1_800 or shaken:
                 continue
-            buy, sell = (simulator.seconds(symbol, leg, start, end) for leg in legs)
-            above = crossings(pulse, buy.price, sell.price, level) + start + 1
-            opened, closed = pulse.beyond(abs(pulse.peak_bps) / 2)
-            # 5 deviations move a crossing of the ramp by so many seconds
-            slack = 1 + 5 * sd / abs(pulse.peak_bps) * pulse.rise_s
-            assert abs(above[0] - opened) <= slack
-            assert abs(above[-1] - closed) <= slack
+            ends, buy, sell = minutes_of(simulator, symbol, legs, start, end)
+            distance = 1e4 * np.log(sell / buy) - level
+            assert (np.abs(distance - pulse.height_bps(ends)) < 5 * sd).all()
             seen += 1
     assert seen > 100
 
@@ -155,11 +157,10 @@ def test_a_shock_of_one_leg_opens_a_spread_and_a_common_one_does_not(first_day: 
                 continue
             if not shock.leg and others:
                 continue
-            buy, sell = (
-                simulator.seconds(symbol, leg, start - 1, at).price for leg in (aurora, corona)
-            )
-            peak = shock.pulse.peak_bps if shock.leg else 0.0
-            assert abs(1e4 * math.log(sell[-1] / buy[-1]) - level - peak) < 5 * sd
+            stretch = (start - MINUTE_S, at + MINUTE_S)
+            ends, buy, sell = minutes_of(simulator, symbol, (aurora, corona), *stretch)
+            height = shock.pulse.height_bps(ends) if shock.leg else 0.0
+            assert (np.abs(1e4 * np.log(sell / buy) - level - height) < 5 * sd).all()
             assert np.sign(sell[-1] - sell[0]) == np.sign(shock.pulse.peak_bps)
             seen["leg" if shock.leg else "asset" if shock.asset else "all"] += 1
     assert min(seen.values()) > 20

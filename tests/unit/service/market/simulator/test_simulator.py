@@ -57,7 +57,7 @@ def test_what_is_not_listed_is_refused_with_what_is() -> None:
     elsewhere = Leg.parse("DRACO.spot")
     for ask in (
         lambda: simulator.day("BTC_USDT", elsewhere, 20_777),
-        lambda: simulator.seconds("BTC_USDT", elsewhere, EPOCH, EPOCH),
+        lambda: simulator.within("BTC_USDT", elsewhere, EPOCH),
         lambda: simulator.settlements("BTC_USDT", elsewhere, EPOCH, EPOCH),
         lambda: simulator.next_settlement("BTC_USDT", elsewhere, EPOCH),
     ):
@@ -74,15 +74,16 @@ def test_times_outside_the_simulated_ones_are_refused() -> None:
             simulator.day("BTC_USDT", AURORA, day)
     for start, end in ((EPOCH - 1, EPOCH + 1), (END - 1, END + 1), (EPOCH + 2, EPOCH + 1)):
         with pytest.raises(InputError, match="window: "):
-            simulator.seconds("BTC_USDT", AURORA, start, end)
-        with pytest.raises(InputError, match="window: "):
             simulator.settlements("BTC_USDT", Leg.parse("AURORA.futures"), start, end)
+    for ts in (EPOCH - 1, END - 59):
+        with pytest.raises(InputError, match="window: "):
+            simulator.within("BTC_USDT", AURORA, ts)
 
 
 def test_the_first_and_the_last_second_are_there() -> None:
     simulator = Simulator(1)
-    for start, end in ((EPOCH, EPOCH + 10), (END - 10, END)):
-        assert simulator.seconds("BTC_USDT", AURORA, start, end).ts.tolist() == [*range(start, end)]
+    for ts in (EPOCH, END - 60):
+        assert simulator.within("BTC_USDT", AURORA, ts).ts.tolist() == [*range(ts, ts + 60)]
 
 
 def test_shares_outside_their_range_are_refused() -> None:
