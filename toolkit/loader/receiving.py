@@ -8,6 +8,7 @@ from toolkit.loader.webhooks import Receipts, WebhookApp
 from toolkit.serving import ServerSettings, run
 
 _GRACE_S = 15  # for deliveries under way; a sender waits no longer
+_NOTIFY_EVERY_S = 10
 
 
 def receive(
@@ -17,12 +18,11 @@ def receive(
     port: int = 0,
     ready: Callable[[str], object],
     on_progress: Callable[[Receipts], object] | None = None,
-    progress_every_s: int = 10,
 ) -> Receipts:
     """Receive until SIGINT or SIGTERM. What is under way then is stored and answered first.
 
     ``ready`` is called once with the address, when it accepts. ``on_progress`` with the counts so
-    far every ``progress_every_s`` seconds. Returns the counts. A port that is taken and a host
+    far every 10 seconds. Returns the counts. A port that is taken and a host
     that is not this machine's are an `InputError`.
 
     >>> import os, signal, tempfile
@@ -41,6 +41,6 @@ def receive(
         if on_progress is not None:
             on_progress(app.receipts)
 
-    settings = ServerSettings(app, grace_s=_GRACE_S, notify=report, notify_every_s=progress_every_s)
+    settings = ServerSettings(app, grace_s=_GRACE_S, notify=report, notify_every_s=_NOTIFY_EVERY_S)
     run(settings, host, port, ready=lambda base_url: ready(f"{base_url}/"))
     return app.receipts

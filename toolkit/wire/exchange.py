@@ -94,7 +94,6 @@ class Wait:
     """A flow's step: let this many seconds pass."""
 
     seconds: float
-    why: str
 
 
 Step = Send | Wait
@@ -199,8 +198,7 @@ def with_retries(request: Request, policy: RetryPolicy) -> Attempts:
         if tries + 1 == policy.attempts or waited_s + wait_s > policy.budget_s:
             break
         waited_s += wait_s
-        why = f"status {outcome.status}" if isinstance(outcome, Answer) else "no answer"
-        yield Wait(wait_s, why)
+        yield Wait(wait_s)
     if isinstance(outcome, Answer):
         raise refusal(outcome, tries=tries + 1)
     raise unreachable(outcome or Failure("nothing was sent", request.path), tries=tries + 1)

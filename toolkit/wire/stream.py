@@ -211,7 +211,7 @@ def lasting(
             backoff.opened()
             loss = yield from _conversation(path, greetings, policy, clock, backoff)
         yield Lost(loss.why, was_open=not isinstance(refused, Loss))
-        yield Wait(backoff.after(loss), loss.why)
+        yield Wait(backoff.after(loss))
 
 
 def _conversation(

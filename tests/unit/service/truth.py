@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from toolkit.errors import UnknownTrajectoryError
 from toolkit.market import Leg
 from toolkit.service.market.simulator.catalogue import MARKETS, Deviation, Listing, Markets
 from toolkit.service.market.simulator.funding import LegFunding
 from toolkit.service.market.simulator.pulses import Pulse, TimeSpan
 from toolkit.service.market.simulator.schedule import LegSchedule, Schedule
+from toolkit.service.market.simulator.timeline import DAY_S
 
-__all__ = ["Shock", "SpreadTruth", "Truth"]
+__all__ = ["Shock", "SpreadTruth", "Truth", "beyond"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,21 @@ class Shock:
     pulse: Pulse
     asset: str | None
     leg: Leg | None
+
+
+def beyond(pulse: Pulse, threshold_bps: float) -> tuple[float, float] | None:
+    """From when to when a pulse is at least so far from 0, None where it never is.
+
+    Examples
+    --------
+    >>> beyond(Pulse(start=1000, rise_s=10, hold_s=30, fall_s=20, peak_bps=-80.0), 40.0)
+    (1005.0, 1050.0)
+    """
+    share = threshold_bps / abs(pulse.peak_bps)
+    if share > 1.0:
+        return None
+    left = pulse.fall_s * share ** (1.0 / pulse.fall_power)
+    return pulse.start + pulse.rise_s * share, pulse.end - left
 
 
 class Truth:
@@ -185,8 +203,12 @@ class Truth:
         """
         listing = self.listing(symbol, leg)
         dislocations = self._alone(symbol, leg).dislocations
-        funding = LegFunding(self._seed, symbol, listing, dislocations)
-        return funding.calendar.changes(start, end)
+        calendar = LegFunding(self._seed, symbol, listing, dislocations).calendar
+        midnights = np.arange(-(-start // DAY_S), -(-end // DAY_S), dtype=np.int64) * DAY_S
+        before, after = calendar.interval_hours(midnights - 1), calendar.interval_hours(midnights)
+        changed = before != after
+        columns = (midnights[changed], before[changed], after[changed])
+        return [(int(ts), int(old), int(new)) for ts, old, new in zip(*columns, strict=True)]
 
     def _alone(self, symbol: str, leg: Leg) -> LegSchedule:
         return self._schedule.leg(symbol, self.listing(symbol, leg))

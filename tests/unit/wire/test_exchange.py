@@ -170,7 +170,7 @@ def test_waiting_ends_before_it_would_pass_the_budget() -> None:
 def test_the_service_says_how_long_to_wait_in_seconds_or_as_a_date(number, headers) -> None:
     answer, waits = carried_out([status(number, **headers), GOOD])
     assert answer is GOOD
-    assert waits == [Wait(8.75, f"status {number}")]
+    assert waits == [Wait(8.75)]
 
 
 def test_an_absurd_wait_is_not_waited_but_told() -> None:

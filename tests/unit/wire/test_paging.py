@@ -276,7 +276,7 @@ def test_findings_of_a_page_come_with_it() -> None:
 def test_a_page_is_tried_again_in_its_place() -> None:
     flow = trajectory_pages(ROUTE, KEY, WINDOW, RetryPolicy(attempts=2, fraction=lambda: 1.0))
     first = next(flow)
-    assert flow.send(Answer(503, {}, b"")) == Wait(0.5, "status 503")
+    assert flow.send(Answer(503, {}, b"")) == Wait(0.5)
     assert next(flow) == first
     with pytest.raises(UnavailableError, match="after 2 tries"):
         flow.send(Answer(503, {}, b""))

@@ -20,7 +20,7 @@ from toolkit.service.market.series import series
 from toolkit.service.market.simulated import Simulated
 from toolkit.service.market.simulator.pulses import Pulse
 
-from ..truth import Truth
+from ..truth import Truth, beyond
 
 DAY_S, MINUTE_S = 86_400, 60
 Lives = Callable[..., dict[int, list[Life]]]
@@ -198,8 +198,8 @@ def test_planted_episodes_are_found_with_their_times_to_the_minute(
             law = truth.spread(symbol, Leg.parse("AURORA.spot"), Leg.parse(leg))
             margin = abs(law.level_bps) + 5 * law.sd_bps
             for pulse in alone(truth, key, day * DAY_S + 7_200, (day + 3) * DAY_S - 18_000):
-                surely = pulse.beyond(100 * rule.open + margin + 2)
-                maybe = pulse.beyond(100 * rule.open - margin - 2)
+                surely = beyond(pulse, 100 * rule.open + margin + 2)
+                maybe = beyond(pulse, 100 * rule.open - margin - 2)
                 if surely is None or maybe is None or surely[1] - surely[0] < 2 * MINUTE_S:
                     continue
                 ways = [key, f"{symbol}:{leg}:AURORA.spot"]

@@ -28,7 +28,7 @@ from toolkit.tables import EVENT
 from toolkit.wire.event_routes import BUILT_IN_EVENTS
 from toolkit.wire.events import read_document
 
-from ..truth import Truth
+from ..truth import Truth, beyond
 
 pytestmark = pytest.mark.slow
 
@@ -103,12 +103,12 @@ def bounds(pulse: Pulse, pair: Pair) -> Bounds | None:
     chance = AT_BOUNDS * pair.sd_bps
     if pulse.peak_bps <= 0 or closing - chance <= 0:
         return None
-    sure = pulse.beyond(opening + chance)
+    sure = beyond(pulse, opening + chance)
     if sure is None or sure[1] - sure[0] < AT_LEAST_S:
         return None
     assert max(pulse.rise_s, pulse.fall_s) <= BAR_S
     lower = [opening - chance, closing + chance, closing - chance]
-    spans = [pulse.beyond(threshold) for threshold in lower]
+    spans = [beyond(pulse, threshold) for threshold in lower]
     assert None not in spans  # as it is beyond a higher one
     (first, _), (_, converging), (_, converged) = spans
     return Bounds((first, sure[0] + BAR_S), (converging, converged + BAR_S))

@@ -58,26 +58,11 @@ class FundingCalendar:
         [1, 4, 8]
         """
         hours = np.arange(-(-start // HOUR_S), -(-end // HOUR_S), dtype=np.int64)
-        interval = self._interval_hours(hours * HOUR_S - 1)
+        interval = self.interval_hours(hours * HOUR_S - 1)
         due = (hours - self._funding.first_hour) % interval == 0
         return hours[due] * HOUR_S, interval[due]
 
-    def changes(self, start: int, end: int) -> list[tuple[int, int, int]]:
-        """List changes of the interval in ``[start, end)``: when (s), from which to which (h).
-
-        Examples
-        --------
-        >>> calendar = FundingCalendar(Funding(8, changing=True), RandomStream(7, "x"))
-        >>> [change[1:] for change in calendar.changes(1_798_761_600, 1_800_489_600)]
-        [(4, 1), (1, 8), (8, 4)]
-        """
-        midnights = np.arange(-(-start // DAY_S), -(-end // DAY_S), dtype=np.int64) * DAY_S
-        before, after = self._interval_hours(midnights - 1), self._interval_hours(midnights)
-        changed = before != after
-        columns = (midnights[changed], before[changed], after[changed])
-        return [(int(ts), int(old), int(new)) for ts, old, new in zip(*columns, strict=True)]
-
-    def _interval_hours(self, ts: NDArray[np.int64]) -> NDArray[np.int64]:
+    def interval_hours(self, ts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the interval in force at each moment (h)."""
         if not self._funding.changing:
             return np.full(len(ts), self._funding.interval_hours, dtype=np.int64)

@@ -84,20 +84,6 @@ class Pulse:
             height = height * left
         return height
 
-    def beyond(self, threshold_bps: float) -> tuple[float, float] | None:
-        """Return from when to when it is at least so far from 0, None where it never is.
-
-        Examples
-        --------
-        >>> Pulse(start=1000, rise_s=10, hold_s=30, fall_s=20, peak_bps=-80.0).beyond(40.0)
-        (1005.0, 1050.0)
-        """
-        share = threshold_bps / abs(self.peak_bps)
-        if share > 1.0:
-            return None
-        left = self.fall_s * share ** (1.0 / self.fall_power)
-        return self.start + self.rise_s * share, self.end - left
-
 
 class Slots(Generic[T]):
     """Time cut into slots of ``length_s``, each holding one planted thing with ``probability``.

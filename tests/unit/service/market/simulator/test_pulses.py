@@ -10,6 +10,8 @@ import pytest
 from toolkit.service.market.simulator.pulses import Pulse, Slots, TimeSpan, planted_bps
 from toolkit.service.market.simulator.streams import RandomStream
 
+from ...truth import beyond
+
 START = 1_800_000_000
 
 
@@ -23,12 +25,12 @@ def test_a_pulse_is_beyond_a_threshold_exactly_between_its_crossings(
     height = np.abs(pulse.height_bps(ts))
     assert height.max() == abs(peak_bps)
     for threshold in (1.0, 40.0, 79.0):
-        opened, closed = pulse.beyond(threshold)
+        opened, closed = beyond(pulse, threshold)
         inside = (ts > opened + 1e-6) & (ts < closed - 1e-6)
         assert (height[inside] >= threshold).all()
         outside = (ts < opened - 1e-6) | (ts > closed + 1e-6)
         assert (height[outside] < threshold).all()
-    assert pulse.beyond(abs(peak_bps) + 1) is None
+    assert beyond(pulse, abs(peak_bps) + 1) is None
 
 
 def test_a_pulse_is_nothing_outside_its_time() -> None:
