@@ -7,7 +7,7 @@ The tree (a test holds this drawing against the classes)::
 
     RailError
         InputError                  what the caller gave
-            UnknownTrajectoryError  the service lists no such symbol or leg
+            UnknownTrajectoryError  the service lists, or the store holds, no such trajectory
         ServiceError                what the service answered, or did not
             UnreachableError        no answer came: connection, name, time-out
             BadRequestError         400: the service could not read the request
@@ -70,18 +70,26 @@ class InputError(RailError, ValueError):
 
 
 class UnknownTrajectoryError(InputError):
-    """The service lists no such symbol, or not on that exchange and market.
+    """The service does not list it, by symbol or leg, or the store does not hold it.
 
     >>> print(UnknownTrajectoryError("BTC_USX:KRAKEN.spot", ["BTC_USD:KRAKEN.spot"]))
     BTC_USX:KRAKEN.spot is not listed by the service; nearest: BTC_USD:KRAKEN.spot
     """
 
-    def __init__(self, trajectory: str, nearest: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        trajectory: str,
+        nearest: Sequence[str] = (),
+        *,
+        where: str = "listed by the service",
+        advice: str = "",
+    ) -> None:
         self.trajectory = trajectory
         self.nearest = tuple(nearest)
-        super().__init__("trajectory", trajectory, "a trajectory that the service lists")
-        tail = "; nearest: " + ", ".join(nearest) if nearest else ""
-        self.args = (f"{trajectory} is not listed by the service{tail}",)
+        super().__init__("trajectory", trajectory, f"a trajectory that is {where}", advice=advice)
+        others = ["nearest: " + ", ".join(nearest)] if nearest else []
+        said = [f"{trajectory} is not {where}", *others, *([advice] if advice else [])]
+        self.args = ("; ".join(said),)
 
 
 class ServiceError(RailError):

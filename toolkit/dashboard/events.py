@@ -12,7 +12,6 @@ from toolkit.cards import some
 from toolkit.charts import activity_chart, event_timeline
 from toolkit.dashboard.event_tables import logs_that_end
 from toolkit.dashboard.formatting import NULL, command_words
-from toolkit.dashboard.funding_tables import swapped
 from toolkit.dashboard.lifecycles import (
     STATES,
     Filter,
@@ -32,6 +31,7 @@ from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventRole, Family, Trajectory
 from toolkit.statistics.event_documents import identified
 from toolkit.statistics.events import documents_window, event_lifecycles
+from toolkit.store import swapped
 
 _SHOWN = 500
 _DOCUMENTS_SHOWN = 200

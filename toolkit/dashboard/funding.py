@@ -9,12 +9,10 @@ from toolkit.charts import funding_chart, funding_matrix
 from toolkit.dashboard.funding_tables import (
     UNITS,
     carry_rows,
-    held_key,
     pair_window,
     rate_table,
     read_pair,
     settlement_table,
-    turned,
     without_family,
 )
 from toolkit.dashboard.link import PRESETS, read_option
@@ -26,7 +24,9 @@ from toolkit.dashboard.snapshot_tables import funding_rates, widest_differential
 from toolkit.foreign import command, markdown
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
+from toolkit.statistics.definition import turned
 from toolkit.statistics.funding import rows_window, summary
+from toolkit.store import held_key
 from toolkit.wire.snapshots import snapshot_items
 
 _RATES, _PAIR = "Rates in force", "One pair through time"
@@ -191,7 +191,7 @@ def _show_pair(
         version=shell.held.version,
     )
     if held != key:
-        rows = turned(rows)
+        rows = turned(rows, key)
     figure = funding_chart(
         rows,
         trajectory=Trajectory.parse(key, Family.FUNDING),

@@ -18,6 +18,7 @@ from toolkit.foreign import markdown
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
 from toolkit.statistics.funding import intervals, settled_window
+from toolkit.store import held_key
 
 UNITS = dict(zip(("1h", "8h", "24h", "apr"), FUNDING_UNITS, strict=True))
 """The units of rates by the word that a link has for them."""
@@ -53,41 +54,6 @@ def read_pair(key: str | None, held: Sequence[str]) -> tuple[str | None, list[st
         return pair.key, []
     load = command_words("rail", "sync", pair.key)
     return None, [f"{asks}; this store does not hold its funding ({load} loads it)."]
-
-
-def held_key(key: str, held: Sequence[str]) -> str | None:
-    """Return the key under which the store holds a pair, either way round, or None.
-
-    >>> held_key("funding/A_B:Y.futures:X.futures", ["funding/A_B:X.futures:Y.futures"])
-    'funding/A_B:X.futures:Y.futures'
-    """
-    return next((either for either in (key, swapped(key)) if either in held), None)
-
-
-def swapped(key: str) -> str:
-    """Return the key of the same pair the other way round.
-
-    >>> swapped("funding/A_B:X.futures:Y.futures")
-    'funding/A_B:Y.futures:X.futures'
-    """
-    symbol, buy, sell = key.rsplit(":", 2)
-    return f"{symbol}:{sell}:{buy}"
-
-
-def turned(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of a pair as those of the pair the other way round.
-
-    >>> rows = pl.DataFrame({"ts": [0], "buy_rate": [0.25], "sell_rate": [0.5],
-    ...     "buy_interval_hours": [1.0], "sell_interval_hours": [8.0]})
-    >>> turned(rows).row(0)
-    (0, 0.5, 0.25, 8.0, 1.0)
-    """
-    sides = {"buy": "sell", "sell": "buy"}
-    legs = ("rate", "interval_hours")
-    turns = [
-        pl.col(f"{sides[side]}_{leg}").alias(f"{side}_{leg}") for side in sides for leg in legs
-    ]
-    return rows.with_columns(*turns, -pl.col("^differential_pct_8h$"))
 
 
 def without_family(key: str) -> str:

@@ -16,7 +16,6 @@ from toolkit.dashboard.event_tables import (
     open_events,
 )
 from toolkit.dashboard.formatting import NULL, command_words
-from toolkit.dashboard.funding_tables import swapped
 from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.open_now import OpenNow, open_now
 from toolkit.dashboard.reading import read_events, read_snapshot
@@ -28,6 +27,7 @@ from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Family, Trajectory
 from toolkit.statistics.event_documents import identified
 from toolkit.statistics.events import documents_window, event_lifecycles
+from toolkit.store import swapped
 from toolkit.wire.snapshots import snapshot_items
 
 _DAY_S = 86_400

@@ -100,7 +100,8 @@ class Trajectory(Stream):
     def __post_init__(self) -> None:
         wanted = 1 if self.family is Family.PRICE else 2
         if len(self.legs) != wanted:
-            raise InputError("legs", self.key, f"{wanted} for a {self.family} trajectory")
+            form = "two legs, SYMBOL:BUY.market:SELL.market" if wanted == 2 else "one leg"
+            raise InputError("legs", self.key, f"for {self.family} {form}")
         if wanted == 2 and self.legs[0] == self.legs[1]:
             raise InputError("legs", self.key, "two different legs")
 

@@ -56,6 +56,37 @@ def with_spread(frame: SameFrame) -> SameFrame:
     return frame.with_columns(*_spreads(frame))
 
 
+def turned(frame: SameFrame, trajectory: str | None = None) -> SameFrame:
+    """Return the rows of a pair as those of the pair the other way round, named ``trajectory``.
+
+    Columns of the buy and the sell leg change places, ``differential_pct_8h`` changes its sign, and
+    ``spread_pct`` is that of the swapped prices: -100 spread_pct / (100 + spread_pct).
+
+    >>> rows = pl.DataFrame({"ts": [0], "buy_rate": [0.25], "sell_rate": [0.5],
+    ...     "buy_interval_hours": [1.0], "sell_interval_hours": [8.0]})
+    >>> turned(rows).row(0)
+    (0, 0.5, 0.25, 8.0, 1.0)
+    >>> turned(pl.DataFrame({"spread_pct": [25.0]})).item()
+    -20.0
+    """
+    names = frame.collect_schema().names()
+    sides = {"buy_": "sell_", "sell_": "buy_"}
+    turns = [
+        pl.col(name).alias(sides[side] + name.removeprefix(side))
+        for side in sides
+        for name in names
+        if name.startswith(side)
+    ]
+    other_way = {
+        "differential_pct_8h": -pl.col("differential_pct_8h"),
+        "spread_pct": -100 * pl.col("spread_pct") / (100 + pl.col("spread_pct")),
+        "trajectory": pl.lit(trajectory) if trajectory else pl.col("trajectory"),
+    }
+    return frame.with_columns(
+        *turns, *(found.alias(name) for name, found in other_way.items() if name in names)
+    )
+
+
 def _spreads(frame: Frame) -> list[pl.Expr]:
     names = frame.collect_schema()
     sent = "spread_pct" in names

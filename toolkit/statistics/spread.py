@@ -32,7 +32,7 @@ import polars as pl
 
 from toolkit.market import When
 from toolkit.statistics.contract import Frame, Question
-from toolkit.statistics.definition import holding, with_spread
+from toolkit.statistics.definition import holding, turned, with_spread
 from toolkit.statistics.episodes import episodes, time_above
 from toolkit.statistics.estimators import MOMENTS, QUANTILES, ROBUST
 from toolkit.statistics.half_life import HALF_LIFE
@@ -48,6 +48,7 @@ __all__ = [
     "rolling_z",
     "summary",
     "time_above",
+    "turned",
     "with_spread",
 ]
 

@@ -7,6 +7,7 @@ from toolkit.store.deliveries import Delivered, Kept, keep_deliveries, read_deli
 from toolkit.store.gaps import Gap
 from toolkit.store.ingest import Inserted
 from toolkit.store.ledger import CLOCK_TOLERANCE_S, Edge, to_ask
+from toolkit.store.lookup import held_key, held_trajectory, swapped
 from toolkit.store.store import Store
 
 __all__ = [
@@ -25,11 +26,14 @@ __all__ = [
     "clock_offset_s",
     "due_parts",
     "event_logs",
+    "held_key",
+    "held_trajectory",
     "joined",
     "keep_deliveries",
     "never_asked",
     "read_deliveries",
     "rowless_parts",
     "settled_after_s",
+    "swapped",
     "to_ask",
 ]

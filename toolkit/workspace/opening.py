@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Self
@@ -27,7 +28,7 @@ from toolkit.market import (
     parse_ts,
 )
 from toolkit.statistics import spread as spread_statistics
-from toolkit.store import Store
+from toolkit.store import Store, held_trajectory
 from toolkit.workspace.local import simulated_service
 from toolkit.workspace.progress import Watch, load_progress
 from toolkit.workspace.settings import LOCAL_KEY, Settings, store_path
@@ -141,10 +142,13 @@ class Workspace(Shown):
     ) -> pl.DataFrame:
         """Return a spread trajectory's rows from the store, with spread_log_bps and spread_bps.
 
-        Positive: long the buy leg and short the sell leg earns it. See `Store.series` for the
-        other columns and `toolkit.statistics.spread.with_spread` for the nulls.
+        Positive: long the buy leg and short the sell leg earns it. See `series` for a key that is
+        not held, `Store.series` for the other columns, and
+        `toolkit.statistics.spread.with_spread` for the nulls.
         """
-        return spread_statistics.with_spread(self.series(trajectory, start, end))
+        named = trajectory if isinstance(trajectory, str) else trajectory.key
+        wanted = Trajectory.parse(named, Family.SPREAD)
+        return spread_statistics.with_spread(self.series(wanted, start, end))
 
     def funding(
         self, trajectory: Trajectory | str, start: When | None = None, end: When | None = None
@@ -159,9 +163,20 @@ class Workspace(Shown):
     def series(
         self, trajectory: Trajectory | str, start: When | None = None, end: When | None = None
     ) -> pl.DataFrame:
-        """Return a trajectory's rows with ``start <= ts < end``. See `Store.series`."""
+        """Return a trajectory's rows with ``start <= ts < end``. See `Store.series`.
+
+        A pair that is held the other way round is turned, with a warning that names it. Raises
+        `UnknownTrajectoryError` with the nearest keys where the store holds neither.
+        """
         wanted = trajectory if isinstance(trajectory, Trajectory) else Trajectory.parse(trajectory)
-        return self.store.series(wanted, _held_window(start, end))
+        held = held_trajectory(self.store, wanted)
+        rows = self.store.series(held, _held_window(start, end))
+        if held == wanted:
+            return rows
+        warnings.warn(
+            f"{wanted.key} is held as {held.key}: legs and signs are turned", stacklevel=2
+        )
+        return spread_statistics.turned(rows, wanted.key)
 
 
 def open_workspace(

@@ -210,7 +210,7 @@ def test_a_pair_that_is_not_held_is_not_replaced_by_another(page, store):
             ["does not hold", "rail sync funding/XRP_USDT:AURORA.futures:BOREAS.futures"],
         ),
         ({"trajectory": "![x](https://example.org)"}, ["`trajectory=![x]", "no pair"]),
-        ({"trajectory": "BTC_USDT:AURORA.futures"}, ["no pair", "2 for a funding trajectory"]),
+        ({"trajectory": "BTC_USDT:AURORA.futures"}, ["no pair", "for funding two legs"]),
         ({"unit": "week"}, ["unit=week", "1h, 8h, 24h, apr"]),
     ],
 )
