@@ -13,7 +13,7 @@ from toolkit.charts.time_axis import clock_text, utc_offset_s
 from toolkit.charts.view import Heading, View
 from toolkit.errors import InputError
 from toolkit.intervals import Interval, total_s, union
-from toolkit.market import Source, Trajectory
+from toolkit.market import Source, Trajectory, When, parse_ts
 from toolkit.tables import LedgerState
 
 _BUCKETS = 1000
@@ -31,9 +31,9 @@ _HAIR_PX = 0.3
 def coverage_chart(
     intervals: pl.DataFrame,
     *,
-    trajectory: Trajectory,
-    start: int,
-    end: int,
+    trajectory: Trajectory | str,
+    start: When,
+    end: When,
     source: Source,
     timezone: str = "UTC",
     theme: str = "light",
@@ -46,9 +46,9 @@ def coverage_chart(
         One row a stretch, in any order: ``start_ts`` and ``end_ts`` (s, Unix UTC, half-open),
         ``state`` (a `LedgerState`). Stretches are clipped to the window.
     trajectory
-        The trajectory of the ledger.
+        The trajectory of the ledger, or its key.
     start, end
-        The window ``[start, end)`` in Unix seconds.
+        The window ``[start, end)``, as `toolkit.market.parse_ts` reads times.
     source, timezone, theme
         As for `spread_chart`.
 
@@ -71,7 +71,10 @@ def coverage_chart(
     >>> [bar.name for bar in figure.data][:2]
     ['held 75 %', 'empty 0 %']
     """
-    view = View.of(trajectory, start, end, source=source, timezone=timezone, theme=theme)
+    window = Interval.checked(parse_ts(start, parameter="start"), parse_ts(end, parameter="end"))
+    view = View.of(
+        Trajectory.parse(trajectory), window, source=source, timezone=timezone, theme=theme
+    )
     inside = _clipped(intervals, view.window)
     if inside.is_empty():
         return view.empty(

@@ -10,15 +10,16 @@ import polars as pl
 from toolkit.cards import signed
 from toolkit.charts.downsampling import downsample
 from toolkit.charts.lines import gapped_line, rows_to_draw, share_text
+from toolkit.charts.subject import with_subject
 from toolkit.charts.theme import MARK_COLOUR
 from toolkit.charts.time_axis import clock_text
 from toolkit.charts.view import View
-from toolkit.errors import InputError
 from toolkit.intervals import Interval
-from toolkit.market import Family, Source, Trajectory
+from toolkit.market import Family, Source, Trajectory, When
 from toolkit.statistics.contract import Reason
 from toolkit.statistics.differentials import without_rates
 from toolkit.statistics.funding import carry, differential, summary
+from toolkit.statistics.windows import settlements_extent, window_of
 
 _PCT_8H = 100 * 8
 """From a fraction an hour to percent per 8 h."""
@@ -31,10 +32,10 @@ _DIFFERENTIAL_AXIS = {"title": {"text": "differential (% per 8 h)"}} | _ZERO_LIN
 def funding_chart(
     frame: pl.DataFrame,
     *,
-    trajectory: Trajectory,
-    start: int,
-    end: int,
     source: Source,
+    trajectory: Trajectory | str | None = None,
+    start: When | None = None,
+    end: When | None = None,
     timezone: str = "UTC",
     theme: str = "light",
     points: int = 2000,
@@ -50,10 +51,11 @@ def funding_chart(
         `toolkit.statistics.funding` reads, as `Store.series` gives them. Rows from before the
         window say which rate was in force at its start.
     trajectory
-        The trajectory of the rows.
+        The trajectory of the rows, or its key: by default that in the frame's ``trajectory``.
     start, end
-        The window in Unix seconds. The differential is drawn over ``[start, end)``. A position is
-        opened at ``start`` and closed at ``end``, so that a settlement at ``end`` is received.
+        The window, by default that of the frame's settlements. The differential is drawn over
+        ``[start, end)``. A position is opened at ``start`` and closed at ``end``, so that a
+        settlement at ``end`` is received.
     source, timezone, theme
         As for `spread_chart`.
     points
@@ -86,11 +88,10 @@ def funding_chart(
     >>> [line.y.round(4).tolist() for line in figure.data]
     [[0.01, 0.01], [0.0, 1.0, 3.0]]
     """
-    if trajectory.family is not Family.FUNDING:
-        raise InputError("trajectory", trajectory.key, "a funding trajectory")
-    view = View.of(trajectory, start, end, source=source, timezone=timezone, theme=theme)
-    keyed = frame.with_columns(pl.lit(trajectory.key).alias("trajectory"))
-    figures = summary(keyed, start, end)
+    keyed, trajectory = with_subject(frame, trajectory, Family.FUNDING)
+    window = window_of(keyed, start, end, settlements_extent)
+    view = View.of(trajectory, window, source=source, timezone=timezone, theme=theme)
+    figures = summary(keyed, *window)
     if not figures.height or figures["n"].item() == 0:
         if (sent := _sent(keyed, trajectory, view, points)) is not None:
             return sent

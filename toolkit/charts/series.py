@@ -10,20 +10,21 @@ import polars as pl
 
 from toolkit.charts.lines import DrawnRows, gapped_line, rows_to_draw
 from toolkit.charts.marks import events_of, lifetime_shapes, opened_marks, threshold_line
+from toolkit.charts.subject import with_subject
 from toolkit.charts.theme import MARK_COLOUR
 from toolkit.charts.view import View
-from toolkit.errors import InputError
 from toolkit.foreign import html
-from toolkit.market import Family, Source, Trajectory
+from toolkit.market import Family, Source, Trajectory, When
+from toolkit.statistics.windows import window_of
 
 
 def spread_chart(
     frame: pl.DataFrame,
     *,
-    trajectory: Trajectory,
-    start: int,
-    end: int,
     source: Source,
+    trajectory: Trajectory | str | None = None,
+    start: When | None = None,
+    end: When | None = None,
     step_s: int | None = None,
     thresholds_bps: Sequence[float] = (),
     events: pl.DataFrame | None = None,
@@ -42,12 +43,14 @@ def spread_chart(
         One row a time of one spread trajectory, in any order: ``ts`` (s, Unix UTC), ``buy_price``
         and ``sell_price`` (quote), ``spread_log_bps`` (bps, 1e4 ln(sell / buy)), the numbers
         nullable. A null, NaN, infinity or gap breaks the line.
-    trajectory
-        The trajectory of the rows. Its two legs name the lines.
-    start, end
-        The window ``[start, end)`` in Unix seconds. Rows outside are not drawn and not counted.
     source
         Where the rows come from. Simulated data and replays are marked in the corner.
+    trajectory
+        The trajectory of the rows, or its key: by default that in the frame's ``trajectory``. Its
+        two legs name the lines.
+    start, end
+        The window ``[start, end)``, as `toolkit.market.parse_ts` reads times: by default the
+        frame's own. Rows outside are not drawn and not counted.
     step_s
         Seconds between rows. Rows more than 1.5 steps apart have a gap between them. By default
         the commonest distance in the window.
@@ -98,8 +101,9 @@ def spread_chart(
     ...              thresholds_bps=[50]).data[-1].name
     'threshold +50 bps'
     """
-    _require(trajectory, Family.SPREAD)
-    view = View.of(trajectory, start, end, source=source, timezone=timezone, theme=theme)
+    frame, trajectory = with_subject(frame, trajectory, Family.SPREAD)
+    window = window_of(frame, start, end)
+    view = View.of(trajectory, window, source=source, timezone=timezone, theme=theme)
     columns = ["spread_log_bps", "buy_price", "sell_price"]
     rows = rows_to_draw(frame, columns, view.window, step_s=step_s, points=points)
     if rows.total == 0:
@@ -134,10 +138,10 @@ def spread_chart(
 def price_chart(
     frame: pl.DataFrame,
     *,
-    trajectory: Trajectory,
-    start: int,
-    end: int,
     source: Source,
+    trajectory: Trajectory | str | None = None,
+    start: When | None = None,
+    end: When | None = None,
     step_s: int | None = None,
     timezone: str = "UTC",
     theme: str = "light",
@@ -173,8 +177,9 @@ def price_chart(
     >>> figure.layout.title.text, figure.layout.yaxis.title.text
     ('BTC_USD: price', 'price (USD)')
     """
-    _require(trajectory, Family.PRICE)
-    view = View.of(trajectory, start, end, source=source, timezone=timezone, theme=theme)
+    frame, trajectory = with_subject(frame, trajectory, Family.PRICE)
+    window = window_of(frame, start, end)
+    view = View.of(trajectory, window, source=source, timezone=timezone, theme=theme)
     columns = ["price"]
     if "mark_price" in frame.columns and frame["mark_price"].count():
         columns.append("mark_price")
@@ -183,11 +188,6 @@ def price_chart(
         return _nothing(view)
     lines = [_price_line(rows, column, column.replace("_", " "), view) for column in columns]
     return go.Figure(lines).update_layout(_layout(view, trajectory, "price", rows), height=480)
-
-
-def _require(trajectory: Trajectory, family: Family) -> None:
-    if trajectory.family is not family:
-        raise InputError("trajectory", trajectory.key, f"a {family} trajectory")
 
 
 def _nothing(view: View) -> go.Figure:

@@ -110,15 +110,13 @@ class View(Heading):
     def of(
         cls,
         trajectory: Trajectory,
-        start: int,
-        end: int,
+        window: Interval,
         *,
         source: Source,
         timezone: str,
         theme: str,
     ) -> View:
-        """Make the view of one trajectory over ``[start, end)``, which must not be empty."""
-        window = Interval.checked(start, end)
+        """Make the view of one trajectory over a window."""
         return cls(trajectory.legs_key, source, theme, window, timezone, trajectory.key)
 
     def __str__(self) -> str:

@@ -47,8 +47,8 @@ class Stream:
     __slots__ = ()
 
     @staticmethod
-    def parse(key: str) -> Stream:
-        """Read any stream's key. Anything else is an `InputError`.
+    def parse(key: str | Stream) -> Stream:
+        """Read any stream's key. Anything else is an `InputError`. A stream is read as its key.
 
         >>> Stream.parse("snapshot/spread") == SnapshotLog(SnapshotKind.SPREAD)
         True
@@ -56,6 +56,7 @@ class Stream:
         Traceback (most recent call last):
         toolkit.errors.InputError: stream: 'pair/...' is not allowed; allowed: ... not built yet
         """
+        key = str(key)
         prefix, slash, rest = key.partition("/")
         if prefix in _RESERVED and slash:
             raise InputError("stream", key, f"a built kind of stream; {prefix}/ is not built yet")
@@ -125,11 +126,12 @@ class Trajectory(Stream):
         return cls(Family.SPREAD, Symbol.parse(symbol), legs)
 
     @classmethod
-    def parse(cls, key: str, family: Family | None = None) -> Trajectory:
+    def parse(cls, key: str | Stream, family: Family | None = None) -> Trajectory:
         """Read a trajectory's key: one leg is a price, two legs (buy, sell) are a spread.
 
         A key of funding begins with ``funding/``. Where ``family`` is funding the prefix may be
-        left out. A key of another family than the one asked for is an `InputError`.
+        left out. A key of another family than the one asked for is an `InputError`. A trajectory
+        is read as its key.
 
         >>> Trajectory.parse("BTC_USDT:X.futures:Y.futures", Family.FUNDING).key
         'funding/BTC_USDT:X.futures:Y.futures'
@@ -137,6 +139,7 @@ class Trajectory(Stream):
         Traceback (most recent call last):
         toolkit.errors.InputError: trajectory: 'BTC_USD' is not allowed; allowed: SYMBOL:...
         """
+        key = str(key)
         of_funding = key.startswith(_FUNDING)
         parts = key.removeprefix(_FUNDING).split(":")
         if len(parts) not in (2, 3) or not all(parts) or "/" in "".join(parts):

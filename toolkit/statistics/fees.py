@@ -189,7 +189,7 @@ class FeeModel:
         46.5
         """
         _check_asked(notional, style)
-        legs = trajectory if isinstance(trajectory, Trajectory) else Trajectory.parse(trajectory)
+        legs = Trajectory.parse(trajectory)
         if len(legs.legs) != 2:
             raise InputError("trajectory", legs.key, "SYMBOL:BUY.market:SELL.market")
         parts = [self._leg_bps(leg, notional, style, at) for leg in legs.legs]

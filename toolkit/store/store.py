@@ -228,7 +228,7 @@ class Store(Shown):
 
     def series(
         self,
-        trajectory: Trajectory,
+        trajectory: Trajectory | str,
         window: Interval = EVER,
         *,
         as_of: int | None = None,
@@ -246,6 +246,7 @@ class Store(Shown):
         brought them, else the newest revision. An unknown trajectory or a window without rows gives
         a frame without rows. Gaps stay gaps.
         """
+        trajectory = Trajectory.parse(trajectory)
         table = SERIES[trajectory.family]
         values = [c.name for c in table.values if c.name != "extra"]
         seen = (

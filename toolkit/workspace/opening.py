@@ -104,7 +104,7 @@ class Workspace(Shown):
         ``again`` asks for all of the window, also for what is held.
         """
         several = [streams] if isinstance(streams, Stream | str) else streams
-        wanted = [s if isinstance(s, Stream) else Stream.parse(s) for s in several]
+        wanted = [Stream.parse(each) for each in several]
         window = self._window(start, end)
         with _watched(streams_counted(wanted), progress, on_progress) as watch:
             result = sync(
@@ -146,8 +146,7 @@ class Workspace(Shown):
         not held, `Store.series` for the other columns, and
         `toolkit.statistics.spread.with_spread` for the nulls.
         """
-        named = trajectory if isinstance(trajectory, str) else trajectory.key
-        wanted = Trajectory.parse(named, Family.SPREAD)
+        wanted = Trajectory.parse(trajectory, Family.SPREAD)
         return spread_statistics.with_spread(self.series(wanted, start, end))
 
     def funding(
@@ -157,8 +156,7 @@ class Workspace(Shown):
 
         See `Store.series` for the columns.
         """
-        named = trajectory if isinstance(trajectory, str) else trajectory.key
-        return self.series(Trajectory.parse(named, Family.FUNDING), start, end)
+        return self.series(Trajectory.parse(trajectory, Family.FUNDING), start, end)
 
     def series(
         self, trajectory: Trajectory | str, start: When | None = None, end: When | None = None
@@ -168,7 +166,7 @@ class Workspace(Shown):
         A pair that is held the other way round is turned, with a warning that names it. Raises
         `UnknownTrajectoryError` with the nearest keys where the store holds neither.
         """
-        wanted = trajectory if isinstance(trajectory, Trajectory) else Trajectory.parse(trajectory)
+        wanted = Trajectory.parse(trajectory)
         held = held_trajectory(self.store, wanted)
         rows = self.store.series(held, _held_window(start, end))
         if held == wanted:
