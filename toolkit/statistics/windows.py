@@ -79,5 +79,6 @@ def _times(frame: Frame) -> tuple[int, int, int]:
     if keys.is_empty():
         raise InputError("start", None, "a time, for the frame has no row to take one from")
     steps = keys.select(pl.col("ts").diff().over("trajectory")).to_series().drop_nulls()
-    common = steps.filter(steps > 0).mode().min()
-    return keys["ts"].min(), keys["ts"].max(), common or 1  # type: ignore[return-value]
+    common = [1, *steps.filter(steps > 0).mode().sort(descending=True)]
+    times = keys["ts"].sort()
+    return times[0], times[-1], common[-1]

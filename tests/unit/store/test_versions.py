@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -71,9 +72,9 @@ def test_the_rule_holds_for_webhooks_too(tmp_path: Path) -> None:
     )
 )
 def test_what_came_is_new_or_revised_or_repeated_or_counted_as_not_kept(
-    tmp_path_factory: object, batches: list[list[tuple[str, int]]]
+    tmp_path_factory: pytest.TempPathFactory, batches: list[list[tuple[str, int]]]
 ) -> None:
-    store, load_id = opened(tmp_path_factory.mktemp("versions"))  # type: ignore[attr-defined]
+    store, load_id = opened(tmp_path_factory.mktemp("versions"))
     total, held = Inserted(), {"a": set[int](), "b": set[int]()}
     for batch in batches:
         if batch:
