@@ -88,8 +88,8 @@ class UnknownTrajectoryError(InputError):
         self.nearest = tuple(nearest)
         super().__init__("trajectory", trajectory, f"a trajectory that is {where}", advice=advice)
         others = ["nearest: " + ", ".join(nearest)] if nearest else []
-        said = [f"{trajectory} is not {where}", *others, *([advice] if advice else [])]
-        self.args = ("; ".join(said),)
+        parts = [f"{trajectory} is not {where}", *others, *([advice] if advice else [])]
+        self.args = ("; ".join(parts),)
 
 
 class ServiceError(RailError):

@@ -1,6 +1,6 @@
 """What an error of DuckDB means for a store, in one line that says what to do.
 
-DuckDB has no classes for these errors, so they are told from one another by its words.
+DuckDB has no classes for these errors, so its words distinguish them.
 """
 
 from __future__ import annotations
