@@ -47,7 +47,8 @@ OWN_FILES = ("", ".wal", ".wal.checkpoint")
 
 _STORE = "store"  # the name under which an engine has its file
 _IDLE_ENGINES = 4
-_LEAN, _LITTLE = set[Path](), {"memory_limit": "64MB", "threads": "1"}
+_LEAN_FILES = set[Path]()
+_LEAN_SETTINGS = {"memory_limit": "64MB", "threads": "1"}
 
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.005, 0.02
 _EARLY_S, _REST_S = 0.5, 0.15
@@ -229,7 +230,7 @@ def keep_lean(path: Path) -> None:
     """
     resolved = path.resolve()
     with _FILES_LOCK:
-        _LEAN.add(resolved)
+        _LEAN_FILES.add(resolved)
         idle = _ENGINES.pop(resolved, None)
     if idle:
         idle.close()
@@ -292,7 +293,7 @@ def _put_away(path: Path, engine: duckdb.DuckDBPyConnection, *, sound: bool) -> 
 
 def _confined(path: Path) -> duckdb.DuckDBPyConnection:
     """Start an engine that reaches one file, and is kept to it for good."""
-    lean = _LITTLE if path in _LEAN else {}
+    lean = _LEAN_SETTINGS if path in _LEAN_FILES else {}
     engine = duckdb.connect(config={**_NO_EXTENSIONS, "temp_directory": f"{path}.tmp", **lean})
     allowed = [f"{file}{end}" for file in (path, copy_draft(path)) for end in OWN_FILES]
     engine.execute("SET allowed_paths = ?", [allowed])
