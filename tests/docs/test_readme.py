@@ -2,7 +2,8 @@
 
 ``sh`` blocks share one terminal (directory, exported variables, background processes). Of
 ``console`` blocks, the lines after a ``$ `` command are its output, compared as doctest does with
-ELLIPSIS. ``python`` blocks share one namespace. A `make` command is checked to name a target
+ELLIPSIS. ``python`` blocks share one namespace, and a ``text`` block after one is what it prints,
+but for its numbers. A `make` command is checked to name a target
 of the Makefile and not run: `make test` would run this test again. A block under
 ``<!-- not run: reason -->`` is left out.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import doctest
+import io
 import os
 import re
 import shlex
@@ -162,11 +164,20 @@ def run_console(text: str, terminal: Terminal) -> None:
             raise AssertionError(f"$ {command}shown:\n{wanted}printed:\n{printed}")
 
 
-def run_python(block: Block, namespace: dict[str, object]) -> None:
-    """Run code, or the examples where it is written as a session."""
+def without_numbers(text: str) -> list[str]:
+    """The words of an output, with a # for each number and the width of tables left out."""
+    return re.sub(r"[─═]+", "─", re.sub(r"\d[\w.,:%-]*", "#", text)).split()
+
+
+def run_python(block: Block, namespace: dict[str, object], shown: str = "") -> None:
+    """Run code that prints what is shown, or the examples where it is written as a session."""
     if ">>> " not in block.text:
         code = compile("\n" * block.line + block.text, "README.md", "exec")
-        exec(code, namespace)
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(code, namespace)
+        if shown and without_numbers(shown) != without_numbers(printed.getvalue()):
+            raise AssertionError(f"shown:\n{shown}printed:\n{printed.getvalue()}")
         return
     test = doctest.DocTestParser().get_doctest(
         block.text, namespace, "README.md", "README.md", block.line
@@ -187,7 +198,8 @@ def run(found: list[Block], tmp_path: Path) -> int:
     terminal, namespace = Terminal(directory, tmp_path / "terminal"), {"__name__": "__main__"}
     ran = 0
     with contextlib.closing(terminal), contextlib.chdir(directory):
-        for block in found:
+        for block, after in zip(found, [*found[1:], Block("", 0, "")], strict=True):
+            shown = after.text if after.language == "text" else ""
             if block.language not in RUN or block.reason:
                 continue
             try:
@@ -196,7 +208,7 @@ def run(found: list[Block], tmp_path: Path) -> int:
                 elif block.language == "console":
                     run_console(block.text, terminal)
                 else:
-                    run_python(block, namespace)
+                    run_python(block, namespace, shown)
             except Exception as error:
                 error.add_note(f"README.md, the {block.language} block at line {block.line}")
                 raise

@@ -8,7 +8,14 @@ spread or of a funding differential (two legs, buy first, never flipped or sorte
 from toolkit.market.event_words import LIFECYCLE_ROLES, TYPE_ROLES, EventRole
 from toolkit.market.names import EventFamily, Family, Leg, Market, Plan, Source, Symbol
 from toolkit.market.streams import EventLog, SnapshotKind, SnapshotLog, Stream, Trajectory
-from toolkit.market.times import When, format_ts, parse_ts
+from toolkit.market.times import (
+    When,
+    asked_window,
+    format_ts,
+    named_window,
+    parse_length,
+    parse_ts,
+)
 from toolkit.market.units import UNIT_FACTORS, unit_factor
 
 __all__ = [
@@ -29,7 +36,10 @@ __all__ = [
     "Symbol",
     "Trajectory",
     "When",
+    "asked_window",
     "format_ts",
+    "named_window",
+    "parse_length",
     "parse_ts",
     "unit_factor",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import operator
 import re
+from collections.abc import Callable
 from typing import Any, SupportsIndex
 
 from toolkit.errors import InputError
@@ -12,6 +13,9 @@ from toolkit.errors import InputError
 When = str | int | dt.date | SupportsIndex
 """A moment as `parse_ts` reads it. Times of numpy and pandas are read too."""
 
+_MOMENTS = "ISO 8601 UTC, e.g. 2023-03-01 or 2023-03-01T12:00:00Z, or whole Unix seconds"
+_WINDOWS = "or a whole window: 7d, 12h, today, yesterday, 2023-03 or 2023"
+_LENGTHS_S = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _SECONDS = range(-62_135_596_800, 253_402_300_800)  # the years 1 to 9999
 
@@ -29,11 +33,7 @@ def parse_ts(text: When, *, parameter: str = "time") -> int:
     Traceback (most recent call last):
     toolkit.errors.InputError: start: 'yesterday' is not allowed; allowed: ISO 8601 UTC, ...
     """
-    refusal = InputError(
-        parameter,
-        text,
-        "ISO 8601 UTC, e.g. 2023-03-01 or 2023-03-01T12:00:00Z, or whole Unix seconds",
-    )
+    refusal = InputError(parameter, text, _MOMENTS)
     text = _plain(text)
     if isinstance(text, str) and re.fullmatch(r"\d{9,11}", text):
         text = int(text)
@@ -53,6 +53,98 @@ def parse_ts(text: When, *, parameter: str = "time") -> int:
     if isinstance(text, bool) or not isinstance(text, int) or text not in _SECONDS:
         raise refusal
     return text
+
+
+def parse_length(text: str | int, *, parameter: str = "length") -> int:
+    """Read a length of time in seconds from a text such as 90s, 5m (or 5min), 12h, 7d or 2w.
+
+    Whole seconds are taken as they are. A length is above 0.
+
+    >>> parse_length("5m"), parse_length("7d"), parse_length(60)
+    (300, 604800, 60)
+    >>> parse_length("5 months")
+    Traceback (most recent call last):
+    toolkit.errors.InputError: length: '5 months' is not allowed; allowed: a length such as ...
+    """
+    found = _length(text) if isinstance(text, str) else text
+    if isinstance(found, bool) or not isinstance(found, int) or found <= 0:
+        raise InputError(parameter, text, "a length such as 90s, 5m, 12h, 7d or 2w")
+    return found
+
+
+def _length(text: str) -> int | None:
+    match = re.fullmatch(r"([1-9]\d{0,6})(s|m|min|h|d|w)", text)
+    return int(match[1]) * _LENGTHS_S[match[2]] if match else None
+
+
+def named_window(name: object, now: int) -> tuple[int, int] | None:
+    """Return the window ``[start, end)`` that a text names at ``now`` (s), or None.
+
+    A length (``7d``, ``12h``) is the time up to the last whole minute. ``today`` begins at midnight
+    UTC and ends there too, ``yesterday`` is the day before. A month (``2023-03``) and a year
+    (``2023``) are whole.
+
+    >>> now = parse_ts("2023-03-02T12:00")
+    >>> [format_ts(ts) for ts in named_window("yesterday", now)]
+    ['2023-03-01 00:00 UTC', '2023-03-02 00:00 UTC']
+    >>> [format_ts(ts) for ts in named_window("2022-12", now)]
+    ['2022-12-01 00:00 UTC', '2023-01-01 00:00 UTC']
+    >>> named_window("2023-03-01", now) is None
+    True
+    """
+    if not isinstance(name, str):
+        return None
+    midnight, minute = now - now % 86_400, now - now % 60
+    if (length_s := _length(name)) is not None:
+        return minute - length_s, minute
+    if name in ("today", "yesterday"):
+        return (midnight, minute) if name == "today" else (midnight - 86_400, midnight)
+    match = re.fullmatch(r"([1-9]\d{3})(?:-(0[1-9]|1[0-2]))?", name)
+    if match is None:
+        return None
+    year, month = int(match[1]), int(match[2] or 1)
+    after = (year + 1, 1) if match[2] in (None, "12") else (year, month + 1)
+    low, high = (dt.datetime(*first, 1, tzinfo=dt.UTC) for first in ((year, month), after))
+    return parse_ts(low), parse_ts(high)
+
+
+def asked_window(
+    start: When | None,
+    end: When | None,
+    *,
+    now: Callable[[], int],
+    default: Callable[[], tuple[int, int]],
+    names: tuple[str, str] = ("start", "end"),
+) -> tuple[int, int]:
+    """Read the window that a caller asks for, by two moments or by the name of a window as start.
+
+    What is not given is that of ``default``. ``now`` (s) is asked where a name is relative to it.
+    Both are called only after what was given has been checked. ``names`` are the parameters' own.
+
+    >>> asked_window("7d", None, now=lambda: 604_860, default=lambda: (0, 9))
+    (60, 604860)
+    >>> asked_window("1970-01-01T00:01", None, now=lambda: 0, default=lambda: (0, 90))
+    (60, 90)
+    >>> asked_window("2023-03", "2023-04", now=lambda: 0, default=lambda: (0, 9))
+    Traceback (most recent call last):
+    toolkit.errors.InputError: start: '2023-03' is not allowed; allowed: a moment beside an end: ...
+    """
+    if named_window(start, 0) is not None:
+        if end is not None:
+            raise InputError(names[0], start, f"a moment beside an end: {_MOMENTS}")
+        return named_window(start, now()) or default()
+    for name, given in zip(names, (start, end), strict=True):
+        if given is not None:
+            try:
+                parse_ts(given, parameter=name)
+            except InputError:
+                also = f"; {_WINDOWS}" if name == names[0] else ""
+                raise InputError(name, given, _MOMENTS + also) from None
+    low, high = default() if start is None or end is None else (0, 0)
+    return (
+        low if start is None else parse_ts(start, parameter=names[0]),
+        high if end is None else parse_ts(end, parameter=names[1]),
+    )
 
 
 def _plain(given: Any) -> Any:

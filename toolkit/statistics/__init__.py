@@ -1,12 +1,12 @@
 """Statistics: frame in, frame out, many trajectories at once, no input or output of files.
 
-`quality` measures how much of a window was observed, `spread` how a spread lies and moves, `fees`
-what it leaves after costs, `funding` what a position in two legs receives, `events` how long
-detected events lasted, `survival` their median life. The conventions they share (observations,
-steps, gaps, weights, reasons) are in `contract` and `kernel`.
+`quality` measures how much of a window was observed, `prices` how a price moved, `spread` how a
+spread lies and moves, `fees` what it leaves after costs, `funding` what a position in two legs
+receives, `events` how long detected events lasted, `survival` their median life. The conventions
+they share (observations, steps, gaps, weights, reasons) are in `contract` and `kernel`.
 """
 
-from toolkit.statistics import events, fees, funding, quality, spread, survival
+from toolkit.statistics import events, fees, funding, prices, quality, spread, survival
 from toolkit.statistics.contract import Reason
 
-__all__ = ["Reason", "events", "fees", "funding", "quality", "spread", "survival"]
+__all__ = ["Reason", "events", "fees", "funding", "prices", "quality", "spread", "survival"]

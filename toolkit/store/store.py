@@ -249,18 +249,12 @@ class Store(Shown):
         trajectory = Trajectory.parse(trajectory)
         table = SERIES[trajectory.family]
         values = [c.name for c in table.values if c.name != "extra"]
-        seen = (
-            "true"
-            if as_of is None
-            else "load_id IN (FROM load SELECT load_id WHERE started_at <= $as_of)"
-        )
         found = self._rows(
             f"SELECT $key AS trajectory, ts, {', '.join(values)}, revision // {TIE} AS tie "  # noqa: S608 - ours
             f"FROM {table.name} WHERE stream_id = (SELECT stream_id FROM stream WHERE key = $key) "
-            f"AND ts >= $low AND ts < $high AND {seen} ORDER BY ts, revision",
+            f"AND ts >= $low AND ts < $high AND {_seen(as_of)} ORDER BY ts, revision",
             key=trajectory.key,
-            **({} if as_of is None else {"as_of": as_of}),
-            **_limits(window),
+            **_limits(window, as_of),
         )
         key = ["ts", "tie"] if ties else "ts"
         return found.unique(key, keep="last", maintain_order=True).drop("tie")
@@ -292,23 +286,25 @@ class Store(Shown):
         with self.reading() as connection:
             return read_ledger(connection, streams, window)
 
-    def events(self, family: EventFamily, window: Interval) -> pl.DataFrame:
+    def events(
+        self, family: EventFamily, window: Interval, *, as_of: int | None = None
+    ) -> pl.DataFrame:
         """Return a log's documents with ``start <= ts < end``, oldest first, each once.
 
         Columns: those of `toolkit.tables.EVENT` but load_id and revision, and ``arrival``, a
         running number in this order. Of one event's documents of one time the closing is last. Of a
-        document that changed, the newest revision is given. A
+        document that changed, the newest revision is given. ``as_of`` is that of `series`. A
         window without documents gives a frame without rows.
         """
         found = self._rows(
-            "SELECT * EXCLUDE (revision, load_id) FROM event "
-            "WHERE family = $family AND ts >= $low AND ts < $high "
+            "SELECT * EXCLUDE (revision, load_id) FROM event "  # noqa: S608 - ours
+            f"WHERE family = $family AND ts >= $low AND ts < $high AND {_seen(as_of)} "
             "QUALIFY row_number() OVER (PARTITION BY schema_id, event_id, event_type, ts_ms "
             "ORDER BY revision DESC) = 1 ORDER BY ts_ms, event_id, "
             "list_contains($closing, list_last(string_split(event_type, '.'))), event_type",
             family=family.value,
             closing=_CLOSING,
-            **_limits(window),
+            **_limits(window, as_of),
         )
         return found.with_row_index("arrival").with_columns(pl.col("arrival").cast(pl.Int64))
 
@@ -358,14 +354,17 @@ class Store(Shown):
             )
         return found
 
-    def snapshots(self, kind: SnapshotKind | str, *, newest: bool = False) -> pl.DataFrame:
-        """Return all of a kind, newest first, or the newest: served_at (s), document, load_id."""
-        return self._rows(
-            "SELECT * FROM snapshot WHERE kind = $kind ORDER BY served_at DESC, load_id DESC "
-            "LIMIT $limit",
-            kind=kind,
-            limit=1 if newest else 2**31,
-        )
+    def snapshots(
+        self, kind: SnapshotKind | str, *, newest: bool = False, as_of: int | None = None
+    ) -> pl.DataFrame:
+        """Return all of a kind, newest first, or the newest: served_at (s), document, load_id.
+
+        ``as_of`` is that of `series`.
+        """
+        known = {} if as_of is None else {"as_of": as_of}
+        newest_first = f"ORDER BY served_at DESC, load_id DESC LIMIT {1 if newest else 2**31}"
+        query = f"FROM snapshot WHERE kind = $kind AND {_seen(as_of)} {newest_first}"
+        return self._rows(query, kind=kind, **known)
 
     def loads(self) -> pl.DataFrame:
         """Return one row for each load, newest first: the columns of `toolkit.tables.LOAD`."""
@@ -387,7 +386,13 @@ class Store(Shown):
 _CLOSING = [word for word, role in TYPE_ROLES.items() if role is EventRole.CLOSES]
 
 
-def _limits(window: Interval) -> dict[str, int]:
+def _seen(as_of: int | None) -> str:
+    """Return the condition that a row's load had begun by then."""
+    loads = "FROM load SELECT load_id WHERE started_at <= $as_of"
+    return "true" if as_of is None else f"load_id IN ({loads})"
+
+
+def _limits(window: Interval, as_of: int | None = None) -> dict[str, int]:
     """Return a query's parameters. A window that is empty is an `InputError`."""
     low, high = Interval.checked(*window)
-    return {"low": low, "high": high}
+    return {"low": low, "high": high} | ({} if as_of is None else {"as_of": as_of})

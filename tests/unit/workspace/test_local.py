@@ -73,13 +73,16 @@ def test_one_ctrl_c_ends_a_script_with_a_local_service() -> None:
 def test_workspaces_of_one_process_share_one_service() -> None:
     with tk.open("one.duckdb") as one:
         two = tk.open("two.duckdb")
-        assert two.client.base_url == one.client.base_url
+        base_url = two.client.base_url
+        assert base_url == one.client.base_url
     try:
         assert two.client.discover()
     finally:
         two.close()
     with pytest.raises(httpx.ConnectError):
-        httpx.get(two.client.base_url)
+        httpx.get(base_url)
+    with pytest.raises(tk.RailError, match="this workspace was closed"):
+        two.sync("BTC_USDT:AURORA.spot")
 
 
 def test_services_of_two_seeds_are_two() -> None:

@@ -62,15 +62,17 @@ def test_a_price_asked_as_a_spread_is_refused_for_its_one_leg(rail: Workspace) -
         rail.funding("BTC_USDT:AURORA.futures")
 
 
-def test_a_stream_that_was_asked_for_and_had_no_row_is_an_empty_frame(rail: Workspace) -> None:
-    rail.sync(["BTC_USDT:AURORA.spot", PAIR], NOW - 7_200, NOW - 3_600)
-    assert rail.series("BTC_USDT:AURORA.spot", "2026-01-01", "2026-01-02").is_empty()
+def test_a_window_that_was_answered_and_had_no_row_is_an_empty_series(rail: Workspace) -> None:
+    early = (NOW - 29 * 86_400, NOW - 29 * 86_400 + 60)
+    rail.sync(["events/splash"], *early)
+    assert len(rail.events("splash", *early)) == 0
+    assert "answered 100.0%" in repr(rail.events("splash", *early))
 
 
 def test_a_spread_held_the_other_way_round_is_turned_and_named(rail: Workspace) -> None:
     with pytest.warns(UserWarning, match=f"{SWAPPED} is held as {PAIR}: legs and signs are turned"):
         asked = rail.spread(SWAPPED)
-    held = rail.spread(PAIR)
+    asked, held = asked.df, rail.spread(PAIR).df
     assert asked.height == held.height > 0
     assert asked["trajectory"].unique().to_list() == [SWAPPED]
     assert asked["buy_price"].equals(held["sell_price"].alias("buy_price"))
@@ -80,7 +82,7 @@ def test_a_spread_held_the_other_way_round_is_turned_and_named(rail: Workspace) 
 def test_funding_held_the_other_way_round_is_turned(rail: Workspace) -> None:
     with pytest.warns(UserWarning, match="legs and signs are turned"):
         asked = rail.funding(SWAPPED_RATES)
-    held = rail.funding(RATES)
+    asked, held = asked.df, rail.funding(RATES).df
     assert asked["buy_rate"].equals(held["sell_rate"].alias("buy_rate"))
     assert asked["differential_pct_8h"].equals(-held["differential_pct_8h"])
 

@@ -59,22 +59,27 @@ def rail(service: str, workdir: Path) -> Iterator[tk.Workspace]:
 
 def test_a_workspace_without_an_address_says_in_one_line_what_was_opened(workdir: Path) -> None:
     with tk.open() as rail:
+        assert repr(rail) == (
+            "<Workspace: not bound to a source yet, rail.duckdb; service none asked yet>"
+        )
+        assert rail.symbols("BTC").legs
         line = repr(rail)
         facts = shown(rail)
     assert list(workdir.iterdir()) == []
-    assert line.startswith("Workspace(SIMULATED market, seed-7-")
+    assert line.startswith("<Workspace: SIMULATED market, seed-7-")
     assert "\n" not in line
-    for said in ("plan pro: ", "reach 30 d back, no delay", "store rail.duckdb"):
+    for said in ("plan pro: ", "reach 30 d back, no delay", "rail.duckdb"):
         assert said in line
     assert facts["heading"].startswith("Workspace: SIMULATED market, seed-7-")
-    assert facts["heading"].endswith(", into rail.duckdb")
+    assert facts["heading"].endswith(", rail.duckdb")
     assert facts["holds"] == "nothing yet: the first load makes the file"
 
 
 def test_a_service_that_was_not_asked_is_not_asked_by_showing_it(nobody: str) -> None:
     with Workspace(Client(nobody, KEY), Store("rail.duckdb")) as rail:
         assert repr(rail) == (
-            "Workspace(not asked yet; plan not told yet; reach not asked yet; store rail.duckdb)"
+            f"<Workspace: not asked yet, rail.duckdb; service {nobody}; plan not told yet; "
+            "reach not asked yet>"
         )
         facts = shown(rail)
         client = shown(rail.client)
@@ -100,7 +105,7 @@ def test_a_store_says_its_source_rows_window_size_and_last_load(rail: tk.Workspa
     rail.sync([PRICE, SPREAD], *WINDOW)
     rail.sync("events/splash", *WINDOW)
     facts = shown(rail.store)
-    documents = rail.events("splash", *WINDOW).height
+    documents = len(rail.events("splash", *WINDOW))
     assert facts["source"] == rail.store.source.label
     assert facts["trajectories"] == "2 (1 price, 1 spread)"
     buy, sell = (

@@ -1,0 +1,117 @@
+"""What every series has: its window, its two times, its forms, its file."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from toolkit.errors import InputError
+from toolkit.workspace import Workspace
+
+from .conftest import KEYS, NOW, PAIR, PRICE, RATES, WINDOW
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_every_series_knows_stream_window_and_source_and_shows_them(
+    rail: Workspace, key: str
+) -> None:
+    series = rail.series(key, "2026-11-01", NOW + 1)
+    assert (series.stream.key, series.window.end) == (key, NOW + 1)
+    assert series.source == rail.store.source
+    assert len(series) == series.df.height == len(list(series)) > 0
+    for text in (repr(series), str(series.card)):
+        assert key in text
+        assert "SIMULATED market, seed-7-" in text
+        assert "2026-11-01 00:00 UTC" in text
+    assert set(series._repr_mimebundle_()) == {"text/plain", "text/html"}
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_time_is_ts_in_utc_and_known_at_follows_it_by_the_bar_and_the_delay(
+    rail: Workspace, key: str
+) -> None:
+    series = rail.series(key, "2026-11-01", NOW + 1)
+    frame = series.df
+    assert frame.schema["time"] == frame.schema["known_at"] == pl.Datetime("us", "UTC")
+    assert (frame["time"].dt.epoch("s") == frame["ts"]).all()
+    bar_s = 60 if key in (PRICE, PAIR) else 0
+    late_s = (frame["known_at"] - frame["time"]).dt.total_seconds().unique().to_list()
+    assert (
+        late_s == [bar_s + series.origin.delay_s] if series.origin.delay_s is not None else [None]
+    )
+
+
+def test_a_series_does_not_change(rail: Workspace) -> None:
+    series = rail.prices(PRICE)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        series.rows = series.rows.clear()  # type: ignore[misc]  # what is refused
+    assert series.df is series.df
+
+
+def test_the_window_of_all_that_is_known_is_the_one_that_was_asked_for(rail: Workspace) -> None:
+    for key in (PRICE, PAIR):
+        window = rail.series(key).window
+        assert window.start == WINDOW[0]
+        assert NOW - 300 <= window.end <= NOW
+    settled = rail.funding(RATES).df["ts"]
+    assert rail.funding(RATES).window == (settled.min() - 8 * 3_600, settled.max())
+
+
+def test_the_frame_can_be_had_lazily_and_as_arrow(rail: Workspace) -> None:
+    series = rail.spread(PAIR)
+    assert_frame_equal(series.lazy().collect(), series.df)
+    assert series.arrow().num_rows == len(series)
+
+
+def test_pandas_has_the_time_as_its_index_in_the_zone_asked_for(rail: Workspace) -> None:
+    series = rail.prices(PRICE)
+    frame = series.pandas("Asia/Tokyo")
+    assert str(frame.index.tz) == "Asia/Tokyo"
+    assert frame.index[0].timestamp() == series.df["ts"][0]
+    assert frame["price"].tolist() == series.df["price"].to_list()
+    with pytest.raises(InputError, match="tz: 'Mars'"):
+        series.pandas("Mars")
+
+
+def test_a_saved_series_has_what_it_is_in_its_file(rail: Workspace, tmp_path: Path) -> None:
+    series = rail.spread(PAIR)
+    path = series.save(tmp_path / "x.parquet")
+    assert_frame_equal(pl.read_parquet(path), series.df)
+    facts = json.loads(pl.read_parquet_metadata(path)["machine_rail"])
+    assert facts["stream"] == PAIR
+    assert facts["source"] == series.source.label
+    assert facts["data_hash"] == series.data_hash
+    assert facts["step_s"] == "60"
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x", "absent/x.parquet"])
+def test_a_file_that_cannot_be_written_is_refused(
+    rail: Workspace, tmp_path: Path, name: str
+) -> None:
+    with pytest.raises(InputError, match="path"):
+        rail.prices(PRICE).save(tmp_path / name)
+
+
+def test_the_hash_is_that_of_the_rows_alone(rail: Workspace) -> None:
+    one, same = (rail.prices(PRICE, *WINDOW) for _ in range(2))
+    part = rail.prices(PRICE, WINDOW[0], WINDOW[1] - 600)
+    assert one.data_hash == same.data_hash != part.data_hash
+    wider = rail.prices(PRICE, WINDOW[0] - 60, WINDOW[1])
+    assert wider.data_hash == one.data_hash
+
+
+def test_gaps_are_the_stretches_that_the_ledger_does_not_hold(rail: Workspace) -> None:
+    window = (WINDOW[0] - 3_600, WINDOW[1])
+    gaps = rail.spread(PAIR, *window).gaps()
+    known = rail.store.coverage(rail.spread(PAIR).stream, rail.spread(PAIR, *window).window)
+    expected = known.filter(pl.col("state") != "held")
+    assert gaps["state"].to_list() == expected["state"].to_list()
+    assert gaps["length_s"].sum() == (expected["end_ts"] - expected["start_ts"]).sum()
+    assert gaps.row(0, named=True)["state"] == "missing"
+    with pytest.raises(InputError, match="snapshot/spread"):
+        rail.snapshots("spread").gaps()

@@ -1,0 +1,47 @@
+"""What event logs and snapshots can be asked."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+import pytest
+from polars.testing import assert_frame_equal
+
+from toolkit.errors import EmptyWindowError
+from toolkit.statistics.events import event_lifecycles
+from toolkit.workspace import Workspace
+
+from .conftest import NOW, WINDOW
+
+
+def test_events_are_counted_paired_and_drawn_over_the_series_own_window(rail: Workspace) -> None:
+    events = rail.events("spread", *WINDOW)
+    assert events.df["ts"].is_between(*WINDOW, closed="left").all()
+    paired = events.lifecycles()
+    assert_frame_equal(paired, event_lifecycles(events.rows, *WINDOW, logs=events.logs))
+    row = events.summary().row(0, named=True)
+    kinds = paired["kind"].to_list()
+    assert (row["n"], row["closed"]) == (len(kinds), kinds.count("closed"))
+    assert events.coverage().select("n", "coverage").row(0) == (
+        len(events),
+        pytest.approx(1, abs=0.1),
+    )
+    assert isinstance(events.plot(), go.Figure)
+    assert isinstance(events.plot_activity(), go.Figure)
+
+
+def test_a_documents_time_has_its_milliseconds(rail: Workspace) -> None:
+    frame = rail.events("spread").df
+    assert (frame["time"].dt.epoch("ms") == frame["ts_ms"]).all()
+
+
+def test_the_items_of_the_newest_snapshot_are_rows(rail: Workspace) -> None:
+    snapshots = rail.snapshots("spread")
+    items = snapshots.items()
+    assert items["ts"].unique().to_list() == [NOW]
+    assert {"symbol", "spread_pct"} <= set(items.columns)
+    assert f"items {items.height:,}" in repr(snapshots)
+
+
+def test_no_snapshot_in_the_window_is_one_line(rail: Workspace) -> None:
+    with pytest.raises(EmptyWindowError, match="holds nothing of snapshot/spread"):
+        rail.snapshots("spread", "2026-01-01", "2026-01-02")

@@ -1,0 +1,100 @@
+"""What prices, spreads and funding can be asked: the statistics over the series' own window."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from toolkit.errors import InputError
+from toolkit.statistics import funding, prices, quality, spread
+from toolkit.statistics.fees import FeeModel, net_edge
+from toolkit.workspace import Workspace
+
+from .conftest import PAIR, PRICE, RATES, WINDOW
+
+
+def test_methods_are_the_statistics_of_the_window(rail: Workspace) -> None:
+    pair, price, rates = (
+        rail.spread(PAIR, *WINDOW),
+        rail.prices(PRICE, *WINDOW),
+        rail.funding(RATES),
+    )
+    step = {"step_s": 60}
+    for found, expected in (
+        (price.summary(), prices.summary(price.df, *WINDOW, **step)),
+        (price.coverage(), quality.coverage(price.df, *WINDOW, column="price", **step)),
+        (pair.summary(), spread.summary(pair.df, *WINDOW, **step)),
+        (pair.half_life(), spread.half_life(pair.df, *WINDOW, **step)),
+        (pair.episodes(10), spread.episodes(pair.df, *WINDOW, enter_bps=10, **step)),
+        (pair.time_above(10), spread.time_above(pair.df, *WINDOW, threshold_bps=10, **step)),
+        (rates.summary(), funding.summary(rates.rows, *rates.window)),
+        (rates.carry(), funding.carry(rates.rows, *rates.window)),
+    ):
+        assert_frame_equal(found, expected)
+    whole = pair.summary()
+    assert pair.quantiles()["spread_q95_log_bps"].equals(whole["spread_q95_log_bps"])
+    assert rates.coverage()["coverage"].equals(rates.summary()["coverage"])
+    assert rates.df["ts"].is_between(*rates.window, closed="right").all()
+    assert rates.intervals()["ts"].is_between(*rates.window, closed="right").all()
+
+
+def test_a_missing_end_of_the_window_counts_as_not_covered(rail: Workspace) -> None:
+    held = rail.spread(PAIR, *WINDOW)
+    twice = rail.spread(PAIR, WINDOW[0] - (WINDOW[1] - WINDOW[0]), WINDOW[1])
+    share, half = (each.coverage()["coverage"].item() for each in (held, twice))
+    assert half == pytest.approx(share / 2, abs=0.01)
+    assert f"coverage {half:.1%}" in repr(twice)
+
+
+def test_figures_are_titled_and_bounded_by_the_series(rail: Workspace) -> None:
+    logs = rail.events("spread")
+    pair = rail.spread(PAIR)
+    figures = [
+        rail.prices(PRICE).plot(),
+        pair.plot(thresholds_bps=[10.0]),
+        pair.plot(events=logs),
+        rail.funding(RATES).plot(theme="dark"),
+    ]
+    for figure in figures:
+        assert isinstance(figure, go.Figure)
+        assert "SIMULATED" in figure.to_json()
+    assert "AURORA" in figures[1].to_json()
+
+
+def test_net_edge_is_that_of_the_rows(rail: Workspace) -> None:
+    pair = rail.spread(PAIR)
+    found = pair.net_edge(FeeModel.example(), notional=1000.0)
+    assert_frame_equal(found, net_edge(pair.df, FeeModel.example(), notional=1000.0))
+    assert found.height == len(pair)
+
+
+def test_resampled_bars_are_the_last_row_of_each_and_count_their_rows(rail: Workspace) -> None:
+    minutes = rail.spread(PAIR, *WINDOW)
+    fives = minutes.resample("5m")
+    expected = (
+        minutes.df.group_by(pl.col("ts") // 300 * 300, maintain_order=True)
+        .agg(pl.col("spread_log_bps").last(), n=pl.len().cast(pl.Int64))
+        .select("ts", "spread_log_bps", "n")
+    )
+    assert_frame_equal(fives.df.select("ts", "spread_log_bps", "n"), expected)
+    assert fives.origin.step_s == 300
+    late_s = (fives.df["known_at"] - fives.df["time"]).dt.total_seconds()
+    assert late_s.unique().to_list() == [300]
+    assert "last row of each 5 min" in repr(fives)
+    assert fives.resample("1h").df["n"].sum() == len(minutes)
+    prices = rail.prices(PRICE, *WINDOW)
+    assert prices.resample("1h").df["volume"].sum() == pytest.approx(prices.df["volume"].sum())
+
+
+def test_bars_that_the_window_cuts_are_left_out(rail: Workspace) -> None:
+    cut = rail.prices(PRICE, WINDOW[0] + 120, WINDOW[1] - 120).resample("1h")
+    assert cut.window == (WINDOW[0] + 3_600, WINDOW[1] - 3_600)
+    assert cut.df["n"].to_list() == [60] * len(cut)
+
+
+@pytest.mark.parametrize("every", ["7m", "30s", "60s", "2d", "5 minutes", 0, "90s"])
+def test_a_length_that_makes_no_bars_is_refused(rail: Workspace, every: str | int) -> None:
+    with pytest.raises(InputError, match="every"):
+        rail.spread(PAIR).resample(every)

@@ -1,0 +1,27 @@
+"""Series that know what they are: rows of a store with their stream, window and source.
+
+`read_series` reads one. What can be asked of it are its methods, which call the functions of
+`toolkit.statistics` and `toolkit.charts` with what the series knows.
+"""
+
+from toolkit.series.base import Origin, Series
+from toolkit.series.logs import EventSeries, SnapshotSeries
+from toolkit.series.reading import read_series
+from toolkit.series.trajectories import (
+    FundingSeries,
+    PriceSeries,
+    SpreadSeries,
+    TrajectorySeries,
+)
+
+__all__ = [
+    "EventSeries",
+    "FundingSeries",
+    "Origin",
+    "PriceSeries",
+    "Series",
+    "SnapshotSeries",
+    "SpreadSeries",
+    "TrajectorySeries",
+    "read_series",
+]

@@ -1,0 +1,219 @@
+"""What every series has: its stream, window, source and rows, and the forms they can be had in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from toolkit.cards import Card, Shown, duration
+from toolkit.errors import InputError, MissingExtraError
+from toolkit.intervals import Interval
+from toolkit.market import Source, Stream, format_ts
+
+if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped]  # it ships no types
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where the rows of a series come from, and what the store knows about them.
+
+    ``as_of`` (s, local clock) is the time whose knowledge the rows are, None for the newest.
+    ``step_s`` is the spacing of the rows as observed, ``delay_s`` the plan's delay, each None where
+    it is not known. ``states`` has what the store knows of every second of the window, as
+    `toolkit.store.Store.coverage` gives it, None where it knows nothing of them. ``notes`` are
+    what a reader has to know of the rows.
+    """
+
+    source: Source
+    path: Path
+    as_of: int | None = None
+    step_s: int | None = None
+    delay_s: int | None = None
+    states: pl.DataFrame | None = field(default=None, repr=False)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Series(Shown):
+    """Rows of one stream over one window ``[start, end)``. It does not change.
+
+    ``rows`` is what was read of the store, which may reach beyond the window where a statistic
+    needs it. `df` has those of the window.
+    """
+
+    stream: Stream
+    window: Interval
+    origin: Origin
+    rows: pl.DataFrame
+
+    @property
+    def source(self) -> Source:
+        """The source of the rows."""
+        return self.origin.source
+
+    @cached_property
+    def df(self) -> pl.DataFrame:
+        """The rows of the window as a polars frame.
+
+        Its columns are those of the store (`toolkit.store.Store.series`, ``.events``,
+        ``.snapshots``), and two more, both Datetime in UTC. ``time`` is ``ts``: of a bar its start.
+        ``known_at`` is the earliest time at which the service showed the row: the end of its bar
+        (of a settlement, an event or a snapshot its own time) and the plan's delay. It is null
+        where no delay or no step is known. Join with other data by ``known_at``, so that nothing is
+        used before it could be known.
+        """
+        inside = self.rows.filter(self._inside())
+        first = "trajectory" in inside.columns
+        known_at = pl.lit(None, pl.Datetime("us", "UTC"))
+        bar_s = self._bar_s
+        if self.origin.delay_s is not None and bar_s is not None:
+            known_at = pl.col("time") + pl.duration(seconds=bar_s + self.origin.delay_s)
+        timed = inside.with_columns(time=self._time()).with_columns(known_at=known_at)
+        lead = [*(["trajectory"] if first else []), "time", "ts", "known_at"]
+        return timed.select(*lead, pl.exclude(lead))
+
+    @property
+    def _bar_s(self) -> int | None:
+        """How long after its time a row is complete (s), None where it is not known."""
+        return 0
+
+    def _inside(self) -> pl.Expr:
+        return pl.col("ts").is_between(*self.window, closed="left")
+
+    def _time(self) -> pl.Expr:
+        seconds = pl.from_epoch("ts", time_unit="s").cast(pl.Datetime("us"))
+        return seconds.dt.replace_time_zone("UTC")
+
+    def lazy(self) -> pl.LazyFrame:
+        """Return `df` as a LazyFrame."""
+        return self.df.lazy()
+
+    def arrow(self) -> pa.Table:
+        """Return `df` as an Arrow table."""
+        return self.df.to_arrow()
+
+    def pandas(self, tz: str = "UTC") -> pd.DataFrame:
+        """Return `df` as a pandas frame with ``time`` as its index, in the zone ``tz``.
+
+        Raises `MissingExtraError` where pandas is not installed and `InputError` for a zone that is
+        not known.
+        """
+        if find_spec("pandas") is None:
+            raise MissingExtraError("pandas", "pandas")
+        try:
+            zoned = self.df.with_columns(pl.col("time", "known_at").dt.convert_time_zone(tz))
+        except pl.exceptions.PolarsError:
+            raise InputError("tz", tz, "UTC or an IANA name such as Europe/London") from None
+        return zoned.to_pandas().set_index("time")
+
+    def __len__(self) -> int:
+        return self.df.height
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return self.df.iter_rows(named=True)
+
+    @cached_property
+    def data_hash(self) -> str:
+        """The SHA-256 of the rows of the window as lines of JSON, without `df`'s two times.
+
+        Two series with the same hash have the same rows.
+        """
+        rows = self.df.drop("time", "known_at")
+        return hashlib.sha256(rows.write_ndjson().encode()).hexdigest()
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What the series is, in text: what `save` writes into the file beside the rows."""
+        known = {
+            "stream": self.stream.key,
+            "start": format_ts(self.window.start),
+            "end": format_ts(self.window.end),
+            "rows": str(len(self)),
+            "source": self.source.label,
+            "as_of": "" if self.origin.as_of is None else format_ts(self.origin.as_of),
+            "step_s": str(self.origin.step_s or ""),
+            "delay_s": "" if self.origin.delay_s is None else str(self.origin.delay_s),
+            "data_hash": self.data_hash,
+            "notes": "; ".join(self.origin.notes),
+        }
+        return {name: value for name, value in known.items() if value}
+
+    def save(self, path: str | Path) -> Path:
+        """Write `df` as a Parquet file and return its path. The file's metadata has `facts`.
+
+        They are the JSON object under the key ``machine_rail``. An existing file is replaced.
+        Raises `InputError` for a name that does not end in ``.parquet`` and for a folder that is
+        not there or cannot be written.
+        """
+        file = Path(path)
+        if file.suffix != ".parquet":
+            raise InputError(
+                "path",
+                str(path),
+                "a name that ends in .parquet",
+                advice="for CSV: series.df.write_csv, which has no place for what the series is",
+            )
+        try:
+            self.df.write_parquet(file, metadata={"machine_rail": json.dumps(self.facts)})
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise InputError(
+                "path", str(path), "a file that can be written", advice=reason
+            ) from None
+        return file
+
+    def gaps(self) -> pl.DataFrame:
+        """List the stretches of the window that are not held, with why, oldest first.
+
+        Columns: ``start`` and ``end`` (Datetime, UTC, half-open), ``length_s`` (s) and ``state``.
+        That is ``empty`` (the service was asked and has nothing there), ``not yet known``,
+        ``missing`` (not asked for) or ``unrecoverable`` (the plan no longer reaches it), see
+        docs/concepts.md. Raises `InputError` for a series as of an earlier time, since the store
+        keeps only what is known now, and for snapshots, which are of moments.
+        """
+        states = self.origin.states
+        if self.origin.as_of is not None:
+            raise InputError("as_of", format_ts(self.origin.as_of), "no time, for gaps: see rows")
+        if states is None:
+            raise InputError("stream", self.stream.key, "a stream that the service answered for")
+        times = pl.from_epoch(pl.col("start_ts", "end_ts"), time_unit="s")
+        return (
+            states.filter(pl.col("state") != "held")
+            .with_columns(times.cast(pl.Datetime("us")).dt.replace_time_zone("UTC").name.keep())
+            .rename({"start_ts": "start", "end_ts": "end"})
+            .select(
+                "start",
+                "end",
+                (pl.col("end") - pl.col("start")).dt.total_seconds().alias("length_s"),
+                "state",
+            )
+        )
+
+    @abstractmethod
+    def _found(self) -> list[tuple[str, str]]:
+        """Return what the card says of the rows."""
+
+    @property
+    def card(self) -> Card:
+        """Window, rows, coverage and source."""
+        facts = [("window", f"{self.window}, {duration(self.window.length_s)}"), *self._found()]
+        facts.append(("source", self.source.label))
+        if self.origin.as_of is not None:
+            facts.append(("as of", format_ts(self.origin.as_of)))
+        facts += [("note", note) for note in self.origin.notes]
+        return Card(f"{type(self).__name__} {self.stream}", facts)
+
+    def __repr__(self) -> str:
+        facts = "; ".join(f"{name} {fact}" for name, fact in self.card.facts)
+        return f"<{self.card.heading}: {facts}>"

@@ -1,0 +1,83 @@
+"""Which streams are meant: keys, patterns of keys, or the watchlist."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator
+from fnmatch import fnmatchcase
+
+from toolkit.errors import InputError
+from toolkit.market import EventFamily, EventLog, SnapshotKind, SnapshotLog, Stream, Trajectory
+from toolkit.wire.listing import (
+    Listing,
+    funding_trajectories,
+    price_trajectories,
+    spread_trajectories,
+)
+from toolkit.workspace.watchlist import watchlist
+
+WATCHLIST = "watchlist"
+"""What stands for the streams of `toolkit.workspace.watchlist.watchlist`."""
+
+
+def chosen_streams(
+    asked: Stream | str | Iterable[Stream | str], listing: Callable[[], Listing]
+) -> list[Stream]:
+    """Return the streams that are meant, each once, in the order asked for.
+
+    A text with ``*`` stands for the keys it matches: of every price, of every pair of legs (the
+    alphabetically first bought, or the other way round where only that matches), of the event logs
+    and the snapshots. ``watchlist`` stands for the watchlist. ``listing`` is called once, and only
+    where one of them is meant and all keys have been read. Raises `InputError` for what is no key,
+    for nothing at all, and for a pattern that matches nothing.
+
+    >>> from toolkit.market import Leg, Symbol
+    >>> legs = (Leg.parse("X.futures"), Leg.parse("Y.futures"))
+    >>> listed = lambda: Listing({Symbol("BTC", "USD"): legs}, False)
+    >>> [stream.key for stream in chosen_streams("BTC_USD:Y*", listed)]
+    ['BTC_USD:Y.futures', 'BTC_USD:Y.futures:X.futures']
+    """
+    several = [asked] if isinstance(asked, Stream | str) else list(asked)
+    if not several:
+        raise InputError("streams", several, "one key or more, a pattern such as BTC_USDT:*")
+    read = [each if _of_many(each) else Stream.parse(each) for each in several]
+    listed = listing() if any(isinstance(each, str) for each in read) else Listing({}, False)
+    found: dict[Stream, None] = {}
+    for each in read:
+        found |= dict.fromkeys(_meant(each, listed))
+    return list(found)
+
+
+def _of_many(asked: Stream | str) -> bool:
+    return isinstance(asked, str) and (asked == WATCHLIST or "*" in asked)
+
+
+def _meant(asked: Stream | str, listed: Listing) -> Iterable[Stream]:
+    if isinstance(asked, Stream):
+        return [asked]
+    if asked == WATCHLIST:
+        return watchlist(listed)
+    found = list(_matching(asked, listed))
+    if not found:
+        symbols = [str(symbol) for symbol in listed.legs]
+        near = difflib.get_close_matches(asked.split(":")[0].split("/")[-1], symbols, n=3)
+        raise InputError(
+            "streams",
+            asked,
+            "a pattern that matches something listed",
+            advice=f"nearest symbols: {', '.join(near)}" if near else "",
+        )
+    return found
+
+
+def _matching(pattern: str, listed: Listing) -> Iterator[Stream]:
+    paired = [*spread_trajectories(listed), *funding_trajectories(listed)]
+    for trajectory in [*price_trajectories(listed), *paired]:
+        either = [trajectory]
+        if len(trajectory.legs) == 2:
+            either.append(Trajectory(trajectory.family, trajectory.symbol, trajectory.legs[::-1]))
+        matching = [each for each in either if fnmatchcase(each.key, pattern)]
+        yield from matching[:1]
+    for log in (*map(EventLog, EventFamily), *map(SnapshotLog, SnapshotKind)):
+        if fnmatchcase(log.key, pattern):
+            yield log
