@@ -15,6 +15,7 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parents[1]
 EXTRAS = {
     "dashboard": {"orjson", "streamlit"},
+    "pandas": {"pandas"},
     "service": {"anyio", "httpx2", "jsonschema", "mcp", "mcp_types", "starlette", "uvicorn"},
 }
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -116,7 +117,7 @@ def test_a_command_without_its_extra_names_it_in_one_line(
 @pytest.mark.parametrize(
     "code",
     [
-        "import toolkit; toolkit.open()",
+        "import toolkit; toolkit.open().symbols()",
         "import toolkit.client.mcp",
         "from toolkit.loader.webhooks import webhook_app",
     ],
