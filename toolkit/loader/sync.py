@@ -23,7 +23,7 @@ from toolkit.loader.clock import ClockReading
 from toolkit.loader.plan import plan
 from toolkit.loader.progress import LoadResult, Progress
 from toolkit.loader.run import Run
-from toolkit.market import EventLog, Plan, SnapshotLog, Source, Stream, Symbol, Trajectory
+from toolkit.market import EventLog, Family, Plan, SnapshotLog, Source, Stream, Symbol, Trajectory
 from toolkit.store import Ledger, LoadOrigin, Store
 from toolkit.wire.event_routes import EventRoute
 from toolkit.wire.listing import Listing, nearest_keys
@@ -41,6 +41,8 @@ def sync(
     on_progress: Callable[[Progress], object] | None = None,
 ) -> LoadResult:
     """Bring everything of the streams with ``start <= ts < end`` into the store, once.
+
+    Of funding also the settlement at ``end``, which a position held until then receives.
 
     Trajectories and event logs are asked for what the coverage ledger lacks: a stretch answered for
     is not asked again, except its youngest part, which may still change, and where more may still
@@ -61,12 +63,16 @@ def sync(
     started = time.monotonic()
     profile, served_at = client.discover(), client.served_at()
     source = bound_source(client, store)
-    ledger = store.ledger(streams, window)
+    ledger = store.ledger(streams, _with_end(window))
     unknown = [s for s in streams if ledger.get(s, Ledger(None)).edge is None]
     check_listed(client, [s for s in unknown if isinstance(s, Trajectory)])
     clock = ClockReading.held_against(served_at, ledger.values())
     refused = refused_by_plan(client, profile, streams)
-    wanted = {stream: [window] for stream in streams if stream not in refused}
+    wanted = {
+        stream: [_with_end(window) if stream.kind == Family.FUNDING else window]
+        for stream in streams
+        if stream not in refused
+    }
     planned = plan(profile, ledger, wanted, clock, again=again)
     load_id = store.start_load(load_origin(client, served_at), streams, window)
     run = Run(store, load_id, planned.tasks, on_progress, lambda: still_source(client, source))
@@ -94,6 +100,10 @@ def sync(
         unrecoverable=planned.unrecoverable,
         findings=tuple(findings),
     )
+
+
+def _with_end(window: Interval) -> Interval:
+    return Interval(window.start, window.end + 1)
 
 
 def refused_by_plan(

@@ -1,0 +1,1 @@
+"""Scripts as an analyst writes them: one file for each research task, run by `test_research`."""
