@@ -41,7 +41,7 @@ class DrawnRows:
 
         >>> frame = pl.DataFrame({"ts": [0, 60, 120], "price": [1.0, 2.0, None]})
         >>> rows_to_draw(frame, ["price"], Interval(0, 600), step_s=60, points=50).words
-        'n = 2, 1 row without a value, coverage 40 %'
+        'n = 2, 1 row without a value, coverage 20 %'
         """
         if self.coverage is None:
             return "n = 0"

@@ -75,7 +75,7 @@ def _show_figures(shell: PageShell, store_format: int) -> None:
 
 
 def _show_coverage(shell: PageShell, lines: pl.DataFrame) -> None:
-    st.subheader("Coverage", anchor=False)
+    st.subheader("What is held", anchor=False)
     st.caption(
         "Shares of the time from the first second asked for to the service's clock at the stream's "
         "own last answer. held: answered, with rows; empty: the service has no row there; "

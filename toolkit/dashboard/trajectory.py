@@ -13,6 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from toolkit.cards import duration
 from toolkit.charts import coverage_chart, price_chart, spread_chart
+from toolkit.charts.lines import share_text
 from toolkit.charts.marks import events_of
 from toolkit.dashboard.event_tables import event_table, logs_that_end, newest_events
 from toolkit.dashboard.formatting import NULL, statistics_rows
@@ -266,8 +267,8 @@ def _show_statistics(rows: pl.DataFrame, selection: _Selection) -> None:
     else:
         st.subheader("Statistics of the price")
     st.caption(
-        "Coverage of a statistic: the share of the window in which a value held, each for three "
-        "steps at most. What is held, further below, counts every step without a row as a gap."
+        "Coverage: rows with a value over the rows expected, one per step. Observed share: the "
+        "share of the window's time for which a value is known, each for three steps at most."
     )
     column, unit = (
         ("spread_log_bps", "log bps") if spread else ("price", selection.trajectory.symbol.quote)
@@ -280,7 +281,7 @@ def _show_statistics(rows: pl.DataFrame, selection: _Selection) -> None:
     lines = statistics_rows(row, column, unit, half_life=spread)
     facts = [
         ("Observations", f"{row['n']:,}", f"without a value: {row['n_null']:,}"),
-        ("Coverage", lines[0]["coverage"], f"longest gap {duration(row['longest_gap_s'])}"),
+        ("Coverage", lines[0]["coverage"], _beside_coverage(row)),
     ]
     facts += [
         (
@@ -301,7 +302,7 @@ def _show_statistics(rows: pl.DataFrame, selection: _Selection) -> None:
 
 
 def _show_coverage(selection: _Selection) -> None:
-    st.subheader("Coverage")
+    st.subheader("What is held")
     coverage = read_coverage(**selection.query)
     draw(coverage_chart(coverage, **selection.chart), key="coverage")
     gaps = gap_table(coverage, selection.timezone)
@@ -333,6 +334,11 @@ def _show_rows(rows: pl.DataFrame, selection: _Selection) -> None:
         mime="text/csv",
         on_click="ignore",
     )
+
+
+def _beside_coverage(row: dict[str, Any]) -> str:
+    share = NULL if row["observed_share"] is None else share_text(row["observed_share"])
+    return f"observed share {share}, longest gap {duration(row['longest_gap_s'])}"
 
 
 def _of(limit: int, total: int) -> str:

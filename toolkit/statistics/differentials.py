@@ -64,7 +64,7 @@ def service_differential(
     >>> service_differential(frame, 0, 10800)["differential_apr_pct"].round(6).item()
     21.9
     """
-    question = Question("funding.service_differential/1", *window_of(frame, start, end), _COLUMN)
+    question = Question("funding.service_differential/2", *window_of(frame, start, end), _COLUMN)
     found = measure(frame, question, MOMENTS)
     apr = pl.col(f"{_COLUMN}_time_weighted_mean") * (HOURS_A_YEAR / 8)
     cut = found.columns.index("moments_reason")

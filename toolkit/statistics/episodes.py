@@ -10,7 +10,7 @@ from toolkit.errors import InputError
 from toolkit.market import When
 from toolkit.statistics.contract import Frame, Question, Reason, first_reason
 from toolkit.statistics.definition import holding
-from toolkit.statistics.kernel import Statistic, measure, observed_chunks
+from toolkit.statistics.kernel import Statistic, measure, observed_chunks, presence, shares
 from toolkit.statistics.windows import window_of
 
 _HOURS_A_SECOND = 1 / 3600
@@ -58,7 +58,7 @@ def time_above(
     """
     limit = _bps("threshold_bps", threshold_bps, column)
     question = Question(
-        "spread.time_above/1",
+        "spread.time_above/2",
         *window_of(frame, start, end),
         column,
         step_s,
@@ -140,16 +140,18 @@ def episodes(
     censored_left   Boolean  none   it may have begun earlier
     censored_right  Boolean  none   it may have lasted longer
     n               Int64    count  observations in the episode
-    coverage        Float64  ratio  observed part of the window, of this trajectory
+    coverage        Float64  ratio  of this trajectory, as in `coverage`
+    observed_share  Float64  ratio  of this trajectory, as in `coverage`
+    coverage_reason String   none   why one of the two is null: too_few (the step is not known)
     window_start    Int64    s      as asked, Unix UTC
     window_end      Int64    s      as asked, Unix UTC, itself outside
     method          String   none   what computed the row, with its version
     params_hash     String   none   the same where the same was asked of any window
     ==============  =======  =====  ==============================================================
 
-    Where ``column`` was computed, ``spread_basis`` follows on coverage, as in `summary`.
+    Where ``column`` was computed, ``spread_basis`` follows on observed_share, as in `summary`.
     A single observation without ``step_s`` holds for no known time: such an episode has a duration
-    of 0 and a coverage of 0.
+    of 0, and both shares are null for coverage_reason too_few.
 
     Raises
     ------
@@ -185,7 +187,7 @@ def episodes(
         "min_duration_s": min_duration_s,
     }
     question = Question(
-        "spread.episodes/1",
+        "spread.episodes/2",
         *window_of(frame, start, end),
         column,
         step_s,
@@ -193,13 +195,18 @@ def episodes(
         tuple(options.items()),
     )
     found = [
-        part.join(_found(rows, enter, leave, merge_gap_s).collect(engine="in-memory"), on="number")
+        part.join(
+            _found(rows, enter, leave, merge_gap_s).collect(engine="in-memory"), on="number"
+        ).join(_presence(rows, question), on="number", maintain_order="left")
         for part, rows in observed_chunks(holding(frame, column), question)
     ]
     rows = pl.concat(found).filter(pl.col("duration_s") >= min_duration_s)
-    # a column, as polars divides one by a single number through its rounded reciprocal
-    window_s = pl.Series("window_s", [question.end - question.start] * rows.height, dtype=pl.Int64)
-    return rows.with_columns(window_s).sort("trajectory", "start_ts").select(*_columns(question))
+    return rows.sort("trajectory", "start_ts").select(*_columns(question))
+
+
+def _presence(rows: pl.LazyFrame, question: Question) -> pl.DataFrame:
+    sums = (*presence(question), pl.col("step_s", "max_stale_s").first())
+    return rows.group_by("number").agg(sums).collect(engine="in-memory")
 
 
 def _found(rows: pl.LazyFrame, enter: float, leave: float, merge_gap_s: int) -> pl.LazyFrame:
@@ -215,10 +222,7 @@ def _found(rows: pl.LazyFrame, enter: float, leave: float, merge_gap_s: int) -> 
         .forward_fill()
     )
     episodes = (
-        rows.with_columns(
-            begins_segment.alias("first"),
-            pl.col("weight_s").sum().over("number").alias("observed_s"),
-        )
+        rows.with_columns(begins_segment.alias("first"))
         .with_columns(state.alias("above"), first.cum_sum().alias("segment"))
         .with_columns((first | (above != above.shift(1))).cum_sum().alias("run"))
     )
@@ -240,7 +244,6 @@ def _found(rows: pl.LazyFrame, enter: float, leave: float, merge_gap_s: int) -> 
             pl.col("until_next_s").last(),
             pl.col("weight_s").last().fill_null(0),
             pl.len().cast(pl.Int64).alias("n"),
-            pl.col("observed_s").first(),
         )
         .with_columns(
             (
@@ -273,7 +276,8 @@ def _columns(question: Question) -> list[pl.Expr]:
         .alias("side"),
         pl.col("start_ts", "end_ts", "duration_s", "peak_bps", "peak_ts", "area_bps_h"),
         pl.col("censored_left", "censored_right", "n"),
-        (pl.col("observed_s") / pl.col("window_s")).alias("coverage"),
+        *shares(),
         pl.col("^spread_basis$"),
+        first_reason({Reason.TOO_FEW: pl.col("step_s").is_null()}).alias("coverage_reason"),
         *question.columns,
     ]

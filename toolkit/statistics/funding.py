@@ -302,6 +302,8 @@ def summary(
 
     - A leg covers the part of the window that its settlements paid for, inside the window or after
       it: the time from a settlement back over its interval. A spot leg covers everything.
+    - Coverage is settlements present over settlements expected. One is expected per interval, and
+      each counts by the part of its interval inside the window. So it is also a share of time.
     - Only time that both legs cover counts, in the carry and in the yearly rate. Where it is less
       of the window than ``min_coverage``, 0 to 1, the figures are null.
     - Carry is what was received in cash, as in `carry`: a settlement in ``(start, end]`` counts
@@ -324,9 +326,9 @@ def summary(
     n_declared_differs      Int64    count     settlements with another interval than declared
     n_in_force              Int64    count     rows in the window that are no settlements but rates
                                                in force, both legs
-    buy_coverage            Float64  fraction  part of the window that is covered, 1 for spot
+    buy_coverage            Float64  fraction  settlements present over expected, 1 for spot
     sell_coverage           Float64  fraction  likewise
-    coverage                Float64  fraction  part of the window that both legs cover
+    coverage                Float64  fraction  the same of both legs at once: the time both cover
     t_first                 Int64    s         first settlement in the window, Unix UTC
     t_last                  Int64    s         last settlement in the window, Unix UTC
     settlements_reason      String   none      empty (n = 0)

@@ -4,12 +4,17 @@ Conventions, per trajectory and inside the window ``[start, end)``:
 
 - An *observation* is a row with a finite value (below 1e150, so that its square is finite).
   Other rows are counted in ``n_null`` and otherwise as good as absent.
-- The *step* is the mode of the differences between neighbouring observations, the smallest of them
-  on a tie. A *gap* is a difference above 1.5 steps. A *segment* is a run of observations without a
-  gap. Pairs for lag statistics are observations exactly so many steps apart.
+- The *step* is as asked, else the mode of the differences between neighbouring rows, with a value
+  or without, the smallest of them on a tie. A *gap* is a difference of observations above 1.5
+  steps. A *segment* is a run of observations without a gap. Pairs for lag statistics are
+  observations exactly so many steps apart.
+- *Bars* begin a step apart, at the commonest remainder of the observations' times by the step, the
+  smallest on a tie. An observation that is not at the beginning of a bar counts for the bar it
+  falls in, and several in one bar count once. The bars with an observation over all those that
+  begin in the window are the *coverage*.
 - An observation holds until the next one, at most ``max_stale_s``. The last holds until the end
   of the window, at most ``max_stale_s``. These are the weights of time-weighted statistics, and
-  their sum over the length of the window is the coverage.
+  their sum over the length of the window is the *observed share*.
 
 Chunks go through the in-memory engine in a fixed order, as the streaming engine's sums differ from
 run to run in their last bits. A chunk is sorted by time, so the order of the rows given changes
@@ -217,17 +222,15 @@ def _observations(rows: pl.DataFrame, question: Question) -> pl.LazyFrame:
     """Add step, staleness limit, gap and weight to the observations."""
     number, ts, value = pl.col("number"), pl.col("ts"), pl.col("value")
     until_next, step = pl.col("until_next_s"), pl.col("step_s")
-    found = (
+    to_next = pl.when(number == number.shift(-1)).then(ts.shift(-1) - ts)
+    numbered = (
         rows.select(pl.col("trajectory").rle_id().alias("number"), "ts", "value")
-        .filter(value.is_not_null())
         .lazy()
-        .with_columns(number.set_sorted())
-        .with_columns(
-            pl.when(number == number.shift(-1)).then(ts.shift(-1) - ts).alias("until_next_s")
-        )
+        .with_columns(number.set_sorted(), to_next.alias("until_next_s"))
     )
+    found = numbered.filter(value.is_not_null()).with_columns(to_next.alias("until_next_s"))
     if question.step_s is None:
-        modes = found.group_by("number", maintain_order=True).agg(
+        modes = numbered.group_by("number", maintain_order=True).agg(
             until_next.drop_nulls().mode().min().alias("step_s")
         )
         found = found.join(modes, on="number", how="left", maintain_order="left")
@@ -247,6 +250,48 @@ def _observations(rows: pl.DataFrame, question: Question) -> pl.LazyFrame:
     )
 
 
+def presence(question: Question) -> list[pl.Expr]:
+    """Build the sums over a trajectory's observations that `shares` divides.
+
+    They are ``n_present`` and ``n_expected`` (bars), ``observed_s`` and ``window_s``.
+
+    >>> frame = pl.DataFrame({"trajectory": ["a"] * 4, "ts": [0, 60, 90, 240]})
+    >>> question = Question("rows/1", 0, 300, step_s=60)
+    >>> [(_, rows)] = observed_chunks(frame, question)
+    >>> rows.select(presence(question)).collect().row(0)
+    (3, 5, 300, 300)
+    """
+    ts, step = pl.col("ts"), pl.col("step_s").first()
+    phase = (ts % step).mode().min()
+    bar = ts - (ts - phase) % step
+    end, start = (-((phase - at) // step) for at in (question.end, question.start))
+    return [
+        # the observations are sorted by time, so those of one bar are neighbours
+        ((bar >= question.start) & bar.ne_missing(bar.shift(1)))
+        .sum()
+        .cast(pl.Int64)
+        .alias("n_present"),
+        (end - start).alias("n_expected"),
+        pl.col("weight_s").sum().alias("observed_s"),
+        # a column, as polars divides one by a single number through its rounded reciprocal
+        (pl.len().cast(pl.Int64) * 0 + (question.end - question.start)).alias("window_s"),
+    ]
+
+
+def shares() -> list[pl.Expr]:
+    """Build ``coverage`` and ``observed_share`` from the sums of `presence`, null without a step.
+
+    >>> sums = {"n_present": [3], "n_expected": [5], "observed_s": [300], "window_s": [400]}
+    >>> pl.DataFrame(sums | {"max_stale_s": [180]}).select(shares()).row(0)
+    (0.6, 0.75)
+    """
+    held = pl.col("max_stale_s").is_not_null()
+    return [
+        (pl.col("n_present") / pl.col("n_expected")).alias("coverage"),
+        pl.when(held).then(pl.col("observed_s") / pl.col("window_s")).alias("observed_share"),
+    ]
+
+
 def _measured(
     part: pl.DataFrame,
     observations: pl.LazyFrame,
@@ -261,7 +306,7 @@ def _measured(
         held.group_by("number", maintain_order=True)
         .agg(
             pl.len().cast(pl.Int64).alias("n"),
-            pl.col("weight_s").sum().alias("observed_s"),
+            *presence(question),
             pl.col("step_s", "max_stale_s").first(),
             pl.col("ts").first().alias("t_first"),
             pl.col("ts").last().alias("t_last"),
@@ -273,13 +318,8 @@ def _measured(
     )
     for fit in fits:
         aggregated = aggregated.join(fit(held.collect()), on="number", maintain_order="left")
-    seconds = question.end - question.start
-    numbered = part.with_columns(
-        # a column, as polars divides one by a single number through its rounded reciprocal
-        pl.Series("window_s", [seconds] * part.height, dtype=pl.Int64),
-    )
     return (
-        numbered.join(aggregated, on="number", how="left", maintain_order="left")
+        part.join(aggregated, on="number", how="left", maintain_order="left")
         .with_columns(pl.col("n").fill_null(0))
         .select(
             "trajectory",
@@ -295,12 +335,11 @@ def _measured(
 def _contract() -> list[pl.Expr]:
     """Build the columns of the data that a row rests on."""
     n, some = pl.col("n"), pl.col("n") > 0
-    known = pl.col("max_stale_s").is_not_null()
-    covered = pl.col("observed_s") / pl.col("window_s")
     return [
         n,
         (pl.col("rows") - n).alias("n_null"),
-        pl.when(~some).then(0.0).when(known).then(covered).alias("coverage"),
+        pl.col("n_expected"),
+        *(pl.when(some).then(share).otherwise(0.0) for share in shares()),
         pl.col("step_s"),
         pl.col("max_stale_s"),
         pl.col("t_first"),

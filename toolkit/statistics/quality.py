@@ -1,4 +1,4 @@
-"""How much of a window was observed: the figure that belongs beside every other."""
+"""How many of the rows expected are there: the figure that belongs beside every other."""
 
 from __future__ import annotations
 
@@ -19,16 +19,23 @@ def coverage(
     step_s: int | None = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
-    """Measure what was observed of each trajectory in ``[start, end)``.
+    """Measure how many of the rows expected of each trajectory in ``[start, end)`` are there.
 
     Times are as `toolkit.market.parse_ts` reads them. By default the window is the frame's own:
     from its first time to its last and one step more.
 
     An observation is a row of the window. With ``column`` given, a row with a value there that is
-    a finite number. It holds until the next one, at most ``max_stale_s``, the last until ``end``,
-    at most ``max_stale_s``. Coverage is the time that some observation holds over the length of
-    the window. One row per trajectory of the frame, sorted by trajectory, also where nothing lies
-    in the window. The rows given may be in any order. A LazyFrame is collected in chunks.
+    a finite number. ``coverage`` is the share of bars that have an observation, and a bar begins at
+    each step. The step is ``step_s``, else the commonest difference between the window's rows.
+    Bars begin where most observations are. An observation in between counts for the bar it falls
+    in, and several in one bar count once. Expected are all bars that begin in the window.
+
+    Beside it is ``observed_share``, the share of the window's time for which a value is known. A
+    value holds until the next one, at most ``max_stale_s``, the last until ``end``, at most
+    ``max_stale_s``. So a single absent row lowers the coverage, and this share not.
+
+    One row per trajectory of the frame, sorted by trajectory, also where nothing lies in the
+    window. The rows given may be in any order. A LazyFrame is collected in chunks.
 
     ==================  =======  ==========  =====================================================
     column              type     unit        meaning
@@ -36,7 +43,9 @@ def coverage(
     trajectory          given    none        key of the trajectory
     n                   Int64    count       observations
     n_null              Int64    count       rows of the window that are no observation
-    coverage            Float64  fraction    observed part of the window, 0 where n = 0
+    n_expected          Int64    count       bars that begin in the window
+    coverage            Float64  fraction    bars with an observation over n_expected, 0 for n = 0
+    observed_share      Float64  fraction    time with a known value over the window, 0 for n = 0
     step_s              Int64    s           as asked, or the commonest difference, ties: smallest
     max_stale_s         Int64    s           as asked, or three steps
     t_first             Int64    s           time of the first observation, Unix UTC
@@ -45,7 +54,7 @@ def coverage(
     longest_gap_s       Int64    s           longest gap between two observations, 0 for none,
                                              before t_first and after t_last is not among them
     coverage_reason     String   none        why one of the above is null: empty (n = 0), too_few
-                                             (one observation and no step_s)
+                                             (a single row and no step_s)
     window_start        Int64    s           as asked, Unix UTC
     window_end          Int64    s           as asked, Unix UTC, itself outside
     method              String   none        what computed the row, with its version
@@ -62,15 +71,15 @@ def coverage(
 
     Examples
     --------
-    Minutes 0 to 3 and 8 to 9 of ten: an observation holds at most 180 s.
+    Minutes 0 to 3 and 8 to 9 of ten, and a value holds for at most 180 s.
 
     >>> ts = [0, 60, 120, 180, 480, 540]
     >>> frame = pl.DataFrame({"trajectory": ["BTC_USD:KRAKEN.spot"] * 6, "ts": ts})
     >>> row = coverage(frame, 0, 600).row(0, named=True)
-    >>> row["coverage"], row["n_segments"], row["longest_gap_s"]
-    (0.8, 2, 300)
+    >>> row["coverage"], row["observed_share"], row["longest_gap_s"]
+    (0.6, 0.8, 300)
     """
     question = Question(
-        "quality.coverage/1", *window_of(frame, start, end), column, step_s, max_stale_s
+        "quality.coverage/2", *window_of(frame, start, end), column, step_s, max_stale_s
     )
     return measure(frame, question)

@@ -14,7 +14,7 @@ BPS = 1e4
 """Basis points in one."""
 
 MIN_COVERAGE = 0.9
-"""The least part of a window that both legs cover, for which a figure is given."""
+"""The least coverage of both legs at once for which a figure is given."""
 
 _PCT = 100
 _SIGNS = {"buy": -BPS, "sell": BPS}

@@ -145,7 +145,7 @@ def half_life(
     ([21.8, 26.3, 31.7, 9.1], True)
     """
     question = Question(
-        "spread.half_life/2", *window_of(frame, start, end), column, step_s, max_stale_s
+        "spread.half_life/3", *window_of(frame, start, end), column, step_s, max_stale_s
     )
     return _measured(frame, question, HALF_LIFE)
 
@@ -171,7 +171,9 @@ def summary(
     trajectory                            given    none
     n                                     Int64    count
     n_null                                Int64    count
+    n_expected                            Int64    count
     coverage                              Float64  fraction
+    observed_share                        Float64  fraction
     step_s                                Int64    s
     max_stale_s                           Int64    s
     t_first                               Int64    s
@@ -237,7 +239,7 @@ def summary(
     (2, 1, None, 'too_few')
     """
     question = Question(
-        "spread.summary/2", *window_of(frame, start, end), column, step_s, max_stale_s
+        "spread.summary/3", *window_of(frame, start, end), column, step_s, max_stale_s
     )
     return _measured(frame, question, MOMENTS, ROBUST, QUANTILES, HALF_LIFE)
 

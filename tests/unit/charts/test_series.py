@@ -62,7 +62,7 @@ def test_titles_say_what_which_units_which_window_how_many_and_from_where():
     assert layout.title.subtitle.text.split("<br>") == [
         "BTC_USD:COINBASE.spot:KRAKEN.spot",
         "2023-03-10 00:00 to 2023-03-11 00:00 UTC",
-        "n = 5, coverage 0.49 %",
+        "n = 5, coverage 0.35 %",
         "Replay of recorded data, depeg-77aa",
     ]
     assert layout.xaxis.title.text == "time (UTC)"

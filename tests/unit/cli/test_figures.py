@@ -12,7 +12,7 @@ from toolkit.statistics.contract import Reason
 
 FIGURES = (
     ("rows", "n", "count"),
-    ("covered", "coverage", "share"),
+    ("coverage", "coverage", "share"),
     ("longest gap", "gap_s", "s"),
     ("mean", "mean_bps", "bps"),
     ("carry", "carry_pct", "%"),

@@ -42,7 +42,8 @@ def test_spreads_are_printed_with_window_source_and_units(rail: Rail) -> None:
     assert "[2026-11-03 12:00 UTC, 2026-11-04 00:00 UTC)" in shown.splitlines()[0]
     assert re.search(r"buy AURORA.spot\s+sell CORONA.futures", shown)
     assert re.search(r"rows with a spread\s+\d+", shown)
-    assert re.search(r"covered\s+\d+\.\d\d%", shown)
+    assert re.search(r"coverage\s+\d+\.\d\d%", shown)
+    assert re.search(r"observed share\s+\d+\.\d\d%", shown)
     assert re.search(r"mean bps\s+-?\d+\.\d\d", shown)
 
 
@@ -140,8 +141,8 @@ def test_figures_of_uneven_legs_need_a_lower_coverage_asked_for(rail: Rail, unev
     )
     wrong = refused(rail("stats", "funding", "--store", str(uneven), "--min-coverage", "1.5"))
 
-    assert re.search(r"covered of both at once\s+50.41%", shown)
-    assert re.search(r"covered of the leg sold\s+100.00%", shown)
+    assert re.search(r"coverage of both at once\s+50.41%", shown)
+    assert re.search(r"coverage of the leg sold\s+100.00%", shown)
     assert "too little of the window is covered" in " ".join(shown.split())
     assert row["carry_bps"] == pytest.approx(1 - 31)
     assert "min_coverage: 1.5 is not allowed; allowed: a part of the window, 0 to 1" in wrong

@@ -125,12 +125,12 @@ def test_statistics_stand_beside_their_n_and_coverage(page, held):
     shown = page(held.path, trajectory=PAIR)
     metrics = {metric.label: metric.value for metric in shown.metric}
     assert metrics["Observations"] == "539"
-    assert metrics["Coverage"] == "90.33 %"
+    assert metrics["Coverage"] == "89.83 %"
     assert metrics["Median"] == "2.00 log bps"
     captions = texts(shown.caption)
     assert "without a value: 1" in captions
-    assert "longest gap 1 h 1 min" in captions
-    assert "n = 539, coverage 90.33 %" in captions
+    assert "observed share 90.33 %, longest gap 1 h 1 min" in captions
+    assert "n = 539, coverage 89.83 %" in captions
     table = shown.dataframe[0].value
     half_life = table[table["statistic"] == "Half-life"].iloc[0]
     assert half_life["n"].endswith("pairs")

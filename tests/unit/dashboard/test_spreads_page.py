@@ -26,7 +26,7 @@ def test_a_spread_has_its_statistics_with_n_and_coverage(page, held):
     assert row["symbol"] == "BTC_USD"
     assert (row["buy"], row["sell"]) == ("COINBASE.spot", "KRAKEN.spot")
     assert row["n"] == 539
-    assert row["coverage (%)"] == pytest.approx(90.33, abs=0.01)
+    assert row["coverage (%)"] == pytest.approx(100 * 539 / 600)
     assert row["last (log bps)"] == pytest.approx(4.0, abs=0.01)
     assert row["≥ 20 (% of time)"] == 0.0
 

@@ -165,7 +165,9 @@ def test_short_interruptions_are_bridged_and_gaps_in_the_data_are_not(series):
 
 def test_a_single_observation_stands_for_no_known_time(series):
     row = episodes(series([50.0], ts=[60]), 0, 600, enter_bps=40).row(0, named=True)
-    assert (row["duration_s"], row["coverage"], row["censored_right"]) == (0, 0.0, True)
+    assert (row["duration_s"], row["censored_right"]) == (0, True)
+    assert (row["coverage"], row["observed_share"]) == (None, None)
+    assert row["coverage_reason"] == "too_few"
 
 
 def many(autoregressive) -> pl.DataFrame:

@@ -346,3 +346,17 @@ def test_real_settlements_of_two_exchanges_agree_with_a_plain_sum(real_data):
     path = funding.carry(frame, start, end)
     assert path["carry_bps"][-1] == pytest.approx(row["carry_bps"], rel=1e-9)
     assert funding.intervals(frame)["interval_hours"].unique().sort().to_list() == [1.0, 8.0]
+
+
+def test_coverage_of_whole_intervals_is_settlements_present_over_settlements_expected(
+    joined, every
+):
+    rng = np.random.default_rng(3)
+    for hours in (1, 4, 8):
+        expected = 96 // hours
+        leg = every(hours, [1e-5] * (expected + 1))
+        present = [row for row in leg if rng.random() < 0.8]
+        row = only(funding.summary(joined(None, present), START, START + 96 * HOUR))
+        counted = sum(0 < at <= 96 for at, *_ in present)
+        assert row["n"] == counted
+        assert row["sell_coverage"] == pytest.approx(counted / expected, rel=1e-12)

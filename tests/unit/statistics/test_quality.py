@@ -22,32 +22,111 @@ def one(frame: pl.DataFrame | pl.LazyFrame, start: int, end: int, **options) -> 
 
 
 MINUTES = tuple(range(0, 600, 60))
+BLOCKS = (0, 60, 120, 480, 540)
 
 
 @pytest.mark.parametrize(
-    ("ts", "options", "covered", "segments", "gap"),
+    ("ts", "options", "shares", "segments", "gap"),
     [
-        pytest.param(MINUTES, {}, 1.0, 1, 0, id="a full grid"),
-        pytest.param(MINUTES[:4], {}, 360 / 600, 1, 0, id="the last stands three steps"),
-        pytest.param(MINUTES[6:], {}, 240 / 600, 1, 0, id="nothing stands before the first"),
-        pytest.param((0, 60, 120, 480, 540), {}, (120 + 180 + 120) / 600, 2, 360, id="a gap"),
-        pytest.param((0, 60, 120, 480, 540), {"max_stale_s": 60}, 0.5, 2, 360, id="one step"),
-        pytest.param((0, 60, 120, 480, 540), {"max_stale_s": 360}, 1.0, 2, 360, id="long"),
-        pytest.param((0, 60, 120, 480, 540), {"step_s": 240}, 1.0, 1, 0, id="a coarser step"),
-        pytest.param((0, 60, 150, 210), {}, (60 + 90 + 60 + 180) / 600, 1, 0, id="1.5 steps"),
-        pytest.param((0, 60, 151, 211), {}, (60 + 91 + 60 + 180) / 600, 2, 91, id="just above"),
-        pytest.param((0, 540), {"step_s": 60}, (180 + 60) / 600, 2, 540, id="two alone"),
+        pytest.param(MINUTES, {}, (10, 1.0), 1, 0, id="a full grid"),
+        pytest.param(MINUTES[:4], {}, (4, 360 / 600), 1, 0, id="the last stands three steps"),
+        pytest.param(MINUTES[6:], {}, (4, 240 / 600), 1, 0, id="nothing stands before the first"),
+        pytest.param(BLOCKS, {}, (5, (120 + 180 + 120) / 600), 2, 360, id="a gap"),
+        pytest.param(BLOCKS, {"max_stale_s": 60}, (5, 0.5), 2, 360, id="one step"),
+        pytest.param(BLOCKS, {"max_stale_s": 360}, (5, 1.0), 2, 360, id="long"),
+        pytest.param((0, 60, 150, 210), {}, (4, (150 + 60 + 180) / 600), 1, 0, id="1.5 steps"),
+        pytest.param((0, 60, 151, 211), {}, (4, (151 + 60 + 180) / 600), 2, 91, id="just above"),
+        pytest.param((0, 540), {"step_s": 60}, (2, (180 + 60) / 600), 2, 540, id="two alone"),
     ],
 )
-def test_coverage_of_a_grid_made_by_hand(ts, options, covered, segments, gap):
+def test_coverage_of_a_grid_made_by_hand(ts, options, shares, segments, gap):
+    present, observed = shares
     row = one(times(*ts), 0, 600, **options)
-    assert row["coverage"] == pytest.approx(covered, rel=1e-15)
+    assert (row["n_expected"], row["coverage"]) == (10, present / 10)
+    assert row["observed_share"] == pytest.approx(observed, rel=1e-15)
     assert (row["n_segments"], row["longest_gap_s"]) == (segments, gap)
     assert (row["t_first"], row["t_last"], row["n"]) == (ts[0], ts[-1], len(ts))
     assert row["coverage_reason"] is None
 
 
-def test_coverage_equals_counting_every_second_that_an_observation_stands():
+def test_every_tenth_minute_absent_is_a_tenth_of_the_coverage_and_of_the_observed_share_nothing():
+    row = one(times(*(60 * minute for minute in range(1000) if minute % 10)), 0, 60_000)
+    assert row["coverage"] == 0.9
+    assert row["observed_share"] == 1 - 60 / 60_000  # nothing is known before the first row
+
+
+@pytest.mark.parametrize(
+    ("ts", "window", "present", "expected"),
+    [
+        pytest.param((0, 60, 61, 119, 120), (0, 180), 3, 3, id="two in a bar count once"),
+        pytest.param((0, 60, 120, 200, 300), (0, 360), 5, 6, id="late, in its own bar"),
+        pytest.param((15, 75, 135, 255), (0, 300), 4, 5, id="bars that begin at 15 s"),
+        pytest.param((60, 120, 180), (30, 210), 3, 3, id="a window beside the bars"),
+        pytest.param((60, 120, 180), (1, 240), 3, 3, id="a part of a bar at the start"),
+        pytest.param((0, 60, 120), (0, 181), 3, 4, id="a part of a bar at the end"),
+        pytest.param((-180, -120, -60), (-240, 0), 3, 4, id="before 1970"),
+        pytest.param((14_400, 43_200, 72_000), (0, 86_400), 3, 3, id="hours 4, 12 and 20"),
+    ],
+)
+def test_a_row_counts_for_the_bar_it_falls_in(ts, window, present, expected):
+    row = one(times(*ts), *window, step_s=28_800 if ts[0] == 14_400 else 60)
+    assert (row["n_expected"], row["coverage"]) == (expected, present / expected)
+
+
+def test_a_row_in_a_bar_that_began_before_the_window_is_not_among_its_bars():
+    row = one(times(45, 60, 120, 180), 30, 240)
+    assert (row["n"], row["n_expected"], row["coverage"]) == (4, 3, 1.0)
+
+
+def test_the_step_is_that_of_the_rows_also_where_only_every_second_has_a_value():
+    frame = times(*MINUTES).with_columns(price=pl.Series([1.0, None] * 5))
+    row = one(frame, 0, 600, column="price")
+    assert (row["step_s"], row["n"], row["coverage"]) == (60, 5, 0.5)
+
+
+def counted(ts: np.ndarray, start: int, end: int, step: int) -> float:
+    """The coverage, by going through the bars one by one."""
+    inside = ts[(ts >= start) & (ts < end)]
+    remainders, counts = np.unique(inside % step, return_counts=True)
+    at = remainders[counts.argmax()]  # sorted, so the smallest of the commonest
+    firsts = [bar for bar in range(at - step * (abs(start) // step + 2), end, step) if bar >= start]
+    return sum(((ts >= bar) & (ts < min(bar + step, end))).any() for bar in firsts) / len(firsts)
+
+
+def test_coverage_equals_going_through_the_bars_one_by_one():
+    rng = np.random.default_rng(8)
+    for _ in range(40):
+        step, phase = int(rng.integers(2, 90)), int(rng.integers(0, 60))
+        ts = np.arange(-40, 80) * step + phase
+        off_the_grid = rng.integers(0, step, 120) * (rng.random(120) < 0.1)
+        ts = np.unique((ts + off_the_grid)[rng.random(120) < 0.7])
+        start, end = sorted(int(at) for at in rng.integers(-2000, 4000, 2))
+        if not ((ts >= start) & (ts < end)).any():
+            continue
+        row = one(times(*ts.tolist()), start, end, step_s=step)
+        assert row["coverage"] == counted(ts, start, end, step)
+
+
+def test_real_minutes_have_the_coverage_that_counting_them_gives(real_data):
+    rows = pl.read_parquet(real_data / "prices.parquet").filter(interval_s=60)
+    key = pl.format("{}:{}", pl.col("symbol").cast(pl.String), pl.col("exchange").cast(pl.String))
+    rows = rows.select(
+        pl.format("{} {}", key, pl.col("dataset").cast(pl.String)).alias("trajectory"), "ts"
+    ).unique()
+    start, end = 1677628800, 1679443200  # 1 to 22 March 2023
+    found = coverage(rows.filter(pl.col("ts").is_between(start, end - 1)), start, end)
+    assert found.height > 10
+    for row in found.rows(named=True):
+        ts = rows.filter(trajectory=row["trajectory"])["ts"].to_numpy()
+        inside = ts[(ts >= start) & (ts < end)]
+        assert row["coverage"] == len(np.unique(inside // 60)) / ((end - start) // 60)
+    (sparse,) = found.filter(pl.col("trajectory").str.starts_with("BTC_USDC:KRAKEN")).to_dicts()
+    assert sparse["coverage"] < 0.55
+    assert sparse["observed_share"] > 0.75
+    assert (found["coverage"] < 0.95).sum() > (found["observed_share"] < 0.95).sum()
+
+
+def test_the_observed_share_equals_counting_every_second_that_an_observation_stands():
     rng = np.random.default_rng(7)
     for _ in range(40):
         ts = np.sort(rng.choice(2000, size=rng.integers(2, 120), replace=False))
@@ -60,7 +139,7 @@ def test_coverage_equals_counting_every_second_that_an_observation_stands():
             stands[at : at + 3 * step] = True
         row = one(times(*ts.tolist()), start, end)
         assert row["step_s"] == step
-        assert row["coverage"] == stands[start:].sum() / (end - start)
+        assert row["observed_share"] == stands[start:].sum() / (end - start)
         gaps = np.diff(inside)[np.diff(inside) > 1.5 * step]
         assert row["n_segments"] == len(gaps) + 1
         assert row["longest_gap_s"] == gaps.max(initial=0)
@@ -83,7 +162,8 @@ def test_one_observation_has_no_coverage_until_its_step_is_told():
     assert (alone["n_segments"], alone["longest_gap_s"]) == (1, 0)
     assert alone["coverage_reason"] == "too_few"
     told = one(times(0), 0, 600, step_s=60)
-    assert (told["coverage"], told["coverage_reason"]) == (0.3, None)
+    assert (told["coverage"], told["observed_share"]) == (0.1, 0.3)
+    assert told["coverage_reason"] is None
 
 
 def test_a_trajectory_without_a_row_in_the_window_keeps_its_row():
@@ -114,7 +194,8 @@ def test_rows_without_a_number_are_counted_and_leave_a_gap():
         price=pl.Series([1.0, 2.0, None, float("nan"), float("-inf")])
     )
     row = one(frame, 0, 300, column="price")
-    assert (row["n"], row["n_null"], row["coverage"]) == (2, 3, 240 / 300)
+    assert (row["n"], row["n_null"], row["coverage"]) == (2, 3, 2 / 5)
+    assert row["observed_share"] == 240 / 300
     rows = one(frame, 0, 300)
     assert (rows["n"], rows["n_null"], rows["coverage"]) == (5, 0, 1.0)
 
