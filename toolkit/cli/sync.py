@@ -12,7 +12,7 @@ from toolkit.cli.options import STREAM_KEYS, AllowHttp, BaseUrl, End, Start, Sto
 from toolkit.cli.show import console, errors
 from toolkit.client import Client
 from toolkit.errors import InputError, WireError
-from toolkit.intervals import Interval, total_s
+from toolkit.intervals import EVER, Interval, total_s
 from toolkit.loader import LoadResult
 from toolkit.loader.progress import streams_counted
 from toolkit.market import Stream, Trajectory
@@ -77,6 +77,8 @@ def sync_command(
 
     Example: rail sync BTC_USD:COINBASE.spot:KRAKEN.spot events/spread --start 2023-03-01
     """
+    wanted: list[Stream] = [Stream.parse(key) for key in streams or []]
+    window(start, end, default=EVER)  # a time that is none is refused before the service is asked
     settings = Settings.read(base_url=base_url, allow_http=allow_http)
     with Workspace(settings.client(), Store(store_path(store))) as workspace:
         lists = {
@@ -84,7 +86,6 @@ def sync_command(
             spread_trajectories: all_spreads,
             funding_trajectories: all_funding,
         }
-        wanted = [Stream.parse(key) for key in streams or []]
         wanted += _listed(workspace.client, [of for of, on in lists.items() if on], symbol)
         if watched:
             wanted += watchlist(_whole_listing(workspace.client))

@@ -108,6 +108,29 @@ def test_a_window_that_is_none(rail: Rail, service: str, end: str) -> None:
     assert "allowed: " in refused(rail("sync", KEY, *window, base_url=service))
 
 
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ((KEY, "--start", "noon"), "--start: 'noon'"),
+        ((KEY, "--end", "2026-13-01"), "--end: '2026-13-01'"),
+        ((KEY, "--start", "2026-11-03", "--end", "2026-11-02"), "2026-11-03"),
+        (("--all-spreads", "--start", "noon"), "--start: 'noon'"),
+        (("BTC", "--start", "2026-11-03"), "'BTC'"),
+    ],
+)
+def test_what_is_typed_wrong_is_refused_before_the_service_is_asked(
+    rail: Rail, arguments: tuple[str, ...], named: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as unasked:
+        unasked.settimeout(0)
+        port = unasked.getsockname()[1]
+        line = refused(rail("sync", *arguments, base_url=f"http://127.0.0.1:{port}"))
+        with pytest.raises(BlockingIOError):
+            unasked.accept()
+
+    assert named in line
+
+
 @pytest.mark.slow  # it waits as long as a command does
 def test_a_store_held_by_another_process(rail: Rail, service: str, tmp_path: Path) -> None:
     Store(tmp_path / "rail.duckdb").bind(Source("simulated", "held"))
