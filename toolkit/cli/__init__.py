@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from toolkit.cli.exit_codes import ExitCode
 from toolkit.cli.root import app
 from toolkit.errors import RailError, StoppedError
 from toolkit.foreign import plain
@@ -16,27 +17,29 @@ _LONGEST = 4_000
 
 
 def main() -> None:
-    """Run `rail`. Exit 0 when it did what was asked, 1 when it refused or could not.
-
-    `rail sync` exits 3 when it loaded some streams and others were refused.
+    """Run `rail`, and exit by the table of `ExitCode`.
 
     ``RAIL_DEBUG=1`` lets a traceback through, for reporting a fault of the toolkit's own.
     """
     try:
         app()
     except (StoppedError, KeyboardInterrupt):
-        _leave("stopped; what was committed is kept, the same command goes on from there", 130)
+        _leave(
+            "stopped; what was committed is kept, the same command goes on from there",
+            ExitCode.STOPPED,
+        )
     except RailError as error:
         if os.environ.get("RAIL_DEBUG"):
             raise
-        _leave(str(error), 1)
+        _leave(str(error), ExitCode.REFUSED)
     except Exception as error:
         if os.environ.get("RAIL_DEBUG"):
             raise
         kind = type(error).__name__
-        _leave(f"a fault of the toolkit ({kind}: {error}); RAIL_DEBUG=1 shows where", 70)
+        said = f"a fault of the toolkit ({kind}: {error}); RAIL_DEBUG=1 shows where"
+        _leave(said, ExitCode.FAULT)
 
 
-def _leave(message: str, code: int) -> None:
+def _leave(message: str, code: ExitCode) -> None:
     sys.stderr.write(f"rail: {plain(message, _LONGEST)}\n")
     sys.exit(code)

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from toolkit.cli.exit_codes import ExitCode
 from toolkit.cli.options import Browser, Host, StorePath
 from toolkit.cli.show import console
 from toolkit.errors import InputError, MissingExtraError, RailError
@@ -55,7 +56,10 @@ def run_dashboard(store: Store, *, host: str, port: int, browser: bool) -> None:
     argv += ["--host", host, "--port", str(port), *([] if browser else ["--headless"])]
     environment = {k: v for k, v in os.environ.items() if k != "RAIL_API_KEY"}
     process = subprocess.Popen(argv, env=environment)  # noqa: S603 - our own command
-    ends = {signal.SIGTERM: lambda *_: sys.exit(143), signal.SIGINT: signal.default_int_handler}
+    ends = {
+        signal.SIGTERM: lambda *_: sys.exit(ExitCode.ENDED),
+        signal.SIGINT: signal.default_int_handler,
+    }
     # SIGINT anew too: a library has set it so that a wait goes on after it.
     before = {number: signal.signal(number, handler) for number, handler in ends.items()}
     try:

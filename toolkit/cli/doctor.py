@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from toolkit.cli.exit_codes import ExitCode
 from toolkit.cli.options import AllowHttp, BaseUrl
 from toolkit.cli.show import console
 from toolkit.errors import InputError
@@ -86,7 +87,7 @@ def doctor_command(
         )
     )
     if not found.usable:
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.REFUSED)
 
 
 def _table(checks: list[Check]) -> Table:

@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 import toolkit
+from toolkit.cli.exit_codes import exit_codes
 from toolkit.errors import StoppedError
 
 COMMANDS = {
@@ -65,8 +66,8 @@ app = typer.Typer(
     name="rail",
     cls=_Lazy,
     help="Load, check, measure and chart trajectories of a machine-rail market-data service.",
+    epilog=f"\b\n{exit_codes()}",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from toolkit.cards import duration
+from toolkit.cli.exit_codes import ExitCode
 from toolkit.cli.options import STREAM_KEYS, AllowHttp, BaseUrl, End, Start, StorePath, window
 from toolkit.cli.show import console, errors
 from toolkit.client import Client
@@ -96,7 +97,7 @@ def sync_command(
         asked = window(start, end, default=Interval(now - DEFAULT_WINDOW_S, now))
         done = load(workspace, wanted, asked, again=again, workers=workers)
     if done.refused:
-        raise typer.Exit(3)
+        raise typer.Exit(ExitCode.PARTLY)
 
 
 def load(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -15,16 +17,21 @@ from toolkit.cli.root import COMMANDS
 HEAVY = {"duckdb", "httpx", "numpy", "plotly", "polars", "pyarrow", "rich", "streamlit", "mcp"}
 PROGRAM = """
 import atexit, json, sys
+sys.argv[0] = "rail"
 atexit.register(lambda: sys.stderr.write(json.dumps(sorted(sys.modules))))
 from toolkit.cli import main
 main()
 """
 
 
-def modules_loaded(*arguments: str) -> tuple[str, set[str]]:
+def modules_loaded(*arguments: str, **environment: str) -> tuple[str, set[str]]:
     """What `rail` prints with these arguments, and the modules it has imported at its end."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, check=True
+        [sys.executable, "-c", PROGRAM, *arguments],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return done.stdout, set(json.loads(done.stderr))
 
@@ -55,3 +62,27 @@ def test_every_place_in_the_table_holds_a_command_with_help_of_its_own(name: str
     module, _, attribute = COMMANDS[name][0].partition(":")
     found = getattr(import_module(f"toolkit.cli.{module}"), attribute)
     assert isinstance(found, typer.Typer) or found.__doc__
+
+
+def completed(shell: str, words: str) -> tuple[list[str], set[str]]:
+    """What a shell is offered after the words, and the modules imported for that."""
+    asked = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1)}
+    typed = {"_TYPER_COMPLETE_ARGS": words, "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    offered, loaded = modules_loaded(_RAIL_COMPLETE=f"complete_{shell}", **asked, **typed)
+    return re.findall(r"[\w-]{3,}", offered), loaded
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_completes_a_commands_name_without_loading_one(shell: str) -> None:
+    offered, loaded = completed(shell, "rail st")
+    assert {"stream", "status", "stats"} <= set(offered)
+    assert not {"serve", "sync"} & set(offered)
+    assert loaded & HEAVY <= {"rich"}  # in which typer writes the lines of zsh and fish
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_completes_a_commands_own_commands_and_options(shell: str) -> None:
+    assert {"spread", "funding", "events"} <= set(completed(shell, "rail stats ")[0])
+    assert "--start" in completed(shell, "rail stats spread --st")[0]
+    assert "--workers" in completed(shell, "rail sync --")[0]

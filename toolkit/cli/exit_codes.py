@@ -1,0 +1,47 @@
+"""How each command of `rail` ends: the one table of its exit codes."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What a command's exit code means. The numbers stay as they are.
+
+    >>> ExitCode.PARTLY, ExitCode.PARTLY.words
+    (<ExitCode.PARTLY: 3>, 'rail sync loaded some streams, others were refused')
+    """
+
+    DONE = 0
+    REFUSED = 1
+    USAGE = 2
+    PARTLY = 3
+    FAULT = 70
+    STOPPED = 130
+    ENDED = 143
+
+    @property
+    def words(self) -> str:
+        """What it means, in one line."""
+        return _WORDS[self]
+
+
+_WORDS = {
+    ExitCode.DONE: "did what was asked",
+    ExitCode.REFUSED: "refused or could not; one line on stderr says why",
+    ExitCode.USAGE: "no such command or option, or one of the wrong form",
+    ExitCode.PARTLY: "rail sync loaded some streams, others were refused",
+    ExitCode.FAULT: "a fault of the toolkit; RAIL_DEBUG=1 shows where",
+    ExitCode.STOPPED: "stopped by Ctrl-C; what was committed is kept",
+    ExitCode.ENDED: "ended by SIGTERM",
+}
+
+
+def exit_codes() -> str:
+    """Return the table as text, one line for each code.
+
+    >>> print(exit_codes().splitlines()[1])
+      0    did what was asked
+    """
+    lines = [f"  {code.value:<3}  {code.words}" for code in ExitCode]
+    return "\n".join(["Exit codes:", *lines])
