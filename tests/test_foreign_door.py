@@ -19,7 +19,7 @@ DOORS = {
     "shlex": "toolkit.foreign",
     "Console": "toolkit.workspace.terminal",
     "dataframe": "toolkit.dashboard.shell",  # streamlit's
-    "write_csv": "toolkit.dashboard.tables",
+    "write_csv": "toolkit.workspace.csv_rows",
     "from_markup": "",
     "unsafe_allow_html": "",
 }

@@ -86,7 +86,9 @@ def test_the_miniature_market_is_loaded_whole_and_measured(
     deviation = np.log(both["price_sell"] / both["price"]).to_numpy()
     neighbours = np.diff(both["ts"]) == 60
     phi, _ = np.polyfit(deviation[:-1][neighbours], deviation[1:][neighbours], 1)
-    (told,) = map(json.loads, rail("stats", "spread", spread, "--json").stdout.splitlines())
+    (told,) = map(
+        json.loads, rail("stats", "spread", spread, "--format", "json").stdout.splitlines()
+    )
     assert told["half_life_ar1_s"] == pytest.approx(-60 * np.log(2) / np.log(phi), rel=1e-6)
 
 
@@ -133,7 +135,7 @@ def test_real_funding_of_two_years_is_loaded_whole_and_its_carry_printed(
     ]
     joined = legs[0].join(legs[1], on="ts", how="full", coalesce=True).sort("ts")
     assert held.select("ts", "buy_rate", "sell_rate").equals(joined)
-    row = json.loads(rail("stats", "funding", key, *times, "--json").stdout)
+    row = json.loads(rail("stats", "funding", key, *times, "--format", "json").stdout)
     received = joined.filter(pl.col("ts") > window.start)
     assert row["n"] == received.height == 17_519
     # the seven hours after the slower leg's last settlement are known of one leg alone

@@ -66,7 +66,7 @@ def test_funding_and_events_are_measured(rail: Rail, seeded: str) -> None:
     assert loaded.returncode == 0, loaded.stderr
 
     funding = rail("stats", "funding", FUNDING, *WINDOW)
-    events = rail("stats", "events", *WINDOW, "--json")
+    events = rail("stats", "events", *WINDOW, "--format", "json")
 
     assert "SIMULATED" in funding.stdout
     assert "simple APR" in funding.stdout

@@ -1,4 +1,4 @@
-"""A table with a column for each trajectory: labels, numbers with units, reasons for nulls."""
+"""The figures of one trajectory, a line each: labels, numbers with units, reasons for nulls."""
 
 from __future__ import annotations
 
@@ -9,33 +9,29 @@ from typing import Any
 from rich.text import Text
 
 from toolkit.cards import duration
-from toolkit.cli.show import console, plain_table
+from toolkit.cli.show import plain_table
+from toolkit.market import format_ts
 from toolkit.statistics.contract import Reason
-
-_LABEL_WIDTH, _COLUMN_WIDTH = 36, 22
-"""Characters a label and a number take, which decides how many columns fit side by side."""
+from toolkit.workspace.terminal import Terminal
 
 Figure = tuple[str, str, str]
-"""A line of the table: its label, the result's column, and the unit it is shown in."""
+"""A line of the list: its label, the result's column, and the unit it is shown in."""
 
 
-def print_figures(rows: Sequence[dict[str, Any]], figures: Sequence[Figure]) -> None:
-    """Print one column per row, as many side by side as the terminal is wide.
+def print_figures(page: Terminal, row: dict[str, Any], figures: Sequence[Figure]) -> None:
+    """Print one line per figure of a row that has a ``trajectory``.
 
-    Where a number is null, a letter stands for the reason, which follows the table.
+    Where a number is null, a letter stands for the reason, which follows the list.
     """
-    fitting = max(1, (console.width - _LABEL_WIDTH) // _COLUMN_WIDTH)
-    for first in range(0, len(rows), fitting):
-        part = rows[first : first + fitting]
-        table = plain_table("", *(_heading(row) for row in part))
-        notes: dict[Reason, str] = {}
-        for label, column, unit in figures:
-            shown_unit = f" {unit}" if unit in ("bps", "%") else ""
-            heading = Text.assemble(label, (shown_unit, "dim"))
-            table.add_row(heading, *(_cell(row, column, unit, notes) for row in part))
-        console.print(table)
-        for reason, letter in notes.items():
-            console.print(f"({letter}) {reason.words}")
+    table = plain_table("", _heading(row))
+    notes: dict[Reason, str] = {}
+    for label, column, unit in figures:
+        shown_unit = f" {unit}" if unit in ("bps", "%") else ""
+        heading = Text.assemble(label, (shown_unit, "dim"))
+        table.add_row(heading, cell_text(row, column, unit, notes))
+    page.print(table)
+    for reason, letter in notes.items():
+        page.print(Text(f"({letter}) {reason.words}"), soft_wrap=False)
 
 
 def _heading(row: dict[str, Any]) -> str:
@@ -43,13 +39,17 @@ def _heading(row: dict[str, Any]) -> str:
     return f"{symbol}\nbuy {buy}\nsell {sell}"
 
 
-def _cell(row: dict[str, Any], column: str, unit: str, notes: dict[Reason, str]) -> str:
-    """Format a number with its unit, or the letter of the reason for its absence."""
+def cell_text(row: dict[str, Any], column: str, unit: str, notes: dict[Reason, str]) -> str:
+    """Format a value in its unit, or the letter of the reason for its absence.
+
+    ``notes`` keeps the letters that were given. Units: count, share, s, bps, %, %8h, plain, time
+    (Unix seconds), flag, text and words.
+    """
     value = row[column]
     if value is None:
         names = list(row)
         reasons = (n for n in names[names.index(column) :] if n.endswith("_reason"))
-        found = row[next(reasons)]
+        found = row.get(next(reasons, ""))
         if not found:
             return "–"
         reason = Reason(found)
@@ -65,5 +65,7 @@ def _cell(row: dict[str, Any], column: str, unit: str, notes: dict[Reason, str])
         "%": lambda: f"{value:,.2f}",
         "%8h": lambda: f"{value:,.4f} %",
         "plain": lambda: f"{value:.4f}",
+        "time": lambda: format_ts(value).removesuffix(" UTC"),
         "text": lambda: f"{value}",
+        "words": lambda: f"{value}",
     }[unit]()

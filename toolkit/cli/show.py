@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-
 from rich.table import Table
 
 from toolkit.wire.address import is_loopback
 from toolkit.workspace.terminal import Terminal
 
-_WIDTH_OF_A_PIPE = 160
-
-console = Terminal(width=None if sys.stdout.isatty() else _WIDTH_OF_A_PIPE)
+console = Terminal()
 errors = Terminal(stderr=True)
 
 

@@ -11,8 +11,19 @@ from typing import Any
 import polars as pl
 
 from toolkit.cards import counted, duration, some
+from toolkit.cli.conditions import Schema
 from toolkit.cli.options import StorePath
-from toolkit.cli.show import console, plain_table
+from toolkit.cli.tables import (
+    Column,
+    FormatOption,
+    OutputOption,
+    Sheet,
+    SortOption,
+    TopOption,
+    WhereOption,
+    checked_view,
+    show,
+)
 from toolkit.errors import EmptyWindowError
 from toolkit.intervals import clip, total_s
 from toolkit.market import SnapshotKind, Stream, format_ts
@@ -28,23 +39,63 @@ from toolkit.tables import GapStatus
 from toolkit.wire.snapshots import snapshot_items
 from toolkit.workspace import store_path
 
-_WIDE = 118
-"""Columns of a terminal on which the table's every column has room."""
+STATUS: Schema = {
+    "stream": pl.String(),
+    "kind": pl.String(),
+    "state": pl.String(),
+    "rows": pl.Int64(),
+    "answered_share": pl.Float64(),
+    "first_ts": pl.Int64(),
+    "last_ts": pl.Int64(),
+    "behind_s": pl.Int64(),
+    "step_s": pl.Int64(),
+    "holes": pl.Int64(),
+    "longest_hole_s": pl.Int64(),
+    "open_gaps": pl.Int64(),
+}
+"""The columns of a stream's row."""
 
-_NONE = "–"
+
+def _held(row: dict[str, Any]) -> str:
+    return f"{row['rows']:,}" if row["rows"] else str(row["state"])
 
 
-def status_command(store: StorePath = None) -> None:
+_COLUMNS = (
+    Column("stream", "stream", "text"),
+    Column(
+        "held", "rows", "count", lambda row: f"{row['rows']:,}" if row["rows"] else row["state"]
+    ),
+    Column("answered", "answered_share", "share"),
+    Column("behind", "behind_s", "s"),
+    Column("holes", "holes", "count"),
+    Column("gaps", "open_gaps", "count"),
+    Column("longest hole", "longest_hole_s", "s"),
+    Column("last", "last_ts", "time"),
+    Column("first", "first_ts", "time"),
+)
+
+
+def status_command(
+    store: StorePath = None,
+    form: FormatOption = None,
+    sort: SortOption = None,
+    top: TopOption = None,
+    where: WhereOption = None,
+    output: OutputOption = None,
+) -> None:
     """Show what the store holds: one line per trajectory, event log and kind of snapshot.
 
     held: rows, documents or snapshots, else what came of asking: "nothing there", "no answer" or
     "never asked". answered: of the time asked for that can be known by now,
-    the share that the service has answered for. holes: where rows are further apart than 1.5
-    steps (and how far at most). gaps: losses of live capture that are still open. behind: from the
-    newest row to now, by the service's clock. Times are UTC.
+    the share that the service has answered for. behind: from the newest row to now, by the
+    service's clock. holes: where rows are further apart than 1.5 steps, and how far at most. gaps:
+    losses of live capture that are still open. Times are UTC.
 
     Example: rail status --store rail.duckdb
+
+    Example: rail status --where "state = 'held' and answered_share < 1" --sort -behind_s
     """
+    view = checked_view(form, sort, top, where, output, columns=STATUS)
     held = Store(store_path(store))
     with held.reading():
         catalogue, gaps = held.catalogue(), held.gaps()
@@ -53,74 +104,66 @@ def status_command(store: StorePath = None) -> None:
         ledger, loads, deliveries = held.ledger(), held.loads(), read_deliveries(held).height
     if catalogue.is_empty() and not deliveries:
         raise EmptyWindowError(f"{held.path} holds nothing yet; `rail sync` loads some")
-    console.print(f"{held.path} · {held.source.label}")
+    never = never_asked(ledger)
+    notes = [
+        _totals(catalogue, deliveries),
+        f"never asked: {', '.join(never)}" if never else "",
+        *(f"snapshot/{kind.value}: {words}" for kind, words in odd.items()),
+        _ties(holes),
+        _gaps(gaps),
+        _findings(held),
+    ]
     newest_load_at = int(loads["served_at"][0]) if loads.height else 0
     now = int(time.time()) + clock_offset_s(catalogue, loads)
     lost = Counter(gaps.filter(status=GapStatus.OPEN)["stream"])
-    headings = ["stream", "held", "first", "last", "answered", "holes", "gaps", "behind"]
-    hidden = {h for h, hide in (("first", console.width < _WIDE), ("gaps", not lost)) if hide}
-    table = plain_table(*(h for h in headings if h not in hidden))
-    for row in catalogue.iter_rows(named=True):
-        known = ledger.get(Stream.parse(row["stream"]))
-        cells = _cells(row, holes.get(row["stream"]), lost[row["stream"]], now)
-        cells["answered"] = _answered(row["kind"], known, newest_load_at)
-        if not row["rows"]:
-            cells["held"] = answer_words(known, 0)
-        table.add_row(*(cells[h] for h in headings if h not in hidden))
-    console.print(table)
-    console.print(_totals(catalogue, deliveries))
-    if kinds := never_asked(ledger):
-        console.print(f"never asked: {', '.join(kinds)}")
-    for kind, words in odd.items():
-        console.print(f"snapshot/{kind.value}: {words}")
-    for line in (_ties(holes), _gaps(gaps), _findings(held)):
-        if line:
-            console.print(line)
+    rows = [
+        _row(row, ledger.get(Stream.parse(row["stream"])), newest_load_at, now)
+        | {"open_gaps": lost[row["stream"]]}
+        | _holes(row["kind"], holes.get(row["stream"]))
+        for row in catalogue.iter_rows(named=True)
+    ]
+    columns = [each for each in _COLUMNS if lost or each.name != "open_gaps"]
+    frame = pl.DataFrame(rows, schema=dict(STATUS))
+    show(view, Sheet(str(held.path), held.source.label, frame, columns, notes=notes))
 
 
-def _cells(
-    row: dict[str, Any], holes: dict[str, Any] | None, lost: int, now: int
-) -> dict[str, str]:
+def _row(
+    row: dict[str, Any], known: Ledger | None, newest_load_at: int, now: int
+) -> dict[str, str | int | float | None]:
+    """Return the values of a stream of the catalogue."""
     last = row["last_ts"]
     return {
-        "stream": row["stream"],
-        "held": f"{row['rows']:,}",
-        "first": _short(row["first_ts"]),
-        "last": _short(last),
-        "holes": _holes(holes) if row["kind"] not in ("events", "snapshot") else _NONE,
-        "gaps": f"{lost:,}",
-        "behind": duration(None if last is None else max(0, now - last)),
+        **{name: row[name] for name in ("stream", "kind", "rows", "first_ts", "last_ts", "step_s")},
+        "state": "held" if row["rows"] else answer_words(known, 0),
+        "answered_share": _answered_share(row["kind"], known, newest_load_at),
+        "behind_s": None if last is None else max(0, now - last),
     }
 
 
-def _answered(kind: str, known: Ledger | None, newest_load_at: int) -> str:
+def _answered_share(kind: str, known: Ledger | None, newest_load_at: int) -> float | None:
     """Return the share of what was asked for, and can be known, that was answered.
 
     What could be known moves on with each load, also with one that got no answer.
     """
-    if known is None:
-        return answer_words(None, 0)
-    if kind == "snapshot":
-        return _NONE
+    if known is None or kind == "snapshot":
+        return None
     asked = known.asked
     if known.edge and asked:
         edge = replace(known.edge, served_at=max(known.edge.served_at, newest_load_at))
         asked = clip(asked, (asked[0].start, max(edge.final_before, asked[0].start)))
     seconds = total_s(asked)
     if not seconds:
-        return _NONE
+        return None
     answered_s = sum(total_s(clip(known.answered, stretch)) for stretch in asked)
-    return f"{answered_s / seconds:.2%}"
+    return answered_s / seconds
 
 
-def _short(ts: int | None) -> str:
-    return _NONE if ts is None else format_ts(ts).removesuffix(" UTC")
-
-
-def _holes(holes: dict[str, Any] | None) -> str:
-    if holes is None or not holes["holes"]:
-        return "0"
-    return f"{holes['holes']:,} (to {duration(float(holes['longest_hole_s']))})"
+def _holes(kind: str, found: dict[str, Any] | None) -> dict[str, int | None]:
+    """Return how many holes a trajectory has, and the longest. Other streams cannot have any."""
+    if kind in ("events", "snapshot"):
+        return {"holes": None, "longest_hole_s": None}
+    holes = int(found["holes"]) if found else 0
+    return {"holes": holes, "longest_hole_s": int(found["longest_hole_s"]) if found else 0}
 
 
 def _totals(catalogue: pl.DataFrame, deliveries: int) -> str:

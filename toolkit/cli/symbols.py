@@ -4,39 +4,71 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import polars as pl
 import typer
 
+from toolkit.cards import counted
+from toolkit.cli.conditions import Schema
 from toolkit.cli.options import AllowHttp, BaseUrl
-from toolkit.cli.show import console, errors, plain_table
+from toolkit.cli.show import errors
+from toolkit.cli.tables import (
+    Column,
+    FormatOption,
+    OutputOption,
+    Sheet,
+    SortOption,
+    TopOption,
+    WhereOption,
+    checked_view,
+    show,
+)
 from toolkit.errors import EmptyWindowError
 from toolkit.workspace import Settings
+
+SYMBOLS: Schema = {"symbol": pl.String(), "n_legs": pl.Int64(), "legs": pl.String()}
+"""The columns of a symbol's row. Its legs are separated by blanks."""
+
+_COLUMNS = (
+    Column("symbol", "symbol", "text"),
+    Column("number", "n_legs", "count"),
+    Column("legs", "legs", "words"),
+)
 
 
 def symbols_command(
     text: Annotated[str, typer.Argument(help="Part of a symbol's name; nothing lists all.")] = "",
     base_url: BaseUrl = None,
     allow_http: AllowHttp = False,
+    form: FormatOption = None,
+    sort: SortOption = None,
+    top: TopOption = None,
+    where: WhereOption = None,
+    output: OutputOption = None,
 ) -> None:
     """Show the symbols that the service lists, each with the legs it trades on.
 
     A symbol, a colon and a leg together are a price trajectory's key.
 
     Example: rail symbols BTC
+
+    Example: rail symbols --where "legs like '%KRAKEN.spot%'" --sort -n_legs
     """
+    view = checked_view(form, sort, top, where, output, columns=SYMBOLS)
     settings = Settings.read(base_url=base_url, allow_http=allow_http)
     with settings.client() as client:
         listing = client.symbols(text)
         source = client.profile().source
     if not listing.legs:
         raise EmptyWindowError(f"the service lists no symbol with {text!r} in its name")
-    legs = sum(map(len, listing.legs.values()))
-    told = source.label if source else "Source not stated"
-    console.print(f"{len(listing.legs)} symbols, {legs} legs · {told}")
-    table = plain_table("symbol", "legs")
-    table.columns[1].justify, table.columns[1].no_wrap = "left", False
-    for symbol, traded in sorted(listing.legs.items()):
-        table.add_row(str(symbol), "  ".join(map(str, sorted(traded))))
-    console.print(table)
+    rows = [
+        (str(symbol), len(traded), " ".join(map(str, sorted(traded))))
+        for symbol, traded in sorted(listing.legs.items())
+    ]
+    legs = counted(sum(map(len, listing.legs.values())), "leg")
+    heading = f"{counted(len(rows), 'symbol')}, {legs}"
+    label = source.label if source else "Source not stated"
+    frame = pl.DataFrame(rows, schema=dict(SYMBOLS), orient="row")
+    show(view, Sheet(heading, label, frame, _COLUMNS))
     for finding in listing.findings:
         errors.print(f"finding: {finding.kind}: {finding.says}")
     if listing.truncated:

@@ -6,9 +6,9 @@ import polars as pl
 
 from toolkit.cards import duration
 from toolkit.charts.time_axis import clock_text
-from toolkit.foreign import csv_cell
 from toolkit.market import Source
 from toolkit.tables import LedgerState
+from toolkit.workspace.csv_rows import csv_rows
 
 
 def gap_table(coverage: pl.DataFrame, timezone: str) -> pl.DataFrame:
@@ -60,11 +60,4 @@ def rows_csv(rows: pl.DataFrame, source: Source) -> bytes:
         time_utc=pl.from_epoch("ts", time_unit="s").dt.strftime("%Y-%m-%dT%H:%M:%SZ"),
         source=pl.lit(source.label),
     )
-    cells = pl.selectors.string().replace(_harmless(timed))
-    return timed.with_columns(cells).write_csv().encode()
-
-
-def _harmless(rows: pl.DataFrame) -> dict[str, str]:
-    """Return the texts of rows that must be written otherwise, with what is written."""
-    texts = rows.select(pl.selectors.string().unique().implode()).row(0) if rows.width else ()
-    return {text: csv_cell(text) for part in texts for text in part if text is not None}
+    return csv_rows(timed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -24,6 +25,8 @@ class Terminal(Console):
     """
 
     def __init__(self, **options: Any) -> None:
+        if os.environ.get("NO_COLOR"):
+            options["color_system"] = None  # rich leaves out colours alone, and keeps bold and dim
         super().__init__(markup=False, emoji=False, highlight=False, soft_wrap=True, **options)
 
     def print(self, *objects: Any, **options: Any) -> None:

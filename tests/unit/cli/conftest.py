@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.cli import main
+from toolkit.cli.show import console
 from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Family, SnapshotKind, SnapshotLog, Trajectory
@@ -33,16 +34,19 @@ LOADED = (
 def rail(
     workdir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run `rail` in an empty folder, without a process of its own.
+    """Run `rail` in an empty folder, without a process of its own, on so many columns.
 
     Settings are given by keyword as RAIL_* variables.
     """
 
-    def run(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    def run(
+        *arguments: str, columns: int = 160, **settings: str
+    ) -> subprocess.CompletedProcess[str]:
         before, sys.argv = sys.argv, ["rail", *map(str, arguments)]
         capsys.readouterr()
         try:
             with monkeypatch.context() as environment:
+                console.width = columns
                 for name, value in settings.items():
                     environment.setenv(f"RAIL_{name.upper()}", value)
                 main()

@@ -1,4 +1,4 @@
-"""How results are printed: units, reasons for what is missing, and columns side by side."""
+"""How the figures of one trajectory are printed: units, and reasons for what is missing."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from toolkit.cli import show
 from toolkit.cli.figures import print_figures
+from toolkit.cli.show import console
 from toolkit.statistics.contract import Reason
 
 FIGURES = (
@@ -36,13 +36,13 @@ def row(key: str, **given: object) -> dict[str, object]:
 
 @pytest.fixture
 def printed(capsys: pytest.CaptureFixture[str]) -> Callable[..., list[str]]:
-    """Print rows and give back the lines, without the blanks at their ends."""
+    """Print a row and give back the lines, without the blanks at their ends."""
 
-    def show_rows(*rows: dict[str, object]) -> list[str]:
-        print_figures(rows, FIGURES)
+    def show_row(row: dict[str, object]) -> list[str]:
+        print_figures(console, row, FIGURES)
         return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
 
-    return show_rows
+    return show_row
 
 
 def test_each_unit_has_its_form(printed: Callable[..., list[str]]) -> None:
@@ -66,19 +66,3 @@ def test_a_missing_number_says_why(printed: Callable[..., list[str]]) -> None:
 
 def test_a_missing_number_without_a_reason_is_a_dash(printed: Callable[..., list[str]]) -> None:
     assert printed(row("A_B:C.spot:D.spot", phi=None))[-1].endswith("–")
-
-
-def test_more_trajectories_than_fit_are_printed_below_one_another(
-    printed: Callable[..., list[str]],
-) -> None:
-    rows = [row(f"A{n}_B:C.spot:D.spot") for n in range(20)]
-
-    lines = printed(*rows)
-
-    tables = [line for line in lines if line.strip().startswith("A")]
-    assert " ".join(tables).split() == [f"A{n}_B" for n in range(20)]
-    assert len(tables) > 1
-
-
-def test_what_is_printed_into_a_pipe_is_as_wide_as_a_terminal_of_160() -> None:
-    assert show.console.width == 160

@@ -26,9 +26,11 @@ COMMANDS = (
     "stats spread",
     "stats funding",
     "stats events",
-    "stats spread --json",
-    "stats funding --json",
-    "stats events --json",
+    *(
+        f"{command} --format {form}"
+        for command in ("status", "stats spread", "stats funding", "stats events")
+        for form in ("json", "csv", "markdown")
+    ),
 )
 
 
@@ -120,7 +122,7 @@ def test_a_listing_leaves_out_and_counts_what_is_no_symbol(rail: Rail) -> None:
         done = rail("symbols", base_url=address, api_key="demo-pro")
     assert done.returncode == 0, done.stderr
     assert is_shown_plainly(done)
-    assert "1 symbols, 1 legs" in done.stdout
+    assert "1 symbol, 1 leg " in done.stdout
     assert done.stderr.count("symbol_unreadable") == len(texts(NOWHERE)) + 2
     assert max(map(len, done.stderr.splitlines())) < 2_000
 
@@ -131,7 +133,7 @@ def test_a_command_that_an_error_names_runs_as_rail_alone(
     unknown = str(streams()[1]).replace("KRAKEN", "BYBIT")
     done = rail("stats", "spread", unknown, store=str(store.path))
     assert done.returncode == 1
-    (command,) = re.findall(r"(rail sync .*?)` asks for it", done.stderr)
+    (command,) = re.findall(r"(rail sync .*?)` loads it", done.stderr)
     stub = workdir / "rail"
     stub.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > asked\n')
     stub.chmod(0o755)

@@ -11,8 +11,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from toolkit.cli.measured import EVENT_COUNTS, event_counts
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, EventLog, Source, format_ts
+from toolkit.market import EventFamily, EventLog, Source, Trajectory, format_ts
 from toolkit.statistics import funding, spread
 from toolkit.store import Batch, Edge, LoadOrigin, Store
 from toolkit.wire.events import document_frame
@@ -50,7 +51,7 @@ def test_spreads_are_printed_with_window_source_and_units(rail: Rail) -> None:
 def test_the_json_of_a_spread_is_what_the_statistics_say_of_the_store(
     rail: Rail, held: Store
 ) -> None:
-    (row,) = as_json(rail("stats", "spread", PAIR.key, "--json"))
+    (row,) = as_json(rail("stats", "spread", PAIR.key, "--format", "json"))
 
     measured = spread.summary(held.series(PAIR), *WINDOW)
     assert row.pop("source") == held.source.label
@@ -61,8 +62,8 @@ def test_the_json_of_a_spread_is_what_the_statistics_say_of_the_store(
 def test_a_narrower_window_measures_less(rail: Rail) -> None:
     times = ("--start", "2026-11-03T13:00:00Z", "--end", "2026-11-03T14:00:00Z")
 
-    (whole,) = as_json(rail("stats", "spread", PAIR.key, "--json"))
-    (hour,) = as_json(rail("stats", "spread", PAIR.key, "--json", *times))
+    (whole,) = as_json(rail("stats", "spread", PAIR.key, "--format", "json"))
+    (hour,) = as_json(rail("stats", "spread", PAIR.key, "--format", "json", *times))
 
     assert 0 < hour["n"] <= 60 < whole["n"]
 
@@ -73,18 +74,20 @@ def test_funding_is_printed_and_its_json_is_what_the_statistics_say(
     window = ("--start", str(SETTLED.start), "--end", str(SETTLED.end), "--min-coverage", "0.8")
 
     shown = printed(rail("stats", "funding", *window))
-    (row,) = as_json(rail("stats", "funding", FUNDING_KEY, *window, "--json"))
+    (row,) = as_json(rail("stats", "funding", FUNDING_KEY, *window, "--format", "json"))
 
     assert shown.startswith("Funding received over ")
     assert re.search(r"carry, received on both bps\s+-?\d+\.\d\d", shown)
+    carry = funding.summary(held.series(FUNDING), *SETTLED, min_coverage=0.8).to_dicts()[0]
     assert row.pop("source") == held.source.label
-    assert row == funding.summary(held.series(FUNDING), *SETTLED, min_coverage=0.8).to_dicts()[0]
+    assert {name: row.pop(name) for name in carry} == carry
+    assert set(row.values()) == {None}, "the service's own differential is for what has no rates"
 
 
 def test_without_a_window_every_settlement_counts_and_nothing_after_the_last(
     rail: Rail, held: Store
 ) -> None:
-    (row,) = as_json(rail("stats", "funding", "--json"))
+    (row,) = as_json(rail("stats", "funding", "--format", "json"))
     shown = printed(rail("stats", "funding")).splitlines()[0]
 
     rows = held.series(FUNDING)
@@ -99,7 +102,7 @@ def test_without_a_window_every_settlement_counts_and_nothing_after_the_last(
 def test_a_funding_window_ends_where_the_last_sync_did(rail: Rail) -> None:
     asked = ("--start", str(SETTLED.start), "--end", str(SETTLED.end + 7 * 86_400))
 
-    (row,) = as_json(rail("stats", "funding", *asked, "--json"))
+    (row,) = as_json(rail("stats", "funding", *asked, "--format", "json"))
     line = refused(rail("stats", "funding", "--start", str(SETTLED.end), *asked[2:]))
 
     assert row["window_end"] == SETTLED.end
@@ -137,7 +140,9 @@ def uneven(workdir: Path) -> Path:
 def test_figures_of_uneven_legs_need_a_lower_coverage_asked_for(rail: Rail, uneven: Path) -> None:
     shown = printed(rail("stats", "funding", "--store", str(uneven)))
     (row,) = as_json(
-        rail("stats", "funding", "--store", str(uneven), "--json", "--min-coverage", "0.4")
+        rail(
+            "stats", "funding", "--store", str(uneven), "--format", "json", "--min-coverage", "0.4"
+        )
     )
     wrong = refused(rail("stats", "funding", "--store", str(uneven), "--min-coverage", "1.5"))
 
@@ -164,7 +169,7 @@ def test_settlements_at_another_interval_than_declared_are_printed_where_there_a
 @pytest.mark.usefixtures("held")
 def test_events_are_counted_by_family_and_their_parts_add_up(rail: Rail) -> None:
     shown = printed(rail("stats", "events"))
-    rows = as_json(rail("stats", "events", "--json"))
+    rows = as_json(rail("stats", "events", "--format", "json"))
 
     assert {row["family"] for row in rows} == {"spread", "splash", "funding"}
     for row in rows:
@@ -190,7 +195,7 @@ def test_a_spread_that_was_never_loaded_is_refused_with_what_is_held(rail: Rail)
     line = refused(rail("stats", "spread", "BTC_USDT:AURORA.spot:BOREAS.spot"))
 
     assert PAIR.key in line
-    assert "`rail sync BTC_USDT:AURORA.spot:BOREAS.spot` asks for it" in line
+    assert "`rail sync BTC_USDT:AURORA.spot:BOREAS.spot` loads it" in line
 
 
 @pytest.mark.usefixtures("held")
@@ -225,3 +230,69 @@ def test_documents_of_unknown_types_are_counted_and_named(rail: Rail, held: Stor
     after = printed(rail("stats", "events"))
     assert "spread: 1 document of unknown type (spread.paused), kept and not counted" in after
     assert "unknown type" not in before
+
+
+def reversed_legs(key: str) -> str:
+    symbol, buy, sell = key.split(":")
+    return f"{symbol}:{sell}:{buy}"
+
+
+@pytest.mark.usefixtures("held")
+def test_legs_the_other_way_round_are_turned_with_a_word(rail: Rail) -> None:
+    asked = ("--format", "json", "--sort", "trajectory")
+    done = rail("stats", "spread", PAIR.key, reversed_legs(PAIR.key), *asked)
+    as_held, other = map(json.loads, done.stdout.splitlines())
+    assert (as_held["trajectory"], other["trajectory"]) == (PAIR.key, reversed_legs(PAIR.key))
+    assert other["spread_mean_log_bps"] == pytest.approx(-as_held["spread_mean_log_bps"])
+    assert other["spread_std_log_bps"] == pytest.approx(as_held["spread_std_log_bps"])
+    assert done.stderr == (
+        f"{reversed_legs(PAIR.key)} is held as {PAIR.key}: legs and signs are turned\n"
+    )
+    (carry,) = as_json(rail("stats", "funding", FUNDING_KEY, *asked))
+    turned = rail("stats", "funding", reversed_legs(FUNDING_KEY), *asked)
+    assert json.loads(turned.stdout)["carry_bps"] == pytest.approx(-carry["carry_bps"])
+    assert "legs and signs are turned" in turned.stderr
+
+
+@pytest.mark.usefixtures("held")
+def test_a_misspelt_spread_is_refused_with_the_nearest(rail: Rail) -> None:
+    line = refused(rail("stats", "spread", PAIR.key.replace("CORONA", "CORNA")))
+    assert f"nearest: {PAIR.key};" in line
+
+
+def test_a_key_that_is_named_twice_is_one_row(rail: Rail, held: Store) -> None:
+    assert len(as_json(rail("stats", "spread", PAIR.key, PAIR.key, "--format", "json"))) == 1
+    assert held.source
+
+
+def test_a_trajectory_without_a_row_in_the_window_is_named(rail: Rail, uneven: Path) -> None:
+    store, key = Store(uneven), "funding/ETH_USDT:AURORA.futures:CORONA.futures"
+    late = SETTLED.start + 25 * 86_400
+    rows = {"ts": [late], "buy_rate": [1e-4], "sell_rate": [2e-4], "buy_interval_hours": [8.0]}
+    frame = pl.DataFrame(rows | {"sell_interval_hours": [8.0], "differential_pct_8h": [0.0]})
+    frame = frame.with_columns(extra=pl.lit(None, pl.String))
+    batch = Batch()
+    batch.add(
+        Trajectory.parse(key), frame, Interval(late, late + 1), Edge(late + 60, step_s=28_800)
+    )
+    store.commit(store.start_load(LoadOrigin("http://x", late + 60, None, "0")), batch)
+
+    end = ("--end", str(SETTLED.start + 10 * 86_400))
+    done = rail("stats", "funding", *end, "--format", "json", store=str(uneven))
+
+    (row,) = map(json.loads, done.stdout.splitlines())
+    assert row["trajectory"] == FUNDING.key
+    assert done.stderr.startswith("nothing in (")
+    assert done.stderr.endswith(f"] of {key}\n")
+
+
+def test_the_columns_of_counted_events_are_those_declared(held: Store) -> None:
+    counted = event_counts(held, WINDOW)
+    assert dict(counted.schema) == dict(EVENT_COUNTS)
+
+
+@pytest.mark.usefixtures("held")
+def test_the_window_is_read_before_the_store(rail: Rail) -> None:
+    for command in ("spread", "funding", "events"):
+        line = refused(rail("stats", command, "--start", "noon", store="no.duckdb"))
+        assert "--start: 'noon' is not allowed" in line

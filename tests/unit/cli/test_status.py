@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import time
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from toolkit.cli.status import STATUS
 from toolkit.intervals import Interval
 from toolkit.market import (
     EventFamily,
@@ -86,7 +88,7 @@ def test_event_documents_without_any_trajectory_are_something(rail: Rail, store:
     store.commit(store.start_load(ORIGIN, [SPREADS], Interval(0, 600)), batch)
 
     cells = line_of(rail("status"), SPREADS)[1:]
-    assert cells == ["nothing", "there", "–", "–", "100.00%", "–", "–"]
+    assert cells == ["nothing", "there", "100.00%", "–", "–", "–", "–", "–"]
 
 
 def test_a_load_that_failed_half_way_shows_what_was_not_answered(rail: Rail, store: Store) -> None:
@@ -120,7 +122,7 @@ def test_gaps_findings_and_deliveries_are_shown(rail: Rail, store: Store) -> Non
 
     done = rail("status")
 
-    assert line_of(done, SPREADS)[-2:] == ["2", "–"]
+    assert line_of(done, SPREADS)[-4] == "2"
     assert "gaps of live capture: 2 open" in done.stdout
     assert "findings of the last load: field_missing at /history/price (2x)" in done.stdout
     assert "1 webhook delivery" in done.stdout
@@ -144,7 +146,7 @@ def test_how_far_a_stream_is_behind_counts_to_now_by_the_services_clock(
     batch.add(PRICE, minutes(0, 100), Interval(0, 6_000), edge)
     store.commit(store.start_load(ORIGIN, [PRICE], Interval(0, 6_000)), batch)
     done = rail("status")
-    assert line_of(done, PRICE)[-4:-2] == ["21", "min"]
+    assert line_of(done, PRICE)[3:5] == ["21", "min"]
     assert "last answer 20 min" in done.stdout
 
 
@@ -201,3 +203,23 @@ def test_rows_that_share_their_time_are_counted(rail: Rail, store: Store) -> Non
     done = rail("status", "--store", str(store.path))
     assert line_of(done, PRICE)[1] == "5"
     assert "2 rows share their time with another, of A_B:X.spot" in done.stdout
+
+
+def test_a_stream_is_a_row_in_full_with_its_state(rail: Rail, store: Store) -> None:
+    batch = Batch()
+    batch.add_documents(SPREADS, document_frame([]), Interval(0, 600), Edge(100_000, step_s=0))
+    batch.add(PRICE, minutes(0, 100), Interval(0, 6_000), Edge(7_000, step_s=60))
+    store.commit(store.start_load(ORIGIN, [SPREADS, PRICE], Interval(0, 6_000)), batch)
+
+    done = rail("status", "--format", "json")
+    rows = {row["stream"]: row for row in map(json.loads, done.stdout.splitlines())}
+
+    assert set(STATUS) | {"source"} == set(rows[PRICE.key])
+    price = rows[PRICE.key]
+    assert (price["state"], price["rows"], price["last_ts"]) == ("held", 100, 5_940)
+    assert (price["holes"], price["step_s"], price["answered_share"]) == (0, 60, 1.0)
+    assert rows[SPREADS.key]["state"] == "nothing there"
+    assert rows[SPREADS.key]["answered_share"] == pytest.approx(0.1)
+    incomplete = rail("status", "--where", "answered_share < 1").stdout
+    assert SPREADS.key in incomplete
+    assert f"{PRICE.key} " not in incomplete

@@ -17,9 +17,9 @@ def test_a_part_of_a_name_finds_the_symbol_with_its_legs(rail: Rail, service: st
 
     assert done.returncode == 0, done.stderr
     first, _, row, *_ = done.stdout.splitlines()
-    assert first.startswith("1 symbols, 12 legs · SIMULATED market")
+    assert first.startswith("1 symbol, 12 legs · SIMULATED market")
     assert row.startswith("BTC_USDT")
-    assert "AURORA.futures  AURORA.spot  BOREAS.futures" in done.stdout
+    assert "AURORA.futures AURORA.spot BOREAS.futures" in done.stdout
 
 
 def test_without_a_name_every_symbol_is_listed_once_and_in_order(rail: Rail, service: str) -> None:

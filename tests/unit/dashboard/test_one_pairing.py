@@ -96,7 +96,9 @@ def test_a_notebooks_call_finds_each_event_with_its_true_duration(lifecycles):
 
 def test_the_command_counts_the_same_events(store, lifecycles):
     window = ["--start", format_ts(WINDOW.start), "--end", format_ts(WINDOW.end)]
-    result = CliRunner().invoke(app, ["events", "--json", "--store", str(store.path), *window])
+    result = CliRunner().invoke(
+        app, ["events", "--format", "json", "--store", str(store.path), *window]
+    )
     assert result.exit_code == 0, result.output
     counts = {row["family"]: row for row in map(json.loads, result.output.splitlines())}
     for family, row in counts.items():

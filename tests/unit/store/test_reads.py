@@ -356,6 +356,9 @@ def test_a_family_is_read_as_each_of_its_trajectories_is(store: Store, commit: C
         alone = store.series(Trajectory.parse(key), Interval(60, 180))
         assert found.filter(trajectory=key).equals(alone)
         assert alone.height == 2
+        only = [Trajectory.parse(key)]
+        assert store.family_series(Family.PRICE, Interval(60, 180), only).equals(alone)
+    assert store.family_series(Family.PRICE, Interval(60, 180), []).is_empty()
     assert store.family_series(Family.SPREAD, Interval(60, 180)).is_empty()
 
 

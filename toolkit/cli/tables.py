@@ -1,0 +1,316 @@
+"""The options that every table has, and its forms: for a reader, a file, a program.
+
+A command's table is a `Sheet`: its rows, which columns a reader sees first, and where they are
+from. What was asked of it is a `View`. `show` brings the two together.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import polars as pl
+import typer
+from polars.exceptions import PolarsError
+from rich.cells import cell_len
+from rich.table import Table
+from rich.text import Text
+
+from toolkit.cards import counted
+from toolkit.cli.conditions import Schema, column, condition
+from toolkit.cli.figures import Figure, cell_text, print_figures
+from toolkit.cli.show import console, errors
+from toolkit.errors import InputError
+from toolkit.foreign import LONGEST, markdown, plain
+from toolkit.intervals import Interval
+from toolkit.statistics.contract import Reason
+from toolkit.workspace.csv_rows import csv_rows
+from toolkit.workspace.terminal import Terminal
+
+
+class Format(StrEnum):
+    """A form in which a table is written."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    PARQUET = "parquet"
+    MARKDOWN = "markdown"
+
+
+_BY_ENDING = {
+    ".json": Format.JSON,
+    ".csv": Format.CSV,
+    ".parquet": Format.PARQUET,
+    ".md": Format.MARKDOWN,
+}
+_FILE_WIDTH = 200
+"""Columns of characters that a table in a file may take."""
+_LEAST_KEY = 20
+"""Characters of the first column that a narrow terminal leaves, at least."""
+_GAP = 2
+_LEAST_COLUMNS = 3
+_TEXTS = ("text", "words")
+"""Units of columns that are text. Words are broken where they do not fit."""
+
+FormatOption = Annotated[
+    Format | None,
+    typer.Option(
+        "--format",
+        help="table or markdown to read. json (one object per line), csv or parquet with every "
+        "column, in full. Default: by the ending of --output, else table.",
+    ),
+]
+SortOption = Annotated[
+    str | None,
+    typer.Option("--sort", metavar="COLUMN", help="Sort by it; -COLUMN: the largest first."),
+]
+TopOption = Annotated[int | None, typer.Option("--top", min=1, help="Show the first N rows.")]
+WhereOption = Annotated[
+    str | None,
+    typer.Option(
+        "--where",
+        metavar="CONDITION",
+        help='Show the rows of which it is true: "coverage >= 0.95 and half_life_s < 3600".',
+    ),
+]
+OutputOption = Annotated[
+    Path | None, typer.Option("--output", metavar="FILE", help="Write to this new file.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What is asked of a table, checked: which rows, in which order, how many, in which form."""
+
+    form: Format
+    sort: str | None = None
+    top: int | None = None
+    where: pl.Expr | None = None
+    output: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column for a reader: its heading, the column of the rows, and its unit as in `Figure`.
+
+    ``shown`` writes the cell of a row that needs more than one of its values.
+    """
+
+    heading: str
+    name: str
+    unit: str
+    shown: Callable[[dict[str, Any]], str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A command's table.
+
+    ``columns`` are in the order of their weight: the key first, then as many as there is room for.
+    ``order`` is as in ``--sort``, "" for that of the rows. ``figures`` list the one row of a table
+    in full. ``window`` is what the rows were asked for, unless they name it themselves. ``notes``
+    are lines for a reader, below the rows.
+    """
+
+    heading: str
+    source: str
+    rows: pl.DataFrame
+    columns: Sequence[Column]
+    order: str = ""
+    figures: Sequence[Figure] = ()
+    window: Interval | None = None
+    notes: Sequence[str] = ()
+
+
+def checked_view(
+    form: Format | None,
+    sort: str | None,
+    top: int | None,
+    where: str | None,
+    output: Path | None,
+    *,
+    columns: Schema,
+) -> View:
+    """Check the options of a table before its rows are read. ``columns`` are those of the rows.
+
+    Raises `InputError` for a column that is not there, a condition that is none, a file that is
+    there already, and Parquet without a file.
+    """
+    chosen = form or _BY_ENDING.get(output.suffix if output else "", Format.TABLE)
+    if sort is not None:
+        column(sort.removeprefix("-"), columns, parameter="--sort")
+    if output is None and chosen is Format.PARQUET:
+        raise InputError("--format", "parquet", "with --output FILE", advice="it is no text")
+    if output is not None and (output.exists() or not output.parent.is_dir()):
+        raise InputError("--output", str(output), "a new file in a folder that is there")
+    keep = None if where is None else condition(where, columns)
+    return View(chosen, sort, top, keep, output)
+
+
+def show(view: View, sheet: Sheet) -> None:
+    """Write a table as it was asked for, to the file that was named or to stdout.
+
+    Rows that are not shown are counted: below the table, or on stderr beside another form.
+    """
+    rows, left_out = _chosen(view, sheet)
+    if view.form is Format.TABLE and view.output is None:
+        _print(console, sheet, rows, left_out)
+        return
+    if view.output is None:
+        sys.stdout.write(_written(view.form, sheet, rows).decode())
+    else:
+        _write_new(view.output, _written(view.form, sheet, rows))
+        errors.print(f"{counted(rows.height, 'row')} in {view.output}")
+    if left_out:
+        errors.print(left_out)
+
+
+def _chosen(view: View, sheet: Sheet) -> tuple[pl.DataFrame, str]:
+    """Return the rows asked for in their order, and how many are left out and why."""
+    try:
+        kept = sheet.rows if view.where is None else sheet.rows.filter(view.where)
+    except PolarsError as error:
+        why = str(error).splitlines()[0]
+        raise InputError("--where", str(view.where), "a condition", advice=why) from None
+    order = sheet.order if view.sort is None else view.sort
+    if order:
+        name, key = order.removeprefix("-"), sheet.columns[0].name
+        kept = kept.sort(name, key, descending=[order.startswith("-"), False], nulls_last=True)
+    rows = kept if view.top is None else kept.head(view.top)
+    failed, beyond = sheet.rows.height - kept.height, kept.height - rows.height
+    parts = [f"--where leaves out {failed:,}"] if failed else []
+    parts += [f"--top {view.top:,} leaves out {beyond:,}"] if beyond else []
+    shown = f"{rows.height:,} of {counted(sheet.rows.height, 'row')} shown"
+    return rows, f"{shown}: {', '.join(parts)}" if parts else ""
+
+
+def _written(form: Format, sheet: Sheet, rows: pl.DataFrame) -> bytes:
+    """Return the rows as the bytes of a file."""
+    if form is Format.TABLE:
+        page = io.StringIO()
+        _print(Terminal(file=page, width=_FILE_WIDTH, color_system=None), sheet, rows, "")
+        return page.getvalue().encode()
+    if form is Format.MARKDOWN:
+        return _markdown(sheet, rows).encode()
+    named = _named(sheet, rows)
+    if form is Format.JSON:
+        lines = [json.dumps(row) for row in named.iter_rows(named=True)]
+        return "".join(f"{line}\n" for line in lines).encode()
+    if form is Format.CSV:
+        return csv_rows(named.with_columns(pl.selectors.string().map_batches(_plain_cells)))
+    file = io.BytesIO()
+    named.write_parquet(file)
+    return file.getvalue()
+
+
+def _write_new(path: Path, content: bytes) -> None:
+    try:
+        with path.open("xb") as file:
+            file.write(content)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise InputError("--output", str(path), "a new file", advice=why) from None
+
+
+def _named(sheet: Sheet, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows with their source, and with the window unless they name it."""
+    window = {} if sheet.window is None or "window_start" in rows.columns else sheet.window
+    limits = dict(zip(("window_start", "window_end"), window, strict=False))
+    return rows.select(
+        pl.lit(sheet.source).alias("source"),
+        pl.all(),
+        *(pl.lit(ts, pl.Int64).alias(name) for name, ts in limits.items()),
+    )
+
+
+def _plain_cells(texts: pl.Series) -> pl.Series:
+    return pl.Series([None if text is None else plain(text) for text in texts], dtype=pl.String)
+
+
+def _cells(sheet: Sheet, rows: pl.DataFrame) -> tuple[list[list[str]], list[str]]:
+    """Write the cells of each row, and the notes on what is missing in them."""
+    notes: dict[Reason, str] = {}
+    cells = [
+        [
+            each.shown(row) if each.shown else cell_text(row, each.name, each.unit, notes)
+            for each in sheet.columns
+        ]
+        for row in rows.iter_rows(named=True)
+    ]
+    return cells, [f"({letter}) {reason.words}" for reason, letter in notes.items()]
+
+
+def _markdown(sheet: Sheet, rows: pl.DataFrame) -> str:
+    """Write the rows as Markdown with the columns of the table, all of them."""
+    cells, notes = _cells(sheet, rows)
+    foreign = [each.unit in _TEXTS for each in sheet.columns]
+    lines = [f"{sheet.heading} · {markdown(sheet.source)}", ""]
+    table = [[each.heading for each in sheet.columns], [":--" if t else "--:" for t in foreign]]
+    table += [
+        [
+            markdown(cell, LONGEST).replace("|", "\\|") if is_foreign else cell
+            for cell, is_foreign in zip(row, foreign, strict=True)
+        ]
+        for row in cells
+    ]
+    lines += [f"| {' | '.join(row)} |" for row in table]
+    notes += [markdown(note, LONGEST) for note in sheet.notes]
+    return "".join(f"{line}\n" for line in [*lines, *([""] if notes else []), *notes])
+
+
+def _print(page: Terminal, sheet: Sheet, rows: pl.DataFrame, left_out: str) -> None:
+    """Print the rows for a reader: a line for each, or the figures of the only one."""
+    page.print(Text(plain(f"{sheet.heading} · {sheet.source}")), soft_wrap=False)
+    notes: list[str] = []
+    if sheet.figures and sheet.rows.height == rows.height == 1:
+        print_figures(page, rows.row(0, named=True), sheet.figures)
+    elif rows.height:
+        cells, notes = _cells(sheet, rows)
+        widths = _fitting(sheet, cells, page.width)
+        page.print(_table(sheet, cells, widths))
+        if hidden := len(sheet.columns) - len(widths):
+            notes.append(f"{counted(hidden, 'more column')}: a wider terminal, or --format")
+    for line in (*notes, left_out, *sheet.notes):
+        if line:
+            page.print(Text(plain(line)), soft_wrap=False)
+
+
+def _fitting(sheet: Sheet, cells: list[list[str]], width: int) -> list[int]:
+    """Return the widths of the columns that fit side by side: the key and at least two more.
+
+    Where not even those fit, the key is folded.
+    """
+    needed = [
+        max(cell_len(text) for text in (each.heading, *(row[place] for row in cells)))
+        for place, each in enumerate(sheet.columns)
+    ]
+    left = width - sum(wide + _GAP for wide in needed[1:_LEAST_COLUMNS])
+    widths = [min(needed[0], max(left, _LEAST_KEY))]
+    for each, wide in zip(sheet.columns[1:], needed[1:], strict=True):
+        room = width - sum(widths) - _GAP * len(widths)
+        if wide > room and each.unit == "words" and room >= _LEAST_KEY:
+            widths.append(room)
+        elif wide <= room or len(widths) < _LEAST_COLUMNS:
+            widths.append(wide)
+        else:
+            break
+    return widths
+
+
+def _table(sheet: Sheet, cells: list[list[str]], widths: list[int]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
+    for each, wide in zip(sheet.columns, widths, strict=False):
+        left = each.unit in _TEXTS
+        table.add_column(
+            each.heading, justify="left" if left else "right", width=wide, overflow="fold"
+        )
+    for row in cells:
+        table.add_row(*row[: len(widths)])
+    return table
