@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from toolkit.cli.measured import EVENT_COUNTS, event_counts
+from toolkit.cli.measured import EVENT_COUNTS, counted_events
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Source, Trajectory, format_ts
 from toolkit.statistics import funding, spread
@@ -287,7 +287,7 @@ def test_a_trajectory_without_a_row_in_the_window_is_named(rail: Rail, uneven: P
 
 
 def test_the_columns_of_counted_events_are_those_declared(held: Store) -> None:
-    counted = event_counts(held, WINDOW)
+    counted = counted_events(held, WINDOW)
     assert dict(counted.schema) == dict(EVENT_COUNTS)
 
 
