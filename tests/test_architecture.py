@@ -32,7 +32,7 @@ LAYERS = (
     ("wire",),
     ("tables", "intervals", "cards"),
     ("market",),
-    ("serving",),
+    ("serving", "commands"),
     ("errors", "foreign"),
 )
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}

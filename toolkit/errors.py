@@ -190,10 +190,16 @@ class StoreVersionError(StoreError):
 
 
 class StoppedError(RailError):
-    """The user ended a command with Ctrl-C."""
+    """The user ended a command with Ctrl-C. The message says what is kept and how to go on.
 
-    def __init__(self) -> None:
-        super().__init__("stopped")
+    >>> print(StoppedError())
+    stopped; what was committed is kept, the same command goes on from there
+    """
+
+    def __init__(
+        self, kept: str = "what was committed is kept, the same command goes on from there"
+    ) -> None:
+        super().__init__(f"stopped; {kept}")
 
 
 class EmptyWindowError(RailError):

@@ -14,12 +14,9 @@ import polars as pl
 import pytest
 
 from tests import miniature
-from toolkit.intervals import Interval, total_s
-from toolkit.market import EventFamily, EventLog, Family, Symbol, Trajectory
-from toolkit.service import Simulated
+from toolkit.intervals import Interval
+from toolkit.market import Family, Trajectory
 from toolkit.store import Store
-from toolkit.wire.listing import Listing
-from toolkit.workspace import DEFAULT_SEED, watchlist
 
 from .conftest import serving
 
@@ -145,24 +142,3 @@ def test_real_funding_of_two_years_is_loaded_whole_and_its_carry_printed(
     printed = rail("stats", "funding", key, *times).stdout
     assert re.search(rf"carry, received on both bps\s+{carry_bps:.2f}", printed)
     assert re.search(rf"simple APR of one leg's notional %\s+{row['funding_apr_pct']:.2f}", printed)
-
-
-def test_the_demo_loads_a_week_of_a_watchlist_and_prints_its_statistics(
-    rail: Rail, tmp_path: Path
-) -> None:
-    shown = rail("demo", "--once", "--store", "demo.duckdb")
-
-    assert shown.returncode == 0, shown.stderr
-    assert shown.stdout.count("SIMULATED") >= 5
-    assert shown.stdout.count("half-life, upper 95 %") == 1
-    assert shown.stdout.count("carry, received on both") == 1
-    store = Store(tmp_path / "demo.duckdb")
-    wanted = {stream.key for stream in watchlist(listing_of(Simulated(DEFAULT_SEED)))}
-    assert set(store.catalogue().filter(pl.col("rows") > 0)["stream"]) == wanted
-    edge = store.ledger()[EventLog(EventFamily.SPREAD)]
-    assert total_s(edge.answered) > 6.9 * 86_400
-    assert all(store.snapshots(kind).height == 1 for kind in ("activity", "spread", "funding"))
-
-
-def listing_of(source: Simulated) -> Listing:
-    return Listing({Symbol.parse(s): legs for s, legs in source.listing.items()}, False)

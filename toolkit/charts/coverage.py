@@ -5,6 +5,7 @@ from __future__ import annotations
 import plotly.graph_objects as go
 import polars as pl
 
+from toolkit import commands
 from toolkit.cards import counted, duration
 from toolkit.charts.downsampling import require_columns
 from toolkit.charts.lines import share_text
@@ -240,7 +241,8 @@ def coverage_shares_chart(
     if "what" not in shares.columns:
         raise InputError("shares", shares.columns, "a column what")
     if shares.is_empty():
-        return card.empty("The ledger holds nothing yet. Load something with: rail sync")
+        load = commands.rail("sync", "--watchlist")
+        return card.empty(f"The ledger holds nothing yet. Load something with: {load}")
     seen = [state for state in LedgerState if shares[state.value].sum() > 0]
     bars = [
         go.Bar(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import plotly.graph_objects as go
 import polars as pl
 
+from toolkit import commands
 from toolkit.cards import signed
 from toolkit.charts.downsampling import require_columns
 from toolkit.charts.time_axis import clock_text
@@ -129,7 +130,7 @@ def funding_matrix(
     if known.is_empty():
         return card.empty(
             f"No funding rate as of {moment}. Ask the service for its rates with: "
-            "rail sync snapshot/funding"
+            f"{commands.rail('sync', 'snapshot/funding')}"
         )
     symbols = known["symbol"].unique().sort(descending=True).to_list()
     columns = known["column"].unique().sort().to_list()

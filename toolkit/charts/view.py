@@ -9,9 +9,10 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from toolkit import commands
 from toolkit.charts.theme import MARK_COLOUR, WARNING_COLOUR, template_name
 from toolkit.charts.time_axis import date_axis, window_text
-from toolkit.foreign import command, html
+from toolkit.foreign import html
 from toolkit.intervals import Interval
 from toolkit.market import Source, Trajectory
 
@@ -132,7 +133,7 @@ class View(Heading):
         """
         start, end = (f"{dt.datetime.fromtimestamp(ts, dt.UTC):%Y-%m-%dT%XZ}" for ts in self.window)
         wanted = self.asked.split()
-        return command("rail", "sync", *wanted, "--start", start, "--end", end)
+        return commands.rail("sync", *wanted, "--start", start, "--end", end)
 
     def layout(self, title: str, *numbers: str) -> dict[str, Any]:
         """Add the window above the numbers of `heading`, and a time axis over all of it.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
+from collections.abc import Iterator
+from types import FrameType
 
 from toolkit.cli.exit_codes import ExitCode
-from toolkit.cli.root import app
 from toolkit.errors import RailError, StoppedError
 from toolkit.foreign import plain
 
@@ -21,23 +24,46 @@ def main() -> None:
 
     ``RAIL_DEBUG=1`` lets a traceback through, for reporting a fault of the toolkit's own.
     """
+    with _interrupts() as interrupted:
+        try:
+            from toolkit.cli.root import app  # noqa: PLC0415 - Ctrl-C may come while this loads
+
+            app()
+        except (StoppedError, KeyboardInterrupt) as stopped:
+            error = stopped if isinstance(stopped, StoppedError) else StoppedError()
+            _leave(str(error), ExitCode.STOPPED)
+        except Exception as error:
+            # An interrupted library may end with an error of its own, DuckDB with a RuntimeError.
+            if interrupted:
+                _leave(str(StoppedError()), ExitCode.STOPPED)
+            if os.environ.get("RAIL_DEBUG"):
+                raise
+            if isinstance(error, RailError):
+                _leave(str(error), ExitCode.REFUSED)
+            kind = type(error).__name__
+            _leave(
+                f"a fault of the toolkit ({kind}: {error}); RAIL_DEBUG=1 shows where",
+                ExitCode.FAULT,
+            )
+
+
+@contextlib.contextmanager
+def _interrupts() -> Iterator[list[int]]:
+    """Note each Ctrl-C, besides its usual effect. Where it is ignored, it stays so."""
+    seen: list[int] = []
+
+    def noted(number: int, _frame: FrameType | None) -> None:
+        seen.append(number)
+        raise KeyboardInterrupt
+
+    usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if usual:
+        signal.signal(signal.SIGINT, noted)
     try:
-        app()
-    except (StoppedError, KeyboardInterrupt):
-        _leave(
-            "stopped; what was committed is kept, the same command goes on from there",
-            ExitCode.STOPPED,
-        )
-    except RailError as error:
-        if os.environ.get("RAIL_DEBUG"):
-            raise
-        _leave(str(error), ExitCode.REFUSED)
-    except Exception as error:
-        if os.environ.get("RAIL_DEBUG"):
-            raise
-        kind = type(error).__name__
-        said = f"a fault of the toolkit ({kind}: {error}); RAIL_DEBUG=1 shows where"
-        _leave(said, ExitCode.FAULT)
+        yield seen
+    finally:
+        if usual:  # one more Ctrl-C, while the process ends, ends it at once and without a word
+            signal.signal(signal.SIGINT, signal.SIG_DFL if seen else signal.default_int_handler)
 
 
 def _leave(message: str, code: ExitCode) -> None:

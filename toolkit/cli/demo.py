@@ -2,67 +2,258 @@
 
 from __future__ import annotations
 
-import tempfile
+import contextlib
+import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from subprocess import Popen
 from typing import Annotated
 
+import polars as pl
 import typer
 
-from toolkit.cli.dashboard import check_dashboard, run_dashboard
-from toolkit.cli.options import Browser, StorePath
+from toolkit.cards import signed
+from toolkit.cli.dashboard import (
+    check_dashboard,
+    check_ended,
+    claim_port,
+    dashboard,
+    ended_by_signals,
+)
+from toolkit.cli.options import Browser
 from toolkit.cli.show import console
-from toolkit.cli.stats import print_events, print_funding, print_spreads
-from toolkit.cli.sync import load
 from toolkit.client import Client
+from toolkit.errors import RailError, StoppedError
+from toolkit.foreign import command
 from toolkit.intervals import Interval
-from toolkit.market import Family, Trajectory
-from toolkit.store import Store
+from toolkit.loader import LoadResult, capture
+from toolkit.market import (
+    EventFamily,
+    EventLog,
+    Family,
+    SnapshotKind,
+    SnapshotLog,
+    Source,
+    Stream,
+    Trajectory,
+)
+from toolkit.statistics import events as event_statistics
+from toolkit.statistics import funding as funding_statistics
+from toolkit.statistics import spread as spread_statistics
+from toolkit.store import Store, event_logs
 from toolkit.workspace import (
+    DEFAULT_BASE_URL,
     DEFAULT_WINDOW_S,
     LOCAL_KEY,
     Workspace,
+    demo_store,
+    front_page,
+    load_progress,
     simulated_service,
     watchlist,
 )
 
-_PRINTED = 3
+_SYMBOLS = 3
+_DAY_S = 86_400
+_LOGGED_S = 2 * _DAY_S  # Overview compares 24 h with the 24 h before; to detect a day takes 1 s
+_LOOK_S, _SWEEP_S = 20.0, 120.0
+_PORTS = 20
+_SERVICE_PORT = 8700  # that of DEFAULT_BASE_URL
+_HOST = "127.0.0.1"
+_OF_THE_MARKET: tuple[Stream, ...] = (
+    *map(EventLog, EventFamily),
+    *map(SnapshotLog, SnapshotKind),
+)
 
 
 def demo_command(
     once: Annotated[
-        bool, typer.Option("--once", help="End after the statistics, without the dashboard.")
+        bool, typer.Option("--once", help="End after the figures, without the dashboard.")
     ] = False,
-    store: StorePath = None,
-    port: Annotated[int, typer.Option("--port", help="Where the dashboard listens.")] = 8501,
+    store: Annotated[
+        Path | None,
+        typer.Option("--store", help="The DuckDB file. Default: one in your data folder."),
+    ] = None,
+    port: Annotated[
+        int, typer.Option("--port", help="Where the dashboard listens, or the next free one.")
+    ] = 8501,
     browser: Browser = True,
 ) -> None:
-    """Start a service on a SIMULATED market, load a week of it, print statistics, open a dashboard.
+    """Start a service on a SIMULATED market, load a week of it, open a dashboard that follows it.
 
-    It loads prices, spreads and funding of five symbols, the three event logs and the snapshots.
-    Everything happens on this machine. Nothing is asked of anybody else. Without --store the data
-    goes to a temporary file. The service answers until the dashboard is closed.
+    It loads prices, spreads and funding of three symbols, what the first page lists, two days of
+    events and the snapshots. Everything happens on this machine. Nothing is asked of anybody else.
+    The store is kept: the next run loads what is new since. While the dashboard is open, new rows
+    go into the store. Ctrl-C ends it.
 
     Example: rail demo --once
     """
-    if not once:
-        check_dashboard()
-    with (
-        tempfile.TemporaryDirectory(prefix="rail-demo-") as folder,
-        simulated_service() as base_url,
-    ):
-        console.print(f"local service on a SIMULATED market at {base_url}")
-        held = Store(store or Path(folder) / "demo.duckdb")
-        with Workspace(Client(base_url, LOCAL_KEY), held) as workspace:
-            wanted = watchlist(workspace.client.symbols())
-            now = workspace.client.served_at()
-            window = Interval(now - DEFAULT_WINDOW_S, now)
-            load(workspace, wanted, window)
-        for family, show in ((Family.SPREAD, print_spreads), (Family.FUNDING, print_funding)):
-            console.print()
-            of_family = [t for t in wanted if isinstance(t, Trajectory) and t.family is family]
-            show(held, of_family[:_PRINTED], *window)
-        console.print()
-        print_events(held, *window)
+    kept: list[Store] = []
+    try:
+        with ended_by_signals():
+            _run(kept, once=once, given=store, port=port, browser=browser)
+    except (KeyboardInterrupt, RuntimeError) as error:  # DuckDB's interrupt is a RuntimeError
+        if isinstance(error, RuntimeError) and "interrupted" not in str(error).lower():
+            raise
+        raise StoppedError(_kept(given=store, began=bool(kept))) from None
+
+
+def _run(kept: list[Store], *, once: bool, given: Path | None, port: int, browser: bool) -> None:
+    with contextlib.ExitStack() as closing:
+        claimed = None
         if not once:
-            console.print()
-            run_dashboard(held, host="127.0.0.1", port=port, browser=browser)
+            check_dashboard()
+            claimed = closing.enter_context(claim_port(_HOST, port, tries=_PORTS))
+            port = claimed.getsockname()[1]
+            _line("dashboard", f"http://{_HOST}:{port}, once the market is loaded")
+        base_url = closing.enter_context(simulated_service(port=_SERVICE_PORT))
+        client = Client(base_url, LOCAL_KEY)
+        source = client.discover().source or Source("unknown", base_url)
+        _line("market", f"{source.label}, at {base_url}")
+        held = Store(given or _own_store(source))
+        _line("store", str(held.path))
+        kept.append(held)
+        workspace = closing.enter_context(Workspace(client, held))
+        wanted = _load(workspace)
+        _print_figures(workspace, wanted)
+        _line("commands", _commands(held, base_url))
+        if claimed:
+            claimed.close()
+            with dashboard(held, host=_HOST, port=port, browser=browser, follows=True) as process:
+                _line("streaming", "new rows go into the store; Ctrl-C ends it and keeps the store")
+                _stream(workspace, wanted, process)
+
+
+def _line(name: str, text: str) -> None:
+    console.print(f"{name}: {text}")
+
+
+def _kept(*, given: Path | None, began: bool) -> str:
+    again = command("rail", "demo", *(["--store", str(given)] if given else []))
+    if not began:
+        return f"nothing was loaded yet, `{again}` begins anew"
+    return f"the store keeps what was loaded, `{again}` goes on from there"
+
+
+def _own_store(source: Source) -> Path:
+    path, others = demo_store(source)
+    if others and not path.exists():
+        names = ", ".join(other.name for other in others)
+        _line("note", f"{names} is kept; this version's market differs, so a new file")
+    return path
+
+
+def _commands(store: Store, base_url: str) -> str:
+    address = "" if base_url == DEFAULT_BASE_URL else f" RAIL_BASE_URL={base_url}"
+    place = command(str(store.path.absolute()))
+    return f"export RAIL_STORE={place}{address}"
+
+
+# -- loading ---------------------------------------------------------------------------------------
+
+
+def _load(workspace: Workspace) -> list[Trajectory]:
+    """Load what the demo shows and print how much came. Returns the trajectories."""
+    watched = watchlist(workspace.client.symbols(), symbols=_SYMBOLS)
+    trajectories = [each for each in watched if isinstance(each, Trajectory)]
+    wanted = list(dict.fromkeys([*trajectories, *front_page(workspace.client)]))
+    now = workspace.client.served_at()
+    rows = _loaded(workspace, f"{len(wanted)} trajectories", wanted, DEFAULT_WINDOW_S, now)
+    logs = _loaded(workspace, "events of two days", _OF_THE_MARKET, _LOGGED_S, now)
+    new = f"{rows.rows.new:,} rows of {len(wanted)} trajectories, {logs.rows.new:,} documents"
+    took_s = rows.elapsed_s + logs.elapsed_s
+    _line("loaded", f"{new} new, in {took_s:.0f} s")
+    return wanted
+
+
+def _loaded(
+    workspace: Workspace, title: str, streams: Sequence[Stream], length_s: int, now: int
+) -> LoadResult:
+    with load_progress(title, lines=True) as watch:
+        return workspace.sync(streams, now - length_s, now, on_progress=watch.show)
+
+
+# -- figures ---------------------------------------------------------------------------------------
+
+
+def _print_figures(workspace: Workspace, wanted: Sequence[Trajectory]) -> None:
+    """Print the widest spread, the best carry, and how many events there were."""
+    store, now = workspace.store, workspace.client.served_at()
+    week = Interval(now - DEFAULT_WINDOW_S, now)
+    spreads = _rows(store, wanted, Family.SPREAD, week)
+    means = (
+        spread_statistics.with_spread(spreads)
+        .group_by("trajectory")
+        .agg(pl.col("spread_log_bps").mean().alias("bps"))
+    )
+    rates = _rows(store, wanted, Family.FUNDING, funding_statistics.rows_window(week))
+    carries = funding_statistics.summary(rates, *week).select("trajectory", bps="carry_bps")
+    figures = (("widest spread", means, ", 7-day mean"), ("best carry", carries, " in 7 days"))
+    for name, found, over in figures:
+        for key, bps in found.drop_nulls().top_k(1, by="bps").iter_rows():
+            legs = Trajectory.parse(key).legs_key
+            _line(name, f"{legs}, {signed(bps, 1)} bps{over}")
+    _line("events", f"{_events(store, Interval(now - _DAY_S, now))} in 24 h")
+
+
+def _rows(
+    store: Store, trajectories: Sequence[Trajectory], family: Family, window: Interval
+) -> pl.DataFrame:
+    return pl.concat(store.series(each, window) for each in trajectories if each.family is family)
+
+
+def _events(store: Store, day: Interval) -> str:
+    """Count the events of each family that opened in a window."""
+    with store.reading():
+        logs = event_logs(store.catalogue())
+        read = event_statistics.documents_window(day)
+        documents = pl.concat([store.events(family, read) for family in EventFamily])
+    found = event_statistics.event_lifecycles(documents, *day, logs=logs)
+    opened = found.filter(pl.col("t_open").is_between(*day, closed="left"))
+    return ", ".join(f"{opened.filter(family=f.value).height:,} {f}" for f in EventFamily)
+
+
+# -- streaming -------------------------------------------------------------------------------------
+
+
+def _stream(workspace: Workspace, wanted: Sequence[Trajectory], process: Popen[bytes]) -> None:
+    """Bring new rows into the store for as long as the dashboard is open."""
+    ended = threading.Event()
+
+    def look(_: object) -> None:
+        if process.poll() is not None:
+            ended.set()
+
+    with _front_page_held(workspace, set(wanted)):
+        capture(
+            workspace.client,
+            workspace.store,
+            wanted,
+            stop=ended,
+            sweep_every_s=_SWEEP_S,
+            on_progress=look,
+        )
+    check_ended(process.wait())
+
+
+@contextlib.contextmanager
+def _front_page_held(workspace: Workspace, streamed: set[Trajectory]) -> Iterator[None]:
+    """Meanwhile load what the first page lists anew, before the page can list it."""
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(_LOOK_S):
+            with contextlib.suppress(RailError):  # the next look asks for the same again
+                now = workspace.client.served_at()
+                lacking = [each for each in front_page(workspace.client) if each not in streamed]
+                if lacking:
+                    workspace.sync(lacking, now - _LOGGED_S, now, progress=False)
+                workspace.sync(_OF_THE_MARKET, now - _LOGGED_S, now, progress=False)
+
+    thread = threading.Thread(target=look, name="rail-front-page", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

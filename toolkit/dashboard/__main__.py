@@ -16,8 +16,9 @@ def main() -> None:
     arguments.add_argument("--host", default="127.0.0.1")
     arguments.add_argument("--port", type=int, default=8501)
     arguments.add_argument("--headless", action="store_true")
+    arguments.add_argument("--follow", action="store_true")
     given = arguments.parse_args()
-    argv = command(given.store, given.port, given.host, given.headless)
+    argv = command(given.store, given.port, given.host, given.headless, given.follow)
     os.execv(argv[0], argv)  # noqa: S606 - our own command, no shell
 
 

@@ -10,6 +10,7 @@ import streamlit as st
 
 from toolkit.cards import some
 from toolkit.charts import activity_chart, event_timeline
+from toolkit.commands import rail
 from toolkit.dashboard.event_tables import logs_that_end
 from toolkit.dashboard.formatting import NULL, command_words
 from toolkit.dashboard.lifecycles import (
@@ -26,7 +27,7 @@ from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.page_link import PageLink
 from toolkit.dashboard.reading import read_events
 from toolkit.dashboard.shell import PageShell, draw, opened_row, page, say_empty, show_table
-from toolkit.foreign import command, file_name, markdown, plain
+from toolkit.foreign import file_name, markdown, plain
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventRole, Family, Trajectory
 from toolkit.statistics.event_documents import identified
@@ -38,7 +39,7 @@ _DOCUMENTS_SHOWN = 200
 _AROUND_S = 3600
 _TABLE_PX = 388
 _LINK = PageLink("events", ("family", "symbol", "exchange", "state", "window"))
-_SYNC = "rail sync events/spread events/splash events/funding"
+_LOGS = tuple(f"events/{family}" for family in EventFamily)
 
 
 def _body(shell: PageShell) -> None:
@@ -47,7 +48,7 @@ def _body(shell: PageShell) -> None:
         say_empty(
             f"{markdown(str(shell.held.path))} holds no event log yet. Load some, then look here "
             "again:",
-            _SYNC,
+            rail("sync", *_LOGS),
         )
         return
     held = _held(logs)
@@ -141,7 +142,7 @@ def _show_events(shell: PageShell, held: pl.DataFrame, window: Interval, chosen:
     never = [family.value for family in EventFamily if family not in logs["family"]]
     if never:
         ask = [f"events/{family}" for family in never]
-        load = command_words("rail", "sync", *ask)
+        load = command_words("sync", *ask)
         st.caption(f"Never asked for: {', '.join(never)}; {load} loads them.")
     if unknown.len():
         types = some([markdown(kind) for kind in unknown.unique().sort()], at_most=10)
@@ -189,7 +190,7 @@ def _show_event(shell: PageShell, event_id: str, documents: pl.DataFrame, held: 
     if mine.is_empty():
         st.warning(
             f"The link asks for {markdown(f'event={event_id}')}, which this store does not hold; "
-            f"{markdown(_SYNC)} loads the logs of 7 days."
+            f"{command_words('sync', *_LOGS)} loads the logs of 7 days."
         )
         return
     newest = mine.row(-1, named=True)
@@ -245,7 +246,7 @@ def _show_trajectory_button(shell: PageShell, mine: pl.DataFrame) -> None:
     if key is None:
         start, end = (text[:-1] + ":00Z" for text in _times(trajectory, mine))
         st.caption(f"Its {trajectory.family} around that time is not held; this loads it:")
-        load = command("rail", "sync", trajectory.key, "--start", start, "--end", end)
+        load = rail("sync", trajectory.key, "--start", start, "--end", end)
         st.code(load, language="bash")
     elif st.button(f"Show its {trajectory.family} around that time", key="event_way"):
         if trajectory.family is Family.FUNDING:

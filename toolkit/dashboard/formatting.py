@@ -8,9 +8,10 @@ from typing import Any
 
 import polars as pl
 
+from toolkit import commands
 from toolkit.cards import duration
 from toolkit.charts.lines import share_text
-from toolkit.foreign import LONGEST, command, markdown
+from toolkit.foreign import LONGEST, markdown
 from toolkit.market import Source
 from toolkit.statistics.contract import Reason, column_for
 from toolkit.store import clock_offset_s
@@ -93,12 +94,12 @@ def plan_words(loads: pl.DataFrame, streams: pl.DataFrame) -> str:
 
 
 def command_words(*words: str) -> str:
-    """Format a command as Markdown, whole: a part of a command is another command.
+    """Format a command of `rail` as Markdown, whole: a part of a command is another command.
 
-    >>> command_words("rail", "sync", "A_B:X.spot")
+    >>> command_words("sync", "A_B:X.spot")
     '`rail sync A_B:X.spot`'
     """
-    return markdown(command(*words), LONGEST)
+    return markdown(commands.rail(*words), LONGEST)
 
 
 def source_words(source: Source) -> str:

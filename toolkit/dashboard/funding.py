@@ -6,6 +6,7 @@ import polars as pl
 import streamlit as st
 
 from toolkit.charts import funding_chart, funding_matrix
+from toolkit.commands import rail
 from toolkit.dashboard.funding_tables import (
     UNITS,
     carry_rows,
@@ -20,14 +21,14 @@ from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.page_link import PageLink
 from toolkit.dashboard.reading import read_rows, read_snapshot
 from toolkit.dashboard.shell import PageShell, draw, opened_row, page, say_empty, show_table
-from toolkit.dashboard.snapshot_tables import funding_rates, widest_differentials
-from toolkit.foreign import command, markdown
+from toolkit.foreign import markdown
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
 from toolkit.statistics.definition import turned
 from toolkit.statistics.funding import rows_window, summary
 from toolkit.store import held_key
 from toolkit.wire.snapshots import snapshot_items
+from toolkit.workspace.snapshot_tables import funding_rates, widest_differentials
 
 _RATES, _PAIR = "Rates in force", "One pair through time"
 _LINK = PageLink("funding", ("trajectory", "unit"))
@@ -45,8 +46,8 @@ def _body(shell: PageShell) -> None:
         say_empty(
             f"{markdown(str(held.path))} holds no funding yet. Load the rates in force, or what "
             "pairs of futures legs have settled, then look here again:",
-            "rail sync snapshot/funding",
-            "rail sync --all-funding --symbol BTC_USDT",
+            rail("sync", "snapshot/funding"),
+            rail("sync", "--all-funding", "--symbol", "BTC_USDT"),
         )
         return
     if answer and (words := snapshot_items("funding", answer[1]).words):
@@ -94,7 +95,7 @@ def _show_rates(
     )
     _LINK.write({"unit": str(word)})
     if rates is None:
-        say_empty("No funding overview is held.", "rail sync snapshot/funding")
+        say_empty("No funding overview is held.", rail("sync", "snapshot/funding"))
         return
     unit = UNITS[str(word)]
     figure = funding_matrix(
@@ -150,7 +151,7 @@ def _show_widest(rates: pl.DataFrame, keys: list[str]) -> None:
         go_to("funding", trajectory=widest["key"][chosen])
     if False in held:
         st.caption("A row without a button is not held as a pair; for the first of them:")
-        load = command("rail", "sync", widest["key"][held.index(False)])
+        load = rail("sync", widest["key"][held.index(False)])
         st.code(load, language="bash")
 
 
@@ -164,7 +165,7 @@ def _show_pair(
         widest = None if rates is None else widest_differentials(rates)
         known = widest is not None and not widest.is_empty()
         what = widest["key"][0] if known and widest is not None else "--all-funding"
-        say_empty("No pair's funding is held.", command("rail", "sync", what))
+        say_empty("No pair's funding is held.", rail("sync", what))
         return
     which, length = st.columns(2, vertical_alignment="bottom")
     with which:

@@ -52,7 +52,7 @@ def read_pair(key: str | None, held: Sequence[str]) -> tuple[str | None, list[st
         return None, [f"{asks}, which is no pair (allowed: {error.allowed})."]
     if held_key(pair.key, held) is not None:
         return pair.key, []
-    load = command_words("rail", "sync", pair.key)
+    load = command_words("sync", pair.key)
     return None, [f"{asks}; this store does not hold its funding ({load} loads it)."]
 
 

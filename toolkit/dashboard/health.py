@@ -9,7 +9,8 @@ import streamlit as st
 
 from toolkit.cards import duration
 from toolkit.charts import coverage_shares_chart
-from toolkit.dashboard.formatting import NULL
+from toolkit.commands import rail
+from toolkit.dashboard.formatting import NULL, command_words
 from toolkit.dashboard.health_tables import (
     RUNNING_S,
     STATE_COLUMNS,
@@ -37,7 +38,7 @@ def _body(shell: PageShell) -> None:
         say_empty(
             f"{markdown(str(held.path))} was never asked to hold anything; load something, then "
             "look here again:",
-            "rail sync --all-prices --all-spreads",
+            rail("sync", "--all-prices", "--all-spreads"),
         )
     else:
         _show_coverage(shell, lines)
@@ -152,7 +153,7 @@ def _show_loads(shell: PageShell, rows: pl.DataFrame) -> None:
     st.subheader("Loads", anchor=False)
     loads = shell.held.loads
     if loads.is_empty():
-        st.caption("None yet; `rail sync` is one.")
+        st.caption(f"None yet; {command_words('sync', '--watchlist')} is one.")
         return
     shown = loads.head(_LOADS_SHOWN)
     began = shell.moment(int(loads["started_at"][0]))

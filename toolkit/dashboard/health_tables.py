@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 
 from toolkit.cards import duration
+from toolkit.commands import rail
 from toolkit.dashboard.formatting import NULL
-from toolkit.foreign import command
 from toolkit.market import Stream
 from toolkit.tables import LedgerState
 
@@ -98,7 +98,7 @@ def fill_commands(lines: pl.DataFrame, limit: int) -> list[str]:
             f"{dt.datetime.fromtimestamp(line[name], dt.UTC):%Y-%m-%dT%XZ}"
             for name in ("gap_start", "gap_end")
         )
-        commands.append(command("rail", "sync", line["stream"], "--start", start, "--end", end))
+        commands.append(rail("sync", line["stream"], "--start", start, "--end", end))
     return commands
 
 

@@ -233,7 +233,7 @@ def _how_to_load(trajectory: str) -> str:
         key = Trajectory.parse(trajectory).key
     except InputError:
         return ""
-    return f" ({command_words('rail', 'sync', key)} loads it)"
+    return f" ({command_words('sync', key)} loads it)"
 
 
 def _minutes(window: Interval) -> Interval:

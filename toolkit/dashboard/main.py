@@ -14,9 +14,12 @@ def main() -> None:
     """Set the application up and show the page that the address names."""
     arguments = argparse.ArgumentParser(allow_abbrev=False)
     arguments.add_argument("--store")
-    store = arguments.parse_known_args()[0].store
-    if store:
-        os.environ["RAIL_STORE"] = store
+    arguments.add_argument("--follow", action="store_true")
+    given = arguments.parse_known_args()[0]
+    if given.store:
+        os.environ["RAIL_STORE"] = given.store
+    if given.follow:
+        st.session_state.setdefault("follow", True)
     # An emoji: any other icon of a page or of the navigation is fetched from elsewhere.
     st.set_page_config(page_title="machine-rail toolkit", page_icon="📈", layout="wide")
     first, *others = (

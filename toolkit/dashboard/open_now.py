@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from toolkit.cards import duration
-from toolkit.dashboard.snapshot_tables import open_spreads
 from toolkit.wire.snapshots import SnapshotItems, snapshot_items
+from toolkit.workspace.snapshot_tables import open_spreads
 
 
 @dataclass(frozen=True, slots=True)

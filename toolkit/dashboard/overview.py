@@ -7,6 +7,7 @@ import streamlit as st
 
 from toolkit.cards import signed
 from toolkit.charts import activity_chart
+from toolkit.commands import rail
 from toolkit.dashboard.event_tables import (
     Count,
     count_events,
@@ -20,7 +21,6 @@ from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.open_now import OpenNow, open_now
 from toolkit.dashboard.reading import read_events, read_snapshot
 from toolkit.dashboard.shell import PageShell, draw, opened_row, page, say_empty
-from toolkit.dashboard.snapshot_tables import funding_rates, widest_differentials
 from toolkit.errors import InputError
 from toolkit.foreign import markdown
 from toolkit.intervals import Interval
@@ -29,6 +29,7 @@ from toolkit.statistics.event_documents import identified
 from toolkit.statistics.events import documents_window, event_lifecycles
 from toolkit.store import swapped
 from toolkit.wire.snapshots import snapshot_items
+from toolkit.workspace.snapshot_tables import funding_rates, widest_differentials
 
 _DAY_S = 86_400
 _SPREADS_SHOWN = 100
@@ -59,9 +60,9 @@ def _body(shell: PageShell) -> None:
         say_empty(
             f"{markdown(str(held.path))} holds nothing yet. Load something from the service, "
             "then look here again:",
-            "rail sync --all-prices --all-spreads",
-            "rail sync events/spread events/splash events/funding",
-            "rail sync snapshot/spread snapshot/funding",
+            rail("sync", "--all-prices", "--all-spreads"),
+            rail("sync", "events/spread", "events/splash", "events/funding"),
+            rail("sync", "snapshot/spread", "snapshot/funding"),
         )
         return
     days = _days(held.logs)
@@ -112,7 +113,7 @@ def _show_figures(
             help="By the newest answer that is held, the service's list or its event log; listed "
             "below."
             if newest
-            else "Never asked for: rail sync snapshot/spread",
+            else f"Never asked for: {rail('sync', 'snapshot/spread')}",
         )
         counted = {count.family: count for count in counts}
         for family in EventFamily:
@@ -126,7 +127,7 @@ def _show_figures(
                 help=f"Events that opened in the 24 h to {shell.moment(days[family].end)}; the log "
                 f"has n = {count.documents:,} documents of that time."
                 if count
-                else f"This log was never asked for: rail sync events/{family}",
+                else f"This log was never asked for: {rail('sync', f'events/{family}')}",
             )
 
 
@@ -135,7 +136,7 @@ def _show_open(shell: PageShell, newest: OpenNow | None, events: pl.DataFrame) -
     if newest is None:
         say_empty(
             "Neither the service's list of spreads nor its event log is held.",
-            "rail sync snapshot/spread",
+            rail("sync", "snapshot/spread"),
         )
         return
     rows, items = newest.rows, newest.items
@@ -151,8 +152,8 @@ def _show_open(shell: PageShell, newest: OpenNow | None, events: pl.DataFrame) -
     else:
         st.caption(
             f"From the event log, known until {shell.moment(newest.at)}: {rows.height:,} that "
-            "opened and have not closed, by the spread in the newest document of each. `rail sync "
-            "snapshot/spread` loads the service's own list."
+            "opened and have not closed, by the spread in the newest document of each. "
+            f"{command_words('sync', 'snapshot/spread')} loads the service's own list."
         )
     if rows.is_empty():
         if not (items and items.odd):
@@ -180,7 +181,7 @@ def _open_table(shell: PageShell, newest: OpenNow, events: pl.DataFrame) -> None
         if word in buttons:
             first = rows["key"][buttons.index(word)]
             known = _can_load(first)
-            lacking = command_words("rail", "sync", first) if known else "none can be"
+            lacking = command_words("sync", first) if known else "none can be"
             st.caption(text.format(lacking=lacking))
     if chosen is None:
         return
@@ -216,7 +217,7 @@ def _buttons(rows: pl.DataFrame, held: set[str], with_events: set[str]) -> list[
 def _show_extremes(shell: PageShell, rates: tuple[int, str] | None) -> None:
     st.subheader("Funding apart", anchor=False)
     if rates is None:
-        say_empty("No funding overview is held.", "rail sync snapshot/funding")
+        say_empty("No funding overview is held.", rail("sync", "snapshot/funding"))
         return
     if words := snapshot_items("funding", rates[1]).words:
         st.warning(f"The overview of {shell.moment(rates[0])}: {words}.")
@@ -255,7 +256,10 @@ def _show_events(
 ) -> None:
     st.subheader("Events", anchor=False)
     if shell.held.logs.is_empty():
-        say_empty("No event log is held.", "rail sync events/spread events/splash events/funding")
+        say_empty(
+            "No event log is held.",
+            rail("sync", "events/spread", "events/splash", "events/funding"),
+        )
         return
     of_day = events.filter(pl.col("ts") >= window.start)
     figure = activity_chart(

@@ -51,6 +51,12 @@ class Held:
         newest = pl.concat([s.cast(pl.Int64) for s in seen]).max()
         return newest if isinstance(newest, int) else None
 
+    @property
+    def base_url(self) -> str | None:
+        """The service that was asked last, None where none was."""
+        asked = self.loads["base_url"].drop_nulls()
+        return asked[0] if asked.len() else None
+
     def now(self) -> int:
         """Return the service's clock now (s): the local one and the newest answer's offset."""
         return int(time.time()) + clock_offset_s(self.streams, self.loads)

@@ -25,6 +25,7 @@ def settings() -> dict[str, bool | str | list[str]]:
         "browser.gatherUsageStats": False,
         "client.toolbarMode": "minimal",
         "logger.hideWelcomeMessage": True,
+        "logger.level": "warning",
         "runner.magicEnabled": False,
         "server.address": "127.0.0.1",
         "server.showEmailPrompt": False,
@@ -37,10 +38,13 @@ def settings() -> dict[str, bool | str | list[str]]:
     return options
 
 
-def command(store_path: str | Path, port: int, host: str, headless: bool) -> list[str]:
+def command(
+    store_path: str | Path, port: int, host: str, headless: bool, follow: bool = False
+) -> list[str]:
     """Return the command that serves the dashboard over a store, from the package's files alone.
 
-    ``headless`` opens no browser. Streamlit is not imported here.
+    ``headless`` opens no browser. With ``follow`` each page begins by following the store.
+    Streamlit is not imported here.
 
     >>> argv = command("rail.duckdb", port=8501, host="127.0.0.1", headless=True)
     >>> argv[1:4], argv[-2:]
@@ -53,4 +57,4 @@ def command(store_path: str | Path, port: int, host: str, headless: bool) -> lis
     for name, value in options.items():
         flags += [f"--{name}", value if isinstance(value, str) else json.dumps(value)]
     run = [sys.executable, "-m", "streamlit", "run", str(MAIN), *flags]
-    return [*run, "--", "--store", str(store_path)]
+    return [*run, "--", "--store", str(store_path), *(["--follow"] if follow else [])]

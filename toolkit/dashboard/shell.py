@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
+from toolkit import commands
 from toolkit.charts.time_axis import clock_text
 from toolkit.dashboard.formatting import NULL, age_words, plan_words, source_words
 from toolkit.dashboard.link import read_zone
@@ -61,6 +62,7 @@ def page(title: str, body: Callable[[PageShell], None]) -> None:
         _follow()
     try:
         held = read_held(path, store_version(path))
+        commands.shown_for(path, held.base_url)
         _head(held, timezone)
         say_faults([fault] if fault else [])
         body(PageShell(held, timezone))
@@ -74,11 +76,11 @@ def say_faults(faults: list[str]) -> None:
         st.warning(fault)
 
 
-def say_empty(what: str, *commands: str) -> None:
-    """Show that there is no data yet, and the commands that load some."""
+def say_empty(what: str, *lines: str) -> None:
+    """Show that there is no data yet, and the command lines that load some."""
     st.info(what)
-    if commands:
-        st.code("\n".join(commands), language="bash")
+    if lines:
+        st.code("\n".join(lines), language="bash")
 
 
 def draw(figure: Any, key: str) -> None:

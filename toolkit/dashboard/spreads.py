@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
+from toolkit.commands import rail
 from toolkit.dashboard.link import PRESETS, Choice, read_choice, read_number, read_option
 from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.page_link import PageLink
@@ -40,7 +41,7 @@ def _body(shell: PageShell) -> None:
         say_empty(
             f"{markdown(str(held.path))} holds no spread: {answer}. Load some, then look here "
             "again:",
-            "rail sync --all-spreads --symbol BTC_USDT",
+            rail("sync", "--all-spreads", "--symbol", "BTC_USDT"),
         )
         return
     filters, above_bps, preset = _choose(spread_names(spreads["stream"]))

@@ -15,6 +15,7 @@ from toolkit.cards import duration
 from toolkit.charts import coverage_chart, price_chart, spread_chart
 from toolkit.charts.lines import share_text
 from toolkit.charts.marks import events_of
+from toolkit.commands import rail
 from toolkit.dashboard.event_tables import event_table, logs_that_end, newest_events
 from toolkit.dashboard.formatting import NULL, statistics_rows
 from toolkit.dashboard.link import PRESETS, Choice, held_window, preset_window, read_link
@@ -82,7 +83,14 @@ def _body(shell: PageShell) -> None:
         say_empty(
             f"{markdown(str(shell.held.path))} holds no price and no spread yet. Load some, then "
             "look here again:",
-            "rail sync BTC_USD:COINBASE.spot:KRAKEN.spot --start 2023-03-01 --end 2023-03-22",
+            rail(
+                "sync",
+                "BTC_USD:COINBASE.spot:KRAKEN.spot",
+                "--start",
+                "2023-03-01",
+                "--end",
+                "2023-03-22",
+            ),
         )
         return
     choice = _choose(catalogue)
@@ -217,7 +225,7 @@ def _draw_spread(rows: pl.DataFrame, selection: _Selection) -> None:
         key="marks",
         disabled=not logged,
         persist_state="session",
-        help=None if logged else "The log is not held: rail sync events/spread",
+        help=None if logged else f"The log is not held: {rail('sync', 'events/spread')}",
     )
     events = None
     if logged and wanted:

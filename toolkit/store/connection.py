@@ -32,6 +32,7 @@ from pathlib import Path
 
 import duckdb
 
+from toolkit import commands
 from toolkit.errors import NotAStoreError, StoreError, StoreLockedError
 from toolkit.store.refusals import open_failure, use_failure
 from toolkit.store.waiting import Place
@@ -254,7 +255,11 @@ def _attached(path: Path, writable: bool) -> duckdb.DuckDBPyConnection:
         if path.is_dir():
             raise NotAStoreError(f"{path} is a directory; name a file", path=str(path))
         if not path.exists():
-            raise StoreError(f"there is no store at {path}; `rail sync` makes one", path=str(path))
+            load = commands.rail("sync", "--watchlist", store=path)
+            raise StoreError(
+                f"there is no store at {path}; `{load}` makes one, `rail demo` one to look at",
+                path=str(path),
+            )
         if not path.is_file():
             raise NotAStoreError(f"{path} is a pipe or a device; name a file", path=str(path))
         with _FILES_LOCK:

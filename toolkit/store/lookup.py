@@ -6,7 +6,6 @@ import difflib
 from collections.abc import Sequence
 
 from toolkit.errors import UnknownTrajectoryError
-from toolkit.foreign import command
 from toolkit.market import Family, Trajectory
 from toolkit.store.store import Store
 
@@ -27,7 +26,7 @@ def held_trajectory(store: Store, wanted: Trajectory) -> Trajectory:
         wanted.key,
         difflib.get_close_matches(wanted.key, keys, n=3, cutoff=0.5),
         where=f"held by {store.path}",
-        advice=f"`{command('rail', 'sync', wanted.key)}` loads it",
+        advice=f"`{store.command('sync', wanted.key)}` loads it",
     )
 
 

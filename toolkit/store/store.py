@@ -11,9 +11,9 @@ from pathlib import Path
 import duckdb
 import polars as pl
 
+from toolkit import commands
 from toolkit.cards import Card, Shown
 from toolkit.errors import InputError, StoreError
-from toolkit.foreign import command
 from toolkit.intervals import EVER, Interval
 from toolkit.market import (
     TYPE_ROLES,
@@ -354,7 +354,7 @@ class Store(Shown):
         if found is None:
             raise StoreError(
                 f"{self.path} knows nothing of {stream}; "
-                f"`{command('rail', 'sync', stream.key)}` asks for it",
+                f"`{self.command('sync', stream.key)}` asks for it",
                 path=str(self.path),
             )
         return found
@@ -370,6 +370,19 @@ class Store(Shown):
         newest_first = f"ORDER BY served_at DESC, load_id DESC LIMIT {1 if newest else 2**31}"
         query = f"FROM snapshot WHERE kind = $kind AND {_seen(as_of)} {newest_first}"
         return self._rows(query, kind=kind, **known)
+
+    def command(self, *words: str) -> str:
+        """Return a command line of `rail` for this store, and for the service it was loaded from.
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     store = Store(f"{folder}/s.duckdb")
+        ...     store.bind(Source("live", "rail"))
+        ...     store.command("status") == f"rail status --store {store.path}"
+        True
+        """
+        newest = self.loads()["base_url"].drop_nulls().head(1).to_list()
+        return commands.rail(*words, store=self.path, base_url=newest[0] if newest else None)
 
     def loads(self) -> pl.DataFrame:
         """Return one row for each load, newest first: the columns of `toolkit.tables.LOAD`."""

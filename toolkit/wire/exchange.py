@@ -10,6 +10,7 @@ import email.utils
 import random
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -26,6 +27,7 @@ from toolkit.errors import (
     WireError,
 )
 from toolkit.foreign import plain
+from toolkit.wire.address import is_loopback
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What reading a body as JSON may raise: no JSON, no UTF-8, nested too deep."""
@@ -212,9 +214,11 @@ def unreachable(failure: Failure, *, tries: int = 1) -> ServiceError:
     """
     if failure.final:
         return WireError(f"{failure.url} was given up: {failure.reason}", url=failure.url)
+    local = is_loopback(urlsplit(failure.url).hostname)
+    start = "; `rail serve` starts a local one, `rail demo` shows it with data" if local else ""
     return UnreachableError(
         f"no answer from {failure.url} after {tries} tries ({failure.reason}); "
-        "is the service running, and is the address right?",
+        f"is the service running, and is the address right?{start}",
         url=failure.url,
     )
 

@@ -1,17 +1,17 @@
 """What a user opens: settings, a workspace over a service and a store, a local service."""
 
+from toolkit.commands import DEFAULT_BASE_URL, DEFAULT_STORE
 from toolkit.workspace.local import DEFAULT_SEED, Serving, serve_local, simulated_service
 from toolkit.workspace.opening import DEFAULT_WINDOW_S, Workspace, open_workspace
+from toolkit.workspace.places import data_folder, demo_store
 from toolkit.workspace.progress import Watch, load_progress
 from toolkit.workspace.settings import (
-    DEFAULT_BASE_URL,
-    DEFAULT_STORE,
     LOCAL_KEY,
     Settings,
     store_path,
     user_profile,
 )
-from toolkit.workspace.watchlist import watchlist
+from toolkit.workspace.watchlist import front_page, watchlist
 
 __all__ = [
     "DEFAULT_BASE_URL",
@@ -23,6 +23,9 @@ __all__ = [
     "Settings",
     "Watch",
     "Workspace",
+    "data_folder",
+    "demo_store",
+    "front_page",
     "load_progress",
     "open_workspace",
     "serve_local",

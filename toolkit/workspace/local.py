@@ -144,11 +144,12 @@ _sharing = threading.Lock()
 
 
 @contextlib.contextmanager
-def simulated_service(seed: int = DEFAULT_SEED) -> Iterator[str]:
+def simulated_service(seed: int = DEFAULT_SEED, *, port: int = 0) -> Iterator[str]:
     """Give the address of a local service on the SIMULATED market of a seed, for a ``with`` block.
 
-    Blocks of one process and one seed share one service. It stops with the last of them, or with
-    the process. Its clock is the wall clock, its market endless. It answers for the last 30 days.
+    It listens at ``port`` where that is free, else at any free one. Blocks of one process and one
+    seed share one service. It stops with the last of them, or with the process. Its clock is the
+    wall clock, its market endless. It answers for the last 30 days.
 
     >>> with simulated_service() as base_url, simulated_service() as same:
     ...     base_url.startswith("http://127.0.0.1:"), same == base_url
@@ -160,7 +161,11 @@ def simulated_service(seed: int = DEFAULT_SEED) -> Iterator[str]:
     with _sharing:
         if seed not in _shared:
             closing = contextlib.ExitStack()
-            service = closing.enter_context(running(Config(Simulated(seed), port=0)))
+            source = Simulated(seed)
+            try:
+                service = closing.enter_context(running(Config(source, port=port)))
+            except InputError:
+                service = closing.enter_context(running(Config(source, port=0)))
             _shared[seed] = _SharedService(service.base_url, closing)
         shared = _shared[seed]
         shared.users += 1

@@ -61,6 +61,12 @@ def _told(progress: Progress) -> str:
     return ", ".join(parts)
 
 
+def _short(progress: Progress) -> str:
+    """Describe rows so far and the time left, in few enough words for a line of 80."""
+    left = "" if progress.eta_s is None else f", {duration(progress.eta_s)} left"
+    return f"{counted(progress.rows, 'row')}{left}"
+
+
 def _every(seconds: float, show: Callable[[Progress], object]) -> Callable[[Progress], None]:
     """Show what is reported, at most once in so many seconds."""
     shown_at = 0.0
@@ -86,7 +92,6 @@ def _on_terminal(title: str) -> Iterator[Watch]:
     from rich.progress import (  # noqa: PLC0415 - only where a terminal watches
         BarColumn,
         TextColumn,
-        TimeElapsedColumn,
     )
     from rich.progress import Progress as Bar  # noqa: PLC0415 - only where a terminal watches
 
@@ -94,15 +99,14 @@ def _on_terminal(title: str) -> Iterator[Watch]:
 
     columns = (
         TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=24),
+        BarColumn(bar_width=12),
         TextColumn("{task.percentage:>3.0f} %  {task.fields[told]}", markup=False),
-        TimeElapsedColumn(),
     )
     console = Terminal(stderr=True)
     with Bar(*columns, console=console, transient=True) as bar:
         task = bar.add_task(title, total=1.0, told="")
         watch = Watch(
-            lambda progress: bar.update(task, completed=progress.fraction, told=_told(progress))
+            lambda progress: bar.update(task, completed=progress.fraction, told=_short(progress))
         )
         yield watch
     if watch.result:

@@ -1,6 +1,6 @@
 """Which service with which key, and which store: given, or read from the environment.
 
-The one place that reads ``RAIL_BASE_URL``, ``RAIL_API_KEY``, ``RAIL_ALLOW_HTTP``, ``RAIL_STORE``
+The place that reads ``RAIL_BASE_URL``, ``RAIL_API_KEY``, ``RAIL_ALLOW_HTTP``, ``RAIL_STORE``
 and ``RAIL_PROFILE``.
 """
 
@@ -13,15 +13,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from toolkit.client import Client
+from toolkit.commands import DEFAULT_BASE_URL, DEFAULT_STORE
 from toolkit.errors import InputError
 from toolkit.wire.address import is_loopback
 from toolkit.wire.user_profile import UserProfile
-
-DEFAULT_BASE_URL = "http://127.0.0.1:8700"
-"""Where `rail serve` listens."""
-
-DEFAULT_STORE = "rail.duckdb"
-"""The store, where none is named."""
 
 LOCAL_KEY = "demo-pro"
 """The local service's own demo key: no secret, and used for loopback addresses alone."""

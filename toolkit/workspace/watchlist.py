@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from toolkit.client import Client
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.market import (
     EventFamily,
@@ -17,7 +18,12 @@ from toolkit.market import (
     Symbol,
     Trajectory,
 )
-from toolkit.wire.listing import Listing, funding_trajectories
+from toolkit.wire.listing import Listing
+from toolkit.workspace.snapshot_tables import (
+    funding_rates,
+    open_spreads,
+    widest_differentials,
+)
 
 
 def watchlist(listing: Listing, *, symbols: int = 5) -> tuple[Stream, ...]:
@@ -25,7 +31,7 @@ def watchlist(listing: Listing, *, symbols: int = 5) -> tuple[Stream, ...]:
 
     Of symbols with equally many legs the first by name are taken. Of each symbol: every leg's
     price, the spread of every leg over the first spot leg (the first of all where none is spot),
-    the funding of every pair of futures legs. Of the market: the three event logs and the
+    the funding of every futures leg over the first. Of the market: the three event logs and the
     snapshots. Raises `EmptyWindowError` where nothing is listed.
 
     >>> legs = tuple(map(Leg.parse, ("AURORA.futures", "BOREAS.futures", "BOREAS.spot")))
@@ -52,4 +58,17 @@ def _trajectories(symbol: Symbol, listed: tuple[Leg, ...]) -> Iterator[Trajector
     first = next((leg for leg in legs if leg.market is Market.SPOT), legs[0])
     others = (leg for leg in legs if leg != first)
     yield from (Trajectory(Family.SPREAD, symbol, (first, leg)) for leg in others)
-    yield from funding_trajectories(Listing({symbol: listed}, False))
+    futures = [leg for leg in legs if leg.market is Market.FUTURES]
+    yield from (Trajectory(Family.FUNDING, symbol, (futures[0], leg)) for leg in futures[1:])
+
+
+def front_page(client: Client) -> tuple[Trajectory, ...]:
+    """Return the trajectories that the service's dashboards show now: what Overview would list.
+
+    These are the open spreads, the widest first, and of each symbol the two legs whose funding
+    rates are furthest apart. Items that are not understood are left out.
+    """
+    spreads, rates = (client.snapshot(kind).decode() for kind in ("spread", "funding"))
+    opened = open_spreads(spreads).drop_nulls("opened_at")["key"]
+    apart = widest_differentials(funding_rates(rates))["key"]
+    return tuple(Trajectory.parse(key) for key in (*opened, *apart))

@@ -17,7 +17,10 @@ Rail = Callable[..., subprocess.CompletedProcess[str]]
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("nothing.duckdb", "nothing.duckdb; `rail sync` makes one"),
+        (
+            "nothing.duckdb",
+            "nothing.duckdb; `rail sync --watchlist --store ",
+        ),
         ("other.duckdb", "other.duckdb is not a store of this toolkit"),
         ("prices.csv", "prices.csv is not a store of this toolkit"),
         (".", "is a directory; name a file"),

@@ -173,7 +173,7 @@ def test_a_file_that_is_not_a_store(rail: Rail, service: str, tmp_path: Path, co
 
 @pytest.mark.parametrize("command", ["status", "stats spread", "app --no-browser"])
 def test_no_store_yet(rail: Rail, command: str) -> None:
-    assert "`rail sync` makes one" in refused(rail(*command.split()))
+    assert "makes one, `rail demo` one to look at" in refused(rail(*command.split()))
 
 
 def test_statistics_of_a_spread_that_was_never_loaded(rail: Rail, service: str) -> None:

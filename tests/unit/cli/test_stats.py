@@ -179,7 +179,7 @@ def test_events_are_counted_by_family_and_their_parts_add_up(rail: Rail) -> None
 
 @pytest.mark.parametrize("command", ["spread", "funding", "events"])
 def test_a_store_that_is_not_there_is_refused(rail: Rail, command: str) -> None:
-    assert "`rail sync` makes one" in refused(rail("stats", command))
+    assert "makes one, `rail demo` one to look at" in refused(rail("stats", command))
 
 
 @pytest.mark.usefixtures("held")

@@ -75,7 +75,7 @@ def test_each_stream_has_its_line_under_the_source(rail: Rail) -> None:
 
 
 def test_a_store_that_is_not_there_is_refused(rail: Rail) -> None:
-    assert "`rail sync` makes one" in refused(rail("status"))
+    assert "makes one, `rail demo` one to look at" in refused(rail("status"))
 
 
 def test_a_store_that_holds_nothing_is_refused(rail: Rail, store: Store) -> None:

@@ -165,10 +165,10 @@ def test_a_terminal_shows_a_bar_and_keeps_the_result(service: str) -> None:
     assert line.startswith(RESULT)
 
 
-def test_a_terminal_s_bar_tells_rows_pages_pace_and_time_left() -> None:
+def test_a_terminal_s_bar_tells_rows_and_time_left_within_80_columns() -> None:
     _, _, written = on_terminal(HALF.format(lines=True, then="pass"))
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", written)
-    assert " 50 %  1,000 rows, 2 pages, 50 rows/s, 20 s left" in plain
+    assert " 50 %  1,000 rows, 20 s left" in plain
     assert "━" in plain
     assert left_on_screen(written) == []
 

@@ -76,7 +76,10 @@ def examine(settings: Settings) -> Examination:
 
 
 def _unreachable(base_url: str, failure: Failure) -> Examination:
-    advice = "is it running there? `rail serve` starts the local one; RAIL_BASE_URL names another"
+    advice = (
+        "is it running there? `rail serve` starts a local one, `rail demo` shows it with data; "
+        "--base-url or RAIL_BASE_URL names another"
+    )
     check = Check("service", "reachable", State.FAILED, f"no answer ({failure.reason})", advice)
     return Examination(base_url, "not asked", [check], usable=False)
 

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from toolkit.client import Client
-from toolkit.dashboard.snapshot_tables import funding_rates, open_spreads, widest_differentials
 from toolkit.service import Clock, Config, Simulated, running
+from toolkit.workspace.snapshot_tables import funding_rates, open_spreads, widest_differentials
 
 ITEM = {
     "symbol": "BTC_USD",

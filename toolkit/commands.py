@@ -1,0 +1,56 @@
+"""Commands of `rail` to be typed by a reader: whole, with the store and the service they act on.
+
+A pasted command that leaves them out acts on ``rail.duckdb`` in the folder of the reader's terminal
+and on the local service, which are often others than those it was shown for.
+"""
+
+from __future__ import annotations
+
+import os
+from contextvars import ContextVar
+from pathlib import Path
+
+from toolkit.foreign import command
+
+DEFAULT_BASE_URL = "http://127.0.0.1:8700"
+"""Where `rail serve` listens, and where a command asks that names no service."""
+
+DEFAULT_STORE = "rail.duckdb"
+"""The store of a command that names none."""
+
+_TAKES_STORE = {"app", "stats", "status", "stream", "sync", "webhook"}
+_TAKES_ADDRESS = {"doctor", "stream", "symbols", "sync", "webhook"}
+_PLACE: ContextVar[tuple[Path | None, str | None]] = ContextVar("place", default=(None, None))
+
+
+def shown_for(store: Path | None, base_url: str | None = None) -> None:
+    """Let the commands that this thread shows from now on act on a store and a service."""
+    _PLACE.set((store, base_url))
+
+
+def rail(*words: str, store: Path | None = None, base_url: str | None = None) -> str:
+    """Return a command line of `rail` that does what it says from the reader's own terminal.
+
+    ``store`` and ``base_url`` default to those of `shown_for`. They are added where the command
+    takes them and would use others by itself.
+
+    >>> rail("sync", "A_B:X.spot"), rail("sync", "A_B:X.spot", store=Path("rail.duckdb"))
+    ('rail sync A_B:X.spot', 'rail sync A_B:X.spot')
+    >>> rail("sync", "A_B:X.spot", store=Path("b.duckdb"), base_url="https://rail.example")
+    'rail sync A_B:X.spot --store b.duckdb --base-url https://rail.example'
+    >>> rail("status", store=Path("b.duckdb"), base_url="https://rail.example")
+    'rail status --store b.duckdb'
+    """
+    if store is None and base_url is None:
+        store, base_url = _PLACE.get()
+    options: list[str] = []
+    if store and words[0] in _TAKES_STORE and not _is_usual(str(store), DEFAULT_STORE, "STORE"):
+        options += ["--store", str(store)]
+    if base_url and words[0] in _TAKES_ADDRESS:
+        usual = _is_usual(base_url.rstrip("/"), DEFAULT_BASE_URL, "BASE_URL")
+        options += [] if usual else ["--base-url", base_url]
+    return command("rail", *words, *options)
+
+
+def _is_usual(value: str, usual: str, variable: str) -> bool:
+    return value == usual and not os.environ.get(f"RAIL_{variable}")

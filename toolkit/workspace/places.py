@@ -1,0 +1,51 @@
+"""Where the toolkit keeps what nobody has named a place for: the user's data directory.
+
+The rule is that of the XDG Base Directory Specification, which is five lines. The package
+platformdirs would add the places of systems that the toolkit does not run on.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from toolkit.errors import StoreError
+from toolkit.market import Source
+
+_FOLDER = "machine-rail"
+
+
+def data_folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """Return the toolkit's folder for data of this user, which need not be there yet.
+
+    It is below ``XDG_DATA_HOME`` where that is an absolute path, else below ``~/.local/share``.
+
+    >>> data_folder({"XDG_DATA_HOME": "/srv/data"}), data_folder({"HOME": "/srv/jane"}).parts[-3:]
+    (PosixPath('/srv/data/machine-rail'), ('.local', 'share', 'machine-rail'))
+    """
+    named = Path(environment.get("XDG_DATA_HOME", ""))
+    home = named if named.is_absolute() else Path.home() / ".local" / "share"
+    return home / _FOLDER
+
+
+def demo_store(source: Source, folder: Path | None = None) -> tuple[Path, list[Path]]:
+    """Return the path of the demo's store of a source, and the demo's stores of other sources.
+
+    The file is named after the end of its source's id, a hash of what makes the market. So another
+    version of the simulated market, whose prices differ, begins a file of its own, and the file of
+    the earlier version stays as it is. Creates the folder. Raises `StoreError` where it cannot be
+    created.
+    """
+    folder = folder or data_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise StoreError(
+            f"the folder {folder} for the demo's store cannot be made: {reason}; "
+            "name a file: rail demo --store FILE",
+            path=str(folder),
+        ) from None
+    path = folder / f"demo-{source.id.rpartition('-')[2]}.duckdb"
+    return path, sorted(other for other in folder.glob("demo-*.duckdb") if other != path)
