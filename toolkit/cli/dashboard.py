@@ -31,7 +31,7 @@ def app_command(
 ) -> None:
     """Open the dashboard over a store. Ctrl-C ends it.
 
-    Example: rail app --store rail.duckdb --port 8600 --no-browser
+    Example: rail app --port 8600 --no-browser
     """
     check_dashboard()
     held = Store(store_path(store))

@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from toolkit import commands
 from toolkit.cli.exit_codes import ExitCode
 from toolkit.cli.options import AllowHttp, BaseUrl
 from toolkit.cli.show import console
@@ -54,7 +55,7 @@ def doctor_command(
     RAIL_API_KEY, a wire profile from the file that RAIL_PROFILE names. Exit code 0: data can be
     loaded; 1: not yet.
 
-    Example: rail doctor --base-url https://rail.example --profile-out profile.toml
+    Example: rail doctor --profile-out profile.toml
     """
     if profile_out is not None and profile_out.exists():
         raise InputError("--profile-out", str(profile_out), "a file that is not there yet")
@@ -79,8 +80,9 @@ def doctor_command(
         console.print(
             "Some names were not found: --profile-out FILE writes a draft to say them in."
         )
+    listing = commands.rail("symbols", base_url=found.base_url)
     console.print(
-        Text.assemble(("Usable", "bold green"), ": data can be loaded; `rail symbols` shows which.")
+        Text.assemble(("Usable", "bold green"), f": data can be loaded; `{listing}` shows which.")
         if found.usable
         else Text.assemble(
             ("Not usable yet", "bold red"), ": see what failed above, and what to do."

@@ -52,7 +52,7 @@ def stream_command(
     a connection that is quiet and answers pings is none. Ctrl-C ends it cleanly, with a
     last look into the archive. A second one cuts it short. The key is read from RAIL_API_KEY.
 
-    Example: rail stream BTC_USDT:AURORA.spot:BOREAS.spot events/spread --for 10m
+    Example: rail stream LTC_USDT:AURORA.spot:BOREAS.spot --for 10s
     """
     wanted = [Stream.parse(key) for key in streams or []]
     seconds = None if lasting is None else _seconds(lasting)
@@ -137,7 +137,7 @@ def _print_result(result: CaptureResult) -> None:
     """Print the total, then the gaps that are open or lost for good, and what was odd."""
     console.print(str(result))
     if result.gaps.get(GapStatus.OPEN):
-        errors.print("open gaps are asked for again by the next `rail sync` or `rail stream`")
+        errors.print("open gaps are asked for again by the next load of these streams")
     if lost := result.gaps.get(GapStatus.UNREPAIRABLE):
         errors.print(f"{lost:,} gaps reach back beyond what the archive still holds")
     for finding, count in result.findings:

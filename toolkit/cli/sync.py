@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Annotated
 
@@ -12,7 +13,7 @@ from toolkit.cli.exit_codes import ExitCode
 from toolkit.cli.options import STREAM_KEYS, AllowHttp, BaseUrl, End, Start, StorePath, window
 from toolkit.cli.show import console, errors
 from toolkit.client import Client
-from toolkit.errors import InputError, WireError
+from toolkit.errors import InputError, UnreachableError, WireError
 from toolkit.intervals import EVER, Interval, total_s
 from toolkit.loader import LoadResult
 from toolkit.loader.progress import streams_counted
@@ -33,6 +34,8 @@ from toolkit.workspace import (
     watchlist,
 )
 
+_PATIENCE_S = 60.0
+
 
 def sync_command(
     streams: Annotated[list[str] | None, typer.Argument(help=STREAM_KEYS)] = None,
@@ -51,7 +54,7 @@ def sync_command(
     ] = False,
     watched: Annotated[
         bool,
-        typer.Option("--watchlist", help="What `rail demo` loads: the 5 symbols of most legs."),
+        typer.Option("--watchlist", help="The 5 symbols of most legs, every log and snapshot."),
     ] = False,
     symbol: Annotated[
         list[str] | None, typer.Option("--symbol", help="With --all-…: only this symbol.")
@@ -63,6 +66,9 @@ def sync_command(
     allow_http: AllowHttp = False,
     again: Annotated[
         bool, typer.Option("--again", help="Ask for all of the window, also what is held.")
+    ] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait up to 60 s for a service that is just starting.")
     ] = False,
     workers: Annotated[
         int, typer.Option("--workers", min=1, max=64, help="Pages fetched at a time.")
@@ -76,12 +82,14 @@ def sync_command(
 
     Exit 0 when every stream was loaded, 3 when some were refused: each is named.
 
-    Example: rail sync BTC_USD:COINBASE.spot:KRAKEN.spot events/spread --start 2023-03-01
+    Example: rail sync LTC_USDT:AURORA.spot events/splash
     """
     wanted: list[Stream] = [Stream.parse(key) for key in streams or []]
     window(start, end, default=EVER)  # a time that is none is refused before the service is asked
     settings = Settings.read(base_url=base_url, allow_http=allow_http)
     with Workspace(settings.client(), Store(store_path(store))) as workspace:
+        if wait:
+            _await_service(workspace.client)
         lists = {
             price_trajectories: all_prices,
             spread_trajectories: all_spreads,
@@ -98,6 +106,20 @@ def sync_command(
         done = load(workspace, wanted, asked, again=again, workers=workers)
     if done.refused:
         raise typer.Exit(ExitCode.PARTLY)
+
+
+def _await_service(client: Client) -> None:
+    """Wait until the service answers. Raises `UnreachableError` where it does not in time."""
+    until = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            client.discover()
+        except UnreachableError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.2)
+        else:
+            return
 
 
 def load(

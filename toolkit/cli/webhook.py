@@ -75,6 +75,8 @@ def webhook_command(
     default in GitHub's form. For Stripe's add --signed "{timestamp}.{body}" and
     --written "t={timestamp},v1={signature}".
 
+    Before: export RAIL_WEBHOOK_SECRET=whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw
+
     Example: rail webhook --secret-env RAIL_WEBHOOK_SECRET --port 8800
     """
     # Loaded when it runs: it brings a web server along.

@@ -51,7 +51,8 @@ def test_a_key_that_is_not_held_names_the_nearest_and_the_command_that_loads_it(
         rail.spread(key)
     assert refused.value.nearest == (PAIR,)
     assert str(refused.value) == (
-        f"{key} is not held by {rail.store.path}; nearest: {PAIR}; `rail sync {key}` loads it"
+        f"{key} is not held by {rail.store.path}; nearest: {PAIR}; `rail sync {key} "
+        f"--store {rail.store.path} --base-url {rail.client.base_url}` loads it"
     )
 
 

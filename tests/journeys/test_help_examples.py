@@ -1,0 +1,108 @@
+"""Each example of a `--help` works when it is pasted after the README's first steps."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from toolkit.cli.root import COMMANDS
+
+from .conftest import RAIL, serving
+
+COLUMNS = 80
+LASTING = {"app": "dashboard over", "serve": "listening at", "webhook": "listening at"}
+SHOWN = [*(name for name in COMMANDS if name not in ("stats", "demo")), "demo"]
+SHOWN += [f"stats {family}" for family in ("spread", "funding", "events")]
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
+    """The folder and environment of a reader who has loaded what the README loads."""
+    folder = tmp_path_factory.mktemp("reader")
+    with serving("--seed", "7") as base_url:
+        environment = os.environ | {
+            "PATH": f"{RAIL.parent}{os.pathsep}{os.environ['PATH']}",
+            "RAIL_BASE_URL": base_url,
+            "XDG_DATA_HOME": str(folder),
+            "COLUMNS": str(COLUMNS),
+            "PYTHONUNBUFFERED": "1",
+            "BROWSER": "true",
+        }
+        words = "sync --all-spreads --symbol LTC_USDT events/splash"
+        funding = "funding/BTC_USDT:AURORA.futures:EQUINOX.futures"
+        subprocess.run([RAIL, *words.split(), funding], cwd=folder, env=environment, check=True)
+        yield folder, environment
+
+
+def example(command: str, environment: dict[str, str]) -> tuple[str, str]:
+    """The example of a command, one line, and the line that has to be typed before it."""
+    argv = [RAIL, *command.split(), "--help"]
+    shown = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True).stdout
+    assert max(map(len, shown.splitlines())) <= COLUMNS
+    (found,) = re.findall(r"(?m)^ *Example: (.*)$", shown)
+    before = re.findall(r"(?m)^ *Before: (.*)$", shown)
+    assert shlex.split(found)[: 1 + len(command.split())] == ["rail", *command.split()]
+    return found, before[0] if before else ":"
+
+
+@pytest.mark.parametrize("command", SHOWN)
+def test_the_example_of_a_command_works_when_pasted(
+    reader: tuple[Path, dict[str, str]], command: str
+) -> None:
+    folder, environment = reader
+    line, before = example(command, environment)
+    process = subprocess.Popen(
+        ["bash", "-c", f"{before}; exec {line}"],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert process.stdout is not None
+    said = ""
+    try:
+        if command in LASTING:
+            for text in process.stdout:
+                said += text
+                if LASTING[command] in text:
+                    process.send_signal(signal.SIGINT)
+                    break
+        said += process.communicate(timeout=240)[0]
+    finally:
+        process.kill()
+    assert process.returncode == 0, said
+    assert "Traceback" not in said
+    assert said.strip()
+
+
+@pytest.mark.parametrize("command", ["symbols", "sync events/splash", "doctor"])
+def test_without_a_service_the_line_says_how_to_start_one(tmp_path: Path, command: str) -> None:
+    environment = os.environ | {"RAIL_BASE_URL": "http://127.0.0.1:9"}
+    argv = [RAIL, *command.split()]
+    done = subprocess.run(
+        argv, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "`rail serve` starts a local one" in done.stdout + done.stderr
+    assert "`rail demo`" in done.stdout + done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_sync_that_waits_goes_on_as_soon_as_the_service_answers(tmp_path: Path) -> None:
+    argv = [RAIL, "sync", "--wait", "events/splash", "--base-url"]
+    with serving("--seed", "7") as base_url:
+        pass  # a port that is free again
+    port = base_url.rpartition(":")[2]
+    waits = subprocess.Popen([*argv, base_url], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    with serving("--seed", "7", "--port", port):
+        said, _ = waits.communicate(timeout=240)
+    assert waits.returncode == 0
+    assert "SIMULATED" in said
