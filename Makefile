@@ -5,6 +5,8 @@ BIN    := $(VENV)/bin
 PATH_UV := $(shell command -v uv 2>/dev/null)
 UV     := $(if $(PATH_UV),$(PATH_UV),$(BIN)/uv)
 READY  := $(VENV)/.ready
+NOT_INSTALLED := Packages could not be installed: is the network there? Why: $(VENV)/install.log; \
+	again: make install
 TEST_WORKERS ?= auto
 # With COVERAGE=1 the tests measure what they reach, in the processes they start as well. Of the slow
 # tests those of whole pages alone are measured, which saves time: with those of tests/unit it was 98 %.
@@ -34,13 +36,15 @@ $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Python 3.11 or newer is needed; name one: make PYTHON=python3.12 install"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@test -n "$(PATH_UV)" || test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet uv
-	$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock
-	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@{ test -n "$(PATH_UV)" || test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet uv; } \
+		2> $(VENV)/install.log && \
+		$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock \
+		2> $(VENV)/install.log || { echo "$(NOT_INSTALLED)"; exit 1; }
+	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	@touch $@
 
 demo: $(READY) ## start the local service, load a simulated market, open the dashboard
-	$(BIN)/rail demo
+	@$(BIN)/rail demo || test $$? -eq 130
 
 check: lint ## lint, types, and tests of what differs from main; or of one: make check PACKAGE=store
 	@$(BIN)/python tests/tested_by.py $(PACKAGE) | tr '\n' '\0' | \

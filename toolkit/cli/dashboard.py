@@ -88,8 +88,13 @@ def dashboard(
     argv += ["--host", host, "--port", str(port), *([] if browser else ["--headless"])]
     argv += ["--follow"] if follows else []
     environment = {k: v for k, v in os.environ.items() if k != "RAIL_API_KEY"}
-    # Streamlit prints there that it stops. Its warnings and errors are on stderr.
-    process = subprocess.Popen(argv, env=environment, stdout=subprocess.DEVNULL)  # noqa: S603 - our own command
+    process = subprocess.Popen(  # noqa: S603 - our own command
+        argv,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,  # Streamlit prints there that it stops; errors are on stderr
+        process_group=0,  # Ctrl-C is for us: we end it, also while it starts
+    )
     try:
         yield process
     finally:

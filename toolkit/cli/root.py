@@ -31,9 +31,10 @@ COMMANDS = {
     "status": ("status:status_command", "Show what the store holds and how complete it is."),
     "stats": ("stats:app", "Print statistics of the data in the store."),
     "app": ("dashboard:app_command", "Open the dashboard over a store."),
+    "notebook": ("notebook:notebook_command", "Write the quickstart notebook here."),
     "demo": (
         "demo:demo_command",
-        "Load a SIMULATED market, print statistics, open a dashboard.",
+        "Load a SIMULATED market, open a dashboard that follows it.",
     ),
 }
 """Each command: its function or group (module:name below this package) and its line of help."""

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from toolkit.cli.dashboard import claim_port
+from toolkit.errors import InputError
+
 from .conftest import refused
 
 Rail = Callable[..., subprocess.CompletedProcess[str]]
@@ -43,3 +46,19 @@ def test_a_port_that_is_taken_is_refused(rail: Rail) -> None:
         line = refused(rail("app", "--no-browser", "--port", port))
 
     assert f"--port: {port} is not allowed; allowed: a free port" in line
+
+
+def test_a_port_is_kept_until_it_is_let_go_and_the_next_free_one_is_taken() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with claim_port("127.0.0.1", port, tries=20) as claimed:
+            found = claimed.getsockname()[1]
+            assert port < found <= port + 19
+            with pytest.raises(InputError, match="a free port"):
+                claim_port("127.0.0.1", found)
+
+
+@pytest.mark.parametrize("port", ["-1", "65536"])
+@pytest.mark.usefixtures("held")
+def test_a_number_that_is_no_port_is_refused(rail: Rail, port: str) -> None:
+    assert "a free port" in refused(rail("app", "--no-browser", "--port", port))

@@ -1,0 +1,67 @@
+"""What is built to be given away: the wheel brings the notebook, the sdist installs itself."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+REFUSED = "Packages could not be installed: is the network there?"
+NOWHERE = "http://127.0.0.1:9/simple"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the wheel and the sdist, and the sdist unpacked in it."""
+    folder = tmp_path_factory.mktemp("built")
+    argv = [sys.executable, "-m", "hatchling", "build", "-d", folder]
+    subprocess.run(argv, cwd=ROOT, check=True, capture_output=True)
+    (sdist,) = folder.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
+def make_install(built: Path, **settings: str) -> subprocess.CompletedProcess[str]:
+    (unpacked,) = (path for path in built.iterdir() if path.is_dir())
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")} | settings
+    return subprocess.run(
+        ["make", "install", f"PYTHON={sys.executable}"],
+        cwd=unpacked,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_wheel_brings_the_notebook_that_is_in_the_checkout(built: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        packed = archive.read("toolkit/notebooks/00_quickstart.ipynb")
+    assert packed == (ROOT / "notebooks" / "00_quickstart.ipynb").read_bytes()
+
+
+def test_without_the_network_an_install_is_one_sentence_and_then_it_works(built: Path) -> None:
+    away = {"PIP_INDEX_URL": NOWHERE, "PIP_CONFIG_FILE": os.devnull, "PIP_EXTRA_INDEX_URL": ""}
+    away |= {"PIP_RETRIES": "0", "PIP_FIND_LINKS": "", "UV_DEFAULT_INDEX": NOWHERE}
+    away |= {"UV_INDEX_URL": NOWHERE, "UV_NO_CACHE": "1", "UV_NO_CONFIG": "1"}
+    refused = make_install(built, **away)
+    said = [line for line in (refused.stdout + refused.stderr).splitlines() if "make: " not in line]
+    assert refused.returncode
+    assert len(said) == 1, said
+    assert said[0].startswith(REFUSED)
+
+    done = make_install(built)
+    if REFUSED in done.stdout:
+        pytest.skip("no network here to install from")
+    assert done.returncode == 0, done.stderr
+    (rail,) = built.glob("*/.venv/bin/rail")
+    shown = subprocess.run([rail, "--version"], capture_output=True, text=True, check=True)
+    assert shown.stdout.startswith("rail ")

@@ -1,0 +1,32 @@
+"""`rail notebook` writes the quickstart and leaves alone what is there."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from .conftest import refused
+
+Rail = Callable[..., subprocess.CompletedProcess[str]]
+SHIPPED = Path(__file__).parents[3] / "notebooks" / "00_quickstart.ipynb"
+
+
+def test_the_notebook_is_written_here_and_never_over_another(rail: Rail, workdir: Path) -> None:
+    done = rail("notebook")
+    assert done.returncode == 0, done.stderr
+    written = workdir / SHIPPED.name
+    assert written.read_bytes() == SHIPPED.read_bytes()
+    assert done.stdout.splitlines()[-1].endswith(f"-m jupyterlab {SHIPPED.name}")
+    written.write_text("mine")
+
+    assert "yours is left as it is" in refused(rail("notebook"))
+    assert written.read_text() == "mine"
+
+
+def test_a_folder_that_is_not_there_is_one_line(rail: Rail, workdir: Path) -> None:
+    assert "no such file" in refused(rail("notebook", "--to", "away/my.ipynb"))
+    assert list(workdir.iterdir()) == []
+    (workdir / "notes").mkdir()
+    assert rail("notebook", "--to", "notes").returncode == 0
+    assert (workdir / "notes" / SHIPPED.name).is_file()
