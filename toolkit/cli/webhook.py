@@ -50,9 +50,6 @@ def webhook_command(
     encoding: Annotated[
         str, typer.Option("--encoding", help="With --header: hex or base64.")
     ] = _GITHUB_FORM[2],
-    max_bytes: Annotated[
-        int, typer.Option("--max-bytes", min=1, help="The largest body that is read.")
-    ] = 262_144,
     store: StorePath = None,
     base_url: Annotated[
         str | None,
@@ -96,7 +93,7 @@ def webhook_command(
     app = webhook_app(
         kept,
         verifier=verifier,
-        max_bytes=max_bytes,
+        limits=profile.limits,
         routes=profile.events,
         withheld=[*secrets, *filter(None, [given_key()])],
     )
@@ -137,7 +134,7 @@ def _bound_store(
     kept = Store(store_path(path))
     if base_url is None:
         users = user_profile()
-        return kept, BUILT_IN if users is None else users.applied(BUILT_IN)
+        return kept, BUILT_IN if users is None else users.applied(BUILT_IN).within(users.limits)
     with Settings.read(base_url=base_url, allow_http=allow_http).client() as client:
         profile = client.discover()
         bound_source(client, kept)

@@ -18,7 +18,6 @@ from toolkit.errors import InputError, ServiceError, WireError
 from toolkit.market import Trajectory
 from toolkit.wire.address import base_address, sends_key_in_clear
 from toolkit.wire.allowance import Allowance, read_allowance
-from toolkit.wire.body import LARGEST_BODY, checked_largest
 from toolkit.wire.exchange import (
     Answer,
     Failure,
@@ -30,6 +29,7 @@ from toolkit.wire.exchange import (
     whole_document,
     with_retries,
 )
+from toolkit.wire.limits import LIMITS, Limits
 from toolkit.wire.profile import BUILT_IN, Profile, with_schemas
 from toolkit.wire.rows import column_schema
 from toolkit.wire.secrets import Secrets
@@ -54,14 +54,14 @@ class Contact(Shown):
         profile: UserProfile | None = None,
         retries: RetryPolicy | None = None,
         allow_http: bool = False,
-        max_body_bytes: int = LARGEST_BODY,
+        limits: Limits | None = None,
     ) -> None:
         self.base_url = base_address(base_url)
         if sends_key_in_clear(self.base_url, allow_http=allow_http):
             _warn_of_http(self.base_url)
         self.proxy = proxy_for(self.base_url)
-        self.max_body_bytes = checked_largest(max_body_bytes)
-        self.retries = retries or RetryPolicy()
+        self.limits = limits or (profile.limits if profile else LIMITS)
+        self.retries = retries or RetryPolicy.within(self.limits)
         self._key = _checked_key(api_key)
         self._secrets = Secrets([self._key])
         self._echoed = False
@@ -95,7 +95,8 @@ class Contact(Shown):
         >>> Contact("http://127.0.0.1:8700", "key").assumed.schemas_path
         '/api/v1/data/schemas'
         """
-        return self._users.applied(BUILT_IN) if self._users else BUILT_IN
+        found = self._users.applied(BUILT_IN) if self._users else BUILT_IN
+        return found.within(self.limits)
 
     def learn(self, schemas: bytes) -> Profile:
         """Read a `/schemas` body into the profile. The user's own file overrides it.
@@ -107,8 +108,8 @@ class Contact(Shown):
 
     def speak(self, profile: Profile) -> Profile:
         """Take a profile for how the service speaks, instead of asking it."""
-        self._profile = profile
-        return profile
+        self._profile = profile.within(self.limits)
+        return self._profile
 
     def without_key(self, text: str) -> str:
         """Replace the key in a text by stars."""
@@ -158,8 +159,9 @@ class Contact(Shown):
         told = f"{type(error).__name__}: {' '.join(str(error).split())}"
         return Failure(self.without_key(told).rstrip(": "), self._url(request))
 
-    def _late(self, request: Request, seconds: float) -> Failure:
-        why = f"its answer was not whole after {seconds:g} s; answer_timeout_s allows more"
+    def _late(self, request: Request) -> Failure:
+        seconds = f"{self.limits.answer_s:g} s"
+        why = f"its answer was not whole after {seconds}; answer_s of the limits allows more"
         return Failure(why, self._url(request), final=True)
 
     def _ask_profile(self) -> Generator[Step, Outcome, Profile]:

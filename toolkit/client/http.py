@@ -20,9 +20,10 @@ from toolkit.client.transport import Deadline, Transport, async_transport
 from toolkit.errors import InputError, ServiceError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Trajectory
-from toolkit.wire.body import ACCEPTED_ENCODINGS, LARGEST_BODY, Body
+from toolkit.wire.body import ACCEPTED_ENCODINGS, Body
 from toolkit.wire.events import EventPage, event_pages
 from toolkit.wire.exchange import Answer, Failure, Outcome, Request, RetryPolicy, Send, Step, Wait
+from toolkit.wire.limits import Limits
 from toolkit.wire.listing import Listing, list_symbols
 from toolkit.wire.paging import Page, trajectory_pages
 from toolkit.wire.profile import Profile
@@ -31,17 +32,9 @@ from toolkit.wire.user_profile import UserProfile
 _Result = TypeVar("_Result")
 _Item = TypeVar("_Item")
 
-ANSWER_TIMEOUT_S = 300.0
-"""Seconds in which an answer is whole, where no other limit is given: 64 MiB at 0.2 MiB/s."""
 
-LARGEST_MESSAGE = 4 * 2**20
-"""Bytes of a stream's message, where no other limit is given. A record or document has 1 kB."""
-
-
-def _options(contact: Contact, timeout_s: float, answer_timeout_s: float) -> dict[str, Any]:
+def _options(contact: Contact) -> dict[str, Any]:
     """Return what both of httpx's clients are made with."""
-    if answer_timeout_s <= 0:
-        raise InputError("answer_timeout_s", answer_timeout_s, "seconds above 0")
     try:
         url = httpx.URL(contact.base_url)
     except httpx.InvalidURL as error:
@@ -50,7 +43,7 @@ def _options(contact: Contact, timeout_s: float, answer_timeout_s: float) -> dic
     return {
         "base_url": url,
         "headers": contact.key_header | asked,
-        "timeout": httpx.Timeout(timeout_s, connect=min(timeout_s, 10.0)),
+        "timeout": httpx.Timeout(contact.limits.silence_s, connect=contact.limits.connect_s),
     }
 
 
@@ -67,20 +60,14 @@ class Client(ClosingContact):
         Where the service is, e.g. ``http://127.0.0.1:8750``.
     api_key
         The subscription key. Sent as ``Authorization: Bearer`` and shown nowhere.
-    timeout_s
-        Seconds to wait for a connection, and for each part of an answer.
     profile
         The user's names for what is on the wire, which override `/schemas`. None for none.
     retries
         When a GET is tried again. See `toolkit.wire.exchange.RetryPolicy`.
     allow_http
         Whether the key may be sent unencrypted, to an ``http://`` address off this machine.
-    max_body_bytes
-        The largest body of an answer (bytes, after inflating). A larger one is a `WireError`.
-    max_message_bytes
-        The largest message of a stream (bytes, after inflating). A larger one ends the connection.
-    answer_timeout_s
-        Seconds in which an answer is to be whole, headers included. A later one is a `WireError`.
+    limits
+        What an answer or a stream may cost. None for those of the profile.
     sleep
         How waiting is done. A test may count instead.
 
@@ -99,12 +86,9 @@ class Client(ClosingContact):
         api_key: str,
         *,
         profile: UserProfile | None = None,
-        timeout_s: float = 30.0,
         retries: RetryPolicy | None = None,
         allow_http: bool = False,
-        max_body_bytes: int = LARGEST_BODY,
-        max_message_bytes: int = LARGEST_MESSAGE,
-        answer_timeout_s: float = ANSWER_TIMEOUT_S,
+        limits: Limits | None = None,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         super().__init__(
@@ -113,16 +97,12 @@ class Client(ClosingContact):
             profile=profile,
             retries=retries,
             allow_http=allow_http,
-            max_body_bytes=max_body_bytes,
+            limits=limits,
         )
-        if max_message_bytes < 1:
-            raise InputError("max_message_bytes", max_message_bytes, "1 or more")
-        self.max_message_bytes = max_message_bytes
         self._sleep = sleep
         self._discovery = threading.Lock()
-        self._answer_timeout_s = answer_timeout_s
         self._deadline = Deadline()
-        options = _options(self, timeout_s, answer_timeout_s)
+        options = _options(self)
         self._http = httpx.Client(**options, transport=Transport(self._deadline, self.proxy))
 
     def close(self) -> None:
@@ -219,15 +199,15 @@ class Client(ClosingContact):
         return self._send(step.request)
 
     def _send(self, request: Request) -> Answer | Failure:
-        self._deadline.set(self._answer_timeout_s)
+        self._deadline.set(self.limits.answer_s)
         try:
             with self._http.stream("GET", request.path, **_asked(request)) as response:
-                body = Body(response.headers, self.max_body_bytes)
+                body = Body(response.headers, self.limits)
                 pieces = [body.inflated(piece) for piece in response.iter_raw()]
                 body.end()
         except (httpx.HTTPError, ServiceError) as error:
             if self._deadline.passed:
-                return self._late(request, self._answer_timeout_s)
+                return self._late(request)
             return self._failed(request, error)
         said = response.headers.items()
         return self._answered(request, response.status_code, said, b"".join(pieces))
@@ -236,9 +216,9 @@ class Client(ClosingContact):
 class AsyncClient(Contact):
     """The same service for asyncio: `Client`'s methods, awaited, over the same flows.
 
-    Its parameters are those of `Client` but ``max_message_bytes``, and ``sleep`` is awaited. Pages
-    come from async iterators. A client belongs to one event loop. A cancelled call closes its
-    connection and leaves the client usable.
+    Its parameters are those of `Client`, and ``sleep`` is awaited. Pages come from async iterators.
+    A client belongs to one event loop. A cancelled call closes its connection and leaves the client
+    usable.
 
     >>> from toolkit.service import Config, Simulated, running
     >>> async def kind(base_url):
@@ -255,11 +235,9 @@ class AsyncClient(Contact):
         api_key: str,
         *,
         profile: UserProfile | None = None,
-        timeout_s: float = 30.0,
         retries: RetryPolicy | None = None,
         allow_http: bool = False,
-        max_body_bytes: int = LARGEST_BODY,
-        answer_timeout_s: float = ANSWER_TIMEOUT_S,
+        limits: Limits | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         super().__init__(
@@ -268,12 +246,11 @@ class AsyncClient(Contact):
             profile=profile,
             retries=retries,
             allow_http=allow_http,
-            max_body_bytes=max_body_bytes,
+            limits=limits,
         )
         self._sleep = sleep
         self._discovery = asyncio.Lock()
-        self._answer_timeout_s = answer_timeout_s
-        options = _options(self, timeout_s, answer_timeout_s)
+        options = _options(self)
         self._http = httpx.AsyncClient(**options, transport=async_transport(self.proxy))
 
     async def __aenter__(self) -> Self:
@@ -366,14 +343,14 @@ class AsyncClient(Contact):
     async def _send(self, request: Request) -> Answer | Failure:
         try:
             async with (
-                asyncio.timeout(self._answer_timeout_s),
+                asyncio.timeout(self.limits.answer_s),
                 self._http.stream("GET", request.path, **_asked(request)) as response,
             ):
-                body = Body(response.headers, self.max_body_bytes)
+                body = Body(response.headers, self.limits)
                 pieces = [body.inflated(piece) async for piece in response.aiter_raw()]
                 body.end()
         except TimeoutError:
-            return self._late(request, self._answer_timeout_s)
+            return self._late(request)
         except (httpx.HTTPError, ServiceError) as error:
             return self._failed(request, error)
         said = response.headers.items()

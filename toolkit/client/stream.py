@@ -34,9 +34,8 @@ from toolkit.wire.stream import (
     subscription,
 )
 
-_WAITING_MESSAGES = 4  # with those of 4 MiB, 16 MiB per socket wait before no more is read
 _TOO_BIG = 1009
-_OPEN_S, _CLOSE_S = 10, 1
+_CLOSE_S = 1
 _LOOK_S = 0.2  # how often a stream that waits looks whether it is to stop
 
 
@@ -71,7 +70,8 @@ def stream(
     """
     driver = _Driver(client, stop or threading.Event(), admitted)
     path, greetings = _place(client, of)
-    flow = lasting(path, greetings, policy or ReconnectPolicy(), clock)
+    policy = policy or ReconnectPolicy(longest_asked_s=client.limits.asked_wait_s)
+    flow = lasting(path, greetings, policy, clock)
     with contextlib.closing(flow), contextlib.closing(driver):
         outcome: Loss | bytes | None = None
         while not driver.stop.is_set():
@@ -143,16 +143,16 @@ class _Driver:
                 return None
 
     def _open(self, path: str) -> Loss | None:
-        url = self._client.base_url + path
+        url, limits = self._client.base_url + path, self._client.limits
         try:
             self._socket = self._closing.enter_context(
                 _Straight(
                     f"ws{url.removeprefix('http')}",
                     additional_headers=self._client.key_header,
                     proxy=self._client.proxy,
-                    max_size=self._client.max_message_bytes,
-                    max_queue=_WAITING_MESSAGES,
-                    open_timeout=_OPEN_S,
+                    max_size=limits.message_bytes,
+                    max_queue=limits.socket_messages,
+                    open_timeout=limits.connect_s,
                     close_timeout=_CLOSE_S,
                     logger=self._logger,
                 )
@@ -227,8 +227,9 @@ class _Driver:
             return None
         except ConnectionClosed as error:
             if error.sent and error.sent.code == _TOO_BIG and not error.rcvd_then_sent:
-                limit = f"{self._client.max_message_bytes:,} bytes; max_message_bytes allows more"
-                return Loss(f"a message came that is larger than {limit}", self._client.base_url)
+                most = f"{self._client.limits.message_bytes:,} bytes"
+                why = f"a message came that is larger than {most}; message_bytes of the limits"
+                return Loss(f"{why} allows more", self._client.base_url)
             code = error.rcvd.code if error.rcvd else None
             why = f"closed with {code}" if code else "the connection broke"
             reason = self._client.without_key(error.rcvd.reason) if error.rcvd else ""

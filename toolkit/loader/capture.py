@@ -13,9 +13,8 @@ import itertools
 import queue
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Self, TypeVar
 
 import polars as pl
@@ -40,13 +39,13 @@ from toolkit.loader.tasks import Piece
 from toolkit.market import EventLog, Source, Stream, Trajectory
 from toolkit.store import Batch, Gap, Inserted, Store
 from toolkit.tables import GapStatus
-from toolkit.wire.profile import Finding
+from toolkit.wire.findings import Finding, Findings, as_rows
 from toolkit.wire.stream import ReconnectPolicy
 
 _Result = TypeVar("_Result")
 _LASTING = (BadRequestError, KeyRefusedError, NotFoundError, PlanRefusedError)
 _SUBSCRIPTIONS_A_SOCKET = 500
-_SECONDS_A_COMMIT, _MESSAGES_A_COMMIT, _BYTES_A_COMMIT = 1.0, 5_000, 2**20
+_SECONDS_A_COMMIT, _MESSAGES_A_COMMIT = 1.0, 5_000
 _LOOK_S, _PATIENCE_S = 0.1, 30.0
 _LOCKED = Finding("store_locked", "the store", "another process held it; the capture waited")
 
@@ -142,7 +141,7 @@ def capture(
     """
     asked = checked_streams(streams, sweep_every_s=sweep_every_s, duration_s=duration_s)
     checked_workers(workers)
-    store.keep_lean()
+    store.keep_lean(client.limits)
     client.discover()
     source = bound_source(client, store)
     start = _answered_until(store, asked, client.served_at()) if since is None else since
@@ -154,15 +153,15 @@ def capture(
         store,
         load_id,
         asked=asked,
-        policy=policy or ReconnectPolicy(),
+        policy=policy,
         on_progress=on_progress,
     )
     sweeper = Sweeper(client, store, asked, start, run.inbox.put, workers=workers)
     with run:
         run.carry_out(sweeper, sweep_every_s, duration_s, stop or threading.Event())
-    findings = tuple(sorted((run.findings + run.inserted.findings).items(), key=str))
-    listed = [asdict(f) | {"times": times} for f, times in findings]
-    _patiently(lambda: store.finish_load(load_id, listed))
+    run.findings.add(run.inserted.findings)
+    findings = run.findings.listed()
+    _patiently(lambda: store.finish_load(load_id, as_rows(findings)))
     statuses = _patiently(store.gaps).filter(pl.col("load_id") == load_id)["status"]
     return CaptureResult(
         source=source,
@@ -217,19 +216,19 @@ class _Capture:
         load_id: int,
         *,
         asked: Sequence[Stream],
-        policy: ReconnectPolicy,
+        policy: ReconnectPolicy | None,
         on_progress: Callable[[CaptureProgress], object] | None,
     ) -> None:
         self.inserted = Inserted()
         self.messages = 0
         self.sweeps = 0
-        self.findings: Counter[Finding] = Counter()
+        self.findings = Findings(client.limits)
         self._client = client
         self._source = client.profile().source
         self._store = store
         self._load_id = load_id
         self._on_progress = on_progress
-        self.inbox = Inbox()
+        self.inbox = Inbox(client.limits)
         self._stop = threading.Event()
         self._pending = Messages(client.profile())
         self._gaps: set[int] = set()
@@ -343,12 +342,12 @@ class _Capture:
             case Piece():
                 item.put(self._pending.batch)
                 self._pending.pages += 1
-                self.findings.update(item.findings)
+                self.findings.add(item.findings)
             case Gap():
                 self._gaps.add(item.number)
                 self._pending.batch.gaps[item.number] = item
             case Finding():
-                self.findings[item] += 1
+                self.findings.add([item])
             case threading.Event():
                 self._commit()
                 item.set()
@@ -359,7 +358,10 @@ class _Capture:
     def _commit_if_due(self) -> None:
         waited_s = time.monotonic() - self._committed
         pending = self._pending
-        full = pending.size >= _MESSAGES_A_COMMIT or pending.bytes >= _BYTES_A_COMMIT
+        full = (
+            pending.size >= _MESSAGES_A_COMMIT
+            or pending.bytes >= self._client.limits.waiting_bytes // 2
+        )
         if full or waited_s >= _SECONDS_A_COMMIT:
             self._commit()
 
@@ -368,7 +370,7 @@ class _Capture:
         if self._pending.size:
             pending, self._pending = self._pending, self._pending.following()
             batch, repeated, findings = pending.batch_of_all()
-            self.findings.update(findings)
+            self.findings.add(findings)
             self.inserted += self._written(batch) + Inserted(repeated=repeated)
         if self._on_progress:
             connected = sum(reader.connected for reader in self.readers)
@@ -387,8 +389,8 @@ class _Capture:
         """Write a batch. Where others hold the file, wait until they let go."""
         while True:
             try:
-                return self._store.commit(self._load_id, batch)
+                return self._store.commit(self._load_id, batch, self._client.limits)
             except StoreLockedError:
                 if self.inbox.abandoned.is_set():
                     raise
-                self.findings[_LOCKED] += 1
+                self.findings.add([_LOCKED])

@@ -8,11 +8,9 @@ from collections import deque
 
 from toolkit.loader.reader import Message, ReaderItem
 from toolkit.loader.tasks import Piece
+from toolkit.wire.limits import LIMITS, Limits
 
 InboxItem = ReaderItem | Piece | threading.Event
-
-WAITING_BYTES = 2 * 2**20
-"""Of messages that wait. A reader waits while they are more, and its socket with it."""
 
 _WAITING_ITEMS, _WAITING_PAGES = 10_000, 32
 _LOOK_S = 0.1
@@ -21,12 +19,15 @@ _LOOK_S = 0.1
 class Inbox:
     """Items that several threads put and one thread gets, in their order.
 
+    A reader waits while ``waiting_bytes`` of the limits wait here, and its socket with it.
+
     >>> inbox = Inbox()
     >>> inbox.put(threading.Event()), inbox.empty
     (True, False)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits = LIMITS) -> None:
+        self._most_bytes = limits.waiting_bytes
         self.abandoned = threading.Event()
         self._items: deque[InboxItem] = deque()
         self._pages = self._bytes = 0
@@ -64,7 +65,7 @@ class Inbox:
     def _fits(self, item: InboxItem) -> bool:
         if isinstance(item, Piece):
             return self._pages < _WAITING_PAGES
-        if isinstance(item, Message) and self._bytes + len(item.body) > WAITING_BYTES:
+        if isinstance(item, Message) and self._bytes + len(item.body) > self._most_bytes:
             return self._bytes == 0  # a message that is larger than all that may wait goes alone
         return len(self._items) < _WAITING_ITEMS
 

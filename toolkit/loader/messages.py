@@ -17,7 +17,7 @@ from toolkit.errors import WireError
 from toolkit.loader.reader import Message
 from toolkit.market import EventFamily, EventLog, Trajectory
 from toolkit.store import Batch
-from toolkit.wire.events import document_frame, lasting_content, read_document, timeless
+from toolkit.wire.events import document_frame, lasting_content, read_document, timeless, too_large
 from toolkit.wire.exchange import Answer
 from toolkit.wire.profile import Finding, Profile
 from toolkit.wire.rows import read_history_page
@@ -99,6 +99,9 @@ class Messages:
         self, family: EventFamily, body: bytes, findings: list[Finding]
     ) -> dict[str, object] | None:
         route = self._profile.events[family]
+        if len(body) > route.limits.document_bytes:
+            findings.append(too_large(route, body))
+            return None
         try:
             row = read_document(route, body, findings)
         except WireError as error:

@@ -57,7 +57,7 @@ class StreamReader(threading.Thread):
         client: Client,
         of: EventLog | Sequence[Trajectory],
         *,
-        policy: ReconnectPolicy,
+        policy: ReconnectPolicy | None,
         stop: threading.Event,
         put: Callable[[ReaderItem], object],
         admit: Callable[[], object],

@@ -26,7 +26,8 @@ from toolkit.loader.progress import Progress
 from toolkit.loader.tasks import Piece, Task
 from toolkit.market import Stream
 from toolkit.store import Batch, Inserted, Store
-from toolkit.wire.profile import Finding
+from toolkit.wire.findings import Findings
+from toolkit.wire.limits import LIMITS, Limits
 
 _PAGES_A_COMMIT = 100
 _ROWS_A_COMMIT = 250_000
@@ -65,13 +66,16 @@ class Run:
         tasks: Sequence[Task],
         on_progress: Callable[[Progress], object] | None,
         check_source: Callable[[], object],
+        *,
+        limits: Limits = LIMITS,
     ) -> None:
         self._check_source = check_source
         self.pages = 0
         self.inserted = Inserted()
-        self.findings: Counter[Finding] = Counter()
+        self.findings = Findings(limits)
         self.refused: dict[Stream, ServiceError] = {}
         self._failed_in_a_row = 0
+        self._limits = limits
         self._store = store
         self._load_id = load_id
         self._tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
@@ -173,7 +177,7 @@ class Run:
         self.pages += 1
         self._rows += piece.rows
         self._answered_s += piece.answered_s
-        self.findings.update(piece.findings)
+        self.findings.add(piece.findings)
         full = (
             self._in_batch["pages"] >= _PAGES_A_COMMIT
             or self._in_batch["rows"] >= _ROWS_A_COMMIT
@@ -198,7 +202,7 @@ class Run:
         if self._in_batch:
             batch, self._batch = self._batch, Batch()
             self._in_batch.clear()
-            self.inserted += self._store.commit(self._load_id, batch)
+            self.inserted += self._store.commit(self._load_id, batch, self._limits)
 
     def _report(self) -> None:
         if self._on_progress:

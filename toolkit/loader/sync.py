@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
 from importlib.metadata import version
 
 from toolkit.client import Client
@@ -26,6 +25,7 @@ from toolkit.loader.run import Run
 from toolkit.market import EventLog, Family, Plan, SnapshotLog, Source, Stream, Symbol, Trajectory
 from toolkit.store import Ledger, LoadOrigin, Store
 from toolkit.wire.event_routes import EventRoute
+from toolkit.wire.findings import as_rows
 from toolkit.wire.listing import Listing, nearest_keys
 from toolkit.wire.profile import HistoryRoute, Profile
 
@@ -75,15 +75,20 @@ def sync(
     }
     planned = plan(profile, ledger, wanted, clock, again=again)
     load_id = store.start_load(load_origin(client, served_at), streams, window)
-    run = Run(store, load_id, planned.tasks, on_progress, lambda: still_source(client, source))
+    run = Run(
+        store,
+        load_id,
+        planned.tasks,
+        on_progress,
+        lambda: still_source(client, source),
+        limits=client.limits,
+    )
     run.carry_out(client, workers)
     refused |= run.refused
+    run.findings.add(run.inserted.findings)
     at_once = [*profile.findings, *clock.findings]
-    findings = [
-        *((f, 1) for f in at_once),
-        *sorted((run.findings + run.inserted.findings).items(), key=str),
-    ]
-    store.finish_load(load_id, [asdict(f) | {"times": times} for f, times in findings])
+    findings = [*((f, 1) for f in at_once), *run.findings.listed()]
+    store.finish_load(load_id, as_rows(findings))
     if len(refused) == len(streams):
         raise next(iter(refused.values()))
     held = store.counts(window)

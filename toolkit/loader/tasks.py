@@ -16,14 +16,14 @@ import numpy as np
 import polars as pl
 
 from toolkit.client import Client
-from toolkit.intervals import Interval, clip
+from toolkit.intervals import Interval, clip, union
 from toolkit.market import EventLog, SnapshotLog, Trajectory
 from toolkit.store import Batch, Edge, Snapshot, rowless_parts, settled_after_s
 from toolkit.wire.events import EventPage
 from toolkit.wire.paging import Page
 from toolkit.wire.profile import Finding
 
-_KEYS = {"event_id": pl.String, "event_type": pl.String, "ts_ms": pl.Int64}
+_KEYS = {"event_id": pl.String, "event_type": pl.String, "ts_ms": pl.Int64, "ts": pl.Int64}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class LogTask:
     def fetch(self, client: Client) -> Iterator[Piece]:
         """Ask for the window. Its last page answers for all of it."""
         shared = Interval(self.window.start, self.window.end + 1)
-        keys = [pl.DataFrame(schema=_KEYS)]
+        keys, missing = [pl.DataFrame(schema=_KEYS)], list[Interval]()
         edge = self.edge
         for page in client.event_pages(self.stream.family, shared):
             keys.append(page.frame.select(pl.col(name).cast(kind) for name, kind in _KEYS.items()))
@@ -118,10 +118,18 @@ class LogTask:
                 newest = max(edge.tail_ts or 0, int(page.frame["ts"].to_numpy().max()))
                 edge = replace(edge, tail_ts=newest)
             answered_s = self.asked_s if page.last else 0
-            put = partial(self._put, page, pl.concat(keys), edge)
+            missing = union([*missing, *page.missing])
+            put = partial(self._put, page, pl.concat(keys), edge, missing)
             yield Piece(put, page.frame.height, answered_s, page.findings)
 
-    def _put(self, page: EventPage, archived: pl.DataFrame, edge: Edge, batch: Batch) -> None:
+    def _put(
+        self,
+        page: EventPage,
+        archived: pl.DataFrame,
+        edge: Edge,
+        missing: Sequence[Interval],
+        batch: Batch,
+    ) -> None:
         """Put a page in. The window stays open where it is young, all of it where nothing came."""
         if not page.last:
             batch.add_documents(self.stream, page.frame, None, edge)
@@ -130,7 +138,13 @@ class LogTask:
         start = max(self.window.start, young_from) if archived.height else self.window.start
         still = clip([self.window], (start, max(start, self.window.end)))
         batch.add_documents(
-            self.stream, page.frame, self.window, edge, open_parts=still, archived=archived
+            self.stream,
+            page.frame,
+            self.window,
+            edge,
+            open_parts=still,
+            archived=archived,
+            missing=missing,
         )
 
 

@@ -10,9 +10,9 @@ import asyncio
 import logging
 import threading
 import time
-from collections import Counter
+from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields, replace
 from importlib.metadata import version
 
 from toolkit.errors import InputError, StoreError, WireError, needs_extra
@@ -21,7 +21,8 @@ from toolkit.store import Delivered, Kept, LoadOrigin, Store, keep_deliveries
 from toolkit.wire.deliveries import Delivery, read_delivery
 from toolkit.wire.event_routes import BUILT_IN_EVENTS, EventRoute
 from toolkit.wire.events import document_frame
-from toolkit.wire.profile import Finding
+from toolkit.wire.findings import Findings, as_rows
+from toolkit.wire.limits import LIMITS, Limits
 from toolkit.wire.secrets import Secrets
 from toolkit.wire.signatures import Rejected, StandardWebhooks, Verifier
 
@@ -31,11 +32,6 @@ with needs_extra("service"):
     from starlette.responses import JSONResponse, Response
     from starlette.types import Receive, Scope, Send
 
-MAX_BYTES = 262_144
-"""The largest body that is read, where no other limit is given. An event document has about 600."""
-
-_BODY_TIMEOUT_S = 15.0
-_WAITING_BYTES = 67_108_864  # of bodies, while a commit takes its time; more are sent away
 _RETRY_AFTER = {"Retry-After": "5"}
 _TITLES = {
     400: "Bad Request",
@@ -89,8 +85,7 @@ def webhook_app(
     *,
     secrets: Sequence[str] = (),
     verifier: Verifier | None = None,
-    max_bytes: int = MAX_BYTES,
-    body_timeout_s: float = _BODY_TIMEOUT_S,
+    limits: Limits = LIMITS,
     routes: Mapping[EventFamily, EventRoute] = BUILT_IN_EVENTS,
     withheld: Sequence[str] = (),
 ) -> WebhookApp:
@@ -98,13 +93,13 @@ def webhook_app(
 
     ``secrets`` are those of Standard Webhooks, any of which may have signed. ``verifier`` is
     another scheme with its own. The store must exist: a delivery does not name its source, so it
-    is taken to be from the store's. A body that is not whole after ``body_timeout_s`` is
-    given up, so that a slow sender holds nothing. What else a public address needs (TLS, a limit on
-    connections) belongs to the server in front. ``routes`` say where a document keeps what.
-    ``secrets`` and ``withheld``, such as an API key, are struck out of a body before it is stored.
+    is taken to be from the store's. ``limits`` bound a body in bytes and seconds, what waits, and
+    what is kept. This process then uses the store with little memory. What else a public address
+    needs (TLS, a limit on connections) belongs to the server in front. ``routes`` say where a
+    document keeps what. ``secrets`` and ``withheld``, such as an API key, are struck out of a body
+    before it is stored.
 
-    Raises `InputError` for no or two ways to verify and a limit below 1, `StoreError` where there
-    is no store.
+    Raises `InputError` for no or two ways to verify, `StoreError` where there is no store.
 
     >>> webhook_app(Store("none.duckdb"), secrets=[])
     Traceback (most recent call last):
@@ -112,16 +107,14 @@ def webhook_app(
     """
     if (verifier is None) == (not secrets):
         raise InputError("verifier", verifier, "secrets, or a verifier with secrets of its own")
-    if max_bytes < 1:
-        raise InputError("max_bytes", max_bytes, "1 or more")
     _ = store.source  # raises where there is none
+    store.keep_lean(limits)
     scheme = verifier or StandardWebhooks(secrets)
     return WebhookApp(
         store,
         scheme,
-        max_bytes=max_bytes,
-        body_timeout_s=body_timeout_s,
-        routes=routes,
+        limits=limits,
+        routes={family: replace(route, limits=limits) for family, route in routes.items()},
         withheld=Secrets([*secrets, *withheld]),
     )
 
@@ -143,18 +136,16 @@ class WebhookApp:
         store: Store,
         verifier: Verifier,
         *,
-        max_bytes: int,
-        body_timeout_s: float,
+        limits: Limits,
         routes: Mapping[EventFamily, EventRoute],
         withheld: Secrets,
     ) -> None:
         self.receipts = Receipts()
         self._verifier = verifier
-        self._max_bytes = max_bytes
-        self._body_timeout_s = body_timeout_s
+        self._limits = limits
         self._routes = routes
         self._withheld = withheld
-        self._keeper = _Keeper(store, self.receipts)
+        self._keeper = _Keeper(store, self.receipts, limits)
 
     def __repr__(self) -> str:
         return f"WebhookApp({self._keeper.store!r}, {self._verifier!r})"
@@ -193,15 +184,15 @@ class WebhookApp:
             self.receipts.unreadable += 1
             return _problem(405, "Deliveries come with POST.", {"Allow": "POST"})
         try:
-            async with asyncio.timeout(self._body_timeout_s):
+            async with asyncio.timeout(self._limits.delivery_s):
                 body = await self._body(request)
         except TimeoutError:
             self.receipts.unreadable += 1
-            detail = f"The body was not whole after {self._body_timeout_s:g} s."
+            detail = f"The body was not whole after {self._limits.delivery_s:g} s."
             return _problem(408, detail, {"Connection": "close"})
         if body is None:
             self.receipts.too_large += 1
-            return _problem(413, f"A body has at most {self._max_bytes} bytes here.")
+            return _problem(413, f"A body has at most {self._limits.delivery_bytes} bytes here.")
         verdict = self._verifier.check(request.headers.raw, body)
         if isinstance(verdict, Rejected):
             self.receipts.refused += 1
@@ -219,13 +210,13 @@ class WebhookApp:
         declared = request.headers.get("content-length", "").lstrip("0")
         if declared.isascii() and declared.isdigit():
             # First by its length: Python makes no number of thousands of digits.
-            limit = str(self._max_bytes)
+            limit = str(self._limits.delivery_bytes)
             if (len(declared), declared) > (len(limit), limit):
                 return None
         parts, length = [], 0
         async for part in request.stream():
             length += len(part)
-            if length > self._max_bytes:
+            if length > self._limits.delivery_bytes:
                 return None
             parts.append(part)
         return b"".join(parts)
@@ -255,12 +246,13 @@ class _Waiting:
 class _Keeper:
     """Commits deliveries, those together that came while the commit before was under way."""
 
-    def __init__(self, store: Store, receipts: Receipts) -> None:
+    def __init__(self, store: Store, receipts: Receipts, limits: Limits) -> None:
         self.store = store
         self._receipts = receipts
         self._load_id: int | None = None
-        self._findings: Counter[Finding] = Counter()
-        self._waiting: list[_Waiting] = []
+        self._limits = limits
+        self._findings = Findings(limits)
+        self._waiting: deque[_Waiting] = deque()
         self._bytes = 0
         self._writing = threading.Lock()
         self._task: asyncio.Task[None] | None = None
@@ -268,7 +260,7 @@ class _Keeper:
     async def keep(self, delivery_id: str, delivery: Delivery) -> None:
         """Return when the delivery is committed. Raises `StoreError` where it is not."""
         size = len(delivery.body)
-        if self._bytes + size > _WAITING_BYTES:
+        if self._bytes + size > self._limits.waiting_delivery_bytes:
             raise StoreError("too much waits to be written already", path=str(self.store.path))
         loop = asyncio.get_running_loop()
         waiting = _Waiting(delivery_id, delivery, loop.create_future())
@@ -283,7 +275,7 @@ class _Keeper:
 
     async def _commit_all(self) -> None:
         while self._waiting:
-            group, self._waiting = self._waiting, []
+            group = self._next_group()
             failure: Exception | None = None
             try:
                 kept = await run_in_threadpool(self._commit, group)
@@ -296,11 +288,21 @@ class _Keeper:
                 else:
                     done.set_exception(failure)
 
+    def _next_group(self) -> list[_Waiting]:
+        """Take what is committed together: what waits, up to the bytes that a commit takes."""
+        group, size = list[_Waiting](), 0
+        while self._waiting and size < self._limits.waiting_bytes // 2:
+            group.append(self._waiting.popleft())
+            size += len(group[-1].delivery.body)
+        return group
+
     def _commit(self, group: Sequence[_Waiting]) -> Kept:
         rows = [each.delivery.row for each in group if each.delivery.row is not None]
         delivered = [_delivered(each) for each in group]
         with self._writing:
-            return keep_deliveries(self.store, self._begun(), delivered, document_frame(rows))
+            return keep_deliveries(
+                self.store, self._begun(), delivered, document_frame(rows), self._limits
+            )
 
     def _count(self, group: Sequence[_Waiting], kept: Kept) -> None:
         self._receipts.stored += kept.deliveries
@@ -308,8 +310,8 @@ class _Keeper:
         self._receipts.kept += kept.whole
         self._receipts.events += kept.events.new + kept.events.revised
         for each in group:
-            self._findings.update(each.delivery.findings)
-        self._findings.update(kept.events.findings)
+            self._findings.add(each.delivery.findings)
+        self._findings.add(kept.events.findings)
         self._receipts.unkept += sum(kept.events.unkept.values())
 
     def _begun(self) -> int:
@@ -322,9 +324,7 @@ class _Keeper:
         """Mark the run in the store as ended well, where it brought anything at all."""
         with self._writing:
             if self._load_id is not None:
-                found = sorted(self._findings.items(), key=str)
-                findings = [asdict(finding) | {"times": times} for finding, times in found]
-                self.store.finish_load(self._load_id, findings)
+                self.store.finish_load(self._load_id, as_rows(self._findings.listed()))
                 self._load_id = None
 
 

@@ -41,13 +41,14 @@ class Ledger:
 class Answered:
     """A stretch that a page answers for, and the parts of it in which more may still arrive.
 
-    ``archived`` has event_id, event_type and ts_ms of all that the archive has in it, None for a
-    trajectory.
+    ``archived`` has event_id, event_type, ts_ms and ts of all that the archive has in it, None for
+    a trajectory. ``missing`` are the parts of which something came that was not kept.
     """
 
     stretch: Interval
     open_parts: Sequence[Interval] = ()
     archived: pl.DataFrame | None = None
+    missing: Sequence[Interval] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +120,15 @@ class Batch:
         *,
         open_parts: Sequence[Interval] = (),
         archived: pl.DataFrame | None = None,
+        missing: Sequence[Interval] = (),
     ) -> None:
         """Put one page of an event log in. Only the last page answers for its window.
 
-        ``archived`` has event_id, event_type and ts_ms of all documents in the window.
+        ``archived`` has event_id, event_type, ts_ms and ts of all documents in the window. Others
+        came for the parts that are ``missing``, and were not kept.
         """
         self.documents.append(frame)
-        answer = None if answered is None else Answered(answered, open_parts, archived)
+        answer = None if answered is None else Answered(answered, open_parts, archived, missing)
         self._answer(log, answer, edge)
 
     def add_snapshot(self, snapshot: Snapshot, edge: Edge) -> None:

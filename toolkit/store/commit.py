@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import polars as pl
 
-from toolkit.intervals import Interval, clip, difference
+from toolkit.intervals import Interval, clip, difference, union
 from toolkit.market import EventLog, Family, Stream
 from toolkit.store.batch import Answered, Batch, Snapshot
 from toolkit.store.coverage import record_answers, write_edges
@@ -16,9 +16,14 @@ from toolkit.store.keys import read_key
 from toolkit.store.ledger import LATE_S, Edge, final_part
 from toolkit.store.streams import add_counts, append, count_rows, number_streams
 from toolkit.tables import SNAPSHOT
+from toolkit.wire.limits import LIMITS, Limits
+
+_PARTS = 16
 
 
-def write_batch(connection: duckdb.DuckDBPyConnection, load_id: int, batch: Batch) -> Inserted:
+def write_batch(
+    connection: duckdb.DuckDBPyConnection, load_id: int, batch: Batch, limits: Limits = LIMITS
+) -> Inserted:
     """Write a batch inside the connection's transaction, and return what became of its rows."""
     total = Inserted()
     streams: list[Stream] = [*batch.edges, *batch.rows, *(gap.of for gap in batch.gaps.values())]
@@ -33,7 +38,7 @@ def write_batch(connection: duckdb.DuckDBPyConnection, load_id: int, batch: Batc
             key, tied = read_key(connection, family), _tied(batch, family, numbers)
             total += insert_rows(connection, family, pl.concat(frames), load_id, key=key, tied=tied)
     if batch.documents:
-        total += insert_documents(connection, pl.concat(batch.documents), load_id)
+        total += insert_documents(connection, pl.concat(batch.documents), load_id, limits)
     total += _insert_snapshots(connection, batch.snapshots, numbers, load_id)
     edges = {numbers[stream]: edge for stream, edge in batch.edges.items()}
     _record_answers(connection, batch, numbers)
@@ -56,7 +61,9 @@ def _record_answers(
         parts = [
             (part, answer.open_parts)
             for answer in answers
-            for whole in _in_archive(connection, stream, answer, edge)
+            for whole in difference(
+                _in_archive(connection, stream, answer, edge), _missing(connection, stream, answer)
+            )
             for part in final_part(whole, edge)
         ]
         settled[number] = [each for part, still in parts for each in difference([part], still)]
@@ -86,6 +93,28 @@ def _in_archive(
     ).fetchall()[0][0]
     connection.unregister("archived")
     return [answer.stretch] if first is None else clip([answer.stretch], (-(2**62), first))
+
+
+def _missing(
+    connection: duckdb.DuckDBPyConnection, stream: Stream, answer: Answered
+) -> list[Interval]:
+    """Return the parts of an answer of which something came that the store does not hold.
+
+    Each is asked for again by itself. So very many become one.
+    """
+    missing = list(answer.missing)
+    if answer.archived is None or not isinstance(stream, EventLog):
+        return missing
+    connection.register("archived", answer.archived)
+    found = connection.execute(
+        "SELECT DISTINCT ts FROM archived a ANTI JOIN (SELECT event_id, event_type, ts_ms "
+        "FROM event WHERE family = ? AND ts >= ? AND ts <= ?) e ON e.event_id = a.event_id "
+        "AND e.event_type IS NOT DISTINCT FROM a.event_type AND e.ts_ms = a.ts_ms",
+        [stream.family.value, answer.archived["ts"].min(), answer.archived["ts"].max()],
+    ).fetchall()
+    connection.unregister("archived")
+    parts = union([*missing, *((ts, ts + 1) for (ts,) in found)])
+    return parts if len(parts) <= _PARTS else [Interval(parts[0].start, parts[-1].end)]
 
 
 def _tied(batch: Batch, family: Family, numbers: dict[Stream, int]) -> pl.DataFrame | None:

@@ -48,8 +48,7 @@ OWN_FILES = ("", ".wal", ".wal.checkpoint")
 
 _STORE = "store"  # the name under which an engine has its file
 _IDLE_ENGINES = 4
-_LEAN_FILES = set[Path]()
-_LEAN_SETTINGS = {"memory_limit": "64MB", "threads": "1"}
+_LEAN_FILES = dict[Path, int]()
 
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.005, 0.02
 _EARLY_S, _REST_S = 0.5, 0.15
@@ -223,15 +222,15 @@ def opened(
         raise use_failure(path, error) from error
 
 
-def keep_lean(path: Path) -> None:
+def keep_lean(path: Path, buffer_bytes: int) -> None:
     """Let the engines of a file that this process starts from now on take little memory.
 
-    DuckDB gets 64 MB of buffers and one thread. Otherwise its buffers grow with the file's last
-    122,880 rows, which each commit writes anew.
+    DuckDB gets so many bytes of buffers and one thread. Otherwise its buffers grow with the file's
+    last 122,880 rows, which each commit writes anew.
     """
     resolved = path.resolve()
     with _FILES_LOCK:
-        _LEAN_FILES.add(resolved)
+        _LEAN_FILES[resolved] = buffer_bytes
         idle = _ENGINES.pop(resolved, None)
     if idle:
         idle.close()
@@ -298,7 +297,8 @@ def _put_away(path: Path, engine: duckdb.DuckDBPyConnection, *, sound: bool) -> 
 
 def _confined(path: Path) -> duckdb.DuckDBPyConnection:
     """Start an engine that reaches one file, and is kept to it for good."""
-    lean = _LEAN_SETTINGS if path in _LEAN_FILES else {}
+    most = _LEAN_FILES.get(path)
+    lean = {"memory_limit": f"{most}B", "threads": "1"} if most else {}
     engine = duckdb.connect(config={**_NO_EXTENSIONS, "temp_directory": f"{path}.tmp", **lean})
     allowed = [f"{file}{end}" for file in (path, copy_draft(path)) for end in OWN_FILES]
     engine.execute("SET allowed_paths = ?", [allowed])

@@ -12,6 +12,7 @@ from toolkit.store.events import insert_documents
 from toolkit.store.ingest import Inserted
 from toolkit.store.store import Store
 from toolkit.tables import DELIVERY
+from toolkit.wire.limits import LIMITS, Limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,11 @@ class Kept:
 
 
 def keep_deliveries(
-    store: Store, load_id: int, delivered: Sequence[Delivered], documents: pl.DataFrame
+    store: Store,
+    load_id: int,
+    delivered: Sequence[Delivered],
+    documents: pl.DataFrame,
+    limits: Limits = LIMITS,
 ) -> Kept:
     """Commit deliveries with the event documents they brought. What is held stays as it is.
 
@@ -53,7 +58,7 @@ def keep_deliveries(
             "ANTI JOIN delivery d USING (delivery_id) RETURNING document IS NOT NULL"
         ).fetchall()
         connection.unregister("arrived_deliveries")
-        inserted = insert_documents(connection, documents, load_id)
+        inserted = insert_documents(connection, documents, load_id, limits)
     return Kept(len(new), sum(whole for (whole,) in new), inserted)
 
 

@@ -10,21 +10,25 @@ from toolkit.market import EventFamily, EventLog
 from toolkit.store.ingest import Inserted
 from toolkit.store.streams import add_counts, append, count_rows, note_lateness, number_streams
 from toolkit.tables import EVENT
+from toolkit.wire.limits import LIMITS, Limits
 
-MOST_VERSIONS = 100
-"""Documents that are kept of one key. A correction or two is what a service sends."""
-
-_KEY = ["family", "schema_id", "event_id", "event_type", "ts_ms"]
+_EVENT = ["family", "schema_id", "event_id", "event_type"]
+_KEY = [*_EVENT, "ts_ms"]
+_WEEK_MS = 7 * 86_400_000
 
 
 def insert_documents(
-    connection: duckdb.DuckDBPyConnection, documents: pl.DataFrame, load_id: int
+    connection: duckdb.DuckDBPyConnection,
+    documents: pl.DataFrame,
+    load_id: int,
+    limits: Limits = LIMITS,
 ) -> Inserted:
     """Append the documents that the store does not hold, byte for byte.
 
     A document is known by family, schema, event id, event type and ts_ms. One that is held under
     its key with other bytes is appended as the next revision. One that is held as it is, in any
-    revision, is not. Of one key at most `MOST_VERSIONS` are kept. Further ones are counted.
+    revision, is not. Of one key at most ``document_versions`` of the limits are kept, and of one
+    event id and type at most ``event_documents`` in a week of Unix time. Others are counted.
     """
     if documents.is_empty():
         return Inserted()
@@ -43,23 +47,63 @@ def insert_documents(
         )
         .select(EVENT.names)
     )
-    surplus = stamped.filter(pl.col("revision") >= MOST_VERSIONS)
-    stamped = stamped.filter(pl.col("revision") < MOST_VERSIONS).sort(
-        *EVENT.order, "revision", maintain_order=True
-    )
-    append(connection, EVENT, stamped)
-    logs = {EventLog(EventFamily(family)): family for family in stamped["family"].unique()}
+    kept = _within(connection, stamped, limits).sort(*EVENT.order, "revision", maintain_order=True)
+    surplus = stamped.join(kept, on=[*_KEY, "revision"], how="anti", nulls_equal=True)
+    append(connection, EVENT, kept)
+    logs = {EventLog(EventFamily(family)): family for family in kept["family"].unique()}
     numbers = {logs[log]: n for log, n in number_streams(connection, logs).items()}
     rows = pl.DataFrame({"family": list(numbers), "stream_id": list(numbers.values())})
     if logs:
-        counted = stamped.join(rows, on="family")
+        counted = kept.join(rows, on="family")
         add_counts(connection, count_rows(counted))
         note_lateness(connection, counted)
-    revised = int((stamped["revision"] > 0).sum())
-    repeated = documents.height - stamped.height - surplus.height
+    revised = int((kept["revision"] > 0).sum())
+    repeated = documents.height - stamped.height
     named = surplus.group_by("family", "event_id").len().rows()
     unkept = {f"events/{family} {plain(event, 80)}": n for family, event, n in sorted(named)}
-    return Inserted(stamped.height - revised, revised, repeated, unkept)
+    return Inserted(kept.height - revised, revised, repeated, unkept)
+
+
+def _within(
+    connection: duckdb.DuckDBPyConnection, fresh: pl.DataFrame, limits: Limits
+) -> pl.DataFrame:
+    """Return the documents that are kept: not too many of a key, nor of an event in a week."""
+    kept = fresh.filter(pl.col("revision") < limits.document_versions)
+    if kept.is_empty():
+        return kept
+    kept = kept.with_columns(week=pl.col("ts_ms") // _WEEK_MS * _WEEK_MS)
+    place = pl.int_range(pl.len()).over(*_EVENT, "week") + pl.col("held").fill_null(0)
+    return (
+        kept.join(
+            _held_per_week(connection, kept),
+            on=[*_EVENT, "week"],
+            how="left",
+            nulls_equal=True,
+            maintain_order="left",
+        )
+        .filter(place < limits.event_documents)
+        .select(fresh.columns)
+    )
+
+
+def _held_per_week(connection: duckdb.DuckDBPyConnection, arrived: pl.DataFrame) -> pl.DataFrame:
+    """Count what is held of the events that arrived, by their weeks, which start at ``week`` (ms).
+
+    Only the weeks from the first to the last of them are read.
+    """
+    connection.register("arrived", arrived.select(*_EVENT, "week").unique())
+    weeks = arrived["week"].unique().to_list()
+    counted: pl.DataFrame = connection.sql(
+        "SELECT a.family, a.schema_id, a.event_id, a.event_type, a.week, count(*) AS held "
+        "FROM event e JOIN arrived a ON e.event_id = a.event_id AND e.family = a.family "
+        "AND e.event_type IS NOT DISTINCT FROM a.event_type "
+        "AND e.schema_id IS NOT DISTINCT FROM a.schema_id "
+        "AND e.ts_ms >= a.week AND e.ts_ms < a.week + $length "
+        "WHERE e.ts_ms >= $first AND e.ts_ms < $end GROUP BY ALL",
+        params={"length": _WEEK_MS, "first": min(weeks), "end": max(weeks) + _WEEK_MS},
+    ).pl()
+    connection.unregister("arrived")
+    return counted
 
 
 def _held(connection: duckdb.DuckDBPyConnection, arrived: pl.DataFrame) -> pl.DataFrame:

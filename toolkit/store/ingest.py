@@ -60,7 +60,10 @@ class Inserted:
         >>> finding[0].kind, finding[0].where, finding[1]
         ('versions_not_kept', 'events/splash e1', 3)
         """
-        says = "it came in ever new versions; the first of them are kept"
+        says = (
+            "it came in ever new versions; the first of them are kept; document_versions and "
+            "event_documents of the limits allow more"
+        )
         return Counter(
             {Finding("versions_not_kept", event, says): n for event, n in self.unkept.items()}
         )

@@ -40,6 +40,7 @@ from toolkit.store.migration import migrate
 from toolkit.store.schema import FORMAT_VERSION, create_store, read_format, read_source
 from toolkit.tables import LOAD, SERIES, TIE, CoverageState
 from toolkit.wire.allowance import Allowance
+from toolkit.wire.limits import LIMITS, Limits
 
 
 class Store(Shown):
@@ -131,9 +132,9 @@ class Store(Shown):
         with opened(self.path, writable=False, wait_s=self.wait_s) as connection:
             return read_source(connection, self.path)
 
-    def keep_lean(self) -> None:
+    def keep_lean(self, limits: Limits = LIMITS) -> None:
         """Keep the memory of this process's further uses of the file small: see `connection`."""
-        keep_lean(self.path)
+        keep_lean(self.path, limits.buffer_bytes)
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -185,10 +186,10 @@ class Store(Shown):
             with self.writing(load_id) as connection:
                 write_allowance(connection, load_id, allowance)
 
-    def commit(self, load_id: int, batch: Batch) -> Inserted:
+    def commit(self, load_id: int, batch: Batch, limits: Limits = LIMITS) -> Inserted:
         """Write a batch's rows and their ledger entries in one transaction: all or nothing."""
         with self.writing(load_id) as connection:
-            return write_batch(connection, load_id, batch)
+            return write_batch(connection, load_id, batch, limits)
 
     def end_gaps(self, at: int) -> None:
         """End the gaps that a killed capture left without an end. ``at``: the service's clock."""

@@ -11,15 +11,8 @@ import re
 import zlib
 from collections.abc import Mapping
 
-from toolkit.errors import InputError, UnreachableError, WireError
-
-LARGEST_BODY = 64 * 2**20
-"""Bytes of a body after inflating, where no other limit is given. A page of 10,000 rows has 2 MB,
-and a listing of everything less than 10 MB."""
-
-MOST_VALUES = 1_000_000
-"""Values of a body, counted by its commas and opening brackets. A page of 10,000 rows has 50,000,
-and a listing of everything less than 700,000."""
+from toolkit.errors import UnreachableError, WireError
+from toolkit.wire.limits import LIMITS, Limits
 
 ACCEPTED_ENCODINGS = "gzip, deflate"
 """What a request offers. Any other encoding of an answer is refused."""
@@ -28,22 +21,15 @@ _EVENT_END = re.compile(rb"\r?\n\r?\n|\r\r")
 _GZIP, _ZLIB, _RAW = 31, zlib.MAX_WBITS, -zlib.MAX_WBITS
 
 
-def checked_largest(size: int) -> int:
-    """Return a limit on bodies (bytes), or raise `InputError` where it is below 1."""
-    if size < 1:
-        raise InputError("max_body_bytes", size, "1 or more")
-    return size
-
-
 class Body:
-    """A body that comes in pieces, at most ``largest`` bytes before and after inflating.
+    """A body that comes in pieces, bounded in bytes before and after inflating, and in values.
 
     ``headers`` (names in lower case) say how it is encoded: as it is, gzip or deflate. Raises
     `WireError` for any other encoding and for a declared length over the limit. The errors say what
     is wrong with the body. Whose it is, the client adds. The values of a stream of events
-    (``events``) are counted for each event.
+    (``events``) are counted for each event, and its bytes are not: it may go on for ever.
 
-    >>> body = Body({"content-encoding": "gzip"}, 100)
+    >>> body = Body({"content-encoding": "gzip"}, Limits(body_bytes=100))
     >>> import gzip
     >>> body.inflated(gzip.compress(b"rows"))
     b'rows'
@@ -53,13 +39,12 @@ class Body:
     def __init__(
         self,
         headers: Mapping[str, str],
-        largest: int = LARGEST_BODY,
+        limits: Limits = LIMITS,
         *,
-        most_values: int = MOST_VALUES,
         events: bool = False,
     ) -> None:
-        self._largest = largest
-        self._most_values = most_values
+        self._largest = 2**60 if events else limits.body_bytes
+        self._most_values = limits.body_values
         self._events = events
         self._values = 0
         self._edge = b""
@@ -72,7 +57,7 @@ class Body:
         # First by its length: Python makes no number of thousands of digits.
         if declared.isascii() and declared.isdigit() and len(declared.lstrip("0")) > 18:
             raise self._too_large()
-        if declared.isascii() and declared.isdigit() and int(declared) > largest:
+        if declared.isascii() and declared.isdigit() and int(declared) > self._largest:
             raise self._too_large()
         self._came = self._given = 0
         self._first = b""
@@ -106,7 +91,8 @@ class Body:
             self._edge, found = whole[-3:], found[-len(after) :] if after else b""
         self._values += sum(found.count(mark) for mark in (b",", b"[", b"{"))
         if self._values > self._most_values:
-            raise WireError(f"its body has more than {self._most_values:,} values, as no page has")
+            most = f"{self._most_values:,} values, as no page has"
+            raise WireError(f"its body has more than {most}; body_values of the limits allows more")
 
     def _inflate(self, piece: bytes) -> bytes:
         left = self._first + piece
@@ -133,5 +119,5 @@ class Body:
         return _ZLIB if zlibs else _RAW
 
     def _too_large(self) -> WireError:
-        limit = f"{self._largest:,} bytes; max_body_bytes allows more"
+        limit = f"{self._largest:,} bytes; body_bytes of the limits allows more"
         return WireError(f"its body is larger than {limit}")

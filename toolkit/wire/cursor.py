@@ -6,13 +6,7 @@ import hashlib
 
 from toolkit.errors import PagingError, WireError
 from toolkit.intervals import Interval
-
-LONGEST_CURSOR = 4_096
-"""Bytes of a cursor. It becomes part of an address, and servers refuse addresses over 8 KiB."""
-
-PAGES_WITHOUT_PROGRESS = 1_000
-"""Pages in a row that may come without a step in time. A thousand pages, also of one document each,
-hold what happens in one millisecond."""
+from toolkit.wire.limits import LIMITS, Limits
 
 
 class CursorTrail:
@@ -29,9 +23,10 @@ class CursorTrail:
     toolkit.errors.PagingError: /events gave one cursor twice in ...: its pages go in circles
     """
 
-    def __init__(self, path: str, window: Interval) -> None:
+    def __init__(self, path: str, window: Interval, limits: Limits = LIMITS) -> None:
         self._path = path
         self._window = window
+        self._limits = limits
         self._seen: set[bytes] = set()
         self._oldest_ms: float = float("inf")
         self._newest_ms: float = float("-inf")
@@ -44,10 +39,10 @@ class CursorTrail:
         and after too many pages without a step in time.
         """
         size = len(cursor.encode())
-        if size > LONGEST_CURSOR:
+        if size > (most := self._limits.cursor_bytes):
             raise WireError(
                 f"{self._path} gave a cursor of {size:,} bytes in {self._window}; "
-                f"at most {LONGEST_CURSOR:,} are followed",
+                f"at most {most:,} are followed; cursor_bytes of the limits allows more",
                 url=self._path,
             )
         seen = hashlib.blake2b(cursor.encode(), digest_size=16).digest()
@@ -57,10 +52,11 @@ class CursorTrail:
             )
         self._seen.add(seen)
         self._without = 0 if self._moved(times_ms) else self._without + 1
-        if self._without >= PAGES_WITHOUT_PROGRESS:
+        if self._without >= self._limits.unmoved_pages:
             raise PagingError(
                 f"{self._path} gave {self._without:,} pages in a row without a step in time in "
-                f"{self._window}, each with another cursor: its pages do not end"
+                f"{self._window}, each with another cursor: its pages do not end; "
+                "unmoved_pages of the limits allows more"
             )
 
     def _moved(self, times_ms: list[int]) -> bool:

@@ -13,7 +13,6 @@ from toolkit.market import EventFamily
 from toolkit.wire.event_routes import EventRoute
 from toolkit.wire.events import read_document
 from toolkit.wire.exchange import UNREADABLE
-from toolkit.wire.items import LARGEST_ITEM
 from toolkit.wire.profile import Finding
 
 
@@ -32,7 +31,7 @@ def read_delivery(routes: Mapping[EventFamily, EventRoute], body: bytes) -> Deli
     The family is the word that the document's schema (``svc.splash.v1``) or else its event type
     (``splash.pump``) names, each found by the family's route. A JSON object that names
     none, or has no time of use, is no event document. Nor is one that is larger than
-    `toolkit.wire.items.LARGEST_ITEM`, which is a finding.
+    ``document_bytes`` of the routes' limits, which is a finding.
 
     >>> from toolkit.wire.event_routes import BUILT_IN_EVENTS
     >>> read_delivery(BUILT_IN_EVENTS, b'{"schema":"svc.splash.v2","ts":60,"pct":2}').row["family"]
@@ -54,7 +53,8 @@ def read_delivery(routes: Mapping[EventFamily, EventRoute], body: bytes) -> Deli
         named = row["schema_id"] or row["event_type"] or ""
         if route.family.value in named.split(".") and row["ts_ms"] is not None:
             return Delivery(text, row, tuple(findings))
-    if len(body) > LARGEST_ITEM:
-        says = f"more than {LARGEST_ITEM:,} bytes; kept whole, and not as an event"
+    most = min(route.limits.document_bytes for route in routes.values())
+    if len(body) > most:
+        says = f"more than {most:,} bytes; kept whole, and not as an event"
         return Delivery(text, None, (Finding("document_too_large", "webhook", says),))
     return Delivery(text, None)

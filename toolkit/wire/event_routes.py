@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily
+from toolkit.wire.limits import LIMITS, Limits
 
 _COMMON = {
     "schema_id": ("schema",),
@@ -57,6 +58,7 @@ class EventRoute:
     retention_s: int | None = _RETENTION_S
     delay_s: int = 0
     minimum_plan: str | None = None
+    limits: Limits = field(default=LIMITS, repr=False)
 
     @property
     def roles(self) -> tuple[str, ...]:

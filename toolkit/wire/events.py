@@ -1,7 +1,8 @@
 """The cursor pager, and the reading of event documents, which are kept byte for byte.
 
 A value that its column cannot hold leaves it null and is a finding. A document without any
-usable time has no place among the others: its bytes are kept in a finding.
+usable time has no place among the others: its bytes are kept in a finding. One that is too large to
+keep is named in a finding, and its second is not answered for.
 
 A log's window is frozen while it is paged: start, end, filters and limit stay as they are, and the
 cursor is followed exactly, whether the newest documents come first or the oldest. An empty page, or
@@ -15,6 +16,8 @@ Source: docs/interface.md, docs/design.md.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import hashlib
 import sys
 from collections.abc import Generator, Mapping, Sequence
@@ -25,8 +28,9 @@ import msgspec
 import polars as pl
 
 from toolkit.errors import InputError, PagingError, WireError
-from toolkit.foreign import is_name, plain
-from toolkit.intervals import Interval
+from toolkit.foreign import LONGEST, is_name, plain
+from toolkit.intervals import Interval, difference, union
+from toolkit.market import format_ts
 from toolkit.tables import EVENT
 from toolkit.wire.cursor import CursorTrail
 from toolkit.wire.event_routes import EventRoute
@@ -68,11 +72,27 @@ class EventPage:
 
     ``frame`` has the columns of `toolkit.tables.EVENT` that a document fills, in the wire's order.
     Documents outside the window are left out, and those without a time, which are findings.
+    ``missing`` are the seconds of documents that were too large to keep, and all of the window
+    where one of them shows no time.
     """
 
     frame: pl.DataFrame
     last: bool
     findings: tuple[Finding, ...]
+    missing: tuple[Interval, ...] = ()
+
+
+@dataclass(slots=True)
+class _Read:
+    """The documents of a page: how many, their rows, and where some are too large to keep."""
+
+    number: int
+    rows: list[dict[str, Any]]
+    missing: list[Interval]
+
+    @property
+    def times_ms(self) -> list[int]:
+        return [row["ts_ms"] for row in self.rows] + [1000 * each.start for each in self.missing]
 
 
 class _PageParts(msgspec.Struct):
@@ -96,7 +116,7 @@ def event_pages(
     """
     if window.length_s > route.longest_window_s:
         raise InputError("window", str(window), f"at most {route.longest_window_s} s at a time")
-    trail = CursorTrail(route.path, window)
+    trail = CursorTrail(route.path, window, route.limits)
     cursor: str | None = None
     while True:
         request = Request.get(route.path, route.query(window, cursor))
@@ -110,37 +130,39 @@ def event_pages(
             raise PagingError(
                 f"{route.path} says that {window} has more, but gives no cursor to ask for it"
             )
-        rows = _rows(route, envelope.items, findings)
-        frame = _frame(route, rows, window, findings)
+        read = _read(route, envelope.items, window, findings)
+        frame = _frame(route, read.rows, window, findings)
         if envelope.items and not envelope.named:
-            yield from _check_whole(route, window, frame, len(envelope.items), policy)
+            yield from _check_whole(route, window, frame, read, policy)
             findings.append(Finding("paging_unnamed", route.path, _unnamed(route)))
-        yield EventPage(frame, cursor is None, tuple(findings))
+        yield EventPage(frame, cursor is None, tuple(findings), tuple(union(read.missing)))
         if cursor is None:
             return
-        trail.follow(cursor, [row["ts_ms"] for row in rows])
+        trail.follow(cursor, read.times_ms)
 
 
 def _check_whole(
-    route: EventRoute, window: Interval, frame: pl.DataFrame, height: int, policy: RetryPolicy
+    route: EventRoute, window: Interval, frame: pl.DataFrame, read: _Read, policy: RetryPolicy
 ) -> Generator[Step, Outcome, None]:
     """Raise `PagingError` where a page that names no end of its window may not be all of it.
 
     A page that is not full is followed by a question for what is older than its documents, or newer
     where they rise in time. That may bring nothing else.
     """
-    missing = f"{route.path} sent {height} documents of {window}, and {_unnamed(route)}"
+    missing = f"{route.path} sent {read.number} documents of {window}, and {_unnamed(route)}"
     advice = "the profile can name the fields (more, next)"
-    if height >= route.limit:
+    if read.number >= route.limit:
         raise PagingError(f"{missing}: as many as were asked for; {advice}")
     if frame.is_empty():
         return
     first, last = frame["ts"][0], frame["ts"][-1]
     rest = Interval(last, window.end) if first < last else Interval(window.start, last + 1)
     answer = yield from with_retries(Request.get(route.path, route.query(rest, None)), policy)
-    others = _frame(route, _rows(route, _envelope(route, answer).items, []), rest, [])
+    again = _read(route, _envelope(route, answer).items, rest, [])
+    others = _frame(route, again.rows, rest, [])
     key = ["event_id", "event_type", "ts_ms"]
     found = others.join(frame, on=key, how="anti", nulls_equal=True).height
+    found += len(difference(again.missing, read.missing))
     if found:
         raise PagingError(f"{missing}: {found} others came for {rest}; {advice}")
 
@@ -154,7 +176,7 @@ def _envelope(route: EventRoute, answer: Answer) -> _PageParts:
         return _PageParts([], more=False, cursor=None, named=True)
     try:
         page = msgspec.json.decode(answer.body, type=dict[str, msgspec.Raw])
-        check_number(bytes(page[route.items]), answer, route.path)
+        check_number(bytes(page[route.items]), answer, route.path, route.limits.page_items)
         items = msgspec.json.decode(page[route.items], type=list[msgspec.Raw])
         cursor = msgspec.json.decode(page.get(route.next, b"null"), type=str | None)
         more = msgspec.json.decode(page.get(route.more, b"null"), type=bool | None)
@@ -164,11 +186,19 @@ def _envelope(route: EventRoute, answer: Answer) -> _PageParts:
     return _PageParts(items, bool(cursor) if more is None else more, cursor or None, named)
 
 
-def _rows(
-    route: EventRoute, items: list[msgspec.Raw], findings: list[Finding]
-) -> list[dict[str, Any]]:
-    """Read the documents of a page that have a time. The others are findings."""
-    read = [read_document(route, bytes(item), findings) for item in items]
+def _read(
+    route: EventRoute, items: list[msgspec.Raw], window: Interval, findings: list[Finding]
+) -> _Read:
+    """Read the documents of a page that have a time and can be kept. The others are findings."""
+    read, missing = list[dict[str, Any]](), list[Interval]()
+    for item in items:
+        if memoryview(item).nbytes <= route.limits.document_bytes:
+            read.append(read_document(route, bytes(item), findings))
+            continue
+        body = bytes(item)
+        findings.append(too_large(route, body))
+        second = _second(route, body)
+        missing.append(window if second is None else Interval(second, second + 1))
     rows = [row for row in read if row["ts"] is not None]
     if read and not rows:
         raise WireError(
@@ -176,7 +206,49 @@ def _rows(
             "in the profile"
         )
     findings.extend(timeless(route, row) for row in read if row["ts"] is None)
-    return rows
+    return _Read(len(items), rows, missing)
+
+
+def too_large(route: EventRoute, body: bytes) -> Finding:
+    """Return the finding that names a document which is too large to keep.
+
+    >>> from toolkit.market import EventFamily
+    >>> from toolkit.wire.event_routes import BUILT_IN_EVENTS
+    >>> too_large(BUILT_IN_EVENTS[EventFamily.SPLASH], b'{"event_id":"e1","ts":60}').says
+    'event e1 at 1970-01-01 00:01 UTC has 25 bytes, and at most 16,384 are kept; ...'
+    """
+    event, second = _part(route, "event_id", body), _second(route, body)
+    at = "" if second is None else f" at {format_ts(second)}"
+    named = f"event {plain(event, 80)}{at}" if isinstance(event, str) else f"a document{at}"
+    says = f"{named} has {len(body):,} bytes, and at most {route.limits.document_bytes:,} are kept"
+    advice = "document_bytes of the limits allows more"
+    return Finding("document_too_large", route.path, f"{says}; {advice}")
+
+
+def _second(route: EventRoute, body: bytes) -> int | None:
+    """Read the second (Unix s) of a document of any size, None where it shows none."""
+    ts, ts_ms = (_checked(route, name, _part(route, name, body), []) for name in _TIMES)
+    second: int | None = ts if ts is not None or ts_ms is None else ts_ms // 1000
+    return second
+
+
+def _part(route: EventRoute, column: str, body: bytes) -> Any:
+    """Read what fills one column, without making objects of the rest of the document."""
+    for path in route.paths[column]:
+        part = body
+        with contextlib.suppress(*UNREADABLE):
+            for name in path.split("."):
+                part = bytes(_field(name).decode(part).value)
+            if len(part) <= LONGEST and (found := msgspec.json.decode(part)) is not None:
+                return found
+    return None
+
+
+@functools.lru_cache(maxsize=64)
+def _field(name: str) -> msgspec.json.Decoder[Any]:
+    """Return what reads one field of an object, as its bytes, and passes over all others."""
+    fields = [("value", msgspec.Raw, msgspec.Raw(b"null"))]
+    return msgspec.json.Decoder(msgspec.defstruct("Field", fields, rename={"value": name}))
 
 
 def _frame(
@@ -208,7 +280,7 @@ def read_document(route: EventRoute, body: bytes, findings: list[Finding]) -> di
 
     ``ts`` (s) and ``ts_ms`` are read from one another where one of them is wanting or lies outside
     the years 1 to 9999. Both are None where neither is of use. Raises `WireError` where it is no
-    JSON object, or larger than `toolkit.wire.items.LARGEST_ITEM`.
+    JSON object, or larger than ``document_bytes`` of the route's limits.
 
     >>> from toolkit.market import EventFamily
     >>> from toolkit.wire.event_routes import BUILT_IN_EVENTS
@@ -217,7 +289,7 @@ def read_document(route: EventRoute, body: bytes, findings: list[Finding]) -> di
     >>> row["event_type"], row["ts_ms"], row["magnitude_pct"], row["event_id"][:7]
     ('splash.pump', 60000, 11.4, 'sha256:')
     """
-    check_size(len(body), f"{route.path} sent a document")
+    check_size(len(body), f"{route.path} sent a document", route.limits.document_bytes)
     try:
         document, text = _document(body), body.decode()
     except UNREADABLE as error:

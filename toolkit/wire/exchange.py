@@ -10,6 +10,7 @@ import email.utils
 import random
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
+from typing import Self
 from urllib.parse import urlsplit
 
 import msgspec
@@ -28,6 +29,7 @@ from toolkit.errors import (
 )
 from toolkit.foreign import plain
 from toolkit.wire.address import is_loopback
+from toolkit.wire.limits import LIMITS, Limits
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What reading a body as JSON may raise: no JSON, no UTF-8, nested too deep."""
@@ -37,9 +39,6 @@ NO_CONTENT = 204
 
 ANSWERED = frozenset({200, NO_CONTENT})
 """The statuses of what was asked for. Any other is a refusal."""
-
-LONGEST_WAIT_S = 3_600.0
-"""The longest wait that a service may ask for (s). Quotas are counted per hour or less."""
 
 _RETRIED_STATUSES = frozenset({429, 502, 503, 504})
 
@@ -118,13 +117,18 @@ class RetryPolicy:
     attempts: int = 6
     first_wait_s: float = 0.5
     longest_wait_s: float = 30.0
-    budget_s: float = 120.0
-    longest_asked_s: float = LONGEST_WAIT_S
+    budget_s: float = LIMITS.retry_wait_s
+    longest_asked_s: float = LIMITS.asked_wait_s
     fraction: Callable[[], float] = field(default=random.random, repr=False)
 
     def __post_init__(self) -> None:
         if self.attempts < 1:
             raise InputError("attempts", self.attempts, "1 or more")
+
+    @classmethod
+    def within(cls, limits: Limits) -> Self:
+        """Make the policy with a client's limits."""
+        return cls(budget_s=limits.retry_wait_s, longest_asked_s=limits.asked_wait_s)
 
     def wait_s(self, tries: int, asked_s: float | None) -> float:
         """Return the seconds to wait after the try numbered ``tries`` (from 0) failed.

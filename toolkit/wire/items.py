@@ -11,38 +11,35 @@ import msgspec
 from toolkit.errors import WireError
 from toolkit.wire.exchange import Answer
 
-MOST_ITEMS = 10_000
-"""Items of a page. The client asks for 5,000 rows, or 500 documents."""
 
-LARGEST_ITEM = 16_384
-"""Bytes of a row's unknown fields or of an event document. A document has about 600."""
-
-
-def check_number(items: bytes, answer: Answer, path: str) -> None:
-    """Raise `WireError` where an array of objects has more than `MOST_ITEMS`.
+def check_number(items: bytes, answer: Answer, path: str, most: int) -> None:
+    """Raise `WireError` where an array of objects has more than ``most``.
 
     Opening braces are counted first, which costs next to nothing.
 
-    >>> check_number(b"[" + b"{}," * 10_000 + b"{}]", Answer(200, {}, b""), "/p")
+    >>> check_number(b"[{},{},{}]", Answer(200, {}, b""), "/p", 2)
     Traceback (most recent call last):
-    toolkit.errors.WireError: /p answered 200 with a page of 10,001 items; at most 10,000 are read
+    toolkit.errors.WireError: /p answered 200 with a page of 3 items; at most 2 are read; ...
     """
-    if items.count(b"{") <= MOST_ITEMS:
+    if items.count(b"{") <= most:
         return
     number = len(msgspec.json.decode(items, type=list[msgspec.Raw]))
-    if number > MOST_ITEMS:
+    if number > most:
         message = f"{answer.url or path} answered {answer.status} with a page of {number:,} items"
         raise WireError(
-            f"{message}; at most {MOST_ITEMS:,} are read", status=answer.status, url=answer.url
+            f"{message}; at most {most:,} are read; page_items of the limits allows more",
+            status=answer.status,
+            url=answer.url,
         )
 
 
-def check_size(size: int, what: str) -> None:
-    """Raise `WireError` where an item is larger than `LARGEST_ITEM`.
+def check_size(size: int, what: str, most: int) -> None:
+    """Raise `WireError` where an item is larger than ``most`` bytes.
 
-    >>> check_size(70_000, "/p sent a document")
+    >>> check_size(70_000, "/p sent a document", 16_384)
     Traceback (most recent call last):
-    toolkit.errors.WireError: /p sent a document of 70,000 bytes; at most 16,384 are kept
+    toolkit.errors.WireError: /p sent a document of 70,000 bytes; at most 16,384 are kept; ...
     """
-    if size > LARGEST_ITEM:
-        raise WireError(f"{what} of {size:,} bytes; at most {LARGEST_ITEM:,} are kept")
+    if size > most:
+        advice = "document_bytes of the limits allows more"
+        raise WireError(f"{what} of {size:,} bytes; at most {most:,} are kept; {advice}")

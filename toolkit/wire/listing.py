@@ -161,7 +161,8 @@ def _found(profile: Profile, answer: Answer) -> _Found:
         return _Found({}, cut=False)
     try:
         page = msgspec.json.decode(answer.body, type=_SymbolsPage)
-        check_number(bytes(page.items), answer, profile.symbols_path)
+        most = profile.limits.page_items
+        check_number(bytes(page.items), answer, profile.symbols_path, most)
         items = msgspec.json.decode(page.items, type=list[msgspec.Raw])
     except UNREADABLE as error:
         wanted = f"a symbol listing ({error})"

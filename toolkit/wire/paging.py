@@ -30,9 +30,6 @@ from toolkit.wire.page_order import HistoryQuestion
 from toolkit.wire.profile import Finding, HistoryRoute
 from toolkit.wire.rows import RawPage, broken_key, read_history_page
 
-EMPTY_PAGES_ALLOWED = 100
-"""Pages in a row without a row, after which the pager gives up."""
-
 
 @dataclass(frozen=True, slots=True)
 class Page:
@@ -61,7 +58,7 @@ def trajectory_pages(
     the oldest rows first, has more rows in one second than a page holds, or pages without end.
     """
     question = HistoryQuestion(route, trajectory, policy)
-    walk, judged, again = _Walk(window, route.limit), False, False
+    walk, judged, again = _Walk(window, route), False, False
     while walk.ask is not None:
         asked = walk.ask
         answer = yield from question.answer(asked)
@@ -75,7 +72,7 @@ def trajectory_pages(
         if nothing and (yield from question.check_empty(window)):
             if again:
                 raise _contradiction(window)
-            walk, again = _Walk(window, route.limit), True
+            walk, again = _Walk(window, route), True
         elif page is not None:
             tied, found = broken_key(route, raw.frame)
             yield replace(page, findings=(*page.findings, *found), tied=tied)
@@ -89,9 +86,10 @@ class _Walk:
     the height of the last page that brought nothing older than ``_oldest``, 0 without one.
     """
 
-    def __init__(self, window: Interval, limit: int) -> None:
+    def __init__(self, window: Interval, route: HistoryRoute) -> None:
         self._window = window
-        self._limit = limit
+        self._limit = route.limit
+        self._empty_allowed = route.limits.empty_pages
         self._proven = window.end
         self._oldest = window.end
         self._edge: pl.DataFrame | None = None
@@ -182,10 +180,10 @@ class _Walk:
     def _after_empty(self, raw: RawPage, asked: int) -> int:
         """Take a page without rows: the end, unless its paging value points further down."""
         self._empty += 1
-        if self._empty > EMPTY_PAGES_ALLOWED:
+        if self._empty > self._empty_allowed:
             raise PagingError(
                 f"the service sent {self._empty} pages in a row without a row, the last one "
-                f"before {format_ts(asked)}"
+                f"before {format_ts(asked)}; empty_pages of the limits allows more"
             )
         if self._edge is not None and asked > self._oldest and self._empty == 1:
             return self._proven  # there are rows before this, for they came: it is asked again

@@ -22,6 +22,7 @@ from toolkit.wire.declared import declared_fields, declared_key
 from toolkit.wire.event_routes import BUILT_IN_EVENTS, EventRoute
 from toolkit.wire.exchange import UNREADABLE
 from toolkit.wire.findings import Finding
+from toolkit.wire.limits import LIMITS, Limits
 from toolkit.wire.stream_names import BUILT_IN_STREAMS, StreamNames
 from toolkit.wire.tools import BUILT_IN_TOOLS, tools_by_route
 
@@ -84,6 +85,7 @@ class HistoryRoute:
     delay_s: int = 0
     minimum_plan: str | None = None
     key: tuple[str, ...] = ("ts",)
+    limits: Limits = field(default=LIMITS, repr=False)
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -173,6 +175,7 @@ class Profile:
     source: Source | None = None
     schema_hash: str | None = None
     findings: tuple[Finding, ...] = field(default=())
+    limits: Limits = field(default=LIMITS, repr=False)
 
     @property
     def routes(self) -> dict[str, str]:
@@ -190,6 +193,16 @@ class Profile:
             "spread_dashboard": self.snapshots["spread"],
             "funding_overview": self.snapshots["funding"],
         }
+
+    def within(self, limits: Limits) -> Profile:
+        """Return the profile with the limits of a client, on its routes as well.
+
+        >>> BUILT_IN.within(Limits(page_items=9)).histories[Family.PRICE].limits.page_items
+        9
+        """
+        histories = {f: replace(route, limits=limits) for f, route in self.histories.items()}
+        events = {f: replace(route, limits=limits) for f, route in self.events.items()}
+        return replace(self, histories=histories, events=events, limits=limits)
 
     def arguments(self, role: str, given: Mapping[str, object]) -> dict[str, object]:
         """Return a tool's arguments under the service's names, without those that are None.

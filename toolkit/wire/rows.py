@@ -75,7 +75,7 @@ def read_history_page(route: HistoryRoute, trajectory: Trajectory, answer: Answe
 
     Raises `WireError` where the body is not JSON, has no array of rows, names another trajectory
     than the one asked for, or has a row without a time. So it does for more rows than
-    `toolkit.wire.items.MOST_ITEMS`, and for a row larger than `LARGEST_ITEM`.
+    ``page_items`` of the route's limits, and for unknown fields larger than ``document_bytes``.
 
     >>> from toolkit.wire.profile import BUILT_IN
     >>> body = (b'{"items":[{"ts":60,"buy_price":100.0,"sell_price":101.0,"spread_pct":1.0}],'
@@ -91,7 +91,7 @@ def read_history_page(route: HistoryRoute, trajectory: Trajectory, answer: Answe
     _check_trajectory(route, trajectory, envelope, answer)
     findings: list[Finding] = []
     items = _items(route, envelope, answer, findings)
-    check_number(bytes(items), answer, route.path)
+    check_number(bytes(items), answer, route.path, route.limits.page_items)
     try:
         frame = _exact(route, items)
     except UNREADABLE:
@@ -294,7 +294,8 @@ def _field_by_field(
                 route, answer, f"with a row without a usable time{_as_text(route, row)}"
             )
         size = sum(len(name) + memoryview(raw).nbytes for name, raw in left.items())
-        check_size(size, f"{answer.url or route.path} sent a row with unknown fields")
+        what = f"{answer.url or route.path} sent a row with unknown fields"
+        check_size(size, what, route.limits.document_bytes)
         columns["extra"].append(_extra(left))
         drift.update(("field_unknown", name) for name in left if name not in known)
     findings.extend(

@@ -17,7 +17,8 @@ import msgspec
 
 from toolkit.errors import InputError, ServiceError, WireError
 from toolkit.market import Trajectory
-from toolkit.wire.exchange import LONGEST_WAIT_S, UNREADABLE, Answer, Wait, refusal, retry_after_s
+from toolkit.wire.exchange import UNREADABLE, Answer, Wait, refusal, retry_after_s
+from toolkit.wire.limits import LIMITS
 from toolkit.wire.profile import HistoryRoute
 from toolkit.wire.stream_names import StreamNames
 
@@ -120,7 +121,7 @@ class ReconnectPolicy:
 
     first_wait_s: float = 0.5
     longest_wait_s: float = 60.0
-    longest_asked_s: float = LONGEST_WAIT_S
+    longest_asked_s: float = LIMITS.asked_wait_s
     stable_s: float = 60.0
     silence_s: float = 600.0
     pong_s: float = 10.0

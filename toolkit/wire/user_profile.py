@@ -26,6 +26,9 @@ It overrides `/schemas`, which overrides what is built in. It names only what di
 
     [tools]
     price_history = "market.prices"
+
+    [limits]
+    body_bytes = 134217728
 """
 
 from __future__ import annotations
@@ -42,6 +45,7 @@ from toolkit.errors import InputError
 from toolkit.market import EventFamily, Family
 from toolkit.tables import SERIES
 from toolkit.wire.event_routes import EventRoute
+from toolkit.wire.limits import Limits
 from toolkit.wire.profile import PLAIN_PATH, FieldRule, HistoryRoute, Profile
 from toolkit.wire.stream_names import StreamNames
 
@@ -92,13 +96,15 @@ class _ProfileFile(msgspec.Struct, forbid_unknown_fields=True):
     snapshots: dict[str, str] = {}
     streams: _StreamsSection = msgspec.field(default_factory=_StreamsSection)
     tools: dict[str, str] = {}
+    limits: dict[str, int | float] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class UserProfile:
-    """A user's file. `applied` overrides a profile by it."""
+    """A user's file: its limits, and names by which `applied` overrides a profile."""
 
     path: Path
+    limits: Limits
     _said: _ProfileFile
 
     @classmethod
@@ -119,7 +125,7 @@ class UserProfile:
         except msgspec.ValidationError as error:
             allowed = "what toolkit/wire/user_profile.py shows"
             raise InputError("profile", str(path), allowed, advice=str(error)) from None
-        return cls(Path(path), said)
+        return cls(Path(path), Limits.named(said.limits), said)
 
     def applied(self, profile: Profile) -> Profile:
         """Apply the file to a profile.

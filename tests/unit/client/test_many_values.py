@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -18,6 +19,7 @@ from toolkit.errors import WireError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Trajectory
 from toolkit.wire.body import Body
+from toolkit.wire.limits import Limits
 
 KEY = "k7-very-secret-0815"
 ENDS = b'"next_end_time":null,"next_cursor":null,"has_more":false,"truncated":false'
@@ -200,20 +202,24 @@ def test_each_route_refuses_more_than_a_page_has(body: bytes, says: str) -> None
             assert str(refused.value).startswith(base_url)
 
 
-def test_an_item_too_large_to_be_kept_is_refused_by_its_size() -> None:
+def test_an_item_too_large_to_be_kept_is_named_by_its_size() -> None:
     large = b'{"ts":1,"x":"' + b"y" * 70_000 + b'"}'
     window = Interval(0, 86_400)
     with answering(page(large, 1)) as base_url, Client(base_url, KEY) as client:
         with pytest.raises(WireError, match=r"fields of 70,\d{3} bytes; at most 16,384 are kept"):
             list(client.pages(Trajectory.parse("BTC_USD:A.spot"), window))
-        with pytest.raises(WireError, match=r"document of 70,\d{3} bytes; at most 16,384 are kept"):
-            list(client.event_pages(EventFamily.SPLASH, window))
+        (documents,) = client.event_pages(EventFamily.SPLASH, window)
+    assert documents.frame.is_empty()
+    assert documents.missing == (Interval(1, 2),)
+    (finding,) = documents.findings
+    assert finding.kind == "document_too_large"
+    assert re.search(r"at 1970-01-01 00:00:01 UTC has 70,\d{3} bytes, and at most", finding.says)
 
 
 def test_the_values_of_a_stream_of_events_are_counted_for_each() -> None:
     event = b"data: [" + b"0," * 9 + b"0]" + b"\r\n\r\n"
     for cut in range(1, len(event)):
-        body = Body({}, 2**60, most_values=10, events=True)
+        body = Body({}, Limits(body_values=10), events=True)
         stream = event * 5
         for start in range(0, len(stream), cut):
             body.inflated(stream[start : start + cut])

@@ -9,6 +9,7 @@ from toolkit.client import Client
 from toolkit.client.probe import upgrade
 from toolkit.service import Config, running
 from toolkit.wire.exchange import Answer, Failure
+from toolkit.wire.limits import Limits
 
 MARKET = "/api/v1/data/ws"
 
@@ -57,7 +58,7 @@ def test_no_answer_is_a_failure_with_its_reason(scripted) -> None:
 
     scripted.replies.clear()
     scripted.answer(body=b"{" * 100, sent=0, stalls=True, headers={"Transfer-Encoding": "chunked"})
-    with Client(scripted.base_url, "k", timeout_s=0.2) as client:
+    with Client(scripted.base_url, "k", limits=Limits(silence_s=0.2)) as client:
         mute = upgrade(client, MARKET)
     assert isinstance(mute, Failure)
     assert "timed out" in mute.reason

@@ -21,6 +21,7 @@ from toolkit.errors import (
 from toolkit.intervals import Interval
 from toolkit.market import Trajectory
 from toolkit.wire.exchange import RetryPolicy
+from toolkit.wire.limits import Limits
 
 LISTED = {"symbol": "BTC_USD", "venues": [{"exchange": "A", "market": "spot"}]}
 GOOD = {"items": [LISTED], "truncated": False}
@@ -149,7 +150,7 @@ def test_a_service_that_only_resets_is_unreachable_and_the_tries_are_told(script
 @pytest.mark.parametrize("sent", [0, 4])
 def test_a_body_that_stalls_is_a_time_out(scripted, ask, sent) -> None:
     scripted.answer(body=SCHEMAS, sent=sent, stalls=True)
-    asking = ask(timeout_s=0.05, retries=RetryPolicy(attempts=2))
+    asking = ask(limits=Limits(silence_s=0.05), retries=RetryPolicy(attempts=2))
     with pytest.raises(UnreachableError, match="ReadTimeout"):
         asking.client.profile()
     assert len(scripted.asked) == 2

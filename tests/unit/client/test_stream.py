@@ -21,6 +21,7 @@ from toolkit.client.stream import stream
 from toolkit.errors import KeyRefusedError, PlanRefusedError, ServiceError, UnreachableError
 from toolkit.market import EventFamily, Trajectory
 from toolkit.service import Config, Simulated, SpedClock, running
+from toolkit.wire.limits import Limits
 from toolkit.wire.profile import BUILT_IN
 from toolkit.wire.stream import (
     Item,
@@ -302,9 +303,9 @@ def test_a_message_over_the_limit_is_a_named_loss_and_the_stream_goes_on(
         lambda socket: (socket.send("ok"), socket.send("x" * 5_000), socket.recv()),
         lambda socket: (socket.send("again"), socket.recv()),
     ]
-    with Bare(scripted.base_url, KEY, max_message_bytes=4_096) as client:
+    with Bare(scripted.base_url, KEY, limits=Limits(message_bytes=4_096)) as client:
         told = first(client, 5)
-    why = "a message came that is larger than 4,096 bytes; max_message_bytes allows more"
+    why = "a message came that is larger than 4,096 bytes; message_bytes of the limits allows more"
     assert told == [
         Joined(),
         Received(b"ok"),

@@ -1,16 +1,27 @@
-"""A capture that is flooded: its memory stays bounded, and what it refuses is named.
+"""A capture or a webhook receiver that is flooded: its memory stays bounded, and what is refused
+is named.
 
 RAIL_FLOOD_S says for how long; `make soak` sets ten seconds.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
+
+from toolkit.service.transports.webhooks.deliveries import new_secret, signed_headers
 
 pytestmark = pytest.mark.slow
 SECONDS = os.environ.get("RAIL_FLOOD_S", "3")
@@ -110,7 +121,7 @@ def test_a_flood_of_what_is_too_large_to_keep_is_named(kind: str, tmp_path: Path
     (peak_mb, messages, new, *_), kinds, _ = flooded(kind, 3_500_000, tmp_path)
     assert peak_mb <= 300
     assert (messages > 2, new) == (True, 0)
-    assert ("record_unreadable" if kind == "rows" else "document_unreadable") in kinds
+    assert ("record_unreadable" if kind == "rows" else "document_too_large") in kinds
 
 
 def test_a_flood_of_versions_of_one_event_is_counted(tmp_path: Path) -> None:
@@ -119,3 +130,67 @@ def test_a_flood_of_versions_of_one_event_is_counted(tmp_path: Path) -> None:
     assert (new, revised, unkept) == (1, 99, messages - 100)
     assert "versions_not_kept" in kinds
     assert f"{unkept:,} versions not kept (see the findings)" in words
+
+
+RECEIVER = """
+import re, sys
+from toolkit.loader.receiving import receive
+from toolkit.loader.webhooks import webhook_app
+from toolkit.market import Source
+from toolkit.store import Store
+store = Store(sys.argv[1])
+store.bind(Source("live", "x"))
+app = webhook_app(store, secrets=[sys.argv[2]])
+done = receive(app, ready=lambda address: print(address, flush=True))
+peak = int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) * 1024 // 10**6
+print(peak, done.stored, done.events, done.kept)
+"""
+CONNECTIONS = 200  # with 250,000 bytes on each, more than may wait
+
+
+def deliveries(kind: str, size: int, numbers: Iterator[int]) -> Iterator[tuple[str, bytes]]:
+    """Yield ids and bodies without end: event documents, or what is kept whole."""
+    pad = "[" + ",".join(["[]"] * (size // 3)) + "]" if kind == "lists" else f'"{"x" * size}"'
+    schema = "other" if kind == "others" else "svc.splash.v1"
+    for number in numbers:
+        head = f'"schema":"{schema}","event_type":"{schema}","event_id":"e{number}"'
+        yield f"m{number}", f'{{{head},"ts":{1_790_000_000 + number},"pad":{pad}}}'.encode()
+
+
+def send(address: str, secret: str, bodies: Iterator[tuple[str, bytes]], until: float) -> int:
+    """Send one delivery after the other over one connection. Return how many were taken."""
+    url, taken = urlsplit(address), 0
+    with closing(HTTPConnection(url.hostname or "", url.port, timeout=60)) as connection:
+        for identity, body in bodies:
+            if time.monotonic() > until:
+                break
+            headers = signed_headers(secret, identity, int(time.time()), body)
+            connection.request("POST", "/", body, dict(headers))
+            answer = connection.getresponse()
+            answer.read()
+            taken += answer.status == 204
+    return taken
+
+
+@pytest.mark.parametrize(
+    ("kind", "size"), [("texts", 16_000), ("lists", 16_000), ("texts", 600), ("others", 250_000)]
+)
+def test_a_flood_of_deliveries_takes_no_more_than_300_mb(
+    kind: str, size: int, tmp_path: Path
+) -> None:
+    secret, numbers = new_secret(), itertools.count()
+    command = [sys.executable, "-c", RECEIVER, str(tmp_path / "s.duckdb"), secret]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as receiver:
+        assert receiver.stdout is not None
+        address = receiver.stdout.readline().strip()
+        until = time.monotonic() + float(SECONDS)
+        bodies = [deliveries(kind, size, numbers) for _ in range(CONNECTIONS)]
+        with ThreadPoolExecutor(CONNECTIONS) as pool:
+            sent = pool.map(lambda each: send(address, secret, each, until), bodies)
+            taken = sum(sent)
+        receiver.send_signal(signal.SIGTERM)
+        said = receiver.stdout.read()
+    peak_mb, stored, events, kept = (int(each) for each in said.split())
+    assert peak_mb <= 300
+    assert stored == taken > 20
+    assert (events, kept) == ((0, stored) if kind == "others" else (stored, 0))

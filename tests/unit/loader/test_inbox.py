@@ -7,10 +7,12 @@ import threading
 
 import pytest
 
-from toolkit.loader.inbox import WAITING_BYTES, Inbox
+from toolkit.loader.inbox import Inbox
 from toolkit.loader.reader import Message
 from toolkit.market import EventFamily, EventLog
+from toolkit.wire.limits import Limits
 
+MOST = 6_000
 LOG = EventLog(EventFamily.SPLASH)
 
 
@@ -28,7 +30,8 @@ def test_messages_come_in_their_order_and_none_is_waited_for_in_vain() -> None:
 
 
 def test_no_more_bytes_wait_than_are_allowed_and_a_larger_message_goes_alone() -> None:
-    inbox, bodies = Inbox(), [bytes(WAITING_BYTES // 3)] * 10 + [bytes(WAITING_BYTES + 1), b"x"]
+    inbox = Inbox(Limits(waiting_bytes=MOST))
+    bodies = [bytes(MOST // 3)] * 10 + [bytes(MOST + 1), b"x"]
     thread = threading.Thread(target=lambda: [inbox.put(Message(LOG, each)) for each in bodies])
     thread.start()
     waiting: list[int] = []
@@ -36,13 +39,13 @@ def test_no_more_bytes_wait_than_are_allowed_and_a_larger_message_goes_alone() -
         inbox.get(30.0)
         waiting.append(sum(len(m.body) for m in list(inbox._items) if isinstance(m, Message)))
     thread.join()
-    assert max(waiting) <= WAITING_BYTES + 1
+    assert max(waiting) <= MOST + 1
     assert inbox.empty
 
 
 def test_who_waits_to_put_ends_when_it_is_abandoned() -> None:
-    inbox, said = Inbox(), list[bool]()
-    assert inbox.put(Message(LOG, bytes(WAITING_BYTES)))
+    inbox, said = Inbox(Limits(waiting_bytes=MOST)), list[bool]()
+    assert inbox.put(Message(LOG, bytes(MOST)))
     thread = threading.Thread(target=lambda: said.append(inbox.put(Message(LOG, b"x"))))
     thread.start()
     inbox.abandoned.set()

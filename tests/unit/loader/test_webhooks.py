@@ -29,6 +29,7 @@ from toolkit.loader.webhooks import WebhookApp, webhook_app
 from toolkit.market import EventFamily, Source
 from toolkit.service.transports.webhooks.deliveries import new_secret, signed_headers
 from toolkit.store import Store, read_deliveries
+from toolkit.wire.limits import Limits
 from toolkit.wire.signatures import HmacSignature
 
 OLD, NEW = new_secret(), new_secret()
@@ -68,7 +69,7 @@ def store(tmp_path: Path) -> Store:
 
 @pytest.fixture
 def app(store: Store) -> WebhookApp:
-    return webhook_app(store, secrets=[OLD, NEW], max_bytes=LIMIT)
+    return webhook_app(store, secrets=[OLD, NEW], limits=Limits(delivery_bytes=LIMIT))
 
 
 @pytest.fixture
@@ -316,11 +317,10 @@ def test_a_receiver_needs_a_store_that_is_there(tmp_path: Path) -> None:
     [
         ({}, "verifier"),
         ({"secrets": [NEW], "verifier": HmacSignature(["x"])}, "verifier"),
-        ({"secrets": [NEW], "max_bytes": 0}, "max_bytes"),
         ({"secrets": ["short"]}, "secrets"),
     ],
 )
-def test_it_is_told_apart_how_to_verify_and_how_much_to_read(
+def test_it_is_told_apart_how_to_verify(
     store: Store, options: dict[str, object], wrong: str
 ) -> None:
     with pytest.raises(InputError, match=f"^{re.escape(wrong)}:"):
@@ -330,7 +330,7 @@ def test_it_is_told_apart_how_to_verify_and_how_much_to_read(
 def test_a_body_that_does_not_come_is_given_up_and_the_next_delivery_is_stored(
     store: Store,
 ) -> None:
-    impatient = webhook_app(store, secrets=[NEW], body_timeout_s=0.2)
+    impatient = webhook_app(store, secrets=[NEW], limits=Limits(delivery_s=0.2))
     head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{"
     with served(impatient) as address, httpx.Client(base_url=address) as client:
         host, port = address.removeprefix("http://").split(":")

@@ -12,13 +12,16 @@ from hypothesis import strategies as st
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Source
 from toolkit.store import Batch, Delivered, Inserted, LoadOrigin, Store, keep_deliveries
-from toolkit.store.events import MOST_VERSIONS
 from toolkit.wire.event_routes import BUILT_IN_EVENTS
 from toolkit.wire.events import document_frame, read_document
 from toolkit.wire.findings import Finding
+from toolkit.wire.limits import LIMITS
 
 SPLASH = EventFamily.SPLASH
-SAYS = "it came in ever new versions; the first of them are kept"
+SAYS = (
+    "it came in ever new versions; the first of them are kept; document_versions and "
+    "event_documents of the limits allow more"
+)
 
 
 def row(event: str, version: int) -> dict[str, object]:
@@ -51,7 +54,9 @@ def test_a_hundred_versions_are_kept_byte_for_byte_and_the_others_are_named(
         held = connection.execute(
             "SELECT document FROM event WHERE event_id = 'e1' ORDER BY revision"
         ).fetchall()
-    assert [each for (each,) in held] == [row("e1", n)["document"] for n in range(MOST_VERSIONS)]
+    assert [each for (each,) in held] == [
+        row("e1", n)["document"] for n in range(LIMITS.document_versions)
+    ]
     again = commit(store, load_id, [row("e1", 7), row("e1", 99), row("e1", 120)])
     assert (again.repeated, again.unkept) == (2, {"events/splash e1": 1})
     newest = store.events(SPLASH, Interval(0, 120)).filter(event_id="e1")["document"]
@@ -80,7 +85,7 @@ def test_what_came_is_new_or_revised_or_repeated_or_counted_as_not_kept(
         if batch:
             total += commit(store, load_id, [row(*each) for each in batch])
         for event, version in dict.fromkeys(batch):
-            if len(held[event]) < MOST_VERSIONS:
+            if len(held[event]) < LIMITS.document_versions:
                 held[event].add(version)
     kept = sum(map(len, held.values()))
     assert total.new + total.revised == kept

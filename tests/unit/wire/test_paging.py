@@ -11,7 +11,8 @@ from toolkit.errors import PagingError, UnavailableError
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
 from toolkit.wire.exchange import Answer, RetryPolicy, Send, Wait
-from toolkit.wire.paging import EMPTY_PAGES_ALLOWED, Page, trajectory_pages
+from toolkit.wire.limits import LIMITS
+from toolkit.wire.paging import Page, trajectory_pages
 from toolkit.wire.profile import BUILT_IN
 
 ROUTE = BUILT_IN.histories[Family.PRICE]
@@ -206,7 +207,7 @@ def test_an_empty_page_that_points_one_second_lower_is_followed_once() -> None:
 
 def test_empty_pages_without_end_are_given_up() -> None:
     walk = Walk(Interval(0, 10_000))
-    for number in range(EMPTY_PAGES_ALLOWED):
+    for number in range(LIMITS.empty_pages):
         walk.answer(pointer=9_990 - 10 * number)
     with pytest.raises(PagingError, match="101 pages in a row without a row"):
         walk.answer(pointer=10)

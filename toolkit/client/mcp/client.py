@@ -21,13 +21,12 @@ from toolkit import errors
 from toolkit.client.contact import ClosingContact
 from toolkit.client.mcp.drift import drift
 from toolkit.client.mcp.transport import BoundedTransport
-from toolkit.wire.body import LARGEST_BODY
 from toolkit.wire.exchange import UNREADABLE, Answer, Request, refusal, unreachable
+from toolkit.wire.limits import Limits
 from toolkit.wire.profile import Finding, Profile
 from toolkit.wire.survey import with_listed_tools
 from toolkit.wire.user_profile import UserProfile
 
-_MOST_PAGES = 100  # of tools; a service has eleven tools
 _NO_ANSWER = {sdk.CONNECTION_CLOSED, sdk.REQUEST_TIMEOUT}
 _KINDS = {sdk.INVALID_PARAMS: errors.BadRequestError, sdk.METHOD_NOT_FOUND: errors.NotFoundError}
 
@@ -59,8 +58,8 @@ class McpClient(ClosingContact):
 
     It connects at the first call, and again after the connection was lost. Threads may share it:
     their calls run one after the other. No call is tried again. A refusal raises the `ServiceError`
-    that REST raises for the same status. ``timeout_s`` is how long to wait for each answer (s).
-    ``max_body_bytes`` and ``allow_http`` are those of `toolkit.client.Client`.
+    that REST raises for the same status. ``limits`` and ``allow_http`` are those of
+    `toolkit.client.Client`.
 
     >>> from toolkit.service import Clock, Config, Simulated, running
     >>> config = Config(Simulated(7), port=0, clock=Clock(fixed_at=1_795_046_400))
@@ -76,20 +75,18 @@ class McpClient(ClosingContact):
         api_key: str,
         *,
         profile: UserProfile | None = None,
-        timeout_s: float = 30.0,
         allow_http: bool = False,
-        max_body_bytes: int = LARGEST_BODY,
+        limits: Limits | None = None,
     ) -> None:
         super().__init__(
             base_url,
             api_key,
             profile=profile,
             allow_http=allow_http,
-            max_body_bytes=max_body_bytes,
+            limits=limits,
         )
         self._request = Request(self.assumed.mcp_path)
         self.url = self._url(self._request)
-        self._timeout_s = timeout_s
         self._lock = threading.RLock()
         self._tools: dict[str, sdk.Tool] | None = None
         self._refused: Answer | None = None
@@ -148,7 +145,7 @@ class McpClient(ClosingContact):
         with self._lock:
             found, cursor, asked = dict[str, sdk.Tool](), None, set[str | None]()
             while self._tools is None:
-                if cursor in asked or len(asked) == _MOST_PAGES:
+                if cursor in asked or len(asked) == self.limits.tool_pages:
                     raise errors.PagingError(
                         f"{self.url} lists its tools without end", url=self.url
                     )
@@ -210,20 +207,18 @@ class McpClient(ClosingContact):
 
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[ClientSession]:
-        limits = httpx2.Timeout(self._timeout_s, connect=min(self._timeout_s, 10.0))
+        answer_s = self.limits.mcp_answer_s
         hooks = {"response": [self._note]}
         http = httpx2.AsyncClient(
             headers=self.key_header,
-            timeout=limits,
+            timeout=httpx2.Timeout(answer_s, connect=self.limits.connect_s),
             event_hooks=hooks,
-            transport=BoundedTransport(
-                self.proxy, self.max_body_bytes, self._timeout_s, self._give_up
-            ),
+            transport=BoundedTransport(self.proxy, self.limits, self._give_up),
         )
         transport = streamable_http_client(
-            self.url, http_client=http, max_sse_event_size=self.max_body_bytes
+            self.url, http_client=http, max_sse_event_size=self.limits.body_bytes
         )
-        async with http, SdkClient(transport, read_timeout_seconds=self._timeout_s) as client:
+        async with http, SdkClient(transport, read_timeout_seconds=answer_s) as client:
             yield client.session
 
     def _give_up(self, unread: errors.ServiceError) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
 
 import anyio
 import httpx2
@@ -12,14 +13,13 @@ import httpx2
 from toolkit.client.transport import tls
 from toolkit.errors import ServiceError
 from toolkit.wire.body import ACCEPTED_ENCODINGS, Body
-
-_MOST_VALUES = 250_000  # the SDK holds each several times; a page of 10,000 rows has 100,000
+from toolkit.wire.limits import Limits
 
 
 class BoundedTransport(httpx2.AsyncBaseTransport):
-    """Passes on answers with their bodies inflated, each at most ``largest`` bytes.
+    """Passes on answers with their bodies inflated and bounded.
 
-    An answer is to be whole in ``timeout_s``. A stream of events may go on for ever, and the SDK
+    An answer is to be whole in time. A stream of events may go on for ever, and the SDK
     bounds each of its events: only its head is bounded here. ``unread`` is called with why a body
     was given up.
     """
@@ -27,25 +27,22 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
     def __init__(
         self,
         proxy: str | None,
-        largest: int,
-        timeout_s: float,
+        limits: Limits,
         unread: Callable[[ServiceError], object],
     ) -> None:
         self._inner = httpx2.AsyncHTTPTransport(verify=tls(), proxy=proxy)
-        self._largest = largest
-        self._timeout_s = timeout_s
+        self._limits = replace(limits, body_values=limits.mcp_body_values)
         self._unread = unread
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request, and return the answer with a bounded body."""
         request.headers["Accept-Encoding"] = ACCEPTED_ENCODINGS
-        until = anyio.current_time() + self._timeout_s
+        until = anyio.current_time() + self._limits.mcp_answer_s
         with _ends(until):
             response = await self._inner.handle_async_request(request)
         events = response.headers.get("content-type", "").startswith("text/event-stream")
         try:
-            largest = 2**60 if events else self._largest
-            body = Body(response.headers, largest, most_values=_MOST_VALUES, events=events)
+            body = Body(response.headers, self._limits, events=events)
         except ServiceError as error:
             await response.aclose()
             raise self._given_up(error) from error

@@ -17,7 +17,6 @@ from toolkit.workspace.doctor.routes import Routes
 from toolkit.workspace.doctor.surfaces import mcp_check, socket_checks
 from toolkit.workspace.settings import LOCAL_KEY, Settings
 
-_TIMEOUT_S = 30.0
 _CLOCKS_AGREE_S = 30
 
 
@@ -39,7 +38,6 @@ def examine(settings: Settings) -> Examination:
         profile=settings.profile,
         allow_http=settings.allow_http,
         retries=patience,
-        timeout_s=_TIMEOUT_S,
     ) as client:
         began = time.perf_counter()
         outcome = client.ask(Request.get(client.assumed.schemas_path, {}))

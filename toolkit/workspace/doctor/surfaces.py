@@ -15,8 +15,6 @@ from toolkit.wire.survey import Guess, ShownField, guessed
 from toolkit.workspace.doctor.findings import Check, State, refused_words, state_of
 from toolkit.workspace.settings import Settings
 
-_TIMEOUT_S = 10
-
 
 def mcp_check(settings: Settings, profile: Profile, draft: Draft) -> Check:
     """Check the protocol version that is agreed on, and which tools are listed.
@@ -32,7 +30,6 @@ def mcp_check(settings: Settings, profile: Profile, draft: Draft) -> Check:
             settings.base_url,
             settings.api_key,
             profile=settings.profile,
-            timeout_s=_TIMEOUT_S,
             allow_http=settings.allow_http,
         ) as client:
             version, tools = client.version, client.tools()
