@@ -22,7 +22,15 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    ViewportSize,
+    expect,
+    sync_playwright,
+)
 
 from toolkit.client import Client
 from toolkit.intervals import Interval
@@ -35,6 +43,9 @@ NOW = 1_795_132_800
 WINDOW = Interval(NOW - 3 * 86_400, NOW)
 CHROMIUM = os.environ.get("RAIL_CHROMIUM") or shutil.which("chromium")
 REQUIRED = os.environ.get("RAIL_BROWSER") == "required"
+PATIENCE_MS = 180_000
+"""A page that has not come by then never comes, however busy the machine is."""
+expect.set_options(timeout=PATIENCE_MS)
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -86,29 +97,73 @@ class Watch:
             self.faults.append(f"request outside: {url}")
 
 
-@pytest.fixture
-def look(browser: Browser) -> Iterator[Callable[..., Page]]:
-    """A page in one of `LOOKS`; afterwards nothing may have gone wrong in it."""
-    watch, contexts = Watch(), []
+@dataclass
+class Profiles:
+    """A browser's profiles, one per time zone, and what went wrong in their pages.
 
-    def opened(name: str = "light", **options: object) -> Page:
-        context = browser.new_context(**(LOOKS[name] | {"timezone_id": "Europe/London"} | options))
-        context.set_default_timeout(30_000)
-        watch.over(context)
-        contexts.append(context)
-        return context.new_page()
+    Pages of one profile share its cache: Streamlit and plotly are megabytes of scripts, which a
+    profile of its own would load for each test.
+    """
+
+    browser: Browser
+    watch: Watch = field(default_factory=Watch)
+    contexts: dict[str, BrowserContext] = field(default_factory=dict)
+
+    def page(self, looks: str, zone: str, viewport: ViewportSize | None) -> Page:
+        if zone not in self.contexts:
+            context = self.contexts[zone] = self.browser.new_context(timezone_id=zone)
+            context.set_default_timeout(PATIENCE_MS)
+            self.watch.over(context)
+        page = self.contexts[zone].new_page()
+        wear(page, looks)
+        if viewport:
+            page.set_viewport_size(viewport)
+        return page
+
+    def end(self) -> list[str]:
+        """Close the pages of a test; what went wrong in them."""
+        pages = [page for context in self.contexts.values() for page in context.pages]
+        try:
+            for page in pages:
+                leave(page)
+        finally:
+            for page in pages:
+                page.close()
+            found, self.watch.faults = self.watch.faults, []
+        return found
+
+
+@pytest.fixture(scope="session")
+def profiles(browser: Browser) -> Iterator[Profiles]:
+    made = Profiles(browser)
+    yield made
+    for context in made.contexts.values():
+        context.close()
+
+
+@pytest.fixture
+def look(profiles: Profiles) -> Iterator[Callable[..., Page]]:
+    """A page in one of `LOOKS`; afterwards nothing may have gone wrong in it."""
+
+    def opened(
+        name: str = "light", *, zone: str = "Europe/London", viewport: ViewportSize | None = None
+    ) -> Page:
+        return profiles.page(name, zone, viewport)
 
     yield opened
-    for context in contexts:
-        for page in context.pages:
-            leave(page)
-        context.close()
-    assert watch.faults == []
+    assert profiles.end() == []
+
+
+def wear(page: Page, looks: str) -> None:
+    """Give a page one of `LOOKS`."""
+    page.emulate_media(color_scheme=LOOKS[looks]["color_scheme"])
+    page.set_viewport_size(LOOKS[looks]["viewport"])
 
 
 def leave(page: Page) -> None:
     """Go from a page that shows no exception, before the dashboard behind it may end."""
     assert page.locator("[data-testid=stException]").all_inner_texts() == []
+    page.evaluate("if (origin !== 'null') { localStorage.clear(); sessionStorage.clear(); }")
     page.goto("about:blank")
 
 
@@ -121,7 +176,7 @@ def dashboard_over(store: Path) -> Iterator[str]:
     process = subprocess.Popen([sys.executable, *argv], cwd=store.parent)
     address = f"http://127.0.0.1:{port}"
     try:
-        for _ in range(300):
+        for _ in range(3000):
             try:
                 with urllib.request.urlopen(f"{address}/_stcore/health") as answer:
                     if answer.status == 200:
@@ -133,7 +188,7 @@ def dashboard_over(store: Path) -> Iterator[str]:
         yield address
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(120)
 
 
 @pytest.fixture(scope="session")

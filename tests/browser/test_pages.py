@@ -10,11 +10,13 @@ from playwright.sync_api import Page
 
 from toolkit.dashboard.navigation import PAGES
 
-from .conftest import LOOKS, heading
+from .conftest import LOOKS, heading, settled, wear
 
 ROOT = Path(__file__).parents[2]
 SCREENS = ROOT / "ci-output" / "screens"
 SPREAD = "BTC_USDT:AURORA.spot:CORONA.futures"
+IS_DARK = "getComputedStyle(document.querySelector('[data-testid=stApp]')).colorScheme === 'dark'"
+NO_WIDER_THAN = "width => document.querySelector('[data-testid=stMain]').scrollWidth <= width"
 LINKS = {"trajectory": f"?trajectory={SPREAD}"}
 
 
@@ -25,21 +27,24 @@ def unrolled(page: Page, width: int) -> None:
     page.wait_for_timeout(600)
 
 
-@pytest.mark.parametrize("looks", LOOKS)
 @pytest.mark.parametrize(("name", "title"), PAGES.items())
 def test_a_page_shows_what_the_store_holds_and_whose_it_is(
-    dashboard: str, look: Callable[..., Page], name: str, title: str, looks: str
+    dashboard: str, look: Callable[..., Page], name: str, title: str
 ) -> None:
-    page = look(looks)
+    """One load in three looks: a load evaluates seconds of scripts, and a page follows its look."""
+    page = look()
     path = "" if name == "overview" else name
     page.goto(f"{dashboard}/{path}{LINKS.get(name, '')}")
     heading(page, title)
 
     assert "SIMULATED" in page.locator("[data-testid=stMain]").inner_text()
     assert page.locator("[data-testid=stAlertContentError]").count() == 0
-    width = LOOKS[looks]["viewport"]["width"]
-    wide = page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth")
-    assert wide <= width
-    unrolled(page, width)
     SCREENS.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=SCREENS / f"{name}-{looks}.png")
+    for looks in LOOKS:
+        wear(page, looks)
+        page.wait_for_function(IS_DARK if looks == "dark" else f"!({IS_DARK})")
+        settled(page)
+        width = LOOKS[looks]["viewport"]["width"]
+        page.wait_for_function(NO_WIDER_THAN, arg=width)
+        unrolled(page, width)
+        page.screenshot(path=SCREENS / f"{name}-{looks}.png")

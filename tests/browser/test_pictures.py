@@ -54,7 +54,7 @@ def opened(page: Page, dashboard: str, name: str) -> str:
 def test_the_pages_of_the_pictures_still_say_what_they_said(
     dashboard: str, look: Callable[..., Page], name: str
 ) -> None:
-    said = opened(look(timezone_id="UTC"), dashboard, name)
+    said = opened(look(zone="UTC"), dashboard, name)
     assert "SIMULATED" in said
     written = (PICTURES / f"{name}.txt").read_text(encoding="utf-8")
     assert said == written, "`make pictures` takes them anew"
@@ -66,7 +66,7 @@ def test_a_picture_is_taken_of_the_simulated_market(
     dashboard: str, look: Callable[..., Page], name: str, looks: str
 ) -> None:
     size = {"width": 1100, "height": VIEWS[name][2]}
-    page = look(looks, timezone_id="UTC", viewport=size)
+    page = look(looks, zone="UTC", viewport=size)
     PICTURES.mkdir(parents=True, exist_ok=True)
     (PICTURES / f"{name}.txt").write_text(opened(page, dashboard, name), encoding="utf-8")
     page.screenshot(path=PICTURES / f"{name}-{looks}.png")
