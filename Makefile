@@ -79,6 +79,7 @@ soak: $(READY) ## 20 captures, 20 seeds of events, 100,000 deliveries under faul
 	RAIL_SEEDS=20 $(BIN)/python -m pytest tests/journeys/test_capture.py --timeout 3000
 	RAIL_SEEDS=20 $(BIN)/python -m pytest tests/unit/service/events/test_recovery.py --timeout 3000
 	RAIL_DELIVERIES=100000 $(BIN)/python -m pytest tests/journeys/test_webhooks.py --timeout 6000
+	RAIL_EVERY_MONTH=1 $(BIN)/python -m pytest tests/unit/statistics/test_common_hours.py
 	RAIL_FLOOD_S=10 $(BIN)/python -m pytest tests/unit/loader/test_flood.py
 	RAIL_TOGETHER_S=150 $(BIN)/python -m pytest tests/journeys/test_together.py --timeout 3000 \
 		--log-cli-level INFO --log-disable httpx

@@ -41,7 +41,7 @@ def serving(*arguments: str) -> Iterator[str]:
     finally:
         process.send_signal(signal.SIGTERM)
         process.stdout.close()
-        assert process.wait(20) == 0
+        assert process.wait(120) == 0
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def rail(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
             cwd=tmp_path,
             env=environment,
             check=False,
-            timeout=120,
+            timeout=900,
         )
 
     return run

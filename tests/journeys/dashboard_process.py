@@ -45,7 +45,7 @@ class App:
 
     def get(self, path: str) -> bytes:
         """The answer to a plain GET."""
-        with urllib.request.urlopen(self.address + path, timeout=60) as answer:
+        with urllib.request.urlopen(self.address + path, timeout=300) as answer:
             found: bytes = answer.read()
         return found
 
@@ -59,7 +59,7 @@ class App:
             json.dumps(asked).encode(),
             {"Content-Type": "application/json"},
         )
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=300) as answer:
             shown = json.load(answer)
         self.session = shown["session_id"]
         assert shown["status"] == "ready", shown["status"]
@@ -69,7 +69,7 @@ class App:
     def end(self, how: signal.Signals, *, as_terminal: bool = False) -> int:
         """Send a signal to the command, or to all it started as Ctrl-C does; its exit code."""
         (os.killpg if as_terminal else os.kill)(self.process.pid, how)
-        return self.process.wait(60)
+        return self.process.wait(300)
 
     def has_left_a_process(self) -> bool:
         """Whether the command or something it started still runs."""
@@ -125,4 +125,4 @@ def app_over(store: Path, folder: Path) -> Iterator[App]:
         yield app
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(120)

@@ -39,7 +39,7 @@ class Loads:
     def finish(self, store: Path) -> float:
         """Load undisturbed; gives the seconds it took."""
         began = time.monotonic()
-        assert self.start(store).wait(300) == 0, store.with_suffix(".err").read_text()
+        assert self.start(store).wait(900) == 0, store.with_suffix(".err").read_text()
         return time.monotonic() - began
 
     def kill(self, store: Path, after_s: float) -> bool:

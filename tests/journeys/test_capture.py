@@ -231,7 +231,7 @@ def test_the_command_ends_cleanly_on_a_signal_with_a_last_sweep_and_a_summary(
     store = Store(tmp_path / "s.duckdb")
     process = started(streaming, store)
     process.send_signal(number)
-    said, complained = process.communicate(timeout=60)
+    said, complained = process.communicate(timeout=300)
     assert process.returncode == 0, complained
     assert re.search(r"[\d,]+ new, .* sweeps of the archive, no gaps; .* dense-", said)
     assert store.loads()["finished_at"].null_count() == 0
@@ -246,7 +246,7 @@ def test_the_command_ends_by_itself_after_the_time_asked_for(
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     assert "streams connected" in done.stderr

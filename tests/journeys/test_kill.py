@@ -1,6 +1,7 @@
 """kill -9 at random moments of a load: afterwards the store equals one undisturbed run.
 
-RAIL_KILLS sets how often a load is killed; `make kill-loop` does it 50 times.
+RAIL_KILLS sets how often a load is killed; `make kill-loop` does it 50 times, in 30 days
+of minutes instead of 10.
 """
 
 from __future__ import annotations
@@ -13,19 +14,22 @@ import numpy as np
 import polars as pl
 import pytest
 
+from toolkit.market import format_ts
 from toolkit.store import Store
 from toolkit.tables import SERIES
 
 from .conftest import serving
 from .kill_loop import KILLS, Loads, check_same
 
-START, DAYS, LEGS = 1_767_225_600, 30, 5
-LOADING = ["sync", "--all-prices", "--all-spreads", "--start", "2026-01-01", "--end", "2026-01-31"]
+START, LEGS = 1_767_225_600, 5
+DAYS = 30 if KILLS >= 50 else 10
+END = format_ts(START + DAYS * 86_400)
+LOADING = ["sync", "--all-prices", "--all-spreads", "--start", "2026-01-01", "--end", END]
 
 
 @pytest.fixture(scope="module")
 def market(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Thirty days of minutes on five legs: enough for a load to be killed in the middle of."""
+    """Days of minutes on five legs: enough for a load to be killed in the middle of."""
     random_walk = np.random.default_rng(1)
     ts = START + 60 * np.arange(DAYS * 1440)
     legs = [
@@ -67,7 +71,7 @@ def test_a_load_killed_again_and_again_equals_an_undisturbed_one(
     market: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     moments = random.Random(20_261_120)
-    with serving("--replay", str(market), "--now", "2026-01-31") as base_url:
+    with serving("--replay", str(market), "--now", END) as base_url:
         loads = Loads(LOADING, {"RAIL_BASE_URL": base_url})
         whole = tmp_path / "whole.duckdb"
         usual_s = loads.finish(whole)

@@ -30,7 +30,7 @@ from toolkit.store import Store
 from . import crowded_service
 from .kill_loop import KILLS, Loads, check_same
 
-DAYS = 30 if KILLS >= 50 else 3
+DAYS = 30 if KILLS >= 50 else 2
 END = crowded_service.NOW
 START = END - DAYS * 86_400
 FAMILIES = [EventLog(family).key for family in EventFamily]
@@ -137,7 +137,7 @@ class Storm:
     def restart(self, store: Path) -> None:
         """The service dies under a load and comes back; the load goes on, or ends in one line."""
         process, at_work = self._restarted_under(store)
-        if process.wait(300) == 0:
+        if process.wait(900) == 0:
             self.outcomes["went on after a restart"] += at_work
             return
         said = store.with_suffix(".err").read_text()

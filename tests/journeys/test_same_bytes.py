@@ -1,4 +1,4 @@
-"""A seed's answers are the same bytes from any process, in any order, and after a restart."""
+"""A seed's answers are the same bytes after a restart, in any order."""
 
 from __future__ import annotations
 
@@ -33,27 +33,23 @@ QUESTIONS: list[tuple[str, dict[str, str | int]]] = [
 
 def ask(base_url: str, questions: Sequence[tuple[str, dict[str, str | int]]]) -> list[bytes]:
     headers = {"apikey": "demo-pro"}
-    with httpx.Client(base_url=f"{base_url}/api/v1/data/", headers=headers, timeout=60) as client:
+    with httpx.Client(base_url=f"{base_url}/api/v1/data/", headers=headers, timeout=300) as client:
         answers = [client.get(path, params=query) for path, query in questions]
     assert {answer.status_code for answer in answers} == {200}
     assert all(len(answer.json()["items"]) > 50 for answer in answers)
     return [answer.content for answer in answers]
 
 
-def test_two_processes_and_a_restarted_one_answer_in_the_same_bytes(
+def test_another_process_answers_in_the_same_bytes_and_goes_on_with_a_cursor(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PYTHONHASHSEED", "1")
     with serving(*SERVING) as one:
-        monkeypatch.setenv("PYTHONHASHSEED", "2")
-        with serving(*SERVING) as two:
-            first, second = ask(one, QUESTIONS), ask(two, QUESTIONS[::-1])[::-1]
-            cursor = msgspec.json.decode(first[-1])["next_cursor"]
-            older = [(QUESTIONS[-1][0], QUESTIONS[-1][1] | {"cursor": cursor})]
-            following = [ask(url, older) for url in (one, two)]
-    monkeypatch.setenv("PYTHONHASHSEED", "3")
+        first = ask(one, QUESTIONS)
+        cursor = msgspec.json.decode(first[-1])["next_cursor"]
+        older = [(QUESTIONS[-1][0], QUESTIONS[-1][1] | {"cursor": cursor})]
+        following = ask(one, older)
+    monkeypatch.setenv("PYTHONHASHSEED", "2")
     with serving(*SERVING) as restarted:
-        following.append(ask(restarted, older))
-        third = ask(restarted, QUESTIONS)
-    assert first == second == third
-    assert following[0] == following[1] == following[2]
+        assert ask(restarted, older) == following
+        assert ask(restarted, QUESTIONS[::-1])[::-1] == first

@@ -63,7 +63,7 @@ def judged(
         text=True,
         env=environment,
         check=False,
-        timeout=120,
+        timeout=600,
     )
 
 

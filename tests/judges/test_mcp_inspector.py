@@ -35,7 +35,7 @@ def asked(
         text=True,
         env=environment,
         check=False,
-        timeout=120,
+        timeout=600,
     )
 
 

@@ -96,7 +96,7 @@ def test_threads_read_their_own_rows_and_whole_commits_while_another_writes(
 
     def read(reader: int) -> list[int]:
         seen = []
-        while len(seen) < 100 or not writing_ended.is_set():
+        while len(seen) < 20 or not writing_ended.is_set():
             mark = reader * 1_000_000 + len(seen)
             with store.reading() as connection:
                 prices = connection.execute("SELECT count(*) FROM price").fetchall()
