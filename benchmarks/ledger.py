@@ -18,7 +18,7 @@ import polars as pl
 
 from toolkit.intervals import Interval
 from toolkit.market import Source, Trajectory
-from toolkit.store import Batch, Edge, LoadOrigin, Store
+from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 
 START, STEP_S = 1_600_000_020, 60
 ORIGIN = LoadOrigin("http://127.0.0.1", 0, None, "0")
@@ -32,8 +32,9 @@ def polled(store: Store, streams: list[Trajectory], now: int) -> None:
     frame = pl.DataFrame(row, schema_overrides={"extra": pl.String})
     for stream in streams:
         batch.add(stream, frame, Interval(ts, now), edge)
-    load_id = store.start_load(ORIGIN, streams, Interval(now - 7 * 86_400, now))
-    store.commit(load_id, batch)
+    writer = StoreWriter(store)
+    load_id = writer.start_load(ORIGIN, streams, Interval(now - 7 * 86_400, now))
+    writer.commit(load_id, batch)
 
 
 def ledger_s(store: Store, streams: list[Trajectory], now: int) -> float:
@@ -63,7 +64,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         fresh, store = (Store(Path(folder) / name) for name in ("fresh.duckdb", "rail.duckdb"))
         for each in (fresh, store):
-            each.bind(Source("simulated", "walks"))
+            StoreWriter(each).bind(Source("simulated", "walks"))
             polled(each, streams, START)
         for minute in range(1, minutes):
             polled(store, streams, START + STEP_S * minute)

@@ -27,7 +27,7 @@ import polars as pl
 
 from toolkit.intervals import Interval
 from toolkit.market import Source, Trajectory
-from toolkit.store import Batch, Edge, LoadOrigin, Store
+from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 
 START, STEP_S, PAGE_ROWS, PAGES, TOGETHER = 1_600_000_020, 60, 1_000, 100, 4
 BATCH_ROWS = PAGE_ROWS * PAGES
@@ -68,15 +68,16 @@ def make_batches(groups: int, depth: int) -> list[Pages]:
 def load_store(path: Path, batches: Iterable[Pages]) -> None:
     """Through the toolkit, ledger and all."""
     store, edge = Store(path), Edge(served_at=2_000_000_000, step_s=STEP_S)
-    store.bind(Source("simulated", "walks"))
-    load_id = store.start_load(LoadOrigin("http://127.0.0.1", 0, None, "0"))
+    writer = StoreWriter(store)
+    writer.bind(Source("simulated", "walks"))
+    load_id = writer.start_load(LoadOrigin("http://127.0.0.1", 0, None, "0"))
     for pages in batches:
         batch = Batch()
         for number, frames in pages.items():
             for frame in frames:
                 low, high = frame["ts"][-1], frame["ts"][0] + STEP_S
                 batch.add(trajectory(number), frame, Interval(low, high), edge)
-        store.commit(load_id, batch)
+        writer.commit(load_id, batch)
 
 
 def load_table(path: Path, batches: Iterable[Pages], key: str, insert: str) -> None:

@@ -21,7 +21,7 @@ from toolkit.market import (
     Symbol,
     Trajectory,
 )
-from toolkit.store import Batch, Edge, LoadOrigin, Snapshot, Store
+from toolkit.store import Batch, Edge, LoadOrigin, Snapshot, Store, StoreWriter
 from toolkit.tables import EVENT
 from toolkit.wire.allowance import Allowance
 
@@ -56,9 +56,10 @@ def store_of(path: Path, address: str) -> Store:
     strings = texts(address)
     every = " ".join(strings.values())
     store = Store(path)
-    store.bind(Source(every, every))
+    writer = StoreWriter(store)
+    writer.bind(Source(every, every))
     origin = LoadOrigin(every, END, None, every, Allowance(every, 600, 60, 594))
-    load = store.start_load(origin)
+    load = writer.start_load(origin)
     batch = Batch()
     edge, whole = Edge(END, delay_s=0, retention_s=None, step_s=60), Interval(START, END)
     a, b = Leg("A" * 60, Market.FUTURES), Leg("KRAKEN", Market.FUTURES)
@@ -74,14 +75,14 @@ def store_of(path: Path, address: str) -> Store:
     for kind in SnapshotKind:
         document = json.dumps({"items": items(kind, strings)}).encode()
         batch.add_snapshot(Snapshot(SnapshotLog(kind), END, document), Edge(END))
-    store.commit(load, batch)
+    writer.commit(load, batch)
     finding = {"kind": every, "where": every, "says": every, "times": 2}
-    store.finish_load(load, [finding])
-    unanswered = store.start_load(origin)
+    writer.finish_load(load, [finding])
+    unanswered = writer.start_load(origin)
     pair = Trajectory(Family.SPREAD, SYMBOL, (b, a))
     asked = Batch()
     asked.add(pair, spreads(every).head(10), Interval(START, START + 600), edge)
-    store.commit(unanswered, asked)
+    writer.commit(unanswered, asked)
     return store
 
 

@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from toolkit.market import Source
-from toolkit.store import Store
+from toolkit.store import Store, StoreWriter
 
 from .conftest import WINDOW, dashboard_over, heading, leave, settled
 
@@ -85,7 +85,7 @@ def test_an_empty_store_says_what_to_do(
 @pytest.fixture(scope="module")
 def empty_dashboard(tmp_path_factory: pytest.TempPathFactory):
     path = tmp_path_factory.mktemp("empty") / "rail.duckdb"
-    Store(path).bind(Source("simulated", "seed-7"))
+    StoreWriter(Store(path)).bind(Source("simulated", "seed-7"))
     with dashboard_over(path) as address:
         yield address
 

@@ -21,7 +21,7 @@ import polars as pl
 import pytest
 
 from toolkit.market import Source
-from toolkit.store import Store
+from toolkit.store import Store, StoreWriter
 from toolkit.workspace.snapshot_tables import funding_rates, open_spreads, widest_differentials
 
 from .conftest import RAIL
@@ -245,7 +245,7 @@ def test_ctrl_c_in_the_first_load_keeps_what_came(tmp_path: Path) -> None:
 def test_a_store_of_an_earlier_market_is_kept_and_named_in_one_line(tmp_path: Path) -> None:
     earlier = tmp_path / "machine-rail" / "demo-000000000000.duckdb"
     earlier.parent.mkdir()
-    Store(earlier).bind(Source("simulated", "seed-7-000000000000"))
+    StoreWriter(Store(earlier)).bind(Source("simulated", "seed-7-000000000000"))
     before = earlier.read_bytes()
     with demo(tmp_path, "--once") as screen:
         assert screen.read(lambda text: "rows" in text), screen.written

@@ -16,7 +16,7 @@ import pytest
 
 from toolkit.market import Source
 from toolkit.service import Clock, Config, Simulated, running
-from toolkit.store import Store
+from toolkit.store import Store, StoreWriter
 from toolkit.store.connection import opened
 
 from .conftest import RAIL
@@ -202,7 +202,7 @@ def test_one_ctrl_c_ends_a_wait_for_a_store_that_is_in_use(
     relayed: Callable[[str, str], Relay], tmp_path: Path
 ) -> None:
     store, relay = Store(tmp_path / "rail.duckdb"), relayed(SCHEMAS, "whole")
-    store.bind(Source("simulated", Simulated(7).id))
+    StoreWriter(store).bind(Source("simulated", Simulated(7).id))
     with opened(store.path, writable=True):
         argv = [RAIL, "sync", PRICE]
         done = interrupted(argv, relay.url, tmp_path, lambda: relay.reached.wait(PATIENCE_S))

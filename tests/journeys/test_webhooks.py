@@ -47,7 +47,7 @@ from toolkit.service.transports.webhooks.deliveries import (
     new_secret,
     signed_headers,
 )
-from toolkit.store import Store, read_deliveries
+from toolkit.store import Store, StoreWriter, read_deliveries
 
 from .conftest import RAIL, serving
 
@@ -159,7 +159,7 @@ def test_every_genuine_delivery_is_stored_once_and_every_other_one_refused(
     )
     port, path = free_port(), tmp_path / "rail.duckdb"
     store = Store(path)
-    store.bind(Source(market.kind, market.id))
+    StoreWriter(store).bind(Source(market.kind, market.id))
     with (
         running(config) as service,
         signed_in(config, service.base_url) as session,
@@ -203,7 +203,7 @@ def test_a_receiver_killed_in_mid_delivery_loses_and_doubles_nothing(tmp_path: P
     config = Config(market, port=0, clock=clock, events=settings, webhooks=delivering)
     port, path = free_port(), tmp_path / "rail.duckdb"
     store = Store(path)
-    store.bind(Source(market.kind, market.id))
+    StoreWriter(store).bind(Source(market.kind, market.id))
     held = [0]
     with running(config) as service, signed_in(config, service.base_url) as session:
         endpoint = {"url": f"http://127.0.0.1:{port}/", "families": ["spread"]}
@@ -236,7 +236,7 @@ def test_an_event_that_comes_by_socket_archive_and_webhook_is_one_event(tmp_path
     config = Config(market, port=0, clock=clock, webhooks=WebhookSettings(loopback=True))
     port, path = free_port(), tmp_path / "rail.duckdb"
     store = Store(path)
-    store.bind(Source(market.kind, market.id))
+    StoreWriter(store).bind(Source(market.kind, market.id))
     logs = [EventLog(family) for family in families]
     stop, hears = threading.Event(), threading.Event()
 
@@ -304,7 +304,7 @@ def test_a_signal_ends_the_receiver_cleanly_with_its_counts(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     store = Store(tmp_path / "rail.duckdb")
-    store.bind(Source("simulated", "seed-7"))
+    StoreWriter(store).bind(Source("simulated", "seed-7"))
     secret, port = new_secret(), free_port()
     with receiving(store.path, secret, port) as (process, said):
         body = b'{"schema":"svc.splash.v1","event_type":"splash.pump","ts":60}'
@@ -348,7 +348,7 @@ def test_serve_prints_a_code_that_signs_in_and_delivers_to_this_machine_where_to
                 ENDPOINT, json={"url": f"http://127.0.0.1:{port}/", "families": ["spread"]}
             )
             store = Store(tmp_path / "rail.duckdb")
-            store.bind(Source("simulated", "seed-7"))
+            StoreWriter(store).bind(Source("simulated", "seed-7"))
             with receiving(store.path, put.json()["secret"], port):
                 tried = client.post(f"{ENDPOINT}/test").json()
         process.send_signal(signal.SIGTERM)

@@ -16,7 +16,7 @@ from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Source
 from toolkit.statistics.event_documents import identified
 from toolkit.statistics.events import documents_window, event_lifecycles
-from toolkit.store import Batch, Edge, LoadOrigin, Store, event_logs
+from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter, event_logs
 from toolkit.wire.events import document_frame
 
 from ..conftest import examples
@@ -59,7 +59,8 @@ def documents(family: EventFamily, until: int) -> pl.DataFrame:
 def test_open_events_ages_and_counts_are_those_at_the_log_s_own_last_answer(syncs) -> None:
     with tempfile.TemporaryDirectory() as folder:
         store, clock, last = Store(Path(folder) / "rail.duckdb"), 0, {}
-        store.bind(Source("replay", "events"))
+        writer = StoreWriter(store)
+        writer.bind(Source("replay", "events"))
         for family, later in syncs:
             clock += later
             last[family] = clock
@@ -70,7 +71,7 @@ def test_open_events_ages_and_counts_are_those_at_the_log_s_own_last_answer(sync
                 Interval(0, clock),
                 Edge(clock, step_s=0),
             )
-            store.commit(store.start_load(LoadOrigin("http://x", clock, None, "0")), batch)
+            writer.commit(writer.start_load(LoadOrigin("http://x", clock, None, "0")), batch)
         logs = event_logs(store.catalogue())
         read = documents_window(Interval(0, clock + DAY_S))
         events = identified(pl.concat(store.events(family, read) for family in EventFamily))

@@ -17,7 +17,7 @@ from toolkit.loader.reader import Message
 from toolkit.market import EventFamily, EventLog, Source
 from toolkit.service.events.archive import EventArchive
 from toolkit.service.market.simulated import Simulated
-from toolkit.store import Batch, LoadOrigin, Store
+from toolkit.store import Batch, LoadOrigin, Store, StoreWriter
 from toolkit.tables import EVENT
 from toolkit.wire.deliveries import read_delivery
 from toolkit.wire.event_routes import BUILT_IN_EVENTS
@@ -118,8 +118,9 @@ def test_the_store_takes_every_document_that_could_be_read(tmp_path: Path) -> No
     batch = Batch()
     batch.documents.append(document_frame([row for row in rows if row["ts"] is not None]))
     store = Store(tmp_path / "s.duckdb")
-    store.bind(Source("simulated", "x"))
-    store.commit(store.start_load(LoadOrigin("test", 0, None, "0")), batch)
+    writer = StoreWriter(store)
+    writer.bind(Source("simulated", "x"))
+    writer.commit(writer.start_load(LoadOrigin("test", 0, None, "0")), batch)
     with store.reading() as connection:
         held: pl.DataFrame = connection.sql(f"SELECT document FROM {EVENT.name}").pl()
     assert set(held["document"]) == {body.decode() for _, body in bodies}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from toolkit.intervals import Interval, union
 from toolkit.market import Family, Source, Trajectory
-from toolkit.store import Batch, Edge, Inserted, LoadOrigin, Store
+from toolkit.store import Batch, Edge, Inserted, LoadOrigin, Store, StoreWriter
 from toolkit.store.coverage import record
 from toolkit.store.ingest import insert_rows
 from toolkit.tables import COVERAGE, SERIES, STREAM, CoverageState
@@ -147,16 +147,17 @@ def test_a_store_gives_back_what_was_known_after_each_load(batches) -> None:
     history: list[dict[tuple[int, int], tuple[object, ...]]] = [{}]
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder) / "rail.duckdb")
-        store.bind(Source("replay", "example"))
+        writer = StoreWriter(store)
+        writer.bind(Source("replay", "example"))
         for rows in batches:
             batch = Batch()
             for row in rows:
                 page = frame([row]).drop("stream_id")
                 batch.add(trajectories[row[0]], page, Interval(row[1], row[1] + 60), edge)
-            load_id = store.start_load(ORIGIN)
-            with store.writing() as connection:
+            load_id = writer.start_load(ORIGIN)
+            with writer.writing() as connection:
                 connection.execute("UPDATE load SET started_at = load_id")
-            assert store.commit(load_id, batch) == take(known, rows)
+            assert writer.commit(load_id, batch) == take(known, rows)
             history.append({key: values[-1][:3] for key, values in known.items()})
         for as_of, wanted in enumerate(history):
             found = {

@@ -12,7 +12,7 @@ from toolkit.cli.options import AllowHttp, Host, Port, StorePath
 from toolkit.cli.show import console, errors, warn_of_public
 from toolkit.errors import InputError, needs_extra
 from toolkit.loader.sync import bound_source
-from toolkit.store import Store
+from toolkit.store import Store, StoreWriter
 from toolkit.wire.profile import BUILT_IN, Profile
 from toolkit.wire.signatures import HmacSignature, StandardWebhooks, Verifier
 from toolkit.workspace import Settings, store_path, user_profile
@@ -137,5 +137,5 @@ def _bound_store(
         return kept, BUILT_IN if users is None else users.applied(BUILT_IN).within(users.limits)
     with Settings.read(base_url=base_url, allow_http=allow_http).client() as client:
         profile = client.discover()
-        bound_source(client, kept)
+        bound_source(client, StoreWriter(kept))
     return kept, profile

@@ -37,7 +37,7 @@ from toolkit.loader.sweep import Sweeper
 from toolkit.loader.sync import bound_source, check_listed, checked_workers, load_origin
 from toolkit.loader.tasks import Piece
 from toolkit.market import EventLog, Source, Stream, Trajectory
-from toolkit.store import Batch, Gap, Inserted, Store
+from toolkit.store import Batch, Gap, Inserted, Store, StoreWriter
 from toolkit.tables import GapStatus
 from toolkit.wire.findings import Finding, Findings, as_rows
 from toolkit.wire.stream import ReconnectPolicy
@@ -143,25 +143,26 @@ def capture(
     checked_workers(workers)
     store.keep_lean(client.limits)
     client.discover()
-    source = bound_source(client, store)
+    writer = StoreWriter(store)
+    source = bound_source(client, writer)
     start = _answered_until(store, asked, client.served_at()) if since is None else since
     check_listed(client, [each for each in asked if isinstance(each, Trajectory)])
-    load_id = store.start_load(load_origin(client, client.served_at()))
-    store.end_gaps(client.served_at())
+    load_id = writer.start_load(load_origin(client, client.served_at()))
+    writer.end_gaps(client.served_at())
     run = _Capture(
         client,
-        store,
+        writer,
         load_id,
         asked=asked,
         policy=policy,
         on_progress=on_progress,
     )
-    sweeper = Sweeper(client, store, asked, start, run.inbox.put, workers=workers)
+    sweeper = Sweeper(client, writer, asked, start, run.inbox.put, workers=workers)
     with run:
         run.carry_out(sweeper, sweep_every_s, duration_s, stop or threading.Event())
     run.findings.add(run.inserted.findings)
     findings = run.findings.listed()
-    _patiently(lambda: store.finish_load(load_id, as_rows(findings)))
+    _patiently(lambda: writer.finish_load(load_id, as_rows(findings)))
     statuses = _patiently(store.gaps).filter(pl.col("load_id") == load_id)["status"]
     return CaptureResult(
         source=source,
@@ -212,7 +213,7 @@ class _Capture:
     def __init__(
         self,
         client: Client,
-        store: Store,
+        writer: StoreWriter,
         load_id: int,
         *,
         asked: Sequence[Stream],
@@ -225,7 +226,7 @@ class _Capture:
         self.findings = Findings(client.limits)
         self._client = client
         self._source = client.profile().source
-        self._store = store
+        self._writer = writer
         self._load_id = load_id
         self._on_progress = on_progress
         self.inbox = Inbox(client.limits)
@@ -295,7 +296,7 @@ class _Capture:
     def _admit(self) -> None:
         """Refuse a connection behind which another source now answers."""
         if self._client.discover().source != self._source:
-            bound_source(self._client, self._store)
+            bound_source(self._client, self._writer)
 
     def _sweep_on(self, sweeper: Sweeper, every_s: float) -> None:
         """Sweep again and again. The last one begins when nothing is read any more."""
@@ -389,7 +390,7 @@ class _Capture:
         """Write a batch. Where others hold the file, wait until they let go."""
         while True:
             try:
-                return self._store.commit(self._load_id, batch, self._client.limits)
+                return self._writer.commit(self._load_id, batch, self._client.limits)
             except StoreLockedError:
                 if self.inbox.abandoned.is_set():
                     raise

@@ -28,10 +28,10 @@ def receive(
     >>> import os, signal, tempfile
     >>> from toolkit.loader.webhooks import webhook_app
     >>> from toolkit.market import Source
-    >>> from toolkit.store import Store
+    >>> from toolkit.store import Store, StoreWriter
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     store = Store(f"{folder}/rail.duckdb")
-    ...     store.bind(Source("replay", "example"))
+    ...     StoreWriter(store).bind(Source("replay", "example"))
     ...     app = webhook_app(store, secrets=["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"])
     ...     print(receive(app, ready=lambda address: os.kill(os.getpid(), signal.SIGTERM)))
     0 stored (0 new events), 0 repeated, 0 refused

@@ -25,7 +25,7 @@ from toolkit.errors import (
 from toolkit.loader.progress import Progress
 from toolkit.loader.tasks import Piece, Task
 from toolkit.market import Stream
-from toolkit.store import Batch, Inserted, Store
+from toolkit.store import Batch, Inserted, StoreWriter
 from toolkit.wire.findings import Findings
 from toolkit.wire.limits import LIMITS, Limits
 
@@ -61,7 +61,7 @@ class Run:
 
     def __init__(
         self,
-        store: Store,
+        writer: StoreWriter,
         load_id: int,
         tasks: Sequence[Task],
         on_progress: Callable[[Progress], object] | None,
@@ -76,7 +76,7 @@ class Run:
         self.refused: dict[Stream, ServiceError] = {}
         self._failed_in_a_row = 0
         self._limits = limits
-        self._store = store
+        self._writer = writer
         self._load_id = load_id
         self._tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
         for task in tasks:
@@ -111,7 +111,7 @@ class Run:
             self._stop.set()
             self._commit()
             if self.pages:
-                self._store.keep_allowance(self._load_id, client.allowance)
+                self._writer.keep_allowance(self._load_id, client.allowance)
         for thread in threads:
             thread.join()
 
@@ -202,7 +202,7 @@ class Run:
         if self._in_batch:
             batch, self._batch = self._batch, Batch()
             self._in_batch.clear()
-            self.inserted += self._store.commit(self._load_id, batch, self._limits)
+            self.inserted += self._writer.commit(self._load_id, batch, self._limits)
 
     def _report(self) -> None:
         if self._on_progress:

@@ -19,7 +19,7 @@ from toolkit.loader.plan import plan
 from toolkit.loader.sync import bound_source
 from toolkit.loader.tasks import Piece, Task
 from toolkit.market import Stream
-from toolkit.store import Store
+from toolkit.store import StoreWriter
 from toolkit.tables import GapStatus
 
 
@@ -32,7 +32,7 @@ class Sweeper:
     def __init__(
         self,
         client: Client,
-        store: Store,
+        writer: StoreWriter,
         streams: Sequence[Stream],
         since: int,
         put: Callable[[Piece], bool],
@@ -40,7 +40,8 @@ class Sweeper:
         workers: int,
     ) -> None:
         self._client = client
-        self._store = store
+        self._store = writer.store
+        self._writer = writer
         self._streams = streams
         self._since = since
         self._put = put
@@ -51,9 +52,9 @@ class Sweeper:
         """Sweep once. Raises what a load raises. What came before is handed on."""
         profile = self._client.discover()
         served_at = self._client.served_at()
-        bound_source(self._client, self._store)
+        bound_source(self._client, self._writer)
         window = Interval(self._since, max(served_at, self._since + 1))
-        self._store.ask(self._streams, window)
+        self._writer.ask(self._streams, window)
         ledger = self._store.ledger(self._streams)
         clock = ClockReading.held_against(served_at, ledger.values())
         if clock.findings:

@@ -23,7 +23,7 @@ from toolkit.loader.plan import plan
 from toolkit.loader.progress import LoadResult, Progress
 from toolkit.loader.run import Run
 from toolkit.market import EventLog, Family, Plan, SnapshotLog, Source, Stream, Symbol, Trajectory
-from toolkit.store import Ledger, LoadOrigin, Store
+from toolkit.store import Ledger, LoadOrigin, Store, StoreWriter
 from toolkit.wire.event_routes import EventRoute
 from toolkit.wire.findings import as_rows
 from toolkit.wire.listing import Listing, nearest_keys
@@ -62,7 +62,8 @@ def sync(
     streams = list(dict.fromkeys(streams))
     started = time.monotonic()
     profile, served_at = client.discover(), client.served_at()
-    source = bound_source(client, store)
+    writer = StoreWriter(store)
+    source = bound_source(client, writer)
     ledger = store.ledger(streams, _with_end(window))
     unknown = [s for s in streams if ledger.get(s, Ledger(None)).edge is None]
     check_listed(client, [s for s in unknown if isinstance(s, Trajectory)])
@@ -74,9 +75,9 @@ def sync(
         if stream not in refused
     }
     planned = plan(profile, ledger, wanted, clock, again=again)
-    load_id = store.start_load(load_origin(client, served_at), streams, window)
+    load_id = writer.start_load(load_origin(client, served_at), streams, window)
     run = Run(
-        store,
+        writer,
         load_id,
         planned.tasks,
         on_progress,
@@ -88,7 +89,7 @@ def sync(
     run.findings.add(run.inserted.findings)
     at_once = [*profile.findings, *clock.findings]
     findings = [*((f, 1) for f in at_once), *run.findings.listed()]
-    store.finish_load(load_id, as_rows(findings))
+    writer.finish_load(load_id, as_rows(findings))
     if len(refused) == len(streams):
         raise next(iter(refused.values()))
     held = store.counts(window)
@@ -142,10 +143,10 @@ def checked_workers(workers: int) -> None:
         raise InputError("workers", workers, "a whole number from 1 to 64")
 
 
-def bound_source(client: Client, store: Store) -> Source:
-    """Return the service's source, which the store is now known to be for. See `Store.bind`."""
+def bound_source(client: Client, writer: StoreWriter) -> Source:
+    """Return the service's source, to which the store is bound. See `StoreWriter.bind`."""
     source = client.profile().source or Source("unknown", client.base_url)
-    store.bind(source)
+    writer.bind(source)
     return source
 
 

@@ -17,7 +17,7 @@ from importlib.metadata import version
 
 from toolkit.errors import InputError, StoreError, WireError, needs_extra
 from toolkit.market import EventFamily
-from toolkit.store import Delivered, Kept, LoadOrigin, Store, keep_deliveries
+from toolkit.store import Delivered, Kept, LoadOrigin, Store, StoreWriter, keep_deliveries
 from toolkit.wire.deliveries import Delivery, read_delivery
 from toolkit.wire.event_routes import BUILT_IN_EVENTS, EventRoute
 from toolkit.wire.events import document_frame
@@ -107,11 +107,12 @@ def webhook_app(
     """
     if (verifier is None) == (not secrets):
         raise InputError("verifier", verifier, "secrets, or a verifier with secrets of its own")
-    _ = store.source  # raises where there is none
+    writer = StoreWriter(store)
+    writer.bind(store.source)  # raises where there is none
     store.keep_lean(limits)
     scheme = verifier or StandardWebhooks(secrets)
     return WebhookApp(
-        store,
+        writer,
         scheme,
         limits=limits,
         routes={family: replace(route, limits=limits) for family, route in routes.items()},
@@ -133,7 +134,7 @@ class WebhookApp:
 
     def __init__(
         self,
-        store: Store,
+        writer: StoreWriter,
         verifier: Verifier,
         *,
         limits: Limits,
@@ -145,7 +146,7 @@ class WebhookApp:
         self._limits = limits
         self._routes = routes
         self._withheld = withheld
-        self._keeper = _Keeper(store, self.receipts, limits)
+        self._keeper = _Keeper(writer, self.receipts, limits)
 
     def __repr__(self) -> str:
         return f"WebhookApp({self._keeper.store!r}, {self._verifier!r})"
@@ -246,8 +247,9 @@ class _Waiting:
 class _Keeper:
     """Commits deliveries, those together that came while the commit before was under way."""
 
-    def __init__(self, store: Store, receipts: Receipts, limits: Limits) -> None:
-        self.store = store
+    def __init__(self, writer: StoreWriter, receipts: Receipts, limits: Limits) -> None:
+        self.store = writer.store
+        self._writer = writer
         self._receipts = receipts
         self._load_id: int | None = None
         self._limits = limits
@@ -301,7 +303,7 @@ class _Keeper:
         delivered = [_delivered(each) for each in group]
         with self._writing:
             return keep_deliveries(
-                self.store, self._begun(), delivered, document_frame(rows), self._limits
+                self._writer, self._begun(), delivered, document_frame(rows), self._limits
             )
 
     def _count(self, group: Sequence[_Waiting], kept: Kept) -> None:
@@ -317,14 +319,14 @@ class _Keeper:
     def _begun(self) -> int:
         if self._load_id is None:
             origin = LoadOrigin("webhook", int(time.time()), None, version("machine-rail-toolkit"))
-            self._load_id = self.store.start_load(origin)
+            self._load_id = self._writer.start_load(origin)
         return self._load_id
 
     def finish(self) -> None:
         """Mark the run in the store as ended well, where it brought anything at all."""
         with self._writing:
             if self._load_id is not None:
-                self.store.finish_load(self._load_id, as_rows(self._findings.listed()))
+                self._writer.finish_load(self._load_id, as_rows(self._findings.listed()))
                 self._load_id = None
 
 

@@ -9,6 +9,7 @@ from toolkit.store.ingest import Inserted
 from toolkit.store.ledger import CLOCK_TOLERANCE_S, Edge, to_ask
 from toolkit.store.lookup import held_key, held_trajectory, swapped
 from toolkit.store.store import Store
+from toolkit.store.writer import StoreWriter
 
 __all__ = [
     "CLOCK_TOLERANCE_S",
@@ -22,6 +23,7 @@ __all__ = [
     "LoadOrigin",
     "Snapshot",
     "Store",
+    "StoreWriter",
     "answer_words",
     "clock_offset_s",
     "due_parts",

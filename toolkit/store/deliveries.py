@@ -11,6 +11,7 @@ import polars as pl
 from toolkit.store.events import insert_documents
 from toolkit.store.ingest import Inserted
 from toolkit.store.store import Store
+from toolkit.store.writer import StoreWriter
 from toolkit.tables import DELIVERY
 from toolkit.wire.limits import LIMITS, Limits
 
@@ -34,7 +35,7 @@ class Kept:
 
 
 def keep_deliveries(
-    store: Store,
+    writer: StoreWriter,
     load_id: int,
     delivered: Sequence[Delivered],
     documents: pl.DataFrame,
@@ -51,7 +52,7 @@ def keep_deliveries(
     arrived = pl.DataFrame(rows, DELIVERY.schema, orient="row").unique(
         "delivery_id", keep="first", maintain_order=True
     )
-    with store.writing(load_id) as connection:
+    with writer.writing(load_id) as connection:
         connection.register("arrived_deliveries", arrived)
         new = connection.execute(
             "INSERT INTO delivery FROM arrived_deliveries a "

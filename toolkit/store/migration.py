@@ -23,7 +23,7 @@ from toolkit.errors import StoreError
 from toolkit.intervals import Interval, clip, difference, union
 from toolkit.market import Family, SnapshotKind, Stream
 from toolkit.store.answers import rowless_parts
-from toolkit.store.connection import OWN_FILES, copy_draft
+from toolkit.store.connection import OWN_FILES, copy_draft, opened
 from toolkit.store.coverage import record, record_answers
 from toolkit.store.refusals import first_line, full_disk
 from toolkit.store.schema import FORMAT_VERSION, STORAGE_VERSION, read_format
@@ -50,6 +50,15 @@ def backup_path(path: Path, version: int) -> Path:
     numbers = itertools.chain([""], (f"-{n}" for n in itertools.count(2)))
     names = (f"{path.stem}.format-{version}{number}{path.suffix}" for number in numbers)
     return next(p for p in map(path.with_name, names) if not (p.exists() or p.is_symlink()))
+
+
+def bring_up_to_date(path: Path, wait_s: float) -> None:
+    """Migrate the store of an older format at ``path``. ``wait_s`` is that of `opened`."""
+    with opened(path, writable=False, wait_s=wait_s) as connection:
+        version = read_format(connection, path)
+    if version < FORMAT_VERSION:
+        with opened(path, writable=True, wait_s=wait_s) as connection:
+            migrate(connection, path)
 
 
 def migrate(connection: duckdb.DuckDBPyConnection, path: Path) -> None:

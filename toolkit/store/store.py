@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import duckdb
@@ -26,33 +24,30 @@ from toolkit.market import (
     Stream,
     Trajectory,
 )
-from toolkit.store.batch import Batch, Ledger, LoadOrigin
+from toolkit.store.batch import Ledger
 from toolkit.store.card import store_card
-from toolkit.store.catalogue import CATALOGUE, CONTINUITY, ROWS_BY_LOAD, write_allowance
-from toolkit.store.commit import write_batch
+from toolkit.store.catalogue import CATALOGUE, CONTINUITY, ROWS_BY_LOAD
 from toolkit.store.connection import keep_lean, opened
-from toolkit.store.coverage import read_coverage, read_ledger, record_asked
-from toolkit.store.gaps import GAPS, end_gaps
-from toolkit.store.identity import FileIdentity, check_source
-from toolkit.store.ingest import Inserted
-from toolkit.store.keys import write_keys
-from toolkit.store.migration import migrate
-from toolkit.store.schema import FORMAT_VERSION, create_store, read_format, read_source
+from toolkit.store.coverage import read_coverage, read_ledger
+from toolkit.store.gaps import GAPS
+from toolkit.store.migration import bring_up_to_date
+from toolkit.store.schema import read_source
 from toolkit.tables import LOAD, SERIES, TIE, CoverageState
-from toolkit.wire.allowance import Allowance
 from toolkit.wire.limits import LIMITS, Limits
 
 
 class Store(Shown):
     """One DuckDB file holding one source's trajectories and what is known of their coverage.
 
-    Nothing is opened until it is used, and nothing stays open after. ``wait_s`` is how long a use
-    waits for another process that holds the file.
+    It reads. What writes is `toolkit.store.StoreWriter`. Nothing is opened until it is used, and
+    nothing stays open after. ``wait_s`` is how long a use waits for another process that holds the
+    file. Its first use brings a store of an older format to this one, beside a copy of it.
 
     >>> import tempfile
+    >>> from toolkit.store import StoreWriter
     >>> folder = tempfile.TemporaryDirectory()
     >>> store = Store(Path(folder.name) / "rail.duckdb")
-    >>> store.bind(Source("replay", "example"))
+    >>> StoreWriter(store).bind(Source("replay", "example"))
     >>> store.source
     Source(kind='replay', id='example')
     >>> store.catalogue().height
@@ -64,7 +59,6 @@ class Store(Shown):
         self.path = Path(path)
         self.wait_s = wait_s
         self._up_to_date = False
-        self._file = FileIdentity(self.path)
 
     def __repr__(self) -> str:
         return f"Store({str(self.path)!r})"
@@ -84,47 +78,13 @@ class Store(Shown):
         Raises `StoreError` where there is no file, `NotAStoreError` where it is something else,
         `StoreLockedError` where another process keeps it open for writing.
         """
-        self._bring_up_to_date()
+        if not self._up_to_date:
+            bring_up_to_date(self.path, self.wait_s)
+            self._up_to_date = True
         with opened(self.path, writable=False, wait_s=self.wait_s) as connection:
             connection.execute("BEGIN READ ONLY")
             read_source(connection, self.path)
             yield connection
-
-    @contextlib.contextmanager
-    def writing(self, load_id: int | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Yield a cursor inside one transaction, committed with the block, dropped with an error.
-
-        Raises what `reading` raises, `StoreLockedError` at once inside another use of the same
-        thread, and `StoreSourceError` where the file is of another source than the one this object
-        was bound to, or is not the file that the load began in. What is read inside, by this
-        cursor, includes what was written.
-        """
-        self._bring_up_to_date()
-        with opened(self.path, writable=True, wait_s=self.wait_s) as connection:
-            connection.execute("BEGIN")
-            self._file.check(connection, load_id)
-            yield connection
-            connection.execute("COMMIT")
-
-    def _bring_up_to_date(self) -> None:
-        """Migrate a store of an older format. Each `Store` looks once."""
-        if self._up_to_date:
-            return
-        with opened(self.path, writable=False, wait_s=self.wait_s) as connection:
-            version = read_format(connection, self.path)
-        if version < FORMAT_VERSION:
-            with opened(self.path, writable=True, wait_s=self.wait_s) as connection:
-                migrate(connection, self.path)
-        self._up_to_date = True
-
-    def bind(self, source: Source) -> None:
-        """Make the store for a source, or check that it is this source's.
-
-        Raises `StoreSourceError` where it holds another's data.
-        """
-        create_store(self.path, source)
-        check_source(self.path, self.source, source)
-        self._file.source = source
 
     @property
     def source(self) -> Source:
@@ -135,68 +95,6 @@ class Store(Shown):
     def keep_lean(self, limits: Limits = LIMITS) -> None:
         """Keep the memory of this process's further uses of the file small: see `connection`."""
         keep_lean(self.path, limits.buffer_bytes)
-
-    # -- writing -----------------------------------------------------------------------------------
-
-    def start_load(
-        self, origin: LoadOrigin, streams: Iterable[Stream] = (), window: Interval | None = None
-    ) -> int:
-        """Record that a load begins and which window of which streams it asks for.
-
-        Returns the load's number.
-        """
-        with self.writing() as connection:
-            newest = connection.execute("SELECT coalesce(max(load_id), 0) FROM load").fetchall()
-            load_id = int(newest[0][0]) + 1
-            connection.execute(
-                "INSERT INTO load (load_id, started_at, served_at, base_url, schema_hash, "
-                "toolkit_version) VALUES (?, ?, ?, ?, ?, ?)",
-                [
-                    load_id,
-                    int(time.time()),
-                    origin.served_at,
-                    origin.base_url,
-                    origin.schema_hash,
-                    origin.toolkit_version,
-                ],
-            )
-            write_allowance(connection, load_id, origin.allowance)
-            write_keys(connection, origin.keys)
-            if window is not None:
-                record_asked(connection, streams, window)
-            self._file.keep(connection, load_id)
-        return load_id
-
-    def ask(self, streams: Iterable[Stream], window: Interval) -> None:
-        """Record that a window of some streams is asked for."""
-        with self.writing() as connection:
-            record_asked(connection, streams, window)
-
-    def finish_load(self, load_id: int, findings: Sequence[Mapping[str, object]]) -> None:
-        """Record that a load ended well, and what it found."""
-        with self.writing(load_id) as connection:
-            connection.execute(
-                "UPDATE load SET finished_at = ?, finding = ? WHERE load_id = ?",
-                [int(time.time()), json.dumps(list(findings)) if findings else None, load_id],
-            )
-
-    def keep_allowance(self, load_id: int, allowance: Allowance | None) -> None:
-        """Record the plan and quota that the service named last during a load, if it named any."""
-        if allowance is not None:
-            with self.writing(load_id) as connection:
-                write_allowance(connection, load_id, allowance)
-
-    def commit(self, load_id: int, batch: Batch, limits: Limits = LIMITS) -> Inserted:
-        """Write a batch's rows and their ledger entries in one transaction: all or nothing."""
-        with self.writing(load_id) as connection:
-            return write_batch(connection, load_id, batch, limits)
-
-    def end_gaps(self, at: int) -> None:
-        """End the gaps that a killed capture left without an end. ``at``: the service's clock."""
-        with self.writing() as connection:
-            end_gaps(connection, at)
-
-    # -- reading -----------------------------------------------------------------------------------
 
     def _rows(self, query: str, **params: object) -> pl.DataFrame:
         with self.reading() as connection:
@@ -376,9 +274,10 @@ class Store(Shown):
         """Return a command line of `rail` for this store, and for the service it was loaded from.
 
         >>> import tempfile
+        >>> from toolkit.store import StoreWriter
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     store = Store(f"{folder}/s.duckdb")
-        ...     store.bind(Source("live", "rail"))
+        ...     StoreWriter(store).bind(Source("live", "rail"))
         ...     store.command("status") == f"rail status --store {store.path}"
         True
         """

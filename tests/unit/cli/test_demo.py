@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from toolkit.market import Source
-from toolkit.store import Store
+from toolkit.store import Store, StoreWriter
 
 from .conftest import refused
 
@@ -15,7 +15,7 @@ Rail = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def test_a_store_of_another_source_is_refused_and_left_as_it_is(rail: Rail, workdir: Path) -> None:
-    Store(workdir / "mine.duckdb").bind(Source("live", "rail"))
+    StoreWriter(Store(workdir / "mine.duckdb")).bind(Source("live", "rail"))
 
     line = refused(rail("demo", "--once", "--store", "mine.duckdb"))
 

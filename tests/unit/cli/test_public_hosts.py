@@ -12,7 +12,7 @@ import pytest
 
 from toolkit.cli.show import warn_of_public
 from toolkit.market import Source
-from toolkit.store import Store
+from toolkit.store import Store, StoreWriter
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 COMMANDS = {
@@ -23,7 +23,7 @@ COMMANDS = {
 
 def warned(command: str, host: str, folder: Path, *more: str) -> list[str]:
     """Run a command until it listens. Return its warnings."""
-    Store(folder / "s.duckdb").bind(Source("live", "x"))
+    StoreWriter(Store(folder / "s.duckdb")).bind(Source("live", "x"))
     arguments = [*COMMANDS[command], "--port", "0", "--host", host, *more]
     with subprocess.Popen(
         [Path(sys.executable).with_name("rail"), *arguments],

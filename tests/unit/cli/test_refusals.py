@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.market import Source
-from toolkit.store import Store
+from toolkit.store import Store, StoreWriter
 
 from .conftest import refused
 
@@ -133,7 +133,7 @@ def test_what_is_typed_wrong_is_refused_before_the_service_is_asked(
 
 @pytest.mark.slow  # it waits as long as a command does
 def test_a_store_held_by_another_process(rail: Rail, service: str, tmp_path: Path) -> None:
-    Store(tmp_path / "rail.duckdb").bind(Source("simulated", "held"))
+    StoreWriter(Store(tmp_path / "rail.duckdb")).bind(Source("simulated", "held"))
     holder = subprocess.Popen(
         [
             sys.executable,
@@ -155,7 +155,7 @@ def test_a_store_held_by_another_process(rail: Rail, service: str, tmp_path: Pat
 
 
 def test_a_store_of_another_source(rail: Rail, service: str, tmp_path: Path) -> None:
-    Store(tmp_path / "rail.duckdb").bind(Source("replay", "elsewhere"))
+    StoreWriter(Store(tmp_path / "rail.duckdb")).bind(Source("replay", "elsewhere"))
 
     line = refused(rail("sync", KEY, base_url=service))
 

@@ -15,7 +15,7 @@ from toolkit.cli.measured import EVENT_COUNTS, counted_events
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Source, Trajectory, format_ts
 from toolkit.statistics import funding, spread
-from toolkit.store import Batch, Edge, LoadOrigin, Store
+from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 from toolkit.wire.events import document_frame
 
 from .conftest import LOADED, SETTLED, WINDOW, refused
@@ -128,12 +128,13 @@ def uneven(workdir: Path) -> Path:
         }
     )
     store = Store(workdir / "uneven.duckdb")
-    store.bind(Source("simulated", "seed-7"))
-    load = store.start_load(LoadOrigin("http://127.0.0.1:1", times[-1], None, "0.1.0"))
+    writer = StoreWriter(store)
+    writer.bind(Source("simulated", "seed-7"))
+    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", times[-1], None, "0.1.0"))
     batch = Batch()
     edge = Edge(served_at=times[-1] + 60, delay_s=0, retention_s=None, step_s=14_400)
     batch.add(FUNDING, rows, Interval(start, times[-1] + 1), edge)
-    store.commit(load, batch)
+    writer.commit(load, batch)
     return store.path
 
 
@@ -226,7 +227,8 @@ def test_documents_of_unknown_types_are_counted_and_named(rail: Rail, held: Stor
     }
     batch = Batch(documents=[document_frame([document])])
     batch.edges[EventLog(EventFamily.SPREAD)] = Edge(window.end, step_s=0)
-    held.commit(held.start_load(LoadOrigin("http://x", window.end, None, "0")), batch)
+    writer = StoreWriter(held)
+    writer.commit(writer.start_load(LoadOrigin("http://x", window.end, None, "0")), batch)
     after = printed(rail("stats", "events"))
     assert "spread: 1 document of unknown type (spread.paused), kept and not counted" in after
     assert "unknown type" not in before
@@ -275,7 +277,8 @@ def test_a_trajectory_without_a_row_in_the_window_is_named(rail: Rail, uneven: P
     batch.add(
         Trajectory.parse(key), frame, Interval(late, late + 1), Edge(late + 60, step_s=28_800)
     )
-    store.commit(store.start_load(LoadOrigin("http://x", late + 60, None, "0")), batch)
+    writer = StoreWriter(store)
+    writer.commit(writer.start_load(LoadOrigin("http://x", late + 60, None, "0")), batch)
 
     end = ("--end", str(SETTLED.start + 10 * 86_400))
     done = rail("stats", "funding", *end, "--format", "json", store=str(uneven))

@@ -30,6 +30,7 @@ from toolkit.store import (
     LoadOrigin,
     Snapshot,
     Store,
+    StoreWriter,
     keep_deliveries,
 )
 from toolkit.wire.events import document_frame
@@ -45,7 +46,7 @@ ORIGIN = LoadOrigin("http://h", 100_000, None, "0")
 @pytest.fixture
 def store(workdir: Path) -> Store:
     made = Store(workdir / "rail.duckdb")
-    made.bind(Source("replay", "example"))
+    StoreWriter(made).bind(Source("replay", "example"))
     return made
 
 
@@ -85,17 +86,19 @@ def test_a_store_that_holds_nothing_is_refused(rail: Rail, store: Store) -> None
 def test_event_documents_without_any_trajectory_are_something(rail: Rail, store: Store) -> None:
     batch, edge = Batch(), Edge(served_at=100_000, step_s=0)
     batch.add_documents(SPREADS, document_frame([]), Interval(0, 600), edge)
-    store.commit(store.start_load(ORIGIN, [SPREADS], Interval(0, 600)), batch)
+    writer = StoreWriter(store)
+    writer.commit(writer.start_load(ORIGIN, [SPREADS], Interval(0, 600)), batch)
 
     cells = line_of(rail("status"), SPREADS)[1:]
     assert cells == ["nothing", "there", "100.00%", "–", "–", "–", "–", "–"]
 
 
 def test_a_load_that_failed_half_way_shows_what_was_not_answered(rail: Rail, store: Store) -> None:
-    load_id = store.start_load(ORIGIN, [PRICE, SPREADS], Interval(0, 6_000))
+    writer = StoreWriter(store)
+    load_id = writer.start_load(ORIGIN, [PRICE, SPREADS], Interval(0, 6_000))
     batch = Batch()
     batch.add(PRICE, minutes(75, 100), Interval(4_500, 6_000), Edge(100_000, step_s=60))
-    store.commit(load_id, batch)
+    writer.commit(load_id, batch)
 
     done = rail("status")
 
@@ -106,19 +109,21 @@ def test_a_load_that_failed_half_way_shows_what_was_not_answered(rail: Rail, sto
 
 def test_what_cannot_be_known_yet_does_not_count_as_unanswered(rail: Rail, store: Store) -> None:
     window, origin = Interval(0, 6_000), LoadOrigin("http://h", 6_000, None, "0")
-    load_id, batch = store.start_load(origin, [PRICE], window), Batch()
+    writer = StoreWriter(store)
+    load_id, batch = writer.start_load(origin, [PRICE], window), Batch()
     batch.add(PRICE, minutes(0, 99), window, Edge(6_000, step_s=60))
-    store.commit(load_id, batch)
+    writer.commit(load_id, batch)
 
     assert "100.00%" in line_of(rail("status"), PRICE)
 
 
 def test_gaps_findings_and_deliveries_are_shown(rail: Rail, store: Store) -> None:
-    load_id, batch = store.start_load(ORIGIN), Batch()
+    writer = StoreWriter(store)
+    load_id, batch = writer.start_load(ORIGIN), Batch()
     batch.gaps = {1: Gap(1, SPREADS, 100, 160, "silent"), 2: Gap(2, SPREADS, 300, None, "closed")}
-    store.commit(load_id, batch)
-    store.finish_load(load_id, [{"kind": "field_missing", "where": "/history/price", "times": 2}])
-    keep_deliveries(store, load_id, [Delivered("d1", None, "{}")], document_frame([]))
+    writer.commit(load_id, batch)
+    writer.finish_load(load_id, [{"kind": "field_missing", "where": "/history/price", "times": 2}])
+    keep_deliveries(writer, load_id, [Delivered("d1", None, "{}")], document_frame([]))
 
     done = rail("status")
 
@@ -131,8 +136,9 @@ def test_gaps_findings_and_deliveries_are_shown(rail: Rail, store: Store) -> Non
 def test_a_later_load_without_any_answer_shows_what_it_lacks(rail: Rail, store: Store) -> None:
     batch = Batch()
     batch.add(PRICE, minutes(0, 100), Interval(0, 6_000), Edge(7_000, step_s=60))
-    store.commit(store.start_load(ORIGIN, [PRICE], Interval(0, 6_000)), batch)
-    store.start_load(LoadOrigin("http://h", 20_000, None, "0"), [PRICE], Interval(6_000, 12_000))
+    writer = StoreWriter(store)
+    writer.commit(writer.start_load(ORIGIN, [PRICE], Interval(0, 6_000)), batch)
+    writer.start_load(LoadOrigin("http://h", 20_000, None, "0"), [PRICE], Interval(6_000, 12_000))
 
     assert "50.00%" in line_of(rail("status"), PRICE)
 
@@ -144,7 +150,8 @@ def test_how_far_a_stream_is_behind_counts_to_now_by_the_services_clock(
     batch = Batch()
     edge = Edge(6_019, step_s=60, asked_at=asked_at)
     batch.add(PRICE, minutes(0, 100), Interval(0, 6_000), edge)
-    store.commit(store.start_load(ORIGIN, [PRICE], Interval(0, 6_000)), batch)
+    writer = StoreWriter(store)
+    writer.commit(writer.start_load(ORIGIN, [PRICE], Interval(0, 6_000)), batch)
     done = rail("status")
     assert line_of(done, PRICE)[3:5] == ["21", "min"]
     assert "last answer 20 min" in done.stdout
@@ -155,7 +162,8 @@ def test_nothing_there_no_answer_and_never_asked_are_three_things(rail: Rail, st
     quiet.add_documents(SPREADS, document_frame([]), whole, Edge(100_000, step_s=0))
     splash, funding = EventLog(EventFamily.SPLASH), EventLog(EventFamily.FUNDING)
     quiet.gaps = {1: Gap(1, funding, 100, 160, "closed")}
-    store.commit(store.start_load(ORIGIN, [SPREADS, splash], whole), quiet)
+    writer = StoreWriter(store)
+    writer.commit(writer.start_load(ORIGIN, [SPREADS, splash], whole), quiet)
 
     done = rail("status")
 
@@ -166,8 +174,9 @@ def test_nothing_there_no_answer_and_never_asked_are_three_things(rail: Rail, st
 
 
 def test_deliveries_alone_are_something(rail: Rail, store: Store) -> None:
+    writer = StoreWriter(store)
     keep_deliveries(
-        store, store.start_load(ORIGIN), [Delivered("d1", None, "{}")], document_frame([])
+        writer, writer.start_load(ORIGIN), [Delivered("d1", None, "{}")], document_frame([])
     )
     assert "1 webhook delivery" in rail("status").stdout
 
@@ -186,7 +195,8 @@ def test_a_snapshot_that_is_not_understood_is_called_so(
     stream = SnapshotLog(SnapshotKind.SPREAD)
     batch = Batch()
     batch.add_snapshot(Snapshot(stream, 100_000, document), Edge(100_000, 0))
-    store.commit(store.start_load(ORIGIN), batch)
+    writer = StoreWriter(store)
+    writer.commit(writer.start_load(ORIGIN), batch)
     done = rail("status", "--store", str(store.path))
     assert done.returncode == 0
     if words is None:
@@ -199,7 +209,8 @@ def test_rows_that_share_their_time_are_counted(rail: Rail, store: Store) -> Non
     batch = Batch()
     rows = pl.concat([minutes(0, 3), minutes(0, 2).with_columns(price=pl.lit(2.0))])
     batch.add(PRICE, rows, Interval(0, 180), Edge(100_000, 60), tied=[0, 60])
-    store.commit(store.start_load(ORIGIN), batch)
+    writer = StoreWriter(store)
+    writer.commit(writer.start_load(ORIGIN), batch)
     done = rail("status", "--store", str(store.path))
     assert line_of(done, PRICE)[1] == "5"
     assert "2 rows share their time with another, of A_B:X.spot" in done.stdout
@@ -209,7 +220,8 @@ def test_a_stream_is_a_row_in_full_with_its_state(rail: Rail, store: Store) -> N
     batch = Batch()
     batch.add_documents(SPREADS, document_frame([]), Interval(0, 600), Edge(100_000, step_s=0))
     batch.add(PRICE, minutes(0, 100), Interval(0, 6_000), Edge(7_000, step_s=60))
-    store.commit(store.start_load(ORIGIN, [SPREADS, PRICE], Interval(0, 6_000)), batch)
+    writer = StoreWriter(store)
+    writer.commit(writer.start_load(ORIGIN, [SPREADS, PRICE], Interval(0, 6_000)), batch)
 
     done = rail("status", "--format", "json")
     rows = {row["stream"]: row for row in map(json.loads, done.stdout.splitlines())}

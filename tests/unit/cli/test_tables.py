@@ -20,7 +20,7 @@ import pytest
 from toolkit.intervals import Interval
 from toolkit.market import Family, Source, Trajectory
 from toolkit.statistics import spread
-from toolkit.store import Batch, Edge, LoadOrigin, Store
+from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 
 from .conftest import refused
 
@@ -37,7 +37,8 @@ FORMS = ("json", "csv", "markdown")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four spreads of four hours of minutes, each wider than the one before, and one of one row."""
     store = Store(tmp_path_factory.mktemp("tables") / "rail.duckdb")
-    store.bind(Source("simulated", "tables"))
+    writer = StoreWriter(store)
+    writer.bind(Source("simulated", "tables"))
     batch, draw = Batch(), np.random.default_rng(1)
     for place, key in enumerate([*KEYS, SHORT]):
         n = 1 if key == SHORT else ROWS
@@ -47,7 +48,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
             buy_price=100.0, spread_pct=pl.lit(None, pl.Float64), extra=pl.lit(None, pl.String)
         )
         batch.add(Trajectory.parse(key), rows, WINDOW, Edge(WINDOW.end + 900, step_s=60))
-    store.commit(store.start_load(LoadOrigin("http://h", WINDOW.end + 900, None, "0")), batch)
+    writer.commit(writer.start_load(LoadOrigin("http://h", WINDOW.end + 900, None, "0")), batch)
     return store.path
 
 

@@ -27,7 +27,7 @@ from toolkit.market import (
     Source,
     Trajectory,
 )
-from toolkit.store import Batch, Edge, LoadOrigin, Snapshot, Store
+from toolkit.store import Batch, Edge, LoadOrigin, Snapshot, Store, StoreWriter
 from toolkit.tables import EVENT
 from toolkit.wire.allowance import Allowance
 
@@ -46,7 +46,7 @@ def keep_snapshot(store: Store, load_id: int, kind: str, document: bytes, served
     batch = Batch()
     log = SnapshotLog(SnapshotKind(kind))
     batch.add_snapshot(Snapshot(log, served_at, document), Edge(served_at))
-    store.commit(load_id, batch)
+    StoreWriter(store).commit(load_id, batch)
 
 
 def price_rows() -> pl.DataFrame:
@@ -77,14 +77,15 @@ def spread_rows() -> pl.DataFrame:
 
 def fill(store: Store, source: Source, allowance: Allowance | None = None) -> None:
     """One load of ten hours of a leg and a pair."""
-    store.bind(source)
-    load = store.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0", allowance))
+    writer = StoreWriter(store)
+    writer.bind(source)
+    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0", allowance))
     batch = Batch()
     whole = Interval(START, SERVED_AT)
     batch.add(LEG, price_rows(), whole, EDGE)
     batch.add(PAIR, spread_rows(), whole, EDGE)
-    store.commit(load, batch)
-    store.finish_load(load, [])
+    writer.commit(load, batch)
+    writer.finish_load(load, [])
 
 
 def documents(*rows: tuple[str, str, int, str, float]) -> pl.DataFrame:
@@ -114,7 +115,8 @@ def documents(*rows: tuple[str, str, int, str, float]) -> pl.DataFrame:
 
 def add_events(store: Store) -> None:
     """One load of two logs: a spread that closed, one that stands open, and a pump."""
-    load = store.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
+    writer = StoreWriter(store)
+    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
     spread = documents(
         ("closed-one", "spread.opened", 500, "open", 1.5),
         ("closed-one", "spread.closed", 520, "closed", 0.1),
@@ -126,13 +128,14 @@ def add_events(store: Store) -> None:
     batch.add_documents(EventLog(EventFamily.SPREAD), spread, whole, edge)
     pump = documents(("pump-one", "splash.pump", 595, "open", 3.25))
     batch.add_documents(EventLog(EventFamily.SPLASH), pump, whole, edge)
-    store.commit(load, batch)
-    store.finish_load(load, [{"kind": "next_missing", "where": "x", "says": "y", "times": 2}])
+    writer.commit(load, batch)
+    writer.finish_load(load, [{"kind": "next_missing", "where": "x", "says": "y", "times": 2}])
 
 
 def add_snapshots(store: Store) -> None:
     """One load of both dashboards: a spread held, one held swapped, one not held, one tracked."""
-    load = store.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
+    writer = StoreWriter(store)
+    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
     legs = [("COINBASE", "KRAKEN", 2.5), ("KRAKEN", "COINBASE", 1.5), ("KRAKEN", "GEMINI", 1.25)]
     spreads = [
         {
@@ -154,7 +157,7 @@ def add_snapshots(store: Store) -> None:
     ]
     for kind, items in (("spread", spreads), ("funding", rates)):
         keep_snapshot(store, load, kind, json.dumps({"items": items}).encode(), SERVED_AT)
-    store.finish_load(load, [])
+    writer.finish_load(load, [])
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -218,12 +221,13 @@ def logged(held: Store) -> Store:
 def gapped(held: Store) -> Store:
     """The leg asked again two hours later, of which only the last minutes were loaded."""
     later = SERVED_AT + 7200
-    load = held.start_load(LoadOrigin("http://127.0.0.1:1", later, None, "0.1.0"))
+    writer = StoreWriter(held)
+    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", later, None, "0.1.0"))
     edge = Edge(served_at=later, delay_s=0, retention_s=None, step_s=60)
     batch = Batch()
     batch.add(LEG, price_rows().clear(), Interval(later - 180, later), edge)
-    held.commit(load, batch)
-    held.finish_load(load, [])
+    writer.commit(load, batch)
+    writer.finish_load(load, [])
     return held
 
 
@@ -231,12 +235,13 @@ def gapped(held: Store) -> Store:
 def aged(bare: Store) -> Store:
     """The pair and its log, answered for 20 minutes ago, when the newest row was a minute old."""
     asked_at = int(time.time()) - 1200
-    load = bare.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT - 7200, None, "0.1.0"))
+    writer = StoreWriter(bare)
+    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT - 7200, None, "0.1.0"))
     batch = Batch()
     rows = spread_rows().filter(pl.col("ts") < SERVED_AT - 60)
     batch.add(PAIR, rows, Interval(START, SERVED_AT), replace(EDGE, asked_at=asked_at))
-    bare.commit(load, batch)
-    bare.finish_load(load, [])
+    writer.commit(load, batch)
+    writer.finish_load(load, [])
     return bare
 
 
@@ -244,7 +249,7 @@ def aged(bare: Store) -> Store:
 def bare(tmp_path: Path) -> Store:
     """A store that was bound to its source and asked for nothing yet."""
     store = Store(tmp_path / "bare.duckdb")
-    store.bind(Source("live", "rail"))
+    StoreWriter(store).bind(Source("live", "rail"))
     return store
 
 

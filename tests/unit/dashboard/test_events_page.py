@@ -9,7 +9,7 @@ from toolkit.dashboard.navigation import page_file
 from toolkit.dashboard.settings import MAIN
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Source, Trajectory
-from toolkit.store import Batch, Edge, LoadOrigin, Store
+from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 from toolkit.tables import EVENT
 
 from .shown import figures, texts
@@ -66,8 +66,9 @@ def events():
 
 def fill(path, rows=None, *, families=EventFamily, trajectory=False, source=SOURCE):
     store = Store(path)
-    store.bind(source)
-    load = store.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
+    writer = StoreWriter(store)
+    writer.bind(source)
+    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
     edge = Edge(served_at=SERVED_AT, delay_s=0, retention_s=None, step_s=0)
     names = [name for name in EVENT.names if name not in {"revision", "load_id"}]
     schema = {name: EVENT.schema[name] for name in names}
@@ -88,8 +89,8 @@ def fill(path, rows=None, *, families=EventFamily, trajectory=False, source=SOUR
         )
         step = Edge(served_at=SERVED_AT, delay_s=0, retention_s=None, step_s=60)
         batch.add(PAIR, minutes, Interval(START, START + 180), step)
-    store.commit(load, batch)
-    store.finish_load(load, [])
+    writer.commit(load, batch)
+    writer.finish_load(load, [])
     return path
 
 
@@ -313,7 +314,7 @@ def test_logs_without_documents_say_what_to_do(page, tmp_path):
 
 def test_a_store_without_event_logs_says_how_to_load_them(page, tmp_path):
     empty = Store(tmp_path / "empty.duckdb")
-    empty.bind(SOURCE)
+    StoreWriter(empty).bind(SOURCE)
     shown = page(empty.path)
     assert "holds no event log yet" in shown.info[0].value
     assert texts(shown.code) == ["rail sync events/spread events/splash events/funding"]

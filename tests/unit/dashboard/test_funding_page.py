@@ -10,7 +10,7 @@ from toolkit.dashboard.navigation import page_file
 from toolkit.dashboard.settings import MAIN
 from toolkit.intervals import Interval
 from toolkit.market import Family, Source, Trajectory
-from toolkit.store import Batch, Edge, LoadOrigin, Store
+from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 
 from .conftest import keep_snapshot
 from .shown import figures, texts
@@ -62,17 +62,18 @@ def overview():
 
 def fill(path, *, pairs=True, rates=True, missing=(), source=SOURCE):
     store = Store(path)
-    store.bind(source)
-    load = store.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
+    writer = StoreWriter(store)
+    writer.bind(source)
+    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
     if pairs:
         edge = Edge(served_at=SERVED_AT, delay_s=0, retention_s=None, step_s=EIGHT)
         batch = Batch()
         for trajectory in (PAIR, OTHER):
             batch.add(trajectory, settled(missing), Interval(START, SERVED_AT), edge)
-        store.commit(load, batch)
+        writer.commit(load, batch)
     if rates:
         keep_snapshot(store, load, "funding", overview(), SERVED_AT)
-    store.finish_load(load, [])
+    writer.finish_load(load, [])
     return path
 
 
@@ -251,7 +252,7 @@ def test_a_store_without_funding_says_how_to_load_it(page, tmp_path):
 
 def test_a_store_that_was_never_synced_says_how_to_load_it(page, tmp_path):
     empty = Store(tmp_path / "empty.duckdb")
-    empty.bind(SOURCE)
+    StoreWriter(empty).bind(SOURCE)
     assert "holds no funding yet" in page(empty.path).info[0].value
 
 
@@ -273,7 +274,7 @@ def test_rates_without_pairs_say_what_brings_the_widest(page, tmp_path):
 def test_an_overview_without_rates_says_so(page, tmp_path):
     path = fill(tmp_path / "held.duckdb", rates=False)
     kept = Store(path)
-    load = kept.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
+    load = StoreWriter(kept).start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
     keep_snapshot(kept, load, "funding", b'{"items":[]}', SERVED_AT)
     (chart,) = figures(page(path))
     assert "No funding rate as of" in chart["layout"]["annotations"][0]["text"]

@@ -10,7 +10,7 @@ import pytest
 
 from toolkit.intervals import Interval
 from toolkit.market import Source
-from toolkit.store import Batch, LoadOrigin
+from toolkit.store import Batch, LoadOrigin, StoreWriter
 from toolkit.wire.allowance import Allowance
 
 from .conftest import EDGE, LEG, SERVED_AT, price_rows
@@ -72,8 +72,9 @@ def test_a_stretch_that_is_missing_comes_with_the_command_that_loads_it(page, ga
 
 def began(store, ago_s):
     """Start a load and take the time of its start back."""
-    load_id = store.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
-    with store.writing() as connection:
+    writer = StoreWriter(store)
+    load_id = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
+    with writer.writing() as connection:
         at = int(time.time()) - ago_s
         connection.execute("UPDATE load SET started_at = ? WHERE load_id = ?", [at, load_id])
     return load_id
@@ -94,7 +95,7 @@ def test_a_capture_that_began_an_hour_ago_and_still_asks_is_running(page, full):
     batch = Batch()
     edge = replace(EDGE, asked_at=int(time.time()) - 60)
     batch.add(LEG, price_rows().clear(), Interval(SERVED_AT - 60, SERVED_AT), edge)
-    full.commit(began(full, 3_600), batch)
+    StoreWriter(full).commit(began(full, 3_600), batch)
     shown = page(full.path, "health")
     assert shown.dataframe[1].value["outcome"].to_list() == ["running", *["finished"] * 3]
     assert any("1 running" in caption.value for caption in shown.caption)

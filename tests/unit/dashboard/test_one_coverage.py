@@ -13,7 +13,7 @@ from toolkit.dashboard.health_tables import coverage_line
 from toolkit.intervals import Interval
 from toolkit.market import Source, Trajectory, format_ts
 from toolkit.statistics import quality, spread
-from toolkit.store import Batch, Edge, LoadOrigin, Store
+from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 
 from .conftest import START
 from .shown import figures as charts_of
@@ -24,15 +24,16 @@ PAIR = Trajectory.parse("BTC_USD:COINBASE.spot:KRAKEN.spot")
 def filled(path, rows, window):
     """A store that was answered for a window of a pair a day after its end."""
     store, served_at = Store(path), window.end + 86_400
-    store.bind(Source("replay", "depeg"))
-    load = store.start_load(LoadOrigin("http://127.0.0.1:1", served_at, None, "0.1.0"))
+    writer = StoreWriter(store)
+    writer.bind(Source("replay", "depeg"))
+    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", served_at, None, "0.1.0"))
     batch = Batch()
     values = rows.select(
         "ts", "buy_price", "sell_price", spread_pct=pl.lit(None, pl.Float64), extra=pl.lit(None)
     ).cast({"extra": pl.String})
     batch.add(PAIR, values, window, Edge(served_at=served_at, step_s=60))
-    store.commit(load, batch)
-    store.finish_load(load, [])
+    writer.commit(load, batch)
+    writer.finish_load(load, [])
     return store
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog
-from toolkit.store import Batch, Edge, LoadOrigin
+from toolkit.store import Batch, Edge, LoadOrigin, StoreWriter
 
 from .conftest import SERVED_AT, add_events, add_snapshots, documents, keep_snapshot
 
@@ -114,13 +114,14 @@ def test_without_snapshots_open_spreads_come_from_the_event_log(page, logged):
 
 def sync_another_log(store, served_at):
     """A later answer for the log of splashes alone, which moves the newest clock."""
-    load = store.start_load(LoadOrigin("http://127.0.0.1:1", served_at, None, "0.1.0"))
+    writer = StoreWriter(store)
+    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", served_at, None, "0.1.0"))
     batch = Batch()
     edge = Edge(served_at=served_at, delay_s=0, retention_s=None, step_s=0)
     log = EventLog(EventFamily.SPLASH)
     batch.add_documents(log, documents(), Interval(SERVED_AT, served_at), edge)
-    store.commit(load, batch)
-    store.finish_load(load, [])
+    writer.commit(load, batch)
+    writer.finish_load(load, [])
 
 
 @pytest.mark.parametrize(("with_list", "age"), [(True, "10 min"), (False, "9 min 30 s")])
@@ -144,9 +145,10 @@ def test_a_log_that_was_last_asked_days_ago_still_has_its_open_events(page, logg
 
 
 def test_a_log_that_is_newer_than_the_list_of_spreads_wins(page, held):
-    load = held.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
+    writer = StoreWriter(held)
+    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
     keep_snapshot(held, load, "spread", b'{"items": []}', SERVED_AT - 7200)
-    held.finish_load(load, [])
+    writer.finish_load(load, [])
     add_events(held)
     shown = page(held.path, "overview")
     assert metrics(shown)["Spreads open"] == "1"
@@ -173,11 +175,12 @@ def test_a_store_that_holds_nothing_says_what_to_type(page, bare):
 
 
 def test_a_list_that_is_not_understood_is_not_shown_as_nothing_open(page, held):
-    load = held.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
+    writer = StoreWriter(held)
+    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
     odd = [{"symbol": "BTC_USD", "since": 60, "gap": 2.5}] * 2
     for kind in ("spread", "funding"):
         keep_snapshot(held, load, kind, json.dumps({"items": odd}).encode(), SERVED_AT)
-    held.finish_load(load, [])
+    writer.finish_load(load, [])
     shown = page(held.path, "overview")
     assert metrics(shown)["Spreads open"] == "not understood"
     said = [warning.value for warning in shown.warning]

@@ -9,7 +9,7 @@ import pytest
 
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Source, Trajectory
-from toolkit.store import Batch, Edge, LoadOrigin
+from toolkit.store import Batch, Edge, LoadOrigin, StoreWriter
 
 from .conftest import SERVED_AT, START, documents, spread_rows
 from .shown import figures, texts
@@ -204,13 +204,14 @@ def test_events_of_the_legs_are_listed_newest_first_and_each_opens_its_page(page
 
 
 def test_the_list_of_events_says_how_many_more_there_are(page, full):
-    load = full.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
+    writer = StoreWriter(full)
+    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
     rows = [(f"more-{minute}", "spread.opened", minute, "open", 1.0) for minute in range(20)]
     batch = Batch()
     whole = Interval(START, SERVED_AT)
     edge = Edge(served_at=SERVED_AT, delay_s=30, retention_s=None, step_s=0)
     batch.add_documents(EventLog(EventFamily.SPREAD), documents(*rows), whole, edge)
-    full.commit(load, batch)
+    writer.commit(load, batch)
     shown = page(full.path, trajectory=PAIR)
     assert "Spread events of these legs, newest first: 10 of 22." in texts(shown.caption)
     assert len(shown.dataframe[0].value) == 10
@@ -218,11 +219,12 @@ def test_the_list_of_events_says_how_many_more_there_are(page, full):
 
 def test_events_are_shaded_and_listed_as_far_as_their_own_log_is_known(page, full):
     later = SERVED_AT + 3600
-    load = full.start_load(LoadOrigin("http://127.0.0.1:1", later, None, "0.1.0"))
+    writer = StoreWriter(full)
+    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", later, None, "0.1.0"))
     batch = Batch()
     edge = Edge(served_at=later, delay_s=0, retention_s=None, step_s=60)
     batch.add(Trajectory.parse(PAIR), spread_rows().clear(), Interval(SERVED_AT, later), edge)
-    full.commit(load, batch)
+    writer.commit(load, batch)
     shown = page(full.path, trajectory=PAIR, start="2023-03-10T08:00Z", end="2023-03-10T11:00Z")
     spans = [
         (shape["x0"][11:], shape["x1"][11:]) for shape in figures(shown)[0]["layout"]["shapes"]

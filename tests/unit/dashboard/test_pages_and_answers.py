@@ -21,7 +21,7 @@ from toolkit.cards import duration
 from toolkit.cli import main
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, SnapshotKind, Stream, Trajectory
-from toolkit.store import Batch, Edge, LoadOrigin, Store
+from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 
 from ...laws.test_answers_of_streams import EVERY_S, LASTS_S, documents
 from .conftest import keep_snapshot
@@ -37,11 +37,12 @@ def ask(store: Store, stream: str, now: int) -> None:
     """One sync of one stream, from the first second to now."""
     batch, whole = Batch(), Interval(0, now)
     origin = LoadOrigin("http://127.0.0.1:1", now, None, "0")
-    load = store.start_load(origin, [Stream.parse(stream)], whole)
+    writer = StoreWriter(store)
+    load = writer.start_load(origin, [Stream.parse(stream)], whole)
     if stream in LOGS:
         log = EventLog(LOGS[stream])
         batch.add_documents(log, documents(log.family, now), whole, Edge(now, step_s=0))
-        store.commit(load, batch)
+        writer.commit(load, batch)
     elif stream == SNAPSHOT:
         empty = json.dumps({"items": []}).encode()
         keep_snapshot(store, load, SnapshotKind.SPREAD, empty, now)
@@ -50,8 +51,8 @@ def ask(store: Store, stream: str, now: int) -> None:
         numbers = {name: pl.lit(1.0) for name in ("price", "mark_price", "volume")}
         rows = pl.DataFrame(minutes).with_columns(**numbers, extra=pl.lit(None, pl.String))
         batch.add(PRICE, rows, whole, Edge(now, step_s=60, delay_s=0))
-        store.commit(load, batch)
-    store.finish_load(load, [])
+        writer.commit(load, batch)
+    writer.finish_load(load, [])
 
 
 def open_for_s(at: int) -> int | None:

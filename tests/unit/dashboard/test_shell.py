@@ -9,7 +9,7 @@ import pytest
 from toolkit.dashboard.navigation import PAGES, page_file
 from toolkit.dashboard.reading import store_version
 from toolkit.market import Source
-from toolkit.store import LoadOrigin
+from toolkit.store import LoadOrigin, StoreWriter
 from toolkit.wire.allowance import Allowance
 
 OURS = ("overview", "spreads", "trajectory", "health")
@@ -61,7 +61,7 @@ def test_the_age_is_that_of_now_and_counts_from_the_last_answer(page, aged):
 
 
 def test_a_load_without_an_answer_has_no_last_answer(page, bare):
-    bare.start_load(LoadOrigin("http://127.0.0.1:1", 1_678_442_400, None, "0.1.0"))
+    StoreWriter(bare).start_load(LoadOrigin("http://127.0.0.1:1", 1_678_442_400, None, "0.1.0"))
     assert "no answer yet" in strip(page(bare.path))
 
 
@@ -132,12 +132,12 @@ def test_a_commit_is_another_version_and_a_look_is_not(held):
     before = store_version(held.path)
     held.catalogue()
     assert store_version(held.path) == before
-    held.start_load(LoadOrigin("http://127.0.0.1:1", 1_678_442_400, None, "0.1.0"))
+    StoreWriter(held).start_load(LoadOrigin("http://127.0.0.1:1", 1_678_442_400, None, "0.1.0"))
     assert store_version(held.path) != before
 
 
 def test_what_a_sync_brings_shows_at_the_next_look(page, held):
     shown = page(held.path, "health")
     assert len(shown.dataframe[1].value) == 1
-    held.start_load(LoadOrigin("http://127.0.0.1:1", 1_678_442_400, None, "0.1.0"))
+    StoreWriter(held).start_load(LoadOrigin("http://127.0.0.1:1", 1_678_442_400, None, "0.1.0"))
     assert len(shown.run().dataframe[1].value) == 2

@@ -10,7 +10,7 @@ from toolkit.dashboard.navigation import page_file
 from toolkit.intervals import Interval
 from toolkit.market import Trajectory
 from toolkit.statistics.spread import summary, with_spread
-from toolkit.store import Batch, LoadOrigin
+from toolkit.store import Batch, LoadOrigin, StoreWriter
 
 from .conftest import EDGE, SERVED_AT, START, spread_rows
 
@@ -48,7 +48,8 @@ def test_the_half_life_is_in_minutes(page, held):
     )
     batch = Batch()
     batch.add(other, rows, Interval(START, SERVED_AT), EDGE)
-    held.commit(held.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0")), batch)
+    writer = StoreWriter(held)
+    writer.commit(writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0")), batch)
     measured = summary(with_spread(held.series(other)), START, SERVED_AT)
     shown = page(held.path, "spreads").dataframe[0].value.to_dict("records")
     (row,) = [row for row in shown if row["symbol"] == "ETH_USD"]
@@ -132,6 +133,7 @@ def test_spreads_that_are_the_services_own_are_counted_in_words(page, held):
     bare = spread_rows().with_columns(pl.lit(None, pl.Float64).alias(name) for name in prices)
     other = Trajectory.parse("BTC_USD:KRAKEN.spot:GEMINI.spot")
     batch.add(other, bare, Interval(START, SERVED_AT), EDGE)
-    held.commit(held.start_load(LoadOrigin("http://h", SERVED_AT, None, "0")), batch)
+    writer = StoreWriter(held)
+    writer.commit(writer.start_load(LoadOrigin("http://h", SERVED_AT, None, "0")), batch)
     said = " ".join(caption.value for caption in page(held.path, "spreads").caption)
     assert "Of 1 of the spreads the service's own figure is used" in said

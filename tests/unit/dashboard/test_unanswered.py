@@ -11,7 +11,7 @@ from toolkit.dashboard.navigation import PAGES
 from toolkit.dashboard.reading import measure_coverage, read_held, store_version
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Stream, Trajectory
-from toolkit.store import Batch, Delivered, Edge, LoadOrigin, Store, keep_deliveries
+from toolkit.store import Batch, Delivered, Edge, LoadOrigin, Store, StoreWriter, keep_deliveries
 from toolkit.wire.events import document_frame
 
 from .conftest import SERVED_AT, spread_rows
@@ -30,14 +30,15 @@ ORIGIN = LoadOrigin("http://h", SERVED_AT, None, "0")
 
 
 def only_asked(store: Store) -> None:
-    store.start_load(ORIGIN, ASKED, Interval(SERVED_AT - 3_600, SERVED_AT))
+    StoreWriter(store).start_load(ORIGIN, ASKED, Interval(SERVED_AT - 3_600, SERVED_AT))
 
 
 def only_delivered(store: Store) -> None:
     document = {"family": "splash", "event_id": "e", "event_type": "splash.pump"}
     times = {"ts": SERVED_AT + 60, "ts_ms": 1_000 * (SERVED_AT + 60), "document": "{}"}
-    load_id = store.start_load(ORIGIN)
-    keep_deliveries(store, load_id, [Delivered("d", "splash")], document_frame([document | times]))
+    writer = StoreWriter(store)
+    load_id = writer.start_load(ORIGIN)
+    keep_deliveries(writer, load_id, [Delivered("d", "splash")], document_frame([document | times]))
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -81,7 +82,8 @@ def test_health_tells_nothing_there_from_no_answer_and_from_never_asked(
     log = EventLog(EventFamily.SPREAD)
     quiet, whole = Batch(), Interval(SERVED_AT - 3_600, SERVED_AT)
     quiet.add_documents(log, document_frame([]), whole, Edge(SERVED_AT, step_s=0))
-    held.commit(held.start_load(ORIGIN, [log, EventLog(EventFamily.FUNDING)], whole), quiet)
+    writer = StoreWriter(held)
+    writer.commit(writer.start_load(ORIGIN, [log, EventLog(EventFamily.FUNDING)], whole), quiet)
     only_delivered(held)
     shown = page(held.path, "health")
     table = shown.dataframe[0].value
@@ -98,11 +100,12 @@ def test_health_tells_nothing_there_from_no_answer_and_from_never_asked(
 def test_spreads_that_are_not_there_and_spreads_never_asked_for_read_differently(
     page: Callable[..., AppTest], bare: Store, *, asked: bool
 ) -> None:
+    writer = StoreWriter(bare)
     if asked:
         batch, pair = Batch(), Trajectory.parse("AAA_USD:X.spot:Y.spot")
         whole = Interval(SERVED_AT - 3_600, SERVED_AT)
         batch.add(pair, spread_rows().clear(), whole, Edge(SERVED_AT))
-        bare.commit(bare.start_load(ORIGIN, [pair], whole), batch)
+        writer.commit(writer.start_load(ORIGIN, [pair], whole), batch)
     (words,) = [info.value for info in page(bare.path, "spreads").info]
     said = "asked, and the service has none there" if asked else "none was asked for"
     assert f"holds no spread: {said}" in words
@@ -115,15 +118,16 @@ def log_asked_for(store: Store, *, forgets_unsaid: bool) -> dict[str, object]:
     """Ask a log for 577 days of which its archive has 30, and return its line of coverage."""
     log, start = EventLog(EventFamily.SPLASH), SERVED_AT - 577 * DAY_S
     asked, reached = Interval(start, SERVED_AT), Interval(SERVED_AT - 30 * DAY_S, SERVED_AT)
+    writer = StoreWriter(store)
     if forgets_unsaid:  # as older versions did: nobody had stated how far the archive reaches
         batch = Batch()
         edge = Edge(SERVED_AT - 60, step_s=0)
         batch.add_documents(log, document_frame([]), asked, edge, open_parts=[asked])
-        store.commit(store.start_load(ORIGIN, [log], asked), batch)
+        writer.commit(writer.start_load(ORIGIN, [log], asked), batch)
     batch = Batch()
     edge = Edge(SERVED_AT, step_s=0, retention_s=30 * DAY_S)
     batch.add_documents(log, document_frame([]), reached, edge, open_parts=[reached])
-    store.commit(store.start_load(ORIGIN, [log], asked), batch)
+    writer.commit(writer.start_load(ORIGIN, [log], asked), batch)
     lines, _, _ = measure_coverage(store.path, store_version(store.path))
     return lines.filter(stream=log.key).to_dicts()[0]
 

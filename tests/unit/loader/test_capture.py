@@ -25,7 +25,7 @@ from toolkit.loader.run import Piece
 from toolkit.loader.sweep import Sweeper
 from toolkit.market import EventFamily, EventLog, Family, Source, Stream, Trajectory
 from toolkit.service import Clock, Config, Replay, Simulated, SpedClock, running
-from toolkit.store import Batch, Gap, LoadOrigin, Store
+from toolkit.store import Batch, Gap, LoadOrigin, Store, StoreWriter
 from toolkit.tables import GapStatus
 from toolkit.wire.exchange import RetryPolicy
 from toolkit.wire.stream import ReconnectPolicy
@@ -166,7 +166,7 @@ def test_a_capture_ends_by_itself_after_its_time(client: Client, store: Store) -
 def test_a_sweep_whose_pages_are_not_wanted_any_more_asks_for_no_others(
     client: Client, store: Store
 ) -> None:
-    store.bind(Source(SOURCE.kind, SOURCE.id))
+    StoreWriter(store).bind(Source(SOURCE.kind, SOURCE.id))
     came: list[Piece] = []
 
     def refuse(page: Piece) -> bool:
@@ -244,11 +244,12 @@ def test_a_stream_that_is_still_lost_when_a_capture_ends_has_a_gap_with_an_end(
 
 def held_gap(store: Store, of: Stream, start: int, end: int | None) -> None:
     """A gap that an earlier capture left in the store."""
-    store.bind(Source(SOURCE.kind, SOURCE.id))
-    load_id = store.start_load(LoadOrigin("http://h", START, None, "0"))
+    writer = StoreWriter(store)
+    writer.bind(Source(SOURCE.kind, SOURCE.id))
+    load_id = writer.start_load(LoadOrigin("http://h", START, None, "0"))
     batch = Batch()
     batch.gaps[1] = Gap(1, of, start, end, "killed")
-    store.commit(load_id, batch)
+    writer.commit(load_id, batch)
 
 
 @pytest.mark.parametrize("of", [EventLog(EventFamily.SPREAD), PRICE], ids=str)

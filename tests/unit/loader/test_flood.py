@@ -137,9 +137,9 @@ import re, sys
 from toolkit.loader.receiving import receive
 from toolkit.loader.webhooks import webhook_app
 from toolkit.market import Source
-from toolkit.store import Store
+from toolkit.store import Store, StoreWriter
 store = Store(sys.argv[1])
-store.bind(Source("live", "x"))
+StoreWriter(store).bind(Source("live", "x"))
 app = webhook_app(store, secrets=[sys.argv[2]])
 done = receive(app, ready=lambda address: print(address, flush=True))
 peak = int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) * 1024 // 10**6

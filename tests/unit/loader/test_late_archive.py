@@ -17,7 +17,7 @@ from toolkit.loader.sync import load_origin
 from toolkit.market import EventFamily, EventLog, Stream
 from toolkit.service import Adversary, Clock, Config, Replay, running
 from toolkit.service.events.archive import EventArchive
-from toolkit.store import Batch, Store
+from toolkit.store import Batch, Store, StoreWriter
 
 SPREADS = EventLog(EventFamily.SPREAD)
 PRICE = Stream.parse("BTC_USDT:KRAKEN.spot")
@@ -205,12 +205,13 @@ def test_a_document_that_only_a_stream_brought_keeps_the_archive_s_answer_open(
         pages = list(client.event_pages(EventFamily.SPREAD, Interval(START, end)))
     heard = pl.concat([page.frame for page in pages]).sort("ts")[-3:]
     lag = Adversary(archive_lag_s=HOUR_S + 1_000)
+    writer = StoreWriter(store)
     with (
         running(Config(source, port=0, clock=clock, adversary=lag)) as service,
         Client(service.base_url, "demo-pro") as client,
     ):
-        store.bind(client.profile().source)
+        writer.bind(client.profile().source)
         batch = Batch(documents=[heard])
-        store.commit(store.start_load(load_origin(client, clock.now())), batch)
+        writer.commit(writer.start_load(load_origin(client, clock.now())), batch)
         sync(client, store, [SPREADS], Interval(START, end))
     assert store.ledger()[SPREADS].answered == [(START, heard["ts"][0])]

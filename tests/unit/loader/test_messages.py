@@ -10,7 +10,7 @@ from toolkit.intervals import Interval
 from toolkit.loader.messages import Messages
 from toolkit.loader.reader import Message
 from toolkit.market import EventFamily, EventLog, Source, Trajectory
-from toolkit.store import Batch, Edge, LoadOrigin, Store
+from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 from toolkit.wire.events import document_frame, read_document
 from toolkit.wire.exchange import Answer
 from toolkit.wire.profile import BUILT_IN
@@ -100,9 +100,10 @@ def test_where_the_archive_says_otherwise_than_the_stream_it_has_the_last_word(
     pending.batch.add_documents(EventLog(log.family), document_frame([document]), whole, edge)
 
     store = Store(tmp_path / "s.duckdb")
-    store.bind(Source("replay", "x"))
-    load_id = store.start_load(LoadOrigin("http://h", 0, None, "0"))
-    store.commit(load_id, pending.batch_of_all()[0])
+    writer = StoreWriter(store)
+    writer.bind(Source("replay", "x"))
+    load_id = writer.start_load(LoadOrigin("http://h", 0, None, "0"))
+    writer.commit(load_id, pending.batch_of_all()[0])
     assert store.series(PRICE)["price"].to_list() == [2.5]
     assert store.events(EventFamily.SPREAD, Interval(0, 120))["document"].to_list() == [
         document["document"]

@@ -17,7 +17,7 @@ from toolkit.intervals import Interval
 from toolkit.loader import sync
 from toolkit.market import Source, Stream
 from toolkit.service import Clock, Config, Simulated, running
-from toolkit.store import Batch, LoadOrigin, Store
+from toolkit.store import Batch, LoadOrigin, Store, StoreWriter
 
 NOW = 1_795_046_400
 MONTH = Interval(NOW - 12 * 86_400, NOW)
@@ -91,8 +91,9 @@ def test_a_file_exchanged_in_mid_sync_takes_nothing(
 ) -> None:
     store, swapped = Store(tmp_path / "rail.duckdb"), []
     stranger = Store(tmp_path / "stranger.duckdb")
-    stranger.bind(Source("simulated", Simulated(8 if other == "another source" else 7).id))
-    stranger.start_load(LoadOrigin("http://127.0.0.1:1", 1, None, "0"))
+    writer = StoreWriter(stranger)
+    writer.bind(Source("simulated", Simulated(8 if other == "another source" else 7).id))
+    writer.start_load(LoadOrigin("http://127.0.0.1:1", 1, None, "0"))
 
     def exchange(_: object) -> None:
         if not swapped:
@@ -110,13 +111,14 @@ def test_a_file_exchanged_in_mid_sync_takes_nothing(
 
 def test_a_load_is_written_to_the_file_it_began_in_alone(tmp_path: Path) -> None:
     store, source = Store(tmp_path / "rail.duckdb"), Source("replay", "example")
-    store.bind(source)
-    load = store.start_load(LoadOrigin("http://127.0.0.1:1", 1, None, "0"))
+    writer = StoreWriter(store)
+    writer.bind(source)
+    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", 1, None, "0"))
     store.path.unlink()
-    Store(store.path).bind(source)
+    StoreWriter(Store(store.path)).bind(source)
     for write in (
-        lambda: store.commit(load, Batch()),
-        lambda: store.finish_load(load, []),
+        lambda: writer.commit(load, Batch()),
+        lambda: writer.finish_load(load, []),
     ):
         with pytest.raises(StoreSourceError, match="is not the file that load 1 began in"):
             write()

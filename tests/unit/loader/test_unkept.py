@@ -26,7 +26,7 @@ from toolkit.intervals import Interval, difference
 from toolkit.loader import capture, sync
 from toolkit.loader.progress import LoadResult
 from toolkit.market import EventFamily, EventLog, Source
-from toolkit.store import Batch, Inserted, LoadOrigin, Store
+from toolkit.store import Batch, Inserted, LoadOrigin, Store, StoreWriter
 from toolkit.wire.event_routes import BUILT_IN_EVENTS
 from toolkit.wire.events import document_frame, read_document
 from toolkit.wire.findings import Finding, Findings
@@ -177,8 +177,8 @@ def test_an_event_in_ever_new_versions_at_ever_new_times_is_bounded_and_missing(
 
 
 @pytest.fixture(scope="module")
-def bound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, int]:
-    made = Store(tmp_path_factory.mktemp("weeks") / "s.duckdb")
+def bound(tmp_path_factory: pytest.TempPathFactory) -> tuple[StoreWriter, int]:
+    made = StoreWriter(Store(tmp_path_factory.mktemp("weeks") / "s.duckdb"))
     made.bind(Source("live", "x"))
     return made, made.start_load(LoadOrigin("http://x", 1, None, "0"))
 
@@ -189,9 +189,9 @@ RUNS = itertools.count()
 @settings(deadline=None, max_examples=10)
 @given(st.lists(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 30))), max_size=4))
 def test_no_event_has_more_documents_in_a_week_than_are_kept(
-    bound: tuple[Store, int], batches: list[list[tuple[str, int]]]
+    bound: tuple[StoreWriter, int], batches: list[list[tuple[str, int]]]
 ) -> None:
-    store, load_id = bound
+    writer, load_id = bound
     run = f"{next(RUNS)}-"
     total, expected, came = Inserted(), set[tuple[str, int]](), 0
     for batch in filter(None, batches):
@@ -201,7 +201,7 @@ def test_no_event_has_more_documents_in_a_week_than_are_kept(
             for event, ts in sent
         ]
         frame = document_frame(rows)
-        total += store.commit(load_id, Batch(documents=[frame]), Limits(event_documents=3))
+        total += writer.commit(load_id, Batch(documents=[frame]), Limits(event_documents=3))
         came += len(sent)
         for event, ts in sent:
             week = [
@@ -211,7 +211,7 @@ def test_no_event_has_more_documents_in_a_week_than_are_kept(
             ]
             if len(week) < 3:
                 expected.add((event, ts))
-    found = store.events(EventFamily.SPLASH, Interval(START, START + 40 * 86_400))
+    found = writer.store.events(EventFamily.SPLASH, Interval(START, START + 40 * 86_400))
     of_run = found.filter(pl.col("event_id").str.starts_with(run))
     assert sorted(of_run.select("event_id", "ts").rows()) == sorted(expected)
     assert total.new + total.repeated + sum(total.unkept.values()) == came

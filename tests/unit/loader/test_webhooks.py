@@ -28,7 +28,7 @@ from toolkit.intervals import Interval
 from toolkit.loader.webhooks import WebhookApp, webhook_app
 from toolkit.market import EventFamily, Source
 from toolkit.service.transports.webhooks.deliveries import new_secret, signed_headers
-from toolkit.store import Store, read_deliveries
+from toolkit.store import Store, StoreWriter, read_deliveries
 from toolkit.wire.limits import Limits
 from toolkit.wire.signatures import HmacSignature
 
@@ -63,7 +63,7 @@ def served(app: ASGIApp) -> Iterator[str]:
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     made = Store(tmp_path / "rail.duckdb", wait_s=1.0)
-    made.bind(Source("simulated", "seed-7"))
+    StoreWriter(made).bind(Source("simulated", "seed-7"))
     return made
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from toolkit.intervals import Interval
 from toolkit.market import Family, Source, Trajectory
-from toolkit.store import Batch, Edge, Inserted, LoadOrigin, Store
+from toolkit.store import Batch, Edge, Inserted, LoadOrigin, Store, StoreWriter
 from toolkit.tables import SERIES
 
 SOURCE = Source("replay", "example")
@@ -72,7 +72,7 @@ def child() -> Iterator[Callable[..., Child]]:
 def store(tmp_path: Path) -> Store:
     """An empty store, patient enough for a busy machine."""
     made = Store(tmp_path / "rail.duckdb", wait_s=60)
-    made.bind(SOURCE)
+    StoreWriter(made).bind(SOURCE)
     return made
 
 
@@ -104,12 +104,13 @@ def commit(store: Store, page: Callable[..., pl.DataFrame]) -> Callable[..., Ins
         trajectory = Trajectory.parse(key)
         batch = Batch()
         batch.add(trajectory, page(rows, trajectory.family), Interval(*answered), edge)
-        load_id = store.start_load(ORIGIN)
+        writer = StoreWriter(store)
+        load_id = writer.start_load(ORIGIN)
         if started_at is not None:
-            with store.writing() as connection:
+            with writer.writing() as connection:
                 connection.execute(
                     "UPDATE load SET started_at = ? WHERE load_id = ?", [started_at, load_id]
                 )
-        return store.commit(load_id, batch)
+        return writer.commit(load_id, batch)
 
     return write

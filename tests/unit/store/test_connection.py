@@ -17,7 +17,7 @@ import pytest
 from toolkit.errors import StoreError, StoreLockedError
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
-from toolkit.store import Batch, Edge, LoadOrigin, Store
+from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 from toolkit.store.connection import _FILES, opened
 
 ORIGIN = LoadOrigin("http://127.0.0.1:8700", 10_000, None, "0.1.0")
@@ -28,20 +28,23 @@ INSERT_A_LOAD = (
     "SELECT 7, 0, 0, '', ''"
 )
 
+USES = {"reading": Store.reading, "writing": lambda store: StoreWriter(store).writing()}
+
 WRITES_A_LOAD = """
 import sys
-from toolkit.store import LoadOrigin, Store
-print(Store(sys.argv[1], wait_s=60).start_load(LoadOrigin("http://other", 0, None, "0")))
+from toolkit.store import LoadOrigin, Store, StoreWriter
+writer = StoreWriter(Store(sys.argv[1], wait_s=60))
+print(writer.start_load(LoadOrigin("http://other", 0, None, "0")))
 """
 
 
 @contextmanager
 def held(store: Store, use: str, statement: str = "SELECT 1") -> Iterator[None]:
-    """Another thread inside ``store.reading()`` or ``store.writing()`` for the block's length."""
+    """Another thread inside ``reading()`` or ``writing()`` for the block's length."""
     entered, leave = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with getattr(store, use)() as connection:
+        with USES[use](store) as connection:
             connection.execute(statement).fetchall()
             entered.set()
             leave.wait()
@@ -79,7 +82,7 @@ def test_nothing_stays_open_so_another_process_writes_between_two_reads(
 def test_threads_read_their_own_rows_and_whole_commits_while_another_writes(
     store: Store, page: Callable
 ) -> None:
-    store.commit(1, Batch())
+    StoreWriter(store).commit(1, Batch())
     writing_ended = threading.Event()
 
     def write() -> int:
@@ -89,7 +92,7 @@ def test_threads_read_their_own_rows_and_whole_commits_while_another_writes(
                 edge, answered = Edge(10_000, step_s=60), Interval(0, 60 * number + 60)
                 batch.add(PRICE, page([(60 * number, 1.0)]), answered, edge)
                 batch.add(SPREAD, page([(60 * number, 1.0)], Family.SPREAD), answered, edge)
-                store.commit(1, batch)
+                StoreWriter(store).commit(1, batch)
         finally:
             writing_ended.set()
         return 20
@@ -128,7 +131,7 @@ def test_a_block_reads_one_snapshot_whatever_is_committed_meanwhile(store: Store
 def test_reading_nests_also_while_a_writer_waits(store: Store) -> None:
     with ThreadPoolExecutor(1) as pool:
         with store.reading():
-            started = pool.submit(store.start_load, ORIGIN)
+            started = pool.submit(StoreWriter(store).start_load, ORIGIN)
             await_waiting_writer(store)
             assert load_count(Store(store.path, wait_s=0)) == 0
             with store.reading():
@@ -137,7 +140,7 @@ def test_reading_nests_also_while_a_writer_waits(store: Store) -> None:
 
 
 def test_reading_inside_writing_sees_the_last_commit(store: Store) -> None:
-    with store.writing() as connection:
+    with StoreWriter(store).writing() as connection:
         connection.execute(INSERT_A_LOAD)
         assert load_count(store) == 0
         assert connection.execute("SELECT load_id FROM load").fetchall() == [(7,)]
@@ -147,32 +150,33 @@ def test_reading_inside_writing_sees_the_last_commit(store: Store) -> None:
 @pytest.mark.parametrize("use", ["reading", "writing"])
 def test_writing_inside_a_use_of_the_same_thread_is_refused_at_once(store: Store, use: str) -> None:
     endless = Store(store.path, wait_s=10**9)
-    with getattr(endless, use)() as connection:
+    writer = StoreWriter(endless)
+    with USES[use](endless) as connection:
         with pytest.raises(StoreLockedError, match="this very thread") as refused:
-            endless.start_load(ORIGIN)
+            writer.start_load(ORIGIN)
         assert refused.value.pid == os.getpid()
         assert connection.execute("SELECT count(*) FROM load").fetchall() == [(0,)]
-    assert endless.start_load(ORIGIN) == 1
+    assert writer.start_load(ORIGIN) == 1
 
 
 def test_a_link_to_the_file_is_the_same_file(store: Store, tmp_path: Path) -> None:
     link = tmp_path / "link.duckdb"
     link.symlink_to(store.path)
     with store.reading(), pytest.raises(StoreLockedError, match="this very thread"):
-        Store(link).start_load(ORIGIN)
+        StoreWriter(Store(link)).start_load(ORIGIN)
 
 
 @pytest.mark.parametrize("use", ["reading", "writing"])
 def test_a_writer_gives_up_on_a_thread_that_does_not_leave(store: Store, use: str) -> None:
     with held(store, use), pytest.raises(StoreLockedError, match="another thread") as refused:
-        Store(store.path, wait_s=0.05).start_load(ORIGIN)
+        StoreWriter(Store(store.path, wait_s=0.05)).start_load(ORIGIN)
     assert refused.value.pid == os.getpid()
-    assert store.start_load(ORIGIN) == 1
+    assert StoreWriter(store).start_load(ORIGIN) == 1
 
 
 def test_readers_go_on_when_a_writer_has_given_up(store: Store) -> None:
     with held(store, "reading"), ThreadPoolExecutor(1) as pool:
-        hasty = pool.submit(Store(store.path, wait_s=0.5).start_load, ORIGIN)
+        hasty = pool.submit(StoreWriter(Store(store.path, wait_s=0.5)).start_load, ORIGIN)
         await_waiting_writer(store)
         assert load_count(store) == 0
         with pytest.raises(StoreLockedError):
@@ -182,7 +186,7 @@ def test_readers_go_on_when_a_writer_has_given_up(store: Store) -> None:
 def test_new_readers_let_a_waiting_writer_go_first(store: Store) -> None:
     with ThreadPoolExecutor(1) as pool:
         with held(store, "reading"):
-            started = pool.submit(store.start_load, ORIGIN)
+            started = pool.submit(StoreWriter(store).start_load, ORIGIN)
             await_waiting_writer(store)
             with pytest.raises(StoreLockedError, match="another thread"):
                 load_count(Store(store.path, wait_s=0))
@@ -224,21 +228,21 @@ def test_an_error_of_the_caller_passes_as_it_is(
     error = kind("mine")
 
     def fail() -> None:
-        with getattr(store, use)() as connection:
+        with USES[use](store) as connection:
             connection.execute("FROM range(100000)").fetchone()
             raise error
 
     with pytest.raises(kind) as passed:
         fail()
     assert passed.value is error
-    assert store.start_load(ORIGIN) == 1
+    assert StoreWriter(store).start_load(ORIGIN) == 1
 
 
 def test_an_error_rolls_everything_back_even_where_the_caller_ended_the_transaction(
     store: Store,
 ) -> None:
     def fail_after(statement: str) -> None:
-        with store.writing() as connection:
+        with StoreWriter(store).writing() as connection:
             connection.execute(INSERT_A_LOAD)
             connection.execute(statement).fetchall()
             raise ZeroDivisionError
@@ -251,7 +255,7 @@ def test_an_error_rolls_everything_back_even_where_the_caller_ended_the_transact
 
 @pytest.mark.parametrize("use", ["reading", "writing"])
 def test_an_error_of_duckdb_is_a_store_error_of_one_line(store: Store, use: str) -> None:
-    with pytest.raises(StoreError, match="no_such_table") as raised, getattr(store, use)() as con:
+    with pytest.raises(StoreError, match="no_such_table") as raised, USES[use](store) as con:
         con.execute("SELECT *\nFROM no_such_table")
     assert "\n" not in str(raised.value)
     assert raised.value.path == str(store.path)
@@ -274,7 +278,7 @@ def test_a_reader_cannot_write_not_even_beside_a_writer(store: Store, beside: st
 def test_an_error_kept_beyond_its_block_does_not_keep_the_file(
     store: Store, child: Callable, use: str
 ) -> None:
-    with pytest.raises(StoreError) as kept, getattr(store, use)() as connection:
+    with pytest.raises(StoreError) as kept, USES[use](store) as connection:
         connection.execute("SELECT no_such_column FROM meta")
     assert child(WRITES_A_LOAD, store.path).hear() == "1"
     assert kept.value.__traceback__ is not None
@@ -287,7 +291,7 @@ def test_a_relation_kept_beyond_its_block_does_not_keep_the_file(
     with store.reading() as connection:
         kept = [connection.sql("FROM meta"), connection.execute("FROM range(100000)")]
     assert child(WRITES_A_LOAD, store.path).hear() == "1"
-    assert store.start_load(ORIGIN) == 2
+    assert StoreWriter(store).start_load(ORIGIN) == 2
     assert len(kept) == 2
 
 

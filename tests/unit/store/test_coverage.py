@@ -7,7 +7,7 @@ import pytest
 from toolkit.errors import InputError, StoreError
 from toolkit.intervals import Interval
 from toolkit.market import Stream
-from toolkit.store import Batch, Edge, Store
+from toolkit.store import Batch, Edge, Store, StoreWriter
 from toolkit.wire.events import document_frame
 
 from .conftest import ORIGIN
@@ -18,10 +18,11 @@ LOGS = [Stream.parse(f"events/{family}") for family in ("spread", "splash", "fun
 def polled(store: Store, at: int, streams: list[Stream]) -> None:
     """Ask for the day up to a moment, as a sync does each minute."""
     edge, batch = Edge(served_at=at, step_s=0), Batch()
-    load_id = store.start_load(ORIGIN, streams, Interval(at - 86_400, at))
+    writer = StoreWriter(store)
+    load_id = writer.start_load(ORIGIN, streams, Interval(at - 86_400, at))
     for stream in streams:
         batch.add_documents(stream, document_frame([]), Interval(at - 120, at), edge)
-    store.commit(load_id, batch)
+    writer.commit(load_id, batch)
 
 
 def sizes(store: Store) -> dict[str, int]:
@@ -50,7 +51,8 @@ def test_a_hole_in_what_was_answered_is_a_row_until_it_is_filled(store: Store) -
     batch = Batch()
     whole = Interval(0, 2_000_000)
     batch.add_documents(LOGS[0], document_frame([]), whole, Edge(served_at=3_000_000, step_s=0))
-    store.commit(store.start_load(ORIGIN), batch)
+    writer = StoreWriter(store)
+    writer.commit(writer.start_load(ORIGIN), batch)
     assert store.ledger()[LOGS[0]].answered == [(0, 2_000_000)]
 
 
@@ -63,7 +65,7 @@ def test_the_ledger_of_some_streams_in_a_window_is_all_that_is_read(store: Store
 
 
 def test_what_was_asked_and_never_answered_has_no_edge(store: Store) -> None:
-    store.start_load(ORIGIN, LOGS, Interval(0, 600))
+    StoreWriter(store).start_load(ORIGIN, LOGS, Interval(0, 600))
     known = store.ledger()[LOGS[0]]
     assert (known.edge, known.answered, known.asked) == (None, [], [(0, 600)])
     with pytest.raises(StoreError, match="`rail sync events/spread` asks for it"):
@@ -84,7 +86,8 @@ def test_a_log_is_unrecoverable_before_the_archive_and_missing_where_it_was_not_
 ) -> None:
     batch, edge = Batch(), Edge(served_at=1000, delay_s=30, retention_s=900, step_s=0)
     batch.add_documents(LOGS[0], document_frame([]), Interval(200, 1000), edge)
-    store.commit(store.start_load(ORIGIN), batch)
+    writer = StoreWriter(store)
+    writer.commit(writer.start_load(ORIGIN), batch)
     assert store.coverage(LOGS[0], Interval(0, 1000)).rows() == [
         (0, 100, "unrecoverable"),
         (100, 200, "missing"),

@@ -11,7 +11,7 @@ import pytest
 from toolkit.errors import NotAStoreError, StoreError, StoreSourceError
 from toolkit.intervals import Interval
 from toolkit.market import Source
-from toolkit.store import Store
+from toolkit.store import Store, StoreWriter
 from toolkit.tables import TABLES
 
 SOURCE = Source("replay", "example")
@@ -21,12 +21,12 @@ import sys
 from toolkit.errors import StoreSourceError
 from toolkit.market import Source
 from toolkit.intervals import Interval
-from toolkit.store import Store
-store = Store(sys.argv[1], wait_s=60)
+from toolkit.store import Store, StoreWriter
+writer = StoreWriter(Store(sys.argv[1], wait_s=60))
 print("ready", flush=True)
 sys.stdin.readline()
 try:
-    store.bind(Source("replay", sys.argv[2]))
+    writer.bind(Source("replay", sys.argv[2]))
 except StoreSourceError:
     print("refused", flush=True)
 else:
@@ -88,33 +88,33 @@ def test_the_file_is_of_a_version_that_duckdb_1_5_reads_also_after_commits(
 @pytest.mark.parametrize("name", ["o'clock.duckdb", "mehr Zöpfe.duckdb", "no_ending", "a;b.db"])
 def test_any_file_name_will_do(tmp_path: Path, name: str) -> None:
     store = Store(tmp_path / name)
-    store.bind(SOURCE)
+    StoreWriter(store).bind(SOURCE)
     assert store.source == SOURCE
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
 def test_a_relative_path_lies_in_the_working_directory(workdir: Path) -> None:
-    Store("rail.duckdb").bind(SOURCE)
+    StoreWriter(Store("rail.duckdb")).bind(SOURCE)
     assert [path.name for path in workdir.iterdir()] == ["rail.duckdb"]
 
 
 def test_a_link_to_where_nothing_is_yet_is_followed(tmp_path: Path) -> None:
     link = tmp_path / "link.duckdb"
     link.symlink_to(tmp_path / "rail.duckdb")
-    Store(link).bind(SOURCE)
+    StoreWriter(Store(link)).bind(SOURCE)
     assert link.is_symlink()
     assert Store(tmp_path / "rail.duckdb").source == SOURCE
 
 
 def test_binding_again_changes_nothing(store: Store) -> None:
     before = store.path.read_bytes()
-    store.bind(SOURCE)
+    StoreWriter(store).bind(SOURCE)
     assert store.path.read_bytes() == before
 
 
 def test_another_source_is_refused_and_both_are_named(store: Store) -> None:
     with pytest.raises(StoreSourceError) as refused:
-        store.bind(Source("simulated", "other"))
+        StoreWriter(store).bind(Source("simulated", "other"))
     assert SOURCE.label in str(refused.value)
     assert "SIMULATED market, other" in str(refused.value)
     assert refused.value.path == str(store.path)
@@ -125,7 +125,7 @@ def test_a_file_that_is_there_is_never_replaced(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("not to be lost")
     with pytest.raises(NotAStoreError):
-        Store(path).bind(SOURCE)
+        StoreWriter(Store(path)).bind(SOURCE)
     assert path.read_text() == "not to be lost"
 
 
@@ -142,7 +142,7 @@ def test_a_place_where_none_can_be_made_is_refused_and_nothing_is_left(
 ) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match=words) as refused:
-        Store(tmp_path / name).bind(SOURCE)
+        StoreWriter(Store(tmp_path / name)).bind(SOURCE)
     assert "\n" not in str(refused.value)
     assert ";" in str(refused.value)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]

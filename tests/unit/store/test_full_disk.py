@@ -17,7 +17,7 @@ import pytest
 from toolkit.errors import StoreError
 from toolkit.intervals import EVER, Interval
 from toolkit.market import Source, Trajectory
-from toolkit.store import Batch, Edge, LoadOrigin, Store
+from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 from toolkit.store.refusals import full_disk
 from toolkit.store.schema import FORMAT_VERSION, read_format
 
@@ -53,17 +53,18 @@ def batch_of(page: Callable[..., pl.DataFrame], count: int) -> Batch:
 def test_a_commit_says_so_and_succeeds_once_there_is_room(
     store: Store, page: Callable, rows: int, size: int
 ) -> None:
-    load_id = store.start_load(ORIGIN)
+    writer = StoreWriter(store)
+    load_id = writer.start_load(ORIGIN)
     with room_for(size):
         for _ in range(2):
             with pytest.raises(StoreError, match=FULL) as refused:
-                store.commit(load_id, batch_of(page, rows))
+                writer.commit(load_id, batch_of(page, rows))
             assert type(refused.value) is StoreError
             assert "\n" not in str(refused.value)
             assert refused.value.path == str(store.path)
         assert store.loads().height == 1
         assert store.counts(EVER).get(PRICE, 0) in {0, rows}
-    written = store.commit(load_id, batch_of(page, rows))
+    written = writer.commit(load_id, batch_of(page, rows))
     assert (written.new + written.repeated, written.revised) == (rows, 0)
     assert store.counts(EVER) == {PRICE: rows}
     assert store.series(PRICE)["ts"].to_list() == list(range(rows))
@@ -73,12 +74,13 @@ def test_a_commit_says_so_and_succeeds_once_there_is_room(
 @pytest.mark.parametrize("size", [0, 4096, 20_000, 300_000])
 def test_a_creation_says_so_and_leaves_nothing(tmp_path: Path, size: int) -> None:
     store = Store(tmp_path / "rail.duckdb")
+    writer = StoreWriter(store)
     with room_for(size), pytest.raises(StoreError, match=FULL) as refused:
-        store.bind(SOURCE)
+        writer.bind(SOURCE)
     assert "\n" not in str(refused.value)
     assert refused.value.path == str(store.path)
     assert list(tmp_path.iterdir()) == []
-    store.bind(SOURCE)
+    writer.bind(SOURCE)
     assert store.source == SOURCE
 
 
@@ -90,8 +92,9 @@ def test_a_creation_says_so_and_leaves_nothing(tmp_path: Path, size: int) -> Non
 def test_a_migration_says_so_and_leaves_the_store_as_it_was(
     store: Store, page: Callable, size: int
 ) -> None:
-    load_id = store.start_load(ORIGIN)
-    store.commit(load_id, batch_of(page, 5_000))
+    writer = StoreWriter(store)
+    load_id = writer.start_load(ORIGIN)
+    writer.commit(load_id, batch_of(page, 5_000))
     with duckdb.connect(str(store.path)) as connection:
         connection.execute("UPDATE coverage SET state = 'answered'")
         connection.execute(

@@ -6,7 +6,7 @@ import pytest
 
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Source, Trajectory
-from toolkit.store import Batch, Edge, Gap, LoadOrigin, Store
+from toolkit.store import Batch, Edge, Gap, LoadOrigin, Store, StoreWriter
 from toolkit.store.batch import Answered
 from toolkit.tables import GapStatus
 from toolkit.wire.events import document_frame
@@ -18,18 +18,18 @@ SPREADS = EventLog(EventFamily.SPREAD)
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     store = Store(tmp_path / "s.duckdb")
-    store.bind(Source("replay", "x"))
+    StoreWriter(store).bind(Source("replay", "x"))
     return store
 
 
 def load(store: Store) -> int:
-    return store.start_load(LoadOrigin("http://h", 0, None, "0"))
+    return StoreWriter(store).start_load(LoadOrigin("http://h", 0, None, "0"))
 
 
 def lost(store: Store, *gaps: Gap) -> int:
     load_id, batch = load(store), Batch()
     batch.gaps = {gap.number: gap for gap in gaps}
-    store.commit(load_id, batch)
+    StoreWriter(store).commit(load_id, batch)
     return load_id
 
 
@@ -38,7 +38,7 @@ def answered(store: Store, start: int, end: int, *, retention_s: int | None = No
     load_id, batch = load(store), Batch()
     edge = Edge(served_at=100_000, retention_s=retention_s, step_s=0)
     batch.add_documents(SPREADS, document_frame([]), Interval(start, end), edge)
-    store.commit(load_id, batch)
+    StoreWriter(store).commit(load_id, batch)
     return load_id
 
 
@@ -50,7 +50,7 @@ def test_a_gap_is_open_then_ended_and_stays_one_row(store: Store) -> None:
     load_id = lost(store, Gap(1, SPREADS, 100, None, "closed with 1011"))
     batch = Batch()
     batch.gaps[1] = Gap(1, SPREADS, 100, 160, "closed with 1011")
-    store.commit(load_id, batch)
+    StoreWriter(store).commit(load_id, batch)
     assert store.gaps().rows() == [
         (load_id, 1, "events/spread", 100, 160, "closed with 1011", "open", None)
     ]
@@ -76,7 +76,7 @@ def test_a_gap_without_an_end_is_never_repaired(store: Store) -> None:
     lost(store, Gap(1, SPREADS, 100, None, "x"))
     answered(store, 0, 1_000)
     assert statuses(store) == [GapStatus.OPEN]
-    store.end_gaps(200)
+    StoreWriter(store).end_gaps(200)
     answered(store, 0, 1_000)
     assert statuses(store) == [GapStatus.REPAIRED]
 
@@ -95,7 +95,7 @@ def test_each_of_many_gaps_is_settled_by_the_answers_for_its_own_trajectory(stor
     load_id, batch, edge = load(store), Batch(), Edge(served_at=100_000, step_s=60)
     for key, answer in zip(keys, [(0, 900), (0, 140), (120, 900), (103, 160)], strict=True):
         batch.answered[key], batch.edges[key] = [Answered(Interval(*answer))], edge
-    store.commit(load_id, batch)
+    StoreWriter(store).commit(load_id, batch)
     assert store.gaps().sort("gap_id").select("stream", "status", "repaired_load_id").rows() == [
         (keys[0].key, "repaired", load_id),
         (keys[1].key, "open", None),

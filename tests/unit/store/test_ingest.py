@@ -10,7 +10,7 @@ import pytest
 from toolkit.errors import StoreError
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
-from toolkit.store import Batch, Edge, Inserted, LoadOrigin, Store
+from toolkit.store import Batch, Edge, Inserted, LoadOrigin, Store, StoreWriter
 from toolkit.tables import SERIES
 
 KEY = "A_B:X.spot"
@@ -106,7 +106,8 @@ def test_a_commit_lays_its_rows_down_in_order(store: Store, page: Callable) -> N
     for key in ("C_D:X.spot", KEY):
         for rows in ([(180, 1.0)], [(120, 1.0), (60, 1.0), (60, 2.0)]):
             batch.add(Trajectory.parse(key), page(rows), Interval(0, 60), EDGE)
-    store.commit(store.start_load(ORIGIN), batch)
+    writer = StoreWriter(store)
+    writer.commit(writer.start_load(ORIGIN), batch)
     with store.reading() as connection:
         laid = connection.execute(
             "SELECT stream_id, ts, revision FROM price ORDER BY rowid"
@@ -120,8 +121,9 @@ def test_the_same_legs_in_two_families_are_two_trajectories(store: Store, page: 
     batch = Batch()
     batch.add(SPREAD, page([(60, 1.0, 1.1)], Family.SPREAD), Interval(0, 120), EDGE)
     batch.add(FUNDING, page([(0, 0.1), (60, 0.2)], Family.FUNDING), Interval(0, 180), EDGE)
-    assert store.commit(store.start_load(ORIGIN), batch) == Inserted(new=3)
-    assert store.commit(store.start_load(ORIGIN), batch) == Inserted(repeated=3)
+    writer = StoreWriter(store)
+    assert writer.commit(writer.start_load(ORIGIN), batch) == Inserted(new=3)
+    assert writer.commit(writer.start_load(ORIGIN), batch) == Inserted(repeated=3)
     assert store.series(SPREAD)["buy_price"].to_list() == [1.0]
     assert store.series(FUNDING)["buy_rate"].to_list() == [0.1, 0.2]
     assert store.counts(Interval(0, 120)) == {SPREAD: 1, FUNDING: 2}
@@ -158,11 +160,12 @@ def test_the_edge_is_that_of_the_last_load_and_of_its_last_page(
     store: Store, page: Callable, commit: Callable
 ) -> None:
     commit(KEY, [], edge=Edge(900, 5, 100, None))
-    load_id = store.start_load(ORIGIN)
+    writer = StoreWriter(store)
+    load_id = writer.start_load(ORIGIN)
     for edge in (Edge(1000, 10, None, None), Edge(1000, 10, None, 60)):
         batch = Batch()
         batch.add(PRICE, page([]), Interval(0, 1), edge)
-        store.commit(load_id, batch)
+        writer.commit(load_id, batch)
         assert store.ledger()[PRICE].edge == edge
     assert sizes(store)["edge"] == 1
 
@@ -186,15 +189,17 @@ def test_a_batch_with_a_bad_frame_leaves_nothing_of_itself(
     batch = Batch()
     batch.add(PRICE, page([(60, 2.0), (120, 1.0)]), Interval(0, 180), EDGE)
     batch.add(SPREAD, frame, Interval(0, 180), EDGE)
+    writer = StoreWriter(store)
     with pytest.raises(error):
-        store.commit(store.start_load(ORIGIN), batch)
+        writer.commit(writer.start_load(ORIGIN), batch)
     assert sizes(store) == before
     assert list(store.ledger()) == [PRICE]
     assert store.series(PRICE)["price"].to_list() == [1.0]
 
 
 def test_a_batch_of_nothing_changes_nothing(store: Store) -> None:
-    assert store.commit(store.start_load(ORIGIN), Batch()) == Inserted()
+    writer = StoreWriter(store)
+    assert writer.commit(writer.start_load(ORIGIN), Batch()) == Inserted()
     assert set(sizes(store).values()) == {0}
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
-from toolkit.store import Batch, Edge, Inserted, LoadOrigin, Store
+from toolkit.store import Batch, Edge, Inserted, LoadOrigin, Store, StoreWriter
 from toolkit.tables import TIE
 
 PRICE = Trajectory.parse("A_B:X.spot")
@@ -28,7 +28,8 @@ def keep(store: Store, page: Callable) -> Callable[..., Inserted]:
         for rows in pages:
             padded = [(ts, price, None, None, *extra) for ts, price, *extra in rows]
             batch.add(PRICE, page(padded), Interval(0, 1), EDGE, tied=tied)
-        return store.commit(store.start_load(origin), batch)
+        writer = StoreWriter(store)
+        return writer.commit(writer.start_load(origin), batch)
 
     return write
 
@@ -100,7 +101,7 @@ def test_rows_that_a_page_edge_parts_are_told_apart_too(store: Store, keep: Call
 def test_what_was_known_earlier_has_the_ties_of_then(store: Store, keep: Callable) -> None:
     keep([(60, 1.0, seq(1))], key=BY_SEQ)
     keep([(60, 2.0, seq(2)), (60, 1.5, seq(1))], key=BY_SEQ)
-    with store.writing() as connection:
+    with StoreWriter(store).writing() as connection:
         connection.execute("UPDATE load SET started_at = load_id")
     assert store.series(PRICE, as_of=1, ties=True)["price"].to_list() == [1.0]
     assert store.series(PRICE, as_of=2, ties=True)["price"].to_list() == [1.5, 2.0]
@@ -108,7 +109,7 @@ def test_what_was_known_earlier_has_the_ties_of_then(store: Store, keep: Callabl
 
 def test_a_load_without_keys_leaves_the_key_as_it_is(store: Store, keep: Callable) -> None:
     keep([(60, 1.0, seq(1))], key=BY_SEQ)
-    store.start_load(LoadOrigin("webhook", 0, None, "0"))
+    StoreWriter(store).start_load(LoadOrigin("webhook", 0, None, "0"))
     with store.reading() as connection:
         facts = dict(connection.execute("SELECT * FROM meta").fetchall())
     assert facts["price_key"] == '["ts", "seq"]'

@@ -11,7 +11,7 @@ import pytest
 
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Source, Stream, Trajectory
-from toolkit.store import Batch, Edge, LoadOrigin, Store, read_deliveries
+from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter, read_deliveries
 from toolkit.store.migration import backup_path
 from toolkit.store.schema import FORMAT_VERSION, read_format
 from toolkit.tables import LOAD, TABLES
@@ -188,7 +188,7 @@ def test_a_store_is_migrated_once(old: Store) -> None:
 
 def test_a_migrated_store_has_the_tables_of_a_new_one(old: Store, tmp_path: Path) -> None:
     new = Store(tmp_path / "new.duckdb")
-    new.bind(SOURCE)
+    StoreWriter(new).bind(SOURCE)
     columns = []
     for store in (old, new):
         with store.reading() as connection:
@@ -226,22 +226,25 @@ def test_a_gap_of_a_log_without_documents_keeps_its_stream(old: Store) -> None:
 
 
 def test_loads_go_on_after_the_migration(old: Store) -> None:
-    assert old.start_load(ORIGIN, [PRICE, Stream.parse("events/funding")], Interval(0, 600)) == 3
+    streams = [PRICE, Stream.parse("events/funding")]
+    assert StoreWriter(old).start_load(ORIGIN, streams, Interval(0, 600)) == 3
     assert old.loads().row(0, named=True)["plan"] == "builder"
     assert old.ledger([PRICE])[PRICE].asked == [(0, 600)]
     assert old.catalogue()["stream"].to_list()[0] == "events/funding"
 
 
 def test_the_plan_named_last_replaces_the_one_named_first(old: Store) -> None:
-    load = old.start_load(ORIGIN)
-    old.keep_allowance(load, Allowance("builder", 600, 60, 7))
-    old.keep_allowance(load, None)
+    writer = StoreWriter(old)
+    load = writer.start_load(ORIGIN)
+    writer.keep_allowance(load, Allowance("builder", 600, 60, 7))
+    writer.keep_allowance(load, None)
     assert old.loads().row(0, named=True)["quota_left"] == 7
 
 
 def test_a_store_of_format_3_asks_again_for_what_it_closed_too_early(tmp_path: Path) -> None:
     store = Store(tmp_path / "three.duckdb")
-    store.bind(SOURCE)
+    writer = StoreWriter(store)
+    writer.bind(SOURCE)
     batch, edge = Batch(), Edge(100_000, step_s=60, tail_ts=50_000)
     times = [*range(0, 6_000, 60), *range(9_000, 12_000, 60)]
     rows = pl.DataFrame({"ts": times}).with_columns(
@@ -249,7 +252,7 @@ def test_a_store_of_format_3_asks_again_for_what_it_closed_too_early(tmp_path: P
     )
     batch.add(PRICE, rows.cast({"extra": pl.String}), Interval(0, 12_000), edge)
     batch.add_documents(SPREADS, document_frame([]), Interval(0, 9_000), Edge(100_000, step_s=0))
-    store.commit(store.start_load(ORIGIN), batch)
+    writer.commit(writer.start_load(ORIGIN), batch)
     before = store.series(PRICE)
     with duckdb.connect(str(store.path)) as connection:
         for change in (

@@ -12,10 +12,12 @@ import pytest
 from toolkit.errors import StoreLockedError
 from toolkit.intervals import Interval
 from toolkit.market import Trajectory
-from toolkit.store import LoadOrigin, Store
+from toolkit.store import LoadOrigin, Store, StoreWriter
 
 ORIGIN = LoadOrigin("http://127.0.0.1:8700", 10_000, None, "0.1.0")
 PRICE, SPREAD = Trajectory.parse("A_B:X.spot"), Trajectory.parse("A_B:X.spot:Y.spot")
+
+USES = {"reading": Store.reading, "writing": lambda store: StoreWriter(store).writing()}
 
 HOLDS_THE_FILE = """
 import sys, duckdb
@@ -31,11 +33,12 @@ import sys
 import polars as pl
 from toolkit.intervals import Interval
 from toolkit.market import Trajectory
-from toolkit.store import Batch, Edge, LoadOrigin, Store
+from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 store, ending = Store(sys.argv[1], wait_s=60), int(sys.argv[2])
+writer = StoreWriter(store)
 edge = Edge(10_000_000, step_s=60)
 null = pl.lit(None)
-load_id = store.start_load(LoadOrigin("http://other", 0, None, "0"))
+load_id = writer.start_load(LoadOrigin("http://other", 0, None, "0"))
 held = store.counts(Interval(0, 10_000_000))
 for number in range(max(held.values(), default=0), 100_000):
     batch = Batch()
@@ -50,13 +53,13 @@ for number in range(max(held.values(), default=0), 100_000):
         stretch = Interval(60 * number, 60 * number + 60)
         batch.add(Trajectory.parse(key), frame, stretch, edge)
     if number == ending:
-        with store.writing() as connection:
+        with writer.writing() as connection:
             connection.execute("INSERT INTO price SELECT 1, 60 * i, 1, 1, 1, NULL, 0, 1 "
                                "FROM range(1000000, 2000000) r(i)")
             connection.execute("DELETE FROM coverage")
             print("inside", flush=True)
             sys.stdin.readline()
-    store.commit(load_id, batch)
+    writer.commit(load_id, batch)
     print(number + 1, flush=True)
 """
 
@@ -74,7 +77,7 @@ def test_a_process_that_does_not_let_go_is_named(
     other = child(HOLDS_THE_FILE, store.path, theirs)
     assert other.hear() == "holding"
     hasty = Store(store.path, wait_s=0.2)
-    with pytest.raises(StoreLockedError) as refused, getattr(hasty, ours)():
+    with pytest.raises(StoreLockedError) as refused, USES[ours](hasty):
         pass
     assert refused.value.pid == other.pid
     assert str(refused.value) == (
@@ -89,7 +92,7 @@ def test_a_process_that_lets_go_is_waited_for(store: Store, child: Callable, the
     other = child(HOLDS_THE_FILE, store.path, theirs)
     assert other.hear() == "holding"
     with ThreadPoolExecutor(2) as pool:
-        written = pool.submit(store.start_load, ORIGIN)
+        written = pool.submit(StoreWriter(store).start_load, ORIGIN)
         read = pool.submit(store.loads)
         assert not written.done()
         other.tell()
@@ -117,7 +120,7 @@ def test_a_writer_killed_inside_its_transaction_leaves_the_last_commit(
     assert store.counts(Interval(0, 10**9)) == {PRICE: 2, SPREAD: 2}
     for known in store.ledger().values():
         assert known.answered == [(0, 120)]
-    assert store.start_load(ORIGIN) == 2
+    assert StoreWriter(store).start_load(ORIGIN) == 2
 
 
 @pytest.mark.slow

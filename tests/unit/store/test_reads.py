@@ -11,7 +11,7 @@ import pytest
 from toolkit.errors import InputError, StoreError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Family, Trajectory
-from toolkit.store import Batch, Edge, LoadOrigin, Store, event_logs
+from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter, event_logs
 from toolkit.tables import EVENT, LOAD
 from toolkit.wire.events import document_frame
 
@@ -66,7 +66,8 @@ def test_an_event_log_is_known_to_the_end_of_its_own_answers(
     for family, end in ((EventFamily.SPREAD, 9000), (EventFamily.SPLASH, 5000)):
         edge = Edge(served_at=9000, delay_s=30, step_s=0)
         batch.add_documents(EventLog(family), nothing, Interval(0, end), edge)
-    store.commit(store.start_load(LoadOrigin("http://h", 9000, None, "0")), batch)
+    writer = StoreWriter(store)
+    writer.commit(writer.start_load(LoadOrigin("http://h", 9000, None, "0")), batch)
     commit(KEY, minutes(1, 2, 3), edge=Edge(20_000, 0, 86_400, 60))  # another stream's later clock
     known = dict(event_logs(store.catalogue()).select("family", "known_until").iter_rows())
     assert known == {"spread": 8970, "splash": 5000}
@@ -319,9 +320,10 @@ def test_an_answer_of_which_nothing_is_final_leaves_only_the_edge(
 
 def test_loads_tell_what_was_asked_where_and_what_was_found(store: Store) -> None:
     origin = LoadOrigin("http://one", 10_000, "5c4e", "0.1.0")
-    assert [store.start_load(origin) for _ in range(3)] == [1, 2, 3]
-    store.finish_load(1, [])
-    store.finish_load(3, [{"kind": "next_missing", "times": 2}])
+    writer = StoreWriter(store)
+    assert [writer.start_load(origin) for _ in range(3)] == [1, 2, 3]
+    writer.finish_load(1, [])
+    writer.finish_load(3, [{"kind": "next_missing", "times": 2}])
     loads = store.loads()
     assert loads.schema == LOAD.schema
     assert loads["load_id"].to_list() == [3, 2, 1]
@@ -333,10 +335,11 @@ def test_loads_tell_what_was_asked_where_and_what_was_found(store: Store) -> Non
 
 
 def test_rows_carry_the_load_that_brought_them(store: Store, page: Callable) -> None:
+    writer = StoreWriter(store)
     for price in (1.0, 2.0):
         batch = Batch()
         batch.add(PRICE, page([(60, price), (120, 1.0)]), Interval(0, 1), EDGE)
-        store.commit(store.start_load(LoadOrigin("", 0, None, "")), batch)
+        writer.commit(writer.start_load(LoadOrigin("", 0, None, "")), batch)
     with store.reading() as connection:
         brought = connection.execute("SELECT ts, load_id FROM price ORDER BY ALL").fetchall()
     assert brought == [(60, 1), (60, 2), (120, 1)]
@@ -378,6 +381,7 @@ def test_of_an_events_documents_of_one_time_the_closing_is_last(store: Store) ->
     ]
     batch = Batch()
     batch.documents.append(document_frame(rows))
-    store.commit(store.start_load(LoadOrigin("", 0, None, "")), batch)
+    writer = StoreWriter(store)
+    writer.commit(writer.start_load(LoadOrigin("", 0, None, "")), batch)
     held = store.events(EventFamily.SPREAD, Interval(0, 100))
     assert held["event_type"].to_list() == ["spread.opened", "spread.closed"]

@@ -15,14 +15,14 @@ import pytest
 
 from toolkit.errors import NotAStoreError, StoreError, StoreLockedError, StoreVersionError
 from toolkit.market import Source
-from toolkit.store import Store
+from toolkit.store import Store, StoreWriter
 from toolkit.store.schema import FORMAT_VERSION
 
 SOURCE = Source("replay", "example")
 USES: dict[str, Callable[[Store], object]] = {
     "reading": lambda store: store.source,
-    "writing": lambda store: store.finish_load(1, []),
-    "binding": lambda store: store.bind(SOURCE),
+    "writing": lambda store: StoreWriter(store).finish_load(1, []),
+    "binding": lambda store: StoreWriter(store).bind(SOURCE),
 }
 
 
@@ -34,7 +34,7 @@ def database(path: Path, *statements: str) -> None:
 
 def of_newer_duckdb(path: Path) -> None:
     """A file whose header names a storage version of the future, under a matching checksum."""
-    Store(path).bind(SOURCE)
+    StoreWriter(Store(path)).bind(SOURCE)
     content = bytearray(path.read_bytes())
     struct.pack_into("<Q", content, 12, 9999)
     checksum = 5381
@@ -45,12 +45,12 @@ def of_newer_duckdb(path: Path) -> None:
 
 
 def cut_short(path: Path) -> None:
-    Store(path).bind(SOURCE)
+    StoreWriter(Store(path)).bind(SOURCE)
     path.write_bytes(path.read_bytes()[:20_000])
 
 
 def of_newer_toolkit(path: Path) -> None:
-    Store(path).bind(SOURCE)
+    StoreWriter(Store(path)).bind(SOURCE)
     newer = f"UPDATE meta SET value = '{FORMAT_VERSION + 1}' WHERE name = 'format_version'"
     database(path, newer, "DELETE FROM meta WHERE name LIKE 'source%'", "DROP TABLE price")
 
@@ -61,7 +61,7 @@ def of_sqlite(path: Path) -> None:
 
 
 def with_a_view(path: Path) -> None:
-    Store(path).bind(SOURCE)
+    StoreWriter(Store(path)).bind(SOURCE)
     view = "CREATE VIEW meta AS SELECT name, content AS value FROM facts, read_text('/etc/hosts')"
     database(path, "ALTER TABLE meta RENAME TO facts", view)
 
@@ -133,7 +133,7 @@ def others_folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)
-        Store(folder / "rail.duckdb").bind(SOURCE)
+        StoreWriter(Store(folder / "rail.duckdb")).bind(SOURCE)
         yield folder
         folder.chmod(0o755)
 

@@ -10,7 +10,7 @@ import pytest
 
 from toolkit.errors import StoreError
 from toolkit.market import Source
-from toolkit.store import LoadOrigin, Store
+from toolkit.store import LoadOrigin, Store, StoreWriter
 
 ORIGIN = LoadOrigin("http://127.0.0.1:8700", 10_000, None, "0.1.0")
 LAST_COMMIT = (
@@ -19,7 +19,7 @@ LAST_COMMIT = (
 )
 USES: dict[str, Callable[[Store], object]] = {
     "reading": Store.loads,
-    "writing": lambda store: store.start_load(ORIGIN),
+    "writing": lambda store: StoreWriter(store).start_load(ORIGIN),
 }
 
 
@@ -38,14 +38,14 @@ def kill_after_a_commit(path: Path) -> None:
 
 def older_state(store: Store) -> bytes:
     content = store.path.read_bytes()
-    store.start_load(ORIGIN)
+    StoreWriter(store).start_load(ORIGIN)
     return content
 
 
 def newer_state(store: Store) -> bytes:
     copy = Store(store.path.with_name("copy"))
     copy.path.write_bytes(store.path.read_bytes())
-    copy.start_load(ORIGIN)
+    StoreWriter(copy).start_load(ORIGIN)
     content = copy.path.read_bytes()
     copy.path.unlink()
     return content
@@ -53,7 +53,7 @@ def newer_state(store: Store) -> bytes:
 
 def another_store(store: Store) -> bytes:
     other = Store(store.path.with_name("other"))
-    other.bind(Source("replay", "example"))
+    StoreWriter(other).bind(Source("replay", "example"))
     content = other.path.read_bytes()
     other.path.unlink()
     return content
@@ -64,7 +64,8 @@ def another_store(store: Store) -> bytes:
 def test_a_copy_beside_the_log_of_another_is_refused_with_what_to_do(
     store: Store, made: Callable[[Store], bytes], use: str
 ) -> None:
-    store.start_load(ORIGIN)
+    writer = StoreWriter(store)
+    writer.start_load(ORIGIN)
     copy = made(store)
     kill_after_a_commit(store.path)
     store.path.write_bytes(copy)
@@ -79,12 +80,12 @@ def test_a_copy_beside_the_log_of_another_is_refused_with_what_to_do(
 
     log_of(store.path).rename(store.path.with_name("away"))
     assert "http://last" not in store.loads()["base_url"].to_list()
-    assert store.start_load(ORIGIN) < 7
+    assert writer.start_load(ORIGIN) < 7
 
 
 @pytest.mark.parametrize("use", USES)
 def test_a_log_that_belongs_to_the_file_is_still_read(store: Store, use: str) -> None:
-    store.start_load(ORIGIN)
+    StoreWriter(store).start_load(ORIGIN)
     kill_after_a_commit(store.path)
     USES[use](store)
     assert store.loads()["base_url"].to_list()[-2:] == ["http://last", ORIGIN.base_url]
@@ -94,4 +95,4 @@ def test_a_store_made_anew_beside_an_old_log_is_refused_with_what_to_do(store: S
     kill_after_a_commit(store.path)
     store.path.unlink()
     with pytest.raises(StoreError, match=r"move rail\.duckdb\.wal away"):
-        store.bind(Source("replay", "example"))
+        StoreWriter(store).bind(Source("replay", "example"))

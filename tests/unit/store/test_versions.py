@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Source
-from toolkit.store import Batch, Delivered, Inserted, LoadOrigin, Store, keep_deliveries
+from toolkit.store import (
+    Batch,
+    Delivered,
+    Inserted,
+    LoadOrigin,
+    Store,
+    StoreWriter,
+    keep_deliveries,
+)
 from toolkit.wire.event_routes import BUILT_IN_EVENTS
 from toolkit.wire.events import document_frame, read_document
 from toolkit.wire.findings import Finding
@@ -32,12 +40,13 @@ def row(event: str, version: int) -> dict[str, object]:
 
 def opened(folder: Path) -> tuple[Store, int]:
     store = Store(folder / "s.duckdb")
-    store.bind(Source("live", "x"))
-    return store, store.start_load(LoadOrigin("http://x", 1, None, "0"))
+    writer = StoreWriter(store)
+    writer.bind(Source("live", "x"))
+    return store, writer.start_load(LoadOrigin("http://x", 1, None, "0"))
 
 
 def commit(store: Store, load_id: int, rows: list[dict[str, object]]) -> Inserted:
-    return store.commit(load_id, Batch(documents=[document_frame(rows)]))
+    return StoreWriter(store).commit(load_id, Batch(documents=[document_frame(rows)]))
 
 
 def test_a_hundred_versions_are_kept_byte_for_byte_and_the_others_are_named(
@@ -66,7 +75,9 @@ def test_a_hundred_versions_are_kept_byte_for_byte_and_the_others_are_named(
 def test_the_rule_holds_for_webhooks_too(tmp_path: Path) -> None:
     store, load_id = opened(tmp_path)
     rows = [row("e1", number) for number in range(101)]
-    kept = keep_deliveries(store, load_id, [Delivered("d1", "splash")], document_frame(rows))
+    kept = keep_deliveries(
+        StoreWriter(store), load_id, [Delivered("d1", "splash")], document_frame(rows)
+    )
     assert kept.events == Inserted(new=1, revised=99, unkept={"events/splash e1": 1})
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from toolkit.errors import StoreLockedError
 from toolkit.market import Source
-from toolkit.store import LoadOrigin, Store
+from toolkit.store import LoadOrigin, Store, StoreWriter
 from toolkit.store.waiting import Place, queue_folder
 
 ORIGIN = LoadOrigin("http://127.0.0.1:8700", 10_000, None, "0.1.0")
@@ -27,20 +27,21 @@ with duckdb.connect(sys.argv[1], read_only=True):
 """
 USES = """
 import sys
-from toolkit.store import LoadOrigin, Store
+from toolkit.store import LoadOrigin, Store, StoreWriter
 store = Store(sys.argv[1], wait_s=600)
 print("ready", flush=True)
 sys.stdin.readline()
 if sys.argv[2] == "writing":
-    print(store.start_load(LoadOrigin("http://other", 0, None, "0")), flush=True)
+    print(StoreWriter(store).start_load(LoadOrigin("http://other", 0, None, "0")), flush=True)
 else:
     print(store.loads().height, flush=True)
 """
 NEVER_PAUSES = """
 import sys
-from toolkit.store import LoadOrigin, Store
+from toolkit.store import LoadOrigin, Store, StoreWriter
 name, most = sys.argv[2], int(sys.argv[3])
 store = Store(sys.argv[1], wait_s=600)
+writer = StoreWriter(store)
 print("ready", flush=True)
 sys.stdin.readline()
 uses = loads = 0
@@ -48,7 +49,7 @@ while loads < most:
     if name == "reader":
         loads = store.loads().height
     else:
-        loads = store.start_load(LoadOrigin(name, 0, None, "0"))
+        loads = writer.start_load(LoadOrigin(name, 0, None, "0"))
     uses += 1
 print(uses, flush=True)
 """
@@ -178,7 +179,7 @@ def test_a_reader_of_another_process_lets_a_writer_that_waits_go_first(
     holder = child(HOLDS_THE_FILE, store.path)
     assert (reader.hear(), holder.hear()) == ("ready", "holding")
     with ThreadPoolExecutor(1) as pool:
-        started = pool.submit(store.start_load, ORIGIN)
+        started = pool.submit(StoreWriter(store).start_load, ORIGIN)
         await_waiting(store.path, 1)
         reader.tell()
         await_waiting(store.path, 2)
@@ -197,7 +198,7 @@ def test_a_writer_killed_while_it_waits_holds_nobody_up(store: Store, child: Cal
     writer.kill()
     assert store.loads().height == 0
     holder.tell()
-    assert store.start_load(ORIGIN) == 1
+    assert StoreWriter(store).start_load(ORIGIN) == 1
     assert list(store.path.parent.iterdir()) == [store.path]
 
 
@@ -208,7 +209,7 @@ def test_a_writer_that_gives_up_names_the_holder_and_leaves_its_place(
     assert holder.hear() == "holding"
     hasty = Store(store.path, wait_s=0.1)
     with pytest.raises(StoreLockedError) as refused:
-        hasty.start_load(ORIGIN)
+        StoreWriter(hasty).start_load(ORIGIN)
     assert refused.value.pid == holder.pid
     assert list(store.path.parent.iterdir()) == [store.path]
 
@@ -217,7 +218,7 @@ def test_a_thread_that_uses_another_store_does_not_wait_for_its_turn(
     store: Store, child: Callable, tmp_path: Path
 ) -> None:
     other = Store(tmp_path / "other.duckdb")
-    other.bind(Source("replay", "other"))
+    StoreWriter(other).bind(Source("replay", "other"))
     writer, holder = child(USES, store.path, "writing"), child(HOLDS_THE_FILE, store.path)
     assert (writer.hear(), holder.hear()) == ("ready", "holding")
     writer.tell()

@@ -12,7 +12,7 @@ from toolkit.client import Client
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.market import Source
 from toolkit.service import Clock, Config, Simulated, running
-from toolkit.store import Store
+from toolkit.store import Store, StoreWriter
 from toolkit.workspace import Workspace
 
 NOW = 1_793_750_400  # 2026-11-04 00:00 UTC
@@ -75,7 +75,7 @@ def test_a_store_of_real_data_opens_by_itself_and_is_never_loaded_from_a_simulat
     tmp_path: Path,
 ) -> None:
     store = Store(tmp_path / "real.duckdb")
-    store.bind(Source("replay", "iaqf-77aa"))
+    StoreWriter(store).bind(Source("replay", "iaqf-77aa"))
     with tk.open(store.path) as rail:
         assert repr(rail).startswith("<Workspace: Replay of recorded data, iaqf-77aa, ")
         assert rail.store.catalogue().is_empty()

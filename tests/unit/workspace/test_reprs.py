@@ -27,8 +27,8 @@ WINDOW = miniature.START, miniature.END
 
 HOLD = """
 import sys
-from toolkit.store import Store
-with Store(sys.argv[1]).writing():
+from toolkit.store import Store, StoreWriter
+with StoreWriter(Store(sys.argv[1])).writing():
     print("held", flush=True)
     sys.stdin.readline()
 """

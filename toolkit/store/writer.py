@@ -1,0 +1,144 @@
+"""Writing into a store: loads, what they bring, and what was asked for.
+
+Whoever asks questions needs `toolkit.store.Store` alone. The loader, the captures and the webhook
+receiver write.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import duckdb
+
+from toolkit.intervals import Interval
+from toolkit.market import Source, Stream
+from toolkit.store.batch import Batch, LoadOrigin
+from toolkit.store.catalogue import write_allowance
+from toolkit.store.commit import write_batch
+from toolkit.store.connection import opened
+from toolkit.store.coverage import record_asked
+from toolkit.store.gaps import end_gaps
+from toolkit.store.identity import FileIdentity, check_source
+from toolkit.store.ingest import Inserted
+from toolkit.store.keys import write_keys
+from toolkit.store.migration import bring_up_to_date
+from toolkit.store.schema import create_store
+from toolkit.store.store import Store
+from toolkit.wire.allowance import Allowance
+from toolkit.wire.limits import LIMITS, Limits
+
+
+class StoreWriter:
+    """The writing half of a store, for one load or one capture.
+
+    It remembers the source that it bound the store to and the loads that it began. So it notices
+    where another file took the store's place, and writes nothing into that one.
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> writer = StoreWriter(Store(f"{folder.name}/rail.duckdb"))
+    >>> writer.bind(Source("replay", "example"))
+    >>> writer.start_load(LoadOrigin("http://127.0.0.1:1", 1_678_400_000, None, "0.1.0"))
+    1
+    >>> writer.finish_load(1, [])
+    >>> writer.store.loads()["load_id"].to_list()
+    [1]
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._up_to_date = False
+        self._file = FileIdentity(store.path)
+
+    def __repr__(self) -> str:
+        return f"StoreWriter({self.store!r})"
+
+    @contextlib.contextmanager
+    def writing(self, load_id: int | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Yield a cursor inside one transaction, committed with the block, dropped with an error.
+
+        Raises what `Store.reading` raises, `StoreLockedError` at once inside another use of the
+        same thread, and `StoreSourceError` where the file is of another source than the one this
+        object was bound to, or is not the file that the load began in. What is read inside, by this
+        cursor, includes what was written.
+        """
+        store = self.store
+        if not self._up_to_date:
+            bring_up_to_date(store.path, store.wait_s)
+            self._up_to_date = True
+        with opened(store.path, writable=True, wait_s=store.wait_s) as connection:
+            connection.execute("BEGIN")
+            self._file.check(connection, load_id)
+            yield connection
+            connection.execute("COMMIT")
+
+    def bind(self, source: Source) -> None:
+        """Make the store for a source, or check that it is this source's.
+
+        Raises `StoreSourceError` where it holds another's data.
+        """
+        create_store(self.store.path, source)
+        check_source(self.store.path, self.store.source, source)
+        self._file.source = source
+
+    def start_load(
+        self, origin: LoadOrigin, streams: Iterable[Stream] = (), window: Interval | None = None
+    ) -> int:
+        """Record that a load begins and which window of which streams it asks for.
+
+        Returns the load's number.
+        """
+        with self.writing() as connection:
+            newest = connection.execute("SELECT coalesce(max(load_id), 0) FROM load").fetchall()
+            load_id = int(newest[0][0]) + 1
+            connection.execute(
+                "INSERT INTO load (load_id, started_at, served_at, base_url, schema_hash, "
+                "toolkit_version) VALUES (?, ?, ?, ?, ?, ?)",
+                [
+                    load_id,
+                    int(time.time()),
+                    origin.served_at,
+                    origin.base_url,
+                    origin.schema_hash,
+                    origin.toolkit_version,
+                ],
+            )
+            write_allowance(connection, load_id, origin.allowance)
+            write_keys(connection, origin.keys)
+            if window is not None:
+                record_asked(connection, streams, window)
+            self._file.keep(connection, load_id)
+        return load_id
+
+    def ask(self, streams: Iterable[Stream], window: Interval) -> None:
+        """Record that a window of some streams is asked for."""
+        with self.writing() as connection:
+            record_asked(connection, streams, window)
+
+    def finish_load(self, load_id: int, findings: Sequence[Mapping[str, object]]) -> None:
+        """Record that a load ended well, and what it found."""
+        with self.writing(load_id) as connection:
+            connection.execute(
+                "UPDATE load SET finished_at = ?, finding = ? WHERE load_id = ?",
+                [int(time.time()), json.dumps(list(findings)) if findings else None, load_id],
+            )
+
+    def keep_allowance(self, load_id: int, allowance: Allowance | None) -> None:
+        """Record the plan and quota that the service named last during a load, if it named any."""
+        if allowance is not None:
+            with self.writing(load_id) as connection:
+                write_allowance(connection, load_id, allowance)
+
+    def commit(self, load_id: int, batch: Batch, limits: Limits = LIMITS) -> Inserted:
+        """Write a batch's rows and their ledger entries in one transaction: all or nothing."""
+        with self.writing(load_id) as connection:
+            return write_batch(connection, load_id, batch, limits)
+
+    def end_gaps(self, at: int) -> None:
+        """End the gaps that a killed capture left without an end. ``at``: the service's clock."""
+        with self.writing() as connection:
+            end_gaps(connection, at)
