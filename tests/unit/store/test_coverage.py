@@ -68,7 +68,7 @@ def test_what_was_asked_and_never_answered_has_no_edge(store: Store) -> None:
     StoreWriter(store).start_load(ORIGIN, LOGS, Interval(0, 600))
     known = store.ledger()[LOGS[0]]
     assert (known.edge, known.answered, known.asked) == (None, [], [(0, 600)])
-    with pytest.raises(StoreError, match="`rail sync events/spread` asks for it"):
+    with pytest.raises(StoreError, match=r"`rail sync events/spread --store \S+` asks for it"):
         store.coverage(LOGS[0], Interval(0, 600))
 
 
