@@ -172,25 +172,19 @@ logs["splash"].plot(limit=40)
 # %% [markdown]
 # ## A question in SQL
 #
-# On how many days was which spread the widest at its close? The store is plain DuckDB, and these
-# views are there for any program that reads it.
+# On how many days was which spread the furthest from zero? The store is plain DuckDB, and the views
+# of prices, spreads, funding rates, documents and the ledger are in it for other programs too.
 
 # %%
-with rail.store.reading() as duck:
-    widest_days = duck.sql(
-        """
-        WITH spreads AS (
-            SELECT key, ts, 1e4 * ln(sell_price / buy_price) AS spread_log_bps
-            FROM spread JOIN stream USING (stream_id)
-        ),
-        daily AS (
-            SELECT ts // 86400 AS day, arg_max(key, abs(spread_log_bps)) AS key
-            FROM spreads GROUP BY ALL
-        )
-        SELECT key, count(*) AS n_days FROM daily GROUP BY key ORDER BY n_days DESC, key
-        """
-    ).pl()
-widest_days
+rail.sql(
+    """
+    WITH daily AS (
+        SELECT time::DATE AS day, arg_max(key, abs(spread_log_bps)) AS key
+        FROM spreads GROUP BY ALL
+    )
+    SELECT key, count(*) AS n_days FROM daily GROUP BY key ORDER BY n_days DESC, key
+    """
+)
 
 # %% [markdown]
 # ## A finding

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from toolkit import tables
 from toolkit.store.schema import FORMAT_VERSION
+from toolkit.store.views import VIEWS, View
 from toolkit.tables import TABLES, Column, Table
 
 PAGE = Path(__file__).parents[2] / "docs" / "store.md"
@@ -22,9 +23,39 @@ Times are UTC. A time in seconds is a Unix time. An interval contains its start 
 A column is never null unless its line says so. No two rows of a table share its key. The key is not
 declared in the file: see [design.md](design.md#no-primary-key).
 
+Tables have the stream's number, times as numbers, and every revision of a row. To read a store with
+SQL, take the [views](#views) instead.
+
 Open a store read-only and close it after each query. A program that keeps the file open locks every
 other program out. The words used here are explained in [concepts.md](concepts.md).
 """
+
+VIEWS_HEAD = """\
+## Views
+
+The views are in the file, so that any program that reads DuckDB sees them. They have the stream's
+key, times as TIMESTAMP in UTC, and of each row the newest revision alone. A TIMESTAMP has no zone:
+a session's zone does not change it. `ts` is the start of the row's interval, and its price is that
+at the end. So an event at `ts` + 10 s came before that price: to join events with what was known,
+add the interval to `ts`. Rows come in no order but that of an ORDER BY.
+
+A store that was made before there were views gets them when it is next written to. Each process
+makes them anew at its first write. A view of such a name that somebody put there is replaced, and a
+table of such a name is left.
+
+In Python `Store.sql` runs one SELECT over them:
+
+```sql
+SELECT key, count(*) AS n, quantile_cont(spread_log_bps, 0.95) AS q95_log_bps
+FROM spreads WHERE time >= '2023-03-10' AND time < '2023-03-13' GROUP BY key
+```
+
+`Store.sql` can write nothing and reads no other file. It makes the views for each query itself, and
+looks up no name in the file. So what somebody may have put into a file does not run. A program of
+yours that opens a stranger's file runs the views of that file.
+
+| view | rows |
+|---|---|"""
 
 
 def store_page() -> str:
@@ -34,8 +65,24 @@ def store_page() -> str:
     ]
     parts = [HEAD, "\n".join(["| table | rows |", "|---|---|", *overview, ""])]
     parts += [section(table) for table in TABLES]
+    parts.append("\n".join([VIEWS_HEAD, *overview_of_views(), ""]))
+    parts += [view_section(view) for view in VIEWS]
     parts += [words(each) for each in vars(tables).values() if is_words(each)]
     return "\n".join(parts)
+
+
+def overview_of_views() -> list[str]:
+    """Return one line for each view."""
+    return [f"| [{view.name}](#{view.name}) | {markdown(view.meaning)} |" for view in VIEWS]
+
+
+def view_section(view: View) -> str:
+    """Return one view's heading, key and columns."""
+    columns = "\n".join(map(line, view.columns))
+    return (
+        f"### {view.name}\n\n{markdown(view.meaning)}\n\nKey: {names(view.key)}.\n\n"
+        f"| column | type | unit | meaning |\n|---|---|---|---|\n{columns}\n"
+    )
 
 
 def section(table: Table) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from toolkit.store.views import VIEWS
 from toolkit.tables import TABLES
 
 from .store_page import PAGE, store_page
@@ -15,6 +16,9 @@ def test_every_table_and_column_has_a_line_that_explains_it() -> None:
     page = store_page()
     for table in TABLES:
         assert f"\n## {table.name}\n" in page
+    for view in VIEWS:
+        assert f"\n### {view.name}\n" in page
+    for table in (*TABLES, *VIEWS):
         assert table.meaning
         for column in table.columns:
             assert f"| `{column.name}` | {column.type} | {column.unit} | " in page

@@ -12,7 +12,6 @@ from toolkit.cards import some
 from toolkit.cli.options import window
 from toolkit.cli.show import errors
 from toolkit.errors import EmptyWindowError, InputError
-from toolkit.foreign import command
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory, format_ts
 from toolkit.statistics.funding import settled_window
@@ -70,7 +69,7 @@ def asked_for(
         if found.key not in known:
             raise EmptyWindowError(
                 f"{store.path} holds no rows of {found.key}; "
-                f"`{command('rail', 'sync', found.key)}` asks again"
+                f"`{store.command('sync', found.key)}` asks again"
             )
         if found != wanted:
             errors.print(f"{wanted.key} is held as {found.key}: legs and signs are turned")
@@ -92,7 +91,7 @@ def _window(
         key = rows[0]["stream"]
         raise EmptyWindowError(
             f"{store.path} knows nothing of {family} after {format_ts(known_until)}; "
-            f"`{command('rail', 'sync', key)}` asks for more"
+            f"`{store.command('sync', key)}` asks for more"
         )
     return Interval(asked.start, min(asked.end, known_until))
 

@@ -11,7 +11,6 @@ from typing import Any
 import polars as pl
 
 from toolkit.errors import EmptyWindowError, UnknownTrajectoryError
-from toolkit.foreign import command
 from toolkit.intervals import EVER, Interval, intersection
 from toolkit.market import (
     EventLog,
@@ -100,7 +99,7 @@ def _held(store: Store, stream: Stream, catalogue: pl.DataFrame) -> Stream:
         return held_trajectory(store, stream)
     if stream.key not in catalogue["stream"]:
         nearest = catalogue.filter(kind=stream.kind)["stream"].to_list()
-        advice = f"`{command('rail', 'sync', stream.key)}` loads it"
+        advice = f"`{store.command('sync', stream.key)}` loads it"
         raise UnknownTrajectoryError(
             stream.key, nearest, where=f"held by {store.path}", advice=advice
         )
@@ -158,15 +157,8 @@ def _nothing(
     held = "nothing of it yet"
     if facts["first_ts"] is not None:
         held = f"{format_ts(facts['first_ts'])} to {format_ts(facts['last_ts'])}"
-    asks = command(
-        "rail",
-        "sync",
-        stream.key,
-        "--start",
-        format_ts(window.start),
-        "--end",
-        format_ts(window.end),
-    )
+    start, end = map(format_ts, window)
+    asks = store.command("sync", stream.key, "--start", start, "--end", end)
     return EmptyWindowError(
         f"{store.path} holds nothing of {stream} in {window}; held: {held}; `{asks}` asks for it"
     )

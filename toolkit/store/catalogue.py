@@ -56,6 +56,18 @@ CONTINUITY = (
 )
 """The query of `toolkit.store.Store.continuity`."""
 
+_ROWS_IN_WINDOW = " UNION ALL ".join(
+    f"SELECT stream_id FROM {table.name} "  # noqa: S608 - ours
+    f"WHERE revision % {TIE} = 0 AND ts >= $low AND ts < $high"
+    for table in SERIES.values()
+)
+COUNTS = (
+    f"SELECT key, count(*) FROM ({_ROWS_IN_WINDOW} UNION ALL "  # noqa: S608 - ours
+    "SELECT stream_id FROM event JOIN stream ON key = 'events/' || family "
+    "WHERE revision = 0 AND ts >= $low AND ts < $high) JOIN stream USING (stream_id) GROUP BY key"
+)
+"""The query of `toolkit.store.Store.counts`."""
+
 _ROWS_OF_LOADS = " UNION ALL ".join(
     f"SELECT load_id, count(*) AS rows FROM {table.name} GROUP BY load_id"  # noqa: S608 - ours
     for table in (*SERIES.values(), EVENT, SNAPSHOT)

@@ -46,7 +46,9 @@ _NO_EXTENSIONS: dict[str, str | bool | int | float | list[str]] = {
 OWN_FILES = ("", ".wal", ".wal.checkpoint")
 """The ends of the names of DuckDB's own files: the database, and what lies beside it at times."""
 
-_STORE = "store"  # the name under which an engine has its file
+DATABASE = "store"
+"""The name under which an engine has its file."""
+
 _IDLE_ENGINES = 4
 _LEAN_FILES = dict[Path, int]()
 
@@ -106,7 +108,7 @@ class _File:
         self._writers_waiting += writable
         try:
             cursor = self._await_connection(thread, writable, deadline).cursor()
-            cursor.execute(f"USE {_STORE}")
+            cursor.execute(f"USE {DATABASE}")
             return cursor
         finally:
             self._writers_waiting -= writable
@@ -173,7 +175,7 @@ class _File:
                 self._rests_until = time.monotonic() + _REST_S
             try:
                 if self._sound:
-                    connection.execute(f"DETACH {_STORE}")
+                    connection.execute(f"DETACH {DATABASE}")
             except duckdb.Error:
                 self._sound = False
                 raise
@@ -268,7 +270,7 @@ def _attached(path: Path, writable: bool) -> duckdb.DuckDBPyConnection:
         raise open_failure(path, error) from None
     try:
         access = "READ_WRITE" if writable else "READ_ONLY"
-        engine.execute(f"ATTACH '{quoted}' AS {_STORE} ({access})")
+        engine.execute(f"ATTACH '{quoted}' AS {DATABASE} ({access})")
         _refuse_views(engine, path)
     except duckdb.Error as error:
         refusal = open_failure(path, error)

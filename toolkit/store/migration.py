@@ -28,6 +28,7 @@ from toolkit.store.coverage import record, record_answers
 from toolkit.store.refusals import first_line, full_disk
 from toolkit.store.schema import FORMAT_VERSION, STORAGE_VERSION, read_format
 from toolkit.store.streams import add_counts, append, number_streams
+from toolkit.store.views import make_views
 from toolkit.tables import COVERAGE, DELIVERY, EDGE, GAP, SERIES, STREAM, CoverageState
 
 _log = logging.getLogger(__name__)
@@ -95,6 +96,7 @@ def _change(connection: duckdb.DuckDBPyConnection, version: int) -> None:
     else:
         _add_columns(connection)
     _reopen_answers(connection)
+    make_views(connection)
     connection.execute(
         "UPDATE meta SET value = ? WHERE name = 'format_version'", [str(FORMAT_VERSION)]
     )

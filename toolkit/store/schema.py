@@ -19,6 +19,7 @@ from toolkit.errors import NotAStoreError, StoreError, StoreVersionError
 from toolkit.market import Source
 from toolkit.store.connection import OWN_FILES
 from toolkit.store.refusals import first_line, full_disk
+from toolkit.store.views import make_views
 from toolkit.tables import TABLES
 
 FORMAT_VERSION = 4
@@ -74,6 +75,7 @@ def _write_empty(path: Path, source: Source) -> None:
         connection.execute("USE made")
         for table in TABLES:
             connection.execute(table.ddl)
+        make_views(connection)
         facts = {
             "format_version": str(FORMAT_VERSION),
             "source_kind": source.kind,

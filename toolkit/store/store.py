@@ -26,12 +26,13 @@ from toolkit.market import (
 )
 from toolkit.store.batch import Ledger
 from toolkit.store.card import store_card
-from toolkit.store.catalogue import CATALOGUE, CONTINUITY, ROWS_BY_LOAD
+from toolkit.store.catalogue import CATALOGUE, CONTINUITY, COUNTS, ROWS_BY_LOAD
 from toolkit.store.connection import keep_lean, opened
 from toolkit.store.coverage import read_coverage, read_ledger
 from toolkit.store.gaps import GAPS
 from toolkit.store.migration import bring_up_to_date
 from toolkit.store.schema import read_source
+from toolkit.store.sql import Parameters, select
 from toolkit.tables import LOAD, SERIES, TIE, CoverageState
 from toolkit.wire.limits import LIMITS, Limits
 
@@ -101,6 +102,26 @@ class Store(Shown):
             found: pl.DataFrame = connection.sql(query, params=params).pl()
         return found
 
+    def sql(self, query: str, parameters: Parameters | None = None) -> pl.DataFrame:
+        """Return the rows of one SELECT over the views: prices, spreads and so on (docs/store.md).
+
+        ``parameters`` are the values of ``$name``, or of ``?`` in their order. A column ``time`` is
+        a time in UTC without a zone. Rows come in no order but that of an ORDER BY. The query can
+        write nothing, and reads no other file and no table. Raises `InputError` for any other
+        statement, and for an unknown view or column with the nearest ones.
+
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> from toolkit.store import StoreWriter
+        >>> store = Store(Path(folder.name) / "rail.duckdb")
+        >>> StoreWriter(store).bind(Source("replay", "example"))
+        >>> store.sql("from prices where key = $key", {"key": "BTC_USD:KRAKEN.spot"}).height
+        0
+        >>> folder.cleanup()
+        """
+        with self.reading() as connection:
+            return select(connection, query, parameters)
+
     def catalogue(self) -> pl.DataFrame:
         """Return one row for each stream the store knows, sorted by kind and key.
 
@@ -138,7 +159,8 @@ class Store(Shown):
         Of several rows that share a ts it is the last: by the declared key, else the one that the
         service listed as newest, else that of the later load. With ``ties`` all of them are given.
 
-        Columns: trajectory (key), ts (s UTC), then for a price: price, mark_price, volume (quote).
+        Columns: trajectory (key), ts (s UTC, where the row's interval begins: prices are those at
+        its end), then for a price: price, mark_price, volume (quote).
         For a spread: buy_price, sell_price (quote), spread_pct (percent). For funding: buy_rate,
         sell_rate (fraction per interval), buy_interval_hours, sell_interval_hours,
         differential_pct_8h. ``as_of`` (s, local clock) gives the rows as loads begun by then had
@@ -214,21 +236,8 @@ class Store(Shown):
 
     def counts(self, window: Interval) -> dict[Stream, int]:
         """Count rows and documents with ``start <= ts < end`` for each stream that has any."""
-        each = [
-            f"SELECT stream_id FROM {table.name} "  # noqa: S608 - ours
-            f"WHERE revision % {TIE} = 0 AND ts >= $low AND ts < $high"
-            for table in SERIES.values()
-        ]
-        each.append(
-            "SELECT stream_id FROM event JOIN stream ON key = 'events/' || family "
-            "WHERE revision = 0 AND ts >= $low AND ts < $high"
-        )
         with self.reading() as connection:
-            rows = connection.execute(
-                f"SELECT key, count(*) FROM ({' UNION ALL '.join(each)}) "  # noqa: S608 - ours
-                "JOIN stream USING (stream_id) GROUP BY key",
-                _limits(window),
-            ).fetchall()
+            rows = connection.execute(COUNTS, _limits(window)).fetchall()
         return {Stream.parse(key): int(count) for key, count in rows}
 
     def coverage(

@@ -27,6 +27,7 @@ from toolkit.store.keys import write_keys
 from toolkit.store.migration import bring_up_to_date
 from toolkit.store.schema import create_store
 from toolkit.store.store import Store
+from toolkit.store.views import make_views
 from toolkit.wire.allowance import Allowance
 from toolkit.wire.limits import LIMITS, Limits
 
@@ -52,6 +53,7 @@ class StoreWriter:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._up_to_date = False
+        self._views_made = False
         self._file = FileIdentity(store.path)
 
     def __repr__(self) -> str:
@@ -63,7 +65,8 @@ class StoreWriter:
 
         Raises what `Store.reading` raises, `StoreLockedError` at once inside another use of the
         same thread, and `StoreSourceError` where the file is of another source than the one this
-        object was bound to, or is not the file that the load began in. What is read inside, by this
+        object was bound to, or is not the file that the load began in. The first time the file's
+        views are made anew. What is read inside, by this
         cursor, includes what was written.
         """
         store = self.store
@@ -73,8 +76,11 @@ class StoreWriter:
         with opened(store.path, writable=True, wait_s=store.wait_s) as connection:
             connection.execute("BEGIN")
             self._file.check(connection, load_id)
+            if not self._views_made:
+                make_views(connection)
             yield connection
             connection.execute("COMMIT")
+        self._views_made = True
 
     def bind(self, source: Source) -> None:
         """Make the store for a source, or check that it is this source's.

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Self, cast
 
+import polars as pl
+
 from toolkit.cards import Card, Shown, some
 from toolkit.client import Client
 from toolkit.errors import EmptyWindowError, InputError, RailError
@@ -37,6 +39,7 @@ from toolkit.series import (
     read_series,
 )
 from toolkit.store import Store
+from toolkit.store.sql import Parameters
 from toolkit.wire.listing import Listing
 from toolkit.workspace.local import simulated_service
 from toolkit.workspace.progress import Watch, load_progress
@@ -264,6 +267,10 @@ class Workspace(Shown):
 
     def _read(self, stream: Stream, start: When | None, end: When | None) -> Series:
         return read_series(self.store, stream, *self._asked(start, end), as_of=self._as_of)
+
+    def sql(self, query: str, parameters: Parameters | None = None) -> pl.DataFrame:
+        """Return what one SELECT over the store's views finds. See `toolkit.store.Store.sql`."""
+        return self.store.sql(query, parameters)
 
     def as_of(self, when: When) -> Workspace:
         """Return this workspace as it was known at a moment of the local clock. It takes no rows.

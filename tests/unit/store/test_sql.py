@@ -1,0 +1,156 @@
+"""`Store.sql`: one SELECT over the views, and nothing else whatever is written or in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import polars as pl
+import pytest
+
+from toolkit.errors import InputError, StoreError
+from toolkit.market import Trajectory
+from toolkit.store import Store, StoreWriter
+
+PRICE, PAIR = "A_B:X.spot", "A_B:X.spot:Y.spot"
+
+
+@pytest.fixture
+def filled(store: Store, commit: Callable) -> Store:
+    commit(PRICE, [(0, 1.0), (60, 2.0)])
+    commit(PAIR, [(0, 100.0, 101.0)])
+    return store
+
+
+@pytest.mark.parametrize(
+    ("query", "parameters"),
+    [
+        ("SELECT price FROM prices WHERE ts = 60", None),
+        ("from prices select price where ts = 60;", None),
+        ("-- the newest\nFROM prices SELECT price ORDER BY time DESC LIMIT 1", None),
+        ("WITH two AS (FROM prices) SELECT max(price) FROM two", None),
+        ("SELECT price FROM prices WHERE time >= '1970-01-01 00:01'", None),
+        ("SELECT price FROM prices WHERE ts = $at AND key = $key", {"at": 60, "key": PRICE}),
+        ("SELECT price FROM prices WHERE ts = ?", [60]),
+        ("SELECT price FROM prices WHERE ts = ?", (np.int64(60),)),
+        (
+            "SELECT price FROM prices WHERE ts = 60 AND key = $key",
+            {"key": Trajectory.parse(PRICE)},
+        ),
+        ("SELECT price FROM prices, range(3) AS t(n) WHERE ts = 30 * n AND n > 0", None),
+        ("SELECT p.price FROM main.prices p JOIN spreads s ON p.ts = s.ts + 60", None),
+    ],
+)
+def test_a_select_over_the_views_is_answered(filled: Store, query: str, parameters: object) -> None:
+    found = filled.sql(query, parameters)
+    assert isinstance(found, pl.DataFrame)
+    assert found.rows() == [(2.0,)]
+
+
+def test_a_time_is_utc_without_a_zone(filled: Store) -> None:
+    assert filled.sql("SELECT time FROM prices").schema["time"] == pl.Datetime("us")
+
+
+def test_the_views_are_listed_and_described(filled: Store) -> None:
+    names = filled.sql("SHOW TABLES")["name"].to_list()
+    assert names == ["event_documents", "funding_rates", "held_coverage", "prices", "spreads"]
+    assert "spread_log_bps" in filled.sql("DESCRIBE spreads")["column_name"].to_list()
+
+
+WRONG = {
+    "a table": ("FROM price", "'price' .* the views prices, .*nearest: prices"),
+    "a view misspelt": ("FROM spredas", "'spredas' .*nearest: spreads"),
+    "a column misspelt": ("SELECT spred_bps FROM spreads", "'spred_bps' .*nearest: spread_bps"),
+    "a column of an alias": ("SELECT s.prise FROM spreads s", "'prise' .*nearest: price"),
+    "no SQL": ("selec 1", 'SQL that DuckDB can run; syntax error at or near "selec"'),
+    "nothing": ("", "allowed: one SELECT over the views"),
+    "None": (None, "SQL that DuckDB can run"),
+    "two": ("SELECT 1; SELECT 2", "allowed: one SELECT over the views"),
+    "an INSERT": ("INSERT INTO price VALUES (1)", "allowed: one SELECT over the views"),
+    "a DROP": ("DROP VIEW prices", "allowed: one SELECT over the views"),
+    "a COPY": ("COPY prices TO 'out.csv'", "allowed: one SELECT over the views"),
+    "a setting": ("SET threads = 1", "allowed: one SELECT over the views"),
+    "a PRAGMA": ("PRAGMA database_size", "allowed: one SELECT over the views"),
+    "an ATTACH": ("ATTACH 'x.db'", "allowed: one SELECT over the views"),
+    "a CALL": ("CALL enable_logging()", "allowed: one SELECT over the views"),
+    "a CTE that writes": ("WITH a AS (DELETE FROM store.main.price) FROM a", "without store"),
+    "the file by its name": ("FROM store.main.price", "name a view without store"),
+    "the file, shorter": ('FROM "STORE".prices', "name a view without store"),
+    "the file, described": ("DESCRIBE store.main.prices", "name a view without store"),
+    "a function in the file": ("SELECT store.main.f(1)", "name a view without store"),
+    "a text that is run": ("FROM query('FROM store.main.price')", "'query' .* the views"),
+    "a file": ("FROM '/etc/passwd'", "'/etc/passwd' .* the views"),
+    "a file by a function": ("FROM read_text('/etc/passwd')", "'read_text' .* the views"),
+    "a checkpoint": ("FROM checkpoint('store')", "'checkpoint' .* the views"),
+    "a function that is none": ("SELECT log9p(1)", "log9p does not exist"),
+    "a value that is none": ("SELECT 'a'::INTEGER", "Could not convert string 'a' to INT32"),
+    "a parameter not given": ("FROM prices WHERE ts = $at", "not provided .*: at"),
+}
+
+
+@pytest.mark.parametrize(("query", "says"), WRONG.values(), ids=WRONG)
+def test_any_other_query_is_one_line_that_names_what_is_allowed(
+    filled: Store, query: str, says: str
+) -> None:
+    with pytest.raises(InputError, match=says) as raised:
+        filled.sql(query)
+    assert "\n" not in str(raised.value)
+    assert filled.sql("FROM prices").height == 2  # the store is whole, and answers on
+
+
+def test_a_long_query_is_shortened_in_the_refusal(filled: Store) -> None:
+    with pytest.raises(InputError) as raised:
+        filled.sql("SELECT 'a'::INTEGER,\n" + "1, " * 1000 + "2")
+    assert len(str(raised.value)) < 300
+
+
+@pytest.mark.parametrize("parameters", ["abc", 5, {"other": 1}, [object()], [1, 2]])
+def test_parameters_that_fit_nothing_are_refused(filled: Store, parameters: object) -> None:
+    with pytest.raises(InputError):
+        filled.sql("FROM prices WHERE ts = ?", parameters)
+
+
+def test_nothing_is_written_while_this_process_may_write(filled: Store) -> None:
+    with StoreWriter(filled).writing() as connection:
+        connection.execute("SELECT 1")
+        before = connection.execute("SELECT count(*) FROM price").fetchall()
+        with pytest.raises(InputError):
+            filled.sql("WITH a AS (DELETE FROM prices RETURNING *) FROM a")
+        with pytest.raises(InputError):
+            filled.sql("WITH a AS (INSERT INTO memory.main.x VALUES (1) RETURNING *) FROM a")
+        assert connection.execute("SELECT count(*) FROM price").fetchall() == before
+
+
+def test_a_strangers_views_and_functions_do_not_run(filled: Store, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_text("secret")
+    before = filled.sql("FROM prices ORDER BY ts"), filled.sql("FROM spreads")
+    with duckdb.connect(str(filled.path)) as connection:
+        for statement in (
+            f"CREATE OR REPLACE VIEW prices AS SELECT content AS price FROM read_text('{secret}')",
+            "CREATE OR REPLACE VIEW held_coverage AS SELECT error('it ran') AS key",
+            "CREATE VIEW mine AS SELECT error('it ran') AS x",
+            "CREATE SCHEMA other",
+            "CREATE VIEW other.spreads AS SELECT error('it ran') AS x",
+            "CREATE MACRO ln(x) AS error('it ran')",
+            "CREATE MACRO make_timestamp(x) AS error('it ran')",
+            "CREATE MACRO json_serialize_sql(x) AS error('it ran')",
+            "CREATE MACRO isfinite(x) AS true",
+        ):
+            connection.execute(statement)
+    theirs = Store(filled.path)
+    assert theirs.sql("FROM prices ORDER BY ts").equals(before[0])
+    assert theirs.sql("FROM spreads").equals(before[1])
+    assert theirs.sql("SELECT ln(1.0)").item() == 0.0
+    assert theirs.sql("FROM held_coverage").height > 0
+    for query in ("FROM mine", "FROM other.spreads", "FROM store.main.held_coverage"):
+        with pytest.raises(InputError) as raised:
+            theirs.sql(query)
+        assert "it ran" not in str(raised.value)
+
+
+def test_a_store_that_is_not_there_is_said_as_everywhere(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="there is no store"):
+        Store(tmp_path / "none.duckdb").sql("FROM prices")

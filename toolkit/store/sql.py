@@ -1,0 +1,133 @@
+"""Queries of users over the views of a store: one SELECT that reads nothing else.
+
+The query runs in a read-only transaction of an engine that reaches no other file and no address
+(`toolkit.store.connection`). A file may come from a stranger, with views and functions under any
+name. So no name of the query is looked up in the file: the views are temporary ones made here, over
+tables that are named in full.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import duckdb
+import polars as pl
+
+from toolkit.errors import InputError
+from toolkit.market import Stream
+from toolkit.store.connection import DATABASE
+from toolkit.store.refusals import first_line
+from toolkit.store.views import VIEWS
+
+_NAMES = [view.name for view in VIEWS]
+_COLUMNS = sorted({column.name for view in VIEWS for column in view.columns})
+_ALLOWED = f"one SELECT over the views {', '.join(_NAMES)}"
+_TABLE_FUNCTIONS = {"generate_series", "range", "repeat", "unnest"}
+"""The functions in place of a view that are allowed: others read files, or run a text."""
+_PLACES = ("catalog_name", "schema_name", "catalog", "schema")
+_UNKNOWN_VIEW = re.compile(r"Table with name (\S+) does not exist")
+_UNKNOWN_COLUMN = re.compile(r'Referenced column "([^"]+)" not found|column named "([^"]+)"')
+_SHOWN = 80
+_REFUSED = (
+    duckdb.ProgrammingError,
+    duckdb.DataError,
+    duckdb.NotSupportedError,
+    duckdb.PermissionException,
+    pl.exceptions.PolarsError,
+)
+"""Errors that are the query's fault."""
+
+Parameters = Mapping[str, object] | Sequence[object]
+"""The values of ``$name``, or of ``?`` in their order."""
+
+
+def select(
+    connection: duckdb.DuckDBPyConnection, query: str, parameters: Parameters | None = None
+) -> pl.DataFrame:
+    """Return the rows of a query over the views.
+
+    The connection is a cursor in a read-only transaction, for this query alone.
+    """
+    query, values = str(query), _values(parameters)
+    connection.execute("USE memory")
+    _check(connection, query)
+    for view in VIEWS:
+        text = view.sql(at=f"{DATABASE}.main.")
+        connection.execute(f"CREATE TEMP VIEW {view.name} AS {text}")
+    try:
+        found: pl.DataFrame = connection.sql(query, params=values).pl()
+    except _REFUSED as error:
+        raise _refusal(query, first_line(error)) from None
+    return found
+
+
+def _values(parameters: Parameters | None) -> dict[str, object] | list[object]:
+    """Turn parameters into what DuckDB takes: streams into keys, numpy's values into Python's."""
+    if parameters is None:
+        return []
+    if isinstance(parameters, Mapping):
+        return {name: _value(value) for name, value in parameters.items()}
+    if isinstance(parameters, Sequence) and not isinstance(parameters, str):
+        return [_value(value) for value in parameters]
+    allowed = "names and values for $name, or a list of values for ?"
+    raise InputError("parameters", parameters, allowed)
+
+
+def _value(given: Any) -> object:
+    if isinstance(given, Stream):
+        return given.key
+    return given.item() if hasattr(given, "dtype") and hasattr(given, "item") else given
+
+
+def _check(connection: duckdb.DuckDBPyConnection, query: str) -> None:
+    """Refuse what is no single SELECT, and names in the file itself."""
+    text = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [query]).fetchall()[0][0]
+    parsed = json.loads(text)
+    if parsed["error"] and parsed["error_type"] == "parser":
+        raise _refusal(query, parsed["error_message"].splitlines()[0])
+    if parsed["error"] or len(parsed["statements"]) != 1:
+        raise InputError("query", _short(query), _ALLOWED)
+    for node in _nodes(parsed):
+        if any(str(node.get(place, "")).lower() == DATABASE for place in _PLACES):
+            advice = f"name a view without {DATABASE}"
+            raise InputError("query", _short(query), _ALLOWED, advice=advice)
+        if node.get("type") == "TABLE_FUNCTION":
+            name = node["function"].get("function_name", "")
+            if name.lower() not in _TABLE_FUNCTIONS:
+                raise _unknown(name, [], f"the views {', '.join(_NAMES)}")
+
+
+def _nodes(parsed: Any) -> Iterator[dict[str, Any]]:
+    """Yield every object of a JSON document."""
+    if isinstance(parsed, dict):
+        yield parsed
+        parsed = list(parsed.values())
+    if isinstance(parsed, list):
+        for each in parsed:
+            yield from _nodes(each)
+
+
+def _refusal(query: str, line: str) -> InputError:
+    """Return what the first line of an error means, with the nearest view or column."""
+    if unknown := _UNKNOWN_VIEW.search(line):
+        return _unknown(unknown[1], _NAMES, f"the views {', '.join(_NAMES)}")
+    if unknown := _UNKNOWN_COLUMN.search(line):
+        return _unknown(unknown[1] or unknown[2], _COLUMNS, "a column of the views that are read")
+    words = line.split(": ", 1)[-1].rstrip("!.")
+    return InputError("query", _short(query), "SQL that DuckDB can run", advice=words)
+
+
+def _unknown(name: str, known: Sequence[str], allowed: str) -> InputError:
+    name = name.strip('"')
+    near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)
+    advice = f"nearest: {', '.join(near)}" if near else ""
+    return InputError("query", name, allowed, advice=advice)
+
+
+def _short(query: str) -> str:
+    line = " ".join(query.split())
+    return line if len(line) <= _SHOWN else f"{line[:_SHOWN]} ..."
