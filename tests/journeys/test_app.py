@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from toolkit.dashboard.navigation import PAGES
 
 from .conftest import RAIL, serving
-from .dashboard_process import app_over, faults, properties
+from .dashboard_process import app_over, faults, free_port, properties
 
 STORE = Path("rail.duckdb")
 WINDOW = ("--start", "2026-11-19", "--end", "2026-11-20")
@@ -47,6 +49,34 @@ def test_every_page_is_served_from_any_folder_and_says_whose_data_it_shows(folde
     assert "(SIMULATED market, seed-7" in said
     assert f"at {app.address}" in said
     assert "Traceback" not in said
+
+
+def test_open_shows_a_page_in_the_dashboard_that_runs_and_else_starts_one(
+    folder: Path, tmp_path: Path
+) -> None:
+    stub, asked = tmp_path / "browser", tmp_path / "asked"
+    stub.write_text(f'#!/bin/sh\nprintf "%s" "$1" > {asked}\n')
+    stub.chmod(0o755)
+    open_page = [RAIL, "open", WANTED[1], "--store", STORE]
+    page = "trajectory?trajectory=BTC_USDT%3AAURORA.spot%3ACORONA.futures"
+    with app_over(STORE, folder) as app:
+        done = subprocess.run(
+            [*open_page, "--no-browser"], cwd=folder, capture_output=True, text=True, check=True
+        )
+        assert done.stdout == f"{app.address}/{page}\n"
+        app.end(signal.SIGINT)
+    port = free_port()
+    environment = os.environ | {"BROWSER": f"{stub} %s"}
+    started = subprocess.Popen([*open_page, "--port", str(port)], cwd=folder, env=environment)
+    try:
+        until = time.monotonic() + 60
+        while not asked.exists() or not asked.read_text():
+            assert time.monotonic() < until, "no browser was opened"
+            time.sleep(0.1)
+        assert asked.read_text() == f"http://127.0.0.1:{port}/{page}"
+    finally:
+        started.send_signal(signal.SIGINT)
+        assert started.wait(30) == 0
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`rail app`: the dashboard over a store."""
+"""`rail app` and `rail open`: the dashboard over a store, and a page of it."""
 
 from __future__ import annotations
 
@@ -8,19 +8,26 @@ import signal
 import socket
 import subprocess
 import sys
+import time
+import webbrowser
 from collections.abc import Iterator
 from importlib.util import find_spec
+from threading import Thread
 from typing import Annotated
+from urllib.parse import urlencode
 
 import typer
 
 from toolkit.cli.options import Browser, Host, StorePath
-from toolkit.cli.show import console
+from toolkit.cli.running_app import answers, noted, running_address
+from toolkit.cli.show import console, errors
 from toolkit.errors import InputError, MissingExtraError, RailError
-from toolkit.store import Store
+from toolkit.market import EventLog, Family, Stream, Trajectory
+from toolkit.store import Store, held_trajectory
 from toolkit.workspace import store_path
 
 _SIGNALS_THAT_END = (signal.SIGTERM, signal.SIGHUP)
+_LOOK_S = 0.2
 
 
 def app_command(
@@ -34,25 +41,76 @@ def app_command(
     Example: rail app --port 8600 --no-browser
     """
     check_dashboard()
-    held = Store(store_path(store))
-    source = held.source
-    with claim_port(host, port) as claimed:
-        port = claimed.getsockname()[1]
-    console.print(
-        f"dashboard over {held.path} ({source.label}) at http://{host}:{port}, Ctrl-C ends"
-    )
-    with ended_by_signals(), dashboard(held, host=host, port=port, browser=browser) as process:
-        try:
-            code = process.wait()
-        except KeyboardInterrupt:
-            return
-    check_ended(code)
+    run_dashboard(Store(store_path(store)), host=host, port=port, browser=browser)
+
+
+def open_command(
+    key: Annotated[
+        str,
+        typer.Argument(help="A trajectory, or an event log: events/spread, splash or funding."),
+    ],
+    store: StorePath = None,
+    port: Annotated[int, typer.Option("--port", help="Where a new page listens.")] = 8501,
+    host: Host = "127.0.0.1",
+    browser: Browser = True,
+) -> None:
+    """Open the page of a trajectory or an event log, and print its address.
+
+    It opens in the dashboard of the `rail app` that runs over the store. Where none does, it starts
+    one, which Ctrl-C ends.
+
+    Example: rail open LTC_USDT:AURORA.spot --no-browser
+    """
+    kept = Store(store_path(store))
+    page = _page_of(kept, Stream.parse(key))
+    address = running_address(kept.path)
+    if address is None:
+        check_dashboard()
+        run_dashboard(kept, host=host, port=port, browser=browser, page=page)
+        return
+    typer.echo(f"{address}/{page}")
+    if browser:
+        webbrowser.open(f"{address}/{page}")
+
+
+def _page_of(store: Store, stream: Stream) -> str:
+    """Return the page that shows a stream, and what it is asked for."""
+    if isinstance(stream, EventLog):
+        return f"events?{urlencode({'family': stream.family.value})}"
+    if not isinstance(stream, Trajectory):
+        raise InputError("key", stream.key, "a trajectory or an event log")
+    held = held_trajectory(store, stream)
+    if held != stream:
+        errors.print(f"{stream.key} is held as {held.key}: the page shows that")
+    page = "funding" if held.family is Family.FUNDING else "trajectory"
+    return f"{page}?{urlencode({'trajectory': held.key})}"
 
 
 def check_dashboard() -> None:
     """Raise `MissingExtraError` where the packages of the dashboard are not installed."""
     if find_spec("streamlit") is None:
         raise MissingExtraError("dashboard", "streamlit")
+
+
+def run_dashboard(store: Store, *, host: str, port: int, browser: bool, page: str = "") -> None:
+    """Serve the dashboard until it is stopped. The store must be readable, the port free.
+
+    ``page`` is the page that a browser opens, "" for the first one.
+    """
+    source = store.source
+    with claim_port(host, port) as claimed:
+        port = claimed.getsockname()[1]
+    at = f"http://{host}:{port}" + (f"/{page}" if page else "")
+    console.print(f"dashboard over {store.path} ({source.label}) at {at}, Ctrl-C ends")
+    with (
+        ended_by_signals(),
+        dashboard(store, host=host, port=port, browser=browser, page=page) as process,
+    ):
+        try:
+            code = process.wait()
+        except KeyboardInterrupt:
+            return
+    check_ended(code)
 
 
 def check_ended(code: int) -> None:
@@ -78,14 +136,20 @@ def claim_port(host: str, port: int, *, tries: int = 1) -> socket.socket:
 
 @contextlib.contextmanager
 def dashboard(
-    store: Store, *, host: str, port: int, browser: bool, follows: bool = False
+    store: Store,
+    *,
+    host: str,
+    port: int,
+    browser: bool,
+    page: str = "",
+    follows: bool = False,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Serve the dashboard for the length of a ``with`` block. The port must be free.
 
-    With ``follows`` its pages follow the store until a reader switches that off.
+    ``page`` is the page that a browser opens, "" for the first one. `rail open` finds it. With ``follows`` its pages follow the store until a reader switches that off.
     """
     argv = [sys.executable, "-m", "toolkit.dashboard", "--store", str(store.path.resolve())]
-    argv += ["--host", host, "--port", str(port), *([] if browser else ["--headless"])]
+    argv += ["--host", host, "--port", str(port), *([] if browser and not page else ["--headless"])]
     argv += ["--follow"] if follows else []
     environment = {k: v for k, v in os.environ.items() if k != "RAIL_API_KEY"}
     process = subprocess.Popen(  # noqa: S603 - our own command
@@ -95,8 +159,12 @@ def dashboard(
         stdout=subprocess.DEVNULL,  # Streamlit prints there that it stops; errors are on stderr
         process_group=0,  # Ctrl-C is for us: we end it, also while it starts
     )
+    address = f"http://{host}:{port}"
+    if browser and page:
+        Thread(target=_open_when_it_answers, args=(process, address, page), daemon=True).start()
     try:
-        yield process
+        with noted(store.path, address):
+            yield process
     finally:
         process.terminate()
         process.wait()
@@ -120,3 +188,11 @@ def ended_by_signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _open_when_it_answers(process: subprocess.Popen[bytes], address: str, page: str) -> None:
+    while process.poll() is None:
+        if answers(address):
+            webbrowser.open(f"{address}/{page}")
+            return
+        time.sleep(_LOOK_S)

@@ -32,6 +32,7 @@ COMMANDS = {
     "stats": ("stats:app", "Print statistics of the data in the store."),
     "app": ("dashboard:app_command", "Open the dashboard over a store."),
     "notebook": ("notebook:notebook_command", "Write the quickstart notebook here."),
+    "open": ("dashboard:open_command", "Open the page of a trajectory or an event log."),
     "demo": (
         "demo:demo_command",
         "Load a SIMULATED market, open a dashboard that follows it.",

@@ -12,7 +12,7 @@ from toolkit.errors import RailError
 
 Rail = Callable[..., subprocess.CompletedProcess[str]]
 COMMANDS = (
-    *("serve", "doctor", "symbols", "sync", "stream", "webhook", "status", "app", "demo"),
+    *("serve", "doctor", "symbols", "sync", "stream", "webhook", "status", "app", "open", "demo"),
     *("stats spread", "stats funding", "stats events"),
 )
 

@@ -1,0 +1,138 @@
+"""The note that names a running dashboard, and `rail open`, which follows it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from toolkit.cli.running_app import note_path, noted, running_address
+from toolkit.store import Store
+
+from .conftest import LOADED, refused
+
+Rail = Callable[..., subprocess.CompletedProcess[str]]
+PRICE, PAIR, FUNDING = LOADED
+
+
+@contextmanager
+def answering(body: bytes) -> Iterator[str]:
+    """The address of a server that answers everything with this."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Print nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_a_dashboard_is_found_for_as_long_as_it_runs(workdir: Path) -> None:
+    store = workdir / "rail.duckdb"
+    assert running_address(store) is None
+    with answering(b"ok") as address, noted(store, address):
+        assert running_address(store) == address
+    assert running_address(store) is None
+    assert not note_path(store).exists()
+
+
+def test_a_note_of_what_is_gone_or_is_no_dashboard_counts_for_nothing(workdir: Path) -> None:
+    store = workdir / "rail.duckdb"
+    with answering(b"ok") as address:
+        for text in ("", "x", f"{2**22 + 1} {address}\n", f"{os.getpid()} http://evil/path:1\n"):
+            note_path(store).write_text(text)
+            assert running_address(store) is None
+    with answering(b"no") as other, noted(store, other):
+        assert running_address(store) is None
+    with noted(store, address):  # which has ended
+        assert running_address(store) is None
+
+
+def test_of_two_dashboards_the_one_that_began_last_is_named(workdir: Path) -> None:
+    store = workdir / "rail.duckdb"
+    with answering(b"ok") as first, answering(b"ok") as second:
+        with noted(store, first), noted(store, second):
+            assert running_address(store) == second
+        assert running_address(store) is None
+
+
+def test_where_no_note_can_be_written_the_dashboard_runs_without(workdir: Path) -> None:
+    with noted(workdir / "no_folder" / "rail.duckdb", "http://127.0.0.1:1"):
+        pass
+    assert list(workdir.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "page"),
+    [
+        (PRICE.key, "trajectory?trajectory=BTC_USDT%3AAURORA.spot"),
+        (PAIR.key, "trajectory?trajectory=BTC_USDT%3AAURORA.spot%3ACORONA.futures"),
+        (
+            FUNDING.key,
+            "funding?trajectory=funding%2FBTC_USDT%3AAURORA.futures%3ACORONA.futures",
+        ),
+        ("events/splash", "events?family=splash"),
+    ],
+)
+def test_open_prints_the_address_of_a_streams_page(
+    rail: Rail, held: Store, key: str, page: str
+) -> None:
+    with answering(b"ok") as address, noted(held.path, address):
+        done = rail("open", key, "--no-browser")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"{address}/{page}\n"
+
+
+def test_open_shows_a_pair_as_it_is_held_and_says_so(rail: Rail, held: Store) -> None:
+    with answering(b"ok") as address, noted(held.path, address):
+        done = rail("open", "BTC_USDT:CORONA.futures:AURORA.spot", "--no-browser")
+    assert "AURORA.spot%3ACORONA.futures" in done.stdout
+    assert f"is held as {PAIR.key}: the page shows that" in done.stderr
+
+
+@pytest.mark.usefixtures("held")
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        (PAIR.key.replace("CORONA", "CORNA"), f"nearest: {PAIR.key}"),
+        ("snapshot/spread", "allowed: a trajectory or an event log"),
+        ("BTC", "'BTC' is not allowed"),
+    ],
+)
+def test_open_refuses_what_has_no_page_before_it_starts_one(
+    rail: Rail, key: str, said: str
+) -> None:
+    assert said in refused(rail("open", key, "--no-browser", "--port", "1"))
+
+
+def test_a_browser_is_sent_to_the_page(held: Store, workdir: Path) -> None:
+    stub = workdir / "browser"
+    stub.write_text(f'#!/bin/sh\nprintf "%s" "$1" > {workdir}/asked\n')
+    stub.chmod(0o755)
+    program = "from toolkit.cli import main; main()"
+    with answering(b"ok") as address, noted(held.path, address):
+        subprocess.run(
+            [sys.executable, "-c", program, "open", "events/spread", "--store", held.path],
+            env=os.environ | {"BROWSER": f"{stub} %s"},
+            check=True,
+            timeout=60,
+        )
+    assert (workdir / "asked").read_text() == f"{address}/events?family=spread"
