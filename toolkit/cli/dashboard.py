@@ -146,7 +146,9 @@ def dashboard(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Serve the dashboard for the length of a ``with`` block. The port must be free.
 
-    ``page`` is the page that a browser opens, "" for the first one. `rail open` finds it. With ``follows`` its pages follow the store until a reader switches that off.
+    ``page`` is the page that a browser opens, "" for the first one. With ``follows`` the pages
+    follow the store until a reader switches that off. `rail open` finds it by a note beside the
+    store.
     """
     argv = [sys.executable, "-m", "toolkit.dashboard", "--store", str(store.path.resolve())]
     argv += ["--host", host, "--port", str(port), *([] if browser and not page else ["--headless"])]
