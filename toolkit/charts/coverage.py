@@ -8,6 +8,7 @@ import polars as pl
 from toolkit import commands
 from toolkit.cards import counted, duration
 from toolkit.charts.downsampling import require_columns
+from toolkit.charts.figure import Figure
 from toolkit.charts.lines import share_text
 from toolkit.charts.theme import STATE_COLOURS
 from toolkit.charts.time_axis import clock_text, utc_offset_s
@@ -37,8 +38,8 @@ def coverage_chart(
     end: When,
     source: Source,
     timezone: str = "UTC",
-    theme: str = "light",
-) -> go.Figure:
+    theme: str | None = None,
+) -> Figure:
     """Draw which parts of the window the store holds, and the state of the others.
 
     Parameters
@@ -55,7 +56,7 @@ def coverage_chart(
 
     Returns
     -------
-    go.Figure
+    Figure
         One bar trace a state, always all five, named with the state's share of the window. The
         shares are of seconds. The window is cut into at most 1,000 buckets: where one has several
         states, each takes its share of the bucket's height, so that a colour's area is its share of
@@ -89,7 +90,7 @@ def coverage_chart(
     words += [f"marks below: shares under {share_text(_SLIVER)}"] * (marks.height > 0)
     marks = marks.with_columns(foot=_MARK_Y - _MARK_HEIGHT / 2, height=_MARK_HEIGHT, outline_px=1.0)
     drawn = pl.concat([pieces, marks])
-    figure = go.Figure([_bar(drawn, state, inside, view) for state in LedgerState])
+    figure = Figure([_bar(drawn, state, inside, view) for state in LedgerState])
     heading = view.layout("What the store holds", *words)
     return figure.update_layout(
         heading,
@@ -211,8 +212,8 @@ def _bar(drawn: pl.DataFrame, state: LedgerState, stretches: pl.DataFrame, view:
 
 
 def coverage_shares_chart(
-    shares: pl.DataFrame, *, source: Source, theme: str = "light"
-) -> go.Figure:
+    shares: pl.DataFrame, *, source: Source, theme: str | None = None
+) -> Figure:
     """Draw the share of time that is held and the state of the rest, one bar per kind of data.
 
     Parameters
@@ -225,7 +226,7 @@ def coverage_shares_chart(
 
     Returns
     -------
-    go.Figure
+    Figure
         One bar trace for each state that has a share. Without rows: a figure with a sentence.
 
     Examples
@@ -262,7 +263,7 @@ def coverage_shares_chart(
     heading = card.heading("Time held, by kind")
     heading["legend"]["traceorder"] = "normal"
     margin = heading["margin"]
-    return go.Figure(bars).update_layout(
+    return Figure(bars).update_layout(
         heading,
         barmode="stack",
         bargap=0.25,

@@ -8,6 +8,7 @@ from typing import Any
 import plotly.graph_objects as go
 import polars as pl
 
+from toolkit.charts.figure import Figure
 from toolkit.charts.theme import FAMILY_COLOURS
 from toolkit.charts.time_axis import clock_text, utc_offset_s
 from toolkit.charts.view import View
@@ -46,9 +47,9 @@ def event_timeline(
     source: Source,
     subject: str = "all symbols",
     timezone: str = "UTC",
-    theme: str = "light",
+    theme: str | None = None,
     limit: int = 60,
-) -> go.Figure:
+) -> Figure:
     r"""Draw one bar per event, from its opening to its close, in lanes by symbol.
 
     Parameters
@@ -69,7 +70,7 @@ def event_timeline(
 
     Returns
     -------
-    go.Figure
+    Figure
         One bar trace per family with events, the same colour everywhere. A bar with a pattern is
         not an observed duration. "/" is still open, drawn to where that is known. "x" lost its
         close, drawn to where it opened again. "\" has no opening, drawn from the window's start. An
@@ -96,7 +97,7 @@ def event_timeline(
     families = [family for family in EventFamily if (lanes["family"] == family).any()]
     traces = [_bars(lanes.filter(family=family.value), family, view) for family in families]
     height = int(lanes["lane"].max()) + 1  # type: ignore[arg-type]  # an integer column with rows
-    return go.Figure(traces).update_layout(
+    return Figure(traces).update_layout(
         view.layout("Events from opening to close", *_counts(spans, lanes.height)),
         barmode="overlay",
         showlegend=True,
@@ -114,8 +115,8 @@ def activity_chart(
     source: Source,
     subject: str = "all symbols",
     timezone: str = "UTC",
-    theme: str = "light",
-) -> go.Figure:
+    theme: str | None = None,
+) -> Figure:
     """Draw how many events opened in each hour, stacked by family.
 
     Parameters
@@ -132,7 +133,7 @@ def activity_chart(
 
     Returns
     -------
-    go.Figure
+    Figure
         One bar trace a family, always all three, named with its number of events. Hours are whole
         ones of UTC: the first and the last may lie partly outside the window. Without events that
         opened in it: a figure with a sentence on what to do.
@@ -161,7 +162,7 @@ def activity_chart(
         _columns(counted.filter(family=family.value), family, view, length_s)
         for family in EventFamily
     ]
-    return go.Figure(traces).update_layout(
+    return Figure(traces).update_layout(
         view.layout(
             f"Events that opened in each {name}",
             f"n = {opened.height:,} event{'s' * (opened.height > 1)}",
@@ -180,7 +181,7 @@ def _require(frame: pl.DataFrame, columns: tuple[str, ...]) -> None:
         raise InputError("frame", frame.columns, "columns " + ", ".join(columns))
 
 
-def _nothing(view: View) -> go.Figure:
+def _nothing(view: View) -> Figure:
     return view.empty(
         f"No events of {view}. Choose another window or filter, or load the logs with: "
         f"{view.sync_command}"

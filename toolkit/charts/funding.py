@@ -9,6 +9,7 @@ import polars as pl
 
 from toolkit.cards import signed
 from toolkit.charts.downsampling import downsample
+from toolkit.charts.figure import Figure
 from toolkit.charts.lines import gapped_line, rows_to_draw, share_text
 from toolkit.charts.subject import with_subject
 from toolkit.charts.theme import MARK_COLOUR
@@ -37,9 +38,9 @@ def funding_chart(
     start: When | None = None,
     end: When | None = None,
     timezone: str = "UTC",
-    theme: str = "light",
+    theme: str | None = None,
     points: int = 2000,
-) -> go.Figure:
+) -> Figure:
     """Draw the funding differential in force above, the cumulative carry below.
 
     Positive: long the buy leg and short the sell leg receives it.
@@ -64,7 +65,7 @@ def funding_chart(
 
     Returns
     -------
-    go.Figure
+    Figure
         Two lines of steps: sell rate less buy rate (percent per 8 h), broken where a leg has no
         rate in force, and what was received since ``start`` (bps of the notional of one leg), by
         `toolkit.statistics.funding.carry`, or nothing and the reason in the subtitle. Without a
@@ -117,12 +118,12 @@ def funding_chart(
         )
     ]
     title = f"{trajectory.symbol}: funding differential and carry"
-    return go.Figure(traces).update_layout(
+    return Figure(traces).update_layout(
         view.layout(title, *_words(row, some), _SIGN_WORDS), **_axes()
     )
 
 
-def _sent(frame: pl.DataFrame, trajectory: Trajectory, view: View, points: int) -> go.Figure | None:
+def _sent(frame: pl.DataFrame, trajectory: Trajectory, view: View, points: int) -> Figure | None:
     """Draw the differential that the service sends, None where it sends none without rates."""
     if "differential_pct_8h" not in frame.columns:
         return None
@@ -139,7 +140,7 @@ def _sent(frame: pl.DataFrame, trajectory: Trajectory, view: View, points: int) 
     )
     no_carry = "sent by the service: no carry without settled rates of the legs"
     title = f"{trajectory.symbol}: funding differential"
-    return go.Figure([line]).update_layout(
+    return Figure([line]).update_layout(
         view.layout(title, rows.words, no_carry, _SIGN_WORDS),
         height=480,
         hovermode="x unified",

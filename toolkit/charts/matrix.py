@@ -8,6 +8,7 @@ import polars as pl
 from toolkit import commands
 from toolkit.cards import signed
 from toolkit.charts.downsampling import require_columns
+from toolkit.charts.figure import Figure
 from toolkit.charts.time_axis import clock_text
 from toolkit.charts.view import Heading
 from toolkit.errors import InputError
@@ -72,8 +73,8 @@ def funding_matrix(
     ts: int,
     source: Source,
     timezone: str = "UTC",
-    theme: str = "light",
-) -> go.Figure:
+    theme: str | None = None,
+) -> Figure:
     """Draw every rate in force at one moment, one row per symbol and one column per exchange.
 
     Positive: longs pay shorts.
@@ -93,7 +94,7 @@ def funding_matrix(
 
     Returns
     -------
-    go.Figure
+    Figure
         A heat map with colours centred on 0 and, up to 300 cells, a trace with the numbers.
         A cell without fill: the service shows no rate of that leg. A leg without a known
         rate or interval is not drawn, and counted in the subtitle. The colours reach their ends at
@@ -150,7 +151,7 @@ def funding_matrix(
     heading["margin"] |= {"t": heading["margin"]["t"] + _NAMES_PX, "b": 16}
     for note in heading["annotations"]:
         note["yshift"] = _NAMES_PX
-    return go.Figure(traces).update_layout(
+    return Figure(traces).update_layout(
         heading,
         height=heading["margin"]["t"] + 16 + (26 if few else 14) * len(symbols),
         xaxis={"side": "top", "type": "category", "showgrid": False, "fixedrange": True},

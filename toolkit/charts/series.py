@@ -8,6 +8,7 @@ from typing import Any
 import plotly.graph_objects as go
 import polars as pl
 
+from toolkit.charts.figure import Figure
 from toolkit.charts.lines import DrawnRows, gapped_line, rows_to_draw
 from toolkit.charts.marks import events_of, lifetime_shapes, opened_marks, threshold_line
 from toolkit.charts.subject import with_subject
@@ -30,9 +31,9 @@ def spread_chart(
     events: pl.DataFrame | None = None,
     logs: pl.DataFrame | None = None,
     timezone: str = "UTC",
-    theme: str = "light",
+    theme: str | None = None,
     points: int = 2000,
-) -> go.Figure:
+) -> Figure:
     """Draw both legs' prices above and their log spread below, over one time axis.
 
     Positive spread: long the buy leg and short the sell leg earns it.
@@ -69,7 +70,8 @@ def spread_chart(
     timezone
         The zone of the time axis, UTC or an IANA name. Where its clock changes, the lines break.
     theme
-        ``light`` or ``dark``.
+        ``light`` or ``dark``. By default a notebook shows the figure as its viewer prefers, and
+        whatever else draws it shows it light.
     points
         The most rows drawn. The subtitle states how many of how many, and extremes are kept.
         Beside them are n (rows with a spread) and their coverage of the window. Where not all
@@ -77,7 +79,7 @@ def spread_chart(
 
     Returns
     -------
-    go.Figure
+    Figure
         Three lines (buy leg, sell leg, spread), drawn from the same rows. Then one of the
         thresholds and one of the openings, where there are any. Without rows in the window: a
         figure with a sentence on what to do.
@@ -119,7 +121,7 @@ def spread_chart(
     if events is not None and not (mine := events_of(events, trajectory)).is_empty():
         shapes = lifetime_shapes(mine, view, logs)
         traces.append(opened_marks(mine, view, points))
-    return go.Figure(traces).update_layout(
+    return Figure(traces).update_layout(
         _layout(view, trajectory, "prices and spread", rows),
         shapes=shapes,
         height=640,
@@ -144,9 +146,9 @@ def price_chart(
     end: When | None = None,
     step_s: int | None = None,
     timezone: str = "UTC",
-    theme: str = "light",
+    theme: str | None = None,
     points: int = 2000,
-) -> go.Figure:
+) -> Figure:
     """Draw one leg's price, and its mark price where there is one.
 
     Parameters
@@ -159,7 +161,7 @@ def price_chart(
 
     Returns
     -------
-    go.Figure
+    Figure
         One line, or two where any mark price is known. Without rows in the window: a figure with
         a sentence on what to do.
 
@@ -187,10 +189,10 @@ def price_chart(
     if rows.total == 0:
         return _nothing(view)
     lines = [_price_line(rows, column, column.replace("_", " "), view) for column in columns]
-    return go.Figure(lines).update_layout(_layout(view, trajectory, "price", rows), height=480)
+    return Figure(lines).update_layout(_layout(view, trajectory, "price", rows), height=480)
 
 
-def _nothing(view: View) -> go.Figure:
+def _nothing(view: View) -> Figure:
     return view.empty(
         f"No rows of {view}. Choose another window, or load this one with: {view.sync_command}"
     )

@@ -1,6 +1,7 @@
-"""Two plotly templates, one for light and one for dark backgrounds, and the colours in them.
+"""Plotly templates for light and for dark backgrounds, and the colours in them.
 
-Importing this module registers ``rail_light`` and ``rail_dark``. Plotly's own default stays. The
+Importing this module registers ``rail_light``, ``rail_dark`` and ``rail``, which is light with a
+mark that a notebook may show it as its viewer prefers. Plotly's own default stays. The
 colours keep a contrast of at least 3:1 to their background and stay apart under the three kinds of
 colour blindness (tests measure both). A line has the same hue in either theme.
 """
@@ -54,18 +55,35 @@ FAMILY_COLOURS = {
 _INK = {"light": ("#1f2328", "#59636e", "#d8dee4"), "dark": ("#f0f3f6", "#9ea7b3", "#30363d")}
 
 
-def template_name(theme: str) -> str:
-    """Return the name of the template of a theme, ``light`` or ``dark``.
+_SENDING = ["sendChartToCloud", "sendDataToCloud"]
+"""Buttons with which a reader would send a figure's data away from this machine."""
 
-    >>> template_name("dark")
-    'rail_dark'
+_MARK = "rail: light or dark, as the viewer"
+
+
+def template_name(theme: str | None) -> str:
+    """Return the name of the template of a theme, ``light``, ``dark`` or None: the viewer's.
+
+    >>> template_name("dark"), template_name(None)
+    ('rail_dark', 'rail')
     >>> template_name("blue")
     Traceback (most recent call last):
     toolkit.errors.InputError: theme: 'blue' is not allowed; allowed: light, dark
     """
+    if theme is None:
+        return "rail"
     if theme not in COLOURS:
         raise InputError("theme", theme, ", ".join(COLOURS))
     return f"rail_{theme}"
+
+
+def follows_viewer(figure: go.Figure) -> bool:
+    """Return whether the figure has the template of no theme.
+
+    >>> [follows_viewer(go.Figure(layout={"template": name})) for name in ("rail", "rail_light")]
+    [True, False]
+    """
+    return bool(figure.layout.template.layout.meta == _MARK)
 
 
 def _template(theme: str) -> go.layout.Template:
@@ -87,6 +105,7 @@ def _template(theme: str) -> go.layout.Template:
         "title": {"font": {"size": 16}, "subtitle": {"font": {"color": faint, "size": 12}}},
         "xaxis": axis | {"zeroline": False},
         "yaxis": axis,
+        "modebar": {"remove": _SENDING},
         "hoverlabel": {"bgcolor": BACKGROUND[theme], "font": {"color": ink}, "bordercolor": grid},
     }
     return go.layout.Template(layout=layout)
@@ -94,3 +113,4 @@ def _template(theme: str) -> go.layout.Template:
 
 for _theme in COLOURS:
     pio.templates[template_name(_theme)] = _template(_theme)
+pio.templates[template_name(None)] = _template("light").update(layout_meta=_MARK)

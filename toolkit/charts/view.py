@@ -7,9 +7,8 @@ import textwrap
 from dataclasses import dataclass
 from typing import Any
 
-import plotly.graph_objects as go
-
 from toolkit import commands
+from toolkit.charts.figure import Figure
 from toolkit.charts.theme import MARK_COLOUR, WARNING_COLOUR, template_name
 from toolkit.charts.time_axis import date_axis, window_text
 from toolkit.foreign import html
@@ -33,7 +32,7 @@ class Heading:
 
     subject: str
     source: Source
-    theme: str
+    theme: str | None
 
     def heading(self, title: str, *lines: str) -> dict[str, Any]:
         """Build the layout: template, title, subject, lines, source, its mark, legend and margins.
@@ -65,11 +64,11 @@ class Heading:
             "margin": {"l": 8, "r": 8, "t": 54 + _LINE_PX * len(below), "b": 72},
         }
 
-    def empty(self, message: str) -> go.Figure:
+    def empty(self, message: str) -> Figure:
         """Draw a figure without axes that names what is missing and what to do."""
         text = "<br>".join(textwrap.wrap(html(message), 64, break_long_words=False))
         place = {"xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5, "showarrow": False}
-        return go.Figure(
+        return Figure(
             layout={
                 "template": template_name(self.theme),
                 "height": 240,
@@ -115,7 +114,7 @@ class View(Heading):
         *,
         source: Source,
         timezone: str,
-        theme: str,
+        theme: str | None,
     ) -> View:
         """Make the view of one trajectory over a window."""
         return cls(trajectory.legs_key, source, theme, window, timezone, trajectory.key)

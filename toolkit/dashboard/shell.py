@@ -25,6 +25,7 @@ _LOOK_S = 10
 # No more buttons than fit beside a title on a phone; drag to zoom, double-click to return.
 _PLOTLY = {
     "displaylogo": False,
+    "showSendToCloud": False,
     "modeBarButtonsToRemove": ["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "autoScale2d"],
 }
 

@@ -111,6 +111,7 @@ def test_a_template_carries_its_colours(theme):
     layout = pio.templates[f"rail_{theme}"].layout
     assert layout.colorway == COLOURS[theme]
     assert layout.paper_bgcolor == layout.plot_bgcolor == BACKGROUND[theme]
+    assert "sendChartToCloud" in layout.modebar.remove
 
 
 @pytest.mark.slow

@@ -1,0 +1,123 @@
+"""A plotly figure that shows itself wherever a notebook is looked at."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import uuid
+from html import unescape
+from importlib.resources import files
+from typing import Any, Self
+
+import plotly.graph_objects as go
+import plotly.io as pio
+from plotly.offline import get_plotlyjs
+
+from toolkit.charts.carrier import carries_plotly, in_kernel, ipython_shell
+from toolkit.charts.theme import follows_viewer, template_name
+from toolkit.foreign import html, plain
+
+_CONFIG = {"displaylogo": False, "showSendToCloud": False}
+_DEFAULT_PX = 450
+_UNDRAWN = (
+    "{}: an interactive figure. It shows where scripts run: in Jupyter, trust the notebook or run "
+    "this cell."
+)
+_WITHOUT_PLOTLY = (
+    "{}: the output that carried plotly.js for this notebook is gone. Reload the notebook, then "
+    "run this cell again."
+)
+
+
+class Figure(go.Figure):  # type: ignore[misc]  # plotly ships no types
+    """A `plotly.graph_objects.Figure` that every notebook shows, without extension or network.
+
+    As the value of a cell, or by `show`, it gives a front end three forms to choose from: plotly's
+    own JSON, HTML with scripts, and its title as text. Whichever renderer plotly is set to plays no
+    part in this. Nothing else about it differs from plotly's.
+
+    plotly.js (4.8 MB) is in the HTML of the first figure, and further figures of the notebook refer
+    to it. It is carried anew when that figure's cell has run again or was deleted, when the page
+    was reloaded, and in a new kernel. Where the output that carried it was cleared by hand,
+    the others stay in sight until the notebook is closed. After that each is a sentence on what to
+    do: run its cell, which then carries plotly.js. Outside a kernel, and in Colab, where each
+    output is a page of its own, each figure carries it.
+
+    With the template ``rail``, which a chart takes unless a theme is asked for, the HTML is
+    light or dark as the page around it, and changes with it: in JupyterLab, VS Code and exported
+    HTML as that page is set, elsewhere as the browser prefers. Other templates fix the colours. A
+    front end that draws plotly's JSON by itself draws ``rail`` light.
+
+    Examples
+    --------
+    >>> figure = Figure(go.Bar(x=["a"], y=[1]), layout={"title": {"text": "Rows"}})
+    >>> shown = figure._repr_mimebundle_()
+    >>> list(shown), shown["text/plain"]
+    (['application/vnd.plotly.v1+json', 'text/html', 'text/plain'], 'Figure: Rows')
+    >>> isinstance(figure, go.Figure), isinstance(figure.update_layout(template="rail"), Figure)
+    (True, True)
+    """
+
+    def _repr_mimebundle_(self, *_wanted: object, **_more: object) -> dict[str, Any]:
+        """Build the three forms. IPython's wish for some of them is left to IPython."""
+        return {
+            "application/vnd.plotly.v1+json": json.loads(self.to_json()) | {"config": _CONFIG},
+            "text/html": self._drawing_html(carries=carries_plotly()),
+            "text/plain": f"Figure: {self._title}",
+        }
+
+    def _repr_html_(self) -> str:
+        """Build the HTML, with plotly.js in it, for whoever asks for that alone."""
+        return self._drawing_html(carries=True)
+
+    def _ipython_display_(self) -> None:
+        """Have IPython ask for the forms. In its terminal open a browser, as plotly does."""
+        if in_kernel() or ipython_shell() is None:
+            raise NotImplementedError
+        super()._ipython_display_()
+
+    def show(self, *args: Any, **kwargs: Any) -> Any:
+        """Show the figure below the cell. With arguments or outside a kernel, as plotly does."""
+        if args or kwargs or not in_kernel():
+            return super().show(*args, **kwargs)
+        return sys.modules["IPython"].display.display(self)
+
+    def update_layout(self, *args: Any, **kwargs: Any) -> Self:
+        """Change the layout as plotly does, and return this figure."""
+        super().update_layout(*args, **kwargs)
+        return self
+
+    @property
+    def _title(self) -> str:
+        """Return the title or, where there is none, the sentence of a figure without data."""
+        notes = [note.text for note in self.layout.annotations]
+        text = next(filter(None, [self.layout.title.text, *notes]), "without a title")
+        return plain(unescape(re.sub("<[^>]*>", " ", text)))
+
+    def _drawing_html(self, *, carries: bool) -> str:
+        """Build the HTML: a sentence, and the scripts that put the figure in its place."""
+        title = self._title
+        given = {
+            "id": f"rail-{uuid.uuid4()}",
+            "config": _CONFIG,
+            "without_plotly": _WITHOUT_PLOTLY.format(title),
+            "dark": None,
+        }
+        if follows_viewer(self):
+            given["dark"] = pio.templates[template_name("dark")].to_plotly_json()
+        # No text can end the script it is in.
+        texts = [json.dumps(given)[:-1], self.to_json()[1:]]
+        figure = ", ".join(texts).replace("<", "\\u003c")
+        plotly = f"<script>{_PLOTLY_SETTINGS}{get_plotlyjs()}</script>" if carries else ""
+        return (
+            f'<div class="rail-figure" id="{given["id"]}" '
+            f'style="width:100%;min-height:{self.layout.height or _DEFAULT_PX}px">'
+            f"<p>{html(_UNDRAWN.format(title))}</p>"
+            f"{plotly}<script>{_DRAW}({figure});</script></div>"
+        )
+
+
+_DRAW = files("toolkit.charts").joinpath("figure.js").read_text(encoding="utf-8").strip()
+_PLOTLY_SETTINGS = "window.PlotlyConfig = {MathJaxConfig: 'local'};"
+"""Leaves the page's own MathJax, where it has one, as it is. Ours loads none."""
