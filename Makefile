@@ -25,7 +25,8 @@ WAITING := $(BIN)/python -m pytest -n $(WAITING_WORKERS) --dist worksteal --dura
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo check test test-rest test-all coverage laws kill-loop soak adversary \
-	docs docs-adversary install-judges judges pictures lint format calibration bench lock clean
+	docs docs-adversary install-judges judges install-jupyter pictures lint \
+	format calibration bench lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +56,7 @@ test: lint ## lint, types, doctests, and all tests but the slow ones
 
 test-rest: $(READY) ## what `make test` leaves out: slow tests, laws with more examples, browser, judges
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory install-judges; fi
+	@$(MAKE) --no-print-directory install-jupyter
 	$(PYTEST) tests/unit/dashboard $(REST)
 	$(WAITING) --ignore tests/unit/dashboard $(REST)
 
@@ -102,6 +104,11 @@ install-judges:
 judges: $(READY) install-judges ## outside judges of MCP and sockets (they need npm) and of OpenAPI
 	$(BIN)/python -m pytest tests/judges
 
+install-jupyter: $(READY)
+	@{ test -x .jupyter/bin/jupyter-lab || $(UV) venv --quiet --clear --python $(BIN)/python .jupyter; } && \
+		$(UV) pip sync --quiet --python .jupyter/bin/python --require-hashes tests/browser/jupyter.lock \
+		|| echo "Jupyter could not be installed: the tests in one's own Jupyter are skipped"
+
 pictures: $(READY) ## take README's pictures anew, of the dashboard over the simulated market
 	RAIL_PICTURES=1 $(BIN)/python -m pytest tests/browser/test_pictures.py -k picture_is_taken
 
@@ -124,6 +131,9 @@ lock: $(READY) ## resolve the dependencies anew into requirements.lock
 	$(UV) pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate \
 		--python-version 3.11 --custom-compile-command "make lock" \
 		--extra all --group dev pyproject.toml -o requirements.lock
+	$(UV) pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate \
+		--python-version 3.11 --custom-compile-command "make lock" \
+		--group jupyter -o tests/browser/jupyter.lock
 
 clean: ## remove the environment and what tools left behind
-	rm -rf $(VENV) .judges .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage* dist
+	rm -rf $(VENV) .judges .jupyter .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage* dist
