@@ -25,7 +25,7 @@ WAITING := $(BIN)/python -m pytest -n $(WAITING_WORKERS) --dist worksteal --dura
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo check test test-rest test-all coverage laws kill-loop soak adversary \
-	docs docs-adversary install-judges judges install-jupyter pictures lint \
+	docs docs-adversary install-judges judges install-jupyter notebooks pictures lint \
 	format calibration bench lock clean
 
 help: ## this list
@@ -108,6 +108,9 @@ install-jupyter: $(READY)
 	@{ test -x .jupyter/bin/jupyter-lab || $(UV) venv --quiet --clear --python $(BIN)/python .jupyter; } && \
 		$(UV) pip sync --quiet --python .jupyter/bin/python --require-hashes tests/browser/jupyter.lock \
 		|| echo "Jupyter could not be installed: the tests in one's own Jupyter are skipped"
+
+notebooks: $(READY) ## run the notebooks and keep their outputs, figures as pictures
+	$(BIN)/python -m tests.docs.notebooks
 
 pictures: $(READY) ## take README's pictures anew, of the dashboard over the simulated market
 	RAIL_PICTURES=1 $(BIN)/python -m pytest tests/browser/test_pictures.py -k picture_is_taken

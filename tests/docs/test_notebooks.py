@@ -1,20 +1,19 @@
-"""Each notebook is stripped, in step with its script, and runs in an empty folder."""
+"""Each notebook is in step with its script, runs in an empty folder, and has those outputs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import jupytext
 import nbformat
 import pytest
-from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
 
-ROOT = Path(__file__).parents[2]
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-FIGURE = "application/vnd.plotly.v1+json"
+from .notebooks import FIGURE, NOTEBOOKS, RAN, ROOT, code_hash, over_a_standing_market, run, texts
+
+SIZE_AT_MOST = 1_500_000
+PICTURES = {"image/png", "text/plain"}
 
 
 def content(notebook: NotebookNode) -> list[tuple[str, str]]:
@@ -36,21 +35,15 @@ def pair_faults(folder: Path) -> list[str]:
 
 
 def output_faults(notebook: NotebookNode) -> list[str]:
-    """What a run leaves in a notebook, and does not belong into a repository."""
+    """Outputs that are not of the code, not of one run, or of a kind that is not kept."""
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    found = [f"output of: {cell.source}" for cell in cells if cell.outputs]
-    found += [f"number of: {cell.source}" for cell in cells if cell.execution_count is not None]
+    found = [] if notebook.metadata.get(RAN) == code_hash(notebook) else ["outputs of other code"]
+    numbers = [cell.execution_count for cell in cells]
+    found += [] if numbers == [*range(1, len(cells) + 1)] else [f"cells run as {numbers}"]
+    kinds = {kind for cell in cells for output in cell.outputs for kind in output.get("data", {})}
+    found += [f"output of kind {kind}" for kind in sorted(kinds - PICTURES - {"text/html"})]
     found += [f"metadata of: {cell.source}" for cell in notebook.cells if cell.metadata]
-    return found + sorted(set(notebook.metadata) - {"jupytext", "kernelspec"})
-
-
-def run(notebook: NotebookNode, folder: Path) -> Iterator[NotebookNode]:
-    """The outputs of a run in a folder; an error of a cell is raised."""
-    NotebookClient(
-        notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
-    ).execute()
-    for cell in notebook.cells:
-        yield from cell.get("outputs", [])
+    return found + sorted(set(notebook.metadata) - {"jupytext", "kernelspec", RAN})
 
 
 def warnings_of(outputs: list[NotebookNode]) -> list[str]:
@@ -74,21 +67,31 @@ def test_there_are_notebooks_and_each_is_in_step_with_its_script() -> None:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_is_kept_without_what_a_run_leaves_in_it(path: Path) -> None:
-    assert output_faults(nbformat.read(path, 4)) == []
+def test_a_notebook_is_kept_with_the_outputs_of_its_code(path: Path) -> None:
+    notebook = nbformat.read(path, 4)
+    assert output_faults(notebook) == [], "`make notebooks` runs and writes them"
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    assert [output for output in outputs if set(output.get("data", {})) == PICTURES]
+    assert warnings_of(outputs) == []
+    assert path.stat().st_size < SIZE_AT_MOST
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_runs_in_an_empty_folder_without_error_or_warning(
+def test_a_notebook_runs_in_an_empty_folder_with_the_outputs_it_is_kept_with(
     path: Path, empty: Path
 ) -> None:
-    outputs = list(run(nbformat.read(path, 4), empty))
+    kept, notebook = (nbformat.read(path, 4) for _ in range(2))
+    with over_a_standing_market(empty.parent):
+        outputs = run(notebook, empty)
     assert warnings_of(outputs) == []
-    assert [output for output in outputs if FIGURE in output.get("data", {})]
+    figures = [output.data for output in outputs if FIGURE in output.get("data", {})]
+    assert figures
+    assert all({"text/html", "text/plain"} < set(forms) for forms in figures)
     finding = outputs[-1].text
     assert all(word in finding for word in ("SIMULATED", "n = ", "coverage", " UTC)")), finding
     assert [file.suffix for file in empty.iterdir()] == [".duckdb"]
+    assert texts(notebook) == texts(kept), "`make notebooks` writes the outputs of today's code"
 
 
 def test_a_notebook_out_of_step_or_alone_is_found(tmp_path: Path) -> None:
@@ -104,20 +107,31 @@ def test_a_notebook_out_of_step_or_alone_is_found(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.slow
-def test_what_a_run_leaves_in_a_notebook_is_found(empty: Path) -> None:
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("print(1)")])
+def test_outputs_of_other_code_or_of_several_runs_are_found() -> None:
+    cells = [nbformat.v4.new_code_cell(text) for text in ("1", "2")]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    assert output_faults(notebook) == ["outputs of other code", "cells run as [None, None]"]
+    for number, cell in enumerate(cells, 1):
+        cell.execution_count = number
+    notebook.metadata[RAN] = code_hash(notebook)
     assert output_faults(notebook) == []
-    assert [output.text for output in run(notebook, empty)] == ["1\n"]
-    kinds = ["output of: print(1)", "number of: print(1)", "metadata of: print(1)"]
-    assert output_faults(notebook) == [*kinds, "language_info"]
+    data = {FIGURE: {}, "text/plain": "Figure"}
+    cells[0].outputs = [nbformat.v4.new_output("display_data", data)]
+    cells[1].execution_count, cells[1].metadata["collapsed"] = 7, True
+    assert output_faults(notebook) == [
+        "cells run as [1, 7]",
+        f"output of kind {FIGURE}",
+        "metadata of: 2",
+    ]
+    cells[1].source = "3"
+    assert output_faults(notebook)[0] == "outputs of other code"
 
 
 @pytest.mark.slow
 def test_an_error_and_a_warning_in_a_cell_are_found(empty: Path) -> None:
     warns = nbformat.v4.new_code_cell("import warnings; warnings.warn('old')")
-    outputs = list(run(nbformat.v4.new_notebook(cells=[warns]), empty))
+    outputs = run(nbformat.v4.new_notebook(cells=[warns]), empty)
     assert "UserWarning: old" in warnings_of(outputs)[0]
     fails = nbformat.v4.new_code_cell("1 / 0")
     with pytest.raises(CellExecutionError, match="division"):
-        list(run(nbformat.v4.new_notebook(cells=[fails]), empty))
+        run(nbformat.v4.new_notebook(cells=[fails]), empty)
