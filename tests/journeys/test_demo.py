@@ -29,7 +29,6 @@ from .dashboard_process import App, faults, free_port
 
 COLUMNS = 80
 PATIENCE_S = 240
-TODAY_S = 86_400
 
 
 class Screen:
@@ -133,7 +132,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert screen.end() == 0, screen.written
         lines = screen.lines
     assert [line.partition(":")[0] for line in lines[:3]] == ["market", "store", "loaded"], lines
-    assert len(lines) <= 10
+    assert len(lines) <= 10, lines
     return data
 
 
@@ -162,7 +161,7 @@ def test_the_address_comes_first_the_pages_live_and_the_store_holds_what_they_li
             address = re.fullmatch(r"dashboard: (http://127\.0\.0\.1:(\d+)), once .*", lines[0])
             assert address, lines
             assert port < int(address[2]) <= port + 20
-            assert len(lines) <= 10, lines
+            assert len(lines) <= 11, lines
             paths = [line for line in lines if str(data) in line]
             assert len(paths) == 2
             assert all(len(line) <= COLUMNS for line in lines if line not in paths), lines
@@ -209,9 +208,6 @@ def assert_stopped(screen: Screen) -> None:
     assert "rail demo` " in ours[0]
     assert len(ours[0].removeprefix("^C")) <= COLUMNS
     assert [line for line in lines if "rail: stopped" in line] == lines[-1:], lines
-
-
-AT_TEXT = ("dashboard:", "market:", "store:", "99 %", "100 %", "loaded:", "events:", "streaming:")
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.3, 1.0, 2.5, 5.0])

@@ -124,12 +124,12 @@ def claim_port(host: str, port: int, *, tries: int = 1) -> socket.socket:
 
     Raises `InputError` where none of so many is free.
     """
-    reason = ""
-    for number in range(port, min(port + tries, 65_536)):
+    reason = "ports are 0 to 65535"
+    for number in range(port, min(port + tries, 65_536)) if port >= 0 else ():
         try:
             return socket.create_server((host, number))
-        except (OSError, OverflowError) as error:
-            reason = (getattr(error, "strerror", None) or str(error)).lower()
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
     allowed = "a free port" if tries == 1 else f"a free port, or one of {tries - 1} after it free"
     raise InputError("--port", port, allowed, advice=f"at {host}: {reason}") from None
 

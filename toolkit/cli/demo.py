@@ -42,7 +42,6 @@ from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics import spread as spread_statistics
 from toolkit.store import Store, event_logs
 from toolkit.workspace import (
-    DEFAULT_BASE_URL,
     DEFAULT_WINDOW_S,
     LOCAL_KEY,
     Workspace,
@@ -58,7 +57,7 @@ _DAY_S = 86_400
 _LOGGED_S = 2 * _DAY_S  # Overview compares 24 h with the 24 h before; to detect a day takes 1 s
 _LOOK_S, _SWEEP_S = 20.0, 120.0
 _PORTS = 20
-_SERVICE_PORT = 8700  # that of DEFAULT_BASE_URL
+_SERVICE_PORT = 8701  # beside the one where `rail serve` listens
 _HOST = "127.0.0.1"
 _OF_THE_MARKET: tuple[Stream, ...] = (
     *map(EventLog, EventFamily),
@@ -116,7 +115,9 @@ def _run(kept: list[Store], *, once: bool, given: Path | None, port: int, browse
         workspace = closing.enter_context(Workspace(client, held))
         wanted = _load(workspace)
         _print_figures(workspace, wanted)
-        _line("commands", _commands(held, base_url))
+        console.print("for commands on it:")
+        console.print(f"export RAIL_STORE={command(str(held.path.absolute()))}")
+        console.print(f"export RAIL_BASE_URL={base_url}")
         if claimed:
             claimed.close()
             with dashboard(held, host=_HOST, port=port, browser=browser, follows=True) as process:
@@ -141,12 +142,6 @@ def _own_store(source: Source) -> Path:
         names = ", ".join(other.name for other in others)
         _line("note", f"{names} is kept; this version's market differs, so a new file")
     return path
-
-
-def _commands(store: Store, base_url: str) -> str:
-    address = "" if base_url == DEFAULT_BASE_URL else f" RAIL_BASE_URL={base_url}"
-    place = command(str(store.path.absolute()))
-    return f"export RAIL_STORE={place}{address}"
 
 
 # -- loading ---------------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ def serve_command(
     quote currencies. --adversary makes it another service than was agreed, to test a client with:
     the file's switches are in docs/adversary.md.
 
-    Example: rail serve --seed 8 --port 8701
+    Example: rail serve --seed 8 --port 8702
     """
     warn_of_public(host, _public(owners))
     serve_local(
