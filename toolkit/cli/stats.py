@@ -76,7 +76,7 @@ def spread_command(
     earns it. Without keys it takes every spread in the store, the largest standard deviation
     first, without a window all that is held. One spread alone is shown with every figure.
 
-    Example: rail stats spread BTC_USD:COINBASE.spot:KRAKEN.spot --start 2023-03-01 --end 2023-03-22
+    Example: rail stats spread LTC_USDT:AURORA.spot:BOREAS.spot
 
     Example: rail stats spread --where "coverage >= 0.95 and half_life_s < 3600" --top 20
     """
@@ -108,7 +108,7 @@ def funding_command(
     The largest APR is first. One trajectory alone is shown with every figure. Where the service
     sends no rates of the legs, the mean of its own differential in force follows.
 
-    Example: rail stats funding BTC_USDT:BINANCE.futures:DYDX.futures --start 2022-01-01
+    Example: rail stats funding BTC_USDT:AURORA.futures:EQUINOX.futures
     """
     nothing = no_rows(Family.FUNDING)
     columns = carries(nothing, Interval(0, 1), min_coverage).schema
@@ -135,7 +135,7 @@ def events_command(
     The median life counts an event that is still open as alive so far (Kaplan-Meier). Where half
     were not seen to end, there is none. Without a window it takes all that is held.
 
-    Example: rail stats events --start 2026-11-01 --end 2026-11-08
+    Example: rail stats events
     """
     view = checked_view(form, sort, top, where, output, columns=EVENT_COUNTS)
     window(start, end, default=EVER)
