@@ -102,14 +102,14 @@ def run_dashboard(store: Store, *, host: str, port: int, browser: bool, page: st
         port = claimed.getsockname()[1]
     at = f"http://{host}:{port}" + (f"/{page}" if page else "")
     console.print(f"dashboard over {store.path} ({source.label}) at {at}, Ctrl-C ends")
-    with (
-        ended_by_signals(),
-        dashboard(store, host=host, port=port, browser=browser, page=page) as process,
-    ):
-        try:
+    try:
+        with (
+            ended_by_signals(),
+            dashboard(store, host=host, port=port, browser=browser, page=page) as process,
+        ):
             code = process.wait()
-        except KeyboardInterrupt:
-            return
+    except KeyboardInterrupt:
+        return
     check_ended(code)
 
 
