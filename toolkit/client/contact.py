@@ -15,7 +15,17 @@ from toolkit.cards import Card, Shown
 from toolkit.client.card import client_card
 from toolkit.client.proxy import proxy_for
 from toolkit.errors import InputError, ServiceError, WireError
-from toolkit.market import Trajectory
+from toolkit.intervals import Interval
+from toolkit.market import (
+    EventFamily,
+    EventLog,
+    SnapshotKind,
+    Trajectory,
+    When,
+    Window,
+    asked_window,
+    window_ends,
+)
 from toolkit.wire.address import base_address, sends_key_in_clear
 from toolkit.wire.allowance import Allowance, read_allowance
 from toolkit.wire.exchange import (
@@ -45,6 +55,23 @@ class Contact(Shown):
     >>> contact.base_url, contact.without_key("no key sekrit")
     ('http://127.0.0.1:8700', 'no key ***')
     """
+
+    _not_for_users = frozenset(
+        {
+            "answer",
+            "ask",
+            "assumed",
+            "key_header",
+            "learn",
+            "max_body_bytes",
+            "max_message_bytes",
+            "proxy",
+            "retries",
+            "speak",
+            "struck",
+            "without_key",
+        }
+    )
 
     def __init__(
         self,
@@ -171,8 +198,42 @@ class Contact(Shown):
         answer = yield from with_retries(request, patience)
         return self.learn(answer.body)
 
-    def _ask_snapshot(self, profile: Profile, kind: str) -> Generator[Step, Outcome, bytes]:
+    def _ask_rows(
+        self, trajectory: Trajectory | str, window: Window
+    ) -> Generator[Step, Outcome, tuple[Trajectory, Interval]]:
+        """Read which rows are asked for."""
+        asked = Trajectory.parse(trajectory)
+        return asked, (yield from self._ask_window(*window_ends(window)))
+
+    def _ask_documents(
+        self, family: EventFamily | str, window: Window
+    ) -> Generator[Step, Outcome, tuple[EventFamily, Interval]]:
+        """Read which documents are asked for."""
+        log = EventLog.of(str(family).removeprefix("events/"))
+        return log.family, (yield from self._ask_window(*window_ends(window)))
+
+    def _ask_window(self, start: When, end: When | None) -> Generator[Step, Outcome, Interval]:
+        """Read a window. The service is asked for its clock where the present is an end of it."""
+        present: list[int] = []
+
+        def now() -> int:
+            present.append(self._clock())
+            return present[-1]
+
+        def read() -> tuple[int, int]:
+            return asked_window(start, end, now=now, default=lambda: (0, now()))
+
+        low, high = read()
+        if present:
+            yield from self._ask_profile()
+            low, high = read()
+        return Interval.checked(low, high)
+
+    def _ask_snapshot(
+        self, profile: Profile, kind: SnapshotKind | str
+    ) -> Generator[Step, Outcome, bytes]:
         paths = profile.snapshots
+        kind = str(kind).removeprefix("snapshot/")
         if kind not in paths:
             raise InputError("snapshot", kind, ", ".join(paths))
         limit = {"limit": profile.symbols_limit} if kind == "symbols" else {}

@@ -18,8 +18,7 @@ import polars as pl
 from toolkit.client.contact import ClosingContact, Contact, history_frame
 from toolkit.client.transport import Deadline, Transport, async_transport
 from toolkit.errors import InputError, ServiceError
-from toolkit.intervals import Interval
-from toolkit.market import EventFamily, Trajectory
+from toolkit.market import EventFamily, SnapshotKind, Trajectory, When, Window
 from toolkit.wire.body import ACCEPTED_ENCODINGS, Body
 from toolkit.wire.events import EventPage, event_pages
 from toolkit.wire.exchange import Answer, Failure, Outcome, Request, RetryPolicy, Send, Step, Wait
@@ -135,16 +134,24 @@ class Client(ClosingContact):
         """Return the symbols with ``text`` in their name, each with its legs. "" lists all."""
         return self._finish(list_symbols(self.profile(), text, self.retries))
 
-    def pages(self, trajectory: Trajectory, window: Interval) -> Iterator[Page]:
-        """Yield the pages of a window, newest first, each with the interval it answers for."""
-        route = self.profile().histories[trajectory.family]
-        return self._drive(trajectory_pages(route, trajectory, window, self.retries))
+    def pages(self, trajectory: Trajectory | str, window: Window) -> Iterator[Page]:
+        """Yield the pages of a window, newest first, each with the interval it answers for.
 
-    def event_pages(self, family: EventFamily, window: Interval) -> Iterator[EventPage]:
-        """Yield the pages of a window of an event log, newest first. See `toolkit.wire.events`."""
-        return self._drive(event_pages(self.profile().events[family], window, self.retries))
+        ``window`` is a start and an end as `history` takes them, or the name of a window alone.
+        """
+        asked, wanted = self._finish(self._ask_rows(trajectory, window))
+        route = self.profile().histories[asked.family]
+        return self._drive(trajectory_pages(route, asked, wanted, self.retries))
 
-    def snapshot(self, kind: str) -> bytes:
+    def event_pages(self, family: EventFamily | str, window: Window) -> Iterator[EventPage]:
+        """Yield the pages of a window of an event log, newest first. See `toolkit.wire.events`.
+
+        ``family`` is spread, splash or funding, ``window`` as in `pages`.
+        """
+        log, wanted = self._finish(self._ask_documents(family, window))
+        return self._drive(event_pages(self.profile().events[log], wanted, self.retries))
+
+    def snapshot(self, kind: SnapshotKind | str) -> bytes:
         """Return the whole answer of a snapshot: symbols, activity, spread or funding.
 
         Raises `InputError` for another kind, `WireError` where the answer is not JSON.
@@ -155,8 +162,14 @@ class Client(ClosingContact):
         """Send one GET and return the outcome. Nothing is tried again, read, or raised."""
         return self._send(request)
 
-    def history(self, trajectory: Trajectory, start: int, end: int) -> pl.DataFrame:
+    def history(
+        self, trajectory: Trajectory | str, start: When, end: When | None = None
+    ) -> pl.DataFrame:
         """Return a trajectory's rows with ``start <= ts < end``, sorted by ts, storing nothing.
+
+        ``start`` and ``end`` are moments: ISO 8601 text in UTC, dates, datetimes or Unix seconds.
+        ``start`` alone may be the name of a window: ``7d``, ``yesterday``, ``2023-03``. ``end``
+        defaults to the service's clock.
 
         Columns: trajectory (its key), ts (s UTC), then for a price: price, mark_price, volume
         (quote). For a spread: buy_price, sell_price (quote), spread_pct (percent, positive earns
@@ -164,8 +177,8 @@ class Client(ClosingContact):
         A window without rows gives a frame without rows. Gaps stay gaps: nothing is filled.
         Raises `ServiceError`, and `InputError` for an empty window.
         """
-        window = Interval.checked(start, end)
-        return history_frame(trajectory, (p.frame for p in self.pages(trajectory, window)))
+        asked, window = self._finish(self._ask_rows(trajectory, (start, end)))
+        return history_frame(asked, (page.frame for page in self.pages(asked, window)))
 
     def _finish(self, flow: Generator[Step, Outcome, _Result]) -> _Result:
         """Run a flow and return its result."""
@@ -284,19 +297,23 @@ class AsyncClient(Contact):
         """Return the symbols with ``text`` in their name, each with its legs. "" lists all."""
         return await self._finish(list_symbols(await self.profile(), text, self.retries))
 
-    async def pages(self, trajectory: Trajectory, window: Interval) -> AsyncIterator[Page]:
-        """Yield the pages of a window, newest first, each with the interval it answers for."""
-        route = (await self.profile()).histories[trajectory.family]
-        async for page in self._drive(trajectory_pages(route, trajectory, window, self.retries)):
+    async def pages(self, trajectory: Trajectory | str, window: Window) -> AsyncIterator[Page]:
+        """Yield the pages of a window, newest first. See `Client.pages`."""
+        asked, wanted = await self._finish(self._ask_rows(trajectory, window))
+        route = (await self.profile()).histories[asked.family]
+        async for page in self._drive(trajectory_pages(route, asked, wanted, self.retries)):
             yield page
 
-    async def event_pages(self, family: EventFamily, window: Interval) -> AsyncIterator[EventPage]:
-        """Yield the pages of a window of an event log, newest first. See `toolkit.wire.events`."""
-        route = (await self.profile()).events[family]
-        async for page in self._drive(event_pages(route, window, self.retries)):
+    async def event_pages(
+        self, family: EventFamily | str, window: Window
+    ) -> AsyncIterator[EventPage]:
+        """Yield the pages of a window of an event log. See `Client.event_pages`."""
+        log, wanted = await self._finish(self._ask_documents(family, window))
+        route = (await self.profile()).events[log]
+        async for page in self._drive(event_pages(route, wanted, self.retries)):
             yield page
 
-    async def snapshot(self, kind: str) -> bytes:
+    async def snapshot(self, kind: SnapshotKind | str) -> bytes:
         """Return the whole answer of a snapshot. See `Client.snapshot`."""
         return await self._finish(self._ask_snapshot(await self.profile(), kind))
 
@@ -304,10 +321,12 @@ class AsyncClient(Contact):
         """Send one GET and return the outcome. Nothing is tried again, read, or raised."""
         return await self._send(request)
 
-    async def history(self, trajectory: Trajectory, start: int, end: int) -> pl.DataFrame:
+    async def history(
+        self, trajectory: Trajectory | str, start: When, end: When | None = None
+    ) -> pl.DataFrame:
         """Return a trajectory's rows with ``start <= ts < end``. See `Client.history`."""
-        window = Interval.checked(start, end)
-        return history_frame(trajectory, [p.frame async for p in self.pages(trajectory, window)])
+        asked, window = await self._finish(self._ask_rows(trajectory, (start, end)))
+        return history_frame(asked, [page.frame async for page in self.pages(asked, window)])
 
     async def _finish(self, flow: Generator[Step, Outcome, _Result]) -> _Result:
         """Run a flow and return its result."""

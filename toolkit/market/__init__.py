@@ -10,11 +10,13 @@ from toolkit.market.names import EventFamily, Family, Leg, Market, Plan, Source,
 from toolkit.market.streams import EventLog, SnapshotKind, SnapshotLog, Stream, Trajectory
 from toolkit.market.times import (
     When,
+    Window,
     asked_window,
     format_ts,
     named_window,
     parse_length,
     parse_ts,
+    window_ends,
 )
 from toolkit.market.units import UNIT_FACTORS, unit_factor
 
@@ -36,10 +38,12 @@ __all__ = [
     "Symbol",
     "Trajectory",
     "When",
+    "Window",
     "asked_window",
     "format_ts",
     "named_window",
     "parse_length",
     "parse_ts",
     "unit_factor",
+    "window_ends",
 ]

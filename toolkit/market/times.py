@@ -13,6 +13,9 @@ from toolkit.errors import InputError
 When = str | int | dt.date | SupportsIndex
 """A moment as `parse_ts` reads it. Times of numpy and pandas are read too."""
 
+Window = str | tuple[When, When | None]
+"""The name of a window (``7d``), or a start and an end. An end of None is the present."""
+
 _MOMENTS = "ISO 8601 UTC, e.g. 2023-03-01 or 2023-03-01T12:00:00Z, or whole Unix seconds"
 _WINDOWS = "or a whole window: 7d, 12h, today, yesterday, 2023-03 or 2023"
 _LENGTHS_S = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -145,6 +148,22 @@ def asked_window(
         low if start is None else parse_ts(start, parameter=names[0]),
         high if end is None else parse_ts(end, parameter=names[1]),
     )
+
+
+def window_ends(window: Window, *, parameter: str = "window") -> tuple[When, When | None]:
+    """Return a window's two ends, of a named one the name and None.
+
+    >>> window_ends("7d"), window_ends(("2023-03-01", "2023-03-02"))
+    (('7d', None), ('2023-03-01', '2023-03-02'))
+    >>> window_ends("last week")
+    Traceback (most recent call last):
+    toolkit.errors.InputError: window: 'last week' is not allowed; allowed: 7d, today, ...
+    """
+    if isinstance(window, tuple) and len(window) == 2:
+        return window[0], window[1]
+    if isinstance(window, str) and named_window(window, 0) is not None:
+        return window, None
+    raise InputError(parameter, window, "7d, today, yesterday, 2023-03, or (start, end)")
 
 
 def _plain(given: Any) -> Any:

@@ -24,10 +24,12 @@ from toolkit.market import (
     Stream,
     Trajectory,
     When,
+    Window,
     asked_window,
     format_ts,
     named_window,
     parse_ts,
+    window_ends,
 )
 from toolkit.series import (
     EventSeries,
@@ -48,9 +50,6 @@ from toolkit.workspace.settings import LOCAL_KEY, Settings, store_path
 
 DEFAULT_WINDOW_S = 7 * 86_400
 """What is loaded where no start is given: so much before the end."""
-
-Window = str | tuple[When, When | None]
-"""The name of a window (``7d``), or a start and an end."""
 
 
 class Workspace(Shown):
@@ -324,14 +323,9 @@ def _checked_default(window: Window | None) -> tuple[When, When | None] | None:
     """Return a default window as a start and an end, or raise `InputError` for what is none."""
     if window is None:
         return None
-    pair = (window, None) if isinstance(window, str) else window
-    if (
-        not isinstance(pair, tuple)
-        or len(pair) != 2
-        or (pair[1] is None and named_window(pair[0], 0) is None)
-    ):
+    start, end = window_ends(window)
+    if end is None and named_window(start, 0) is None:
         raise InputError("window", window, "7d, today, yesterday, 2023-03, or (start, end)")
-    start, end = pair
     low, high = asked_window(start, end, now=lambda: 1, default=lambda: (0, 1))
     if end is not None:
         Interval.checked(low, high)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import inspect
 import logging
 from collections.abc import AsyncIterator, Iterator
@@ -14,7 +15,7 @@ from tests import miniature
 from toolkit.client import AsyncClient, Client
 from toolkit.errors import InputError, KeyRefusedError, PlanRefusedError, UnreachableError
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, Trajectory
+from toolkit.market import EventFamily, SnapshotKind, Trajectory, format_ts
 from toolkit.service import Clock, Config, running
 from toolkit.wire.exchange import RetryPolicy
 
@@ -48,6 +49,76 @@ def test_it_has_every_method_of_the_other_client() -> None:
             assert list(inspect.signature(method).parameters) == list(
                 inspect.signature(other).parameters
             )
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        (format_ts(LAST_DAY.start), dt.datetime.fromtimestamp(LAST_DAY.end, dt.UTC)),
+        ("24h", None),
+        (LAST_DAY.start, None),
+    ],
+    ids=["text and datetime", "a named window", "up to the present"],
+)
+def test_both_clients_take_text_as_a_workspace_does(base_url: str, window) -> None:
+    named = "24h" if window[0] == "24h" else window
+    both: dict[str, list[object]] = {}
+
+    async def awaited():
+        async with asked(base_url) as client:
+            return [
+                await client.history(SPREAD.key, *window),
+                [page.answered async for page in client.pages(SPREAD.key, named)],
+                [page.frame.height async for page in client.event_pages("events/spread", named)],
+                await client.snapshot("snapshot/funding"),
+            ]
+
+    with Client(base_url, "demo-pro") as client:
+        both["with objects"] = [
+            client.history(SPREAD, *LAST_DAY),
+            [page.answered for page in client.pages(SPREAD, LAST_DAY)],
+            [page.frame.height for page in client.event_pages(EventFamily.SPREAD, LAST_DAY)],
+            client.snapshot(SnapshotKind.FUNDING),
+        ]
+        both["with text"] = [
+            client.history(SPREAD.key, *window),
+            [page.answered for page in client.pages(SPREAD.key, named)],
+            [page.frame.height for page in client.event_pages("events/spread", named)],
+            client.snapshot("snapshot/funding"),
+        ]
+    both["awaited"] = asyncio.run(awaited())
+    rows, *rest = both["with objects"]
+    assert rows.height > 1_000
+    for others, *other in (both["with text"], both["awaited"]):
+        assert rows.equals(others)
+        assert other == rest
+
+
+@pytest.mark.parametrize(
+    ("ask", "word"),
+    [
+        (lambda client: client.history("BTC_USDT", "7d"), "BTC_USDT"),
+        (lambda client: client.history(PRICE.key, "last week"), "start"),
+        (lambda client: client.pages(PRICE.key, "last week"), "window"),
+        (lambda client: client.pages(PRICE.key, ("2023-03-02", "2023-03-01")), "before its end"),
+        (lambda client: client.event_pages("pump", "7d"), "pump"),
+    ],
+)
+def test_what_is_no_key_or_window_is_refused_before_the_service_is_asked(ask, word: str) -> None:
+    async def awaited() -> None:
+        async with AsyncClient("http://127.0.0.1:9", "key") as client:
+            found = ask(client)
+            if inspect.isasyncgen(found):
+                await anext(found)
+            else:
+                await found
+
+    with Client("http://127.0.0.1:9", "key") as client, pytest.raises(InputError) as refused:
+        ask(client)
+    with pytest.raises(InputError) as refused_later:
+        asyncio.run(awaited())
+    assert str(refused.value) == str(refused_later.value)
+    assert word in str(refused.value)
 
 
 @pytest.mark.parametrize("trajectory", [SPREAD, PRICE], ids=str)
