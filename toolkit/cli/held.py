@@ -16,7 +16,7 @@ from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory, format_ts
 from toolkit.statistics.funding import settled_window
 from toolkit.statistics.spread import turned
-from toolkit.store import Store, held_trajectory
+from toolkit.store import Store, held_trajectory, service_clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,8 @@ def asked_for(
         known = {row["stream"]: row for row in catalogue.iter_rows(named=True)}
         held = {wanted: held_trajectory(store, wanted) for wanted in named}
     if not (known or held):
-        raise EmptyWindowError(f"{store.path} holds no {family} yet; `rail sync` loads some")
+        loads_some = store.command("sync", "--watchlist")
+        raise EmptyWindowError(f"{store.path} holds no {family} yet; `{loads_some}` loads some")
     held = held or {t: t for t in (Trajectory.parse(key, family) for key in known)}
     for wanted, found in held.items():
         if found.key not in known:
@@ -83,7 +84,7 @@ def _window(
     """Return the window asked for. One of settlements ends where the last sync did."""
     all_held = [_all_of(family, row) for row in rows]
     everything = Interval(min(held.start for held in all_held), max(held.end for held in all_held))
-    asked = window(start, end, default=everything)
+    asked = window(start, end, now=lambda: service_clock(store), default=lambda: everything)
     if family is not Family.FUNDING:
         return asked
     known_until = max(row["served_at"] for row in rows)

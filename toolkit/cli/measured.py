@@ -10,16 +10,15 @@ from toolkit.cards import counted, some
 from toolkit.cli.conditions import Schema
 from toolkit.cli.figures import Figure
 from toolkit.cli.held import Asked
-from toolkit.cli.tables import Column, Format, Sheet, View, show
+from toolkit.cli.tables import Column, Sheet
 from toolkit.errors import EmptyWindowError
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, Family, Trajectory, format_ts
+from toolkit.market import EventFamily, Family, format_ts
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics import spread as spread_statistics
 from toolkit.statistics.differentials import service_differential, without_rates
 from toolkit.statistics.event_counts import event_counts
-from toolkit.statistics.funding import MIN_COVERAGE
 from toolkit.store import Store, event_logs
 from toolkit.tables import SERIES
 
@@ -227,26 +226,3 @@ def event_sheet(store: Store, asked: Interval) -> Sheet:
             for row in unknown
         ],
     )
-
-
-def _as_held(family: Family, trajectories: Sequence[Trajectory], asked: Interval) -> Asked:
-    return Asked(family, {each: each for each in trajectories}, asked)
-
-
-_TABLE = View(Format.TABLE)
-
-
-def print_spreads(store: Store, trajectories: Sequence[Trajectory], start: int, end: int) -> None:
-    """Print the statistics of spreads that the store holds."""
-    show(_TABLE, spread_sheet(store, _as_held(Family.SPREAD, trajectories, Interval(start, end))))
-
-
-def print_funding(store: Store, trajectories: Sequence[Trajectory], start: int, end: int) -> None:
-    """Print the carry of funding trajectories that the store holds."""
-    asked = _as_held(Family.FUNDING, trajectories, Interval(start, end))
-    show(_TABLE, funding_sheet(store, asked, MIN_COVERAGE))
-
-
-def print_events(store: Store, start: int, end: int) -> None:
-    """Print how the events in the store went."""
-    show(_TABLE, event_sheet(store, Interval(start, end)))

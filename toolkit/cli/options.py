@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from toolkit.intervals import Interval
-from toolkit.market import parse_ts
+from toolkit.intervals import EVER, Interval
+from toolkit.market import asked_window
+
+_ANY_NOON = 1_000_036_800
 
 STREAM_KEYS = (
     "SYMBOL:EXCHANGE.market (price), SYMBOL:BUY.market:SELL.market (spread), "
@@ -35,7 +38,11 @@ AllowHttp = Annotated[
 ]
 Start = Annotated[
     str | None,
-    typer.Option("--start", help="First second, UTC: 2023-03-01 or 2023-03-01T12:00:00Z."),
+    typer.Option(
+        "--start",
+        help="First second, UTC: 2023-03-01 or 2023-03-01T12:00:00Z. Without --end also a whole "
+        "window: 7d, 12h, today, yesterday, 2023-03.",
+    ),
 ]
 End = Annotated[str | None, typer.Option("--end", help="First second after the window, UTC.")]
 Host = Annotated[str, typer.Option("--host", help="The address to listen at.")]
@@ -43,8 +50,18 @@ Port = Annotated[int, typer.Option("--port", help="Where to listen; 0 takes a fr
 Browser = Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser window.")]
 
 
-def window(start: str | None, end: str | None, *, default: Interval) -> Interval:
-    """Return the window ``[start, end)``, with ``default`` for what was not given."""
-    low = default.start if start is None else parse_ts(start, parameter="--start")
-    high = default.end if end is None else parse_ts(end, parameter="--end")
-    return Interval.checked(low, high)
+def window(
+    start: str | None,
+    end: str | None,
+    *,
+    now: Callable[[], int],
+    default: Callable[[], Interval],
+) -> Interval:
+    """Return the window asked for, as `toolkit.market.asked_window` reads it."""
+    names = ("--start", "--end")
+    return Interval.checked(*asked_window(start, end, now=now, default=default, names=names))
+
+
+def check_times(start: str | None, end: str | None) -> None:
+    """Raise `InputError` for what is no time and no window, before anything is asked."""
+    window(start, end, now=lambda: _ANY_NOON, default=lambda: EVER)

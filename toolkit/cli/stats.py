@@ -13,12 +13,9 @@ from toolkit.cli.measured import (
     event_sheet,
     funding_sheet,
     no_rows,
-    print_events,
-    print_funding,
-    print_spreads,
     spread_sheet,
 )
-from toolkit.cli.options import End, Start, StorePath, window
+from toolkit.cli.options import End, Start, StorePath, check_times, window
 from toolkit.cli.tables import (
     FormatOption,
     OutputOption,
@@ -29,14 +26,12 @@ from toolkit.cli.tables import (
     show,
 )
 from toolkit.errors import EmptyWindowError
-from toolkit.intervals import EVER, Interval
+from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Family
 from toolkit.statistics import spread as spread_statistics
 from toolkit.statistics.funding import MIN_COVERAGE
-from toolkit.store import Store, event_logs
+from toolkit.store import Store, event_logs, service_clock
 from toolkit.workspace import store_path
-
-__all__ = ["app", "print_events", "print_funding", "print_spreads"]
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -82,7 +77,7 @@ def spread_command(
     """
     columns = spread_statistics.summary(no_rows(Family.SPREAD), 0, 1).schema
     view = checked_view(form, sort, top, where, output, columns=columns)
-    window(start, end, default=EVER)
+    check_times(start, end)
     held = Store(store_path(store))
     show(view, spread_sheet(held, asked_for(held, Family.SPREAD, trajectories, start, end)))
 
@@ -113,7 +108,7 @@ def funding_command(
     nothing = no_rows(Family.FUNDING)
     columns = carries(nothing, Interval(0, 1), min_coverage).schema
     view = checked_view(form, sort, top, where, output, columns=columns)
-    window(start, end, default=EVER)
+    check_times(start, end)
     held = Store(store_path(store))
     asked = asked_for(held, Family.FUNDING, trajectories, start, end)
     show(view, funding_sheet(held, asked, min_coverage))
@@ -138,7 +133,7 @@ def events_command(
     Example: rail stats events
     """
     view = checked_view(form, sort, top, where, output, columns=EVENT_COUNTS)
-    window(start, end, default=EVER)
+    check_times(start, end)
     held = Store(store_path(store))
     with held.reading():
         ledger = held.ledger([EventLog(family) for family in EventFamily])
@@ -147,7 +142,8 @@ def events_command(
     stretches += [Interval(a, b + 1) for a, b in logs.select("first_ts", "last_ts").iter_rows()]
     if not stretches:
         raise EmptyWindowError(
-            f"{held.path} holds no event log yet; `rail sync events/spread` loads one"
+            f"{held.path} holds no event log yet; `{held.command('sync', 'events/*')}` loads them"
         )
     everything = Interval(min(s.start for s in stretches), max(s.end for s in stretches))
-    show(view, event_sheet(held, window(start, end, default=everything)))
+    asked = window(start, end, now=lambda: service_clock(held), default=lambda: everything)
+    show(view, event_sheet(held, asked))

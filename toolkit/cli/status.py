@@ -103,7 +103,8 @@ def status_command(
         odd = {kind: words for kind in SnapshotKind if (words := _odd(held, kind))}
         ledger, loads, deliveries = held.ledger(), held.loads(), read_deliveries(held).height
     if catalogue.is_empty() and not deliveries:
-        raise EmptyWindowError(f"{held.path} holds nothing yet; `rail sync` loads some")
+        loads_some = held.command("sync", "--watchlist")
+        raise EmptyWindowError(f"{held.path} holds nothing yet; `{loads_some}` loads some")
     never = never_asked(ledger)
     notes = [
         _totals(catalogue, deliveries),

@@ -10,11 +10,20 @@ import typer
 
 from toolkit.cards import duration
 from toolkit.cli.exit_codes import ExitCode
-from toolkit.cli.options import STREAM_KEYS, AllowHttp, BaseUrl, End, Start, StorePath, window
+from toolkit.cli.options import (
+    STREAM_KEYS,
+    AllowHttp,
+    BaseUrl,
+    End,
+    Start,
+    StorePath,
+    check_times,
+    window,
+)
 from toolkit.cli.show import console, errors
 from toolkit.client import Client
 from toolkit.errors import InputError, UnreachableError, WireError
-from toolkit.intervals import EVER, Interval, total_s
+from toolkit.intervals import Interval, total_s
 from toolkit.loader import LoadResult
 from toolkit.loader.progress import streams_counted
 from toolkit.market import Stream, Trajectory
@@ -31,8 +40,8 @@ from toolkit.workspace import (
     Workspace,
     load_progress,
     store_path,
-    watchlist,
 )
+from toolkit.workspace.selection import WATCHLIST, chosen_streams, read_keys
 
 _PATIENCE_S = 60.0
 
@@ -76,16 +85,17 @@ def sync_command(
 ) -> None:
     """Bring a window of trajectories, event logs or snapshots into the store: all of it, once.
 
-    The window runs from --start to just before --end. By default it is the last 7 days of the
-    service's clock. A snapshot is taken as it is now. The key is read from RAIL_API_KEY. A sync
-    that was stopped goes on where it ended.
+    A key with a * stands for all listed ones that match: 'BTC_USDT:*', 'events/*'. The window runs
+    from --start to just before --end. By default it is the last 7 days of the service's clock. A
+    snapshot is taken as it is now. The key is read from RAIL_API_KEY. A sync that was stopped goes
+    on where it ended.
 
     Exit 0 when every stream was loaded, 3 when some were refused: each is named.
 
     Example: rail sync LTC_USDT:AURORA.spot events/splash
     """
-    wanted: list[Stream] = [Stream.parse(key) for key in streams or []]
-    window(start, end, default=EVER)  # a time that is none is refused before the service is asked
+    named = read_keys([*(streams or ()), *([WATCHLIST] if watched else ())])
+    check_times(start, end)
     settings = Settings.read(base_url=base_url, allow_http=allow_http)
     with Workspace(settings.client(), Store(store_path(store))) as workspace:
         if wait:
@@ -95,14 +105,17 @@ def sync_command(
             spread_trajectories: all_spreads,
             funding_trajectories: all_funding,
         }
-        wanted += _listed(workspace.client, [of for of, on in lists.items() if on], symbol)
-        if watched:
-            wanted += watchlist(_whole_listing(workspace.client))
-        if not wanted:
+        all_of = [of for of, on in lists.items() if on]
+        if not named and not all_of:
             options = "--watchlist, --all-prices, --all-spreads, --all-funding"
             raise InputError("streams", None, f"one key or more, or one of {options}")
-        now = workspace.client.served_at()
-        asked = window(start, end, default=Interval(now - DEFAULT_WINDOW_S, now))
+        client = workspace.client
+        wanted = chosen_streams(named, lambda: _whole_listing(client)) if named else []
+        wanted += _listed(client, all_of, symbol)
+        now = client.served_at()
+        asked = window(
+            start, end, now=lambda: now, default=lambda: Interval(now - DEFAULT_WINDOW_S, now)
+        )
         done = load(workspace, wanted, asked, again=again, workers=workers)
     if done.refused:
         raise typer.Exit(ExitCode.PARTLY)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -28,7 +27,7 @@ from toolkit.series.trajectories import FundingSeries, PriceSeries, SpreadSeries
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics import spread as spread_statistics
-from toolkit.store import Ledger, Store, clock_offset_s, event_logs, held_trajectory
+from toolkit.store import Ledger, Store, event_logs, held_trajectory, service_clock
 
 
 def read_series(
@@ -59,7 +58,7 @@ def read_series(
         asked = asked_window(
             start,
             end,
-            now=lambda: int(time.time()) + clock_offset_s(catalogue, store.loads()),
+            now=lambda: service_clock(store),
             default=lambda: _everything(held, known, facts, store),
         )
         window = Interval.checked(*asked)

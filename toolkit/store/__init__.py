@@ -7,7 +7,7 @@ from toolkit.store.deliveries import Delivered, Kept, keep_deliveries, read_deli
 from toolkit.store.gaps import Gap
 from toolkit.store.ingest import Inserted
 from toolkit.store.ledger import CLOCK_TOLERANCE_S, Edge, to_ask
-from toolkit.store.lookup import held_key, held_trajectory, swapped
+from toolkit.store.lookup import held_key, held_trajectory, service_clock, swapped
 from toolkit.store.store import Store
 from toolkit.store.writer import StoreWriter
 
@@ -35,6 +35,7 @@ __all__ = [
     "never_asked",
     "read_deliveries",
     "rowless_parts",
+    "service_clock",
     "settled_after_s",
     "swapped",
     "to_ask",

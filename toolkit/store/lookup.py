@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import time
 from collections.abc import Sequence
 
 from toolkit.errors import UnknownTrajectoryError
 from toolkit.market import Family, Trajectory
+from toolkit.store.catalogue import clock_offset_s
 from toolkit.store.store import Store
 
 
@@ -28,6 +30,12 @@ def held_trajectory(store: Store, wanted: Trajectory) -> Trajectory:
         where=f"held by {store.path}",
         advice=f"`{store.command('sync', wanted.key)}` loads it",
     )
+
+
+def service_clock(store: Store) -> int:
+    """Return what the service's clock shows now (s), by its newest answer and the local clock."""
+    with store.reading():
+        return int(time.time()) + clock_offset_s(store.catalogue(), store.loads())
 
 
 def held_key(key: str, held: Sequence[str]) -> str | None:

@@ -37,15 +37,24 @@ def chosen_streams(
     >>> [stream.key for stream in chosen_streams("BTC_USD:Y*", listed)]
     ['BTC_USD:Y.futures', 'BTC_USD:Y.futures:X.futures']
     """
-    several = [asked] if isinstance(asked, Stream | str) else list(asked)
-    if not several:
-        raise InputError("streams", several, "one key or more, a pattern such as BTC_USDT:*")
-    read = [each if _of_many(each) else Stream.parse(each) for each in several]
+    read = read_keys(asked)
+    if not read:
+        raise InputError("streams", read, "one key or more, a pattern such as BTC_USDT:*")
     listed = listing() if any(isinstance(each, str) for each in read) else Listing({}, False)
     found: dict[Stream, None] = {}
     for each in read:
         found |= dict.fromkeys(_meant(each, listed))
     return list(found)
+
+
+def read_keys(asked: Stream | str | Iterable[Stream | str]) -> list[Stream | str]:
+    """Read the keys. What stands for several streams is left as it is. Asks no service.
+
+    >>> read_keys(["BTC_USD:X.spot", "events/*"])[1]
+    'events/*'
+    """
+    several = [asked] if isinstance(asked, Stream | str) else list(asked)
+    return [each if _of_many(each) else Stream.parse(each) for each in several]
 
 
 def _of_many(asked: Stream | str) -> bool:

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests import miniature
-from toolkit.cli.stats import print_funding
+from toolkit.cli.held import asked_for
+from toolkit.cli.measured import funding_sheet
+from toolkit.cli.tables import Format, View, show
 from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.loader import LoadResult, sync
@@ -20,6 +22,7 @@ from toolkit.market import Family, Trajectory
 from toolkit.service import Adversary, Clock, Config, RestSwitches, Simulated, running
 from toolkit.statistics import spread
 from toolkit.statistics.differentials import service_differential, without_rates
+from toolkit.statistics.funding import MIN_COVERAGE
 from toolkit.store import Store
 
 END = miniature.END
@@ -125,7 +128,8 @@ def test_where_only_the_services_differential_is_sent_its_mean_is_a_figure(
     mean = row["differential_pct_8h_time_weighted_mean"]
     assert row["differential_apr_pct"] == pytest.approx(1095 * mean)
     assert rows["differential_pct_8h"].min() <= mean <= rows["differential_pct_8h"].max()
-    print_funding(store, [FUNDING], *window)
+    asked = asked_for(store, Family.FUNDING, [FUNDING.key], *map(str, window))
+    show(View(Format.TABLE), funding_sheet(store, asked, MIN_COVERAGE))
     assert re.search(r"computed from +service", capsys.readouterr().out)
 
 

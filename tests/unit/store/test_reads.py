@@ -290,7 +290,7 @@ def test_coverage_of_what_was_never_asked_for_names_the_way_to_ask(
 ) -> None:
     commit(KEY, [])
     with pytest.raises(
-        StoreError, match=r"nothing of A_B:X.spot:Y.spot; `rail sync A_B:X.spot:Y.spot --store \S+` asks"
+        StoreError, match=r"nothing of A_B:X.spot:Y.spot; `rail sync \S+ --store \S+` asks"
     ):
         store.coverage(SPREAD, Interval(0, 60))
 
