@@ -139,6 +139,7 @@ def test_a_command_that_an_error_names_runs_as_rail_alone(
     stub.chmod(0o755)
     path = {"PATH": f"{workdir}:/usr/bin:/bin"}
     subprocess.run(["sh", "-c", command], cwd=workdir, env=path, check=True)
-    assert (workdir / "asked").read_text().splitlines() == ["sync", unknown]
+    asked = (workdir / "asked").read_text().splitlines()
+    assert asked[:4] == ["sync", unknown, "--store", str(store.path)]
     assert shlex.split(command)[2] == unknown
     assert not (workdir / "PWNED").exists()

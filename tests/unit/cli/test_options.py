@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from toolkit.cli.options import window
+from toolkit.cli.options import check_times, window
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 
 WEEK = Interval(1_793_145_600, 1_793_750_400)
 
 
+def asked(start: str | None, end: str | None) -> Interval:
+    return window(start, end, now=lambda: WEEK.end + 30, default=lambda: WEEK)
+
+
 def test_without_times_the_default_is_the_window() -> None:
-    assert window(None, None, default=WEEK) == WEEK
+    assert asked(None, None) == WEEK
 
 
 @pytest.mark.parametrize(
@@ -21,20 +25,36 @@ def test_without_times_the_default_is_the_window() -> None:
         ("2026-11-01", None, Interval(1_793_491_200, WEEK.end)),
         (None, "2026-11-01T12:00:00Z", Interval(WEEK.start, 1_793_534_400)),
         ("2026-11-01", "2026-11-02", Interval(1_793_491_200, 1_793_577_600)),
+        ("7d", None, WEEK),
+        ("yesterday", None, Interval(WEEK.end - 86_400, WEEK.end)),
+        ("2026-11", None, Interval(1_793_491_200, 1_796_083_200)),
     ],
 )
 def test_a_time_that_is_given_takes_the_place_of_the_defaults(
     start: str | None, end: str | None, expected: Interval
 ) -> None:
-    assert window(start, end, default=WEEK) == expected
+    assert asked(start, end) == expected
 
 
 @pytest.mark.parametrize(
     ("start", "end", "named"),
-    [("yesterday", None, "--start"), (None, "noon", "--end"), ("2026-11-03", "2026-11-02", "end")],
+    [("last week", None, "--start"), ("7d", "2026-11-02", "--start"), (None, "noon", "--end"), ("2026-11-03", "2026-11-02", "end")],
 )
 def test_a_time_that_cannot_be_read_or_runs_backwards_is_refused(
     start: str | None, end: str | None, named: str
 ) -> None:
     with pytest.raises(InputError, match=named):
-        window(start, end, default=WEEK)
+        asked(start, end)
+
+
+@pytest.mark.parametrize("start", [None, "7d", "today", "2026-11-01"])
+def test_times_that_can_be_read_are_found_so_before_anything_is_asked(start: str | None) -> None:
+    check_times(start, None)
+
+
+@pytest.mark.parametrize(("start", "end"), [("noon", None), (None, "7d"), ("2026-02", "2026-01")])
+def test_times_that_cannot_are_refused_before_anything_is_asked(
+    start: str | None, end: str | None
+) -> None:
+    with pytest.raises(InputError):
+        check_times(start, end)

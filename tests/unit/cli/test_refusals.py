@@ -180,4 +180,4 @@ def test_statistics_of_a_spread_that_was_never_loaded(rail: Rail, service: str) 
     assert rail("sync", KEY, "--start", "2026-11-03", base_url=service).returncode == 0
 
     spread = f"{KEY}:BOREAS.spot"
-    assert f"`rail sync {spread}` loads it" in refused(rail("stats", "spread", spread))
+    assert f"`rail sync {spread} --base-url http" in refused(rail("stats", "spread", spread))

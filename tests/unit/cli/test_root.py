@@ -54,7 +54,7 @@ def test_a_command_imports_no_other_command() -> None:
 def test_the_help_lists_every_command_with_its_whole_line() -> None:
     shown, _ = modules_loaded("--help")
     for name, (_, line) in COMMANDS.items():
-        assert f"  {name:<7}  {line}\n" in shown
+        assert f"  {name:<8}  {line}\n" in shown
 
 
 @pytest.mark.parametrize("name", COMMANDS)

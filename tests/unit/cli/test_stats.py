@@ -196,7 +196,7 @@ def test_a_spread_that_was_never_loaded_is_refused_with_what_is_held(rail: Rail)
     line = refused(rail("stats", "spread", "BTC_USDT:AURORA.spot:BOREAS.spot"))
 
     assert PAIR.key in line
-    assert "`rail sync BTC_USDT:AURORA.spot:BOREAS.spot` loads it" in line
+    assert "`rail sync BTC_USDT:AURORA.spot:BOREAS.spot --base-url http" in line
 
 
 @pytest.mark.usefixtures("held")
