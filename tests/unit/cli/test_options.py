@@ -38,7 +38,12 @@ def test_a_time_that_is_given_takes_the_place_of_the_defaults(
 
 @pytest.mark.parametrize(
     ("start", "end", "named"),
-    [("last week", None, "--start"), ("7d", "2026-11-02", "--start"), (None, "noon", "--end"), ("2026-11-03", "2026-11-02", "end")],
+    [
+        ("last week", None, "--start"),
+        ("7d", "2026-11-02", "--start"),
+        (None, "noon", "--end"),
+        ("2026-11-03", "2026-11-02", "end"),
+    ],
 )
 def test_a_time_that_cannot_be_read_or_runs_backwards_is_refused(
     start: str | None, end: str | None, named: str
