@@ -25,7 +25,8 @@ def modules(root: Path) -> list[Path]:
     for path in sorted((root / "toolkit").rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         defines = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-        if not path.name.startswith("__") or any(isinstance(node, defines) for node in tree.body):
+        defined = [node.name for node in ast.walk(tree) if isinstance(node, defines)]
+        if not path.name.startswith("__") or set(defined) - {"__dir__"}:
             found.append(path.relative_to(root / "toolkit"))
     return found
 

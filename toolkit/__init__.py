@@ -4,21 +4,22 @@ The data's path, which is also the order of the folders::
 
     service -> client -> loader -> store -> statistics -> charts -> app, notebooks
 
-``tk.open()`` gives a workspace (client, store, loader); ``tk.statistics`` and ``tk.charts`` turn
-its frames into figures. Everything raised on purpose is a ``tk.RailError``.
+``tk.open()`` gives a workspace (client, store, loader), which reads ``tk.series``. Their methods
+call ``tk.statistics`` and ``tk.charts``, which take frames of one's own as well. Everything raised
+on purpose is a ``tk.RailError``.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toolkit.errors import RailError
 from toolkit.market import Leg, Source, Symbol, Trajectory, format_ts, parse_ts
 
 if TYPE_CHECKING:
     __version__: str
-    from toolkit import charts, statistics
+    from toolkit import charts, series, statistics
     from toolkit.client import AsyncClient, Client
     from toolkit.store import Store
     from toolkit.workspace import Workspace
@@ -38,6 +39,7 @@ __all__ = [
     "format_ts",
     "open",
     "parse_ts",
+    "series",
     "statistics",
 ]
 
@@ -48,22 +50,25 @@ _LATER = {
     "Workspace": ("toolkit.workspace", "Workspace"),
     "charts": ("toolkit.charts", None),
     "open": ("toolkit.workspace", "open_workspace"),
+    "series": ("toolkit.series", None),
     "statistics": ("toolkit.statistics", None),
 }
 
 
-def __getattr__(name: str) -> Any:
-    """Import what is asked for, so that importing the toolkit itself stays cheap."""
-    if name == "__version__":
-        from importlib.metadata import version  # noqa: PLC0415 - it takes a tenth of a second
+if not TYPE_CHECKING:  # a type checker would take any name that is misspelt for one of these
 
-        return version("machine-rail-toolkit")
-    if name not in _LATER:
-        raise AttributeError(f"module 'toolkit' has no attribute {name!r}")
-    module, attribute = _LATER[name]
-    found = importlib.import_module(module)
-    return getattr(found, attribute) if attribute else found
+    def __getattr__(name: str) -> object:
+        """Import what is asked for, so that importing the toolkit itself stays cheap."""
+        if name == "__version__":
+            from importlib.metadata import version  # noqa: PLC0415 - it takes a tenth of a second
+
+            return version("machine-rail-toolkit")
+        if name not in _LATER:
+            raise AttributeError(f"module 'toolkit' has no attribute {name!r}")
+        module, attribute = _LATER[name]
+        found = importlib.import_module(module)
+        return getattr(found, attribute) if attribute else found
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

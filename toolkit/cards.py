@@ -6,7 +6,7 @@ HTML takes its colours from the page around it, so that it reads on a light and 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABCMeta, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -63,10 +63,27 @@ class Card:
         return f"<div><b>{html(self.heading)}</b>{table}</div>"
 
 
-class Shown(ABC):
-    """Something that shows its card where it is displayed."""
+class _Offered(ABCMeta):
+    """Keeps what serves the toolkit alone out of a class's names, from which completion offers."""
+
+    _not_for_users: frozenset[str] = frozenset()
+
+    def __dir__(cls) -> list[str]:
+        return sorted(set(super().__dir__()) - cls._not_for_users)
+
+
+class Shown(metaclass=_Offered):
+    """Something that shows its card where it is displayed.
+
+    Completion offers what users use: no private name, and none of ``_not_for_users``.
+    """
 
     __slots__ = ()
+    _not_for_users = frozenset[str]()
+
+    def __dir__(self) -> list[str]:
+        names = (name for name in super().__dir__() if not name.startswith("_"))
+        return sorted(set(names) - self._not_for_users)
 
     @property
     @abstractmethod

@@ -1,19 +1,25 @@
 """Public names: what is handed on is listed and sorted, everything public is documented.
 
 An underscore marks what is private, so a module does not list its own names once more. A list says
-what of other modules a package or a module hands on. Read from syntax trees.
+what of other modules a package or a module hands on. Read from syntax trees. A module that a user
+reaches from ``tk`` lists what it offers, and completion offers just that.
 """
 
 from __future__ import annotations
 
 import ast
 import itertools
+import rlcompleter
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
+import polars as pl
 import pytest
 
 import toolkit
+from toolkit.intervals import Interval
+from toolkit.store import StoreWriter
 
 ROOT = Path(__file__).parents[2]
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -61,13 +67,18 @@ def listed(tree: ast.Module) -> list[str] | None:
     return None
 
 
+def offers(tree: ast.Module) -> bool:
+    """Whether completion is told what the module offers."""
+    return any(isinstance(node, Function) and node.name == "__dir__" for node in tree.body)
+
+
 def in_order(name: str) -> tuple[int, str]:
     """Constants, then classes, then functions, each by name: as the linter sorts."""
     return (0 if name.isupper() else 1 if name[0].isupper() else 2), name
 
 
 def name_faults(root: Path) -> list[str]:
-    """Modules whose ``__all__`` is unsorted, hands on nothing, or lacks something public."""
+    """Modules whose ``__all__`` is unsorted, of no use, or lacks something public."""
     found = []
     for path in sorted((root / "toolkit").rglob("*.py")):
         tree, name = ast.parse(path.read_text(encoding="utf-8")), path.relative_to(root)
@@ -76,7 +87,7 @@ def name_faults(root: Path) -> list[str]:
             continue
         if names != sorted(set(names), key=in_order):
             found.append(f"{name}: __all__ is not sorted")
-        if path.stem != "__init__" and not others & set(names):
+        if path.stem != "__init__" and not offers(tree) and not others & set(names):
             found.append(f"{name}: __all__ hands on nothing of another module")
         missed, strays = sorted(own - set(names)), sorted(set(names) - own - others)
         found += [f"{name}: {missing} is public but not in __all__" for missing in missed]
@@ -126,6 +137,48 @@ def test_the_toolkit_offers_at_most_fifteen_names_and_each_is_there() -> None:
         assert getattr(toolkit, name) is not None
 
 
+def reached(module: ModuleType) -> Iterator[ModuleType]:
+    """The module, and the modules that completion leads to from it."""
+    yield module
+    for name in dir(module):
+        if isinstance(found := getattr(module, name), ModuleType):
+            yield from reached(found)
+
+
+def completed(thing: object) -> set[str]:
+    """What the plain Python prompt completes ``thing.`` to."""
+    matches = rlcompleter.Completer({"thing": thing}).attr_matches("thing.")
+    return {match.removeprefix("thing.").rstrip("()") for match in matches}
+
+
+def test_completion_offers_of_each_module_what_it_lists() -> None:
+    modules = list(reached(toolkit))
+    assert {"toolkit.charts", "toolkit.series", "toolkit.statistics.spread"} <= {
+        module.__name__ for module in modules
+    }
+    for module in modules:
+        assert completed(module) == set(module.__all__), module.__name__
+
+
+def test_completion_offers_of_each_object_what_users_use(tmp_path: Path) -> None:
+    store = toolkit.Store(tmp_path / "s.duckdb")
+    client = toolkit.Client("http://127.0.0.1:9", "key")
+    pair = toolkit.Trajectory.parse("A_B:X.spot:Y.spot")
+    known = toolkit.series.Origin(toolkit.Source("replay", "x"), store.path)
+    rows = pl.DataFrame(schema={"ts": pl.Int64})
+    series = toolkit.series.SpreadSeries(pair, Interval(0, 60), known, rows)
+    writes = {name for name in vars(StoreWriter) if not name.startswith("_")}
+    asked = {"allowance", "base_url", "card", "close", "discover", "event_pages", "history"}
+    asked |= {"pages", "profile", "served_at", "snapshot", "symbols"}
+    assert completed(client) == completed(toolkit.AsyncClient("http://127.0.0.1:9", "k")) == asked
+    assert {"series", "reading", "catalogue"} <= completed(store)
+    assert completed(store) & (writes | {"keep_lean"}) == set()
+    assert {"df", "summary", "plot", "episodes"} <= completed(series)
+    for thing in (store, client, series, toolkit.Workspace(client, store)):
+        assert not [name for name in completed(thing) if name.startswith("_")]
+    client.close()
+
+
 def seeded(root: Path, source: str) -> Path:
     (root / "toolkit").mkdir()
     (root / "toolkit" / "rows.py").write_text(source)
@@ -151,6 +204,13 @@ def test_a_seeded_fault_in_the_public_names_is_found(
 def test_a_module_may_hand_on_what_it_imports_from_another_of_ours(tmp_path: Path) -> None:
     source = "from toolkit.rows import Row, cut\nT = TypeVar('T')\n__all__ = ['Row']"
     assert name_faults(seeded(tmp_path, source)) == []
+
+
+def test_a_module_that_users_reach_lists_its_own_names(tmp_path: Path) -> None:
+    source = "__all__ = ['f']\ndef __dir__(): return __all__\ndef f(): ..."
+    assert name_faults(seeded(tmp_path, source)) == []
+    (tmp_path / "toolkit" / "rows.py").write_text(f"{source}\ndef g(): ...")
+    assert name_faults(tmp_path) == ["toolkit/rows.py: g is public but not in __all__"]
 
 
 def test_a_seeded_missing_docstring_is_found(tmp_path: Path) -> None:

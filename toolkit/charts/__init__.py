@@ -29,3 +29,7 @@ __all__ = [
     "price_chart",
     "spread_chart",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

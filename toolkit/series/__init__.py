@@ -25,3 +25,7 @@ __all__ = [
     "TrajectorySeries",
     "read_series",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -10,3 +10,7 @@ from toolkit.statistics import events, fees, funding, prices, quality, spread, s
 from toolkit.statistics.contract import Reason
 
 __all__ = ["Reason", "events", "fees", "funding", "prices", "quality", "spread", "survival"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -15,6 +15,13 @@ from toolkit.statistics.event_pairing import UNKNOWN, paired
 from toolkit.statistics.kernel import observed
 from toolkit.statistics.windows import documents_extent, window_of
 
+__all__ = ["LOOK_BACK_S", "STILL_OPEN", "documents_window", "event_lifecycles", "lifecycles"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 LOOK_BACK_S = 7 * 86_400
 """How long before a window documents are used, so that an earlier opening is seen (s).
 

@@ -38,6 +38,13 @@ from toolkit.statistics.contract import Frame, Reason, checked_columns, checked_
 from toolkit.statistics.definition import holding
 from toolkit.statistics.kernel import checked_keys, observed
 
+__all__ = ["Fee", "FeeModel", "Style", "net_edge"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 Style = Literal["taker", "maker", "transfer"]
 """How a spread is taken: four fills at one of the two rates, or bought here and sold there."""
 

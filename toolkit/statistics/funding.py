@@ -58,6 +58,11 @@ __all__ = [
     "summary",
 ]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 _STALE_INTERVALS = 2
 _LONGEST_S = 2 * 86_400
 

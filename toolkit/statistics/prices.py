@@ -9,6 +9,13 @@ from toolkit.statistics.contract import Frame, Question, Reason, checked_columns
 from toolkit.statistics.kernel import Statistic, measure
 from toolkit.statistics.windows import window_of
 
+__all__ = ["summary"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 _YEAR_S = 365 * 86_400
 _VALUE = pl.col("value")
 

@@ -9,6 +9,12 @@ from toolkit.statistics.contract import Frame, Question
 from toolkit.statistics.kernel import measure
 from toolkit.statistics.windows import window_of
 
+__all__ = ["coverage"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 def coverage(
     frame: Frame,

@@ -8,6 +8,13 @@ import polars as pl
 
 from toolkit.statistics.contract import Reason, checked_types, first_reason
 
+__all__ = ["median_life"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 _HALF = 0.5 + 1e-12  # a product of fractions misses one half by a few bits
 
 

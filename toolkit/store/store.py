@@ -56,6 +56,8 @@ class Store(Shown):
     >>> folder.cleanup()
     """
 
+    _not_for_users = frozenset({"keep_lean"})
+
     def __init__(self, path: str | Path, *, wait_s: float = 10.0) -> None:
         self.path = Path(path)
         self.wait_s = wait_s
