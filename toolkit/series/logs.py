@@ -70,13 +70,31 @@ class EventSeries(Series):
         """
         return event_counts(self.rows, *self.window, logs=self.logs)
 
-    def plot(self, **options: Any) -> go.Figure:
-        """Draw each event from opening to close. ``options``: `toolkit.charts.event_timeline`."""
-        return event_timeline(self.lifecycles(), **self._known | options)
+    def plot(
+        self,
+        *,
+        subject: str = "all symbols",
+        timezone: str = "UTC",
+        theme: str = "light",
+        limit: int = 60,
+    ) -> go.Figure:
+        """Draw each event from opening to close. See `toolkit.charts.event_timeline`."""
+        return event_timeline(
+            self.lifecycles(),
+            **self._known,
+            subject=subject,
+            timezone=timezone,
+            theme=theme,
+            limit=limit,
+        )
 
-    def plot_activity(self, **options: Any) -> go.Figure:
-        """Draw how many events opened when. ``options``: `toolkit.charts.activity_chart`."""
-        return activity_chart(self.rows, **self._known | options)
+    def plot_activity(
+        self, *, subject: str = "all symbols", timezone: str = "UTC", theme: str = "light"
+    ) -> go.Figure:
+        """Draw how many events opened when. See `toolkit.charts.activity_chart`."""
+        return activity_chart(
+            self.rows, **self._known, subject=subject, timezone=timezone, theme=theme
+        )
 
     @property
     def _known(self) -> dict[str, Any]:

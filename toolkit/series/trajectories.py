@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -129,9 +130,16 @@ class PriceSeries(_Bars):
         """
         return price_statistics.summary(self.rows, *self.window, step_s=self.origin.step_s)
 
-    def plot(self, **options: Any) -> go.Figure:
-        """Draw the price. ``options`` are those of `toolkit.charts.price_chart`."""
-        return price_chart(self.rows, **self._known | {"step_s": self.origin.step_s} | options)
+    def plot(self, *, timezone: str = "UTC", theme: str = "light", points: int = 2000) -> go.Figure:
+        """Draw the price. The parameters are those of `toolkit.charts.price_chart`."""
+        return price_chart(
+            self.rows,
+            **self._known,
+            step_s=self.origin.step_s,
+            timezone=timezone,
+            theme=theme,
+            points=points,
+        )
 
 
 class SpreadSeries(_Bars):
@@ -159,40 +167,94 @@ class SpreadSeries(_Bars):
             "trajectory", "n", "coverage", pl.col("^spread_q\\d\\d_log_bps$"), "quantiles_reason"
         )
 
-    def episodes(self, enter_bps: float, **options: Any) -> pl.DataFrame:
+    def episodes(
+        self,
+        enter_bps: float,
+        *,
+        leave_bps: float | None = None,
+        merge_gap_s: int = 0,
+        min_duration_s: int = 0,
+        column: str = "spread_log_bps",
+        max_stale_s: int | None = None,
+    ) -> pl.DataFrame:
         """Find the stretches in which the spread is ``enter_bps`` or more from zero.
 
-        ``options`` are those of `toolkit.statistics.spread.episodes`.
+        The parameters are those of `toolkit.statistics.spread.episodes`.
         """
-        known = {"enter_bps": enter_bps, "step_s": self.origin.step_s}
-        return spread_statistics.episodes(self.rows, *self.window, **known | options)
+        return spread_statistics.episodes(
+            self.rows,
+            *self.window,
+            enter_bps=enter_bps,
+            leave_bps=leave_bps,
+            merge_gap_s=merge_gap_s,
+            min_duration_s=min_duration_s,
+            column=column,
+            step_s=self.origin.step_s,
+            max_stale_s=max_stale_s,
+        )
 
-    def time_above(self, threshold_bps: float, **options: Any) -> pl.DataFrame:
+    def time_above(
+        self,
+        threshold_bps: float,
+        *,
+        column: str = "spread_log_bps",
+        max_stale_s: int | None = None,
+    ) -> pl.DataFrame:
         """Measure how much of the time the spread is ``threshold_bps`` or more from zero.
 
-        ``options`` are those of `toolkit.statistics.spread.time_above`.
+        The parameters are those of `toolkit.statistics.spread.time_above`.
         """
-        known = {"threshold_bps": threshold_bps, "step_s": self.origin.step_s}
-        return spread_statistics.time_above(self.rows, *self.window, **known | options)
+        return spread_statistics.time_above(
+            self.rows,
+            *self.window,
+            threshold_bps=threshold_bps,
+            column=column,
+            step_s=self.origin.step_s,
+            max_stale_s=max_stale_s,
+        )
 
     def net_edge(
-        self, fees: fee_statistics.FeeModel, *, notional: float, **options: Any
+        self,
+        fees: fee_statistics.FeeModel,
+        *,
+        notional: float,
+        style: fee_statistics.Style = "taker",
+        exit_bps: float = 0.0,
     ) -> pl.DataFrame:
         """Compute what each row leaves after fees. See `toolkit.statistics.fees.net_edge`."""
-        return fee_statistics.net_edge(self.df, fees, notional=notional, **options)
+        return fee_statistics.net_edge(
+            self.df, fees, notional=notional, style=style, exit_bps=exit_bps
+        )
 
     def plot(
-        self, *, events: EventSeries | pl.DataFrame | None = None, **options: Any
+        self,
+        *,
+        events: EventSeries | pl.DataFrame | None = None,
+        logs: pl.DataFrame | None = None,
+        thresholds_bps: Sequence[float] = (),
+        timezone: str = "UTC",
+        theme: str = "light",
+        points: int = 2000,
     ) -> go.Figure:
-        """Draw both legs and the spread. ``options`` are those of `toolkit.charts.spread_chart`.
+        """Draw both legs and the spread. The parameters are those of `toolkit.charts.spread_chart`.
 
-        ``events`` are shaded: those of `Workspace.events`, or a frame of event documents.
+        ``events`` are shaded: those of `Workspace.events`, which bring their ``logs``, or a frame
+        of event documents.
         """
         if isinstance(events, EventSeries):
-            options = {"logs": events.logs} | options
+            logs = events.logs if logs is None else logs
             events = events.rows
-        known = self._known | {"step_s": self.origin.step_s, "events": events}
-        return spread_chart(self.rows, **known | options)
+        return spread_chart(
+            self.rows,
+            **self._known,
+            step_s=self.origin.step_s,
+            thresholds_bps=thresholds_bps,
+            events=events,
+            logs=logs,
+            timezone=timezone,
+            theme=theme,
+            points=points,
+        )
 
 
 class FundingSeries(TrajectorySeries):
@@ -210,13 +272,13 @@ class FundingSeries(TrajectorySeries):
         columns = ("n", "n_missed", "buy_coverage", "sell_coverage", "coverage", "carry_reason")
         return self.summary().select("trajectory", *columns)
 
-    def summary(self, **options: Any) -> pl.DataFrame:
+    def summary(self, *, min_coverage: float = funding_statistics.MIN_COVERAGE) -> pl.DataFrame:
         """Sum what the position received. See `toolkit.statistics.funding.summary`."""
-        return funding_statistics.summary(self.rows, *self.window, **options)
+        return funding_statistics.summary(self.rows, *self.window, min_coverage=min_coverage)
 
-    def carry(self, **options: Any) -> pl.DataFrame:
+    def carry(self, *, min_coverage: float = funding_statistics.MIN_COVERAGE) -> pl.DataFrame:
         """Sum what was received after each settlement. See `toolkit.statistics.funding.carry`."""
-        return funding_statistics.carry(self.rows, *self.window, **options)
+        return funding_statistics.carry(self.rows, *self.window, min_coverage=min_coverage)
 
     def intervals(self) -> pl.DataFrame:
         """List the settlements of the window with their intervals.
@@ -232,6 +294,8 @@ class FundingSeries(TrajectorySeries):
         """
         return service_differential(self.rows, *self.window)
 
-    def plot(self, **options: Any) -> go.Figure:
-        """Draw differential and carry. ``options`` are those of `toolkit.charts.funding_chart`."""
-        return funding_chart(self.rows, **self._known | options)
+    def plot(self, *, timezone: str = "UTC", theme: str = "light", points: int = 2000) -> go.Figure:
+        """Draw differential and carry. The parameters are those of `funding_chart`."""
+        return funding_chart(
+            self.rows, **self._known, timezone=timezone, theme=theme, points=points
+        )

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+
 import plotly.graph_objects as go
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from toolkit import charts
 from toolkit.errors import InputError
+from toolkit.series import EventSeries, FundingSeries, PriceSeries, SpreadSeries
 from toolkit.statistics import funding, prices, quality, spread
 from toolkit.statistics.fees import FeeModel, net_edge
 from toolkit.workspace import Workspace
@@ -61,6 +66,36 @@ def test_figures_are_titled_and_bounded_by_the_series(rail: Workspace) -> None:
         assert isinstance(figure, go.Figure)
         assert "SIMULATED" in figure.to_json()
     assert "AURORA" in figures[1].to_json()
+
+
+@pytest.mark.parametrize(
+    ("method", "function"),
+    [
+        (PriceSeries.plot, charts.price_chart),
+        (SpreadSeries.plot, charts.spread_chart),
+        (FundingSeries.plot, charts.funding_chart),
+        (EventSeries.plot, charts.event_timeline),
+        (EventSeries.plot_activity, charts.activity_chart),
+        (SpreadSeries.episodes, spread.episodes),
+        (SpreadSeries.time_above, spread.time_above),
+        (SpreadSeries.net_edge, net_edge),
+        (FundingSeries.summary, funding.summary),
+        (FundingSeries.carry, funding.carry),
+    ],
+)
+def test_a_method_has_the_parameters_of_its_function_that_the_series_does_not_know(
+    method: Callable, function: Callable
+) -> None:
+    known = {"self", "frame", "lifecycles", "source", "trajectory", "start", "end", "step_s"}
+    own = inspect.signature(method).parameters
+    passed = inspect.signature(function).parameters
+    asked = [name for name in passed if name not in known]
+    if function is charts.activity_chart:
+        asked.remove("events")
+    assert sorted(asked) == sorted(set(own) - known)
+    assert {name: own[name].default for name in asked} == {
+        name: passed[name].default for name in asked
+    }
 
 
 def test_net_edge_is_that_of_the_rows(rail: Workspace) -> None:
