@@ -169,7 +169,7 @@ def test_completion_offers_of_each_object_what_users_use(tmp_path: Path) -> None
     series = toolkit.series.SpreadSeries(pair, Interval(0, 60), known, rows)
     writes = {name for name in vars(StoreWriter) if not name.startswith("_")}
     asked = {"allowance", "base_url", "card", "close", "discover", "event_pages", "history"}
-    asked |= {"pages", "profile", "served_at", "snapshot", "symbols"}
+    asked |= {"limits", "pages", "profile", "served_at", "snapshot", "symbols"}
     assert completed(client) == completed(toolkit.AsyncClient("http://127.0.0.1:9", "k")) == asked
     assert {"series", "reading", "catalogue"} <= completed(store)
     assert completed(store) & (writes | {"keep_lean"}) == set()
