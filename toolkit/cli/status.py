@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
 from toolkit.cards import counted, duration, some
-from toolkit.cli.conditions import Schema
 from toolkit.cli.options import StorePath
 from toolkit.cli.tables import (
     Column,
@@ -25,40 +23,16 @@ from toolkit.cli.tables import (
     show,
 )
 from toolkit.errors import EmptyWindowError
-from toolkit.intervals import clip, total_s
-from toolkit.market import SnapshotKind, Stream, format_ts
+from toolkit.market import SnapshotKind, format_ts
 from toolkit.store import (
-    Ledger,
     Store,
-    answer_words,
-    clock_offset_s,
     never_asked,
     read_deliveries,
 )
 from toolkit.tables import GapStatus
 from toolkit.wire.snapshots import snapshot_items
 from toolkit.workspace import store_path
-
-STATUS: Schema = {
-    "stream": pl.String(),
-    "kind": pl.String(),
-    "state": pl.String(),
-    "rows": pl.Int64(),
-    "answered_share": pl.Float64(),
-    "first_ts": pl.Int64(),
-    "last_ts": pl.Int64(),
-    "behind_s": pl.Int64(),
-    "step_s": pl.Int64(),
-    "holes": pl.Int64(),
-    "longest_hole_s": pl.Int64(),
-    "open_gaps": pl.Int64(),
-}
-"""The columns of a stream's row."""
-
-
-def _held(row: dict[str, Any]) -> str:
-    return f"{row['rows']:,}" if row["rows"] else str(row["state"])
-
+from toolkit.workspace.holdings import STATUS, stream_states
 
 _COLUMNS = (
     Column("stream", "stream", "text"),
@@ -101,11 +75,11 @@ def status_command(
         catalogue, gaps = held.catalogue(), held.gaps()
         holes = {row["stream"]: row for row in held.continuity().iter_rows(named=True)}
         odd = {kind: words for kind in SnapshotKind if (words := _odd(held, kind))}
-        ledger, loads, deliveries = held.ledger(), held.loads(), read_deliveries(held).height
+        never = never_asked(held.ledger())
+        frame, deliveries = stream_states(held), read_deliveries(held).height
     if catalogue.is_empty() and not deliveries:
         loads_some = held.command("sync", "--watchlist")
         raise EmptyWindowError(f"{held.path} holds nothing yet; `{loads_some}` loads some")
-    never = never_asked(ledger)
     notes = [
         _totals(catalogue, deliveries),
         f"never asked: {', '.join(never)}" if never else "",
@@ -114,57 +88,9 @@ def status_command(
         _gaps(gaps),
         _findings(held),
     ]
-    newest_load_at = int(loads["served_at"][0]) if loads.height else 0
-    now = int(time.time()) + clock_offset_s(catalogue, loads)
-    lost = Counter(gaps.filter(status=GapStatus.OPEN)["stream"])
-    rows = [
-        _row(row, ledger.get(Stream.parse(row["stream"])), newest_load_at, now)
-        | {"open_gaps": lost[row["stream"]]}
-        | _holes(row["kind"], holes.get(row["stream"]))
-        for row in catalogue.iter_rows(named=True)
-    ]
+    lost = frame["open_gaps"].sum()
     columns = [each for each in _COLUMNS if lost or each.name != "open_gaps"]
-    frame = pl.DataFrame(rows, schema=dict(STATUS))
     show(view, Sheet(str(held.path), held.source.label, frame, columns, notes=notes))
-
-
-def _row(
-    row: dict[str, Any], known: Ledger | None, newest_load_at: int, now: int
-) -> dict[str, str | int | float | None]:
-    """Return the values of a stream of the catalogue."""
-    last = row["last_ts"]
-    return {
-        **{name: row[name] for name in ("stream", "kind", "rows", "first_ts", "last_ts", "step_s")},
-        "state": "held" if row["rows"] else answer_words(known, 0),
-        "answered_share": _answered_share(row["kind"], known, newest_load_at),
-        "behind_s": None if last is None else max(0, now - last),
-    }
-
-
-def _answered_share(kind: str, known: Ledger | None, newest_load_at: int) -> float | None:
-    """Return the share of what was asked for, and can be known, that was answered.
-
-    What could be known moves on with each load, also with one that got no answer.
-    """
-    if known is None or kind == "snapshot":
-        return None
-    asked = known.asked
-    if known.edge and asked:
-        edge = replace(known.edge, served_at=max(known.edge.served_at, newest_load_at))
-        asked = clip(asked, (asked[0].start, max(edge.final_before, asked[0].start)))
-    seconds = total_s(asked)
-    if not seconds:
-        return None
-    answered_s = sum(total_s(clip(known.answered, stretch)) for stretch in asked)
-    return answered_s / seconds
-
-
-def _holes(kind: str, found: dict[str, Any] | None) -> dict[str, int | None]:
-    """Return how many holes a trajectory has, and the longest. Other streams cannot have any."""
-    if kind in ("events", "snapshot"):
-        return {"holes": None, "longest_hole_s": None}
-    holes = int(found["holes"]) if found else 0
-    return {"holes": holes, "longest_hole_s": int(found["longest_hole_s"]) if found else 0}
 
 
 def _totals(catalogue: pl.DataFrame, deliveries: int) -> str:

@@ -43,6 +43,7 @@ from toolkit.series import (
 from toolkit.store import Store
 from toolkit.store.sql import Parameters
 from toolkit.wire.listing import Listing
+from toolkit.workspace.holdings import stream_states
 from toolkit.workspace.local import simulated_service
 from toolkit.workspace.progress import Watch, load_progress
 from toolkit.workspace.selection import chosen_streams
@@ -266,6 +267,13 @@ class Workspace(Shown):
 
     def _read(self, stream: Stream, start: When | None, end: When | None) -> Series:
         return read_series(self.store, stream, *self._asked(start, end), as_of=self._as_of)
+
+    def status(self) -> pl.DataFrame:
+        """Return what is held of each stream, how complete it is and how old.
+
+        See `toolkit.workspace.holdings.stream_states` for the columns.
+        """
+        return stream_states(self.store)
 
     def sql(self, query: str, parameters: Parameters | None = None) -> pl.DataFrame:
         """Return what one SELECT over the store's views finds. See `toolkit.store.Store.sql`."""

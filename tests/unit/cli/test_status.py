@@ -11,7 +11,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from toolkit.cli.status import STATUS
 from toolkit.intervals import Interval
 from toolkit.market import (
     EventFamily,
@@ -34,6 +33,7 @@ from toolkit.store import (
     keep_deliveries,
 )
 from toolkit.wire.events import document_frame
+from toolkit.workspace.holdings import STATUS
 
 from .conftest import LOADED, refused
 

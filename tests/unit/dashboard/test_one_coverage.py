@@ -43,7 +43,7 @@ def figures(store, window):
     ledger = coverage_line(PAIR, store.coverage(PAIR, window))
     times = ["--start", str(window.start), "--end", str(window.end)]
     done = CliRunner().invoke(
-        app, ["spread", PAIR.key, "--store", str(store.path), *times, "--json"]
+        app, ["spread", PAIR.key, "--store", str(store.path), *times, "--format", "json"]
     )
     return {
         "ledger": ledger["held_s"] / ledger["known_s"],

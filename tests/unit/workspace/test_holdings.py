@@ -1,0 +1,40 @@
+"""What is held of each stream: a row each, with how complete and how old it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from toolkit.client import Client
+from toolkit.errors import StoreError
+from toolkit.store import Store
+from toolkit.workspace import Workspace
+from toolkit.workspace.holdings import STATUS
+
+PRICE = "BTC_USDT:AURORA.spot"
+WINDOW = ("2026-11-01", "2026-11-02")
+
+
+def test_the_status_of_a_workspace_is_a_row_for_each_stream_it_asked_for(
+    service: str, tmp_path: Path
+) -> None:
+    with Workspace(Client(service, "demo-pro"), Store(tmp_path / "rail.duckdb")) as rail:
+        rail.sync([PRICE, "events/splash", "snapshot/spread"], *WINDOW, progress=False)
+        found = rail.status()
+    assert dict(found.schema) == STATUS
+    assert found["stream"].to_list() == ["events/splash", PRICE, "snapshot/spread"]
+    price = found.filter(stream=PRICE).row(0, named=True)
+    assert (price["state"], price["answered_share"], price["step_s"]) == ("held", 1.0, 60)
+    assert price["rows"] == rail.prices(PRICE, *WINDOW).df.height
+    assert price["holes"] == (rail.prices(PRICE, *WINDOW).gaps()["state"] == "empty").sum()
+    assert price["behind_s"] > 86_400
+    others = found.filter(pl.col("stream") != PRICE)
+    assert others["holes"].to_list() == [None, None]
+
+
+def test_without_a_store_there_is_no_status(tmp_path: Path) -> None:
+    rail = Workspace(Client("http://127.0.0.1:9", "key"), Store(tmp_path / "none.duckdb"))
+    with pytest.raises(StoreError, match="there is no store"):
+        rail.status()
