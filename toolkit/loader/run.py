@@ -6,9 +6,11 @@ entries that vouch for them, is one transaction: a killed load goes on where the
 
 from __future__ import annotations
 
+import atexit
 import queue
 import threading
 import time
+import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -35,6 +37,7 @@ _SECONDS_A_COMMIT = 2.0
 _WAITING_PIECES = 32
 _OF_ALL = (KeyRefusedError, QuotaError, UnreachableError)
 _FAILED_STREAMS = 3
+_ENDING_S = 3.0  # for the runs under way when the process ends: a page decoded, a batch written
 _LOOK_S = 0.5  # a wait without an end would not hear Ctrl-C: polars sets the signal so
 
 
@@ -89,6 +92,8 @@ class Run:
             _WAITING_PIECES
         )
         self._stop = threading.Event()
+        self._caller = threading.current_thread()
+        self._threads: list[threading.Thread] = []
         self._batch = Batch()
         self._in_batch = Counter[str]()
         self._began = self._batch_began = time.monotonic()
@@ -96,24 +101,39 @@ class Run:
     def carry_out(self, client: Client, workers: int) -> None:
         """Fetch everything. Whatever ends it, the pages received whole are committed.
 
-        The exception is another source at the address: see the class.
+        The exception is another source at the address: see the class. Where the process ends
+        meanwhile, the thread that called ends with it, quietly.
         """
-        threads = [
+        self._threads = [
             threading.Thread(target=self._fetch, args=(client,), daemon=True, name=f"rail-{i}")
             for i in range(min(workers, self._tasks.qsize()))
         ]
-        for thread in threads:
+        _UNDER_WAY.add(self)
+        atexit.unregister(_end_runs)  # what is registered last is called first, so before the end
+        atexit.register(_end_runs)  # of a local service, whose absence a worker would wait out
+        for thread in self._threads:
             thread.start()
         try:
-            self._receive(len(threads))
+            self._receive(len(self._threads))
             self._commit_checked()
         finally:
             self._stop.set()
             self._commit()
             if self.pages:
                 self._writer.keep_allowance(self._load_id, client.allowance)
-        for thread in threads:
+        for thread in self._threads:
             thread.join()
+        _UNDER_WAY.discard(self)
+
+    def end(self, deadline: float) -> None:
+        """Let go at once, because the process ends. Waits until ``deadline`` (monotonic clock, s).
+
+        Python ends a daemon thread wherever it is. In the middle of decoding or writing that
+        aborts the whole process.
+        """
+        self._stop.set()
+        for thread in {*self._threads, self._caller} - {threading.current_thread()}:
+            thread.join(max(0.0, deadline - time.monotonic()))
 
     def _fetch(self, client: Client) -> None:
         """Take one task after another until none is left; runs in a worker."""
@@ -148,6 +168,8 @@ class Run:
 
     def _receive(self, workers: int) -> None:
         while workers:
+            if self._stop.is_set():  # by `end`: nobody is left to raise anything to
+                raise SystemExit
             try:
                 item = self._arrived.get(timeout=_LOOK_S)
             except queue.Empty:
@@ -210,3 +232,13 @@ class Run:
             self._on_progress(
                 Progress(self._rows, self.pages, self._answered_s, self._asked_s, elapsed_s)
             )
+
+
+_UNDER_WAY: weakref.WeakSet[Run] = weakref.WeakSet()
+
+
+def _end_runs() -> None:
+    """End what is under way: loads in daemon threads, and workers of a load that was broken off."""
+    deadline = time.monotonic() + _ENDING_S
+    for run in list(_UNDER_WAY):
+        run.end(deadline)

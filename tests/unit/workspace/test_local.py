@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import pty
 import signal
 import subprocess
 import sys
 import textwrap
+import time
+from pathlib import Path
 
 import httpx
+import nbformat
 import pytest
+from nbclient import NotebookClient
 
 import toolkit as tk
 from toolkit.workspace import simulated_service
@@ -18,6 +25,17 @@ import signal, sys, time
 import toolkit as tk
 rail = tk.open("s.duckdb")
 rail.client.discover()
+
+def sync(on_progress=None):
+    rail.sync(["BTC_USDT:*", "events/spread"], "25d", progress=False, on_progress=on_progress)
+
+def end(progress):
+    if progress.pages > 2:
+        sys.exit(3)
+
+def fail(progress):
+    raise LookupError("mine")
+
 """
 
 pytestmark = [pytest.mark.usefixtures("workdir"), pytest.mark.slow]
@@ -43,6 +61,8 @@ def script(ending: str) -> subprocess.Popen[str]:
         ("rail.client.close(); rail.close()", 0, ""),
         # A route that answers in a worker thread, which is no daemon.
         ("rail.sync(['BTC_USDT:AURORA.spot'], progress=False)", 0, ""),
+        ("sync(end)", 3, ""),
+        ("sync(fail)", 1, "LookupError: mine"),
     ],
 )
 def test_a_script_that_does_not_close_its_workspace_ends(
@@ -68,6 +88,60 @@ def test_one_ctrl_c_ends_a_script_with_a_local_service() -> None:
         _, errors = process.communicate()
     assert process.returncode == -signal.SIGINT
     assert errors.strip().endswith("KeyboardInterrupt")
+
+
+def ended_in_a_terminal(code: str, after_s: float) -> tuple[int, str]:
+    """Press Ctrl-C in a terminal so long after a script says it is ready: its status and text."""
+    takes_the_terminal = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)"
+    terminal, inside = pty.openpty()
+    ends = {"stdin": inside, "stdout": inside, "stderr": inside}
+    argv = [sys.executable, "-c", f"{takes_the_terminal}\n{code}"]
+    with subprocess.Popen(argv, start_new_session=True, **ends) as process:
+        os.close(inside)
+        text, pressed = b"", False
+        with contextlib.suppress(OSError):  # nobody has the other end any more
+            while part := os.read(terminal, 65_536):
+                text += part
+                if b"ready" in text and not pressed:
+                    time.sleep(after_s)
+                    os.write(terminal, b"\x03")
+                    pressed = True
+    os.close(terminal)
+    return process.returncode, text.decode()
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.5, 3.0])
+def test_one_ctrl_c_in_a_terminal_ends_a_sync_and_the_service_it_started(after_s: float) -> None:
+    code = """
+import toolkit as tk
+print("ready", flush=True)
+tk.open("s.duckdb").sync(["BTC_USDT:*", "events/spread"], "25d")
+"""
+    status, text = ended_in_a_terminal(code, after_s)
+    assert status == -signal.SIGINT
+    assert text.strip().endswith("KeyboardInterrupt")
+    assert text.count("Traceback") == 1
+    with tk.open("s.duckdb") as rail:
+        rail.sync("BTC_USDT:AURORA.spot", "1h", progress=False)
+
+
+def test_three_workspaces_of_one_kernel_share_one_service(workdir: Path) -> None:
+    opens = """
+import toolkit as tk
+rails = [tk.open(f"{name}.duckdb") for name in "abc"]
+print({rail.client.base_url for rail in rails})
+"""
+    again = 'print({tk.open("d.duckdb").client.base_url} | {rails[0].client.base_url})'
+    cells = [nbformat.v4.new_code_cell(source) for source in (opens, again)]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    where = {"metadata": {"path": str(workdir)}}
+    NotebookClient(notebook, timeout=120, kernel_name="python3", resources=where).execute()
+    first, second = (cell.outputs[0].text for cell in notebook.cells)
+    assert first == second
+    assert first.count("http://") == 1
+    base_url = first.strip("{}'\n")
+    with pytest.raises(httpx.ConnectError):  # it ended with the kernel
+        httpx.get(base_url)
 
 
 def test_workspaces_of_one_process_share_one_service() -> None:
