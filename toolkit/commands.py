@@ -7,6 +7,7 @@ and on the local service, which are often others than those it was shown for.
 from __future__ import annotations
 
 import os
+import re
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -18,6 +19,7 @@ DEFAULT_BASE_URL = "http://127.0.0.1:8700"
 DEFAULT_STORE = "rail.duckdb"
 """The store of a command that names none."""
 
+_ADDRESS = re.compile(r"https?://[\w.:/\[\]%~-]{1,200}", re.ASCII)
 _TAKES_STORE = {"app", "stats", "status", "stream", "sync", "webhook"}
 _TAKES_ADDRESS = {"doctor", "stream", "symbols", "sync", "webhook"}
 _PLACE: ContextVar[tuple[Path | None, str | None]] = ContextVar("place", default=(None, None))
@@ -32,7 +34,8 @@ def rail(*words: str, store: Path | None = None, base_url: str | None = None) ->
     """Return a command line of `rail` that does what it says from the reader's own terminal.
 
     ``store`` and ``base_url`` default to those of `shown_for`. They are added where the command
-    takes them and would use others by itself.
+    takes them and would use others by itself. A ``base_url`` that is no address is left out: it is
+    text of whoever made the store.
 
     >>> rail("sync", "A_B:X.spot"), rail("sync", "A_B:X.spot", store=Path("rail.duckdb"))
     ('rail sync A_B:X.spot', 'rail sync A_B:X.spot')
@@ -46,7 +49,7 @@ def rail(*words: str, store: Path | None = None, base_url: str | None = None) ->
     options: list[str] = []
     if store and words[0] in _TAKES_STORE and not _is_usual(str(store), DEFAULT_STORE, "STORE"):
         options += ["--store", str(store)]
-    if base_url and words[0] in _TAKES_ADDRESS:
+    if base_url and words[0] in _TAKES_ADDRESS and _ADDRESS.fullmatch(base_url):
         usual = _is_usual(base_url.rstrip("/"), DEFAULT_BASE_URL, "BASE_URL")
         options += [] if usual else ["--base-url", base_url]
     return command("rail", *words, *options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import threading
 from pathlib import Path
 
@@ -35,3 +36,19 @@ def test_what_a_thread_shows_its_commands_for_is_no_other_thread_s() -> None:
 
 def test_a_path_with_blanks_stays_one_word() -> None:
     assert rail("app", store=Path("my data/b.duckdb")) == "rail app --store 'my data/b.duckdb'"
+
+
+@pytest.mark.parametrize(
+    "written", ["", "x y", "ftp://h", "http://h'; reboot", "http://h\n", f"http://{'h' * 2_000}"]
+)
+def test_what_a_store_keeps_in_the_place_of_an_address_is_left_out(written: str) -> None:
+    shown = rail("sync", "A_B:X.spot", store=Path("b.duckdb"), base_url=written)
+    assert shown == "rail sync A_B:X.spot --store b.duckdb"
+
+
+@pytest.mark.parametrize(
+    "address", ["https://rail.example/v1", "http://[::1]:8700", "http://10.0.0.1:80/"]
+)
+def test_an_address_is_named(address: str) -> None:
+    shown = rail("symbols", base_url=address)
+    assert shlex.split(shown) == ["rail", "symbols", "--base-url", address]

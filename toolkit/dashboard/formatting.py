@@ -11,7 +11,7 @@ import polars as pl
 from toolkit import commands
 from toolkit.cards import duration
 from toolkit.charts.lines import share_text
-from toolkit.foreign import LONGEST, markdown
+from toolkit.foreign import markdown
 from toolkit.market import Source
 from toolkit.statistics.contract import Reason, column_for
 from toolkit.store import clock_offset_s
@@ -99,7 +99,8 @@ def command_words(*words: str) -> str:
     >>> command_words("sync", "A_B:X.spot")
     '`rail sync A_B:X.spot`'
     """
-    return markdown(commands.rail(*words), LONGEST)
+    whole = commands.rail(*words)
+    return markdown(whole, len(whole))
 
 
 def source_words(source: Source) -> str:

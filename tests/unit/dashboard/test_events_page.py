@@ -12,7 +12,7 @@ from toolkit.market import EventFamily, EventLog, Source, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 from toolkit.tables import EVENT
 
-from .shown import figures, texts
+from .shown import figures, sync, texts
 
 START = 1_678_406_400  # 2023-03-10 00:00 UTC
 HOUR = 3600
@@ -258,8 +258,8 @@ def test_closing_an_event_leaves_the_list(page, store):
 
 
 def test_an_events_trajectory_that_is_not_held_says_what_loads_it(page, store):
-    command = f"rail sync {PAIR} --start 2023-03-18T23:00:00Z --end 2023-03-19T05:00:00Z"
-    assert command in texts(page(store, event="s1").code)
+    around = ("--start", "2023-03-18T23:00:00Z", "--end", "2023-03-19T05:00:00Z")
+    assert sync(store, str(PAIR), *around) in texts(page(store, event="s1").code)
 
 
 def test_an_events_trajectory_that_is_held_is_a_click_away(page, tmp_path):
@@ -298,11 +298,10 @@ def test_documents_that_do_not_say_what_became_of_their_event_are_counted(page, 
 
 
 def test_a_log_that_was_never_asked_for_is_named_with_what_loads_it(page, tmp_path):
-    shown = page(fill(tmp_path / "held.duckdb", families=[EventFamily.SPREAD]))
-    assert (
-        "Never asked for: splash, funding; `rail sync events/splash events/funding` loads them."
-        in texts(shown.caption)
-    )
+    path = fill(tmp_path / "held.duckdb", families=[EventFamily.SPREAD])
+    shown = page(path)
+    load = sync(path, "events/splash", "events/funding")
+    assert f"Never asked for: splash, funding; `{load}` loads them." in texts(shown.caption)
     assert len(listed(shown)) == 2
 
 
@@ -317,7 +316,8 @@ def test_a_store_without_event_logs_says_how_to_load_them(page, tmp_path):
     StoreWriter(empty).bind(SOURCE)
     shown = page(empty.path)
     assert "holds no event log yet" in shown.info[0].value
-    assert texts(shown.code) == ["rail sync events/spread events/splash events/funding"]
+    logs = ("events/spread", "events/splash", "events/funding")
+    assert texts(shown.code) == [sync(empty.path, *logs, service=None)]
 
 
 def test_a_store_that_is_not_there_says_what_makes_one(page, tmp_path):

@@ -13,7 +13,7 @@ from toolkit.market import Family, Source, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 
 from .conftest import keep_snapshot
-from .shown import figures, texts
+from .shown import figures, sync, texts
 
 START = 1_678_406_400  # 2023-03-10 00:00 UTC
 EIGHT = 8 * 3600
@@ -133,9 +133,10 @@ def test_symbols_with_rates_apart_open_the_pair_that_is_held_whichever_way_round
 
 
 def test_a_pair_that_is_not_held_has_no_button_and_says_what_loads_it(page, tmp_path):
-    shown = page(fill(tmp_path / "rates.duckdb", pairs=False))
+    path = fill(tmp_path / "rates.duckdb", pairs=False)
+    shown = page(path)
     assert shown.dataframe[1].value[""].isna().all()
-    assert texts(shown.code) == ["rail sync funding/ETH_USDT:CORONA.futures:BOREAS.futures"]
+    assert texts(shown.code) == [sync(path, "funding/ETH_USDT:CORONA.futures:BOREAS.futures")]
 
 
 def test_a_link_opens_its_pair_with_differential_carry_and_their_grounds(page, store):
@@ -257,18 +258,20 @@ def test_a_store_that_was_never_synced_says_how_to_load_it(page, tmp_path):
 
 
 def test_pairs_without_rates_open_on_a_pair_and_say_what_brings_the_rates(page, tmp_path):
-    shown = page(fill(tmp_path / "pairs.duckdb", rates=False))
+    path = fill(tmp_path / "pairs.duckdb", rates=False)
+    shown = page(path)
     assert shown.get_by_key("funding_view").value == "One pair through time"
     shown.get_by_key("funding_view").set_value("Rates in force").run()
     assert "No funding overview is held." in texts(shown.info)
-    assert "rail sync snapshot/funding" in texts(shown.code)
+    assert sync(path, "snapshot/funding") in texts(shown.code)
 
 
 def test_rates_without_pairs_say_what_brings_the_widest(page, tmp_path):
-    shown = page(fill(tmp_path / "rates.duckdb", pairs=False))
+    path = fill(tmp_path / "rates.duckdb", pairs=False)
+    shown = page(path)
     shown.get_by_key("funding_view").set_value("One pair through time").run()
     assert "No pair's funding is held." in texts(shown.info)
-    assert texts(shown.code) == ["rail sync funding/ETH_USDT:CORONA.futures:BOREAS.futures"]
+    assert texts(shown.code) == [sync(path, "funding/ETH_USDT:CORONA.futures:BOREAS.futures")]
 
 
 def test_an_overview_without_rates_says_so(page, tmp_path):

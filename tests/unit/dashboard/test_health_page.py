@@ -14,6 +14,7 @@ from toolkit.store import Batch, LoadOrigin, StoreWriter
 from toolkit.wire.allowance import Allowance
 
 from .conftest import EDGE, LEG, SERVED_AT, price_rows
+from .shown import sync
 
 
 def metrics(shown):
@@ -64,9 +65,8 @@ def test_a_trajectory_opens_from_its_line(page, full):
 
 def test_a_stretch_that_is_missing_comes_with_the_command_that_loads_it(page, gapped):
     shown = page(gapped.path, "health")
-    assert shown.code[0].value == (
-        "rail sync BTC_USD:KRAKEN.spot --start 2023-03-10T09:58:00Z --end 2023-03-10T11:57:00Z"
-    )
+    gap = ("--start", "2023-03-10T09:58:00Z", "--end", "2023-03-10T11:57:00Z")
+    assert shown.code[0].value == sync(gapped.path, "BTC_USD:KRAKEN.spot", *gap)
     assert any("1 have a stretch that is missing" in c.value for c in shown.caption)
 
 
@@ -113,4 +113,4 @@ def test_the_quota_left_is_that_of_the_last_answer(page, make_store):
 def test_a_store_that_was_never_asked_says_what_to_type(page, bare):
     shown = page(bare.path, "health")
     assert "was never asked to hold anything" in shown.info[0].value
-    assert shown.code[0].value == "rail sync --all-prices --all-spreads"
+    assert shown.code[0].value == sync(bare.path, "--all-prices", "--all-spreads", service=None)

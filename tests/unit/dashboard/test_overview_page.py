@@ -11,6 +11,7 @@ from toolkit.market import EventFamily, EventLog
 from toolkit.store import Batch, Edge, LoadOrigin, StoreWriter
 
 from .conftest import SERVED_AT, add_events, add_snapshots, documents, keep_snapshot
+from .shown import sync
 
 PAIR = "BTC_USD:COINBASE.spot:KRAKEN.spot"
 
@@ -37,7 +38,7 @@ def test_it_opens_without_a_name_and_counts_what_the_store_holds(shown):
     }
 
 
-def test_open_spreads_are_the_services_list_widest_first(shown):
+def test_open_spreads_are_the_services_list_widest_first(shown, full):
     table = shown.dataframe[0].value
     assert table["spread (%)"].to_list() == [2.5, 1.5, 1.25]
     assert table["open for"].to_list() == ["10 min"] * 3
@@ -45,7 +46,7 @@ def test_open_spreads_are_the_services_list_widest_first(shown):
     says = captions(shown)
     assert "2023-03-10 10:00 UTC, widest first: 3 open; 1 more are tracked" in says
     assert "Events: the trajectory is not held, so the button shows the symbol's events" in says
-    assert "`rail sync BTC_USD:KRAKEN.spot:GEMINI.spot`" in says
+    assert f"`{sync(full.path, 'BTC_USD:KRAKEN.spot:GEMINI.spot')}`" in says
     assert "A row without a button" not in says
 
 
@@ -73,7 +74,7 @@ def test_a_row_of_which_nothing_is_held_has_no_button_and_a_reason(page, held):
     assert table[""].isna().to_list() == [False, False, True]
     says = captions(shown)
     assert "A row without a button: neither the trajectory nor an event of its symbol" in says
-    assert "`rail sync BTC_USD:KRAKEN.spot:GEMINI.spot`" in says
+    assert f"`{sync(held.path, 'BTC_USD:KRAKEN.spot:GEMINI.spot')}`" in says
 
 
 def test_rates_apart_have_units_and_open_the_funding_page(shown):
@@ -109,7 +110,7 @@ def test_without_snapshots_open_spreads_come_from_the_event_log(page, logged):
     table = shown.dataframe[0].value
     assert table["spread (%)"].to_list() == [2.5]
     assert table["open for"].to_list() == ["9 min 30 s"]
-    assert "rail sync snapshot/funding" in [code.value for code in shown.code]
+    assert sync(logged.path, "snapshot/funding") in [code.value for code in shown.code]
 
 
 def sync_another_log(store, served_at):
@@ -158,9 +159,9 @@ def test_a_log_that_is_newer_than_the_list_of_spreads_wins(page, held):
 def test_without_events_and_snapshots_each_part_says_what_brings_it(page, held):
     shown = page(held.path, "overview")
     assert [code.value for code in shown.code] == [
-        "rail sync snapshot/spread",
-        "rail sync snapshot/funding",
-        "rail sync events/spread events/splash events/funding",
+        sync(held.path, "snapshot/spread"),
+        sync(held.path, "snapshot/funding"),
+        sync(held.path, "events/spread", "events/splash", "events/funding"),
     ]
     assert metrics(shown)["Spreads open"] == "–"
     assert metrics(shown)["Spreads opened, 24 h"] == "–"

@@ -12,7 +12,7 @@ from toolkit.market import EventFamily, EventLog, Source, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, StoreWriter
 
 from .conftest import SERVED_AT, START, documents, spread_rows
-from .shown import figures, texts
+from .shown import figures, sync, texts
 
 LEG = "BTC_USD:KRAKEN.spot"
 PAIR = "BTC_USD:COINBASE.spot:KRAKEN.spot"
@@ -267,7 +267,7 @@ def test_a_store_without_trajectories_says_how_to_load_one(page, bare):
 
 def test_a_trajectory_that_is_not_held_comes_with_the_command_that_loads_it(page, held):
     shown = page(held.path, trajectory="ETH_USD:KRAKEN.spot")
-    assert "`rail sync ETH_USD:KRAKEN.spot` loads it" in shown.warning[0].value
+    assert f"`{sync(held.path, 'ETH_USD:KRAKEN.spot')}` loads it" in shown.warning[0].value
 
 
 def test_a_store_that_is_not_there_says_what_makes_one(page, tmp_path):

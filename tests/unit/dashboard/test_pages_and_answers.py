@@ -167,12 +167,15 @@ def test_rail_status_states_ages_and_shares_of_each_stream(
     finally:
         sys.argv = before
     printed = [re.split(r" {2,}", line) for line in capsys.readouterr().out.splitlines()]
-    lines = {cells[0]: cells for cells in printed}
+    titles = next(cells for cells in printed if cells[0] == "stream")
+    lines = {cells[0]: dict(zip(titles, cells, strict=False)) for cells in printed}
     for stream, at in last.items():
         newest = newest_s(stream, at) - (60 if stream == PRICE.key and at >= 60 else 0)
-        assert lines[stream][-1] in ages(newest, last, began)
+        assert lines[stream]["behind"] in ages(newest, last, began)
         if stream != SNAPSHOT:
-            assert lines[stream][4] == f"{share_answered(stream, at, max(last.values())):.2%}"
+            assert (
+                lines[stream]["answered"] == f"{share_answered(stream, at, max(last.values())):.2%}"
+            )
 
 
 def share_answered(stream: str, at: int, now: int) -> float:

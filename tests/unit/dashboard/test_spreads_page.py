@@ -13,6 +13,7 @@ from toolkit.statistics.spread import summary, with_spread
 from toolkit.store import Batch, LoadOrigin, StoreWriter
 
 from .conftest import EDGE, SERVED_AT, START, spread_rows
+from .shown import sync
 
 PAIR = "BTC_USD:COINBASE.spot:KRAKEN.spot"
 
@@ -123,7 +124,9 @@ def test_a_row_opens_its_trajectory(page, held):
 def test_a_store_without_spreads_says_how_to_load_one(page, bare):
     shown = page(bare.path, "spreads")
     assert "holds no spread: none was asked for" in shown.info[0].value
-    assert shown.code[0].value == "rail sync --all-spreads --symbol BTC_USDT"
+    assert shown.code[0].value == sync(
+        bare.path, "--all-spreads", "--symbol", "BTC_USDT", service=None
+    )
 
 
 def test_spreads_that_are_the_services_own_are_counted_in_words(page, held):
