@@ -31,7 +31,11 @@ The tree (a test holds this drawing against the classes)::
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+_LONGEST_VALUE = 160
+_MOST_NAMES = 14
 
 
 class RailError(Exception):
@@ -53,19 +57,59 @@ def _restored(kind: type[RailError], args: tuple[object, ...]) -> RailError:
     return kind.__new__(kind, *args)
 
 
+def shown(value: object) -> str:
+    """Show a value in a few words of one line: a long text is cut, a large object is its type.
+
+    >>> shown("7 d"), shown(60.0), shown({"a": list(range(100))}), shown(range)
+    ("'7 d'", '60.0', 'a dict', 'a type')
+    """
+    try:
+        text = str.__repr__(value) if isinstance(value, str) else repr(value)
+    except ValueError:  # a whole number of thousands of digits
+        text = ""
+    if isinstance(value, str) and len(text) > _LONGEST_VALUE:
+        return f"{text[: _LONGEST_VALUE - 1]}…"
+    plain = 0 < len(text) <= _LONGEST_VALUE and text.isprintable() and not text.startswith("<")
+    return text if plain else f"a {type(value).__name__}"
+
+
+def nearest(text: object, names: Iterable[str], most: int = 1) -> list[str]:
+    """Return the names that a text is nearest to, whatever their case, the nearest first.
+
+    >>> nearest("Spreads", ["spread", "splash"]), nearest(7, ["spread"])
+    (['spread'], [])
+    """
+    if not isinstance(text, str):
+        return []
+    known = {name.lower(): name for name in names}
+    found = difflib.get_close_matches(text.lower(), known, n=most, cutoff=0.6)
+    return [known[name] for name in found]
+
+
 class InputError(RailError, ValueError):
     """A value the caller gave is not one of those allowed.
 
+    ``allowed`` is a sentence, or the names that are allowed: then the nearest follows.
+
     >>> str(InputError("limit", 0, "a whole number from 1 to 10000"))
     'limit: 0 is not allowed; allowed: a whole number from 1 to 10000'
+    >>> str(InputError("theme", "Drak", ["light", "dark"]))
+    "theme: 'Drak' is not allowed; allowed: light, dark; nearest: dark"
     """
 
-    def __init__(self, parameter: str, value: object, allowed: str, *, advice: str = "") -> None:
+    def __init__(
+        self, parameter: str, value: object, allowed: str | Iterable[str], *, advice: str = ""
+    ) -> None:
+        if not isinstance(allowed, str):
+            names = list(map(str, allowed))
+            near = nearest(value, names)
+            advice = advice or (f"nearest: {near[0]}" if near else "")
+            allowed = ", ".join(names[:_MOST_NAMES]) + ", …" * (len(names) > _MOST_NAMES)
         self.parameter = parameter
         self.value = value
         self.allowed = allowed
         self.advice = advice
-        message = f"{parameter}: {value!r} is not allowed; allowed: {allowed}"
+        message = f"{parameter}: {shown(value)} is not allowed; allowed: {allowed}"
         super().__init__(f"{message}; {advice}" if advice else message)
 
 

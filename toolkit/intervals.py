@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from toolkit.errors import InputError
-from toolkit.market import format_ts
+from toolkit.market import When, format_ts, parse_ts
 
 
 class Interval(NamedTuple):
@@ -25,12 +25,13 @@ class Interval(NamedTuple):
     end: int
 
     @classmethod
-    def checked(cls, start: int, end: int) -> Interval:
-        """Return the interval, or raise `InputError` where it would be empty.
+    def checked(cls, start: When, end: When) -> Interval:
+        """Return the interval, or raise `InputError` where it would be empty or an end is no time.
 
-        >>> Interval.checked(0, 60).length_s
+        >>> Interval.checked(0, "1970-01-01T00:01").length_s
         60
         """
+        start, end = parse_ts(start, parameter="start"), parse_ts(end, parameter="end")
         if start >= end:
             raise InputError(
                 "window",
@@ -38,6 +39,20 @@ class Interval(NamedTuple):
                 "a start before its end (the end itself is outside)",
             )
         return cls(start, end)
+
+    @classmethod
+    def of(cls, window: object) -> Interval:
+        """Return a window given as a start and an end. `EVER` is taken as it is.
+
+        >>> Interval.of((0, 60))
+        Interval(start=0, end=60)
+        """
+        if isinstance(window, tuple) and window == EVER:
+            return EVER
+        if not isinstance(window, tuple | list) or len(window) != 2:
+            allowed = "a start and an end, e.g. ('2023-03-01', '2023-03-02')"
+            raise InputError("window", window, allowed)
+        return cls.checked(*window)
 
     @property
     def length_s(self) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from toolkit.errors import InputError
+from toolkit.statistics.contract import checked_column, checked_types, whole_number
 
 _ROW, _BUCKET = "__row", "__bucket"
 
@@ -16,12 +17,10 @@ def require_columns(frame: pl.DataFrame, columns: Sequence[str]) -> None:
 
     >>> require_columns(pl.DataFrame({"ts": [0]}), ["ts", "price"])
     Traceback (most recent call last):
-    toolkit.errors.InputError: frame: ['ts'] is not allowed; allowed: numeric columns ts, price
+    toolkit.errors.InputError: frame: 'no price' is not allowed; allowed: columns ts (number or ...
     """
-    schema = frame.schema
     # An all-null column without a type still draws: as nothing.
-    if not all(c in schema and (schema[c].is_numeric() or schema[c] == pl.Null) for c in columns):
-        raise InputError("frame", frame.columns, "numeric columns " + ", ".join(columns))
+    checked_types(frame, dict.fromkeys(columns, "number or null"))
 
 
 def downsample(
@@ -71,9 +70,10 @@ def downsample(
     (True, 9.0, 999)
     """
     names = [columns] if isinstance(columns, str) else list(columns)
+    for name in names:
+        checked_column(frame, name)
     require_columns(frame, ["ts", *names])
-    if points < 2 + 3 * len(names):
-        raise InputError("points", points, f"{2 + 3 * len(names)} or more for {len(names)} columns")
+    points = whole_number("points", points, 2 + 3 * len(names))
     if frame["ts"].null_count():
         raise InputError("ts", None, "a column without nulls")
     ordered = frame if frame["ts"].is_sorted() else frame.sort("ts", maintain_order=True)

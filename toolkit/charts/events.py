@@ -16,6 +16,7 @@ from toolkit.errors import InputError
 from toolkit.foreign import html
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Source
+from toolkit.statistics.contract import checked_frame, whole_number
 from toolkit.statistics.event_documents import opens
 
 _LOGS = " ".join(f"events/{family}" for family in EventFamily)
@@ -87,8 +88,8 @@ def event_timeline(
     ('spread (1)', '1970-01-01 00:10', [600000])
     """
     view = View(subject, source, theme, Interval.checked(start, end), timezone, _LOGS)
-    if not isinstance(limit, int) or limit < 1:
-        raise InputError("limit", limit, "a whole number of events, at least 1")
+    checked_frame(lifecycles, "lifecycles")
+    limit = whole_number("limit", limit, 1, "events, at least 1")
     spans = _spans(lifecycles, view.window)
     drawable = spans.drop_nulls("since")
     if drawable.is_empty():
@@ -147,6 +148,7 @@ def activity_chart(
     ('spread (2)', [1, 1])
     """
     view = View(subject, source, theme, Interval.checked(start, end), timezone, _LOGS)
+    checked_frame(events, "events")
     _require(events, ("family", "event_type", "ts"))
     opened = events.filter(opens() & pl.col("ts").is_between(*view.window, closed="left"))
     if opened.is_empty():

@@ -17,7 +17,7 @@ from toolkit.charts.time_axis import clock_text
 from toolkit.charts.view import View
 from toolkit.intervals import Interval
 from toolkit.market import Family, Source, Trajectory, When
-from toolkit.statistics.contract import Reason
+from toolkit.statistics.contract import Frame, Reason
 from toolkit.statistics.differentials import without_rates
 from toolkit.statistics.funding import carry, differential, summary
 from toolkit.statistics.windows import settlements_extent, window_of
@@ -31,7 +31,7 @@ _DIFFERENTIAL_AXIS = {"title": {"text": "differential (% per 8 h)"}} | _ZERO_LIN
 
 
 def funding_chart(
-    frame: pl.DataFrame,
+    frame: Frame,
     *,
     source: Source,
     trajectory: Trajectory | str | None = None,

@@ -13,6 +13,7 @@ import polars as pl
 from toolkit.charts.downsampling import downsample, require_columns
 from toolkit.charts.time_axis import clock_text, utc_offset_s
 from toolkit.intervals import Interval
+from toolkit.statistics.contract import checked_times, whole_number
 from toolkit.statistics.quality import coverage
 
 _SEGMENT = "__segment_"
@@ -77,7 +78,9 @@ def rows_to_draw(
     >>> rows.total, rows.frame["__segment_price"].to_list()
     (4, [0, 0, 1, 1])
     """
+    points = whole_number("points", points, 1)
     require_columns(frame, ["ts", *columns])
+    checked_times(frame)
     values = [pl.col(c).cast(pl.Float64) for c in columns]
     inside = (
         frame.filter(pl.col("ts").is_between(*window, closed="left"))

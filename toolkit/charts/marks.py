@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,10 +16,12 @@ from toolkit.errors import InputError
 from toolkit.foreign import html
 from toolkit.intervals import Interval, clip, union
 from toolkit.market import EventFamily, Trajectory
+from toolkit.statistics.contract import checked_frame, real_number
 from toolkit.statistics.event_documents import opens
 from toolkit.statistics.events import event_lifecycles
 from toolkit.statistics.spread import with_spread
 
+_THRESHOLDS = "a list of finite numbers (log bps), e.g. [25]"
 _GRAIN = 1000
 """A chart is about this many pixels wide."""
 
@@ -33,9 +34,7 @@ def threshold_line(thresholds_bps: Sequence[float], view: View) -> go.Scatter:
     >>> threshold_line([-25.0, 25.0], view).name
     'threshold -25, +25 bps'
     """
-    values = [float(value) for value in thresholds_bps]
-    if wrong := [value for value in values if not math.isfinite(value)]:
-        raise InputError("thresholds_bps", wrong[0], "finite numbers (log bps)")
+    values = [real_number("thresholds_bps", value, _THRESHOLDS) for value in thresholds_bps]
     since, until = clock_text(pl.Series(view.window), view.timezone)
     return go.Scatter(
         x=[since, until, None] * len(values),
@@ -46,6 +45,12 @@ def threshold_line(thresholds_bps: Sequence[float], view: View) -> go.Scatter:
         hoverinfo="skip",
         yaxis="y2",
     )
+
+
+def checked_thresholds(thresholds_bps: object) -> None:
+    """Raise an `InputError` for what is no list of thresholds, such as a bare number."""
+    if isinstance(thresholds_bps, str) or not hasattr(thresholds_bps, "__len__"):
+        raise InputError("thresholds_bps", thresholds_bps, _THRESHOLDS)
 
 
 def events_of(events: pl.DataFrame, trajectory: Trajectory) -> pl.DataFrame:
@@ -62,8 +67,10 @@ def events_of(events: pl.DataFrame, trajectory: Trajectory) -> pl.DataFrame:
     """
     legs = ("buy_exchange", "buy_market", "sell_exchange", "sell_market")
     needed = ("family", "symbol", *legs)
-    if missing := [name for name in needed if name not in events.columns]:
-        raise InputError("events", events.columns, "the columns " + ", ".join(missing))
+    checked_frame(events, "events")
+    if missing := [f"no {name}" for name in needed if name not in events.columns]:
+        whole = "documents as rail.events() gives them, with " + ", ".join(needed)
+        raise InputError("events", ", ".join(missing), whole)
     buy, sell = ((leg.exchange, leg.market.value) for leg in (trajectory.buy, trajectory.sell))
 
     def between(values: tuple[str, ...]) -> pl.Expr:

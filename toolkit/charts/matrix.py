@@ -13,7 +13,7 @@ from toolkit.charts.time_axis import clock_text
 from toolkit.charts.view import Heading
 from toolkit.errors import InputError
 from toolkit.foreign import html
-from toolkit.market import Market, Source
+from toolkit.market import Market, Source, When, parse_ts
 from toolkit.statistics.settlements import HOURS_A_YEAR
 
 FUNDING_UNITS = {
@@ -58,8 +58,8 @@ def in_unit(rates: pl.DataFrame, unit: str) -> pl.DataFrame:
     >>> in_unit(rates, "% per 24 h")["value"].round(9).to_list()
     [0.03, None, None]
     """
-    if unit not in FUNDING_UNITS:
-        raise InputError("unit", unit, ", ".join(FUNDING_UNITS))
+    if unit not in list(FUNDING_UNITS):
+        raise InputError("unit", unit, FUNDING_UNITS)
     require_columns(rates, ["rate", "interval_hours"])
     rate, hours = pl.col("rate").cast(pl.Float64), pl.col("interval_hours").cast(pl.Float64)
     value = 100 * FUNDING_UNITS[unit] * rate / hours + 0.0  # no negative zero
@@ -70,7 +70,7 @@ def funding_matrix(
     frame: pl.DataFrame,
     *,
     unit: str,
-    ts: int,
+    ts: When,
     source: Source,
     timezone: str = "UTC",
     theme: str | None = None,
@@ -117,6 +117,7 @@ def funding_matrix(
     [[0.01, -0.16]]
     """
     card = Heading("all symbols with a rate", source, theme)
+    ts = parse_ts(ts, parameter="ts")
     require_columns(frame, ["next_funding_time"])
     if missing := [name for name in ("symbol", "exchange", "market") if name not in frame.columns]:
         raise InputError("frame", frame.columns, "columns " + ", ".join(missing))

@@ -10,17 +10,24 @@ import polars as pl
 
 from toolkit.charts.figure import Figure
 from toolkit.charts.lines import DrawnRows, gapped_line, rows_to_draw
-from toolkit.charts.marks import events_of, lifetime_shapes, opened_marks, threshold_line
+from toolkit.charts.marks import (
+    checked_thresholds,
+    events_of,
+    lifetime_shapes,
+    opened_marks,
+    threshold_line,
+)
 from toolkit.charts.subject import with_subject
 from toolkit.charts.theme import MARK_COLOUR
 from toolkit.charts.view import View
 from toolkit.foreign import html
 from toolkit.market import Family, Source, Trajectory, When
+from toolkit.statistics.contract import Frame
 from toolkit.statistics.windows import window_of
 
 
 def spread_chart(
-    frame: pl.DataFrame,
+    frame: Frame,
     *,
     source: Source,
     trajectory: Trajectory | str | None = None,
@@ -115,6 +122,7 @@ def spread_chart(
         _price_line(rows, "sell_price", f"sell {trajectory.sell}", view),
         _spread_line(rows, view),
     ]
+    checked_thresholds(thresholds_bps)
     if len(thresholds_bps):
         traces.append(threshold_line(thresholds_bps, view))
     shapes = []
@@ -138,7 +146,7 @@ def spread_chart(
 
 
 def price_chart(
-    frame: pl.DataFrame,
+    frame: Frame,
     *,
     source: Source,
     trajectory: Trajectory | str | None = None,

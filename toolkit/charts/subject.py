@@ -6,10 +6,11 @@ import polars as pl
 
 from toolkit.errors import InputError
 from toolkit.market import Family, Trajectory
+from toolkit.statistics.contract import Frame, checked_frame
 
 
 def with_subject(
-    frame: pl.DataFrame, trajectory: Trajectory | str | None, family: Family
+    frame: Frame, trajectory: Trajectory | str | None, family: Family
 ) -> tuple[pl.DataFrame, Trajectory]:
     """Return the frame with its trajectory's key in each row, and the trajectory.
 
@@ -25,6 +26,8 @@ def with_subject(
     toolkit.errors.InputError: trajectory: 'ETH_USD:KRAKEN.spot' is not allowed; allowed:
     BTC_USD:KRAKEN.spot, whose rows the frame has
     """
+    checked_frame(frame)
+    frame = frame.lazy().collect()
     named_by_frame = frame["trajectory"] if "trajectory" in frame else pl.Series(dtype=pl.String)
     held = named_by_frame.drop_nulls().unique().sort()
     if len(held) > 1:

@@ -72,8 +72,8 @@ def template_name(theme: str | None) -> str:
     """
     if theme is None:
         return "rail"
-    if theme not in COLOURS:
-        raise InputError("theme", theme, ", ".join(COLOURS))
+    if theme not in list(COLOURS):
+        raise InputError("theme", theme, COLOURS)
     return f"rail_{theme}"
 
 

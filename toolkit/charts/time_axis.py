@@ -26,7 +26,7 @@ def utc_offset_s(ts: pl.Series, timezone: str) -> pl.Series:
     times = pl.from_epoch(ts.cast(pl.Int64), time_unit="s").dt.replace_time_zone("UTC")
     try:
         local = times.dt.convert_time_zone(timezone)
-    except pl.exceptions.ComputeError:
+    except (pl.exceptions.ComputeError, TypeError):
         raise InputError(
             "timezone", timezone, "UTC or a name of the IANA data base, e.g. Europe/London"
         ) from None

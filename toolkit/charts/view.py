@@ -11,6 +11,7 @@ from toolkit import commands
 from toolkit.charts.figure import Figure
 from toolkit.charts.theme import MARK_COLOUR, WARNING_COLOUR, template_name
 from toolkit.charts.time_axis import date_axis, window_text
+from toolkit.errors import InputError
 from toolkit.foreign import html
 from toolkit.intervals import Interval
 from toolkit.market import Source, Trajectory
@@ -33,6 +34,12 @@ class Heading:
     subject: str
     source: Source
     theme: str | None
+
+    def __post_init__(self) -> None:
+        given: Any = self.source
+        if not isinstance(given, Source):
+            mine = "where the rows are from: rail.store.source, or tk.Source('replay', 'mine')"
+            raise InputError("source", given, mine)
 
     def heading(self, title: str, *lines: str) -> dict[str, Any]:
         """Build the layout: template, title, subject, lines, source, its mark, legend and margins.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import re
 import time
 from collections.abc import Generator, Iterable
 from dataclasses import replace
@@ -88,6 +89,8 @@ class Contact(Shown):
             _warn_of_http(self.base_url)
         self.proxy = proxy_for(self.base_url)
         self.limits = limits or (profile.limits if profile else LIMITS)
+        if not isinstance(retries, RetryPolicy | None):
+            raise InputError("retries", retries, "a toolkit.wire.exchange.RetryPolicy, or None")
         self.retries = retries or RetryPolicy.within(self.limits)
         self._key = _checked_key(api_key)
         self._secrets = Secrets([self._key])
@@ -183,7 +186,8 @@ class Contact(Shown):
         if isinstance(error, ServiceError):
             final = isinstance(error, WireError)
             return Failure(self.without_key(str(error)), self._url(request), final=final)
-        told = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        words = re.sub(r"\[Errno -?\d+\] ", "", " ".join(str(error).split()))
+        told = f"{type(error).__name__}: {words}"
         return Failure(self.without_key(told).rstrip(": "), self._url(request))
 
     def _late(self, request: Request) -> Failure:
@@ -234,8 +238,8 @@ class Contact(Shown):
     ) -> Generator[Step, Outcome, bytes]:
         paths = profile.snapshots
         kind = str(kind).removeprefix("snapshot/")
-        if kind not in paths:
-            raise InputError("snapshot", kind, ", ".join(paths))
+        if kind not in list(paths):
+            raise InputError("snapshot", kind, paths)
         limit = {"limit": profile.symbols_limit} if kind == "symbols" else {}
         answer = yield from with_retries(Request.get(paths[kind], limit), self.retries)
         return whole_document(answer)
@@ -273,7 +277,7 @@ def _warn_of_http(address: str) -> None:
 
 def _checked_key(text: str) -> str:
     """Strip a key of blanks. One that no header can carry is refused without being shown."""
-    key = text.strip()
+    key = text.strip() if isinstance(text, str) else ""
     if not key or not key.isascii() or not key.isprintable() or " " in key:
         raise InputError("api_key", "***", "the key as issued: printable ASCII without blanks")
     return key

@@ -17,7 +17,7 @@ import polars as pl
 
 from toolkit.client.contact import ClosingContact, Contact, history_frame
 from toolkit.client.transport import Deadline, Transport, async_transport
-from toolkit.errors import InputError, ServiceError
+from toolkit.errors import InputError, RailError, ServiceError
 from toolkit.market import EventFamily, SnapshotKind, Trajectory, When, Window
 from toolkit.wire.body import ACCEPTED_ENCODINGS, Body
 from toolkit.wire.events import EventPage, event_pages
@@ -36,14 +36,20 @@ def _options(contact: Contact) -> dict[str, Any]:
     """Return what both of httpx's clients are made with."""
     try:
         url = httpx.URL(contact.base_url)
-    except httpx.InvalidURL as error:
-        raise InputError("base_url", contact.base_url, "the address of a host") from error
+    except httpx.InvalidURL:
+        raise InputError("base_url", contact.base_url, "the address of a host") from None
     asked = {"Accept": "application/json", "Accept-Encoding": ACCEPTED_ENCODINGS}
     return {
         "base_url": url,
         "headers": contact.key_header | asked,
         "timeout": httpx.Timeout(contact.limits.silence_s, connect=contact.limits.connect_s),
     }
+
+
+def _check_open(client: httpx.Client | httpx.AsyncClient) -> None:
+    """Raise `RailError` where the client was closed."""
+    if client.is_closed:
+        raise RailError("this client was closed; make another")
 
 
 def _asked(request: Request) -> dict[str, Any]:
@@ -212,6 +218,7 @@ class Client(ClosingContact):
         return self._send(step.request)
 
     def _send(self, request: Request) -> Answer | Failure:
+        _check_open(self._http)
         self._deadline.set(self.limits.answer_s)
         try:
             with self._http.stream("GET", request.path, **_asked(request)) as response:
@@ -360,6 +367,7 @@ class AsyncClient(Contact):
         return await self._send(step.request)
 
     async def _send(self, request: Request) -> Answer | Failure:
+        _check_open(self._http)
         try:
             async with (
                 asyncio.timeout(self.limits.answer_s),

@@ -139,7 +139,8 @@ def _route(profile: Profile, stream: Stream) -> HistoryRoute | EventRoute | None
 
 def checked_workers(workers: int) -> None:
     """Raise `InputError` for a number of workers that makes no sense."""
-    if not 1 <= workers <= 64:
+    whole = isinstance(workers, int) and not isinstance(workers, bool)
+    if not whole or not 1 <= workers <= 64:
         raise InputError("workers", workers, "a whole number from 1 to 64")
 
 

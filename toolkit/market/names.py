@@ -104,13 +104,16 @@ class Leg:
 
     def __post_init__(self) -> None:
         if _EXCHANGE.fullmatch(self.exchange) is None or not is_name(self.exchange):
+            upper = self.exchange.upper()
+            usable = _EXCHANGE.fullmatch(upper) is not None and is_name(upper)
             raise InputError(
                 "exchange",
                 self.exchange[:_SHOWN],
                 f"an UPPERCASE name of up to {NAME_LONGEST} characters, e.g. DEX-ETHEREUM",
+                advice=f"nearest: {upper}" if usable else "",
             )
         if self.market not in list(Market):
-            raise InputError("market", self.market, ", ".join(Market))
+            raise InputError("market", self.market, Market)
         object.__setattr__(self, "market", Market(self.market))
 
     @classmethod
@@ -124,7 +127,7 @@ class Leg:
         if not dot:
             raise InputError("leg", text, "EXCHANGE.market, e.g. KRAKEN.spot")
         if market not in list(Market):
-            raise InputError("market", market, ", ".join(Market))
+            raise InputError("market", market, Market)
         return cls(exchange, Market(market))
 
     def __str__(self) -> str:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
 
-from toolkit.errors import InputError
+from toolkit.errors import InputError, nearest
 from toolkit.market.names import EventFamily, Family, Leg, Symbol
 
 _Member = TypeVar("_Member", bound=StrEnum)
@@ -31,6 +31,19 @@ _TRAJECTORIES = (
     ", e.g. BTC_USD:COINBASE.spot:KRAKEN.spot"
 )
 _STREAMS = f"{_TRAJECTORIES}; events/FAMILY, e.g. events/spread; snapshot/KIND"
+_FORMS = {
+    Family.PRICE: "for a price one leg, SYMBOL:EXCHANGE.market",
+    Family.SPREAD: "for a spread two legs, SYMBOL:BUY.market:SELL.market",
+    Family.FUNDING: "for funding two legs, SYMBOL:BUY.market:SELL.market",
+}
+_READ_BY = {
+    "price": "rail.prices",
+    "spread": "rail.spread",
+    "funding": "rail.funding",
+    "events": "rail.events",
+    "snapshot": "rail.snapshots",
+}
+"""By kind of stream: the method of a workspace that reads it."""
 
 
 class Stream:
@@ -56,16 +69,18 @@ class Stream:
         Traceback (most recent call last):
         toolkit.errors.InputError: stream: 'pair/...' is not allowed; allowed: ... not built yet
         """
-        key = str(key)
+        key = _text("stream", key)
         prefix, slash, rest = key.partition("/")
         if prefix in _RESERVED and slash:
             raise InputError("stream", key, f"a built kind of stream; {prefix}/ is not built yet")
         if prefix == "events" and slash:
             return EventLog.of(rest)
         if prefix == "snapshot" and slash:
-            return SnapshotLog(_member("snapshot", rest, SnapshotKind))
+            return SnapshotLog.named(rest)
         if not (rest if slash else prefix).count(":") or (slash and prefix != Family.FUNDING):
-            raise InputError("stream", key, _STREAMS)
+            logs = [*map(EventLog, EventFamily), *map(SnapshotLog, SnapshotKind)]
+            near = nearest(key, [log.key for log in logs]) if slash else []
+            raise InputError("stream", key, _STREAMS, advice=f"nearest: {near[0]}" if near else "")
         return Trajectory.parse(key)
 
     @property
@@ -139,19 +154,21 @@ class Trajectory(Stream):
         Traceback (most recent call last):
         toolkit.errors.InputError: trajectory: 'BTC_USD' is not allowed; allowed: SYMBOL:...
         """
-        key = str(key)
+        key = _text("trajectory", key)
         of_funding = key.startswith(_FUNDING)
         parts = key.removeprefix(_FUNDING).split(":")
+        if (other := key.partition("/")[0]) in ("events", "snapshot"):
+            raise InputError("trajectory", key, _TRAJECTORIES, advice=_of_another(other))
         if len(parts) not in (2, 3) or not all(parts) or "/" in "".join(parts):
             raise InputError("trajectory", key, _TRAJECTORIES)
         if of_funding and len(parts) == 2:
             raise InputError("trajectory", key, "two legs; funding of one leg is not built yet")
         named = Family.PRICE if len(parts) == 2 else Family.SPREAD
         named = Family.FUNDING if of_funding else named
-        if family is not None and family is not named and (of_funding or family is Family.PRICE):
-            raise InputError("trajectory", key, f"the key of a {family} trajectory")
-        legs = tuple(Leg.parse(part) for part in parts[1:])
-        return cls(family or named, Symbol.parse(parts[0]), legs)
+        if family not in (None, named) and (family, named) != (Family.FUNDING, Family.SPREAD):
+            raise InputError("trajectory", key, _FORMS[family], advice=_of_another(named))
+        symbol = Symbol.parse(parts[0])
+        return cls(family or named, symbol, tuple(Leg.parse(part) for part in parts[1:]))
 
     @property
     def kind(self) -> str:
@@ -203,14 +220,14 @@ class EventLog(Stream):
     family: EventFamily
 
     @classmethod
-    def of(cls, family: str) -> EventLog:
-        """Return the log of a family given by name. Another name is an `InputError`.
+    def of(cls, family: EventLog | EventFamily | str) -> EventLog:
+        """Return the log of a family given by name or by key. Another is an `InputError`.
 
         >>> EventLog.of("pump")
         Traceback (most recent call last):
         toolkit.errors.InputError: event family: 'pump' is not allowed; allowed: spread, ...
         """
-        return cls(_member("event family", family, EventFamily))
+        return cls(_member("event family", family, EventFamily, "events/"))
 
     @property
     def kind(self) -> str:
@@ -242,6 +259,15 @@ class SnapshotLog(Stream):
 
     of: SnapshotKind
 
+    @classmethod
+    def named(cls, kind: SnapshotLog | SnapshotKind | str) -> SnapshotLog:
+        """Return the snapshots of a kind given by name or by key. Another is an `InputError`.
+
+        >>> SnapshotLog.named("snapshot/symbols") == SnapshotLog.named("symbols")
+        True
+        """
+        return cls(_member("snapshot", kind, SnapshotKind, "snapshot/"))
+
     @property
     def kind(self) -> str:
         """Always ``snapshot``."""
@@ -253,7 +279,19 @@ class SnapshotLog(Stream):
         return f"snapshot/{self.of}"
 
 
-def _member(parameter: str, text: str, members: type[_Member]) -> _Member:
+def _member(parameter: str, given: object, members: type[_Member], prefix: str) -> _Member:
+    text = str(given).removeprefix(prefix) if isinstance(given, str | Stream) else given
     if text not in list(members):
-        raise InputError(parameter, text, ", ".join(members))
-    return members(text)
+        raise InputError(parameter, text, members)
+    return members(str(text))
+
+
+def _text(parameter: str, given: object) -> str:
+    if not isinstance(given, str | Stream):
+        one = "one key, a text or its object; of a list, one at a time"
+        raise InputError(parameter, given, one)
+    return str(given)
+
+
+def _of_another(kind: str) -> str:
+    return f"this is a key of {kind}: {_READ_BY[kind]}() reads it"

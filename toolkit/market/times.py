@@ -36,26 +36,36 @@ def parse_ts(text: When, *, parameter: str = "time") -> int:
     Traceback (most recent call last):
     toolkit.errors.InputError: start: 'yesterday' is not allowed; allowed: ISO 8601 UTC, ...
     """
-    refusal = InputError(parameter, text, _MOMENTS)
-    text = _plain(text)
-    if isinstance(text, str) and re.fullmatch(r"\d{9,11}", text):
+    given = text
+    text = _plain(given)
+    if isinstance(text, str) and re.fullmatch(r"[0-9]{9,20}", text):
         text = int(text)
     elif isinstance(text, str):
         iso = text[: -len(" UTC")] + "Z" if text.endswith(" UTC") else text
         try:
             text = dt.datetime.fromisoformat(iso)
         except ValueError:
-            raise refusal from None
-    if isinstance(text, dt.date):
+            raise InputError(parameter, given, _MOMENTS) from None
+    if isinstance(text, dt.date) and str(text) != "NaT":
         midnight = dt.datetime(text.year, text.month, text.day, tzinfo=dt.UTC)
         moment = text if isinstance(text, dt.datetime) else midnight
         zoned = moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
         text, rest = divmod(zoned - _EPOCH, dt.timedelta(seconds=1))
         if rest:
-            raise refusal
+            raise InputError(parameter, given, _MOMENTS, advice="here are parts of a second")
     if isinstance(text, bool) or not isinstance(text, int) or text not in _SECONDS:
-        raise refusal
+        raise InputError(parameter, given, _MOMENTS, advice=_finer(text))
     return text
+
+
+def _finer(given: object) -> str:
+    """Return what to do with a count of a finer unit than seconds, "" for anything else."""
+    units = {"milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
+    if isinstance(given, int):
+        for unit, size in units.items():
+            if 10**8 <= given // size < 10**11:
+                return f"these are {unit}: divide by {size:,}"
+    return ""
 
 
 def parse_length(text: str | int, *, parameter: str = "length") -> int:
@@ -134,15 +144,17 @@ def asked_window(
     """
     if named_window(start, 0) is not None:
         if end is not None:
-            raise InputError(names[0], start, f"a moment beside an end: {_MOMENTS}")
+            moment = f"a moment beside an end: {_MOMENTS}"
+            raise InputError(names[0], start, moment, advice=_first_day(start))
         return named_window(start, now()) or default()
     for name, given in zip(names, (start, end), strict=True):
         if given is not None:
             try:
                 parse_ts(given, parameter=name)
-            except InputError:
+            except InputError as error:
                 also = f"; {_WINDOWS}" if name == names[0] else ""
-                raise InputError(name, given, _MOMENTS + also) from None
+                advice = error.advice or _window_meant(given, alone=name == names[0])
+                raise InputError(name, given, _MOMENTS + also, advice=advice) from None
     low, high = default() if start is None or end is None else (0, 0)
     return (
         low if start is None else parse_ts(start, parameter=names[0]),
@@ -166,13 +178,33 @@ def window_ends(window: Window, *, parameter: str = "window") -> tuple[When, Whe
     raise InputError(parameter, window, "7d, today, yesterday, 2023-03, or (start, end)")
 
 
+def _window_meant(given: object, *, alone: bool) -> str:
+    """Return what to write in the place of what reads like the name of a window, else ""."""
+    if not isinstance(given, str):
+        return ""
+    if named_window(given, 0) is not None:
+        return _first_day(given) or "the name of a window stands alone, as the start"
+    meant = given.lower().replace(" ", "")
+    return f"nearest: {meant}" if alone and named_window(meant, 0) is not None else ""
+
+
+def _first_day(name: object) -> str:
+    """Return the first day of a month or a year that is named, "" for any other window."""
+    window = named_window(name, 0) if re.match(r"[1-9]\d{3}(-|$)", str(name)) else None
+    return f"its first day is {format_ts(window[0])[:10]}" if window else ""
+
+
 def _plain(given: Any) -> Any:
     """Turn a time or a whole number of numpy into Python's own."""
     if isinstance(given, str | int | dt.date):
         return given
-    if hasattr(given, "__index__"):
+    if type(given).__name__ == "datetime64":
+        whole = given.astype("datetime64[us]")
+        return whole.item() if whole == given else given
+    try:
         return operator.index(given)
-    return given.astype("datetime64[us]").item() if hasattr(given, "astype") else given
+    except TypeError:
+        return given
 
 
 def format_ts(ts: int) -> str:
@@ -181,7 +213,7 @@ def format_ts(ts: int) -> str:
     >>> format_ts(1677628800), format_ts(1677628801)
     ('2023-03-01 00:00 UTC', '2023-03-01 00:00:01 UTC')
     """
-    if ts not in _SECONDS:
+    if not hasattr(ts, "__index__") or (ts := operator.index(ts)) not in _SECONDS:
         raise InputError("time", ts, "Unix seconds in the years 1 to 9999")
     moment = dt.datetime.fromtimestamp(ts, tz=dt.UTC).replace(tzinfo=None)
     return moment.isoformat(" ", "minutes" if ts % 60 == 0 else "seconds") + " UTC"

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import inspect
 import json
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import polars as pl
 
@@ -22,6 +25,32 @@ from toolkit.market import Source, Stream, format_ts
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]  # it ships no types
     import pyarrow as pa
+
+
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+_ZONES = "UTC or an IANA name such as Europe/London"
+
+
+def checked_options(method: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+    """Let a method refuse an option that it does not take, with the nearest that it takes.
+
+    >>> @checked_options
+    ... def plot(self, *, theme="light"): ...
+    >>> plot(None, themes="dark")
+    Traceback (most recent call last):
+    toolkit.errors.InputError: option: 'themes' is not allowed; allowed: theme; nearest: theme
+    """
+    names = list(inspect.signature(method).parameters)[1:]
+
+    @functools.wraps(method)
+    def checked(*args: _Parameters.args, **options: _Parameters.kwargs) -> _Result:
+        for name in options:
+            if name not in names:
+                raise InputError("option", name, names)
+        return method(*args, **options)
+
+    return checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +140,12 @@ class Series(Shown):
         """
         if find_spec("pandas") is None:
             raise MissingExtraError("pandas", "pandas")
+        if not isinstance(tz, str):
+            raise InputError("tz", tz, _ZONES)
         try:
             zoned = self.df.with_columns(pl.col("time", "known_at").dt.convert_time_zone(tz))
         except pl.exceptions.PolarsError:
-            raise InputError("tz", tz, "UTC or an IANA name such as Europe/London") from None
+            raise InputError("tz", tz, _ZONES) from None
         return zoned.to_pandas().set_index("time")
 
     def __len__(self) -> int:
@@ -156,18 +187,18 @@ class Series(Shown):
         Raises `InputError` for a name that does not end in ``.parquet`` and for a folder that is
         not there or cannot be written.
         """
-        file = Path(path)
-        if file.suffix != ".parquet":
+        if not isinstance(path, str | PathLike) or Path(path).suffix != ".parquet":
             raise InputError(
                 "path",
-                str(path),
+                path,
                 "a name that ends in .parquet",
                 advice="for CSV: series.df.write_csv, which has no place for what the series is",
             )
+        file = Path(path)
         try:
             self.df.write_parquet(file, metadata={"machine_rail": json.dumps(self.facts)})
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
+        except (OSError, ValueError) as error:
+            reason = (getattr(error, "strerror", "") or "no such place").lower()
             raise InputError(
                 "path", str(path), "a file that can be written", advice=reason
             ) from None

@@ -12,7 +12,7 @@ from toolkit.charts import activity_chart, event_timeline
 from toolkit.errors import EmptyWindowError
 from toolkit.intervals import Interval, clip, total_s
 from toolkit.market import EventLog, SnapshotLog, format_ts
-from toolkit.series.base import Series
+from toolkit.series.base import Series, checked_options
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics.event_counts import event_counts
 from toolkit.wire.snapshots import snapshot_items
@@ -70,12 +70,13 @@ class EventSeries(Series):
         """
         return event_counts(self.rows, *self.window, logs=self.logs)
 
+    @checked_options
     def plot(
         self,
         *,
         subject: str = "all symbols",
         timezone: str = "UTC",
-        theme: str = "light",
+        theme: str | None = None,
         limit: int = 60,
     ) -> go.Figure:
         """Draw each event from opening to close. See `toolkit.charts.event_timeline`."""
@@ -88,8 +89,9 @@ class EventSeries(Series):
             limit=limit,
         )
 
+    @checked_options
     def plot_activity(
-        self, *, subject: str = "all symbols", timezone: str = "UTC", theme: str = "light"
+        self, *, subject: str = "all symbols", timezone: str = "UTC", theme: str | None = None
     ) -> go.Figure:
         """Draw how many events opened when. See `toolkit.charts.activity_chart`."""
         return activity_chart(

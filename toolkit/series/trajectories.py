@@ -12,7 +12,7 @@ from toolkit.cards import duration
 from toolkit.charts import funding_chart, price_chart, spread_chart
 from toolkit.errors import InputError
 from toolkit.market import Trajectory, parse_length
-from toolkit.series.base import Series
+from toolkit.series.base import Series, checked_options
 from toolkit.series.logs import EventSeries
 from toolkit.statistics import fees as fee_statistics
 from toolkit.statistics import funding as funding_statistics
@@ -130,7 +130,10 @@ class PriceSeries(_Bars):
         """
         return price_statistics.summary(self.rows, *self.window, step_s=self.origin.step_s)
 
-    def plot(self, *, timezone: str = "UTC", theme: str = "light", points: int = 2000) -> go.Figure:
+    @checked_options
+    def plot(
+        self, *, timezone: str = "UTC", theme: str | None = None, points: int = 2000
+    ) -> go.Figure:
         """Draw the price. The parameters are those of `toolkit.charts.price_chart`."""
         return price_chart(
             self.rows,
@@ -167,6 +170,7 @@ class SpreadSeries(_Bars):
             "trajectory", "n", "coverage", pl.col("^spread_q\\d\\d_log_bps$"), "quantiles_reason"
         )
 
+    @checked_options
     def episodes(
         self,
         enter_bps: float,
@@ -193,6 +197,7 @@ class SpreadSeries(_Bars):
             max_stale_s=max_stale_s,
         )
 
+    @checked_options
     def time_above(
         self,
         threshold_bps: float,
@@ -213,6 +218,7 @@ class SpreadSeries(_Bars):
             max_stale_s=max_stale_s,
         )
 
+    @checked_options
     def net_edge(
         self,
         fees: fee_statistics.FeeModel,
@@ -226,6 +232,7 @@ class SpreadSeries(_Bars):
             self.df, fees, notional=notional, style=style, exit_bps=exit_bps
         )
 
+    @checked_options
     def plot(
         self,
         *,
@@ -233,7 +240,7 @@ class SpreadSeries(_Bars):
         logs: pl.DataFrame | None = None,
         thresholds_bps: Sequence[float] = (),
         timezone: str = "UTC",
-        theme: str = "light",
+        theme: str | None = None,
         points: int = 2000,
     ) -> go.Figure:
         """Draw both legs and the spread. The parameters are those of `toolkit.charts.spread_chart`.
@@ -272,10 +279,12 @@ class FundingSeries(TrajectorySeries):
         columns = ("n", "n_missed", "buy_coverage", "sell_coverage", "coverage", "carry_reason")
         return self.summary().select("trajectory", *columns)
 
+    @checked_options
     def summary(self, *, min_coverage: float = funding_statistics.MIN_COVERAGE) -> pl.DataFrame:
         """Sum what the position received. See `toolkit.statistics.funding.summary`."""
         return funding_statistics.summary(self.rows, *self.window, min_coverage=min_coverage)
 
+    @checked_options
     def carry(self, *, min_coverage: float = funding_statistics.MIN_COVERAGE) -> pl.DataFrame:
         """Sum what was received after each settlement. See `toolkit.statistics.funding.carry`."""
         return funding_statistics.carry(self.rows, *self.window, min_coverage=min_coverage)
@@ -294,7 +303,10 @@ class FundingSeries(TrajectorySeries):
         """
         return service_differential(self.rows, *self.window)
 
-    def plot(self, *, timezone: str = "UTC", theme: str = "light", points: int = 2000) -> go.Figure:
+    @checked_options
+    def plot(
+        self, *, timezone: str = "UTC", theme: str | None = None, points: int = 2000
+    ) -> go.Figure:
         """Draw differential and carry. The parameters are those of `funding_chart`."""
         return funding_chart(
             self.rows, **self._known, timezone=timezone, theme=theme, points=points

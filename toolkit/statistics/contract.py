@@ -10,14 +10,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import numbers
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import polars as pl
 
-from toolkit.errors import InputError
+from toolkit.errors import InputError, nearest
 from toolkit.intervals import Interval
+from toolkit.market import parse_ts
 
 Frame = pl.DataFrame | pl.LazyFrame
 """What a statistic reads."""
@@ -104,13 +108,14 @@ class Question:
     options: tuple[tuple[str, str | float | None], ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("start", "end", "step_s", "max_stale_s"):
-            value, length = getattr(self, name), name.endswith("_s")
-            if length and value is None:
-                continue
-            if not isinstance(value, int) or isinstance(value, bool) or (length and value < 1):
-                allowed = "seconds, at least 1, or None" if length else "Unix seconds"
-                raise InputError(name, value, f"a whole number of {allowed}")
+        if not isinstance(self.column, str | None):
+            raise InputError("column", self.column, "the name of a column")
+        for name in ("start", "end"):
+            whole_number(name, getattr(self, name), -(2**62), "Unix seconds")
+        for name in ("step_s", "max_stale_s"):
+            if (value := getattr(self, name)) is not None:
+                checked = whole_number(name, value, 1, "seconds, at least 1, or None")
+                object.__setattr__(self, name, checked)
         Interval.checked(self.start, self.end)
 
     @property
@@ -162,6 +167,66 @@ def first_reason(cases: Mapping[Reason, pl.Expr]) -> pl.Expr:
     )
 
 
+def whole_number(name: str, value: Any, least: int, of: str = "") -> int:
+    """Return a whole number of Python's or numpy's, or raise `InputError` where it is less.
+
+    >>> whole_number("points", 8.5, 5)
+    Traceback (most recent call last):
+    toolkit.errors.InputError: points: 8.5 is not allowed; allowed: a whole number from 5
+    """
+    kind: Any = type(value)
+    if kind is not bool and issubclass(kind, numbers.Integral) and value >= least:
+        return int(value)
+    raise InputError(
+        name, value, f"a whole number of {of}" if of else f"a whole number from {least}"
+    )
+
+
+def real_number(name: str, value: Any, allowed: str, *, above: float = -math.inf) -> float:
+    """Return a finite number of Python's or numpy's, or raise `InputError`.
+
+    >>> real_number("threshold_bps", 25, "basis points above 0", above=0)
+    25.0
+    """
+    if issubclass(type(value), numbers.Real) and type(value) is not bool:
+        number = float(value)
+        if math.isfinite(number) and number > above:
+            return number
+    raise InputError(name, value, allowed)
+
+
+def checked_frame(frame: object, parameter: str = "frame") -> None:
+    """Raise an `InputError` for what is no frame of polars: it names how to make one of it.
+
+    >>> checked_frame([1.0])
+    Traceback (most recent call last):
+    toolkit.errors.InputError: frame: [1.0] is not allowed; allowed: a polars frame
+    """
+    if isinstance(frame, pl.DataFrame | pl.LazyFrame):
+        return
+    made_by = {"pandas": "pl.from_pandas(...)", "pyarrow": "pl.from_arrow(...)"}
+    advice = "give its .df" if hasattr(frame, "df") else ""
+    if (module := type(frame).__module__.partition(".")[0]) in made_by:
+        advice = f"{made_by[module]} makes one of it"
+    raise InputError(parameter, frame, "a polars frame", advice=advice)
+
+
+def checked_column(frame: Frame, column: object) -> None:
+    """Raise an `InputError` for the name of a column that the frame has not.
+
+    >>> checked_column(pl.DataFrame({"spread_bps": [1.0]}), "spred_bps")
+    Traceback (most recent call last):
+    toolkit.errors.InputError: column: 'spred_bps' is not allowed; allowed: spread_bps; nearest: ...
+    """
+    checked_frame(frame)
+    schema = frame.collect_schema()
+    if not isinstance(column, str) or column not in schema:
+        numbers_of = [name for name, found in schema.items() if found == pl.Float64]
+        raise InputError(
+            "column", column, numbers_of or "a column of Float64, of which it has none"
+        )
+
+
 def checked_columns(frame: Frame, *values: str, keyed: bool = True) -> None:
     """Raise an `InputError` unless the frame has the key and the value columns, in their types.
 
@@ -176,7 +241,7 @@ def checked_columns(frame: Frame, *values: str, keyed: bool = True) -> None:
     checked_types(frame, (_KEY_TYPES if keyed else {}) | dict.fromkeys(values, "Float64"))
 
 
-def checked_types(frame: Frame, expected: Mapping[str, str]) -> None:
+def checked_types(frame: Frame, expected: Mapping[str, str], *, parameter: str = "frame") -> None:
     """Raise an `InputError` unless the frame has the columns, each of the type or kind named.
 
     >>> checked_types(pl.DataFrame({"hours": [8]}), {"hours": "number or null"})
@@ -185,14 +250,30 @@ def checked_types(frame: Frame, expected: Mapping[str, str]) -> None:
     toolkit.errors.InputError: frame: 'hours is String' is not allowed; allowed: columns hours
     (Float64)
     """
+    checked_frame(frame, parameter)
     schema = frame.collect_schema()
     wrong = []
     for name, allowed in expected.items():
         found = schema.get(name)
         if found is None:
-            wrong.append(f"no {name}")
+            near = nearest(name, schema)
+            wrong.append(f"no {name} (it has {near[0]})" if near else f"no {name}")
         elif not (_FAMILIES[allowed](found) if allowed in _FAMILIES else str(found) == allowed):
             wrong.append(f"{name} is {found}")
     if wrong:
         columns = ", ".join(f"{name} ({allowed})" for name, allowed in expected.items())
-        raise InputError("frame", ", ".join(wrong), f"columns {columns}")
+        dated = isinstance(schema.get("ts"), pl.Datetime) and "ts" in expected
+        advice = "pl.col('ts').dt.epoch('s') gives seconds" if dated else ""
+        raise InputError(parameter, ", ".join(wrong), f"columns {columns}", advice=advice)
+
+
+def checked_times(frame: pl.DataFrame) -> None:
+    """Raise an `InputError` where ``ts`` cannot be seconds, as a count of milliseconds cannot.
+
+    >>> checked_times(pl.DataFrame({"ts": [1700000000000]}))
+    Traceback (most recent call last):
+    toolkit.errors.InputError: ts: 1700000000000 is not allowed; ... milliseconds: divide by 1,000
+    """
+    for edge in (frame["ts"].min(), frame["ts"].max()):
+        if edge is not None:
+            parse_ts(edge, parameter="ts")  # type: ignore[arg-type]  # an integer column

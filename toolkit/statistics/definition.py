@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import polars as pl
 
-from toolkit.statistics.contract import Frame, checked_columns
+from toolkit.statistics.contract import Frame, checked_columns, checked_frame
 
 SameFrame = TypeVar("SameFrame", pl.DataFrame, pl.LazyFrame)
 
@@ -53,6 +53,7 @@ def with_spread(frame: SameFrame) -> SameFrame:
     >>> with_spread(pl.DataFrame({"spread_pct": [1.0]})).row(0)
     (1.0, 99.50330853168083, 100.0, 'service')
     """
+    checked_frame(frame)
     return frame.with_columns(*_spreads(frame))
 
 
@@ -69,6 +70,7 @@ def turned(frame: SameFrame, trajectory: str | None = None) -> SameFrame:
     >>> turned(pl.DataFrame({"spread_pct": [25.0]})).item()
     -20.0
     """
+    checked_frame(frame)
     names = frame.collect_schema().names()
     sides = {"buy_": "sell_", "sell_": "buy_"}
     turns = [
@@ -121,7 +123,8 @@ def holding(frame: Frame, column: str) -> Frame:
     >>> holding(frame, "spread_bps").collect_schema()["spread_bps"]
     Float64
     """
-    if column not in SPREADS or column in frame.collect_schema():
+    checked_frame(frame)
+    if not isinstance(column, str) or column not in SPREADS or column in frame.collect_schema():
         return frame
     checked_columns(frame)
     return frame.with_columns(*_spreads(frame))

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import math
-
 import polars as pl
 
 from toolkit.errors import InputError
 from toolkit.market import When
-from toolkit.statistics.contract import Frame, Question, Reason, first_reason
+from toolkit.statistics.contract import (
+    Frame,
+    Question,
+    Reason,
+    first_reason,
+    real_number,
+    whole_number,
+)
 from toolkit.statistics.definition import holding
 from toolkit.statistics.kernel import Statistic, measure, observed_chunks, presence, shares
 from toolkit.statistics.windows import window_of
@@ -93,12 +98,9 @@ def _above(limit: float) -> Statistic:
 
 
 def _bps(name: str, value: float, column: str) -> float:
-    if not column.endswith("_bps"):
+    if not isinstance(column, str) or not column.endswith("_bps"):
         raise InputError("column", column, "a column in bps, e.g. spread_log_bps or spread_bps")
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not (0 < value < math.inf):
-        raise InputError(name, value, "basis points above 0")
-    return float(value)
+    return real_number(name, value, "basis points above 0", above=0)
 
 
 def episodes(
@@ -177,9 +179,9 @@ def episodes(
     leave = enter if leave_bps is None else _bps("leave_bps", leave_bps, column)
     if leave > enter:
         raise InputError("leave_bps", leave_bps, f"at most enter_bps, {enter:g}")
-    for name, value in (("merge_gap_s", merge_gap_s), ("min_duration_s", min_duration_s)):
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            raise InputError(name, value, "a whole number of seconds, at least 0")
+    least = "seconds, at least 0"
+    merge_gap_s = whole_number("merge_gap_s", merge_gap_s, 0, least)
+    min_duration_s = whole_number("min_duration_s", min_duration_s, 0, least)
     options = {
         "enter_bps": enter,
         "leave_bps": leave,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from toolkit.market import LIFECYCLE_ROLES, TYPE_ROLES, EventRole
-from toolkit.statistics.contract import checked_types
+from toolkit.statistics.contract import checked_frame, checked_types
 
 _LEG_COLUMNS = ("buy_exchange", "buy_market", "sell_exchange", "sell_market")
 _SIZES = ("peak_pct", "magnitude_pct", "differential_pct_8h")
@@ -54,6 +54,7 @@ def identified(events: pl.DataFrame) -> pl.DataFrame:
     [('s1', 'X.spot → Y.spot', 1.0, 'opens'), ('A_B X.spot', 'X.spot', 2.0, 'closes')]
     """
     words = ("event_id", "event_type", "lifecycle", "symbol", *_LEG_COLUMNS)
+    checked_frame(events, "events")
     # A column without any value may come without a type.
     frame = events.with_columns(pl.col(pl.Null).cast(pl.String))
     checked_types(frame, dict.fromkeys(words, "String"))

@@ -9,7 +9,14 @@ import polars as pl
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import When
-from toolkit.statistics.contract import Frame, Question, checked_types
+from toolkit.statistics.contract import (
+    Frame,
+    Question,
+    checked_column,
+    checked_frame,
+    checked_types,
+    whole_number,
+)
 from toolkit.statistics.event_documents import event_role, identified
 from toolkit.statistics.event_pairing import UNKNOWN, paired
 from toolkit.statistics.kernel import observed
@@ -87,6 +94,8 @@ def event_lifecycles(
     >>> found.select("kind", "t_open", "duration_s", "peak", "symbol", "legs").row(0)
     ('closed', 10, 30.0, 2.0, 'A_B', 'X.spot → Y.spot')
     """
+    checked_frame(events, "events")
+    start, end = Interval.checked(start, end)
     known = events if "event" in events.columns else identified(events)
     documents = known.drop_nulls("role")
     parts: list[tuple[pl.DataFrame, int | None]] = [(documents, None)]
@@ -248,8 +257,7 @@ def _lifecycles(
 
 def _known_until(end: int, now: int | None, delay_s: int) -> int:
     for name, value in {"delay_s": delay_s, **({} if now is None else {"now": now})}.items():
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            raise InputError(name, value, "a whole number of seconds, at least 0")
+        whole_number(name, value, 0, "seconds, at least 0")
     return end if now is None else min(end, now - delay_s)
 
 
@@ -259,6 +267,12 @@ def _documents(
     """Return the documents of the window with their role, once each, in the order they happened."""
     if not names:
         raise InputError("key", names, "the columns that tell events apart, e.g. event_id")
+    checked_frame(frame)
+    for name in names:
+        if name not in (known := frame.collect_schema().names()):
+            raise InputError("key", name, known)
+    if magnitude:
+        checked_column(frame, magnitude)
     keys = dict.fromkeys(names, "String or integer")
     checked_types(frame, _TYPES | keys | ({magnitude: "Float64"} if magnitude else {}))
     value = observed(magnitude) if magnitude else pl.lit(None, pl.Float64)

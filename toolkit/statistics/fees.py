@@ -34,7 +34,14 @@ import polars as pl
 
 from toolkit.errors import InputError
 from toolkit.market import Leg, Market, Trajectory, parse_ts
-from toolkit.statistics.contract import Frame, Reason, checked_columns, checked_types, first_reason
+from toolkit.statistics.contract import (
+    Frame,
+    Reason,
+    checked_columns,
+    checked_types,
+    first_reason,
+    real_number,
+)
 from toolkit.statistics.definition import holding
 from toolkit.statistics.kernel import checked_keys, observed
 
@@ -124,8 +131,8 @@ class FeeModel:
         """
         try:
             text = Path(path).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as problem:
-            raise InputError("fees", str(path), "a TOML file in UTF-8") from problem
+        except (OSError, TypeError, ValueError):
+            raise InputError("fees", path, "a TOML file in UTF-8 that is there") from None
         return cls.parse(text)
 
     @classmethod
@@ -147,7 +154,9 @@ class FeeModel:
         try:
             given = tomllib.loads(text)
         except tomllib.TOMLDecodeError as problem:
-            raise InputError("fees", str(problem), "a TOML text") from problem
+            raise InputError("fees", str(problem), "a TOML text") from None
+        except (AttributeError, TypeError):
+            raise InputError("fees", text, "a TOML text") from None
         name, entries = given.get("name"), given.get("fee", [])
         if set(given) - {"name", "fee"} or not isinstance(name, str) or not name:
             raise InputError("fees", sorted(given), "a name, and [[fee]] entries")
@@ -196,6 +205,7 @@ class FeeModel:
         46.5
         """
         _check_asked(notional, style)
+        at = parse_ts(at, parameter="at")
         legs = Trajectory.parse(trajectory)
         if len(legs.legs) != 2:
             raise InputError("trajectory", legs.key, "SYMBOL:BUY.market:SELL.market")
@@ -205,12 +215,30 @@ class FeeModel:
         known = [part for part in parts if part is not None]
         return math.fsum(known) if len(known) == len(parts) else None
 
+    def lacking(self, trajectory: str, style: Style, *, at: int) -> list[str]:
+        """List what the table does not state and a round trip would need, in words.
+
+        >>> fees = FeeModel.example()
+        >>> fees.lacking("BTC_USDT:DEX-ETHEREUM.dex:BYBIT.spot", "maker", at=1700000000)
+        ['maker_bps of DEX-ETHEREUM.dex', 'an entry for BYBIT.spot']
+        """
+        legs = Trajectory.parse(trajectory)
+        found = []
+        for leg in legs.legs:
+            fee = self._in_force(leg, at)
+            needed = ["maker_bps" if style == "maker" else "taker_bps", "slippage_bps"]
+            needed += ["gas_quote"] if leg.market is Market.DEX else []
+            absent = [name for name in needed if fee and getattr(fee, name) is None]
+            found += [f"{name} of {leg}" for name in absent] if fee else [f"an entry for {leg}"]
+        by_futures = Market.FUTURES in {leg.market for leg in legs.legs}  # never withdrawn
+        if style == "transfer" and not by_futures and not self._withdrawal_bps(legs, 1.0, at):
+            found.append(f"withdraw_quote of {legs.symbol.base} at {legs.buy}")
+        return found
+
     def _in_force(self, leg: Leg, at: int) -> Fee | None:
         """Return the newest entry for the leg's market, or else for its exchange."""
         for market in (leg.market, None):
-            mine = [
-                fee for fee in self.fees if (fee.exchange, fee.market) == (leg.exchange, market)
-            ]
+            mine = [f for f in self.fees if (f.exchange, f.market) == (leg.exchange, market)]
             valid = [fee for fee in mine if fee.valid_from <= at]
             if mine:
                 return max(valid, key=lambda fee: fee.valid_from, default=None)
@@ -239,7 +267,7 @@ def _fee(given: dict[str, Any]) -> Fee:
     known = ("exchange", "market", "valid_from", *_AMOUNTS, "withdraw_quote")
     for name in given:
         if name not in known:
-            raise InputError("fee", name, ", ".join(known))
+            raise InputError("fee", name, known)
     exchange, market, since = (given.get(name) for name in known[:3])
     if not isinstance(exchange, str) or not (market is None or isinstance(market, str)):
         raise InputError("fee", given, "an exchange, and a market or none, as texts")
@@ -266,11 +294,9 @@ def _amount(name: str, value: Any) -> float:
 
 
 def _check_asked(notional: float, style: str) -> None:
-    number = isinstance(notional, int | float) and not isinstance(notional, bool)
-    if not number or not 0 < notional < math.inf:
-        raise InputError("notional", notional, "an amount above 0 in the quote currency")
+    real_number("notional", notional, "an amount above 0 in the quote currency", above=0)
     if style not in get_args(Style):
-        raise InputError("style", style, ", ".join(get_args(Style)))
+        raise InputError("style", style, get_args(Style))
 
 
 def net_edge(
@@ -310,7 +336,8 @@ def net_edge(
     ------
     InputError
         A column is missing or of another type. A key is null, doubled or no key of two legs.
-        ``notional`` or ``exit_bps`` is no number, or ``style`` none of the three.
+        ``notional`` or ``exit_bps`` is no number, or ``style`` none of the three. The table has
+        entries and the cost of no row: the message names what it lacks.
 
     Examples
     --------
@@ -326,8 +353,9 @@ def net_edge(
     [(80.0, 53.0, 27.0, 20.0), (20.0, 53.0, -33.0, 5.0)]
     """
     _check_asked(notional, style)
-    if not isinstance(exit_bps, int | float) or not math.isfinite(exit_bps):
-        raise InputError("exit_bps", exit_bps, "a finite number")
+    real_number("exit_bps", exit_bps, "a finite number")
+    if type(fees) is not FeeModel:
+        raise InputError("fees", fees, "a fee table, e.g. FeeModel.read('fees.toml') or .example()")
     frame = holding(frame, "spread_bps")
     checked_columns(frame, "spread_bps")
     checked_types(frame, {"trajectory": "String"})
@@ -358,6 +386,11 @@ def net_edge(
         pl.lit(fees.name).alias("fee_model"),
         pl.lit(fees.hash).alias("fee_model_hash"),
     )
+    if fees.fees and rows.height and figures["cost_bps"].null_count() == rows.height:
+        last = rows.sort("ts").row(-1, named=True)
+        if lacks := fees.lacking(last["trajectory"], style, at=last["ts"]):
+            advice = "add it under [[fee]], valid from before the rows"
+            raise InputError("fees", fees.name, f"a table with {', '.join(lacks)}", advice=advice)
     return pl.concat([rows, figures], how="horizontal")
 
 

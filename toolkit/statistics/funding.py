@@ -43,7 +43,7 @@ import polars as pl
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import When
-from toolkit.statistics.contract import Frame, Question, Reason
+from toolkit.statistics.contract import Frame, Question, Reason, real_number
 from toolkit.statistics.receipts import MIN_COVERAGE, receipts
 from toolkit.statistics.settlements import HOURS_A_YEAR, LEGS, settlements
 from toolkit.statistics.windows import settlements_extent, window_of
@@ -375,6 +375,8 @@ def summary(
 
 
 def _question(method: str, window: Interval, min_coverage: float) -> Question:
-    if not 0 <= min_coverage <= 1:
-        raise InputError("min_coverage", min_coverage, "a part of the window, 0 to 1")
-    return Question(method, *window, options=(("min_coverage", float(min_coverage)),))
+    allowed = "a part of the window, 0 to 1"
+    share = real_number("min_coverage", min_coverage, allowed)
+    if not 0 <= share <= 1:
+        raise InputError("min_coverage", min_coverage, allowed)
+    return Question(method, *window, options=(("min_coverage", share),))

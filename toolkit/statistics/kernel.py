@@ -34,7 +34,9 @@ from toolkit.statistics.contract import (
     Frame,
     Question,
     Reason,
+    checked_column,
     checked_columns,
+    checked_times,
     first_reason,
 )
 from toolkit.statistics.definition import BASES, SPREADS
@@ -100,6 +102,8 @@ def observed_chunks(
     >>> part["number"].to_list(), rows.collect().select("ts", "weight_s").rows()
     ([0], [(0, 60), (60, 120)])
     """
+    if question.column is not None:
+        checked_column(frame, question.column)
     checked_columns(frame, *([question.column] if question.column else []))
     some = pl.col("rows") > 0
     number = pl.when(some).then(some.cum_sum() - 1).cast(pl.UInt32).alias("number")
@@ -117,6 +121,7 @@ def checked_keys(rows: pl.DataFrame) -> None:
     """
     if rows["trajectory"].null_count() or rows["ts"].null_count():
         raise _null_key()
+    checked_times(rows)
     _ordered(rows.select("trajectory", "ts"))
 
 
@@ -147,6 +152,7 @@ def _trajectories(frame: Frame, question: Question) -> pl.DataFrame:
         .agg(
             _inside(question).sum().cast(pl.Int64).alias("rows"),
             pl.col("ts").null_count().alias("null_times"),
+            pl.col("ts").max(),
             *((basis == each).any().alias(each) for each in BASES.categories if based),
         )
         .sort("trajectory")
@@ -154,6 +160,7 @@ def _trajectories(frame: Frame, question: Question) -> pl.DataFrame:
     )
     if found["trajectory"].null_count() or found["null_times"].sum():
         raise _null_key()
+    checked_times(found)
     return found.select("trajectory", "rows", *(_basis() for _ in range(based)))
 
 

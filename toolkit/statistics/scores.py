@@ -6,8 +6,14 @@ import math
 
 import polars as pl
 
-from toolkit.errors import InputError
-from toolkit.statistics.contract import Frame, Reason, checked_columns, first_reason
+from toolkit.statistics.contract import (
+    Frame,
+    Reason,
+    checked_column,
+    checked_columns,
+    first_reason,
+    whole_number,
+)
 from toolkit.statistics.definition import holding
 from toolkit.statistics.kernel import checked_keys, observed
 
@@ -55,14 +61,13 @@ def rolling_z(
     >>> scored.select("rolling_n", pl.col("rolling_z").round(3), "rolling_z_reason").rows()
     [(0, None, 'too_few'), (1, None, 'too_few'), (2, 1.414, None), (2, None, 'empty')]
     """
-    given = {"window_s": (window_s, 1), "step_s": (step_s, 1), "min_samples": (min_samples, 2)}
-    for name, (asked, least) in given.items():
-        if name == "min_samples" and asked is None:
-            continue
-        if not isinstance(asked, int) or isinstance(asked, bool) or asked < least:
-            raise InputError(name, asked, f"a whole number from {least}")
-    least_n = max(2, math.ceil(window_s / step_s / 2)) if min_samples is None else min_samples
+    window_s, step_s = whole_number("window_s", window_s, 1), whole_number("step_s", step_s, 1)
+    if min_samples is None:
+        least_n = max(2, math.ceil(window_s / step_s / 2))
+    else:
+        least_n = whole_number("min_samples", min_samples, 2)
     frame = holding(frame, column)
+    checked_column(frame, column)
     checked_columns(frame, column)
     rows = frame.lazy().collect(engine="in-memory")
     checked_keys(rows)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from toolkit.errors import InputError
 from toolkit.statistics.contract import Reason, checked_types, first_reason
 
 __all__ = ["median_life"]
@@ -52,6 +53,11 @@ def median_life(lives: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
     (5, 3, 40.0, None)
     """
     checked_types(lives, {"duration_s": "Float64", "observed": "Int64"})
+    if isinstance(by, str):
+        by = [by]
+    for name in by:
+        if name not in lives.columns:
+            raise InputError("by", name, lives.columns)
     if not by:
         return median_life(lives.with_columns(_all=pl.lit(0)), ["_all"]).drop("_all")
     groups = lives.select(by).unique().sort(by)

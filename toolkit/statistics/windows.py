@@ -9,7 +9,7 @@ import polars as pl
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import When, parse_ts
-from toolkit.statistics.contract import Frame, checked_columns, checked_types
+from toolkit.statistics.contract import Frame, checked_columns, checked_times, checked_types
 
 
 def window_of(
@@ -80,5 +80,6 @@ def _times(frame: Frame) -> tuple[int, int, int]:
         raise InputError("start", None, "a time, for the frame has no row to take one from")
     steps = keys.select(pl.col("ts").diff().over("trajectory")).to_series().drop_nulls()
     common = [1, *steps.filter(steps > 0).mode().sort(descending=True)]
+    checked_times(keys)
     times = keys["ts"].sort()
     return times[0], times[-1], common[-1]

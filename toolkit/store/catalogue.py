@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import duckdb
 import polars as pl
 
+from toolkit.intervals import Interval
 from toolkit.market import (
     EventFamily,
     EventLog,
@@ -15,6 +16,7 @@ from toolkit.market import (
     SnapshotLog,
     Stream,
     Trajectory,
+    parse_ts,
 )
 from toolkit.store.batch import Ledger
 from toolkit.store.ledger import SETTLE_S
@@ -172,3 +174,20 @@ def write_allowance(
         "UPDATE load SET plan = ?, quota = ?, quota_window_s = ?, quota_left = ? WHERE load_id = ?",
         [allowance.plan, allowance.quota, allowance.window_s, allowance.left, load_id],
     )
+
+
+def seen(as_of: int | None) -> str:
+    """Return the condition that a row's load had begun by then."""
+    loads = "FROM load SELECT load_id WHERE started_at <= $as_of"
+    return "true" if as_of is None else f"load_id IN ({loads})"
+
+
+def limits(window: Interval, as_of: int | None = None) -> dict[str, int]:
+    """Return a query's parameters. A window that is empty is an `InputError`."""
+    low, high = Interval.of(window)
+    return {"low": low, "high": high} | known_as_of(as_of)
+
+
+def known_as_of(as_of: int | None) -> dict[str, int]:
+    """Return the parameter of `seen`. What is no time is an `InputError`."""
+    return {} if as_of is None else {"as_of": parse_ts(as_of, parameter="as_of")}

@@ -33,7 +33,7 @@ from pathlib import Path
 import duckdb
 
 from toolkit import commands
-from toolkit.errors import NotAStoreError, StoreError, StoreLockedError
+from toolkit.errors import InputError, NotAStoreError, StoreError, StoreLockedError
 from toolkit.store.refusals import open_failure, use_failure
 from toolkit.store.waiting import Place
 from toolkit.tables import TABLES
@@ -222,6 +222,15 @@ def opened(
             yield cursor
     except duckdb.Error as error:
         raise use_failure(path, error) from error
+
+
+def check_use(path: object, wait_s: object) -> None:
+    """Raise `InputError` for what is no path of a file, or no time to wait for it."""
+    if not isinstance(wait_s, int | float) or wait_s < 0:
+        raise InputError("wait_s", wait_s, "seconds, 0 or more")
+    usable = isinstance(path, str | os.PathLike) and "\0" not in str(path)
+    if not usable:
+        raise InputError("store", path, "a path, e.g. 'rail.duckdb'")
 
 
 def keep_lean(path: Path, buffer_bytes: int) -> None:

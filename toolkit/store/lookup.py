@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from toolkit.errors import UnknownTrajectoryError
-from toolkit.market import Family, Trajectory
+from toolkit.errors import InputError, UnknownTrajectoryError, nearest
+from toolkit.market import Family, Stream, Trajectory
 from toolkit.store.catalogue import clock_offset_s
-from toolkit.store.store import Store
+
+if TYPE_CHECKING:
+    from toolkit.store.store import Store
 
 
 def held_trajectory(store: Store, wanted: Trajectory) -> Trajectory:
@@ -24,9 +26,24 @@ def held_trajectory(store: Store, wanted: Trajectory) -> Trajectory:
     key = held_key(wanted.key, keys) if paired else next(filter(wanted.key.__eq__, keys), None)
     if key is not None:
         return Trajectory.parse(key)
-    raise UnknownTrajectoryError(
+    raise _not_held(store, wanted, keys, known["stream"].to_list())
+
+
+def check_known(store: Store, wanted: Trajectory) -> None:
+    """Raise `UnknownTrajectoryError` for a trajectory that the store was never asked for."""
+    known = store.catalogue()
+    keys = known.filter(kind=wanted.kind)["stream"].to_list()
+    if wanted.key not in keys:
+        raise _not_held(store, wanted, keys, known["stream"].to_list())
+
+
+def _not_held(
+    store: Store, wanted: Trajectory, keys: Sequence[str], all_keys: Sequence[str]
+) -> UnknownTrajectoryError:
+    same_legs = [key for key in all_keys if key.removeprefix("funding/") == wanted.legs_key]
+    return UnknownTrajectoryError(
         wanted.key,
-        difflib.get_close_matches(wanted.key, keys, n=3, cutoff=0.5),
+        [*same_legs, *nearest(wanted.key, keys, 3)][:3],
         where=f"held by {store.path}",
         advice=f"`{store.command('sync', wanted.key)}` loads it",
     )
@@ -36,6 +53,17 @@ def service_clock(store: Store) -> int:
     """Return what the service's clock shows now (s), by its newest answer and the local clock."""
     with store.reading():
         return int(time.time()) + clock_offset_s(store.catalogue(), store.loads())
+
+
+def asked_streams(streams: Iterable[Stream | str]) -> list[Stream]:
+    """Return the streams of a list of keys or streams. A text is no list: `InputError`.
+
+    >>> [stream.key for stream in asked_streams(["events/spread"])]
+    ['events/spread']
+    """
+    if isinstance(streams, str | Stream) or not isinstance(streams, Iterable):
+        raise InputError("streams", streams, "a list of keys, e.g. ['events/spread']")
+    return [Stream.parse(each) for each in streams]
 
 
 def held_key(key: str, held: Sequence[str]) -> str | None:

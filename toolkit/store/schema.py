@@ -18,7 +18,7 @@ import duckdb
 from toolkit.errors import NotAStoreError, StoreError, StoreVersionError
 from toolkit.market import Source
 from toolkit.store.connection import OWN_FILES
-from toolkit.store.refusals import first_line, full_disk
+from toolkit.store.refusals import full_disk
 from toolkit.store.views import make_views
 from toolkit.tables import TABLES
 
@@ -52,7 +52,7 @@ def create_store(path: Path, source: Source) -> None:
     except FileExistsError:
         return
     except (OSError, duckdb.Error) as error:
-        why = error.strerror if isinstance(error, OSError) else first_line(error)
+        why = error.strerror if isinstance(error, OSError) else "no file can be made there"
         raise full_disk(path, error) or StoreError(
             f"{path} cannot be made ({why}); name a place where this user may write",
             path=str(path),

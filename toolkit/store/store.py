@@ -16,6 +16,7 @@ from toolkit.intervals import EVER, Interval
 from toolkit.market import (
     TYPE_ROLES,
     EventFamily,
+    EventLog,
     EventRole,
     Family,
     SnapshotKind,
@@ -26,10 +27,19 @@ from toolkit.market import (
 )
 from toolkit.store.batch import Ledger
 from toolkit.store.card import store_card
-from toolkit.store.catalogue import CATALOGUE, CONTINUITY, COUNTS, ROWS_BY_LOAD
-from toolkit.store.connection import keep_lean, opened
+from toolkit.store.catalogue import (
+    CATALOGUE,
+    CONTINUITY,
+    COUNTS,
+    ROWS_BY_LOAD,
+    known_as_of,
+    limits,
+    seen,
+)
+from toolkit.store.connection import check_use, keep_lean, opened
 from toolkit.store.coverage import read_coverage, read_ledger
 from toolkit.store.gaps import GAPS
+from toolkit.store.lookup import asked_streams, check_known
 from toolkit.store.migration import bring_up_to_date
 from toolkit.store.schema import read_source
 from toolkit.store.sql import Parameters, select
@@ -59,6 +69,7 @@ class Store(Shown):
     _not_for_users = frozenset({"keep_lean"})
 
     def __init__(self, path: str | Path, *, wait_s: float = 10.0) -> None:
+        check_use(path, wait_s)
         self.path = Path(path)
         self.wait_s = wait_s
         self._up_to_date = False
@@ -166,8 +177,8 @@ class Store(Shown):
         For a spread: buy_price, sell_price (quote), spread_pct (percent). For funding: buy_rate,
         sell_rate (fraction per interval), buy_interval_hours, sell_interval_hours,
         differential_pct_8h. ``as_of`` (s, local clock) gives the rows as loads begun by then had
-        brought them, else the newest revision. An unknown trajectory or a window without rows gives
-        a frame without rows. Gaps stay gaps.
+        brought them, else the newest revision. A window without rows gives a frame without rows.
+        Gaps stay gaps. Raises `UnknownTrajectoryError` for one that was never asked for.
         """
         trajectory = Trajectory.parse(trajectory)
         table = SERIES[trajectory.family]
@@ -175,10 +186,12 @@ class Store(Shown):
         found = self._rows(
             f"SELECT $key AS trajectory, ts, {', '.join(values)}, revision // {TIE} AS tie "  # noqa: S608 - ours
             f"FROM {table.name} WHERE stream_id = (SELECT stream_id FROM stream WHERE key = $key) "
-            f"AND ts >= $low AND ts < $high AND {_seen(as_of)} ORDER BY ts, revision",
+            f"AND ts >= $low AND ts < $high AND {seen(as_of)} ORDER BY ts, revision",
             key=trajectory.key,
-            **_limits(window, as_of),
+            **limits(window, as_of),
         )
+        if found.is_empty():
+            check_known(self, trajectory)
         key = ["ts", "tie"] if ties else "ts"
         return found.unique(key, keep="last", maintain_order=True).drop("tie")
 
@@ -197,7 +210,7 @@ class Store(Shown):
             rows = self._rows(
                 f"SELECT stream_id, ts, {', '.join(values)}, revision "  # noqa: S608 - ours
                 f"FROM {SERIES[family].name} WHERE ts >= $low AND ts < $high{some}",
-                **_limits(window),
+                **limits(window),
                 **keys_asked,
             )
             keys = self._rows("SELECT stream_id, key AS trajectory FROM stream")
@@ -211,11 +224,12 @@ class Store(Shown):
         self, streams: Iterable[Stream] | None = None, window: Interval | None = None
     ) -> dict[Stream, Ledger]:
         """Return what is known of streams that were asked for: of all, or of some in a window."""
+        asked = None if streams is None else asked_streams(streams)
         with self.reading() as connection:
-            return read_ledger(connection, streams, window)
+            return read_ledger(connection, asked, window and Interval.of(window))
 
     def events(
-        self, family: EventFamily, window: Interval, *, as_of: int | None = None
+        self, family: EventFamily | str, window: Interval, *, as_of: int | None = None
     ) -> pl.DataFrame:
         """Return a log's documents with ``start <= ts < end``, oldest first, each once.
 
@@ -226,20 +240,20 @@ class Store(Shown):
         """
         found = self._rows(
             "SELECT * EXCLUDE (revision, load_id) FROM event "  # noqa: S608 - ours
-            f"WHERE family = $family AND ts >= $low AND ts < $high AND {_seen(as_of)} "
+            f"WHERE family = $family AND ts >= $low AND ts < $high AND {seen(as_of)} "
             "QUALIFY row_number() OVER (PARTITION BY schema_id, event_id, event_type, ts_ms "
             "ORDER BY revision DESC) = 1 ORDER BY ts_ms, event_id, "
             "list_contains($closing, list_last(string_split(event_type, '.'))), event_type",
-            family=family.value,
+            family=EventLog.of(family).family.value,
             closing=_CLOSING,
-            **_limits(window, as_of),
+            **limits(window, as_of),
         )
         return found.with_row_index("arrival").with_columns(pl.col("arrival").cast(pl.Int64))
 
     def counts(self, window: Interval) -> dict[Stream, int]:
         """Count rows and documents with ``start <= ts < end`` for each stream that has any."""
         with self.reading() as connection:
-            rows = connection.execute(COUNTS, _limits(window)).fetchall()
+            rows = connection.execute(COUNTS, limits(window)).fetchall()
         return {Stream.parse(key): int(count) for key, count in rows}
 
     def coverage(
@@ -254,13 +268,13 @@ class Store(Shown):
         seconds what the whole gives. Raises `StoreError` where the service never answered for the
         stream, `InputError` for a tolerance below zero and for snapshots, which are of moments.
         """
+        stream = Stream.parse(stream)
         if isinstance(stream, SnapshotLog):
             raise InputError("stream", stream.key, "a trajectory or an event log")
-        if tolerance_s is not None and tolerance_s < 0:
+        if tolerance_s is not None and (not isinstance(tolerance_s, int) or tolerance_s < 0):
             raise InputError("tolerance_s", tolerance_s, "whole seconds, zero or more")
-        checked = Interval.checked(*window)
         with self.reading() as connection:
-            found = read_coverage(connection, stream, checked, tolerance_s)
+            found = read_coverage(connection, stream, Interval.of(window), tolerance_s)
         if found is None:
             raise StoreError(
                 f"{self.path} knows nothing of {stream}; "
@@ -276,10 +290,9 @@ class Store(Shown):
 
         ``as_of`` is that of `series`.
         """
-        known = {} if as_of is None else {"as_of": as_of}
         newest_first = f"ORDER BY served_at DESC, load_id DESC LIMIT {1 if newest else 2**31}"
-        query = f"FROM snapshot WHERE kind = $kind AND {_seen(as_of)} {newest_first}"
-        return self._rows(query, kind=kind, **known)
+        query = f"FROM snapshot WHERE kind = $kind AND {seen(as_of)} {newest_first}"
+        return self._rows(query, kind=SnapshotLog.named(kind).of.value, **known_as_of(as_of))
 
     def command(self, *words: str) -> str:
         """Return a command line of `rail` for this store, and for the service it was loaded from.
@@ -314,15 +327,3 @@ class Store(Shown):
 
 _IDS_OF_KEYS = "FROM stream SELECT stream_id WHERE list_contains($keys, key)"
 _CLOSING = [word for word, role in TYPE_ROLES.items() if role is EventRole.CLOSES]
-
-
-def _seen(as_of: int | None) -> str:
-    """Return the condition that a row's load had begun by then."""
-    loads = "FROM load SELECT load_id WHERE started_at <= $as_of"
-    return "true" if as_of is None else f"load_id IN ({loads})"
-
-
-def _limits(window: Interval, as_of: int | None = None) -> dict[str, int]:
-    """Return a query's parameters. A window that is empty is an `InputError`."""
-    low, high = Interval.checked(*window)
-    return {"low": low, "high": high} | ({} if as_of is None else {"as_of": as_of})

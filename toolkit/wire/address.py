@@ -23,6 +23,8 @@ def base_address(text: str) -> str:
     toolkit.errors.InputError: base_url: '127.0.0.1:8750' is not allowed; allowed: http://HOST...
     """
     allowed = "http://HOST[:PORT] or https://HOST[:PORT], with nothing secret in it"
+    if not isinstance(text, str):
+        raise InputError("base_url", text, allowed)
     if not {"@", "?", "#"}.isdisjoint(text):
         raise InputError("base_url", "***", allowed)
     try:

@@ -112,6 +112,8 @@ def list_symbols(
     completes is ``truncated``. Where nothing shows whether it is whole the finding is
     ``listing_unstated``.
     """
+    if not isinstance(text, str):
+        raise InputError("text", text, "a text that is part of a symbol's name")
     found = yield from _search(profile, text, policy)
     if not found.cut and (found.cut is False or text or not found.legs):
         return Listing(found.legs, False, found.findings)

@@ -21,6 +21,7 @@ from toolkit.market import (
     EventLog,
     Family,
     SnapshotKind,
+    SnapshotLog,
     Stream,
     Trajectory,
     When,
@@ -242,16 +243,14 @@ class Workspace(Shown):
         self, family: EventFamily | str, start: When | None = None, end: When | None = None
     ) -> EventSeries:
         """Return the documents of an event log: spread, splash or funding. See `series`."""
-        name = str(family).removeprefix("events/")
-        found = self._read(EventLog.of(name), start, end)
+        found = self._read(EventLog.of(family), start, end)
         return cast("EventSeries", found)
 
     def snapshots(
         self, kind: SnapshotKind | str, start: When | None = None, end: When | None = None
     ) -> SnapshotSeries:
         """Return the snapshots of a kind: symbols, activity, spread or funding. See `series`."""
-        name = str(kind).removeprefix("snapshot/")
-        found = self._read(Stream.parse(f"snapshot/{name}"), start, end)
+        found = self._read(SnapshotLog.named(kind), start, end)
         return cast("SnapshotSeries", found)
 
     def series(
@@ -284,7 +283,8 @@ class Workspace(Shown):
 
         Rows, documents and snapshots are those of the loads begun by then.
         """
-        return Workspace(self._service, self.store, window=self._default, as_of=when)
+        at = parse_ts(when, parameter="as_of")
+        return Workspace(self._service, self.store, window=self._default, as_of=at)
 
 
 def open_workspace(

@@ -18,6 +18,7 @@ from toolkit.workspace.watchlist import watchlist
 
 WATCHLIST = "watchlist"
 """What stands for the streams of `toolkit.workspace.watchlist.watchlist`."""
+_NEAREST = f"nearest: {WATCHLIST}"
 
 
 def chosen_streams(
@@ -53,7 +54,13 @@ def read_keys(asked: Stream | str | Iterable[Stream | str]) -> list[Stream | str
     >>> read_keys(["BTC_USD:X.spot", "events/*"])[1]
     'events/*'
     """
-    several = [asked] if isinstance(asked, Stream | str) else list(asked)
+    several = [asked] if isinstance(asked, Stream | str) else asked
+    if not isinstance(several, Iterable):
+        raise InputError("streams", asked, "one key or more, a pattern such as BTC_USDT:*")
+    several = list(several)
+    for each in several:
+        if isinstance(each, str) and each != WATCHLIST == each.strip().lower():
+            raise InputError("streams", each, "a key, a pattern or watchlist", advice=_NEAREST)
     return [each if _of_many(each) else Stream.parse(each) for each in several]
 
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from toolkit.client import Client
 from toolkit.commands import DEFAULT_BASE_URL, DEFAULT_STORE
 from toolkit.errors import InputError
-from toolkit.wire.address import is_loopback
+from toolkit.wire.address import base_address, is_loopback
 from toolkit.wire.user_profile import UserProfile
 
 LOCAL_KEY = "demo-pro"
@@ -52,7 +52,7 @@ class Settings:
         without a key is an `InputError`. ``allow_http``, or ``RAIL_ALLOW_HTTP=1``, lets the key be
         sent unencrypted to another machine.
         """
-        url = base_url or environment.get("RAIL_BASE_URL") or DEFAULT_BASE_URL
+        url = base_address(base_url or environment.get("RAIL_BASE_URL") or DEFAULT_BASE_URL)
         key = api_key or given_key(environment)
         if not key:
             if not is_loopback(urlsplit(url).hostname):
@@ -77,7 +77,10 @@ def store_path(given: str | Path | None = None) -> Path:
     >>> store_path("btc.duckdb")
     PosixPath('btc.duckdb')
     """
-    return Path(given or os.environ.get("RAIL_STORE") or DEFAULT_STORE)
+    path = given or os.environ.get("RAIL_STORE") or DEFAULT_STORE
+    if not isinstance(path, str | os.PathLike):
+        raise InputError("store", path, "a path, e.g. 'rail.duckdb'")
+    return Path(path)
 
 
 def given_key(environment: Mapping[str, str] = os.environ) -> str | None:

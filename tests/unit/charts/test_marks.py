@@ -175,7 +175,7 @@ def test_ten_thousand_events_stay_a_small_figure_that_says_how_many_it_shows():
 
 def test_a_missing_column_of_the_events_is_named():
     seen = events(document("a", "opened", 10))
-    with pytest.raises(InputError, match="the columns sell_market"):
+    with pytest.raises(InputError, match="events: 'no sell_market'"):
         chart(events=seen.drop("sell_market"))
 
 

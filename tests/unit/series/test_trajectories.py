@@ -100,8 +100,13 @@ def test_a_method_has_the_parameters_of_its_function_that_the_series_does_not_kn
 
 def test_net_edge_is_that_of_the_rows(rail: Workspace) -> None:
     pair = rail.spread(PAIR)
-    found = pair.net_edge(FeeModel.example(), notional=1000.0)
-    assert_frame_equal(found, net_edge(pair.df, FeeModel.example(), notional=1000.0))
+    entries = [
+        f'[[fee]]\nexchange = "{name}"\nvalid_from = 2017-01-01\ntaker_bps = 5\nslippage_bps = 1'
+        for name in ("AURORA", "CORONA")
+    ]
+    fees = FeeModel.parse("\n".join(['name = "mine"', *entries]))
+    found = pair.net_edge(fees, notional=1000.0)
+    assert_frame_equal(found, net_edge(pair.df, fees, notional=1000.0))
     assert found.height == len(pair)
 
 

@@ -247,7 +247,7 @@ def test_a_document_without_what_identifies_it_is_refused(column):
 
 def test_a_wrong_question_is_refused():
     frame = documents(("a", "spread.opened", 10))
-    with pytest.raises(InputError, match="no symbol"):
+    with pytest.raises(InputError, match="key: 'symbol'"):
         lifecycles(frame, 0, 100, key=("symbol",))
     with pytest.raises(InputError, match="the columns that tell events apart"):
         lifecycles(frame, 0, 100, key=())

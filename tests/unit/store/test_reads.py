@@ -8,7 +8,7 @@ from collections.abc import Callable
 import polars as pl
 import pytest
 
-from toolkit.errors import InputError, StoreError
+from toolkit.errors import InputError, StoreError, UnknownTrajectoryError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Family, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter, event_logs
@@ -159,11 +159,12 @@ def test_a_series_of_nothing_has_the_columns_of_one_with_rows(
     assert full.columns == ["trajectory", "ts", "buy_price", "sell_price", "spread_pct"]
     for empty in (
         store.series(SPREAD, Interval(61, 99)),
-        store.series(Trajectory.parse("A_B:Y.spot:X.spot")),
         store.series(SPREAD, as_of=0),
     ):
         assert empty.height == 0
         assert empty.schema == full.schema
+    with pytest.raises(UnknownTrajectoryError, match=r"A_B:Y.spot:Z.spot is not held"):
+        store.series(Trajectory.parse("A_B:Y.spot:Z.spot"))
 
 
 def test_rows_before_1970_are_rows(store: Store, commit: Callable) -> None:
