@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
-from toolkit.intervals import EVER, Interval
+from toolkit.intervals import Interval
 from toolkit.market import asked_window
 
 _ANY_NOON = 1_000_036_800
+_ALL_YEARS = Interval(-62_135_596_800, 253_402_300_799)
 
 STREAM_KEYS = (
     "SYMBOL:EXCHANGE.market (price), SYMBOL:BUY.market:SELL.market (spread), "
@@ -64,4 +65,4 @@ def window(
 
 def check_times(start: str | None, end: str | None) -> None:
     """Raise `InputError` for what is no time and no window, before anything is asked."""
-    window(start, end, now=lambda: _ANY_NOON, default=lambda: EVER)
+    window(start, end, now=lambda: _ANY_NOON, default=lambda: _ALL_YEARS)

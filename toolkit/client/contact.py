@@ -88,6 +88,8 @@ class Contact(Shown):
         if sends_key_in_clear(self.base_url, allow_http=allow_http):
             _warn_of_http(self.base_url)
         self.proxy = proxy_for(self.base_url)
+        if not isinstance(limits, Limits | None):
+            raise InputError("limits", limits, "a toolkit.wire.limits.Limits, or None")
         self.limits = limits or (profile.limits if profile else LIMITS)
         if not isinstance(retries, RetryPolicy | None):
             raise InputError("retries", retries, "a toolkit.wire.exchange.RetryPolicy, or None")

@@ -153,11 +153,13 @@ def _answers(known: Ledger | None, window: Interval) -> bool:
 def _nothing(
     store: Store, stream: Stream, window: Interval, facts: dict[str, Any]
 ) -> EmptyWindowError:
-    held = "nothing of it yet"
+    held = "nor at any time"
     if facts["first_ts"] is not None:
-        held = f"{format_ts(facts['first_ts'])} to {format_ts(facts['last_ts'])}"
-    start, end = map(format_ts, window)
+        first, last = (format_ts(facts[name]) for name in ("first_ts", "last_ts"))
+        held = f"held: {first.removesuffix(' UTC')} to {last}"
+    start, end = (format_ts(ts).removesuffix(" 00:00 UTC") for ts in window)
     asks = store.command("sync", stream.key, "--start", start, "--end", end)
     return EmptyWindowError(
-        f"{store.path} holds nothing of {stream} in {window}; held: {held}; `{asks}` asks for it"
+        f"{store.path} holds nothing of {stream} in [{start}, {end}); {held}; "
+        f"`{asks}` asks"
     )

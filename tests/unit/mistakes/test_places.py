@@ -18,6 +18,7 @@ from toolkit.errors import (
     StoreLockedError,
     StoreSourceError,
 )
+from toolkit.store import StoreWriter
 from toolkit.workspace import Workspace
 
 from .conftest import PRICE
@@ -90,7 +91,7 @@ def test_two_opens_of_one_store_both_read(rail: Workspace, service: str) -> None
 
 def test_a_store_that_is_in_use_names_who_uses_it(workdir: Path) -> None:
     path = workdir / "replay.duckdb"
-    tk.Store(path).bind(tk.Source("replay", "iaqf-77aa"))
+    StoreWriter(tk.Store(path)).bind(tk.Source("replay", "iaqf-77aa"))
     hold = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print(1, flush=True); input()"
     holder = subprocess.Popen(
         [sys.executable, "-c", hold, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
