@@ -57,7 +57,7 @@ THIRD_PARTIES = {
     "numpy": ("toolkit",),
     "orjson": ("toolkit.charts", "toolkit.dashboard", "toolkit.report"),
     "pandas": ("toolkit.series",),
-    "plotly": ("toolkit.charts", "toolkit.report", "toolkit.series"),
+    "plotly": ("toolkit.charts", "toolkit.report"),
     "polars": ("toolkit",),
     "pyarrow": ("toolkit.series", "toolkit.service", "toolkit.store"),
     "referencing": ("toolkit.client.mcp",),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import polars as pl
 
-from toolkit.charts import activity_chart, event_timeline
+from toolkit.charts import Figure, activity_chart, event_timeline
 from toolkit.errors import EmptyWindowError
 from toolkit.intervals import Interval, clip, total_s
 from toolkit.market import EventLog, SnapshotLog, format_ts
@@ -16,9 +16,6 @@ from toolkit.series.base import Series, checked_options
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics.event_counts import event_counts
 from toolkit.wire.snapshots import snapshot_items
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,7 +75,7 @@ class EventSeries(Series):
         timezone: str = "UTC",
         theme: str | None = None,
         limit: int = 60,
-    ) -> go.Figure:
+    ) -> Figure:
         """Draw each event from opening to close. See `toolkit.charts.event_timeline`."""
         return event_timeline(
             self.lifecycles(),
@@ -92,7 +89,7 @@ class EventSeries(Series):
     @checked_options
     def plot_activity(
         self, *, subject: str = "all symbols", timezone: str = "UTC", theme: str | None = None
-    ) -> go.Figure:
+    ) -> Figure:
         """Draw how many events opened when. See `toolkit.charts.activity_chart`."""
         return activity_chart(
             self.rows, **self._known, subject=subject, timezone=timezone, theme=theme

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import polars as pl
 
 from toolkit.cards import duration
-from toolkit.charts import funding_chart, price_chart, spread_chart
+from toolkit.charts import Figure, funding_chart, price_chart, spread_chart
 from toolkit.errors import InputError
 from toolkit.market import Trajectory, parse_length
 from toolkit.series.base import Series, checked_options
@@ -20,9 +20,6 @@ from toolkit.statistics import prices as price_statistics
 from toolkit.statistics import quality
 from toolkit.statistics import spread as spread_statistics
 from toolkit.statistics.differentials import service_differential
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 
 class TrajectorySeries(Series):
@@ -133,7 +130,7 @@ class PriceSeries(_Bars):
     @checked_options
     def plot(
         self, *, timezone: str = "UTC", theme: str | None = None, points: int = 2000
-    ) -> go.Figure:
+    ) -> Figure:
         """Draw the price. The parameters are those of `toolkit.charts.price_chart`."""
         return price_chart(
             self.rows,
@@ -242,7 +239,7 @@ class SpreadSeries(_Bars):
         timezone: str = "UTC",
         theme: str | None = None,
         points: int = 2000,
-    ) -> go.Figure:
+    ) -> Figure:
         """Draw both legs and the spread. The parameters are those of `toolkit.charts.spread_chart`.
 
         ``events`` are shaded: those of `Workspace.events`, which bring their ``logs``, or a frame
@@ -306,7 +303,7 @@ class FundingSeries(TrajectorySeries):
     @checked_options
     def plot(
         self, *, timezone: str = "UTC", theme: str | None = None, points: int = 2000
-    ) -> go.Figure:
+    ) -> Figure:
         """Draw differential and carry. The parameters are those of `funding_chart`."""
         return funding_chart(
             self.rows, **self._known, timezone=timezone, theme=theme, points=points

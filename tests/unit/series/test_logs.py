@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import plotly.graph_objects as go
 import pytest
 from polars.testing import assert_frame_equal
 
+from toolkit.charts import Figure
 from toolkit.errors import EmptyWindowError
 from toolkit.statistics.events import event_lifecycles
 from toolkit.workspace import Workspace
@@ -25,8 +25,8 @@ def test_events_are_counted_paired_and_drawn_over_the_series_own_window(rail: Wo
         len(events),
         pytest.approx(1, abs=0.1),
     )
-    assert isinstance(events.plot(), go.Figure)
-    assert isinstance(events.plot_activity(), go.Figure)
+    assert isinstance(events.plot(), Figure)
+    assert isinstance(events.plot_activity(), Figure)
 
 
 def test_a_documents_time_has_its_milliseconds(rail: Workspace) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 
-import plotly.graph_objects as go
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
@@ -63,7 +62,7 @@ def test_figures_are_titled_and_bounded_by_the_series(rail: Workspace) -> None:
         rail.funding(RATES).plot(theme="dark"),
     ]
     for figure in figures:
-        assert isinstance(figure, go.Figure)
+        assert isinstance(figure, charts.Figure)
         assert "SIMULATED" in figure.to_json()
     assert "AURORA" in figures[1].to_json()
 
