@@ -31,9 +31,9 @@ of its two nearest lanes, and they cover the lanes of other symbols.
 _UNITS = {EventFamily.FUNDING: "% per 8 h"}
 _PATTERNS = {"closed": "", "open": "/", "reopened": "x", "orphan_close": "\\"}
 _KIND_TEXT = {
-    "open": "/ still open",
-    "reopened": "x close lost",
-    "orphan_close": "\\ opened before",
+    "open": "still open (hatch /)",
+    "reopened": "close lost (hatch x)",
+    "orphan_close": "opened before (hatch \\)",
     "orphan_update": "only updated, not drawn",
     "unknown": "of no known word, not drawn",
 }
@@ -314,7 +314,7 @@ def _hover(row: dict[str, Any], since: str, until: str, timezone: str, unit: str
 def _counts(spans: pl.DataFrame, drawn: int) -> list[str]:
     """Format how many events are drawn, and how many were not seen from opening to close."""
     counts = dict(spans["kind"].value_counts().iter_rows())
-    others = [f"{text} {counts[kind]:,}" for kind, text in _KIND_TEXT.items() if kind in counts]
+    others = [f"{counts[kind]:,} {text}" for kind, text in _KIND_TEXT.items() if kind in counts]
     total = f"{spans.height:,}"
     if drawn == spans.height:
         many = "events" if drawn > 1 else "event"

@@ -122,7 +122,7 @@ def test_it_opens_on_the_last_24_hours_with_timeline_list_and_activity(page, sto
         "all events, all symbols",
         "2023-03-19 00:00 to 2023-03-20 00:00 UTC",
         "n = 4 events",
-        "/ still open 1",
+        "1 still open (hatch /)",
     ]
     assert [bar["name"] for bar in activity["data"]] == ["spread (2)", "splash (1)", "funding (0)"]
     assert "4 events, newest first. –: not seen." in texts(shown.caption)
