@@ -36,7 +36,7 @@ from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.service import Clock, Config, Simulated, running
 from toolkit.store import Store
-from toolkit.workspace import Workspace, watchlist
+from toolkit.workspace import Workspace, front_page, watchlist
 
 NOW = 1_795_132_800
 """2026-11-20 00:00 UTC: the same pictures whenever they are taken."""
@@ -200,11 +200,12 @@ def service() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def store(service: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three days of two symbols, of the event logs and all snapshots."""
+    """Three days of two symbols, of what the first page lists, of the event logs and snapshots."""
     path = tmp_path_factory.mktemp("browser") / "rail.duckdb"
     with Workspace(Client(service, "demo-pro"), Store(path)) as workspace:
         wanted = watchlist(workspace.client.symbols(), symbols=2)
-        workspace.sync(wanted, *WINDOW)
+        wanted = (*wanted, *front_page(workspace.client))
+        workspace.sync(dict.fromkeys(wanted), *WINDOW)
     return path
 
 
