@@ -31,6 +31,8 @@ import toolkit as tk
 
 pl.Config(
     tbl_rows=12,
+    tbl_cols=-1,
+    tbl_width_chars=120,
     tbl_hide_column_data_types=True,
     tbl_hide_dataframe_shape=True,
     fmt_str_lengths=60,
@@ -90,22 +92,22 @@ pair.gaps()
 #
 # The log spread is 10⁴ ln(sell / buy), in bps. Coverage is the share of the window's rows that are
 # there. The half-life is that of the autocorrelation, beneath the noise of the quotes, with its
-# 95 % interval; a null has its reason in the column to its right.
+# 95 % interval. Where one of the three is null, the last column has the reason. The buy leg is
+# `AURORA.spot` throughout.
 
 # %%
 measured = pl.concat(spread.summary() for spread in spreads.values())
 print(f"{loaded.window} of {pair.source.label}")
 measured.select(
-    pl.col("trajectory").str.strip_prefix("BTC_USDT:").alias("legs"),
+    pl.col("trajectory").str.strip_prefix("BTC_USDT:AURORA.spot:").alias("sell_leg"),
     "n",
-    (100 * pl.col("coverage")).alias("coverage_pct"),
-    pl.col("spread_mean_log_bps").alias("mean_log_bps"),
-    pl.col("spread_std_log_bps").alias("std_log_bps"),
-    *(
-        pl.col(f"half_life{bound}_s").truediv(60).alias(f"half_life{bound}_min")
-        for bound in ("", "_lower", "_upper")
-    ),
-    "half_life_reason",
+    coverage_pct=100 * pl.col("coverage"),
+    mean_log_bps="spread_mean_log_bps",
+    std_log_bps="spread_std_log_bps",
+    half_life_min=pl.col("half_life_s") / 60,
+    lower_min=pl.col("half_life_lower_s") / 60,
+    upper_min=pl.col("half_life_upper_s") / 60,
+    reason=pl.coalesce("^half_life(_lower|_upper)?_reason$"),
 ).sort("std_log_bps", descending=True)
 
 # %% [markdown]
@@ -124,8 +126,10 @@ widest.plot(
 # %% [markdown]
 # ## Funding
 #
-# What a position in two futures legs receives at the settlements inside the window, and the same
-# as a simple rate of a year of one leg's notional.
+# What a position in two futures legs receives at the settlements inside the window: `carry_bps`, of
+# one leg's notional. `funding_apr_pct` is the mean difference of their rates as a simple rate per
+# year, over the time that both legs' settlements pay for. So the two agree only where the window
+# begins and ends at a settlement of both.
 
 # %%
 rates = {key.key: rail.funding(key) for key in loaded.asked if key.kind == "funding"}
@@ -164,7 +168,7 @@ pl.concat(log.summary() for log in logs.values()).select(
 )
 
 # %% [markdown]
-# The largest splashes, from opening to close:
+# The largest splashes, from opening to close. A hatched bar was not seen from opening to close.
 
 # %%
 logs["splash"].plot(limit=40)
