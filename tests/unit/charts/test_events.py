@@ -90,8 +90,10 @@ def test_ends_that_were_not_seen_have_a_pattern_and_are_counted():
     }
     assert lines(figure)[2:4] == [
         "4 of 5 events, of each family the largest",
-        ("of all: 1 still open (hatch /), 1 close lost (hatch x), "
-        "1 opened before (hatch \\), 1 only updated, not drawn"),
+        (
+            "of all: 1 still open (hatch /), 1 close lost (hatch x), "
+            "1 opened before (hatch \\), 1 only updated, not drawn"
+        ),
     ]
 
 
