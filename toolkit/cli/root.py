@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+from typer.exceptions import TyperException
 
 import toolkit
-from toolkit.cli.exit_codes import exit_codes
+from toolkit.cli.exit_codes import ExitCode, exit_codes
 from toolkit.errors import StoppedError
+from toolkit.foreign import plain
 
 COMMANDS = {
     "serve": (
@@ -43,6 +46,23 @@ COMMANDS = {
 
 class _Lazy(TyperGroup):
     """A group that lists its commands by the table above and imports the one that is called."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run the program and exit by its code. What was typed wrong is one line."""
+        try:
+            code = super().main(*args, **options | {"standalone_mode": False})
+        except TyperException as error:
+            context = getattr(error, "ctx", None)
+            if getattr(error, "exit_code", None) != ExitCode.USAGE or context is None:
+                raise
+            words = error.format_message()
+            if words == context.get_help():  # a group without a command shows its help
+                typer.echo(words, err=True)
+            else:
+                help_of = f"`{context.command_path} --help` lists what there is"
+                typer.echo(f"rail: {plain(' '.join(words.split()), 300)}; {help_of}", err=True)
+            sys.exit(ExitCode.USAGE)
+        sys.exit(code if isinstance(code, int) else ExitCode.DONE)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command. Typer would end the program without a word at Ctrl-C."""
