@@ -8,7 +8,7 @@ from pathlib import Path
 
 from toolkit import tables
 from toolkit.store.schema import FORMAT_VERSION
-from toolkit.store.views import VIEWS, View
+from toolkit.store.views import VIEWS, SqlView
 from toolkit.tables import TABLES, Column, Table
 
 PAGE = Path(__file__).parents[2] / "docs" / "store.md"
@@ -76,7 +76,7 @@ def overview_of_views() -> list[str]:
     return [f"| [{view.name}](#{view.name}) | {markdown(view.meaning)} |" for view in VIEWS]
 
 
-def view_section(view: View) -> str:
+def view_section(view: SqlView) -> str:
     """Return one view's heading, key and columns."""
     columns = "\n".join(map(line, view.columns))
     return (

@@ -10,7 +10,7 @@ from toolkit.cards import counted, some
 from toolkit.cli.conditions import Schema
 from toolkit.cli.figures import Figure
 from toolkit.cli.held import Asked
-from toolkit.cli.tables import Column, Sheet
+from toolkit.cli.tables import Sheet, TableColumn
 from toolkit.errors import EmptyWindowError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Family, format_ts
@@ -84,42 +84,42 @@ _IN_FORCE: tuple[Figure, ...] = (
 """The figures of the service's own differential in force, of which these are the columns."""
 
 _SPREAD_COLUMNS = (
-    Column("trajectory", "trajectory", "text"),
-    Column("sd bps", "spread_std_log_bps", "bps"),
-    Column("mean bps", "spread_mean_log_bps", "bps"),
-    Column("half-life", "half_life_s", "s"),
-    Column("coverage", "coverage", "share"),
-    Column("n", "n", "count"),
-    Column("longest gap", "longest_gap_s", "s"),
-    Column("median bps", "spread_median_log_bps", "bps"),
-    Column("5 % bps", "spread_q05_log_bps", "bps"),
-    Column("95 % bps", "spread_q95_log_bps", "bps"),
-    Column("noise", "noise_share", "share"),
-    Column("half-life from", "half_life_lower_s", "s"),
-    Column("to", "half_life_upper_s", "s"),
-    Column("computed from", "spread_basis", "text"),
+    TableColumn("trajectory", "trajectory", "text"),
+    TableColumn("sd bps", "spread_std_log_bps", "bps"),
+    TableColumn("mean bps", "spread_mean_log_bps", "bps"),
+    TableColumn("half-life", "half_life_s", "s"),
+    TableColumn("coverage", "coverage", "share"),
+    TableColumn("n", "n", "count"),
+    TableColumn("longest gap", "longest_gap_s", "s"),
+    TableColumn("median bps", "spread_median_log_bps", "bps"),
+    TableColumn("5 % bps", "spread_q05_log_bps", "bps"),
+    TableColumn("95 % bps", "spread_q95_log_bps", "bps"),
+    TableColumn("noise", "noise_share", "share"),
+    TableColumn("half-life from", "half_life_lower_s", "s"),
+    TableColumn("to", "half_life_upper_s", "s"),
+    TableColumn("computed from", "spread_basis", "text"),
 )
 _FUNDING_COLUMNS = (
-    Column("trajectory", "trajectory", "text"),
-    Column("APR %", "funding_apr_pct", "%"),
-    Column("carry bps", "carry_bps", "bps"),
-    Column("coverage", "coverage", "share"),
-    Column("settled", "n", "count"),
-    Column("missed", "n_missed", "count"),
-    Column("buy bps", "buy_carry_bps", "bps"),
-    Column("sell bps", "sell_carry_bps", "bps"),
-    Column("buy coverage", "buy_coverage", "share"),
-    Column("sell coverage", "sell_coverage", "share"),
+    TableColumn("trajectory", "trajectory", "text"),
+    TableColumn("APR %", "funding_apr_pct", "%"),
+    TableColumn("carry bps", "carry_bps", "bps"),
+    TableColumn("coverage", "coverage", "share"),
+    TableColumn("settled", "n", "count"),
+    TableColumn("missed", "n_missed", "count"),
+    TableColumn("buy bps", "buy_carry_bps", "bps"),
+    TableColumn("sell bps", "sell_carry_bps", "bps"),
+    TableColumn("buy coverage", "buy_coverage", "share"),
+    TableColumn("sell coverage", "sell_coverage", "share"),
 )
-_IN_FORCE_COLUMN = Column("in force APR %", "differential_apr_pct", "%")
+_IN_FORCE_COLUMN = TableColumn("in force APR %", "differential_apr_pct", "%")
 _EVENT_COLUMNS = (
-    Column("family", "family", "text"),
-    Column("events", "n", "count"),
-    Column("closed", "closed", "count"),
-    Column("open", "open", "count"),
-    Column("close lost", "reopened", "count"),
-    Column("opened before", "orphans", "count"),
-    Column("median life", "median_life_s", "s"),
+    TableColumn("family", "family", "text"),
+    TableColumn("events", "n", "count"),
+    TableColumn("closed", "closed", "count"),
+    TableColumn("open", "open", "count"),
+    TableColumn("close lost", "reopened", "count"),
+    TableColumn("opened before", "orphans", "count"),
+    TableColumn("median life", "median_life_s", "s"),
 )
 EVENT_COUNTS: Schema = {
     "family": pl.String(),
@@ -179,7 +179,7 @@ def funding_sheet(store: Store, asked: Asked, min_coverage: float) -> Sheet:
         for figure in _FUNDING
         if figure[1] not in _SHOWN_ABOVE_0 or found[figure[1]].gt(0).any()
     ]
-    columns: Sequence[Column] = _FUNDING_COLUMNS
+    columns: Sequence[TableColumn] = _FUNDING_COLUMNS
     if found["differential_n"].gt(0).any():
         figures = [*figures, *_IN_FORCE]
         columns = [*columns[:2], _IN_FORCE_COLUMN, *columns[2:]]

@@ -12,11 +12,11 @@ import polars as pl
 from toolkit.cards import counted, duration, some
 from toolkit.cli.options import StorePath
 from toolkit.cli.tables import (
-    Column,
     FormatOption,
     OutputOption,
     Sheet,
     SortOption,
+    TableColumn,
     TopOption,
     WhereOption,
     checked_view,
@@ -35,17 +35,17 @@ from toolkit.workspace import store_path
 from toolkit.workspace.holdings import STATUS, stream_states
 
 _COLUMNS = (
-    Column("stream", "stream", "text"),
-    Column(
+    TableColumn("stream", "stream", "text"),
+    TableColumn(
         "held", "rows", "count", lambda row: f"{row['rows']:,}" if row["rows"] else row["state"]
     ),
-    Column("answered", "answered_share", "share"),
-    Column("behind", "behind_s", "s"),
-    Column("holes", "holes", "count"),
-    Column("gaps", "open_gaps", "count"),
-    Column("longest hole", "longest_hole_s", "s"),
-    Column("last", "last_ts", "time"),
-    Column("first", "first_ts", "time"),
+    TableColumn("answered", "answered_share", "share"),
+    TableColumn("behind", "behind_s", "s"),
+    TableColumn("holes", "holes", "count"),
+    TableColumn("gaps", "open_gaps", "count"),
+    TableColumn("longest hole", "longest_hole_s", "s"),
+    TableColumn("last", "last_ts", "time"),
+    TableColumn("first", "first_ts", "time"),
 )
 
 

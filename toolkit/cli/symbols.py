@@ -12,11 +12,11 @@ from toolkit.cli.conditions import Schema
 from toolkit.cli.options import AllowHttp, BaseUrl
 from toolkit.cli.show import errors
 from toolkit.cli.tables import (
-    Column,
     FormatOption,
     OutputOption,
     Sheet,
     SortOption,
+    TableColumn,
     TopOption,
     WhereOption,
     checked_view,
@@ -29,9 +29,9 @@ SYMBOLS: Schema = {"symbol": pl.String(), "n_legs": pl.Int64(), "legs": pl.Strin
 """The columns of a symbol's row. Its legs are separated by blanks."""
 
 _COLUMNS = (
-    Column("symbol", "symbol", "text"),
-    Column("number", "n_legs", "count"),
-    Column("legs", "legs", "words"),
+    TableColumn("symbol", "symbol", "text"),
+    TableColumn("number", "n_legs", "count"),
+    TableColumn("legs", "legs", "words"),
 )
 
 

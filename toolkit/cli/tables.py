@@ -1,7 +1,7 @@
 """The options that every table has, and its forms: for a reader, a file, a program.
 
 A command's table is a `Sheet`: its rows, which columns a reader sees first, and where they are
-from. What was asked of it is a `View`. `show` brings the two together.
+from. What was asked of it is a `TableOptions`. `show` brings the two together.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ OutputOption = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class TableOptions:
     """What is asked of a table, checked: which rows, in which order, how many, in which form."""
 
     form: Format
@@ -97,7 +97,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """A column for a reader: its heading, the column of the rows, and its unit as in `Figure`.
 
     ``shown`` writes the cell of a row that needs more than one of its values.
@@ -122,7 +122,7 @@ class Sheet:
     heading: str
     source: str
     rows: pl.DataFrame
-    columns: Sequence[Column]
+    columns: Sequence[TableColumn]
     order: str = ""
     figures: Sequence[Figure] = ()
     window: Interval | None = None
@@ -137,7 +137,7 @@ def checked_view(
     output: Path | None,
     *,
     columns: Schema,
-) -> View:
+) -> TableOptions:
     """Check the options of a table before its rows are read. ``columns`` are those of the rows.
 
     Raises `InputError` for a column that is not there, a condition that is none, a file that is
@@ -151,10 +151,10 @@ def checked_view(
     if output is not None and (output.exists() or not output.parent.is_dir()):
         raise InputError("--output", str(output), "a new file in a folder that is there")
     keep = None if where is None else condition(where, columns)
-    return View(chosen, sort, top, keep, output)
+    return TableOptions(chosen, sort, top, keep, output)
 
 
-def show(view: View, sheet: Sheet) -> None:
+def show(view: TableOptions, sheet: Sheet) -> None:
     """Write a table as it was asked for, to the file that was named or to stdout.
 
     Rows that are not shown are counted: below the table, or on stderr beside another form.
@@ -172,7 +172,7 @@ def show(view: View, sheet: Sheet) -> None:
         errors.print(left_out)
 
 
-def _chosen(view: View, sheet: Sheet) -> tuple[pl.DataFrame, str]:
+def _chosen(view: TableOptions, sheet: Sheet) -> tuple[pl.DataFrame, str]:
     """Return the rows asked for in their order, and how many are left out and why."""
     try:
         kept = sheet.rows if view.where is None else sheet.rows.filter(view.where)

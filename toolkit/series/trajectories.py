@@ -58,7 +58,7 @@ class TrajectorySeries(Series):
         return {"source": self.source, "trajectory": self.stream, "start": low, "end": high}
 
 
-class _Bars(TrajectorySeries):
+class _BarTrajectorySeries(TrajectorySeries):
     @property
     def _bar_s(self) -> int | None:
         return self.origin.step_s
@@ -113,7 +113,7 @@ class _Bars(TrajectorySeries):
         return replace(self, window=window, origin=origin, rows=bars)
 
 
-class PriceSeries(_Bars):
+class PriceSeries(_BarTrajectorySeries):
     """Prices of one symbol on one leg. A bar's price is its close, and its ``ts`` its start."""
 
     @property
@@ -142,7 +142,7 @@ class PriceSeries(_Bars):
         )
 
 
-class SpreadSeries(_Bars):
+class SpreadSeries(_BarTrajectorySeries):
     """The spread between two legs: positive where long the buy leg, short the sell leg earns it.
 
     Beside the store's columns the rows have ``spread_log_bps`` and ``spread_bps``, see

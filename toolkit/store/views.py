@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class SqlView:
     """A view: its columns, its key (which no two rows share), and its query.
 
     In the query, ``{at}`` is where the tables are: nothing, or a database and a schema with a dot.
@@ -115,36 +115,36 @@ _EVENTS = (
     f"{', '.join(f'r.{column.name}' for column in _EVENT_COLUMNS)} {_newest(EVENT, _EVENT_KEY)}"
 )
 
-VIEWS: tuple[View, ...] = (
-    View(
+VIEWS: tuple[SqlView, ...] = (
+    SqlView(
         "prices",
         "Prices of one symbol on one leg, one row per time.",
         _columns(SERIES[Family.PRICE]),
         _ROW_KEY,
         _rows(Family.PRICE),
     ),
-    View(
+    SqlView(
         "spreads",
         "Both legs of a spread and the spread itself, as statistics compute it.",
         (*_columns(SERIES[Family.SPREAD]), *_SPREAD),
         _ROW_KEY,
         _SPREADS,
     ),
-    View(
+    SqlView(
         "funding_rates",
         "Settled funding rates of both legs.",
         _columns(SERIES[Family.FUNDING]),
         _ROW_KEY,
         _rows(Family.FUNDING),
     ),
-    View(
+    SqlView(
         "event_documents",
         "Event documents, one row per transition.",
         (_KEY, Column("time", "TIMESTAMP", "", "ts_ms as a time, UTC"), *_EVENT_COLUMNS),
         ("key", *_EVENT_KEY[1:]),
         _EVENTS,
     ),
-    View(
+    SqlView(
         "held_coverage",
         "The ledger's stretches: what of each stream was asked for, and how far it was answered.",
         (

@@ -14,7 +14,7 @@ import pytest
 from tests import miniature
 from toolkit.cli.held import asked_for
 from toolkit.cli.measured import funding_sheet
-from toolkit.cli.tables import Format, View, show
+from toolkit.cli.tables import Format, TableOptions, show
 from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.loader import LoadResult, sync
@@ -129,7 +129,7 @@ def test_where_only_the_services_differential_is_sent_its_mean_is_a_figure(
     assert row["differential_apr_pct"] == pytest.approx(1095 * mean)
     assert rows["differential_pct_8h"].min() <= mean <= rows["differential_pct_8h"].max()
     asked = asked_for(store, Family.FUNDING, [FUNDING.key], *map(str, window))
-    show(View(Format.TABLE), funding_sheet(store, asked, MIN_COVERAGE))
+    show(TableOptions(Format.TABLE), funding_sheet(store, asked, MIN_COVERAGE))
     assert re.search(r"computed from +service", capsys.readouterr().out)
 
 

@@ -70,7 +70,7 @@ def _lives(
             both = np.flatnonzero(np.isfinite(pct[place]))
             trajectory = Trajectory.spread(symbol, buy, legs[place])
             known = _SpreadRows(ts[both], buy_price[both], prices[place][both], pct[place][both])
-            series = _SpreadSeries(source, trajectory, rule, known)
+            series = _PairSeries(source, trajectory, rule, known)
             closed_at = None
             for span in spans(known.ts, known.pct, rule, start, until):
                 life = series.life(span, (start, end), closed_at)
@@ -101,7 +101,7 @@ class _Moment:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _SpreadSeries:
+class _PairSeries:
     """The rows of one trajectory."""
 
     source: MarketSource
