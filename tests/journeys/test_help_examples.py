@@ -17,7 +17,12 @@ from toolkit.cli.root import COMMANDS
 from .conftest import RAIL, serving
 
 COLUMNS = 80
-LASTING = {"app": "dashboard over", "serve": "listening at", "webhook": "listening at"}
+LASTING = {
+    "app": "dashboard over",
+    "open": "dashboard over",
+    "serve": "listening at",
+    "webhook": "listening at",
+}
 SHOWN = [*(name for name in COMMANDS if name not in ("stats", "demo")), "demo"]
 SHOWN += [f"stats {family}" for family in ("spread", "funding", "events")]
 
@@ -41,25 +46,33 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dic
         yield folder, environment
 
 
-def example(command: str, environment: dict[str, str]) -> tuple[str, str]:
-    """The example of a command, one line, and the line that has to be typed before it."""
+def examples(command: str, environment: dict[str, str]) -> tuple[list[str], str]:
+    """The examples of a command, one line each, and the line that has to be typed before them."""
     argv = [RAIL, *command.split(), "--help"]
     shown = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True).stdout
     assert max(map(len, shown.splitlines())) <= COLUMNS
-    (found,) = re.findall(r"(?m)^ *Example: (.*)$", shown)
+    found = re.findall(r"(?m)^ *Example: (.*)\n\s*(?:\n|$|Before:)", shown)
     before = re.findall(r"(?m)^ *Before: (.*)$", shown)
-    assert shlex.split(found)[: 1 + len(command.split())] == ["rail", *command.split()]
+    assert len(found) == shown.count("Example:") > 0, "an example is longer than a line"
+    for line in found:
+        assert shlex.split(line)[: 1 + len(command.split())] == ["rail", *command.split()]
     return found, before[0] if before else ":"
 
 
 @pytest.mark.parametrize("command", SHOWN)
-def test_the_example_of_a_command_works_when_pasted(
+def test_the_examples_of_a_command_work_when_pasted(
     reader: tuple[Path, dict[str, str]], command: str
 ) -> None:
     folder, environment = reader
-    line, before = example(command, environment)
+    lines, before = examples(command, environment)
+    for line in lines:
+        pasted(f"{before}; exec {line}", command, folder, environment)
+
+
+def pasted(line: str, command: str, folder: Path, environment: dict[str, str]) -> None:
+    """Run a line in a shell, to where a command that lasts is ready."""
     process = subprocess.Popen(
-        ["bash", "-c", f"{before}; exec {line}"],
+        ["bash", "-c", line],
         cwd=folder,
         env=environment,
         stdout=subprocess.PIPE,
@@ -91,8 +104,9 @@ def test_without_a_service_the_line_says_how_to_start_one(tmp_path: Path, comman
         argv, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
-    assert "`rail serve` starts a local one" in done.stdout + done.stderr
-    assert "`rail demo`" in done.stdout + done.stderr
+    said = " ".join((done.stdout + done.stderr).split())  # a table wraps
+    assert "`rail serve` starts a local one" in said
+    assert "`rail demo`" in said
     assert list(tmp_path.iterdir()) == []
 
 

@@ -73,7 +73,7 @@ def spread_command(
 
     Example: rail stats spread LTC_USDT:AURORA.spot:BOREAS.spot
 
-    Example: rail stats spread --where "coverage >= 0.95 and half_life_s < 3600" --top 20
+    Example: rail stats spread --where "half_life_s < 3600" --top 20
     """
     columns = spread_statistics.summary(no_rows(Family.SPREAD), 0, 1).schema
     view = checked_view(form, sort, top, where, output, columns=columns)

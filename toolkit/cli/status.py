@@ -67,7 +67,7 @@ def status_command(
 
     Example: rail status --store rail.duckdb
 
-    Example: rail status --where "state = 'held' and answered_share < 1" --sort -behind_s
+    Example: rail status --where "answered_share < 1" --sort -behind_s
     """
     view = checked_view(form, sort, top, where, output, columns=STATUS)
     held = Store(store_path(store))
