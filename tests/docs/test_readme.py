@@ -25,6 +25,8 @@ from pathlib import Path
 
 import pytest
 
+from toolkit.workspace import Workspace
+
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 RUN = {"sh", "console", "python"}
@@ -191,13 +193,26 @@ def run_python(block: Block, namespace: dict[str, object], shown: str = "") -> N
     namespace.update(test.globs)
 
 
+def close_workspaces(namespace: dict[str, object]) -> None:
+    """Close what the reader's session would close at its end."""
+    for value in namespace.values():
+        if isinstance(value, Workspace):
+            value.close()
+
+
 def run(found: list[Block], tmp_path: Path) -> int:
     """Run the blocks in order, in one directory; returns how many were run."""
     directory = tmp_path / "reader"
     directory.mkdir()
-    terminal, namespace = Terminal(directory, tmp_path / "terminal"), {"__name__": "__main__"}
+    terminal = Terminal(directory, tmp_path / "terminal")
+    namespace: dict[str, object] = {"__name__": "__main__"}
     ran = 0
-    with contextlib.closing(terminal), contextlib.chdir(directory):
+    with (
+        contextlib.closing(terminal),
+        contextlib.chdir(directory),
+        contextlib.ExitStack() as opened,
+    ):
+        opened.callback(close_workspaces, namespace)
         for block, after in zip(found, [*found[1:], Block("", 0, "")], strict=True):
             shown = after.text if after.language == "text" else ""
             if block.language not in RUN or block.reason:

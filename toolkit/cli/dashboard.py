@@ -59,7 +59,7 @@ def open_command(
     It opens in the dashboard of the `rail app` that runs over the store. Where none does, it starts
     one, which Ctrl-C ends.
 
-    Example: rail open LTC_USDT:AURORA.spot --no-browser
+    Example: rail open LTC_USDT:AURORA.spot:BOREAS.spot --no-browser
     """
     kept = Store(store_path(store))
     page = _page_of(kept, Stream.parse(key))
