@@ -159,10 +159,11 @@ def test_a_store_gives_back_what_was_known_after_each_load(batches) -> None:
                 connection.execute("UPDATE load SET started_at = load_id")
             assert writer.commit(load_id, batch) == take(known, rows)
             history.append({key: values[-1][:3] for key, values in known.items()})
+        asked = {number: trajectories[number] for number, _ in known}
         for as_of, wanted in enumerate(history):
             found = {
                 (number, ts): tuple(values)
-                for number, trajectory in trajectories.items()
+                for number, trajectory in asked.items()
                 for _, ts, *values in store.series(trajectory, as_of=as_of).rows()
             }
             assert found == wanted

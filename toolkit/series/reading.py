@@ -160,5 +160,5 @@ def _nothing(
     start, end = (format_ts(ts).removesuffix(" 00:00 UTC") for ts in window)
     asks = store.command("sync", stream.key, "--start", start, "--end", end)
     return EmptyWindowError(
-        f"{store.path} holds nothing of {stream} in [{start}, {end}); {held}; `{asks}` asks"
+        f"{store.path.name} holds nothing of {stream} in [{start}, {end}); {held}; `{asks}` asks"
     )

@@ -238,7 +238,7 @@ def test_a_frame_with_neither_spread_nor_prices_is_told_what_is_missing():
     frame = pl.DataFrame({"trajectory": ["a"], "ts": [0], "price": [1.0]})
     with pytest.raises(InputError, match=r"no buy_price .*, no sell_price"):
         spread.summary(frame, 0, 60)
-    with pytest.raises(InputError, match="no other"):
+    with pytest.raises(InputError, match="'other' is not allowed; allowed: price"):
         spread.summary(frame, 0, 60, column="other")
 
 

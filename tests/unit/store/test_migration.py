@@ -222,7 +222,9 @@ def test_a_gap_of_a_log_without_documents_keeps_its_stream(old: Store) -> None:
         )
         connection.execute("INSERT INTO snapshot VALUES ('odd', 7, '{}', 2)")
     assert "events/funding" in old.gaps()["stream"].to_list()
-    assert old.snapshots("odd")["served_at"].to_list() == [7]
+    with old.reading() as connection:
+        kept = connection.execute("SELECT served_at FROM snapshot WHERE kind = 'odd'").fetchall()
+    assert kept == [(7,)]
 
 
 def test_loads_go_on_after_the_migration(old: Store) -> None:
