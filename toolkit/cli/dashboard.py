@@ -28,6 +28,7 @@ from toolkit.workspace import store_path
 
 _SIGNALS_THAT_END = (signal.SIGTERM, signal.SIGHUP)
 _LOOK_S = 0.2
+_GRACE_S = 5.0
 
 
 def app_command(
@@ -169,7 +170,11 @@ def dashboard(
             yield process
     finally:
         process.terminate()
-        process.wait()
+        try:
+            process.wait(_GRACE_S)
+        except subprocess.TimeoutExpired:  # Streamlit forgets a signal that comes while it starts
+            process.kill()
+            process.wait()
 
 
 @contextlib.contextmanager
