@@ -44,16 +44,16 @@ def trajectories(rail: tk.Workspace) -> None:
     print(spread.net_edge(fees, notional=1e4, style="maker", exit_bps=1.0))
     print(paid.summary(min_coverage=0.5), paid.carry(), paid.intervals(), paid.coverage())
     print(paid.service_differential())
-    print(price.plot(theme="dark"))  # untyped: plotly
-    print(spread.plot(points=500, events=rail.events("spread")))  # untyped: plotly
-    print(paid.plot(timezone="Europe/London"))  # untyped: plotly
+    print(price.plot(theme="dark"))
+    print(spread.plot(points=500, events=rail.events("spread")))
+    print(paid.plot(timezone="Europe/London"))
 
 
 def logs(rail: tk.Workspace) -> None:
     events, newest = rail.events("splash", "yesterday"), rail.snapshots("activity")
     print(events.lifecycles(), events.summary(), events.coverage(), events.logs, newest.items())
-    print(events.plot(limit=10))  # untyped: plotly
-    print(events.plot_activity(subject="BTC"))  # untyped: plotly
+    print(events.plot(limit=10))
+    print(events.plot_activity(subject="BTC"))
 
 
 def statistics(frame: pl.DataFrame) -> None:
@@ -75,9 +75,9 @@ def statistics(frame: pl.DataFrame) -> None:
 def charts(frame: pl.DataFrame, source: tk.Source) -> None:
     print(tk.charts.downsample(frame, "price"), tk.charts.in_unit(frame, "apr_pct"))
     print(list(tk.charts.FUNDING_UNITS))
-    print(tk.charts.price_chart(frame, source=source))  # untyped: plotly
-    print(tk.charts.spread_chart(frame, source=source, trajectory=SPREAD))  # untyped: plotly
-    print(tk.charts.funding_chart(frame, source=source, start="2023-03-01"))  # untyped: plotly
+    print(tk.charts.price_chart(frame, source=source))
+    print(tk.charts.spread_chart(frame, source=source, trajectory=SPREAD))
+    print(tk.charts.funding_chart(frame, source=source, start="2023-03-01"))
 
 
 def held(store: tk.Store) -> None:

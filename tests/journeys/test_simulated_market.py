@@ -41,7 +41,9 @@ def test_one_sync_brings_spreads_funding_events_and_snapshots(
     assert again.stdout.startswith(counts)
     store = Store(tmp_path / "rail.duckdb")
     assert store.snapshots("activity").height == 2
-    assert store.series(Trajectory.parse(FUNDING, Family.FUNDING)).height == 6
+    assert (
+        store.series(Trajectory.parse(FUNDING, Family.FUNDING)).height == 7
+    )  # the one at the end too
 
 
 def test_two_services_of_one_seed_are_one_source(rail: Rail, seeded: str, tmp_path: Path) -> None:

@@ -133,7 +133,8 @@ class Run:
         """
         self._stop.set()
         for thread in {*self._threads, self._caller} - {threading.current_thread()}:
-            thread.join(max(0.0, deadline - time.monotonic()))
+            if thread.is_alive():  # one that Ctrl-C kept from starting cannot be waited for
+                thread.join(max(0.0, deadline - time.monotonic()))
 
     def _fetch(self, client: Client) -> None:
         """Take one task after another until none is left; runs in a worker."""

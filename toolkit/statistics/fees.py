@@ -104,8 +104,6 @@ class FeeModel:
     """A fee table: its name, which is beside every figure made with it, and its entries.
 
     >>> fees = FeeModel.example()
-    >>> fees.name
-    "EXAMPLE VALUES, no exchange's own: edit"
     >>> fees.round_trip_bps("BTC_USDT:BINANCE.spot:KRAKEN.spot", 1e4, at=1700000000)
     53.0
     >>> fees.round_trip_bps("BTC_USDT:BINANCE.spot:BYBIT.spot", 1e4, at=1700000000) is None
@@ -216,22 +214,17 @@ class FeeModel:
         return math.fsum(known) if len(known) == len(parts) else None
 
     def lacking(self, trajectory: str, style: Style, *, at: int) -> list[str]:
-        """List what the table does not state and a round trip would need, in words.
-
-        >>> fees = FeeModel.example()
-        >>> fees.lacking("BTC_USDT:DEX-ETHEREUM.dex:BYBIT.spot", "maker", at=1700000000)
-        ['maker_bps of DEX-ETHEREUM.dex', 'an entry for BYBIT.spot']
-        """
+        """List what the table does not state and a round trip would need, in words."""
         legs = Trajectory.parse(trajectory)
         found = []
         for leg in legs.legs:
             fee = self._in_force(leg, at)
             needed = ["maker_bps" if style == "maker" else "taker_bps", "slippage_bps"]
             needed += ["gas_quote"] if leg.market is Market.DEX else []
-            absent = [name for name in needed if fee and getattr(fee, name) is None]
-            found += [f"{name} of {leg}" for name in absent] if fee else [f"an entry for {leg}"]
-        by_futures = Market.FUTURES in {leg.market for leg in legs.legs}  # never withdrawn
-        if style == "transfer" and not by_futures and not self._withdrawal_bps(legs, 1.0, at):
+            absent = [f"{name} of {leg}" for name in needed if fee and getattr(fee, name) is None]
+            found += absent if fee else [f"an entry for {leg}"]
+        futures = Market.FUTURES in {leg.market for leg in legs.legs}  # which are never withdrawn
+        if style == "transfer" and not futures and not self._withdrawal_bps(legs, 1.0, at):
             found.append(f"withdraw_quote of {legs.symbol.base} at {legs.buy}")
         return found
 
@@ -388,9 +381,9 @@ def net_edge(
     )
     if fees.fees and rows.height and figures["cost_bps"].null_count() == rows.height:
         last = rows.sort("ts").row(-1, named=True)
-        if lacks := fees.lacking(last["trajectory"], style, at=last["ts"]):
+        if lacks := ", ".join(fees.lacking(last["trajectory"], style, at=last["ts"])):
             advice = "add it under [[fee]], valid from before the rows"
-            raise InputError("fees", fees.name, f"a table with {', '.join(lacks)}", advice=advice)
+            raise InputError("fees", fees.name, f"a table with {lacks}", advice=advice)
     return pl.concat([rows, figures], how="horizontal")
 
 

@@ -173,7 +173,7 @@ def test_a_sweep_whose_pages_are_not_wanted_any_more_asks_for_no_others(
         came.append(page)
         return False
 
-    Sweeper(client, store, [PRICE, SPREAD], START - 86_400, refuse, workers=1).sweep()
+    Sweeper(client, StoreWriter(store), [PRICE, SPREAD], START - 86_400, refuse, workers=1).sweep()
     assert len(came) == 1
 
 
@@ -199,7 +199,7 @@ def test_two_rows_beside_a_hole_do_not_change_the_spacing_that_is_known(
 
     with service as run, Client(run.base_url, "demo-pro") as client:
         sync(client, store, [PRICE], Interval(START, START + 36 * 60))
-        Sweeper(client, store, [PRICE], START + 36 * 60, take, workers=1).sweep()
+        Sweeper(client, StoreWriter(store), [PRICE], START + 36 * 60, take, workers=1).sweep()
     assert [row for frame in batch.rows[PRICE] for row in frame["ts"]] == [
         START + 38 * 60,
         START + 36 * 60,
