@@ -14,7 +14,7 @@ import pytest
 
 from toolkit.cli.root import COMMANDS
 
-from .conftest import RAIL, serving
+from .conftest import RAIL, free_port, serving
 
 COLUMNS = 80
 LASTING = {
@@ -112,10 +112,10 @@ def test_without_a_service_the_line_says_how_to_start_one(tmp_path: Path, comman
 
 def test_a_sync_that_waits_goes_on_as_soon_as_the_service_answers(tmp_path: Path) -> None:
     argv = [RAIL, "sync", "--wait", "events/splash", "--base-url"]
-    with serving("--seed", "7") as base_url:
-        pass  # a port that is free again
-    port = base_url.rpartition(":")[2]
-    waits = subprocess.Popen([*argv, base_url], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    port = str(free_port())
+    waits = subprocess.Popen(
+        [*argv, f"http://127.0.0.1:{port}"], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    )
     with serving("--seed", "7", "--port", port):
         said, _ = waits.communicate(timeout=240)
     assert waits.returncode == 0

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -28,6 +27,7 @@ from toolkit.service.adversary.archive import FaultyArchive
 from toolkit.store import Store
 
 from . import crowded_service
+from .conftest import free_port
 from .kill_loop import KILLS, Loads, check_same
 
 DAYS = 30 if KILLS >= 50 else 2
@@ -65,17 +65,6 @@ class Service:
     def _kill(self) -> None:
         self._process.kill()
         self._process.communicate()
-
-
-def free_port() -> int:
-    """One below those that the kernel gives to outgoing connections: it stays free in between."""
-    while True:
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", random.SystemRandom().randint(20_000, 32_000)))
-            except OSError:
-                continue
-            return int(probe.getsockname()[1])
 
 
 @pytest.fixture

@@ -155,17 +155,24 @@ def dashboard(
     argv += ["--host", host, "--port", str(port), *([] if browser and not page else ["--headless"])]
     argv += ["--follow"] if follows else []
     environment = {k: v for k, v in os.environ.items() if k != "RAIL_API_KEY"}
-    process = subprocess.Popen(  # noqa: S603 - our own command
-        argv,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,  # Streamlit prints there that it stops; errors are on stderr
-        process_group=0,  # Ctrl-C is for us: we end it, also while it starts
-    )
+    came: list[int] = []  # a Ctrl-C while it is started would leave it without anybody to end it
+    before = signal.signal(signal.SIGINT, lambda number, _frame: came.append(number))
+    try:
+        process = subprocess.Popen(  # noqa: S603 - our own command
+            argv,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,  # Streamlit prints there that it stops; errors are on stderr
+            process_group=0,  # Ctrl-C is for us: we end it
+        )
+    finally:
+        signal.signal(signal.SIGINT, before or signal.default_int_handler)
     address = f"http://{host}:{port}"
     if browser and page:
         Thread(target=_open_when_it_answers, args=(process, address, page), daemon=True).start()
     try:
+        if came:
+            raise KeyboardInterrupt
         with noted(store.path, address):
             yield process
     finally:
