@@ -7,25 +7,24 @@ UV     := $(if $(PATH_UV),$(PATH_UV),$(BIN)/uv)
 READY  := $(VENV)/.ready
 NOT_INSTALLED := Packages could not be installed: is the network there? Why: $(VENV)/install.log; \
 	again: make install
-TEST_WORKERS ?= auto
+# Tests wait for disks, sockets and processes at times, so that two more go on than there are cores.
+TEST_WORKERS ?= $(shell expr 2 + $$(nproc))
 # With COVERAGE=1 the tests measure what they reach, in the processes they start as well. Of the slow
 # tests those of whole pages alone are measured, which saves time: with those of tests/unit it was 98 %.
 COVERAGE ?=
 export COVERAGE_FILE := $(CURDIR)/.coverage
 # A process that may not keep what it compiled takes three times as long to start.
 unexport PYTHONDONTWRITEBYTECODE
-# Each worker begins with its half of the files, so that what a file's tests share is made once.
+# Each worker begins with its share of the files, so that what a file's tests share is made once.
 WORKERS := -n $(TEST_WORKERS) --dist worksteal
 QUICK  := -m "not slow" --hypothesis-profile quick
 REST   := -m "slow or hypothesis" --hypothesis-profile short --timeout 1800
-PYTEST := $(BIN)/python $(if $(COVERAGE),-m coverage run) -m pytest $(WORKERS) --durations 20
-# Tests that start processes mostly wait for them, so that twice as many go on at once.
-WAITING_WORKERS ?= $(shell expr 2 \* $$(nproc))
-WAITING := $(BIN)/python -m pytest -n $(WAITING_WORKERS) --dist worksteal --durations 20
+TESTS  := -m pytest $(WORKERS) --durations 20
+PYTEST := $(BIN)/python $(if $(COVERAGE),-m coverage run) $(TESTS)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo check test test-rest test-all coverage laws kill-loop soak adversary \
-	docs docs-adversary install-judges judges install-jupyter notebooks pictures lint \
+.PHONY: help install demo check test quick test-rest test-all coverage laws kill-loop soak adversary \
+	docs docs-adversary install-judges judges install-jupyter install-bench notebooks pictures lint \
 	format calibration bench lock clean
 
 help: ## this list
@@ -51,14 +50,17 @@ check: lint ## lint, types, and tests of what differs from main; or of one: make
 	@$(BIN)/python tests/tested_by.py $(PACKAGE) | tr '\n' '\0' | \
 		xargs -0 $(BIN)/python -m pytest -q $(WORKERS) $(QUICK)
 
-test: lint ## lint, types, doctests, and all tests but the slow ones
+test: $(READY) ## lint, types, doctests, and all tests but the slow ones
+	@$(MAKE) --no-print-directory --jobs 2 lint quick
+
+quick: $(READY)
 	$(PYTEST) $(QUICK)
 
 test-rest: $(READY) ## what `make test` leaves out: slow tests, laws with more examples, browser, judges
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory install-judges; fi
 	@$(MAKE) --no-print-directory install-jupyter
 	$(PYTEST) tests/unit/dashboard $(REST)
-	$(WAITING) --ignore tests/unit/dashboard $(REST)
+	$(BIN)/python $(TESTS) --ignore tests/unit/dashboard $(REST)
 
 test-all: $(READY) ## every test, and how much of the toolkit they reach
 	$(BIN)/python -m coverage erase
@@ -73,25 +75,33 @@ coverage: $(READY) ## what tests run with COVERAGE=1 reached: lines and branches
 laws: $(READY) ## every law with all its examples
 	$(BIN)/python -m pytest $(WORKERS) -m hypothesis --timeout 3000
 
-kill-loop: $(READY) ## kill -9 loads at 50 random moments; the store must equal an undisturbed one
-	RAIL_KILLS=50 $(BIN)/python -m pytest tests/journeys/test_kill.py \
-		tests/journeys/test_kill_events.py --timeout 3000
+kill-loop: $(READY) ## kill -9 at 50 random moments, a full disk at 20, Ctrl-C the demo at 15; stores stay whole
+	RAIL_KILLS=50 $(BIN)/python -m pytest tests/journeys/test_kill.py tests/journeys/test_kill_store.py \
+		tests/journeys/test_kill_events.py tests/journeys/test_disk_full.py tests/journeys/test_demo.py \
+		tests/unit/test_ending.py --timeout 3000
+	RAIL_KILLS=50 $(BIN)/python -m pytest tests/journeys/test_follow.py -k killed --timeout 3000
 
-soak: $(READY) ## 20 captures, 20 seeds of events, 100,000 deliveries under fault; all users of one store
-	RAIL_SEEDS=20 $(BIN)/python -m pytest tests/journeys/test_capture.py --timeout 3000
+soak: $(READY) ## 20 captures, weeks of follow, 20 seeds of events, 100,000 deliveries under fault; pages left open; all users of one store
+	RAIL_SEEDS=20 $(BIN)/python -m pytest tests/journeys/test_follow.py --timeout 3000
+	RAIL_FOLLOW_DAYS=45 RAIL_POLLED_HOURS=168 $(BIN)/python -m pytest \
+		tests/journeys/test_follow_weeks.py --timeout 3000 -s
 	RAIL_SEEDS=20 $(BIN)/python -m pytest tests/unit/service/events/test_recovery.py --timeout 3000
 	RAIL_DELIVERIES=100000 $(BIN)/python -m pytest tests/journeys/test_webhooks.py --timeout 6000
 	RAIL_EVERY_MONTH=1 $(BIN)/python -m pytest tests/unit/statistics/test_common_hours.py
-	RAIL_FLOOD_S=10 $(BIN)/python -m pytest tests/unit/loader/test_flood.py
+	RAIL_FLOOD_S=10 $(BIN)/python -m pytest tests/unit/loader/test_flood.py \
+		tests/unit/client/test_many_values.py
+	RAIL_WATCHED_S=600 $(BIN)/python -m pytest tests/browser/test_soak.py --timeout 3000 \
+		--log-cli-level INFO --log-disable httpx
 	RAIL_TOGETHER_S=150 $(BIN)/python -m pytest tests/journeys/test_together.py --timeout 3000 \
 		--log-cli-level INFO --log-disable httpx
 
 adversary: $(READY) ## the client against the full adversary matrix; holds the table in the docs to it
 	RAIL_ADVERSARY=full $(BIN)/python -m pytest tests/laws/test_adversary_matrix.py tests/laws/test_adversary_streams.py -q
 
-docs: $(READY) ## write docs/store.md, docs/simulated-market.md and the limits from the code
+docs: $(READY) ## write docs/store.md, docs/statistics.md, docs/simulated-market.md and the limits from the code
 	$(BIN)/python -m tests.docs.store_page
 	$(BIN)/python -m tests.docs.limits_table
+	$(BIN)/python -m tests.docs.statistics_page
 	$(BIN)/python -m tests.unit.service.market.simulator.stylised
 
 docs-adversary: $(READY) ## the same, and writes the table of docs/adversary.md
@@ -124,10 +134,15 @@ format: $(READY) ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-calibration: $(READY) ## coverage of the half-life's interval, 1,000 paths a case (~10 min)
-	RAIL_LONG_CALIBRATION=1 $(PYTEST) tests/unit/statistics/test_half_life_calibration.py -rP --timeout 3600
+calibration: $(READY) ## how often each interval holds the truth, 2,000 runs a process; writes docs/calibration.md
+	$(BIN)/python -m tests.calibration.page
 
-bench: $(READY) ## ratios against peers, measured side by side in one run
+install-bench: $(READY)
+	@{ test -x .bench/bin/python || $(UV) venv --quiet --clear --python $(BIN)/python .bench; } && \
+		$(UV) pip sync --quiet --python .bench/bin/python --require-hashes benchmarks/peers.lock \
+		|| echo "The loader's peers could not be installed: they are left out"
+
+bench: $(READY) install-bench ## ratios against peers, measured side by side in one run
 	$(BIN)/python -m benchmarks
 
 lock: $(READY) ## resolve the dependencies anew into requirements.lock
@@ -137,6 +152,9 @@ lock: $(READY) ## resolve the dependencies anew into requirements.lock
 	$(UV) pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate \
 		--python-version 3.11 --custom-compile-command "make lock" \
 		--group jupyter -o tests/browser/jupyter.lock
+	$(UV) pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate \
+		--python-version 3.11 --custom-compile-command "make lock" \
+		--group bench -o benchmarks/peers.lock
 
 clean: ## remove the environment and what tools left behind
-	rm -rf $(VENV) .judges .jupyter .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage* dist
+	rm -rf $(VENV) .judges .jupyter .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage* dist

@@ -1,193 +1,302 @@
-"""How fast the loader brings rows into the store, beside plainer ways, over a real socket.
+"""How fast the loader brings rows and events into the store, beside others, over a real socket.
 
-The service runs in a process of its own. Each way loads the same trajectories into a new file in
-a process of its own; rows a second by wall clock, and CPU seconds of the loading process. What the
-service could have sent meanwhile is measured by fetching the same pages and throwing them away.
+``python -m benchmarks.loader [--quick]``: the service runs in a process of its own, and each way
+loads the same pages into a new file in a process of its own. The ways take turns, and the medians
+of wall seconds are compared. Ours keeps a ledger and drops repeats, which the others do not.
+
+The bound fetches the pages and decodes them into frames, and does nothing else. dlt
+(`benchmarks._dlt`) runs where `make bench` has installed it, in .bench, and is left out elsewhere.
 """
 
 from __future__ import annotations
 
+import argparse
+import io
 import json
+import resource
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import duckdb
 import httpx
 import numpy as np
+import pandas as pd
 import polars as pl
 
+from benchmarks._market import EVENTS, HISTORY, KEY, START, prices, weeks
 from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.loader import sync
-from toolkit.market import Trajectory
+from toolkit.market import EventLog, Leg, Stream, Trajectory
+from toolkit.service import Adversary, Bars, Clock, Config, running
+from toolkit.service.adversary.rest import Accident, RestSwitches
+from toolkit.service.market.source import Kind
 from toolkit.store import Store
+from toolkit.wire.user_profile import UserProfile
 
-START = 1_767_225_600
-KEY = "demo-pro"
+DLT = Path(".bench/bin/python")
+ROWS = {"ts": pl.Int64, "price": pl.Float64, "mark_price": pl.Float64, "volume": pl.Float64}
+EVENT_LEGS = 10
+LATENCY_S = 0.05
 
 
-def make_market(folder: Path, days: int, legs: int) -> int:
-    """A Parquet file of minutes; gives its number of rows."""
-    walk = np.random.default_rng(1)
-    ts = START + 60 * np.arange(days * 1440)
-    names = {"symbol": "AAA_USDT", "market": "spot", "dataset": "bench"}
-    frames = [
-        pl.DataFrame(
-            {"ts": ts, "price": np.exp(walk.normal(0, 1e-4, len(ts)).cumsum()).round(6)}
-        ).with_columns(exchange=pl.lit(f"LEG{n}"))
-        for n in range(legs)
-    ]
-    rows = pl.concat(frames).with_columns(
-        *(pl.lit(v).alias(k) for k, v in names.items()), interval_s=pl.lit(60)
+@dataclass(frozen=True)
+class Walks:
+    """One symbol whose legs stay together, and one whose legs part and meet, which makes events."""
+
+    days: int
+    legs: int
+    kind: Kind = "simulated"
+    id: str = "walks"
+    made: dict[tuple[str, Leg], Bars] = field(default_factory=dict, compare=False)
+
+    @property
+    def listing(self) -> Mapping[str, tuple[Leg, ...]]:
+        """The legs by symbol."""
+        return {
+            symbol: tuple(Leg.parse(f"LEG{n}.spot") for n in range(legs))
+            for symbol, legs in (("AAA_USDT", self.legs), ("EVENTS_USDT", EVENT_LEGS))
+        }
+
+    def bars(self, symbol: str, leg: Leg) -> Bars:
+        """Return a leg's minutes."""
+        if (symbol, leg) not in self.made:
+            noise = np.random.default_rng([int(leg.exchange[3:]), len(symbol)])
+            count = self.days * 1440
+            common = np.random.default_rng(1).normal(0, 1e-4, count).cumsum()
+            apart = noise.normal(0, 3.1e-3 if symbol == "EVENTS_USDT" else 1e-5, count)
+            price = np.exp(common + apart).round(6)
+            self.made[symbol, leg] = Bars(START + 60 * np.arange(count), price, 60)
+        return self.made[symbol, leg]
+
+
+def _serve(pipe: Connection, days: int, legs: int, latency_s: float) -> None:
+    slow = RestSwitches(
+        accidents=(Accident("slow", routes=("history/price",), slow_s=latency_s / 3),)
     )
-    rows.write_parquet(folder / "prices.parquet")
-    return rows.height
+    config = Config(
+        Walks(days, legs),
+        port=0,
+        clock=Clock(fixed_at=START + days * 86_400),
+        retention_s=10**10,
+        quota=10**9,
+        adversary=Adversary(rest=slow) if latency_s else Adversary(),
+    )
+    with running(config) as service:
+        pipe.send(service.base_url)
+        pipe.recv()
 
 
-def trajectories(legs: int) -> list[Trajectory]:
-    return [Trajectory.price("AAA_USDT", f"LEG{n}", "spot") for n in range(legs)]
+@contextmanager
+def serving(days: int, legs: int, latency_s: float = 0.0) -> Iterator[str]:
+    """Serve in a child process for the length of the block, and yield the address."""
+    here, there = get_context("spawn").Pipe()
+    args = (there, days, legs, latency_s)
+    child = get_context("spawn").Process(target=_serve, args=args, daemon=True)
+    child.start()
+    yield here.recv()
+    here.send(None)
+    child.join()
 
 
-def follow(base_url: str, legs: int, limit: int, take: Callable[[int, bytes], int | None]) -> None:
-    """Follow ``next_end_time`` for every leg; ``take`` handles a page and gives the next one."""
-    with httpx.Client(base_url=base_url, headers={"apikey": KEY}) as http:
-        for number in range(legs):
-            end: int | None = START + 400 * 86_400
-            while end is not None:
-                query = {
-                    "symbol": "AAA_USDT",
-                    "exchange": f"LEG{number}",
-                    "market": "spot",
-                    "end_time": end,
-                    "limit": limit,
-                }
-                end = take(number, http.get("/api/v1/data/history/price", params=query).content)
+@dataclass(frozen=True)
+class Job:
+    """What one way loads: all pages of some legs' prices, or of the event log."""
+
+    base_url: str
+    days: int
+    legs: int
+    limit: int
+    workers: int = 4
+
+    @property
+    def end(self) -> int:
+        """The end of what is loaded, Unix s."""
+        return START + self.days * 86_400
 
 
-def next_of(body: bytes) -> int | None:
-    at = body.rindex(b'"next_end_time":') + 16
-    value = body[at:].rstrip(b"}")
-    return None if value == b"null" else int(value)
+def toolkit_way(job: Job, folder: Path) -> int:
+    """Load prices with the loader."""
+    legs = [Trajectory.price("AAA_USDT", f"LEG{n}", "spot") for n in range(job.legs)]
+    return _synced(job, folder, legs)
 
 
-def toolkit_way(base_url: str, folder: Path, days: int, legs: int) -> int:
-    with Client(base_url, KEY) as client:
+def toolkit_events(job: Job, folder: Path) -> int:
+    """Load the event log with the loader."""
+    return _synced(job, folder, [EventLog.of("spread")])
+
+
+def _synced(job: Job, folder: Path, streams: list[Stream]) -> int:
+    profile = folder / "profile.toml"
+    profile.write_text(f"[history.price]\nlimit = {job.limit}\n")
+    with Client(job.base_url, KEY, profile=UserProfile.read(profile)) as client:
         store = Store(folder / "toolkit.duckdb")
-        sync(client, store, trajectories(legs), Interval(START, START + days * 86_400))
-        return sum(store.counts(Interval(START, START + days * 86_400)).values())
+        window = Interval(START, job.end)
+        return sync(client, store, streams, window, workers=job.workers).rows.new
 
 
-def fetch_only(base_url: str, folder: Path, days: int, legs: int) -> int:
-    del folder, days
+def _price_pages(job: Job) -> Iterator[tuple[int, bytes]]:
+    """Yield the leg's number and body of each page, following ``next_end_time``."""
+    with httpx.Client(base_url=job.base_url, headers={"apikey": KEY}) as http:
+        for leg in range(job.legs):
+            before: int | None = job.end
+            while before is not None:
+                body = http.get(HISTORY, params=prices(leg, job.limit, before)).content
+                said = body[body.rindex(b'"next_end_time":') + 16 :].rstrip(b"}")
+                before = None if said == b"null" else int(said)
+                yield leg, body
+
+
+def bound(job: Job, folder: Path) -> int:
+    """Fetch and decode, keep nothing: what no loader of whole pages can be faster than."""
+    del folder
     rows = 0
-
-    def count(_: int, body: bytes) -> int | None:
-        nonlocal rows
-        rows += body.count(b'"ts":')
-        return next_of(body)
-
-    follow(base_url, legs, 5000, count)
+    for _, body in _price_pages(job):
+        items = body[body.index(b'"items":') + 8 : body.rindex(b',"next_end_time"')]
+        rows += pl.read_json(io.BytesIO(items), schema=ROWS).height if len(items) > 2 else 0
     return rows
 
 
-def page_by_page(base_url: str, folder: Path, days: int, legs: int) -> int:
-    """json to dicts to a frame, one commit a page, no ledger: what a script usually does."""
-    del days
-    con = duckdb.connect(str(folder / "plain.duckdb"))
-    con.execute("CREATE TABLE price (leg INTEGER, ts BIGINT, price DOUBLE)")
-
-    def take(number: int, body: bytes) -> int | None:
-        page = json.loads(body)
-        if page["items"]:
-            frame = pl.DataFrame(page["items"]).select(pl.lit(number).alias("leg"), "ts", "price")
-            con.register("page", frame)
-            con.execute("INSERT INTO price SELECT * FROM page")
-            con.unregister("page")
-        found: int | None = page["next_end_time"]
-        return found
-
-    follow(base_url, legs, 1000, take)
-    (rows,) = con.execute("SELECT count(*) FROM price").fetchall()[0]
-    con.close()
-    return int(rows)
+def pandas_way(job: Job, folder: Path) -> int:
+    """Read pages to frames of pandas, and write them to DuckDB at the end: a script's usual way."""
+    frames = [
+        pd.DataFrame(json.loads(body)["items"]).assign(leg=leg) for leg, body in _price_pages(job)
+    ]
+    return _written(pd.concat(frames), folder)
 
 
-WAYS = {"toolkit": toolkit_way, "fetch only": fetch_only, "page by page": page_by_page}
+def pandas_events(job: Job, folder: Path) -> int:
+    """Read the event log's pages to a frame of pandas, the documents as text, and write it."""
+    documents: list[dict[str, Any]] = []
+    with httpx.Client(base_url=job.base_url, headers={"apikey": KEY}) as http:
+        for first in weeks(job.end):
+            cursor: dict[str, str] = {}
+            while True:
+                page = http.get(EVENTS, params={**first, **cursor}).json()
+                documents += [
+                    {"ts": item["ts"], "item": json.dumps(item)} for item in page["items"]
+                ]
+                if not page["has_more"]:
+                    break
+                cursor = {"cursor": page["next_cursor"]}
+    return _written(pd.DataFrame(documents).drop_duplicates(), folder)
 
 
-def child(way: str, base_url: str, days: int, legs: int) -> None:
+def _written(frame: pd.DataFrame, folder: Path) -> int:
+    with duckdb.connect(str(folder / "pandas.duckdb")) as connection:
+        connection.register("frame", frame)
+        connection.execute("CREATE TABLE loaded AS SELECT * FROM frame")
+        return int(connection.execute("SELECT count(*) FROM loaded").fetchall()[0][0])
+
+
+WAYS: dict[str, Callable[[Job, Path], int]] = {
+    "toolkit": toolkit_way,
+    "bound": bound,
+    "pandas": pandas_way,
+    "toolkit events": toolkit_events,
+    "pandas events": pandas_events,
+}
+DLT_WAYS = {"dlt": "rest", "dlt resource": "resource", "dlt events": "events"}
+
+
+def measured(way: str, job: Job) -> dict[str, float]:
+    """Run a way in a process of its own: wall_s, cpu_s, peak_mb and rows."""
+    told = [job.base_url, *(str(n) for n in (job.legs, job.limit, job.days))]
+    if way in DLT_WAYS:
+        command = [str(DLT), str(Path(__file__).with_name("_dlt.py")), DLT_WAYS[way], *told]
+    else:
+        command = [sys.executable, "-m", "benchmarks.loader", "--child", way, *told]
+        command.append(str(job.workers))
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def child(way: str, base_url: str, *numbers: str) -> None:
+    """Load by one way, in this process, and print what it took."""
+    legs, limit, days, workers = map(int, numbers)
+    job = Job(base_url, days, legs, limit, workers)
     with tempfile.TemporaryDirectory() as folder:
         wall, cpu = time.perf_counter(), time.process_time()
-        rows = WAYS[way](base_url, Path(folder), days, legs)
+        rows = WAYS[way](job, Path(folder))
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    if rows != days * 1440 * legs:
-        sys.exit(f"{way} brought {rows} rows of {days * 1440 * legs}")
-    print(json.dumps([wall, cpu]))
+    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps({"wall_s": wall, "cpu_s": cpu, "peak_mb": peak_mb, "rows": rows}))
 
 
-def main(quick: bool) -> None:
-    days, legs, rounds = (20, 5, 1) if quick else (30, 24, 3)
-    with tempfile.TemporaryDirectory() as folder:
-        rows = make_market(Path(folder), days, legs)
-        rail = str(Path(sys.executable).with_name("rail"))
-        command = [
-            rail,
-            "serve",
-            "--replay",
-            folder,
-            "--port",
-            "0",
-            "--now",
-            str(START + days * 86_400),
-        ]
-        service = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert service.stdout is not None
-        url = next(line for line in service.stdout if "listening" in line).split()[2].rstrip(";")
-        try:
-            found = measure(url, days, legs, rounds)
-        finally:
-            service.terminate()
-            service.wait()
-    print(f"{'way':14} {'rows/s':>12} {'CPU s per 1 M rows':>20}")
-    for way, (wall, cpu) in found.items():
-        print(f"{way:14} {rows / wall:12,.0f} {cpu / rows * 1e6:20.2f}")
-    ours = found["toolkit"]
-    ratios = {
-        "rows_per_s_over_page_by_page": found["page by page"][0] / ours[0],
-        "fetch_rows_per_s_over_load": ours[0] / found["fetch only"][0],
-    }
-    print(json.dumps({"name": "loader", "rows": rows, "ratios": ratios}))
-
-
-def measure(url: str, days: int, legs: int, rounds: int) -> dict[str, tuple[float, float]]:
-    """Median wall and CPU seconds of each way, the ways taking turns."""
-    times: dict[str, list[list[float]]] = {way: [] for way in WAYS}
+def compared(ways: list[str], job: Job, rounds: int) -> dict[str, dict[str, float]]:
+    """Measure ways in turns, and return the median of each figure. All bring as many rows."""
+    runs: dict[str, list[dict[str, float]]] = {way: [] for way in ways}
     for _ in range(rounds):
-        for way in WAYS:
-            argv = [
-                sys.executable,
-                "-m",
-                "benchmarks.loader",
-                "--child",
-                way,
-                url,
-                str(days),
-                str(legs),
-            ]
-            done = subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True)
-            times[way].append(json.loads(done.stdout))
-    return {
-        way: (median(t[0] for t in each), median(t[1] for t in each)) for way, each in times.items()
+        for way in ways:
+            runs[way].append(measured(way, job))
+    found = {
+        way: {name: median(run[name] for run in each) for name in each[0]}
+        for way, each in runs.items()
     }
+    counts = {way: figures["rows"] for way, figures in found.items()}
+    if len(set(counts.values())) > 1:
+        sys.exit(f"not all brought the same rows: {counts}")
+    return found
+
+
+def _times(found: dict[str, dict[str, float]], ours: str, peer: str) -> float | None:
+    return found[peer]["wall_s"] / found[ours]["wall_s"] if peer in found else None
+
+
+def _show(title: str, found: dict[str, dict[str, float]]) -> None:
+    print(f"{title}: {next(iter(found.values()))['rows']:,.0f} rows")
+    print(f"  {'way':16} {'rows/s':>12} {'CPU s per 1 M rows':>20} {'peak MB':>9}")
+    for way, figures in found.items():
+        rows, wall_s = figures["rows"], figures["wall_s"]
+        cpu_s, peak_mb = figures["cpu_s"] / rows * 1e6, figures["peak_mb"]
+        print(f"  {way:16} {rows / wall_s:12,.0f} {cpu_s:20.2f} {peak_mb:9.0f}")
+
+
+def main(*, quick: bool) -> None:
+    """Print a table per job, and all ratios as one line of JSON."""
+    days, legs, rounds = (5, 4, 1) if quick else (30, 28, 3)
+    dlt = DLT.exists()
+    ratios: dict[str, float | None] = {}
+    with serving(days, legs) as url:
+        for limit in (1_000, 5_000):
+            peers = ["bound", "pandas", *(["dlt", "dlt resource"] if dlt else [])]
+            found = compared(["toolkit", *peers], Job(url, days, legs, limit), rounds)
+            _show(f"prices, pages of {limit:,}", found)
+            for key, peer in (("dlt", "dlt"), ("dlt_resource", "dlt resource"), ("bound", "bound")):
+                ratios[f"trajectories_vs_{key}_{limit}"] = _times(found, "toolkit", peer)
+            ratios["peak_rss_mb"] = found["toolkit"]["peak_mb"]
+        ways = ["toolkit events", "pandas events", *(["dlt events"] if dlt else [])]
+        events = compared(ways, Job(url, days, legs, 1_000), rounds)
+        _show("events, whole documents", events)
+        ratios["events_vs_dlt"] = _times(events, "toolkit events", "dlt events")
+    with serving(days, legs, LATENCY_S) as url:
+        alone, many = (
+            compared(["toolkit"], Job(url, days, legs, 1_000, workers), 1)["toolkit"]
+            for workers in (1, 20)
+        )
+        ratios["latency_speedup_20"] = alone["wall_s"] / many["wall_s"]
+    if not quick:
+        with serving(250, legs) as url:
+            ten_times = measured("toolkit", Job(url, 250, legs, 5_000))
+        ratios["rss_growth_10x"] = ten_times["peak_mb"] / (ratios["peak_rss_mb"] or 1.0)
+    print(json.dumps({"name": "loader", "days": days, "legs": legs, "ratios": ratios}))
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--child"]:
-        child(sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5]))
+        child(*sys.argv[2:])
     else:
-        main("--quick" in sys.argv)
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--quick", action="store_true", help="few rows, one round")
+        main(quick=parser.parse_args().quick)

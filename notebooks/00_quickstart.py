@@ -28,6 +28,7 @@
 import polars as pl
 
 import toolkit as tk
+from toolkit.statistics.fees import FeeModel
 
 pl.Config(
     tbl_rows=12,
@@ -147,6 +148,38 @@ received.select(
 
 # %%
 rates[received["trajectory"][0]].plot()
+
+# %% [markdown]
+# ## Net of fees
+#
+# The table of fees is yours. This one is made up: the same example for each exchange. `net_share`
+# is the part of the time in which the spread is beyond the cost of a round trip, `close` the time
+# from there to within 5 bps of zero.
+
+# %%
+legs = tk.Trajectory.parse(row["trajectory"]).legs
+fees = FeeModel.example([leg.exchange for leg in legs])
+widest.summary(fees=fees).select("cost_bps", "gross_mean_bps", "net_share", "net_mean_bps")
+
+# %%
+widest.net_time_to_close(5, fees).select("entries", "closed", "^close_median.*$", "fee_model")
+
+# %% [markdown]
+# What a funding position kept, entered at each hour and held for so long, before fees. `coverage`
+# is the share of the entries that both legs cover.
+
+# %%
+rates["funding/BTC_USDT:AURORA.futures:CORONA.futures"].holdings(
+    horizons=["8h", "1d", "3d"]
+).select(
+    pl.col("horizon_s") / 3600,
+    "n",
+    "coverage",
+    "gross_median_bps",
+    "gross_q05_bps",
+    "gross_q95_bps",
+    "drawdown_q95_bps",
+).rename({"horizon_s": "horizon_h"})
 
 # %% [markdown]
 # ## Events

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import signal
+import tempfile
 import time
 from pathlib import Path
 
@@ -24,6 +27,10 @@ SLOW_FOLDERS = {"browser", "journeys", "judges"}
 os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = str(ROOT / "tests")  # where there are none
 
+# What processes share of a key's quota is no test's business but one's own.
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="rail-tests-")
+atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
+
 # A shell's background job ignores Ctrl-C, and so would the processes that tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -34,6 +41,11 @@ def examples(count: int) -> settings:
     """Let a law try so many examples; `make test` tries a tenth, `make test-rest` two tenths."""
     full = settings.get_profile("rail").max_examples
     return settings(max_examples=max(2, count * settings.default.max_examples // full))
+
+
+def every_example() -> bool:
+    """Return whether laws are given all their examples, as `make laws` does."""
+    return bool(settings.default is settings.get_profile("rail"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

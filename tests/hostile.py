@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import duckdb
 import polars as pl
 
+from toolkit.columns import BROUGHT
 from toolkit.intervals import Interval
 from toolkit.market import (
     EventFamily,
@@ -86,6 +88,21 @@ def store_of(path: Path, address: str) -> Store:
     return store
 
 
+def name_functions_as_duckdbs(path: Path) -> None:
+    """Give a file a function of its own in place of each of DuckDB's. None of them may run."""
+    listed = (
+        "SELECT DISTINCT function_name, function_type IN ('table', 'table_macro', 'pragma') "
+        "FROM duckdb_functions() WHERE internal AND function_name <> 'error'"
+    )
+    with duckdb.connect(str(path)) as connection:
+        names = connection.execute(listed).fetchall()
+        connection.execute("BEGIN")
+        for name, gives_rows in names:
+            body = "TABLE SELECT error('it ran')" if gives_rows else "error('it ran')"
+            connection.execute(f'CREATE MACRO "{name}"(x) AS {body}')
+        connection.execute("COMMIT")
+
+
 def streams() -> list[Stream]:
     """Return the trajectories of the store."""
     a, b = Leg("A" * 60, Market.FUTURES), Leg("KRAKEN", Market.FUTURES)
@@ -153,7 +170,7 @@ def documents(family: EventFamily, strings: dict[str, str]) -> pl.DataFrame:
                     "document": json.dumps({text: text}),
                 }
             )
-    columns = {n: t for n, t in EVENT.schema.items() if n not in ("revision", "load_id")}
+    columns = {n: t for n, t in EVENT.schema.items() if n not in ("revision", *BROUGHT)}
     return pl.DataFrame(given, schema=columns)
 
 

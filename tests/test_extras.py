@@ -15,7 +15,9 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parents[1]
 EXTRAS = {
     "dashboard": {"orjson", "streamlit"},
+    "login": {"authlib"},
     "pandas": {"pandas"},
+    "publish": {"obstore"},
     "service": {"anyio", "httpx2", "jsonschema", "mcp", "mcp_types", "starlette", "uvicorn"},
 }
 Run = Callable[..., subprocess.CompletedProcess[str]]

@@ -1,7 +1,9 @@
 """Foreign text has one door, `toolkit.foreign`, and nothing that could be another.
 
-Read from syntax trees, as in test_architecture.py. The local service is left out: what it writes is
-read by programs.
+What is shown is of a type of its own, which mypy holds: `toolkit.dashboard.screen` has the places
+that take it. Here syntax trees show, as in test_architecture.py, that the types are given literals
+alone and that nothing is shown beside those places. The local service is left out: what it writes
+is read by programs.
 """
 
 from __future__ import annotations
@@ -19,10 +21,14 @@ DOORS = {
     "shlex": "toolkit.foreign",
     "Console": "toolkit.workspace.terminal",
     "dataframe": "toolkit.dashboard.shell",  # streamlit's
+    "streamlit": "toolkit.dashboard.screen",
     "write_csv": "toolkit.workspace.csv_rows",
     "from_markup": "",
-    "unsafe_allow_html": "",
 }
+WRITTEN = {"Markdown", "Html", "Command"}
+OF_STREAMLIT = {"Page", "cache_data", "cache_resource", "navigation", "session_state"}
+OF_STREAMLIT |= {"login", "logout", "set_page_config", "stop", "switch_page", "user"}
+"""What shows no text of anybody's, so that it may be imported by itself."""
 
 
 def door_faults(root: Path) -> list[str]:
@@ -44,7 +50,22 @@ def door_faults(root: Path) -> list[str]:
                 ):
                     if text.startswith(("rail s", "`rail s")):
                         found.append(f"{name}:{node.lineno}: a command that is not quoted")
+            found += [f"{name}:{node.lineno}: {fault}" for fault in written_faults(module, node)]
     return found
+
+
+def written_faults(module: str, node: ast.AST) -> list[str]:
+    """Ways into a type of text, or to a page, beside the door."""
+    match node:
+        case ast.Call(func=ast.Name(id=kind) | ast.Attribute(attr=kind), args=given) if (
+            kind in WRITTEN
+        ):
+            literal = len(given) == 1 and isinstance(given[0], ast.Constant)
+            return [] if literal or module == "toolkit.foreign" else [f"{kind} is given no literal"]
+        case ast.ImportFrom(module="streamlit", names=names):
+            others = (each.name for each in names if each.name not in OF_STREAMLIT)
+            return [f"{each} is not for pages" for each in others]
+    return []
 
 
 def test_foreign_text_has_one_door() -> None:
@@ -59,7 +80,11 @@ def test_foreign_text_has_one_door() -> None:
         ("from rich.console import Console", "Console belongs in toolkit.workspace.terminal"),
         ("import rich\nrich.console.Console()", "Console belongs in toolkit.workspace.terminal"),
         ("st.dataframe(rows)", "dataframe belongs in toolkit.dashboard.shell"),
-        ("st.markdown(text, unsafe_allow_html=True)", "unsafe_allow_html belongs in none"),
+        ("import streamlit as st", "streamlit belongs in toolkit.dashboard.screen"),
+        ("from streamlit import caption", "caption is not for pages"),
+        ("Markdown(text)", "Markdown is given no literal"),
+        ("Html(f'<b>{text}</b>')", "Html is given no literal"),
+        ("Markdown('a' + text)", "Markdown is given no literal"),
         ("f'rail sync {key}'", "a command that is not quoted"),
     ],
 )

@@ -42,7 +42,10 @@ def trajectories(rail: tk.Workspace) -> None:
     print(spread.episodes(10, leave_bps=5.0), spread.time_above(10.0), spread.resample(300).df)
     fees = tk.statistics.fees.FeeModel.example()
     print(spread.net_edge(fees, notional=1e4, style="maker", exit_bps=1.0))
-    print(paid.summary(min_coverage=0.5), paid.carry(), paid.intervals(), paid.coverage())
+    print(spread.net_summary(fees, style="maker_buy"), spread.summary(fees=fees), rail.fees)
+    print(
+        paid.summary(min_coverage=0.5, fees=fees), paid.carry(), paid.intervals(), paid.coverage()
+    )
     print(paid.service_differential())
     print(price.plot(theme="dark"))
     print(spread.plot(points=500, events=rail.events("spread")))
@@ -52,6 +55,9 @@ def trajectories(rail: tk.Workspace) -> None:
 def logs(rail: tk.Workspace) -> None:
     events, newest = rail.events("splash", "yesterday"), rail.snapshots("activity")
     print(events.lifecycles(), events.summary(), events.coverage(), events.logs, newest.items())
+    print(events.survival(["symbol"]), events.rates("exchange"), events.league(), events.held)
+    around = rail.around(events)
+    print(events.study(around, less="controls"), events.audited(around), events.audit(around))
     print(events.plot(limit=10))
     print(events.plot_activity(subject="BTC"))
 

@@ -10,12 +10,19 @@ from abc import ABCMeta, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from toolkit.foreign import html, plain
+from toolkit.foreign import Html, plain
 
 _ROWS = 10
-_CELL = "text-align:left;vertical-align:top;padding:1px 1em 1px 0;border:0;background:none"
-_NAME = f"{_CELL};font-weight:normal;opacity:0.75;white-space:nowrap"
-_TABLE = "border-collapse:collapse;border:0;margin:2px 0 0 0;font-variant-numeric:tabular-nums"
+_ROW = Html(
+    '<tr style="background:none"><th scope="row" style="text-align:left;vertical-align:top;'
+    "padding:1px 1em 1px 0;border:0;background:none;font-weight:normal;opacity:0.75;"
+    'white-space:nowrap">{}</th><td style="text-align:left;vertical-align:top;'
+    'padding:1px 1em 1px 0;border:0;background:none">{}</td></tr>'
+)
+_CARD = Html(
+    '<div><b>{}</b><table style="border-collapse:collapse;border:0;margin:2px 0 0 0;'
+    'font-variant-numeric:tabular-nums"><tbody>{}</tbody></table></div>'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +59,10 @@ class Card:
         )
 
     @property
-    def html(self) -> str:
+    def html(self) -> Html:
         """Heading and facts as HTML, escaped, in the colours of the page."""
-        rows = "".join(
-            f'<tr style="background:none"><th scope="row" style="{_NAME}">{html(name)}</th>'
-            f'<td style="{_CELL}">{html(fact)}</td></tr>'
-            for name, fact in self.shown
-        )
-        table = f'<table style="{_TABLE}"><tbody>{rows}</tbody></table>'
-        return f"<div><b>{html(self.heading)}</b>{table}</div>"
+        rows = Html("").join(_ROW.format(name, fact) for name, fact in self.shown)
+        return _CARD.format(self.heading, rows)
 
 
 class _Offered(ABCMeta):

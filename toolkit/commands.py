@@ -11,7 +11,7 @@ import re
 from contextvars import ContextVar
 from pathlib import Path
 
-from toolkit.foreign import command
+from toolkit.foreign import Command, command
 
 DEFAULT_BASE_URL = "http://127.0.0.1:8700"
 """Where `rail serve` listens, and where a command asks that names no service."""
@@ -20,8 +20,8 @@ DEFAULT_STORE = "rail.duckdb"
 """The store of a command that names none."""
 
 _ADDRESS = re.compile(r"https?://[\w.:/\[\]%~-]{1,200}", re.ASCII)
-_TAKES_STORE = {"app", "stats", "status", "stream", "sync", "webhook"}
-_TAKES_ADDRESS = {"doctor", "stream", "symbols", "sync", "webhook"}
+_TAKES_STORE = {"app", "follow", "import", "stats", "status", "store", "sync", "webhook"}
+_TAKES_ADDRESS = {"doctor", "follow", "symbols", "sync", "webhook"}
 _PLACE: ContextVar[tuple[Path | None, str | None]] = ContextVar("place", default=(None, None))
 
 
@@ -30,7 +30,7 @@ def shown_for(store: Path | None, base_url: str | None = None) -> None:
     _PLACE.set((store, base_url))
 
 
-def rail(*words: str, store: Path | None = None, base_url: str | None = None) -> str:
+def rail(*words: str, store: Path | None = None, base_url: str | None = None) -> Command:
     """Return a command line of `rail` that does what it says from the reader's own terminal.
 
     ``store`` and ``base_url`` default to those of `shown_for`. They are added where the command

@@ -34,7 +34,8 @@ import contextlib
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-_LONGEST_VALUE = 160
+_LONGEST_VALUE, _LEAST_VALUE = 160, 20
+_LONGEST_LINE = 400
 _MOST_NAMES = 14
 
 
@@ -109,8 +110,12 @@ class InputError(RailError, ValueError):
         self.value = value
         self.allowed = allowed
         self.advice = advice
-        message = f"{parameter}: {shown(value)} is not allowed; allowed: {allowed}"
-        super().__init__(f"{message}; {advice}" if advice else message)
+        found = shown(value)
+        after = f" is not allowed; allowed: {allowed}" + (f"; {advice}" if advice else "")
+        room = max(_LEAST_VALUE, _LONGEST_LINE - len(parameter) - len(after) - 2)
+        if len(found) > room:
+            found = f"{found[: room - 1]}…"
+        super().__init__(f"{parameter}: {found}{after}")
 
 
 class UnknownTrajectoryError(InputError):
@@ -140,7 +145,7 @@ class ServiceError(RailError):
     """The service refused, failed, or could not be understood.
 
     ``status`` is the HTTP status, None where no answer came. ``url`` is the address without its
-    query. ``detail`` and ``code`` are those of the problem in the body, "" where it has none.
+    query. ``detail`` is the message in the body and ``code`` its short name, "" where it has none.
     ``retry_after_s`` is how long the service asks to wait (s), None where it does not ask.
     ``challenge`` is the ``WWW-Authenticate`` header, "" where there is none.
 

@@ -13,6 +13,9 @@ from typing import NamedTuple
 from toolkit.errors import InputError
 from toolkit.market import When, format_ts, parse_ts
 
+Ends = tuple[When, When]
+"""A window's start and end, as `Interval.of` reads them. Every `Interval` is one."""
+
 
 class Interval(NamedTuple):
     """``[start, end)`` in Unix seconds, UTC.

@@ -8,78 +8,11 @@ of `TIE` on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
-import polars as pl
-
+from toolkit.alert_tables import ALERTS
+from toolkit.columns import Column, Table
 from toolkit.market import Family
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column: its name, its DuckDB type, its unit ("" where it has none) and what it is."""
-
-    name: str
-    type: str
-    unit: str
-    meaning: str
-    nullable: bool = False
-
-
-_POLARS: dict[str, pl.DataType] = {
-    "BIGINT": pl.Int64(),
-    "INTEGER": pl.Int32(),
-    "DOUBLE": pl.Float64(),
-    "VARCHAR": pl.String(),
-    "JSON": pl.String(),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table: its columns, its key (which no two rows share) and the order rows are kept in."""
-
-    name: str
-    meaning: str
-    columns: tuple[Column, ...]
-    key: tuple[str, ...]
-    order: tuple[str, ...] = ()
-
-    @property
-    def ddl(self) -> str:
-        """The CREATE TABLE statement, without a primary key: one costs seven times the load rate.
-
-        >>> print(META.ddl)
-        CREATE TABLE IF NOT EXISTS meta (name VARCHAR NOT NULL, value VARCHAR NOT NULL)
-        """
-        columns = ", ".join(
-            f"{c.name} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in self.columns
-        )
-        return f"CREATE TABLE IF NOT EXISTS {self.name} ({columns})"
-
-    @property
-    def schema(self) -> pl.Schema:
-        """The same columns as a polars schema.
-
-        >>> dict(SERIES[Family.SPREAD].schema)["spread_pct"]
-        Float64
-        """
-        return pl.Schema({c.name: _POLARS[c.type] for c in self.columns})
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The column names, in order."""
-        return tuple(c.name for c in self.columns)
-
-    @property
-    def values(self) -> tuple[Column, ...]:
-        """The columns that carry what the service sent: neither key nor provenance.
-
-        >>> [c.name for c in SERIES[Family.PRICE].values]
-        ['price', 'mark_price', 'volume', 'extra']
-        """
-        return tuple(c for c in self.columns if c.name not in (*self.key, "load_id"))
 
 
 class LedgerState(StrEnum):
@@ -126,9 +59,7 @@ META = Table(
     "meta",
     "Facts about the store itself.",
     (
-        Column(
-            "name", "VARCHAR", "", "format_version, source_kind, source_id, price_key and so on"
-        ),
+        Column("name", "VARCHAR", "", "format_version, source_kind, source_id, price_key and more"),
         Column("value", "VARCHAR", "", "the fact"),
     ),
     key=("name",),
@@ -139,7 +70,9 @@ STREAM = Table(
     "The streams the store knows. Other tables carry the number, users see the key.",
     (
         Column("stream_id", "INTEGER", "", "number inside this store"),
-        Column("kind", "VARCHAR", "", "price, spread, funding, events or snapshot"),
+        Column(
+            "kind", "VARCHAR", "", "price, spread, funding, events, snapshot, or kept from them"
+        ),
         Column("key", "VARCHAR", "", "the stream's text key, e.g. events/spread"),
         Column("rows", "BIGINT", "count", "rows, documents or snapshots held, revisions left out"),
         Column("revisions", "BIGINT", "count", "changed answers held beside them"),
@@ -207,15 +140,15 @@ _KEY = (
     Column("stream_id", "INTEGER", "", "number of the trajectory"),
     Column("ts", "BIGINT", "s", "start of the row's interval, Unix UTC"),
 )
+_COMMITTED_AT = Column(
+    "committed_at", "BIGINT", "s", "local clock at its commit, null before format 6", True
+)
+_REVISION = f"0, then one more for each changed answer. {TIE:,} more for each further of its time"
 _PROVENANCE = (
     Column("extra", "JSON", "", "fields of the wire that no column takes", nullable=True),
-    Column(
-        "revision",
-        "INTEGER",
-        "",
-        f"0, then one more for each changed answer. {TIE:,} more for each further row of its time",
-    ),
+    Column("revision", "INTEGER", "", _REVISION),
     Column("load_id", "BIGINT", "", "the load that brought the row"),
+    _COMMITTED_AT,
 )
 _SERIES_KEY = ("stream_id", "ts", "revision")
 
@@ -240,9 +173,7 @@ SERIES: dict[Family, Table] = {
             *_KEY,
             Column("buy_price", "DOUBLE", "quote", "price of the leg bought", nullable=True),
             Column("sell_price", "DOUBLE", "quote", "price of the leg sold", nullable=True),
-            Column(
-                "spread_pct", "DOUBLE", "percent", "100 (sell / buy - 1), as sent", nullable=True
-            ),
+            Column("spread_pct", "DOUBLE", "percent", "100 (sell / buy - 1), as sent", True),
             *_PROVENANCE,
         ),
         key=_SERIES_KEY,
@@ -258,13 +189,7 @@ SERIES: dict[Family, Table] = {
             Column("sell_rate", "DOUBLE", "fraction_per_interval", "settled at ts", nullable=True),
             Column("buy_interval_hours", "DOUBLE", "hours", "null for a spot leg", nullable=True),
             Column("sell_interval_hours", "DOUBLE", "hours", "null for a spot leg", nullable=True),
-            Column(
-                "differential_pct_8h",
-                "DOUBLE",
-                "percent_per_8h",
-                "sell - buy in force",
-                nullable=True,
-            ),
+            Column("differential_pct_8h", "DOUBLE", "percent_per_8h", "sell - buy in force", True),
             *_PROVENANCE,
         ),
         key=_SERIES_KEY,
@@ -272,6 +197,52 @@ SERIES: dict[Family, Table] = {
     ),
 }
 """The series tables, by family."""
+
+_ANSWER = (
+    *_KEY[:1],
+    Column("ts", "BIGINT", "s", "the service's clock at the answer, Unix UTC"),
+)
+_IN_ANSWER = (
+    Column("place", "INTEGER", "", "place of the item in its answer, from 0"),
+    Column("extra", "JSON", "", "fields of the item that no column takes", nullable=True),
+    Column("revision", "INTEGER", "", "0, then one more for each further answer of the second"),
+    Column("load_id", "BIGINT", "", "the load that asked"),
+    _COMMITTED_AT,
+)
+
+SNAPSHOT_SERIES: dict[str, Table] = {
+    "snapshot-spread": Table(
+        "snapshot_spread",
+        "Spreads kept from snapshots: one row per answer that shows the pair, legs as it has them.",
+        (
+            *_ANSWER,
+            Column("buy_price", "DOUBLE", "quote", "price of the leg bought", nullable=True),
+            Column("sell_price", "DOUBLE", "quote", "price of the leg sold", nullable=True),
+            Column("spread_pct", "DOUBLE", "percent", "100 (sell / buy - 1), as sent", True),
+            Column("opened_at", "BIGINT", "s", "when its event opened, Unix UTC", nullable=True),
+            *_IN_ANSWER,
+        ),
+        key=_SERIES_KEY,
+        order=("ts", "stream_id"),
+    ),
+    "snapshot-funding": Table(
+        "snapshot_funding",
+        "Funding rates in force, kept from snapshots: one row per answer that shows the leg.",
+        (
+            *_ANSWER,
+            Column("rate", "DOUBLE", "fraction_per_interval", "in force at ts", nullable=True),
+            Column("interval_hours", "DOUBLE", "hours", "the leg's interval", nullable=True),
+            Column("next_funding_time", "BIGINT", "s", "next settlement, Unix UTC", nullable=True),
+            *_IN_ANSWER,
+        ),
+        key=_SERIES_KEY,
+        order=("ts", "stream_id"),
+    ),
+}
+"""The tables of the series that are kept from snapshots, by kind of stream."""
+
+ROWS: dict[str, Table] = {family.value: table for family, table in SERIES.items()} | SNAPSHOT_SERIES
+"""The tables with rows of a series, by kind of stream."""
 
 EVENT = Table(
     "event",
@@ -291,13 +262,12 @@ EVENT = Table(
         Column("sell_market", "VARCHAR", "", "null for a splash", nullable=True),
         Column("magnitude_pct", "DOUBLE", "percent", "of a spread or splash", nullable=True),
         Column("peak_pct", "DOUBLE", "percent", "largest so far, of a spread", nullable=True),
-        Column(
-            "differential_pct_8h", "DOUBLE", "percent_per_8h", "of a dislocation", nullable=True
-        ),
+        Column("differential_pct_8h", "DOUBLE", "percent_per_8h", "of a dislocation", True),
         Column("close_reason", "VARCHAR", "", "of a closed spread", nullable=True),
         Column("document", "VARCHAR", "", "the bytes as they came"),
         Column("revision", "INTEGER", "", "0, then one more for each changed delivery"),
         Column("load_id", "BIGINT", "", "the load that brought it"),
+        _COMMITTED_AT,
     ),
     key=("family", "schema_id", "event_id", "event_type", "ts_ms", "revision"),
     order=("family", "ts_ms", "event_id"),
@@ -311,15 +281,48 @@ GAP = Table(
         Column("gap_id", "INTEGER", "", "number of the gap inside that capture"),
         Column("stream_id", "INTEGER", "", "number of the stream"),
         Column("start_ts", "BIGINT", "s", "the service's clock when it was heard last"),
-        Column(
-            "end_ts", "BIGINT", "s", "when it was heard again, or the capture ended", nullable=True
-        ),
+        Column("end_ts", "BIGINT", "s", "when it was heard again, or the capture ended", True),
         Column("cause", "VARCHAR", "", "why it was lost, in words"),
         Column("status", "VARCHAR", "", "open, repaired or unrepairable"),
         Column("repaired_load_id", "BIGINT", "", "the load that filled it", nullable=True),
     ),
     key=("load_id", "gap_id"),
 )
+
+_CHANGE = Column("change_id", "BIGINT", "", "number of the change, counted up")
+_STREAMS = (
+    Column("first_stream_id", "INTEGER", "", "number of the first stream of a run of numbers"),
+    Column("last_stream_id", "INTEGER", "", "number of the last: the change is the same for all"),
+)
+_CHANGED_AT = Column("committed_at", "BIGINT", "s", "local clock at the commit of the change")
+
+COVERAGE_CHANGE = Table(
+    "coverage_change",
+    "How the ledger came to be: stretches that a commit added to ``coverage``, or took out of it.",
+    (
+        *(_CHANGE, *_STREAMS, *COVERAGE.columns[1:]),
+        Column("added", "INTEGER", "count", "1, or -1 where a provisional one was taken out"),
+        _CHANGED_AT,
+    ),
+    key=("change_id",),
+)
+
+EDGE_CHANGE = Table(
+    "edge_change",
+    "What the rows of ``edge`` were: one row each time that they changed.",
+    (_CHANGE, *_STREAMS, *EDGE.columns[1:], _CHANGED_AT),
+    key=("change_id",),
+)
+
+GAP_CHANGE = Table(
+    "gap_change",
+    "What the rows of ``gap`` were: one row each time that one changed.",
+    (_CHANGE, *GAP.columns, _CHANGED_AT),
+    key=("change_id",),
+)
+
+CHANGES = (COVERAGE_CHANGE, EDGE_CHANGE, GAP_CHANGE)
+"""The history of the ledger, which `toolkit.store.history` reads."""
 
 DELIVERY = Table(
     "delivery",
@@ -336,26 +339,28 @@ DELIVERY = Table(
 
 SNAPSHOT = Table(
     "snapshot",
-    "Dashboards, activity and the symbol listing, whole, as they were when asked.",
+    "Dashboards, activity and the symbol listing, as they were when asked.",
     (
         Column("kind", "VARCHAR", "", "symbols, activity, spread or funding"),
         Column("served_at", "BIGINT", "s", "the service's clock at the answer"),
-        Column("document", "VARCHAR", "", "the bytes as they came"),
+        Column("revision", "INTEGER", "", "0, then one more for each further answer of the second"),
+        Column("tracked", "INTEGER", "count", "pairs or legs shown, null where that is open", True),
+        Column("period_s", "BIGINT", "s", "from one question to the next, if set", nullable=True),
+        Column("fields", "JSON", "", "fields that rows give back, null for none", nullable=True),
+        Column("document", "VARCHAR", "", "the bytes as they came, less the items that are rows"),
         Column("load_id", "BIGINT", "", "the load that asked"),
+        _COMMITTED_AT,
     ),
-    key=("kind", "served_at", "load_id"),
+    key=("kind", "served_at", "revision"),
 )
 
 TABLES: tuple[Table, ...] = (
-    META,
-    STREAM,
-    LOAD,
-    COVERAGE,
-    EDGE,
-    *SERIES.values(),
-    EVENT,
-    GAP,
-    DELIVERY,
-    SNAPSHOT,
+    *(META, STREAM, LOAD, COVERAGE, EDGE, *SERIES.values(), EVENT, GAP, DELIVERY, SNAPSHOT),
+    *SNAPSHOT_SERIES.values(),
+    *CHANGES,
+    *ALERTS,
 )
 """All tables, in the order they are created."""
+
+DATED = tuple(table for table in TABLES if _COMMITTED_AT in table.columns)
+"""The tables whose rows have the time of their commit."""

@@ -167,13 +167,23 @@ def leave(page: Page) -> None:
     page.goto("about:blank")
 
 
-@contextmanager
-def dashboard_over(store: Path) -> Iterator[str]:
-    """The address of a dashboard over a store, a process of its own."""
+def free_port() -> int:
+    """A port that nobody listens at."""
     with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+        port: int = free.getsockname()[1]
+    return port
+
+
+@contextmanager
+def dashboard_over(
+    store: Path, *more: str, port: int | None = None, **environment: str
+) -> Iterator[str]:
+    """The address of a dashboard over a store, a process of its own in the store's folder."""
+    port = port or free_port()
     argv = ["-m", "toolkit.dashboard", "--store", str(store), "--port", str(port), "--headless"]
-    process = subprocess.Popen([sys.executable, *argv], cwd=store.parent)
+    process = subprocess.Popen(
+        [sys.executable, *argv, *more], cwd=store.parent, env=os.environ | environment
+    )
     address = f"http://127.0.0.1:{port}"
     try:
         for _ in range(3000):

@@ -67,7 +67,7 @@ LINKS: list[tuple[str, dict[str, str]]] = [
     ("funding", {"trajectory": f"funding/{streams()[1]}"}),
     ("events", {"event": "image", "symbol": "label", "exchange": "html", "clock": "fence"}),
     ("events", {"event": "label"}),
-    ("spreads", {"symbol": "label", "above": "fence", "window": "image"}),
+    ("spreads", {"exclude": "label", "matrix": "image", "above": "fence", "window": "image"}),
 ]
 
 

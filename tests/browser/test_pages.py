@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
 from toolkit.dashboard.navigation import PAGES
@@ -27,6 +28,17 @@ def unrolled(page: Page, width: int) -> None:
     page.wait_for_timeout(600)
 
 
+def barriers(page: Page) -> list[str]:
+    """What axe-core finds that keeps somebody from using the page: serious and critical faults."""
+    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+    return [
+        f"{fault['id']}: {node['html'][:200]}"
+        for fault in found
+        if fault["impact"] in ("serious", "critical")
+        for node in fault["nodes"]
+    ]
+
+
 @pytest.mark.parametrize(("name", "title"), PAGES.items())
 def test_a_page_shows_what_the_store_holds_and_whose_it_is(
     dashboard: str, look: Callable[..., Page], name: str, title: str
@@ -46,5 +58,6 @@ def test_a_page_shows_what_the_store_holds_and_whose_it_is(
         settled(page)
         width = LOOKS[looks]["viewport"]["width"]
         page.wait_for_function(NO_WIDER_THAN, arg=width)
+        assert barriers(page) == []
         unrolled(page, width)
         page.screenshot(path=SCREENS / f"{name}-{looks}.png")

@@ -45,7 +45,8 @@ def opened(page: Page, dashboard: str, name: str) -> str:
     heading(page, title)
     page.wait_for_timeout(1_500)
     said = page.locator("[data-testid=stMain]").inner_text()
-    said = re.sub(r"newest data .* ago", "newest data # ago", said)
+    said = re.sub(r"\d[\w ]* old", "# old", said)
+    said = re.sub(r"rail sync .* loads", "rail sync # loads", said)  # it names the store's place
     lines = (re.sub(r"[-+]?\d[\d,.:]*", "#", line).strip() for line in said.splitlines())
     return "\n".join(line for line in lines if line) + "\n"
 

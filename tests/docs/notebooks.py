@@ -36,6 +36,7 @@ RAN = "outputs_of"
 # What a run over the same market has of its own: where the service listens, and how long it took.
 _OF_A_RUN = re.compile(
     r"http://127\.0\.0\.1:\d+|\d[\d.]* (?:s|ms|min|kB|MB)\b|begun .*|\d[\d,]* left\b"
+    r"|\d+ requests: .*"
 )
 
 

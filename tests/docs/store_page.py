@@ -6,10 +6,13 @@ import inspect
 from enum import StrEnum
 from pathlib import Path
 
-from toolkit import tables
+from toolkit import alert_tables, tables
+from toolkit.columns import Column, Table
 from toolkit.store.schema import FORMAT_VERSION
 from toolkit.store.views import VIEWS, SqlView
-from toolkit.tables import TABLES, Column, Table
+from toolkit.tables import TABLES
+
+TABLE_MODULES = (tables.__name__, alert_tables.__name__)
 
 PAGE = Path(__file__).parents[2] / "docs" / "store.md"
 
@@ -54,6 +57,16 @@ FROM spreads WHERE time >= '2023-03-10' AND time < '2023-03-13' GROUP BY key
 looks up no name in the file. So what somebody may have put into a file does not run. A program of
 yours that opens a stranger's file runs the views of that file.
 
+`held_coverage` has what the ledger records: asked, provisional, settled. The states of a window
+(held, empty, not yet known, missing, unrecoverable) are computed from that, from the rows and their
+step, and from the plan's reach and delay. They have one place, in Python: `Store.coverage(key,
+(start, end))` gives the stretches of a window with their states, as a frame that DuckDB can query:
+
+```python
+states = store.coverage("BTC_USD:KRAKEN.spot", ("2023-03-10", "2023-03-13"))
+duckdb.sql("SELECT state, sum(end_ts - start_ts) AS seconds FROM states GROUP BY state")
+```
+
 | view | rows |
 |---|---|"""
 
@@ -67,7 +80,8 @@ def store_page() -> str:
     parts += [section(table) for table in TABLES]
     parts.append("\n".join([VIEWS_HEAD, *overview_of_views(), ""]))
     parts += [view_section(view) for view in VIEWS]
-    parts += [words(each) for each in vars(tables).values() if is_words(each)]
+    named = [*vars(tables).values(), *vars(alert_tables).values()]
+    parts += [words(each) for each in named if is_words(each)]
     return "\n".join(parts)
 
 
@@ -108,10 +122,8 @@ def words(kind: type[StrEnum]) -> str:
 
 
 def is_words(each: object) -> bool:
-    """Return whether something in `toolkit.tables` is a set of words defined there."""
-    return (
-        inspect.isclass(each) and issubclass(each, StrEnum) and each.__module__ == tables.__name__
-    )
+    """Return whether something is a set of words that the modules of tables define."""
+    return inspect.isclass(each) and issubclass(each, StrEnum) and each.__module__ in TABLE_MODULES
 
 
 def names(words_: tuple[str, ...]) -> str:

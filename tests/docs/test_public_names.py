@@ -96,17 +96,22 @@ def name_faults(root: Path) -> list[str]:
 
 
 def public(tree: ast.Module) -> Iterator[Documented]:
-    """The module, its public classes and functions, and the public methods of those classes."""
+    """The module, its public classes and functions, and the public methods of those classes.
+
+    A protocol's methods without a body are types alone.
+    """
     yield tree
     for node in tree.body:
         if isinstance(node, ast.ClassDef | Function) and not node.name.startswith("_"):
             yield node
             if isinstance(node, ast.ClassDef):
+                types_alone = any("Protocol" in ast.unparse(base) for base in node.bases)
                 yield from (
                     method
                     for method in node.body
                     if isinstance(method, Function)
                     and not method.name.startswith("_")
+                    and not (types_alone and ast.unparse(method.body) == "...")
                     and not any("overload" in ast.unparse(d) for d in method.decorator_list)
                 )
 

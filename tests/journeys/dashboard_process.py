@@ -71,6 +71,14 @@ class App:
         (os.killpg if as_terminal else os.kill)(self.process.pid, how)
         return self.process.wait(300)
 
+    def has_left_a_dashboard(self) -> bool:
+        """Whether somebody still answers at its address."""
+        try:
+            self.get("/_stcore/health")
+        except OSError:
+            return False
+        return True
+
     def has_left_a_process(self) -> bool:
         """Whether the command or something it started still runs."""
         try:
@@ -99,17 +107,17 @@ def faults(elements: list[dict[str, Any]]) -> list[str]:
 
 
 @contextmanager
-def app_over(store: Path, folder: Path) -> Iterator[App]:
+def app_over(store: Path, folder: Path, *more: str, **environment: str) -> Iterator[App]:
     """`rail app` in a folder, over a store named as from there, once it answers."""
     port, output = free_port(), folder / "app.out"
-    argv = [RAIL, "app", "--store", store, "--no-browser", "--port", str(port)]
+    argv = [RAIL, "app", "--store", store, "--no-browser", "--port", str(port), *more]
     with output.open("wb") as out:
         process = subprocess.Popen(
             argv,
             stdout=out,
             stderr=out,
             cwd=folder,
-            env=os.environ | STREAMLIT,
+            env=os.environ | STREAMLIT | environment,
             start_new_session=True,
         )
     app = App(process, f"http://127.0.0.1:{port}", output)

@@ -1,4 +1,4 @@
-"""What the kill loops share: loads as processes that are ended at random moments, and how often."""
+"""What the kill loops share: a market to load, loads that are ended, and how often."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import polars as pl
+
+from toolkit.store import Store
+from toolkit.tables import SERIES
 
 from .conftest import RAIL
 
-KILLS = int(os.environ.get("RAIL_KILLS", "4"))
+KILLS = int(os.environ.get("RAIL_KILLS", "2"))
 """How often a load is killed; `make kill-loop` sets 50."""
 
 
@@ -55,3 +59,41 @@ def check_same(wanted: Mapping[str, pl.DataFrame], found: Mapping[str, pl.DataFr
     assert found.keys() == wanted.keys()
     for name, frame in wanted.items():
         assert found[name].equals(frame), name
+
+
+def write_market(folder: Path, start: int, days: int, decimals: Sequence[int]) -> Path:
+    """Write days of minutes of one symbol, a leg per item: its prices have so many decimals."""
+    random_walk = np.random.default_rng(1)
+    ts = start + 60 * np.arange(days * 1440)
+    legs = [
+        pl.DataFrame(
+            {
+                "ts": ts,
+                "price": np.exp(random_walk.normal(0, 1e-4, len(ts)).cumsum()).round(kept),
+                "exchange": f"LEG{number}",
+            }
+        )
+        for number, kept in enumerate(decimals)
+    ]
+    names = {"symbol": "AAA_USDT", "market": "spot", "dataset": "kill"}
+    pl.concat(legs).with_columns(
+        *(pl.lit(value).alias(name) for name, value in names.items()), interval_s=pl.lit(60)
+    ).write_parquet(folder / "prices.parquet")
+    return folder
+
+
+def content(store: Store) -> dict[str, pl.DataFrame]:
+    """Everything a store knows of the market, but not by which load it came to know it."""
+    with store.reading() as connection:
+        found = {
+            table.name: connection.sql(
+                f"SELECT * EXCLUDE (load_id, committed_at, stream_id) FROM {table.name} "
+                "JOIN stream USING (stream_id) ORDER BY key, ts, revision"
+            ).pl()
+            for table in SERIES.values()
+        }
+    ledger = {
+        trajectory.key: [tuple(stretch) for stretch in known.answered]
+        for trajectory, known in store.ledger().items()
+    }
+    return found | {"ledger": pl.DataFrame([[str(sorted(ledger.items()))]])}

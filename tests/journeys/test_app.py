@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -16,6 +18,8 @@ from .conftest import RAIL, serving
 from .dashboard_process import app_over, faults, free_port, properties
 
 STORE = Path("rail.duckdb")
+TABLES_ALONE = ("spreads", "funding", "alerts", "health")
+"""The pages that begin with tables, and draw a chart when one is asked for if at all."""
 WINDOW = ("--start", "2026-11-19", "--end", "2026-11-20")
 WANTED = (
     *("BTC_USDT:AURORA.spot", "BTC_USDT:AURORA.spot:CORONA.futures"),
@@ -43,8 +47,10 @@ def test_every_page_is_served_from_any_folder_and_says_whose_data_it_shows(folde
             shown = app.page(name)
             assert faults(shown) == [], name
             assert [node for node in shown if node["type"] in ("warning", "info")] == [], name
-            assert properties(shown, "dataframe") or name == "funding"
-            assert properties(shown, "plotly_chart") or name == "spreads"
+            ours = {each["component_name"] for each in properties(shown, "components.v2.component")}
+            chart = properties(shown, "plotly_chart")
+            assert "rail_rows" in ours or chart or name == "alerts", name
+            assert chart or name in TABLES_ALONE, name
         said = app.output.read_text()
     assert "(SIMULATED market, seed-7" in said
     assert f"at {app.address}" in said
@@ -77,6 +83,31 @@ def test_open_shows_a_page_in_the_dashboard_that_runs_and_else_starts_one(
     finally:
         started.send_signal(signal.SIGINT)
         assert started.wait(30) == 0
+
+
+def test_a_second_dashboard_takes_the_next_free_port(folder: Path) -> None:
+    port = free_port()
+    with socket.create_server(("127.0.0.1", port)):
+        argv = [RAIL, "app", "--store", STORE, "--no-browser", "--port", str(port)]
+        with subprocess.Popen(argv, cwd=folder, stdout=subprocess.PIPE, text=True) as app:
+            assert app.stdout is not None
+            said = ""
+            while "Ctrl-C" not in said and (line := app.stdout.readline()):
+                said += line
+            app.send_signal(signal.SIGTERM)
+            assert app.wait(60) == 143
+    found = re.search(r":(\d+),\s+Ctrl-C", said)
+    assert found is not None, said
+    assert port < int(found[1]) <= port + 19
+
+
+def test_a_command_that_is_killed_takes_its_dashboard_along(folder: Path) -> None:
+    with app_over(STORE, folder) as app:
+        assert app.end(signal.SIGKILL) == -signal.SIGKILL
+        until = time.monotonic() + 30
+        while app.has_left_a_dashboard():
+            assert time.monotonic() < until, "it goes on by itself"
+            time.sleep(0.1)
 
 
 @pytest.mark.parametrize(

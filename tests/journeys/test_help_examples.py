@@ -7,12 +7,15 @@ import re
 import shlex
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from toolkit.cli.event_analyses import app as events
 from toolkit.cli.root import COMMANDS
+from toolkit.cli.stats import app as stats
 
 from .conftest import RAIL, free_port, serving
 
@@ -23,8 +26,30 @@ LASTING = {
     "serve": "listening at",
     "webhook": "listening at",
 }
-SHOWN = [*(name for name in COMMANDS if name not in ("stats", "demo")), "demo"]
-SHOWN += [f"stats {family}" for family in ("spread", "funding", "events")]
+SHOWN = [*(name for name in COMMANDS if name not in ("events", "stats", "store", "demo")), "demo"]
+SHOWN += [f"stats {each.name}" for each in stats.registered_commands]
+SHOWN += [f"events {each.name}" for each in events.registered_commands]
+SHOWN += [f"store {deed}" for deed in ("publish", "verify", "compact", "backup")]
+
+
+HELPS = """
+import contextlib, sys
+from toolkit.cli import main
+for command in sys.argv[1:]:
+    sys.argv = ["rail", *command.split(), "--help"]
+    with contextlib.suppress(SystemExit):
+        main()
+    print("\\0", flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def helps() -> dict[str, str]:
+    """What `rail COMMAND --help` shows, by command, asked for by one process."""
+    environment = os.environ | {"COLUMNS": str(COLUMNS)}
+    argv = [sys.executable, "-c", HELPS, *SHOWN]
+    shown = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True).stdout
+    return dict(zip(SHOWN, shown.split("\0\n")[:-1], strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -40,16 +65,14 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dic
             "PYTHONUNBUFFERED": "1",
             "BROWSER": "true",
         }
-        words = "sync --all-spreads --symbol LTC_USDT events/splash"
+        words = "sync --all-spreads --symbol LTC_USDT events/spread events/splash"
         funding = "funding/BTC_USDT:AURORA.futures:EQUINOX.futures"
         subprocess.run([RAIL, *words.split(), funding], cwd=folder, env=environment, check=True)
         yield folder, environment
 
 
-def examples(command: str, environment: dict[str, str]) -> tuple[list[str], str]:
-    """The examples of a command, one line each, and the line that has to be typed before them."""
-    argv = [RAIL, *command.split(), "--help"]
-    shown = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True).stdout
+def examples(command: str, shown: str) -> tuple[list[str], str]:
+    """The examples in a command's help, one line each, and the line to be typed before them."""
     assert max(map(len, shown.splitlines())) <= COLUMNS
     found = re.findall(r"(?m)^ *Example: (.*)\n\s*(?:\n|$|Before:)", shown)
     before = re.findall(r"(?m)^ *Before: (.*)$", shown)
@@ -59,14 +82,18 @@ def examples(command: str, environment: dict[str, str]) -> tuple[list[str], str]
     return found, before[0] if before else ":"
 
 
-@pytest.mark.parametrize("command", SHOWN)
+@pytest.mark.parametrize("command", [name for name in SHOWN if name != "demo"])
 def test_the_examples_of_a_command_work_when_pasted(
-    reader: tuple[Path, dict[str, str]], command: str
+    reader: tuple[Path, dict[str, str]], helps: dict[str, str], command: str
 ) -> None:
     folder, environment = reader
-    lines, before = examples(command, environment)
+    lines, before = examples(command, helps[command])
     for line in lines:
         pasted(f"{before}; exec {line}", command, folder, environment)
+
+
+def test_the_example_of_the_demo_is_what_its_own_tests_run(helps: dict[str, str]) -> None:
+    assert examples("demo", helps["demo"]) == (["rail demo --once"], ":")
 
 
 def pasted(line: str, command: str, folder: Path, environment: dict[str, str]) -> None:

@@ -132,21 +132,17 @@ SCHEMAS, HISTORY, EVENTS = "/schemas", "/history/price", "/history/spread-events
 STREAM = "/spreadbot/ws"
 WAITS = [
     (["symbols"], SCHEMAS, "silence"),
-    (["symbols"], SCHEMAS, "quota"),
     (["doctor"], SCHEMAS, "silence"),
     (["doctor"], HISTORY, "drip"),
     (["sync", PRICE], SCHEMAS, "silence"),
-    (["sync", PRICE], SCHEMAS, "drip"),
     (["sync", PRICE], "/symbols", "unavailable"),
     (["sync", PRICE], HISTORY, "silence"),
     (["sync", PRICE], HISTORY, "drip"),
     (["sync", PRICE], HISTORY, "quota"),
-    (["sync", PRICE], HISTORY, "unavailable"),
     (["sync", PRICE, "--workers", "1"], HISTORY, "quota"),
     (["sync", SPREAD, PRICE], HISTORY, "silence"),
     (["sync", "events/spread"], EVENTS, "silence"),
-    (["sync", "events/spread"], EVENTS, "quota"),
-    (["stream", "events/spread"], SCHEMAS, "silence"),
+    (["follow", "events/spread"], SCHEMAS, "silence"),
 ]
 
 
@@ -167,7 +163,7 @@ def test_one_ctrl_c_ends_a_stream_whose_upgrade_hangs_with_its_summary(
     relayed: Callable[[str, str], Relay], tmp_path: Path
 ) -> None:
     relay = relayed(STREAM, "silence")
-    argv = [RAIL, "stream", "events/spread"]
+    argv = [RAIL, "follow", "events/spread", "--since", "1h"]
     done = interrupted(argv, relay.url, tmp_path, lambda: relay.reached.wait(PATIENCE_S))
     assert done.returncode in (0, 130), (done.stdout, done.stderr)
     assert "Traceback" not in done.stderr
@@ -184,8 +180,16 @@ SCRIPTS = {
 }
 
 
-@pytest.mark.parametrize("verb", SCRIPTS)
-@pytest.mark.parametrize("way", ["silence", "quota"])
+@pytest.mark.parametrize(
+    ("verb", "way"),
+    [
+        ("sync", "silence"),
+        ("sync", "quota"),
+        ("schemas", "silence"),
+        ("symbols", "quota"),
+        ("history", "silence"),
+    ],
+)
 def test_one_ctrl_c_ends_a_verb_of_a_workspace(
     relayed: Callable[[str, str], Relay], tmp_path: Path, verb: str, way: str
 ) -> None:
@@ -195,7 +199,8 @@ def test_one_ctrl_c_ends_a_verb_of_a_workspace(
     argv = [sys.executable, "-c", f"{opens}{line or 'rail.client.profile()'}"]
     done = interrupted(argv, relay.url, tmp_path, lambda: relay.reached.wait(PATIENCE_S))
     assert done.returncode in (130, -signal.SIGINT), (done.stdout, done.stderr)
-    assert done.stderr.strip().splitlines()[-1].startswith("KeyboardInterrupt")
+    ends = [line for line in done.stderr.splitlines() if line.startswith("KeyboardInterrupt")]
+    assert len(ends) == 1, done.stderr  # a worker's warning of its wait may come after it
 
 
 def test_one_ctrl_c_ends_a_wait_for_a_store_that_is_in_use(

@@ -10,16 +10,13 @@ import random
 import sys
 from pathlib import Path
 
-import numpy as np
-import polars as pl
 import pytest
 
 from toolkit.market import format_ts
 from toolkit.store import Store
-from toolkit.tables import SERIES
 
 from .conftest import serving
-from .kill_loop import KILLS, Loads, check_same
+from .kill_loop import KILLS, Loads, check_same, content, write_market
 
 START, LEGS = 1_767_225_600, 5
 DAYS = 30 if KILLS >= 50 else 10
@@ -30,41 +27,7 @@ LOADING = ["sync", "--all-prices", "--all-spreads", "--start", "2026-01-01", "--
 @pytest.fixture(scope="module")
 def market(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Days of minutes on five legs: enough for a load to be killed in the middle of."""
-    random_walk = np.random.default_rng(1)
-    ts = START + 60 * np.arange(DAYS * 1440)
-    legs = [
-        pl.DataFrame(
-            {
-                "ts": ts,
-                "price": np.exp(random_walk.normal(0, 1e-4, len(ts)).cumsum()).round(6),
-                "exchange": f"LEG{number}",
-            }
-        )
-        for number in range(LEGS)
-    ]
-    names = {"symbol": "AAA_USDT", "market": "spot", "dataset": "kill"}
-    folder = tmp_path_factory.mktemp("market")
-    pl.concat(legs).with_columns(
-        *(pl.lit(value).alias(name) for name, value in names.items()), interval_s=pl.lit(60)
-    ).write_parquet(folder / "prices.parquet")
-    return folder
-
-
-def content(store: Store) -> dict[str, pl.DataFrame]:
-    """Everything a store knows of the market, but not by which load it came to know it."""
-    with store.reading() as connection:
-        found = {
-            table.name: connection.sql(
-                f"SELECT * EXCLUDE (load_id, stream_id) FROM {table.name} "
-                "JOIN stream USING (stream_id) ORDER BY key, ts, revision"
-            ).pl()
-            for table in SERIES.values()
-        }
-    ledger = {
-        trajectory.key: [tuple(stretch) for stretch in known.answered]
-        for trajectory, known in store.ledger().items()
-    }
-    return found | {"ledger": pl.DataFrame([[str(sorted(ledger.items()))]])}
+    return write_market(tmp_path_factory.mktemp("market"), START, DAYS, [6] * LEGS)
 
 
 def test_a_load_killed_again_and_again_equals_an_undisturbed_one(

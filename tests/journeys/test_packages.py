@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import email
+import email.policy
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -46,6 +49,28 @@ def test_the_wheel_brings_the_notebook_that_is_in_the_checkout(built: Path) -> N
     with zipfile.ZipFile(wheel) as archive:
         packed = archive.read("toolkit/notebooks/00_quickstart.ipynb")
     assert packed == (ROOT / "notebooks" / "00_quickstart.ipynb").read_bytes()
+
+
+def test_the_text_for_an_index_has_no_picture_and_no_link_to_a_file_beside_it(built: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (each for each in archive.namelist() if each.endswith("dist-info/METADATA"))
+        message = email.message_from_bytes(archive.read(name), policy=email.policy.default)
+    text = message.get_payload()
+    assert message["Description-Content-Type"].startswith("text/markdown")
+    assert text.startswith("# Machine Rail Toolkit\n")
+    assert "docs/interface.md has every name" in text
+    places = [*re.findall(r"\]\(([^)]*)\)", text), *re.findall(r"(?:src|srcset|href)=\S+", text)]
+    assert [each for each in places if not each.startswith("https://")] == []
+
+
+def test_what_the_readme_links_to_is_in_the_sdist_beside_it(built: Path) -> None:
+    (readme,) = built.glob("*/README.md")
+    text = readme.read_text(encoding="utf-8")
+    places = re.findall(r"\]\(([^)#]+)[^)]*\)|(?:src|srcset)=\"([^\"]+)\"", text)
+    linked = {link or picture for link, picture in places}
+    assert len(linked) > 10
+    assert [each for each in linked if not (readme.parent / each).is_file()] == []
 
 
 def test_without_the_network_an_install_is_one_sentence_and_then_it_works(built: Path) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import polars as pl
@@ -11,6 +14,7 @@ import pytest
 
 from toolkit.client import Client
 from toolkit.service import Clock, Config, Replay, Simulated, running
+from toolkit.statistics.fee_example import example_text
 from toolkit.store import Store
 from toolkit.workspace import Workspace
 
@@ -37,6 +41,10 @@ YEARS = ("2022-01-01", "2024-01-01")
 FUNDED = [f"BTC_USDT:BINANCE.futures:{sell}.futures" for sell in ("BYBIT", "DYDX")]
 
 
+BOUGHT, SOLD = "BTC_USD:COINBASE.spot", "BTC_USD:KRAKEN.spot"
+TASKS = (carry, depeg, event_study, lead_lag, screen, survival, vendor_shift)
+
+
 def loaded(source: object, now: int, path: Path, keys: list[str], *window: str) -> str:
     """A store with the streams of a window, loaded from a service of its own."""
     config = Config(source, port=0, clock=Clock(fixed_at=now), quota=10**6, retention_s=10**10)
@@ -59,7 +67,7 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> str:
 def march(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("research") / "march.duckdb"
     source = Replay.read(real_data, datasets=["iaqf_dhruvk1432"])
-    return loaded(source, 1_679_443_200, path, [DEPEG], *MARCH)
+    return loaded(source, 1_679_443_200, path, [DEPEG, BOUGHT, SOLD], *MARCH)
 
 
 @pytest.fixture
@@ -74,72 +82,102 @@ def rows_of(store: str, key: str) -> pl.DataFrame:
     return Store(store).series(key)
 
 
-def check_depeg(row: dict[str, object], rows: pl.DataFrame) -> None:
+def check_depeg(row: dict[str, object], rows: pl.DataFrame, cost_bps: float) -> None:
     log_bps = 1e4 * np.log(rows["sell_price"] / rows["buy_price"]).to_numpy()
     at = int(np.abs(log_bps).argmax())
-    assert row["n"] == rows.height
-    assert row["widest_log_bps"] == pytest.approx(log_bps[at])
-    assert row["widest_at"].timestamp() == rows["ts"][at]
-    assert row["left_bps"] == pytest.approx(abs(log_bps[at]) - 40)
+    assert row["peak_bps"] == pytest.approx(log_bps[at])
+    assert row["peak_ts"] == rows["ts"][at]
+    assert row["left_bps"] == pytest.approx(abs(log_bps[at]) - cost_bps)
 
 
 def test_how_wide_two_exchanges_went_in_march_2023(march: str) -> None:
     row = depeg.main(march, DEPEG, *MARCH).row(0, named=True)
-    check_depeg(row, rows_of(march, DEPEG))
+    check_depeg(row, rows_of(march, DEPEG), 40)
     assert 0.9 < row["coverage"] <= 1
     assert row["left_bps"] > 10
-    assert row["longest_s"] >= 60
+    assert row["duration_s"] >= 60
 
 
 def test_how_wide_a_simulated_pair_went(simulated: str) -> None:
-    row = depeg.main(simulated, PAIR, "2026-11-02", "2026-11-04", fill_bps=2).row(0, named=True)
-    check_depeg(row | {"left_bps": row["left_bps"] - 32}, rows_of(simulated, PAIR))
+    found = depeg.main(simulated, PAIR, "2026-11-02", "2026-11-04", fill_bps=2)
+    check_depeg(found.row(0, named=True), rows_of(simulated, PAIR), 8)
 
 
-def test_a_screen_keeps_what_returns_within_the_hour_and_is_covered(simulated: str) -> None:
-    found = screen.main(simulated)
+def test_a_screen_keeps_what_returns_within_the_hour_and_is_covered(
+    simulated: str, tmp_path: Path
+) -> None:
+    fees = tmp_path / "fees.toml"
+    exchanges = {leg.exchange for legs in Simulated(7).listing.values() for leg in legs}
+    fees.write_text(example_text(sorted(exchanges)))
+    found = screen.main(simulated, str(fees))
     assert 0 < found.height <= 11
     assert found.select(((pl.col("half_life_s") < 3600) & (pl.col("coverage") > 0.95)).all()).item()
+    assert found["net_edge_bps"].is_sorted(descending=True, nulls_last=True)
     row = found.row(0, named=True)
     rows = rows_of(simulated, row["trajectory"])
-    log_bps = 1e4 * np.log(rows["sell_price"] / rows["buy_price"]).to_numpy()
-    assert row["time_above_share"] == pytest.approx(np.mean(np.abs(log_bps) >= 10), abs=0.01)
+    beyond = 1e4 * (rows["sell_price"] / rows["buy_price"] - 1).abs() - row["cost_bps"]
+    assert row["net_edge_bps"] == pytest.approx(beyond.clip(0).mean(), abs=0.05)
+    assert row["net_edge_bps"] > 0
 
 
-def check_carry(row: dict[str, object], rows: pl.DataFrame) -> None:
-    paid = rows.select(
-        1e4 * (pl.col("sell_rate").fill_null(0) - pl.col("buy_rate").fill_null(0))
-    ).to_series()
-    assert row["carry_bps"] == pytest.approx(paid.sum(), rel=0.01, abs=1)
-    signs = np.sign(paid.to_numpy())
-    assert row["flips"] == int(np.sum(np.abs(np.diff(signs)) == 2))
+def check_carry(found: list[pl.DataFrame], rows: pl.DataFrame, trajectory: str) -> pl.DataFrame:
+    earned, steady, held = (each.filter(trajectory=trajectory) for each in found)
+    assert earned["carry_bps"].item() == pytest.approx(paid_bps(rows).sum(), rel=0.01, abs=1)
+    assert 0 <= steady["positive_share"].item() <= 1
+    day = held.filter(horizon_s=86_400)
+    gross, cost, net = day.select("gross_mean_bps", "cost_mean_bps", "net_mean_bps").row(0)
+    assert (net, cost) == (pytest.approx(gross - cost), pytest.approx(cost))
+    assert 0 <= day["breakeven_share"].item() <= 1
+    return day
 
 
-def test_what_funding_earned_over_two_real_years(years: str) -> None:
-    found = carry.main(years, FUNDED, *YEARS)
-    assert found.height == 2
-    for row in found.iter_rows(named=True):
-        assert row["n"] > 2_000
-        assert 0 <= row["positive_share"] <= 1
-    bybit = found.filter(pl.col("trajectory").str.contains("BYBIT")).row(0, named=True)
-    rows = rows_of(years, bybit["trajectory"]).filter(pl.col("ts") > 1_640_995_200)
-    check_carry(bybit, rows)
+def paid_bps(rows: pl.DataFrame) -> pl.Series:
+    rates = pl.col("buy_rate", "sell_rate").fill_null(0)
+    return (
+        rows.with_columns(rates)
+        .select(1e4 * (pl.col("sell_rate") - pl.col("buy_rate")))
+        .to_series()
+    )
 
 
-def test_what_simulated_funding_earned(simulated: str) -> None:
-    row = carry.main(simulated, [RATES], "2026-11-01", "2026-11-03").row(0, named=True)
+def test_what_funding_earned_over_two_real_years(years: str, tmp_path: Path) -> None:
+    found = carry.main(years, fee_file(tmp_path, ["BINANCE", "BYBIT", "DYDX"]), FUNDED, *YEARS)
+    assert [each["trajectory"].n_unique() for each in found] == [2, 2, 2]
+    assert found[0]["n"].min() > 2_000
+    pair = f"funding/{FUNDED[0]}"
+    rows = rows_of(years, pair).filter(pl.col("ts") > 1_640_995_200)
+    day = check_carry(found, rows, pair)
+    assert day["coverage"].item() > 0.9
+    assert day["gross_mean_lower_bps"].item() < day["gross_mean_bps"].item()
+
+
+def test_what_simulated_funding_earned(simulated: str, tmp_path: Path) -> None:
+    fees = fee_file(tmp_path, ["AURORA", "CORONA"])
+    found = carry.main(simulated, fees, [RATES], "2026-11-01", "2026-11-03")
     rows = rows_of(simulated, RATES).filter(pl.col("ts").is_between(*TWO_DAYS, closed="right"))
-    assert (row["n"], row["coverage"]) == (6, 1)
-    check_carry(row, rows)
+    assert found[0].select("n", "coverage").row(0) == (6, 1)
+    day = check_carry(found, rows, RATES)
+    ends = range(TWO_DAYS[0] + 86_400, TWO_DAYS[1] + 1, 3_600)
+    kept = [
+        paid_bps(rows.filter(pl.col("ts").is_between(end - 86_400, end, closed="right"))).sum()
+        for end in ends
+    ]
+    assert day["n"].item() == len(kept)
+    assert day["gross_mean_bps"].item() == pytest.approx(np.mean(kept), abs=1e-9)
+
+
+def fee_file(folder: Path, exchanges: list[str]) -> str:
+    path = folder / "fees.toml"
+    path.write_text(example_text(exchanges))
+    return str(path)
 
 
 def test_prices_move_around_a_splash(simulated: str) -> None:
-    found = event_study.main(simulated, SPLASHED)
-    assert found["minute"].to_list() == list(range(-30, 31))
-    assert found.filter(minute=0)["mean_abs_bps"].item() == 0
+    found = event_study.main(simulated)
+    assert found["offset_s"].to_list() == list(range(-1_800, 1_801, 60))
+    assert found.filter(offset_s=0)["return_mean_log_bps"].item() == 0
     assert found["n"].min() >= 3
-    before, after = (found.filter(minute=minute)["mean_abs_bps"].item() for minute in (-1, 1))
-    assert max(before, after) > 50
+    assert found.filter(offset_s=180)["return_mean_log_bps"].item() > 20
 
 
 @pytest.mark.parametrize("by", ["legs", "hour"])
@@ -151,25 +189,49 @@ def test_spread_events_live_as_long_as_their_lives_show(simulated: str, by: str)
     assert (found["median_life_s"].is_null() == found["median_life_reason"].is_not_null()).all()
 
 
-def test_the_lag_of_two_legs_is_the_one_that_correlates_most(simulated: str) -> None:
-    found = lead_lag.main(simulated, PAIR)
-    assert found["lag_minutes"].sort().to_list() == list(range(-5, 6))
-    rows = rows_of(simulated, PAIR)
+def check_lags(store: str, pair: str) -> dict[str, object]:
+    lead, lags = lead_lag.main(store, pair)
+    assert lags["lag_s"].to_list() == list(range(-300, 301, 60))
+    rows = rows_of(store, pair).drop_nulls(["buy_price", "sell_price"])
     legs = np.diff(np.log(rows.select("buy_price", "sell_price").to_numpy()), axis=0)
     kept = np.diff(rows["ts"].to_numpy()) == 60
     expected = np.corrcoef(legs[kept].T)[0, 1]
-    assert found.filter(lag_minutes=0)["correlation"].item() == pytest.approx(expected, abs=1e-9)
+    assert lags.filter(lag_s=0)["correlation"].item() == pytest.approx(expected, abs=1e-9)
+    return lead.row(0, named=True)
+
+
+def test_the_lag_of_two_simulated_legs_is_the_one_that_correlates_most(simulated: str) -> None:
+    assert check_lags(simulated, PAIR)["correlation_at_0"] is not None
+
+
+def test_two_real_exchanges_move_within_a_minute(march: str) -> None:
+    found = check_lags(march, DEPEG)
+    assert (found["peak_lag_s"], found["beyond_band"]) == (0, True)
+
+
+def vendor_file(store: str, leg: str, folder: Path) -> str:
+    path = folder / "vendor.csv"
+    rows_of(store, leg).select(pl.col("ts") + 60, close="price").write_csv(path)
+    return str(path)
 
 
 def test_a_vendors_csv_stamped_at_the_bars_end_is_found_one_step_late(
     simulated: str, tmp_path: Path
 ) -> None:
-    rows = rows_of(simulated, LEG)
-    csv = tmp_path / "vendor.csv"
-    rows.select(pl.col("ts") + 60, close="price").write_csv(csv)
-    best = vendor_shift.main(simulated, LEG, str(csv)).row(0, named=True)
-    assert (best["steps"], best["error_bps"]) == (-1, 0.0)
-    assert best["n"] == rows.height
+    found = vendor_shift.main(simulated, LEG, vendor_file(simulated, LEG, tmp_path))
+    assert found.select("clock_shift", "clock_shift_steps").row(0) == (True, 1)
+
+
+def test_real_bars_stamped_at_their_end_are_found_one_step_late(march: str, tmp_path: Path) -> None:
+    found = vendor_shift.main(march, SOLD, vendor_file(march, BOUGHT, tmp_path))
+    assert found.select("clock_shift", "clock_shift_steps").row(0) == (True, 1)
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.__name__.rpartition(".")[2])
+def test_each_task_is_at_most_five_lines(task: ModuleType) -> None:
+    found = ast.parse(inspect.getsource(task.main)).body[0]
+    assert isinstance(found, ast.FunctionDef)
+    assert found.body[-1].end_lineno - found.body[0].lineno + 1 <= 5
 
 
 def test_what_was_found_is_saved_shared_and_found_again_as_known_then(
@@ -177,7 +239,7 @@ def test_what_was_found_is_saved_shared_and_found_again_as_known_then(
 ) -> None:
     now = share.main(simulated, PAIR, tmp_path)
     loads = Store(simulated).loads()
-    then = share.main(simulated, PAIR, tmp_path, as_of=int(loads["started_at"].max()))
+    then = share.main(simulated, PAIR, tmp_path, as_of=int(loads["finished_at"].max()))
     assert now == then
     facts = json.loads(pl.read_parquet_metadata(tmp_path / "spread.parquet")["machine_rail"])
     assert (facts["stream"], facts["data_hash"]) == (PAIR, now)

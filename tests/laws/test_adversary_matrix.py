@@ -11,12 +11,10 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import random
 import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 
 import httpx
@@ -25,6 +23,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from tests import miniature
+from tests.spanning import Cell, all_pairs, pairs_of, spanning
 from toolkit.client import Client
 from toolkit.errors import RailError
 from toolkit.intervals import Interval
@@ -101,38 +100,9 @@ AXES: dict[str, tuple[object, ...]] = {
     "tie_s": (1, 180, CROWD_S),
     "trouble": tuple(TROUBLES),
 }
-Cell = tuple[object, ...]
-
-
-def pairs_of(cell: Cell) -> set[tuple[int, object, int, object]]:
-    numbered = list(enumerate(cell))
-    return {(i, a, j, b) for (i, a), (j, b) in itertools.combinations(numbered, 2)}
-
-
-@cache
-def spanning_cells() -> list[Cell]:
-    """Cells in which any two values of different axes meet at least once; the same every time."""
-    draw = random.Random(1)
-    left = {
-        (i, a, j, b)
-        for (i, one), (j, other) in itertools.combinations(enumerate(AXES.values()), 2)
-        for a, b in itertools.product(one, other)
-    }
-    cells = []
-    while left:
-        i, a, j, b = min(left, key=repr)
-        tries = []
-        for _ in range(30):
-            cell = [draw.choice(values) for values in AXES.values()]
-            cell[i], cell[j] = a, b
-            tries.append(tuple(cell))
-        best = max(tries, key=lambda cell: len(pairs_of(cell) & left))
-        left -= pairs_of(best)
-        cells.append(best)
-    return cells
-
-
-CELLS = spanning_cells() if MODE == "spanning" else list(itertools.product(*AXES.values()))
+CELLS = (
+    spanning([*AXES.values()]) if MODE == "spanning" else list(itertools.product(*AXES.values()))
+)
 
 
 def name_of(cell: Cell) -> str:
@@ -299,9 +269,8 @@ def len_of(_: float) -> None:
 
 
 def test_any_two_values_of_different_axes_meet_in_the_spanning_cells() -> None:
-    met = set().union(*map(pairs_of, spanning_cells()))
-    for (i, one), (j, other) in itertools.combinations(enumerate(AXES.values()), 2):
-        assert {(i, a, j, b) for a in one for b in other} <= met
+    axes = [*AXES.values()]
+    assert set().union(*map(pairs_of, spanning(axes))) == all_pairs(axes)
 
 
 @pytest.mark.skipif(MODE == "write", reason="the table is being written")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.empty_store import empty_store
 from toolkit.loader.messages import Messages
 from toolkit.loader.reader import Message
 from toolkit.market import EventFamily, EventLog, Source
 from toolkit.service.events.archive import EventArchive
 from toolkit.service.market.simulated import Simulated
-from toolkit.store import Batch, LoadOrigin, Store, StoreWriter
+from toolkit.store import Batch, LoadOrigin, StoreWriter
 from toolkit.tables import EVENT
 from toolkit.wire.deliveries import read_delivery
 from toolkit.wire.event_routes import BUILT_IN_EVENTS
@@ -25,10 +27,16 @@ from toolkit.wire.events import document_frame, lasting_content, read_document
 from toolkit.wire.profile import BUILT_IN
 
 DAY = 20_786 * 86_400
-ARCHIVE = EventArchive(Simulated(7))
-DOCUMENTS: dict[EventFamily, dict[str, Any]] = {
-    family: json.loads(ARCHIVE.documents(family, DAY, DAY + 86_400)[0][1]) for family in EventFamily
-}
+
+
+@functools.cache
+def sent() -> dict[EventFamily, dict[str, Any]]:
+    """A document of each family."""
+    archive = EventArchive(Simulated(7))
+    return {
+        family: json.loads(archive.documents(family, DAY, DAY + 86_400)[0][1])
+        for family in EventFamily
+    }
 
 
 def paths(document: dict[str, Any], above: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
@@ -41,7 +49,12 @@ def paths(document: dict[str, Any], above: tuple[str, ...] = ()) -> list[tuple[s
     return found
 
 
-PLACES = [(family, path) for family, document in DOCUMENTS.items() for path in paths(document)]
+@functools.cache
+def places() -> list[tuple[EventFamily, tuple[str, ...]]]:
+    """Where the document of each family has values."""
+    return [(family, path) for family, document in sent().items() for path in paths(document)]
+
+
 EDGES = [10**400, -(10**400), 2**63, 2**63 - 1, -(2**63) - 1, 2**61, 1e308, -1, 0, 1.5, "\0", ""]
 VALUES = st.recursive(
     st.sampled_from(EDGES)
@@ -57,7 +70,7 @@ VALUES = st.recursive(
 
 def changed(family: EventFamily, changes: dict[tuple[str, ...], Any]) -> bytes:
     """The document of a family with other values in some of its fields."""
-    document = copy.deepcopy(DOCUMENTS[family])
+    document = copy.deepcopy(sent()[family])
     for (*above, name), value in changes.items():
         at: Any = document
         for step in above:
@@ -85,7 +98,7 @@ def read_by_all(family: EventFamily, body: bytes) -> dict[str, Any]:
 
 @pytest.mark.parametrize("value", EDGES, ids=lambda value: repr(value)[:12])
 def test_a_value_in_any_one_field_never_breaks_the_reading(value: object) -> None:
-    for family, path in PLACES:
+    for family, path in places():
         row = read_by_all(family, changed(family, {path: value}))
         assert document_frame([row]).height == 1
 
@@ -96,8 +109,8 @@ def test_a_value_in_any_one_field_never_breaks_the_reading(value: object) -> Non
 def test_values_in_many_fields_never_break_the_reading(
     family: EventFamily, data: st.DataObject
 ) -> None:
-    places = st.sampled_from([path for of, path in PLACES if of is family])
-    body = changed(family, data.draw(st.dictionaries(places, VALUES, max_size=8)))
+    known = st.sampled_from([path for of, path in places() if of is family])
+    body = changed(family, data.draw(st.dictionaries(known, VALUES, max_size=8)))
     row = read_by_all(family, body)
     assert (row["ts"] is None) is (row["ts_ms"] is None)
     if row["ts"] is not None:
@@ -107,7 +120,7 @@ def test_values_in_many_fields_never_break_the_reading(
 def test_the_store_takes_every_document_that_could_be_read(tmp_path: Path) -> None:
     changes = [
         (family, path, value)
-        for family, path in PLACES
+        for family, path in places()
         for value in [*EDGES, None, 253_402_300_799]
     ]
     bodies = [  # events of their own, since of one event a hundred versions are kept
@@ -117,9 +130,8 @@ def test_the_store_takes_every_document_that_could_be_read(tmp_path: Path) -> No
     rows = [read_document(BUILT_IN_EVENTS[family], body, []) for family, body in bodies]
     batch = Batch()
     batch.documents.append(document_frame([row for row in rows if row["ts"] is not None]))
-    store = Store(tmp_path / "s.duckdb")
+    store = empty_store(tmp_path / "s.duckdb", Source("simulated", "x"))
     writer = StoreWriter(store)
-    writer.bind(Source("simulated", "x"))
     writer.commit(writer.start_load(LoadOrigin("test", 0, None, "0")), batch)
     with store.reading() as connection:
         held: pl.DataFrame = connection.sql(f"SELECT document FROM {EVENT.name}").pl()

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.intervals import Interval, difference, intersection, union
-from toolkit.store import Edge, to_ask
+from toolkit.store import Edge, to_ask, unchanged
 from toolkit.store.ledger import (
     LATE_S,
     SETTLE_S,
@@ -34,6 +34,36 @@ EDGES = st.builds(
     step_s=st.integers(1, 90),
     tail_ts=st.none() | st.integers(-50, 500),
 )
+
+
+@given(
+    step_s=st.integers(1, 200),
+    delay_s=st.integers(0, 90),
+    clock=st.integers(500, 900),
+    later_s=st.integers(0, 250),
+    late_rows=st.integers(0, 2),
+)
+def test_bars_that_may_have_changed_are_asked_for(
+    step_s: int, delay_s: int, clock: int, later_s: int, late_rows: int
+) -> None:
+    def bars(at: int, final_s: int) -> set[int]:
+        return {ts for ts in range(0, at, step_s) if ts + step_s + delay_s + final_s <= at}
+
+    visible = (clock - delay_s) // step_s
+    tail_ts = max(0, visible - late_rows) * step_s
+    before = Edge(clock, delay_s=delay_s, step_s=step_s, tail_ts=tail_ts)
+    now = replace(before, served_at=clock + later_s)
+    answered = [(0, before.final_before)] if before.final_before > 0 else []
+    same = unchanged([(0, clock)], answered, before, now, bars=True)
+    changed = any(
+        bars(now.served_at, final_s) != bars(clock, final_s) for final_s in (0, SETTLE_S + 1)
+    )
+    if later_s == 0:
+        assert same or not answered
+    elif changed or late_rows:
+        assert not same
+    elif answered:
+        assert seconds(to_ask(Interval(0, 2_000), [*answered, *same], now)) == set()
 
 
 def seconds(intervals) -> set[int]:

@@ -16,14 +16,16 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from tests.spanning import spanning
 from toolkit.errors import PagingError
 from toolkit.intervals import Interval, union
 from toolkit.market import Family, Trajectory
 from toolkit.wire.exchange import Answer, Request, RetryPolicy, Send
-from toolkit.wire.paging import Page, trajectory_pages
+from toolkit.wire.pages import Page
+from toolkit.wire.paging import trajectory_pages
 from toolkit.wire.profile import BUILT_IN, HistoryRoute
 
-from ..conftest import examples
+from ..conftest import every_example, examples
 
 KEY = Trajectory.parse("BTC_USD:KRAKEN.spot")
 REQUESTS_ALLOWED = 2_000
@@ -191,12 +193,16 @@ SPARSE = archive(dict.fromkeys(range(70, 250, 20), 1))
 BEGINS_INSIDE = tuple(row for row in TIED if row[0] >= 165)
 
 ENDS = ("null", "missing", "echo", "repeat", "never")
-WAYS = [
-    Service((), inclusive=inclusive, offset=offset, end=end, scan_s=scan_s, ms=ms)
-    for inclusive, offset, end, scan_s, ms in product(
-        (False, True), (-1, 0, 1), ENDS, (None, 30), (False, True)
-    )
-]
+AXES = {
+    "inclusive": (False, True),
+    "offset": (-1, 0, 1),
+    "end": ENDS,
+    "scan_s": (None, 30),
+    "ms": (False, True),
+}
+CELLS = product(*AXES.values()) if every_example() else spanning([*AXES.values()])
+WAYS = [Service((), **dict(zip(AXES, cell, strict=True))) for cell in CELLS]
+"""Every combination in `make laws`. Otherwise those in which any two values meet."""
 
 
 def name_of(way: Service) -> str:
@@ -205,7 +211,10 @@ def name_of(way: Service) -> str:
     return f"{kind}-{way.offset:+d}-{way.end}-{scan}-{'ms' if way.ms else 's'}"
 
 
-every_way = pytest.mark.parametrize("way", WAYS, ids=name_of)
+LAW = [pytest.mark.hypothesis] if every_example() else []  # which `make laws` runs
+every_way = pytest.mark.parametrize(
+    "way", [pytest.param(way, marks=LAW, id=name_of(way)) for way in WAYS]
+)
 
 
 @every_way

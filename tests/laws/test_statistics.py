@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import polars as pl
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolkit.statistics import spread
@@ -46,6 +46,11 @@ def trajectories(draw: st.DrawFn) -> pl.DataFrame:
         parts.append(pl.DataFrame(rows, schema=SCHEMA, orient="row"))
     frame = pl.concat(parts)
     return frame.sample(fraction=1, shuffle=True, seed=draw(st.integers(0, 99)))
+
+
+EACH_PHASE_ONCE = pl.DataFrame(
+    [("t", START + after, 1.0, 1.0) for after in (0, 240, 600, 1_800)], schema=SCHEMA, orient="row"
+)
 
 
 @given(buy=prices, sell=prices)
@@ -96,6 +101,7 @@ def test_swapping_the_legs_mirrors_the_summary(frame):
 
 @examples(40)
 @given(frame=trajectories(), shift=st.integers(-(10**6), 10**6))
+@example(frame=EACH_PHASE_ONCE, shift=-1)
 def test_moving_rows_and_window_in_time_moves_nothing_else(frame, shift):
     times = ["t_first", "t_last", "window_start", "window_end"]
     here = spread.summary(frame, START, END)

@@ -12,12 +12,14 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.dated import date_load
+from tests.empty_store import empty_store
 from toolkit.intervals import Interval, union
 from toolkit.market import Family, Source, Trajectory
-from toolkit.store import Batch, Edge, Inserted, LoadOrigin, Store, StoreWriter
+from toolkit.store import Batch, Edge, Inserted, LoadOrigin, StoreWriter
 from toolkit.store.coverage import record
 from toolkit.store.ingest import insert_rows
-from toolkit.tables import COVERAGE, SERIES, STREAM, CoverageState
+from toolkit.tables import COVERAGE, COVERAGE_CHANGE, SERIES, STREAM, CoverageState
 
 from ..conftest import examples
 
@@ -65,7 +67,7 @@ def frame(batch: list[Row]) -> pl.DataFrame:
 def price_table() -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect() as connection:
         connection.execute(TABLE.ddl)
-        for table in (COVERAGE, STREAM):
+        for table in (COVERAGE, COVERAGE_CHANGE, STREAM):
             connection.execute(table.ddl)
         yield connection
 
@@ -146,18 +148,16 @@ def test_a_store_gives_back_what_was_known_after_each_load(batches) -> None:
     known: Held = {}
     history: list[dict[tuple[int, int], tuple[object, ...]]] = [{}]
     with tempfile.TemporaryDirectory() as folder:
-        store = Store(Path(folder) / "rail.duckdb")
+        store = empty_store(Path(folder) / "rail.duckdb", Source("replay", "example"))
         writer = StoreWriter(store)
-        writer.bind(Source("replay", "example"))
         for rows in batches:
             batch = Batch()
             for row in rows:
                 page = frame([row]).drop("stream_id")
                 batch.add(trajectories[row[0]], page, Interval(row[1], row[1] + 60), edge)
             load_id = writer.start_load(ORIGIN)
-            with writer.writing() as connection:
-                connection.execute("UPDATE load SET started_at = load_id")
             assert writer.commit(load_id, batch) == take(known, rows)
+            date_load(store, load_id, at=load_id)
             history.append({key: values[-1][:3] for key, values in known.items()})
         asked = {number: trajectories[number] for number, _ in known}
         for as_of, wanted in enumerate(history):

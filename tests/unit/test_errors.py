@@ -92,3 +92,11 @@ def test_a_service_error_keeps_what_the_service_said() -> None:
     )
     bare = errors.UnreachableError("no answer")
     assert (bare.status, bare.code, bare.retry_after_s) == (None, "", None)
+
+
+def test_a_long_value_beside_long_words_of_what_is_allowed_leaves_one_line_of_400() -> None:
+    line = str(errors.InputError("stream", "\U0001123f" * 40, "a key " * 48, advice="look"))
+    assert len(line) == 400
+    assert line.endswith("; look")
+    short = str(errors.InputError("stream", "x" * 300, "a key"))
+    assert len(short) < 230

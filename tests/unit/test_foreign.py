@@ -17,7 +17,17 @@ from markdown_it import MarkdownIt
 
 from toolkit.cards import Card
 from toolkit.errors import InputError
-from toolkit.foreign import command, csv_cell, file_name, html, is_name, markdown, plain
+from toolkit.foreign import (
+    Html,
+    Markdown,
+    command,
+    csv_cell,
+    file_name,
+    html,
+    is_name,
+    markdown,
+    plain,
+)
 from toolkit.market import Leg, Market, Source, Symbol
 
 from ..hostile import texts
@@ -44,6 +54,43 @@ def test_markdown_is_one_piece_of_code(text: str) -> None:
     (paragraph,) = [t for t in MarkdownIt("commonmark").parse(markdown(text)) if t.children]
     kinds = [(part.type, part.content.strip()) for part in paragraph.children or []]
     assert kinds == [("code_inline", plain(text, 80))]
+
+
+@given(TEXTS, TEXTS)
+def test_what_is_put_into_markdown_makes_no_markup(first: str, second: str) -> None:
+    texts = Markdown(" · ").join([first, second])
+    shown = Markdown("{} of **{}**, {:,}").format(first, texts, 1_200)
+    (paragraph,) = [t for t in MarkdownIt("commonmark").parse(shown) if t.children]
+    parts = paragraph.children or []
+    assert {part.type for part in parts} <= {"text", "code_inline", "strong_open", "strong_close"}
+    # What Streamlit and GitHub read besides: directives, emoji, links, formulas, struck words.
+    for part in parts:
+        if part.type == "text":
+            assert not re.search(r":\w+[:\[]|://|www\.|[$@~<>|\[\]]", part.content)
+
+
+@given(st.text("abc 019.,:;-+=()'%/_", max_size=12))
+def test_words_and_numbers_make_no_list_and_no_heading_in_markdown(text: str) -> None:
+    shown = Markdown("{}").format(text)
+    assert [t.type for t in MarkdownIt("commonmark").parse(shown)] in (
+        ["paragraph_open", "inline", "paragraph_close"],
+        [],
+    )
+
+
+@pytest.mark.parametrize(
+    "words", ["5 min 3 s", "2023-03-10 00:00 UTC", "-3.4 %", "AR(1), n = 3", "Asia/Tokyo", "+0.5"]
+)
+def test_words_stay_words_in_markdown(words: str) -> None:
+    assert Markdown("{}").format(words) == words
+
+
+def test_what_was_written_for_a_reader_is_put_in_as_it_is_and_nothing_else() -> None:
+    assert Markdown("a {}").format(markdown("![x](y)")) == "a `![x](y)`"
+    assert Markdown("a {}").format(Html("![x](y)")) == "a `![x](y)`"
+    assert Html("<p>{}</p>").format(Html("<b>{}</b>").format("<i>")) == "<p><b>&lt;i&gt;</b></p>"
+    assert type(Html("").join(["<i>"])) is Html
+    assert Markdown("{{}} {x}").format(x=Markdown("**b**")) == "{} **b**"
 
 
 class _Tags(HTMLParser):

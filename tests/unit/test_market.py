@@ -141,7 +141,7 @@ def test_a_source_in_words_says_when_no_market_showed_its_numbers() -> None:
         ("bps", "fraction", 0.0001),
         ("ms", "s", 0.001),
         ("hours", "s", 3600.0),
-        ("ms", "hours", 2.77777777778e-07),
+        ("ms", "hours", 1 / 3_600_000),
     ],
 )
 def test_a_unit_factor_is_the_exact_decimal_number(given: str, wanted: str, factor: float) -> None:

@@ -7,27 +7,49 @@ Templates are set on each figure. Plotly's default is left alone. Each is a `Fig
 notebook shows.
 """
 
-from toolkit.charts.coverage import coverage_chart, coverage_shares_chart
+from toolkit.charts.coverage import coverage_chart
 from toolkit.charts.downsampling import downsample
+from toolkit.charts.event_cooccurrence import cooccurrence_chart
+from toolkit.charts.event_lanes import event_lanes
+from toolkit.charts.event_rates import event_hours_chart, league_chart
+from toolkit.charts.event_study import event_study_chart
 from toolkit.charts.events import activity_chart, event_timeline
 from toolkit.charts.figure import Figure
 from toolkit.charts.funding import funding_chart
+from toolkit.charts.heatmap import funding_heatmap
 from toolkit.charts.matrix import FUNDING_UNITS, funding_matrix, in_unit
+from toolkit.charts.payoff import payoff_chart
+from toolkit.charts.rates import rate_chart
 from toolkit.charts.series import price_chart, spread_chart
+from toolkit.charts.spread_hours import spread_hours_chart
+from toolkit.charts.spread_matrix import spread_matrix
+from toolkit.charts.survival import survival_chart
+from toolkit.charts.symbol import symbol_chart
 
 __all__ = [
     "FUNDING_UNITS",
     "Figure",
     "activity_chart",
+    "cooccurrence_chart",
     "coverage_chart",
-    "coverage_shares_chart",
     "downsample",
+    "event_hours_chart",
+    "event_lanes",
+    "event_study_chart",
     "event_timeline",
     "funding_chart",
+    "funding_heatmap",
     "funding_matrix",
     "in_unit",
+    "league_chart",
+    "payoff_chart",
     "price_chart",
+    "rate_chart",
     "spread_chart",
+    "spread_hours_chart",
+    "spread_matrix",
+    "survival_chart",
+    "symbol_chart",
 ]
 
 

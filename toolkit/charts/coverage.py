@@ -1,21 +1,21 @@
-"""What the ledger knows: of one trajectory as a strip through time, of all as shares by kind."""
+"""What the ledger knows of one trajectory, as a strip through time."""
 
 from __future__ import annotations
 
 import plotly.graph_objects as go
 import polars as pl
 
-from toolkit import commands
 from toolkit.cards import counted, duration
 from toolkit.charts.downsampling import require_columns
 from toolkit.charts.figure import Figure
 from toolkit.charts.lines import share_text
+from toolkit.charts.subject import Subject, subject_of
 from toolkit.charts.theme import STATE_COLOURS
 from toolkit.charts.time_axis import clock_text, utc_offset_s
-from toolkit.charts.view import Heading, View
+from toolkit.charts.view import View
 from toolkit.errors import InputError
 from toolkit.intervals import Interval, total_s, union
-from toolkit.market import Source, Trajectory, When, parse_ts
+from toolkit.market import Source, When, parse_ts
 from toolkit.tables import LedgerState
 
 _BUCKETS = 1000
@@ -24,7 +24,6 @@ _DAY_S = 86_400
 _SLIVER = 0.05
 """A share of a bucket below which a state is marked once more under the strip."""
 _STRIP_PX = 120
-_ROW_PX, _AXIS_PX = 36, 24
 _MARK_Y, _MARK_HEIGHT = -0.08, 0.08
 _HAIR_PX = 0.3
 """An outline that closes the seams between bars. Without any, plotly widens the thinnest."""
@@ -33,7 +32,7 @@ _HAIR_PX = 0.3
 def coverage_chart(
     intervals: pl.DataFrame,
     *,
-    trajectory: Trajectory | str,
+    trajectory: Subject | str,
     start: When,
     end: When,
     source: Source,
@@ -68,15 +67,13 @@ def coverage_chart(
     --------
     >>> ledger = pl.DataFrame({"start_ts": [0, 90], "end_ts": [90, 120],
     ...                        "state": ["held", "missing"]})
-    >>> figure = coverage_chart(ledger, trajectory=Trajectory.parse("BTC_USD:KRAKEN.spot"),
+    >>> figure = coverage_chart(ledger, trajectory="BTC_USD:KRAKEN.spot",
     ...                         start=0, end=120, source=Source("replay", "depeg"))
     >>> [bar.name for bar in figure.data][:2]
     ['held 75 %', 'empty 0 %']
     """
     window = Interval.checked(parse_ts(start, parameter="start"), parse_ts(end, parameter="end"))
-    view = View.of(
-        Trajectory.parse(trajectory), window, source=source, timezone=timezone, theme=theme
-    )
+    view = View.of(subject_of(trajectory), window, source=source, timezone=timezone, theme=theme)
     inside = _clipped(intervals, view.window)
     if inside.is_empty():
         return view.empty(
@@ -208,66 +205,4 @@ def _bar(drawn: pl.DataFrame, state: LedgerState, stretches: pl.DataFrame, view:
             "color": STATE_COLOURS[state],
             "line": {"color": STATE_COLOURS[state], "width": mine["outline_px"].to_numpy()},
         },
-    )
-
-
-def coverage_shares_chart(
-    shares: pl.DataFrame, *, source: Source, theme: str | None = None
-) -> Figure:
-    """Draw the share of time that is held and the state of the rest, one bar per kind of data.
-
-    Parameters
-    ----------
-    shares
-        One row a bar, the first on top: ``what`` (String, distinct) and a column of percents for
-        each `LedgerState`.
-    source, theme
-        As for `spread_chart`.
-
-    Returns
-    -------
-    Figure
-        One bar trace for each state that has a share. Without rows: a figure with a sentence.
-
-    Examples
-    --------
-    >>> shares = pl.DataFrame({"what": ["price (2)"], "held": [75.0], "empty": [25.0],
-    ...     "not yet known": [0.0], "missing": [0.0], "unrecoverable": [0.0]})
-    >>> figure = coverage_shares_chart(shares, source=Source("replay", "depeg"))
-    >>> [(bar.name, bar.x.tolist()) for bar in figure.data]
-    [('held', [75.0]), ('empty', [25.0])]
-    """
-    card = Heading("of everything that was asked for", source, theme)
-    require_columns(shares, [state.value for state in LedgerState])
-    if "what" not in shares.columns:
-        raise InputError("shares", shares.columns, "a column what")
-    if shares.is_empty():
-        load = commands.rail("sync", "--watchlist")
-        return card.empty(f"The ledger holds nothing yet. Load something with: {load}")
-    seen = [state for state in LedgerState if shares[state.value].sum() > 0]
-    bars = [
-        go.Bar(
-            x=shares[state.value].to_numpy(),
-            y=shares["what"].to_list(),
-            orientation="h",
-            name=state.value,
-            marker={"color": STATE_COLOURS[state]},
-            hovertext=[
-                f"{what}: {state} {share_text(share / 100)}"
-                for what, share in shares.select("what", state.value).iter_rows()
-            ],
-            hoverinfo="text",
-        )
-        for state in seen
-    ]
-    heading = card.heading("Time held, by kind")
-    heading["legend"]["traceorder"] = "normal"
-    margin = heading["margin"]
-    return Figure(bars).update_layout(
-        heading,
-        barmode="stack",
-        bargap=0.25,
-        height=margin["t"] + margin["b"] + _AXIS_PX + _ROW_PX * shares.height,
-        xaxis={"range": [0, 100], "title": {"text": "% of the time"}, "fixedrange": True},
-        yaxis={"autorange": "reversed", "fixedrange": True, "showgrid": False},
     )

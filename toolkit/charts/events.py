@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from toolkit.charts.figure import Figure
-from toolkit.charts.theme import FAMILY_COLOURS
+from toolkit.charts.theme import FAMILY_COLOURS, MARK_COLOUR
 from toolkit.charts.time_axis import clock_text, utc_offset_s
 from toolkit.charts.view import View
 from toolkit.errors import InputError
@@ -19,7 +19,7 @@ from toolkit.market import EventFamily, Source
 from toolkit.statistics.contract import checked_frame, whole_number
 from toolkit.statistics.event_documents import opens
 
-_LOGS = " ".join(f"events/{family}" for family in EventFamily)
+EVENT_LOGS = " ".join(f"events/{family}" for family in EventFamily)
 _BUCKETS_S = {"hour": 3600, "6 hours": 21_600, "day": 86_400, "week": 604_800}
 _MOST_BUCKETS = 400
 _NARROWEST = 150
@@ -28,7 +28,7 @@ _BAR_LANES = 0.75
 """The height of a bar (lanes). By default plotly makes the bars of a trace as high as the distance
 of its two nearest lanes, and they cover the lanes of other symbols.
 """
-_UNITS = {EventFamily.FUNDING: "% per 8 h"}
+EVENT_UNITS = {EventFamily.FUNDING: "% per 8 h"}
 _PATTERNS = {"closed": "", "open": "/", "reopened": "x", "orphan_close": "\\"}
 _KIND_TEXT = {
     "open": "still open (hatch /)",
@@ -87,10 +87,10 @@ def event_timeline(
     >>> figure.data[0].name, figure.data[0].base[0], figure.data[0].x.tolist()
     ('spread (1)', '1970-01-01 00:10', [600000])
     """
-    view = View(subject, source, theme, Interval.checked(start, end), timezone, _LOGS)
+    view = View(subject, source, theme, Interval.checked(start, end), timezone, EVENT_LOGS)
     checked_frame(lifecycles, "lifecycles")
     limit = whole_number("limit", limit, 1, "events, at least 1")
-    spans = _spans(lifecycles, view.window)
+    spans = event_spans(lifecycles, view.window)
     drawable = spans.drop_nulls("since")
     if drawable.is_empty():
         return _nothing(view)
@@ -117,6 +117,7 @@ def activity_chart(
     subject: str = "all symbols",
     timezone: str = "UTC",
     theme: str | None = None,
+    before: pl.DataFrame | None = None,
 ) -> Figure:
     """Draw how many events opened in each hour, stacked by family.
 
@@ -131,6 +132,8 @@ def activity_chart(
         week are counted together.
     source, subject, timezone, theme
         As for `event_timeline`.
+    before
+        Documents of a week before, with their times moved into the window, to draw as a line.
 
     Returns
     -------
@@ -147,7 +150,7 @@ def activity_chart(
     >>> figure.data[0].name, figure.data[0].y.tolist()
     ('spread (2)', [1, 1])
     """
-    view = View(subject, source, theme, Interval.checked(start, end), timezone, _LOGS)
+    view = View(subject, source, theme, Interval.checked(start, end), timezone, EVENT_LOGS)
     checked_frame(events, "events")
     _require(events, ("family", "event_type", "ts"))
     opened = events.filter(opens() & pl.col("ts").is_between(*view.window, closed="left"))
@@ -164,6 +167,8 @@ def activity_chart(
         _columns(counted.filter(family=family.value), family, view, length_s)
         for family in EventFamily
     ]
+    if before is not None:
+        traces.append(_before(before, view, length_s))
     return Figure(traces).update_layout(
         view.layout(
             f"Events that opened in each {name}",
@@ -204,10 +209,28 @@ def _columns(counted: pl.DataFrame, family: EventFamily, view: View, length_s: i
     )
 
 
+def _before(events: pl.DataFrame, view: View, length_s: int) -> go.Scatter:
+    """Draw how many events opened a week before each of the bars, of all families together."""
+    checked_frame(events, "before")
+    _require(events, ("family", "event_type", "ts"))
+    first, last = (ts // length_s for ts in (view.window.start, view.window.end - 1))
+    bars = pl.DataFrame({"bar": range(first, last + 1)}, schema={"bar": pl.Int64})
+    counted = events.filter(opens()).group_by(bar=pl.col("ts") // length_s).len()
+    known = bars.join(counted, on="bar", how="left", maintain_order="left").fill_null(0)
+    return go.Scatter(
+        x=clock_text(known["bar"] * length_s + length_s // 2, view.timezone).to_list(),
+        y=known["len"].cast(pl.Int64).to_numpy(),
+        mode="lines",
+        line={"shape": "hvh", "color": MARK_COLOUR, "width": 1.5, "dash": "dot"},
+        name=f"a week before ({known['len'].sum():,})",
+        hovertemplate="%{y:,}<extra>a week before</extra>",
+    )
+
+
 # -- the timeline --------------------------------------------------------------------------------
 
 
-def _spans(lifecycles: pl.DataFrame, window: Interval) -> pl.DataFrame:
+def event_spans(lifecycles: pl.DataFrame, window: Interval) -> pl.DataFrame:
     """Return the events that touch the window, with ``since`` and ``until`` cut to it (s)."""
     needed = ("family", "symbol", "legs", "t_open", "t_close", "duration_s")
     _require(lifecycles, (*needed, "kind", "peak"))
@@ -279,7 +302,7 @@ def _bars(spans: pl.DataFrame, family: EventFamily, view: View) -> go.Bar:
         orientation="h",
         name=f"{family} ({spans.height:,})",
         hovertext=[
-            _hover(row, since, until, view.timezone, _UNITS.get(family, "%"))
+            event_hover(row, since, until, view.timezone, EVENT_UNITS.get(family, "%"))
             for row, since, until in zip(spans.iter_rows(named=True), *shown, strict=True)
         ],
         hoverinfo="text",
@@ -297,7 +320,8 @@ def _bars(spans: pl.DataFrame, family: EventFamily, view: View) -> go.Bar:
     )
 
 
-def _hover(row: dict[str, Any], since: str, until: str, timezone: str, unit: str) -> str:
+def event_hover(row: dict[str, Any], since: str, until: str, timezone: str, unit: str) -> str:
+    """Say in HTML what an event of `event_spans` is, from when to when it lived, and its size."""
     ends = {
         "closed": f"{since} to {until} {timezone}",
         "open": f"{since} {timezone}, still open at {until}",

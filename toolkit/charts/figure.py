@@ -89,6 +89,16 @@ class Figure(go.Figure):  # type: ignore[misc]  # plotly ships no types
         return self
 
     @property
+    def words(self) -> str:
+        """The heading in one line, for who does not see the figure: the title, then what is below.
+
+        >>> Figure(layout={"title": {"text": "Rows", "subtitle": {"text": "n = 1<br>UTC"}}}).words
+        'Rows, n = 1, UTC'
+        """
+        below = (self.layout.title.subtitle.text or "").split("<br>")
+        return ", ".join([self._title, *(plain(unescape(line)) for line in below if line)])
+
+    @property
     def _title(self) -> str:
         """Return the title or, where there is none, the sentence of a figure without data."""
         notes = [note.text for note in self.layout.annotations]

@@ -11,32 +11,32 @@ from toolkit.cards import signed
 from toolkit.charts.downsampling import downsample
 from toolkit.charts.figure import Figure
 from toolkit.charts.lines import gapped_line, rows_to_draw, share_text
-from toolkit.charts.subject import with_subject
+from toolkit.charts.matrix import FUNDING_UNITS
+from toolkit.charts.subject import Subject, with_subject
 from toolkit.charts.theme import MARK_COLOUR
 from toolkit.charts.time_axis import clock_text
 from toolkit.charts.view import View
+from toolkit.errors import InputError
 from toolkit.intervals import Interval
-from toolkit.market import Family, Source, Trajectory, When
-from toolkit.statistics.contract import Frame, Reason
+from toolkit.market import Family, Source, When
+from toolkit.statistics.contract import Frame, Reason, real_number
 from toolkit.statistics.differentials import without_rates
 from toolkit.statistics.funding import carry, differential, summary
 from toolkit.statistics.windows import settlements_extent, window_of
 
-_PCT_8H = 100 * 8
-"""From a fraction an hour to percent per 8 h."""
-
 _SIGN_WORDS = "+: long buy, short sell receives"
 _ZERO_LINE = {"zeroline": True, "zerolinecolor": MARK_COLOUR}
-_DIFFERENTIAL_AXIS = {"title": {"text": "differential (% per 8 h)"}} | _ZERO_LINE
 
 
 def funding_chart(
     frame: Frame,
     *,
     source: Source,
-    trajectory: Trajectory | str | None = None,
+    trajectory: Subject | str | None = None,
     start: When | None = None,
     end: When | None = None,
+    unit: str = "% per 8 h",
+    cost_bps: float | None = None,
     timezone: str = "UTC",
     theme: str | None = None,
     points: int = 2000,
@@ -57,6 +57,11 @@ def funding_chart(
         The window, by default that of the frame's settlements. The differential is drawn over
         ``[start, end)``. A position is opened at ``start`` and closed at ``end``, so that a
         settlement at ``end`` is received.
+    unit
+        One of `toolkit.charts.FUNDING_UNITS`: that of the differential.
+    cost_bps
+        What a round trip costs (bps of the notional of one leg). With it a further line is the
+        carry less that cost, from the opening on.
     source, timezone, theme
         As for `spread_chart`.
     points
@@ -66,7 +71,7 @@ def funding_chart(
     Returns
     -------
     Figure
-        Two lines of steps: sell rate less buy rate (percent per 8 h), broken where a leg has no
+        Two lines of steps: sell rate less buy rate (in the unit), broken where a leg has no
         rate in force, and what was received since ``start`` (bps of the notional of one leg), by
         `toolkit.statistics.funding.carry`, or nothing and the reason in the subtitle. Without a
         settlement in the window: a figure with a sentence on what to do. Where the service sends
@@ -75,59 +80,64 @@ def funding_chart(
     Raises
     ------
     InputError
-        Another family's trajectory, columns that the statistics refuse, or a parameter that is not
-        allowed.
+        Another family's trajectory, another unit, a cost that is no number, columns that the
+        statistics refuse, or a parameter that is not allowed.
 
     Examples
     --------
     >>> frame = pl.DataFrame({"ts": [28800, 57600], "buy_rate": [0.0, 0.0],
     ...                       "sell_rate": [1e-4, 2e-4], "buy_interval_hours": [None, None],
     ...                       "sell_interval_hours": [8.0, 8.0]})
+    >>> from toolkit.market import Trajectory
     >>> pair = Trajectory.parse("BTC_USDT:KRAKEN.spot:KRAKEN.futures", Family.FUNDING)
     >>> figure = funding_chart(frame, trajectory=pair, start=0, end=57600,
     ...                        source=Source("replay", "depeg"))
     >>> [line.y.round(4).tolist() for line in figure.data]
     [[0.01, 0.01], [0.0, 1.0, 3.0]]
     """
+    if unit not in list(FUNDING_UNITS):
+        raise InputError("unit", unit, FUNDING_UNITS)
+    if cost_bps is not None:
+        cost_bps = real_number("cost_bps", cost_bps, "bps of a round trip")
     keyed, trajectory = with_subject(frame, trajectory, Family.FUNDING)
     window = window_of(keyed, start, end, settlements_extent)
     view = View.of(trajectory, window, source=source, timezone=timezone, theme=theme)
     figures = summary(keyed, *window)
     if not figures.height or figures["n"].item() == 0:
-        if (sent := _sent(keyed, trajectory, view, points)) is not None:
+        if (sent := _sent(keyed, trajectory, view, points, unit)) is not None:
             return sent
         return view.empty(
             f"No settlement of {view}. Choose another window, or load this one with: "
             f"{view.sync_command}"
         )
     row = figures.row(0, named=True)
-    rates = _standing(_rates(keyed), view.window, "left")
+    rates = _standing(_rates(keyed, unit), view.window, "left")
     paid = _standing(_paid(keyed, view.window), view.window, "both")
     drawn = [downsample(steps, "value", points=points) for steps in (rates, paid)]
     total, shown = rates.height + paid.height, sum(steps.height for steps in drawn)
     some = [f"{shown:,} of {total:,} points"] if shown < total else []
+    hover = f"%{{y:+,.4~f}} {unit}%{{hovertext}}"
     traces = [
-        _line(steps, name, hover, view, axis)
-        for steps, (name, hover, axis) in zip(
-            drawn,
-            (
-                ("differential, sell less buy", "%{y:+,.4~f} % per 8 h%{hovertext}", "y"),
-                ("cumulative carry", "%{y:+,.2f} bps%{hovertext}", "y2"),
-            ),
-            strict=True,
-        )
+        _line(drawn[0], "differential, sell less buy", hover, view, "y"),
+        _line(drawn[1], "cumulative carry", "%{y:+,.2f} bps%{hovertext}", view, "y2"),
     ]
+    if cost_bps is not None and paid.height:
+        left = drawn[1].with_columns(pl.col("value") - cost_bps, text=pl.lit(""))
+        traces.append(_line(left, "net of a round trip", "%{y:+,.2f} bps net", view, "y2"))
     title = f"{trajectory.symbol}: funding differential and carry"
     return Figure(traces).update_layout(
-        view.layout(title, *_words(row, some), _SIGN_WORDS), **_axes()
+        view.layout(title, *_words(row, some), _SIGN_WORDS), **_axes(unit)
     )
 
 
-def _sent(frame: pl.DataFrame, trajectory: Trajectory, view: View, points: int) -> Figure | None:
+def _sent(
+    frame: pl.DataFrame, trajectory: Subject, view: View, points: int, unit: str
+) -> Figure | None:
     """Draw the differential that the service sends, None where it sends none without rates."""
     if "differential_pct_8h" not in frame.columns:
         return None
-    found = without_rates(frame)
+    times = FUNDING_UNITS[unit] / 8
+    found = without_rates(frame).with_columns(pl.col("differential_pct_8h") * times)
     rows = rows_to_draw(found, ["differential_pct_8h"], view.window, step_s=None, points=points)
     if rows.total == 0:
         return None
@@ -135,7 +145,7 @@ def _sent(frame: pl.DataFrame, trajectory: Trajectory, view: View, points: int) 
         rows,
         "differential_pct_8h",
         name="differential, as the service sends it",
-        hover="%{y:+,.4~f} % per 8 h",
+        hover=f"%{{y:+,.4~f}} {unit}",
         timezone=view.timezone,
     )
     no_carry = "sent by the service: no carry without settled rates of the legs"
@@ -144,17 +154,21 @@ def _sent(frame: pl.DataFrame, trajectory: Trajectory, view: View, points: int) 
         view.layout(title, rows.words, no_carry, _SIGN_WORDS),
         height=480,
         hovermode="x unified",
-        yaxis=_DIFFERENTIAL_AXIS,
+        yaxis=_differential_axis(unit),
     )
 
 
-def _axes() -> dict[str, Any]:
+def _differential_axis(unit: str) -> dict[str, Any]:
+    return {"title": {"text": f"differential ({unit})"}} | _ZERO_LINE
+
+
+def _axes(unit: str) -> dict[str, Any]:
     return {
         "height": 560,
         "hovermode": "x unified",
         "hoversubplots": "axis",
         "xaxis_anchor": "y2",
-        "yaxis": {"domain": [0.54, 1.0]} | _DIFFERENTIAL_AXIS,
+        "yaxis": {"domain": [0.54, 1.0]} | _differential_axis(unit),
         "yaxis2": {"domain": [0.0, 0.46], "title": {"text": "carry (bps)"}} | _ZERO_LINE,
     }
 
@@ -173,14 +187,15 @@ def _words(row: dict[str, Any], some: list[str]) -> list[str]:
     return [", ".join(parts), came_to]
 
 
-def _rates(frame: pl.DataFrame) -> pl.DataFrame:
-    """Build the differential's steps: ts, value (percent per 8 h), and what the legs pay."""
+def _rates(frame: pl.DataFrame, unit: str) -> pl.DataFrame:
+    """Build the differential's steps: ts, value (in the unit), and what the legs pay."""
+    of_hour = 100 * FUNDING_UNITS[unit]
     buy, sell = (
-        _PCT_8H * pl.col(f"{leg}_rate_per_hour").round_sig_figs(4) for leg in ("buy", "sell")
+        of_hour * pl.col(f"{leg}_rate_per_hour").round_sig_figs(4) for leg in ("buy", "sell")
     )
     return differential(frame).select(
         "ts",
-        (_PCT_8H * pl.col("differential_per_hour")).alias("value"),
+        (of_hour * pl.col("differential_per_hour")).alias("value"),
         pl.format(" (buy {}, sell {})", buy.round(6), sell.round(6)).alias("text"),
     )
 

@@ -14,6 +14,7 @@ from toolkit.charts.downsampling import downsample, require_columns
 from toolkit.charts.time_axis import clock_text, utc_offset_s
 from toolkit.intervals import Interval
 from toolkit.statistics.contract import checked_times, whole_number
+from toolkit.statistics.polls import by_polls, poll_count
 from toolkit.statistics.quality import coverage
 
 _SEGMENT = "__segment_"
@@ -51,6 +52,8 @@ class DrawnRows:
             parts.append(f"{empty:,} row{'s' * (empty > 1)} without a value")
         if self.coverage["coverage"] is not None:
             parts.append(f"coverage {share_text(self.coverage['coverage'])}")
+        if absent := self.coverage.get("not_tracked"):
+            parts.append(f"{absent:,} poll{'s' * (absent > 1)} without it")
         if self.frame.height < self.total:
             parts.append(f"{self.frame.height:,} of {self.total:,} points")
         if self.joined:
@@ -65,13 +68,15 @@ def rows_to_draw(
     *,
     step_s: int | None,
     points: int,
+    polls: pl.DataFrame | None = None,
 ) -> DrawnRows:
     """Select at most ``points`` rows of the window, and mark where each column's line breaks.
 
     A line breaks where two rows are more than 1.5 steps apart, and at a null, NaN or infinity. Of a
     window with more than ``points`` rows, only breaks longer than a thousandth of it count: the
     line's own grain is coarser than a shorter one, and would tear it open far wider than it is. The
-    first of ``columns`` is the main one, which n and coverage speak of.
+    first of ``columns`` is the main one, which n and coverage speak of. With ``polls`` that is by
+    polls, of rows that are kept from snapshots.
 
     >>> frame = pl.DataFrame({"ts": [0, 60, 240, 300, 999], "price": [1.0, 2.0, 3.0, 4.0, 5.0]})
     >>> rows = rows_to_draw(frame, ["price"], Interval(0, 400), step_s=None, points=50)
@@ -91,7 +96,10 @@ def rows_to_draw(
         return DrawnRows(inside, 0, None)
     keyed = inside.with_columns(trajectory=pl.lit("drawn"))
     step_s = coverage(keyed, *window, step_s=step_s)["step_s"].item()
-    observed = coverage(keyed, *window, column=columns[0], step_s=step_s).row(0, named=True)
+    measured = coverage(keyed, *window, column=columns[0], step_s=step_s)
+    if polls is not None:
+        measured = by_polls(measured, poll_count(polls, *window))
+    observed = measured.row(0, named=True)
     seen_s = window.length_s / _GRAIN if inside.height > points else 0
     broken = inside.with_columns(_break_s(c, step_s).alias(_SEGMENT + c) for c in columns)
     joined = broken.filter(pl.col(_SEGMENT + columns[0]) <= seen_s).height

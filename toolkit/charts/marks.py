@@ -8,14 +8,15 @@ from typing import Any
 import plotly.graph_objects as go
 import polars as pl
 
-from toolkit.charts.downsampling import downsample
+from toolkit.charts.downsampling import downsample, require_columns
+from toolkit.charts.subject import Subject
 from toolkit.charts.theme import FAMILY_COLOURS, MARK_COLOUR
 from toolkit.charts.time_axis import clock_text
 from toolkit.charts.view import View
 from toolkit.errors import InputError
 from toolkit.foreign import html
 from toolkit.intervals import Interval, clip, union
-from toolkit.market import EventFamily, Trajectory
+from toolkit.market import EventFamily, Pair
 from toolkit.statistics.contract import checked_frame, real_number
 from toolkit.statistics.event_documents import opens
 from toolkit.statistics.events import event_lifecycles
@@ -24,6 +25,8 @@ from toolkit.statistics.spread import with_spread
 _THRESHOLDS = "a list of finite numbers (log bps), e.g. [25]"
 _GRAIN = 1000
 """A chart is about this many pixels wide."""
+_COARSE_GRAIN = 300
+"""Of shades there are no more than this, for each is an object of its own in the browser."""
 
 
 def threshold_line(thresholds_bps: Sequence[float], view: View) -> go.Scatter:
@@ -53,7 +56,7 @@ def checked_thresholds(thresholds_bps: object) -> None:
         raise InputError("thresholds_bps", thresholds_bps, _THRESHOLDS)
 
 
-def events_of(events: pl.DataFrame, trajectory: Trajectory) -> pl.DataFrame:
+def events_of(events: pl.DataFrame, trajectory: Subject) -> pl.DataFrame:
     """Select the spread documents between the trajectory's two legs, and add ``sign``.
 
     A detector buys the cheaper leg: an event that buys the trajectory's sell leg is one of its
@@ -62,6 +65,7 @@ def events_of(events: pl.DataFrame, trajectory: Trajectory) -> pl.DataFrame:
     >>> events = pl.DataFrame({"family": ["spread"] * 2, "symbol": ["A_B"] * 2,
     ...                        "buy_exchange": ["X", "Y"], "buy_market": ["spot"] * 2,
     ...                        "sell_exchange": ["Y", "Z"], "sell_market": ["spot"] * 2})
+    >>> from toolkit.market import Trajectory
     >>> events_of(events, Trajectory.parse("A_B:Y.spot:X.spot"))["sign"].to_list()
     [-1]
     """
@@ -71,7 +75,10 @@ def events_of(events: pl.DataFrame, trajectory: Trajectory) -> pl.DataFrame:
     if missing := [f"no {name}" for name in needed if name not in events.columns]:
         whole = "documents as rail.events() gives them, with " + ", ".join(needed)
         raise InputError("events", ", ".join(missing), whole)
-    buy, sell = ((leg.exchange, leg.market.value) for leg in (trajectory.buy, trajectory.sell))
+    if isinstance(trajectory, Pair) and trajectory.buy.symbol != trajectory.sell.symbol:
+        return events.clear().with_columns(sign=pl.lit(1))  # an event is of one symbol
+    ends = (trajectory.legs[0], trajectory.legs[-1])
+    buy, sell = ((leg.exchange, leg.market.value) for leg in ends)
 
     def between(values: tuple[str, ...]) -> pl.Expr:
         return pl.all_horizontal(
@@ -102,9 +109,31 @@ def lifetime_shapes(
             "known_until",
         ),
     )
-    grain_s = view.window.length_s // _GRAIN
-    spans = found.select(opened.alias("start"), until + grain_s)
-    joined = [Interval(start, end - grain_s) for start, end in union(spans.iter_rows())]
+    spans = found.select(opened.alias("start"), until)
+    return _shades(spans, view, _GRAIN, FAMILY_COLOURS[EventFamily.SPREAD])
+
+
+def episode_shapes(episodes: pl.DataFrame, view: View) -> list[dict[str, Any]]:
+    """Shade the time of `toolkit.statistics.spread.episodes` in the plot of the spread.
+
+    Stretches less than a few pixels apart are joined.
+
+    >>> from toolkit.market import Source
+    >>> view = View("", Source("live", "rail"), "light", Interval(0, 6000), "UTC", "")
+    >>> episodes = pl.DataFrame({"start_ts": [60, 600, 610], "end_ts": [120, 605, 660]})
+    >>> [(shape["x0"][11:], shape["x1"][11:]) for shape in episode_shapes(episodes, view)]
+    [('00:01', '00:02'), ('00:10', '00:11')]
+    """
+    checked_frame(episodes, "episodes")
+    require_columns(episodes, ["start_ts", "end_ts"])
+    return _shades(episodes.select("start_ts", "end_ts"), view, _COARSE_GRAIN, MARK_COLOUR)
+
+
+def _shades(spans: pl.DataFrame, view: View, grain: int, colour: str) -> list[dict[str, Any]]:
+    """Shade spans of time. Those nearer to each other than one part in ``grain`` are joined."""
+    grain_s = view.window.length_s // grain
+    widened = spans.with_columns(pl.nth(1) + grain_s)
+    joined = [Interval(start, end - grain_s) for start, end in union(widened.iter_rows())]
     stretches = clip([(start, max(end, start + 1)) for start, end in joined], view.window)
     since, until_text = (
         clock_text(pl.Series([s[side] for s in stretches], dtype=pl.Int64), view.timezone)
@@ -117,7 +146,7 @@ def lifetime_shapes(
         "y0": 0,
         "y1": 1,
         "layer": "below",
-        "fillcolor": FAMILY_COLOURS[EventFamily.SPREAD],
+        "fillcolor": colour,
         "opacity": 0.18,
         "line": {"width": 0},
     }

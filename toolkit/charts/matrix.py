@@ -14,7 +14,7 @@ from toolkit.charts.view import Heading
 from toolkit.errors import InputError
 from toolkit.foreign import html
 from toolkit.market import Market, Source, When, parse_ts
-from toolkit.statistics.settlements import HOURS_A_YEAR
+from toolkit.statistics.rates_in_force import HOURS_A_YEAR
 
 FUNDING_UNITS = {
     "% per 1 h": 1,
@@ -31,14 +31,15 @@ That is five times the 0.01 % per 8 h at which many exchanges rest: 0.00625 % pe
 24 h, 54.75 % per year.
 """
 
-_DECIMALS = {1: 4, 8: 3, 24: 3, HOURS_A_YEAR: 1}
-"""Of the numbers in the cells, by the hours of the unit: no more than fit on a phone."""
+DECIMALS = dict(zip(FUNDING_UNITS, (4, 3, 3, 1), strict=True))
+"""Of the numbers in the cells, by the unit: no more than fit on a phone."""
 _NAMES_PX = 48
 """Height of the exchanges' names over the cells, which a narrow screen turns."""
 _TEXTS = 300
 """Cells up to which each has its number in it."""
-_SCALE = [[0.0, "#6fa8f7"], [0.5, "#e1e4e8"], [1.0, "#f2a65a"]]
-_INK = "#1f2328"
+SCALE = [[0.0, "#6fa8f7"], [0.5, "#e1e4e8"], [1.0, "#f2a65a"]]
+"""The colours of rates, from the lowest to the highest."""
+INK = "#1f2328"
 """Light cells with dark numbers, which read on a light page and on a dark one."""
 
 
@@ -138,7 +139,7 @@ def funding_matrix(
     columns = known["column"].unique().sort().to_list()
     traces: list[go.Heatmap | go.Scatter] = [_cells(known, symbols, columns, unit, timezone)]
     if few := known.height <= _TEXTS:
-        traces.append(_numbers(known, _DECIMALS[FUNDING_UNITS[unit]]))
+        traces.append(_numbers(known, DECIMALS[unit]))
     left_out = frame.height - known.height
     unknown = [f"{left_out:,} without a rate or an interval"] if left_out else []
     words = ", ".join([f"n = {known.height:,} rates", *unknown])
@@ -147,7 +148,7 @@ def funding_matrix(
         f"as of {moment}",
         words,
         "+: longs pay shorts",
-        f"full colour from ±{_full_colour(unit):g} {unit}",
+        f"full colour from ±{full_colour(unit):g} {unit}",
     )
     heading["margin"] |= {"t": heading["margin"]["t"] + _NAMES_PX, "b": 16}
     for note in heading["annotations"]:
@@ -161,8 +162,12 @@ def funding_matrix(
     )
 
 
-def _full_colour(unit: str) -> float:
-    """Return the size in the unit from which on a cell has its full colour."""
+def full_colour(unit: str) -> float:
+    """Return the size in the unit from which on a cell has its full colour.
+
+    >>> full_colour("% per 24 h")
+    0.15
+    """
     return round(FULL_COLOUR_PCT_8H * FUNDING_UNITS[unit] / 8, 9)
 
 
@@ -198,7 +203,7 @@ def _cells(
     table = cells.pivot("column", index="symbol", values=["value", "text"], separator="\n")
     rows = pl.DataFrame({"symbol": symbols}).join(table, on="symbol", maintain_order="left")
     names = {part: [f"{part}\n{column}" for column in columns] for part in ("value", "text")}
-    reach = _full_colour(unit)
+    reach = full_colour(unit)
     return go.Heatmap(
         z=rows.select(names["value"]).to_numpy(),
         x=columns,
@@ -206,7 +211,7 @@ def _cells(
         hovertext=rows.select(pl.col(names["text"]).fill_null("")).rows(),
         hovertemplate="%{hovertext}<extra></extra>",
         hoverongaps=False,
-        colorscale=_SCALE,
+        colorscale=SCALE,
         zmin=-reach,
         zmax=reach,
         xgap=2,
@@ -222,6 +227,6 @@ def _numbers(known: pl.DataFrame, decimals: int) -> go.Scatter:
         y=known["symbol"].to_list(),
         text=[signed(value, decimals) for value in known["value"]],
         mode="text",
-        textfont={"size": 10, "color": _INK},
+        textfont={"size": 10, "color": INK},
         hoverinfo="skip",
     )

@@ -8,40 +8,54 @@ from typing import Any
 import plotly.graph_objects as go
 import polars as pl
 
+from toolkit.charts.distribution import beside, distribution_bars
+from toolkit.charts.downsampling import require_columns
 from toolkit.charts.figure import Figure
 from toolkit.charts.lines import DrawnRows, gapped_line, rows_to_draw
 from toolkit.charts.marks import (
     checked_thresholds,
+    episode_shapes,
     events_of,
     lifetime_shapes,
     opened_marks,
     threshold_line,
 )
-from toolkit.charts.subject import with_subject
+from toolkit.charts.subject import Subject, with_subject
 from toolkit.charts.theme import MARK_COLOUR
 from toolkit.charts.view import View
+from toolkit.errors import InputError
 from toolkit.foreign import html
-from toolkit.market import Family, Source, Trajectory, When
+from toolkit.intervals import Interval
+from toolkit.market import Family, SnapshotTrajectory, Source, When
 from toolkit.statistics.contract import Frame
 from toolkit.statistics.windows import window_of
+
+LEGS = ("above", "below", "from_mean", "none")
+"""What `spread_chart` draws of the two legs."""
+_PRICES = ["buy_price", "sell_price"]
+_SPREAD_LINE = "log spread, sell over buy"
 
 
 def spread_chart(
     frame: Frame,
     *,
     source: Source,
-    trajectory: Trajectory | str | None = None,
+    trajectory: Subject | str | None = None,
     start: When | None = None,
     end: When | None = None,
     step_s: int | None = None,
+    polls: pl.DataFrame | None = None,
     thresholds_bps: Sequence[float] = (),
+    episodes: pl.DataFrame | None = None,
     events: pl.DataFrame | None = None,
     logs: pl.DataFrame | None = None,
+    legs: str = "above",
+    distribution: bool = False,
     timezone: str = "UTC",
     theme: str | None = None,
     points: int = 2000,
 ) -> Figure:
-    """Draw both legs' prices above and their log spread below, over one time axis.
+    """Draw the log spread of two legs and, above or below it, their prices, over one time axis.
 
     Positive spread: long the buy leg and short the sell leg earns it.
 
@@ -62,8 +76,14 @@ def spread_chart(
     step_s
         Seconds between rows. Rows more than 1.5 steps apart have a gap between them. By default
         the commonest distance in the window.
+    polls
+        Of a series kept from snapshots the polls that were answered, as `Store.polls` gives them:
+        coverage is then by polls, see `toolkit.statistics.polls.poll_count`.
     thresholds_bps
         Values (log bps, with their sign) at which the spread's plot has a dashed line.
+    episodes
+        Stretches of time to shade in grey, as `toolkit.statistics.spread.episodes` gives them:
+        ``start_ts`` and ``end_ts`` (s, Unix UTC).
     events
         Documents as `Store.events` gives them, of any events: those of a spread between the two
         legs, either way round, are shown. The time from opening to close is shaded, and each
@@ -74,6 +94,12 @@ def spread_chart(
         The event logs that the documents are of, as `toolkit.store.event_logs` gives them. An event
         that has not closed is shaded until its log's ``known_until``, by default to the window's
         end.
+    legs
+        ``above``: the legs' prices above the spread. ``below``: the spread on top and large, their
+        prices below. ``from_mean``: the same with each price's distance from its mean over the
+        window (bps, 1e4 ln(price / mean price)). ``none``: the spread alone.
+    distribution
+        Whether bars at the right show how the spreads of the window are distributed, over all rows.
     timezone
         The zone of the time axis, UTC or an IANA name. Where its clock changes, the lines break.
     theme
@@ -87,9 +113,9 @@ def spread_chart(
     Returns
     -------
     Figure
-        Three lines (buy leg, sell leg, spread), drawn from the same rows. Then one of the
-        thresholds and one of the openings, where there are any. Without rows in the window: a
-        figure with a sentence on what to do.
+        Three lines (buy leg, sell leg, spread; the spread first where it is on top), drawn from the
+        same rows. Then one of the thresholds and one of the openings, where there are any. Without
+        rows in the window: a figure with a sentence on what to do.
 
     Raises
     ------
@@ -101,6 +127,7 @@ def spread_chart(
     --------
     >>> frame = pl.DataFrame({"ts": [0, 60], "buy_price": [100.0, 100.0],
     ...                       "sell_price": [101.0, 100.0], "spread_log_bps": [99.5, 0.0]})
+    >>> from toolkit.market import Trajectory
     >>> pair = Trajectory.parse("BTC_USD:COINBASE.spot:KRAKEN.spot")
     >>> figure = spread_chart(frame, trajectory=pair, start=0, end=120,
     ...                       source=Source("replay", "depeg"))
@@ -110,46 +137,104 @@ def spread_chart(
     ...              thresholds_bps=[50]).data[-1].name
     'threshold +50 bps'
     """
+    if legs not in LEGS:
+        raise InputError("legs", legs, LEGS)
     frame, trajectory = with_subject(frame, trajectory, Family.SPREAD)
     window = window_of(frame, start, end)
     view = View.of(trajectory, window, source=source, timezone=timezone, theme=theme)
-    columns = ["spread_log_bps", "buy_price", "sell_price"]
-    rows = rows_to_draw(frame, columns, view.window, step_s=step_s, points=points)
+    columns = ["spread_log_bps", *_PRICES]
+    drawn = _from_mean(frame, view.window) if legs == "from_mean" else frame
+    if legs == "none":
+        columns = columns[:1]
+    rows = rows_to_draw(drawn, columns, view.window, step_s=step_s, points=points, polls=polls)
     if rows.total == 0:
-        return _nothing(view)
-    traces = [
-        _price_line(rows, "buy_price", f"buy {trajectory.buy}", view),
-        _price_line(rows, "sell_price", f"sell {trajectory.sell}", view),
-        _spread_line(rows, view),
-    ]
+        return nothing(view, trajectory)
+    traces = _lines(rows, trajectory, legs, view)
+    places = _places(legs)
+    if distribution:
+        traces.append(distribution_bars(frame, "spread_log_bps", view.window, "y2"))
+        places |= beside("y2")
     checked_thresholds(thresholds_bps)
     if len(thresholds_bps):
         traces.append(threshold_line(thresholds_bps, view))
-    shapes = []
+    shapes = [] if episodes is None else episode_shapes(episodes, view)
     if events is not None and not (mine := events_of(events, trajectory)).is_empty():
-        shapes = lifetime_shapes(mine, view, logs)
+        shapes += lifetime_shapes(mine, view, logs)
         traces.append(opened_marks(mine, view, points))
     return Figure(traces).update_layout(
-        _layout(view, trajectory, "prices and spread", rows),
+        _layout(view, trajectory, _TITLES[legs], rows),
+        **places,
         shapes=shapes,
-        height=640,
+        height=420 if legs == "none" else 640,
         hoversubplots="axis",
-        yaxis_domain=[0.46, 1.0],
-        yaxis2={
-            "domain": [0.0, 0.38],
-            "title": {"text": "spread (log bps)"},
-            "zeroline": True,
-            "zerolinecolor": MARK_COLOUR,
-        },
-        xaxis_anchor="y2",
     )
+
+
+_TITLES = {
+    "above": "prices and spread",
+    "below": "spread and prices",
+    "from_mean": "spread and legs from their mean",
+    "none": "spread",
+}
+
+
+def _from_mean(frame: pl.DataFrame, window: Interval) -> pl.DataFrame:
+    """Give each leg's distance from its mean over the window (bps) in place of its price."""
+    require_columns(frame, ["ts", *_PRICES])
+    inside = pl.col("ts").is_between(*window, closed="left")
+
+    def apart(name: str) -> pl.Expr:
+        price = pl.col(name).cast(pl.Float64)
+        known = pl.when(price.is_finite()).then(price)
+        return (1e4 * (price / known.filter(inside).mean()).log()).alias(name)
+
+    return frame.with_columns(map(apart, _PRICES))
+
+
+def _lines(rows: DrawnRows, trajectory: Subject, legs: str, view: View) -> list[go.Scatter]:
+    """Draw the spread's line and those of its legs, in the order from top to bottom."""
+    spread = gapped_line(
+        rows,
+        "spread_log_bps",
+        name=_SPREAD_LINE,
+        hover="%{y:+,.2f} bps",
+        timezone=view.timezone,
+        yaxis="y2",
+    )
+    if legs == "none":
+        return [spread]
+    hover = "%{y:+,.2f} bps" if legs == "from_mean" else "%{y:,.10~g}"
+    ends = zip(_PRICES, ("buy", "sell"), (trajectory.buy, trajectory.sell), strict=True)
+    prices = [
+        gapped_line(rows, column, name=f"{side} {leg}", hover=hover, timezone=view.timezone)
+        for column, side, leg in ends
+    ]
+    return [*prices, spread] if legs == "above" else [spread, *prices]
+
+
+def _places(legs: str) -> dict[str, Any]:
+    """Build the axes: of the spread, and of the legs above or below it."""
+    spread = {
+        "title": {"text": "spread (log bps)"},
+        "zeroline": True,
+        "zerolinecolor": MARK_COLOUR,
+    }
+    if legs == "none":
+        return {"yaxis2": spread, "yaxis_visible": False, "xaxis_anchor": "y2"}
+    if legs == "above":
+        below = {"yaxis2": spread | {"domain": [0.0, 0.38]}, "xaxis_anchor": "y2"}
+        return {"yaxis_domain": [0.46, 1.0], **below}
+    places = {"yaxis2": spread | {"domain": [0.4, 1.0]}, "yaxis_domain": [0.0, 0.34]}
+    if legs == "from_mean":
+        places |= {"yaxis_title_text": "from mean (bps)", "yaxis_zerolinecolor": MARK_COLOUR}
+    return places
 
 
 def price_chart(
     frame: Frame,
     *,
     source: Source,
-    trajectory: Trajectory | str | None = None,
+    trajectory: Subject | str | None = None,
     start: When | None = None,
     end: When | None = None,
     step_s: int | None = None,
@@ -182,7 +267,7 @@ def price_chart(
     Examples
     --------
     >>> frame = pl.DataFrame({"ts": [0, 60], "price": [100.0, 101.0]})
-    >>> figure = price_chart(frame, trajectory=Trajectory.parse("BTC_USD:KRAKEN.spot"),
+    >>> figure = price_chart(frame, trajectory="BTC_USD:KRAKEN.spot",
     ...                      start=0, end=120, source=Source("replay", "depeg"))
     >>> figure.layout.title.text, figure.layout.yaxis.title.text
     ('BTC_USD: price', 'price (USD)')
@@ -195,33 +280,24 @@ def price_chart(
         columns.append("mark_price")
     rows = rows_to_draw(frame, columns, view.window, step_s=step_s, points=points)
     if rows.total == 0:
-        return _nothing(view)
+        return nothing(view, trajectory)
     lines = [_price_line(rows, column, column.replace("_", " "), view) for column in columns]
     return Figure(lines).update_layout(_layout(view, trajectory, "price", rows), height=480)
 
 
-def _nothing(view: View) -> Figure:
-    return view.empty(
-        f"No rows of {view}. Choose another window, or load this one with: {view.sync_command}"
-    )
+def nothing(view: View, trajectory: Subject) -> Figure:
+    """Draw a sentence in place of rows: there are none, and what to do."""
+    load = f"load this one with: {view.sync_command}"
+    if isinstance(trajectory, SnapshotTrajectory):
+        load = "ask for more with follow: a snapshot is of its moment and comes no second time"
+    return view.empty(f"No rows of {view}. Choose another window, or {load}")
 
 
 def _price_line(rows: DrawnRows, column: str, name: str, view: View) -> go.Scatter:
     return gapped_line(rows, column, name=name, hover="%{y:,.10~g}", timezone=view.timezone)
 
 
-def _spread_line(rows: DrawnRows, view: View) -> go.Scatter:
-    return gapped_line(
-        rows,
-        "spread_log_bps",
-        name="log spread, sell over buy",
-        hover="%{y:+,.2f} bps",
-        timezone=view.timezone,
-        yaxis="y2",
-    )
-
-
-def _layout(view: View, trajectory: Trajectory, title: str, rows: DrawnRows) -> dict[str, Any]:
+def _layout(view: View, trajectory: Subject, title: str, rows: DrawnRows) -> dict[str, Any]:
     price_axis = {
         "title": {"text": f"price ({html(trajectory.symbol.quote)})"},
         "exponentformat": "none",

@@ -5,13 +5,26 @@ from __future__ import annotations
 import polars as pl
 
 from toolkit.errors import InputError
-from toolkit.market import Family, Trajectory
+from toolkit.market import Family, Pair, SnapshotTrajectory, Trajectory
 from toolkit.statistics.contract import Frame, checked_frame
+
+Subject = Trajectory | SnapshotTrajectory | Pair
+"""What a chart of rows is of."""
+
+
+def subject_of(key: Subject | str) -> Trajectory | SnapshotTrajectory:
+    """Read the key of a trajectory or of a series kept from snapshots.
+
+    >>> subject_of("snapshot-funding/BTC_USD:X.futures").family.value
+    'funding'
+    """
+    kept = str(key).startswith(("snapshot-spread/", "snapshot-funding/"))
+    return SnapshotTrajectory.parse(key) if kept else Trajectory.parse(key)
 
 
 def with_subject(
-    frame: Frame, trajectory: Trajectory | str | None, family: Family
-) -> tuple[pl.DataFrame, Trajectory]:
+    frame: Frame, trajectory: Subject | str | None, family: Family
+) -> tuple[pl.DataFrame, Subject]:
     """Return the frame with its trajectory's key in each row, and the trajectory.
 
     ``trajectory`` may be left out where the frame has a column of that name. Raises `InputError`
@@ -39,7 +52,8 @@ def with_subject(
         raise InputError(
             "trajectory", None, f"the key of a {family} trajectory, where the frame names none"
         )
-    named = Trajectory.parse(str(held[0]) if trajectory is None else trajectory)
+    key = str(held[0] if trajectory is None else trajectory)
+    named = Pair.parse(key) if key.startswith("pair/") else subject_of(key)
     if named.family is not family:
         raise InputError("trajectory", named.key, f"a {family} trajectory")
     if len(held) and held.dtype == pl.String and held[0] != named.key:

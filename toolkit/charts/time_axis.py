@@ -6,6 +6,8 @@ same figure would show other times in Tokyo than in London. Text it reads as it 
 
 from __future__ import annotations
 
+import datetime as dt
+import zoneinfo
 from typing import Any
 
 import polars as pl
@@ -43,6 +45,18 @@ def clock_text(ts: pl.Series, timezone: str) -> pl.Series:
     """
     clock = pl.from_epoch(ts + utc_offset_s(ts, timezone), time_unit="s")
     return clock.dt.strftime("%Y-%m-%d %H:%M:%S").str.replace(r"(\d\d:\d\d):00$", "$1")
+
+
+def clock_moment(clock: dt.datetime, timezone: str) -> float:
+    """Compute the Unix seconds at which the zone's clock shows a time.
+
+    Of an hour that comes twice it is the first, and one that is skipped goes on from the hour
+    before.
+
+    >>> clock_moment(dt.datetime(1970, 1, 1, 9, 0, 30), "Asia/Tokyo")
+    30.0
+    """
+    return clock.replace(tzinfo=zoneinfo.ZoneInfo(timezone)).timestamp()
 
 
 def window_text(window: Interval, timezone: str) -> str:

@@ -9,12 +9,13 @@ from typing import Any
 
 from toolkit import commands
 from toolkit.charts.figure import Figure
+from toolkit.charts.subject import Subject
 from toolkit.charts.theme import MARK_COLOUR, WARNING_COLOUR, template_name
 from toolkit.charts.time_axis import date_axis, window_text
 from toolkit.errors import InputError
-from toolkit.foreign import html
+from toolkit.foreign import Html, html
 from toolkit.intervals import Interval
-from toolkit.market import Source, Trajectory
+from toolkit.market import SnapshotTrajectory, Source
 
 _LINE_PX = 17
 
@@ -51,7 +52,7 @@ class Heading:
             "template": template_name(self.theme),
             "title": {
                 "text": html(title),
-                "subtitle": {"text": "<br>".join(map(html, below))},
+                "subtitle": {"text": Html("<br>").join(below)},
                 "x": 0,
                 "xref": "container",
                 "xanchor": "left",
@@ -116,15 +117,16 @@ class View(Heading):
     @classmethod
     def of(
         cls,
-        trajectory: Trajectory,
+        trajectory: Subject,
         window: Interval,
         *,
         source: Source,
         timezone: str,
         theme: str | None,
     ) -> View:
-        """Make the view of one trajectory over a window."""
-        return cls(trajectory.legs_key, source, theme, window, timezone, trajectory.key)
+        """Make the view of one trajectory over a window. What is kept from snapshots is marked."""
+        kept = ", from snapshots" if isinstance(trajectory, SnapshotTrajectory) else ""
+        return cls(trajectory.legs_key + kept, source, theme, window, timezone, trajectory.key)
 
     def __str__(self) -> str:
         return f"{self.subject} from {window_text(self.window, self.timezone)}"

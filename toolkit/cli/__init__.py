@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
+import logging
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from types import FrameType
 
 from toolkit.cli.exit_codes import ExitCode
 from toolkit.errors import RailError, StoppedError
 from toolkit.foreign import plain
+from toolkit.interrupts import one_interrupt
 
 __all__ = ["main"]
 
@@ -24,48 +23,29 @@ def main() -> None:
 
     ``RAIL_DEBUG=1`` lets a traceback through, for reporting a fault of the toolkit's own.
     """
-    with _interrupts() as interrupted:
-        try:
+    try:
+        with one_interrupt():
             from toolkit.cli.root import app  # noqa: PLC0415 - Ctrl-C may come while this loads
 
             app()
-        except (StoppedError, KeyboardInterrupt) as stopped:
-            error = stopped if isinstance(stopped, StoppedError) else StoppedError()
-            _leave(str(error), ExitCode.STOPPED)
-        except Exception as error:
-            # An interrupted library may end with an error of its own, DuckDB with a RuntimeError.
-            if interrupted:
-                _leave(str(StoppedError()), ExitCode.STOPPED)
-            if os.environ.get("RAIL_DEBUG"):
-                raise
-            if isinstance(error, RailError):
-                _leave(str(error), ExitCode.REFUSED)
-            kind = type(error).__name__
-            _leave(
-                f"a fault of the toolkit ({kind}: {error}); RAIL_DEBUG=1 shows where",
-                ExitCode.FAULT,
-            )
-
-
-@contextlib.contextmanager
-def _interrupts() -> Iterator[list[int]]:
-    """Note each Ctrl-C, besides its usual effect. Where it is ignored, it stays so."""
-    seen: list[int] = []
-
-    def noted(number: int, _frame: FrameType | None) -> None:
-        seen.append(number)
-        raise KeyboardInterrupt
-
-    usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if usual:
-        signal.signal(signal.SIGINT, noted)
-    try:
-        yield seen
-    finally:
-        if usual:  # one more Ctrl-C, while the process ends, ends it at once and without a word
-            signal.signal(signal.SIGINT, signal.SIG_DFL if seen else signal.default_int_handler)
+    except (StoppedError, KeyboardInterrupt) as stopped:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # one more ends the process without a word
+        error = stopped if isinstance(stopped, StoppedError) else StoppedError()
+        _leave(str(error), ExitCode.STOPPED)
+    except Exception as error:
+        if os.environ.get("RAIL_DEBUG"):
+            raise
+        if isinstance(error, RailError):
+            _leave(str(error), ExitCode.REFUSED)
+        kind = type(error).__name__
+        _leave(
+            f"a fault of the toolkit ({kind}: {error}); RAIL_DEBUG=1 shows where",
+            ExitCode.FAULT,
+        )
 
 
 def _leave(message: str, code: ExitCode) -> None:
+    if code is ExitCode.STOPPED:
+        logging.disable()  # threads that still wait have nothing to add to the last line
     sys.stderr.write(f"rail: {plain(message, _LONGEST)}\n")
     sys.exit(code)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 import time
 import webbrowser
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from threading import Thread
 from typing import Annotated
@@ -18,31 +19,89 @@ from urllib.parse import urlencode
 
 import typer
 
-from toolkit.cli.options import Browser, Host, StorePath
+from toolkit.cli.options import Browser, DashboardPort, Host, Names, Share, StorePath
 from toolkit.cli.running_app import answers, noted, running_address
 from toolkit.cli.show import console, errors
 from toolkit.errors import InputError, MissingExtraError, RailError
-from toolkit.market import EventLog, Family, Stream, Trajectory
-from toolkit.store import Store, held_trajectory
+from toolkit.interrupts import one_interrupt
+from toolkit.market import EventLog, Family, SnapshotTrajectory, Stream, Trajectory
+from toolkit.store import Store, check_known, held_trajectory
+from toolkit.wire.address import is_loopback
 from toolkit.workspace import store_path
+from toolkit.workspace.login import PasswordFile, ProviderLogin, find_login
 
 _SIGNALS_THAT_END = (signal.SIGTERM, signal.SIGHUP)
 _LOOK_S = 0.2
 _GRACE_S = 5.0
+_PORTS = 20
+_ALL = "0.0.0.0"  # noqa: S104 - what --share is for
+_TLS = (
+    "warning: http is read on the way: put TLS in front, as by `caddy reverse-proxy --from {name} "
+    "--to 127.0.0.1:{port}` with --host 127.0.0.1 --name {name}; docs/sharing.md has more"
+)
 
 
 def app_command(
     store: StorePath = None,
-    port: Annotated[int, typer.Option("--port", help="Where the page listens.")] = 8501,
-    host: Host = "127.0.0.1",
+    port: DashboardPort = 8501,
+    host: Annotated[
+        str | None,
+        typer.Option(
+            "--host", help="The address to listen at. Default: 127.0.0.1, 0.0.0.0 with --share."
+        ),
+    ] = None,
     browser: Browser = True,
+    share: Share = False,
+    name: Names = None,
+    set_password: Annotated[
+        bool,
+        typer.Option("--set-password", help="Ask for the password of --share, keep it, and end."),
+    ] = False,
 ) -> None:
     """Open the dashboard over a store. Ctrl-C ends it.
 
+    This machine alone reaches it. With --share others do, after a login by a password or by a
+    provider of OpenID Connect.
+
     Example: rail app --port 8600 --no-browser
     """
+    if set_password:
+        kept = PasswordFile.of_user()
+        kept.write(_asked_password())
+        typer.echo(f"the hash of the password is in {kept.path}; it is in force from now on")
+        return
     check_dashboard()
-    run_dashboard(Store(store_path(store)), host=host, port=port, browser=browser)
+    names = _checked_share(share=share, host=host, names=name or [])
+    at = host or (_ALL if share else "127.0.0.1")
+    run_dashboard(
+        Store(store_path(store)), host=at, port=port, browser=browser, share=share, names=names
+    )
+
+
+def _asked_password() -> str:
+    """Ask for a password twice without showing it, or read it from a pipe."""
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\n")
+    asked: str = typer.prompt("password", hide_input=True, confirmation_prompt=True)
+    return asked
+
+
+def _checked_share(*, share: bool, host: str | None, names: list[str]) -> list[str]:
+    """Check that there is a login where others reach the dashboard, and return its names."""
+    if not share:
+        if names:
+            raise InputError("--name", names[0], "a name with --share")
+        if host is not None and not is_loopback(host.strip("[]")):
+            raise InputError(
+                "--host", host, "an address of this machine alone", advice="or add --share"
+            )
+        return []
+    for name in names:
+        if not re.fullmatch(r"[A-Za-z0-9.-]+", name):
+            raise InputError("--name", name, "a host name, such as desk.example.com")
+    if isinstance(find_login(), ProviderLogin) and find_spec("authlib") is None:
+        raise MissingExtraError("login", "authlib")
+    return [*names, socket.gethostname(), socket.getfqdn()]
 
 
 def open_command(
@@ -51,7 +110,7 @@ def open_command(
         typer.Argument(help="A trajectory, or an event log: events/spread, splash or funding."),
     ],
     store: StorePath = None,
-    port: Annotated[int, typer.Option("--port", help="Where a new page listens.")] = 8501,
+    port: DashboardPort = 8501,
     host: Host = "127.0.0.1",
     browser: Browser = True,
 ) -> None:
@@ -67,6 +126,7 @@ def open_command(
     address = running_address(kept.path)
     if address is None:
         check_dashboard()
+        _checked_share(share=False, host=host, names=[])
         run_dashboard(kept, host=host, port=port, browser=browser, page=page)
         return
     typer.echo(f"{address}/{page}")
@@ -78,6 +138,9 @@ def _page_of(store: Store, stream: Stream) -> str:
     """Return the page that shows a stream, and what it is asked for."""
     if isinstance(stream, EventLog):
         return f"events?{urlencode({'family': stream.family.value})}"
+    if isinstance(stream, SnapshotTrajectory):
+        check_known(store, stream)
+        return f"trajectory?{urlencode({'trajectory': stream.key})}"
     if not isinstance(stream, Trajectory):
         raise InputError("key", stream.key, "a trajectory or an event log")
     held = held_trajectory(store, stream)
@@ -93,22 +156,40 @@ def check_dashboard() -> None:
         raise MissingExtraError("dashboard", "streamlit")
 
 
-def run_dashboard(store: Store, *, host: str, port: int, browser: bool, page: str = "") -> None:
-    """Serve the dashboard until it is stopped. The store must be readable, the port free.
+def run_dashboard(
+    store: Store,
+    *,
+    host: str,
+    port: int,
+    browser: bool,
+    page: str = "",
+    share: bool = False,
+    names: Sequence[str] = (),
+) -> None:
+    """Serve the dashboard until it is stopped. The store must be readable.
 
-    ``page`` is the page that a browser opens, "" for the first one.
+    It listens at the port or the next free one, see `claim_port`. ``page`` is the page that a
+    browser opens, "" for the first one. With ``share`` others reach it after a login.
     """
     source = store.source
     with claim_port(host, port) as claimed:
         port = claimed.getsockname()[1]
     at = f"http://{host}:{port}" + (f"/{page}" if page else "")
-    console.print(f"dashboard over {store.path} ({source.label}) at {at}, Ctrl-C ends")
+    if share:
+        errors.print(_TLS.format(port=port, name=names[0]))
     try:
-        with (
-            ended_by_signals(),
-            dashboard(store, host=host, port=port, browser=browser, page=page) as process,
-        ):
-            code = process.wait()
+        with ended_by_signals():
+            console.print(f"dashboard over {store.path} ({source.label}) at {at}, Ctrl-C ends")
+            with dashboard(
+                store,
+                host=host,
+                port=port,
+                browser=browser and not share,
+                page=page,
+                share=share,
+                names=names,
+            ) as process:
+                code = process.wait()
     except KeyboardInterrupt:
         return
     check_ended(code)
@@ -120,18 +201,18 @@ def check_ended(code: int) -> None:
         raise RailError(f"the dashboard ended with exit code {code}")
 
 
-def claim_port(host: str, port: int, *, tries: int = 1) -> socket.socket:
-    """Return a socket that keeps a port until it is closed: this one, or one of those after it.
+def claim_port(host: str, port: int) -> socket.socket:
+    """Return a socket that keeps a port until it is closed: this one, or the next free one.
 
-    Raises `InputError` where none of so many is free.
+    Raises `InputError` where none of 20 is free.
     """
     reason = "ports are 0 to 65535"
-    for number in range(port, min(port + tries, 65_536)) if port >= 0 else ():
+    for number in range(port, min(port + _PORTS, 65_536)) if port >= 0 else ():
         try:
             return socket.create_server((host, number))
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
-    allowed = "a free port" if tries == 1 else f"a free port, or one of {tries - 1} after it free"
+    allowed = f"a free port, or one of the {_PORTS - 1} after it free"
     raise InputError("--port", port, allowed, advice=f"at {host}: {reason}") from None
 
 
@@ -144,16 +225,19 @@ def dashboard(
     browser: bool,
     page: str = "",
     follows: bool = False,
+    share: bool = False,
+    names: Sequence[str] = (),
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Serve the dashboard for the length of a ``with`` block. The port must be free.
 
     ``page`` is the page that a browser opens, "" for the first one. With ``follows`` the pages
-    follow the store until a reader switches that off. `rail open` finds it by a note beside the
-    store.
+    look for new rows every 5 s, unless a reader chooses otherwise. With ``share`` others reach it
+    after a login, also by ``names``. `rail open` finds it by a note beside the store.
     """
     argv = [sys.executable, "-m", "toolkit.dashboard", "--store", str(store.path.resolve())]
     argv += ["--host", host, "--port", str(port), *([] if browser and not page else ["--headless"])]
-    argv += ["--follow"] if follows else []
+    argv += ["--end-with-stdin", *(["--follow"] if follows else [])]
+    argv += ["--share", *(word for name in names for word in ("--name", name))] if share else []
     environment = {k: v for k, v in os.environ.items() if k != "RAIL_API_KEY"}
     came: list[int] = []  # a Ctrl-C while it is started would leave it without anybody to end it
     before = signal.signal(signal.SIGINT, lambda number, _frame: came.append(number))
@@ -161,13 +245,13 @@ def dashboard(
         process = subprocess.Popen(  # noqa: S603 - our own command
             argv,
             env=environment,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,  # it ends with that, should we be killed
             stdout=subprocess.DEVNULL,  # Streamlit prints there that it stops; errors are on stderr
             process_group=0,  # Ctrl-C is for us: we end it
         )
     finally:
         signal.signal(signal.SIGINT, before or signal.default_int_handler)
-    address = f"http://{host}:{port}"
+    address = f"http://{'127.0.0.1' if host == _ALL else host}:{port}"
     if browser and page:
         Thread(target=_open_when_it_answers, args=(process, address, page), daemon=True).start()
     try:
@@ -182,6 +266,8 @@ def dashboard(
         except subprocess.TimeoutExpired:  # Streamlit forgets a signal that comes while it starts
             process.kill()
             process.wait()
+        if process.stdin:
+            process.stdin.close()
 
 
 @contextlib.contextmanager
@@ -191,14 +277,10 @@ def ended_by_signals() -> Iterator[None]:
     def ended(number: int, _frame: object) -> None:
         sys.exit(128 + number)
 
-    interrupt = signal.getsignal(signal.SIGINT)
-    # SIGINT anew too: a library has set it so that a wait goes on after it.
-    handlers = dict.fromkeys(_SIGNALS_THAT_END, ended) | {
-        signal.SIGINT: interrupt if callable(interrupt) else signal.default_int_handler
-    }
-    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    before = {number: signal.signal(number, ended) for number in _SIGNALS_THAT_END}
     try:
-        yield
+        with one_interrupt():
+            yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from subprocess import Popen
 from typing import Annotated
@@ -20,13 +20,13 @@ from toolkit.cli.dashboard import (
     dashboard,
     ended_by_signals,
 )
-from toolkit.cli.options import Browser
+from toolkit.cli.options import Browser, DashboardPort
 from toolkit.cli.show import console
 from toolkit.client import Client
-from toolkit.errors import RailError, StoppedError
-from toolkit.foreign import command
+from toolkit.errors import StoppedError
+from toolkit.foreign import Command, command
 from toolkit.intervals import Interval
-from toolkit.loader import LoadResult, capture
+from toolkit.loader import LoadResult
 from toolkit.market import (
     EventFamily,
     EventLog,
@@ -51,12 +51,12 @@ from toolkit.workspace import (
     simulated_service,
     watchlist,
 )
+from toolkit.workspace.rules import Watchlist
 
 _SYMBOLS = 3
 _DAY_S = 86_400
 _LOGGED_S = 2 * _DAY_S  # Overview compares 24 h with the 24 h before; to detect a day takes 1 s
-_LOOK_S, _SWEEP_S = 20.0, 120.0
-_PORTS = 20
+_POLL_S, _SWEEP_S = 20.0, 120.0
 _SERVICE_PORT = 8701  # beside the one where `rail serve` listens
 _HOST = "127.0.0.1"
 _OF_THE_MARKET: tuple[Stream, ...] = (
@@ -73,9 +73,7 @@ def demo_command(
         Path | None,
         typer.Option("--store", help="The DuckDB file. Default: one in your data folder."),
     ] = None,
-    port: Annotated[
-        int, typer.Option("--port", help="Where the dashboard listens, or the next free one.")
-    ] = 8501,
+    port: DashboardPort = 8501,
     browser: Browser = True,
 ) -> None:
     """Start a service on a SIMULATED market, load a week of it, open a dashboard that follows it.
@@ -91,9 +89,7 @@ def demo_command(
     try:
         with ended_by_signals():
             _run(kept, once=once, given=store, port=port, browser=browser)
-    except (KeyboardInterrupt, RuntimeError) as error:  # DuckDB's interrupt is a RuntimeError
-        if isinstance(error, RuntimeError) and "interrupted" not in str(error).lower():
-            raise
+    except KeyboardInterrupt:
         raise StoppedError(_kept(given=store, began=bool(kept))) from None
 
 
@@ -102,7 +98,7 @@ def _run(kept: list[Store], *, once: bool, given: Path | None, port: int, browse
         claimed = None
         if not once:
             check_dashboard()
-            claimed = closing.enter_context(claim_port(_HOST, port, tries=_PORTS))
+            claimed = closing.enter_context(claim_port(_HOST, port))
             port = claimed.getsockname()[1]
             _line("dashboard", f"http://{_HOST}:{port}, once the market is loaded")
         base_url = closing.enter_context(simulated_service(port=_SERVICE_PORT))
@@ -116,13 +112,13 @@ def _run(kept: list[Store], *, once: bool, given: Path | None, port: int, browse
         wanted = _load(workspace)
         _print_figures(workspace, wanted)
         console.print("for commands on it:")
-        console.print(f"export RAIL_STORE={command(str(held.path.absolute()))}")
-        console.print(f"export RAIL_BASE_URL={base_url}")
+        console.print(Command("export RAIL_STORE={}").format(str(held.path.absolute())))
+        console.print(Command("export RAIL_BASE_URL={}").format(base_url))
         if claimed:
             claimed.close()
             with dashboard(held, host=_HOST, port=port, browser=browser, follows=True) as process:
                 _line("streaming", "new rows go into the store; Ctrl-C ends it and keeps the store")
-                _stream(workspace, wanted, process)
+                _follow(workspace, wanted, process)
 
 
 def _line(name: str, text: str) -> None:
@@ -208,47 +204,28 @@ def _events(store: Store, day: Interval) -> str:
     return ", ".join(f"{opened.filter(family=f.value).height:,} {f}" for f in EventFamily)
 
 
-# -- streaming -------------------------------------------------------------------------------------
+# -- following -------------------------------------------------------------------------------------
 
 
-def _stream(workspace: Workspace, wanted: Sequence[Trajectory], process: Popen[bytes]) -> None:
-    """Bring new rows into the store for as long as the dashboard is open."""
+def _follow(workspace: Workspace, wanted: Sequence[Stream], process: Popen[bytes]) -> None:
+    """Bring new rows into the store for as long as the dashboard is open.
+
+    What the first page lists anew is followed before the page can list it.
+    """
     ended = threading.Event()
 
     def look(_: object) -> None:
         if process.poll() is not None:
             ended.set()
 
-    with _front_page_held(workspace, set(wanted)):
-        capture(
-            workspace.client,
-            workspace.store,
-            wanted,
-            stop=ended,
-            sweep_every_s=_SWEEP_S,
-            on_progress=look,
-        )
+    watched = Watchlist(
+        streams=[stream.key for stream in (*wanted, *_OF_THE_MARKET)],
+        open_now=True,
+        widest_funding=True,
+        back="2d",
+        rules_s=_POLL_S,
+        poll_s=_POLL_S,
+        sweep_s=_SWEEP_S,
+    )
+    workspace.follow(watchlist=watched, stop=ended, on_progress=look)
     check_ended(process.wait())
-
-
-@contextlib.contextmanager
-def _front_page_held(workspace: Workspace, streamed: set[Trajectory]) -> Iterator[None]:
-    """Meanwhile load what the first page lists anew, before the page can list it."""
-    over = threading.Event()
-
-    def look() -> None:
-        while not over.wait(_LOOK_S):
-            with contextlib.suppress(RailError):  # the next look asks for the same again
-                now = workspace.client.served_at()
-                lacking = [each for each in front_page(workspace.client) if each not in streamed]
-                if lacking:
-                    workspace.sync(lacking, now - _LOGGED_S, now, progress=False)
-                workspace.sync(_OF_THE_MARKET, now - _LOGGED_S, now, progress=False)
-
-    thread = threading.Thread(target=look, name="rail-front-page", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()

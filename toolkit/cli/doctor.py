@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from itertools import groupby
 from pathlib import Path
 from typing import Annotated
 
+import polars as pl
 import typer
 from rich.table import Table
 from rich.text import Text
@@ -14,11 +14,13 @@ from rich.text import Text
 from toolkit import commands
 from toolkit.cli.exit_codes import ExitCode
 from toolkit.cli.options import AllowHttp, BaseUrl
-from toolkit.cli.show import console
+from toolkit.cli.tables import Sheet, TableColumn, TableOptions, show, tabled
 from toolkit.errors import InputError
 from toolkit.foreign import plain
+from toolkit.statistics.conditions import Schema
 from toolkit.workspace import Settings
-from toolkit.workspace.doctor import Check, State, examine
+from toolkit.workspace.doctor import Examination, State, examine
+from toolkit.workspace.terminal import Terminal
 
 _HEADINGS = {
     "service": "The service",
@@ -27,6 +29,20 @@ _HEADINGS = {
     "mcp": "MCP",
     "sockets": "Sockets",
 }
+CHECKS: Schema = {
+    "base_url": pl.String(),
+    "usable": pl.Boolean(),
+    **dict.fromkeys(("group", "check", "state", "says", "advice"), pl.String()),
+}
+"""The columns of a check's row. The first two are those of the service."""
+
+_COLUMNS = (
+    TableColumn("check", "check", "text"),
+    TableColumn("state", "state", "text"),
+    TableColumn("says", "says", "words"),
+    TableColumn("advice", "advice", "words"),
+)
+_PRINTED = ("check", "state", "says", "advice")
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _NAMES_WIDTH = 27
 """Characters of the longest name, so that the tables line up."""
@@ -40,6 +56,7 @@ _STYLES = {
 }
 
 
+@tabled(lambda: CHECKS)
 def doctor_command(
     base_url: BaseUrl = None,
     allow_http: AllowHttp = False,
@@ -47,6 +64,8 @@ def doctor_command(
         Path | None,
         typer.Option("--profile-out", help="Write a draft wire profile (TOML) to this new file."),
     ] = None,
+    *,
+    view: TableOptions,
 ) -> None:
     """Check a service: show what works, what does not, and what to do about it.
 
@@ -56,50 +75,59 @@ def doctor_command(
     loaded; 1: not yet.
 
     Example: rail doctor --profile-out profile.toml
+
+    Example: rail doctor --format json
     """
     if profile_out is not None and profile_out.exists():
         raise InputError("--profile-out", str(profile_out), "a file that is not there yet")
     found = examine(Settings.read(base_url=base_url, allow_http=allow_http))
-    console.print(Text.assemble((found.base_url, "bold"), " · ", found.source))
-    for group, checks in groupby(found.checks, key=lambda check: check.group):
-        console.print()
-        console.print(Text(_HEADINGS[group], style="bold"))
-        console.print(_table(list(checks)))
-    console.print()
     if profile_out is not None and found.draft:
-        try:
-            with os.fdopen(os.open(profile_out, _NEW_FILE, 0o600), "w", encoding="utf-8") as draft:
-                draft.write(found.draft)
-        except OSError as error:
-            told = error.strerror or str(error)
-            raise InputError(
-                "--profile-out", str(profile_out), "a file to write", advice=told
-            ) from None
-        console.print(f"A draft profile is in {profile_out}: read it, then set RAIL_PROFILE to it.")
-    elif found.differs:
-        console.print(
-            "Some names were not found: --profile-out FILE writes a draft to say them in."
-        )
-    listing = commands.rail("symbols", base_url=found.base_url)
-    console.print(
-        Text.assemble(("Usable", "bold green"), f": data can be loaded; `{listing}` shows which.")
-        if found.usable
-        else Text.assemble(
-            ("Not usable yet", "bold red"), ": see what failed above, and what to do."
-        )
-    )
+        _write_draft(profile_out, found.draft)
+    show(view, _sheet(found, profile_out))
     if not found.usable:
         raise typer.Exit(ExitCode.REFUSED)
 
 
-def _table(checks: list[Check]) -> Table:
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
-    table.add_column(no_wrap=True, width=_NAMES_WIDTH)
-    table.add_column(no_wrap=True, min_width=11)
-    table.add_column(overflow="fold")
-    for check in checks:
-        says = Text(plain(check.says))
-        if check.advice:
-            says.append(f"\n→ {check.advice}", style="italic")
-        table.add_row(plain(check.name), Text(check.state, style=_STYLES[check.state]), says)
-    return table
+def _write_draft(path: Path, text: str) -> None:
+    try:
+        with os.fdopen(os.open(path, _NEW_FILE, 0o600), "w", encoding="utf-8") as draft:
+            draft.write(text)
+    except OSError as error:
+        told = error.strerror or str(error)
+        raise InputError("--profile-out", str(path), "a file to write", advice=told) from None
+
+
+def _sheet(found: Examination, profile_out: Path | None) -> Sheet:
+    of_service = (found.base_url, found.usable)
+    rows = [(*of_service, c.group, c.name, c.state, c.says, c.advice) for c in found.checks]
+    notes = []
+    if profile_out is not None and found.draft:
+        notes.append(f"A draft profile is in {profile_out}: read it, then set RAIL_PROFILE to it.")
+    elif found.differs:
+        notes.append("Some names were not found: --profile-out FILE writes a draft to say them in.")
+    listing = commands.rail("symbols", base_url=found.base_url)
+    notes.append(
+        f"Usable: data can be loaded; `{listing}` shows which."
+        if found.usable
+        else "Not usable yet: see what failed above, and what to do."
+    )
+    frame = pl.DataFrame(rows, schema=dict(CHECKS), orient="row")
+    return Sheet(found.base_url, found.source, frame, _COLUMNS, notes=notes, printed=_print)
+
+
+def _print(page: Terminal, rows: pl.DataFrame) -> None:
+    """Print the checks group by group, each with its state and what to do about it."""
+    for (group,), checks in rows.group_by("group", maintain_order=True):
+        page.print()
+        page.print(Text(_HEADINGS[f"{group}"], style="bold"))
+        table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
+        table.add_column(no_wrap=True, width=_NAMES_WIDTH)
+        table.add_column(no_wrap=True, min_width=11)
+        table.add_column(overflow="fold")
+        for name, state, text, advice in checks.select(*_PRINTED).iter_rows():
+            says = Text(plain(text))
+            if advice:
+                says.append(f"\n→ {advice}", style="italic")
+            table.add_row(plain(name), Text(state, style=_STYLES[State(state)]), says)
+        page.print(table)
+    page.print()

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from toolkit.cards import duration
 from toolkit.cli.show import plain_table
-from toolkit.market import format_ts
+from toolkit.market import Pair, format_ts
 from toolkit.statistics.contract import Reason
 from toolkit.workspace.terminal import Terminal
 
@@ -35,15 +35,20 @@ def print_figures(page: Terminal, row: dict[str, Any], figures: Sequence[Figure]
 
 
 def _heading(row: dict[str, Any]) -> str:
-    symbol, buy, sell = row["trajectory"].split(":")
-    return f"{symbol}\nbuy {buy}\nsell {sell}"
+    if row["trajectory"].startswith("pair/"):
+        two = Pair.parse(row["trajectory"])
+        fx = [] if two.fx is None else [f"by {two.fx}"]
+        return "\n".join([f"buy {two.buy}", f"sell {two.sell}", *fx])
+    symbol, *legs = row["trajectory"].split(":")
+    named = [f"buy {legs[0]}", f"sell {legs[1]}"] if len(legs) == 2 else legs
+    return "\n".join([symbol, *named])
 
 
 def cell_text(row: dict[str, Any], column: str, unit: str, notes: dict[Reason, str]) -> str:
     """Format a value in its unit, or the letter of the reason for its absence.
 
-    ``notes`` keeps the letters that were given. Units: count, share, s, bps, %, %8h, plain, time
-    (Unix seconds), flag, text and words.
+    ``notes`` keeps the letters that were given. Units: count, share, s, days, bps, %, %8h,
+    number, plain, time (Unix seconds), flag, text and words.
     """
     value = row[column]
     if value is None:
@@ -63,6 +68,8 @@ def cell_text(row: dict[str, Any], column: str, unit: str, notes: dict[Reason, s
         "s": lambda: duration(value),
         "bps": lambda: f"{value:,.2f}",
         "%": lambda: f"{value:,.2f}",
+        "number": lambda: f"{value:,.2f}",
+        "days": lambda: f"{value:,.1f}",
         "%8h": lambda: f"{value:,.4f} %",
         "plain": lambda: f"{value:.4f}",
         "time": lambda: format_ts(value).removesuffix(" UTC"),

@@ -1,110 +1,183 @@
-"""Trajectories that a command names, as the store holds them, and their rows in one look."""
+"""Trajectories that a command names, as the store holds them, and their rows in one pass."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from fnmatch import fnmatchcase
 
 import polars as pl
 
 from toolkit.cards import some
-from toolkit.cli.options import window
 from toolkit.cli.show import errors
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval
-from toolkit.market import Family, Trajectory, format_ts
-from toolkit.statistics.funding import settled_window
+from toolkit.market import Family, SnapshotTrajectory, Stream, Trajectory, parse_length
+from toolkit.statistics.polls import PollCount
 from toolkit.statistics.spread import turned
-from toolkit.store import Store, held_trajectory, service_clock
+from toolkit.store import Store, check_known, held_trajectory
+from toolkit.workspace.pairs import HeldPairs, Joining
+from toolkit.workspace.screening import held_window, polled_window
+
+_Series = Trajectory | SnapshotTrajectory
+_PAIR = "pair"
+_NAMES = ("--start", "--end")
+_JOINING = ("--fx", "--multiplier", "--max-stale")
+_AS_NAMED = Joining()
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Trajectories of one family and a window. ``held`` has for each the one that the store holds.
+    """Trajectories of one kind and a window. ``held`` has for each the one that the store holds.
 
-    The two differ where the store holds the pair the other way round.
+    The two differ where the store holds the pair the other way round. ``polls`` and ``step_s`` are
+    those of series kept from snapshots, None for others. ``pairs`` are those whose prices are held,
+    which have nothing in ``held``.
     """
 
-    family: Family
-    held: Mapping[Trajectory, Trajectory]
+    kind: str
+    held: Mapping[_Series, _Series]
     window: Interval
+    polls: PollCount | None = None
+    step_s: int | None = None
+    pairs: HeldPairs | None = None
 
-    def rows(self, store: Store, read: Interval) -> pl.DataFrame:
-        """Return the rows of all of them with ``start <= ts < end``. See `Store.family_series`."""
-        rows = store.family_series(self.family, read, set(self.held.values()))
+    @property
+    def keys(self) -> list[str]:
+        """The keys that were asked for."""
+        asked = self.held if self.pairs is None else self.pairs.pairs
+        return [each.key for each in asked]
+
+    def groups(self, store: Store, read: Interval) -> Iterator[pl.DataFrame]:
+        """Yield the rows of all of them with ``start <= ts < end``. See `Store.groups`."""
+        if self.pairs is not None:
+            yield from self.pairs.groups(read)
+            return
         turns = {wanted: held for wanted, held in self.held.items() if wanted != held}
-        if not turns:
-            return rows
         as_held = [wanted.key for wanted in self.held if wanted not in turns]
-        parts = [rows.filter(pl.col("trajectory").is_in(as_held))]
-        for wanted, held in turns.items():
-            parts.append(turned(rows.filter(trajectory=held.key), wanted.key))
-        return pl.concat(parts)
+        for rows in store.groups(set(self.held.values()), read):
+            if not turns:
+                yield rows
+                continue
+            parts = [rows.filter(pl.col("trajectory").is_in(as_held))]
+            for wanted, held in turns.items():
+                parts.append(turned(rows.filter(trajectory=held.key), wanted.key))
+            yield pl.concat(parts)
 
     def name_silent(self, found: Iterable[str], asked: str) -> None:
         """Name on stderr the trajectories without a row in the window."""
-        silent = sorted({wanted.key for wanted in self.held} - set(found))
+        silent = sorted(set(self.keys) - set(found))
         if silent:
             errors.print(f"nothing in {asked} of {some(silent)}")
 
 
+def joining(fx: str | None, multiplier: float | None, max_stale: str | None) -> Joining:
+    """Return how pairs are joined, as the options say it."""
+    stale = None if max_stale is None else parse_length(max_stale, parameter="--max-stale")
+    return Joining(fx, multiplier, stale)
+
+
 def asked_for(
-    store: Store, family: Family, keys: Sequence[str] | None, start: str | None, end: str | None
+    store: Store,
+    family: Family,
+    keys: Sequence[str] | None,
+    start: str | None,
+    end: str | None,
+    joined: Joining = _AS_NAMED,
 ) -> Asked:
     """Find the trajectories that were named, or all, and the window, or all that is held.
 
-    A pair that is held the other way round is turned, with a word on stderr. Raises
+    A key with a ``*`` stands for all held ones that match. A key that begins with ``snapshot-`` and
+    the family is of a series kept from snapshots. One that begins with ``pair/`` names two prices,
+    which are joined as ``joined`` has it. A pair that is held the other way round is
+    turned, with a word on stderr. Raises `InputError` for keys of two kinds,
     `UnknownTrajectoryError` for a key that is not held, and `EmptyWindowError` where nothing is.
     """
-    named = [Trajectory.parse(key, _two_legs(key, family)) for key in keys or ()]
+    asked = keys or ["*"]
+    kind = _kind_of(asked, family)
+    if kind == _PAIR:
+        return _paired(store, asked, start, end, joined)
+    for option, given in zip(_JOINING, astuple(joined), strict=True):
+        if given is not None:
+            raise InputError(option, given, "with keys of pairs: pair/BUY/SELL")
+    named = {key: None if "*" in key else _parsed(key, family) for key in asked}
     with store.reading():
-        catalogue = store.catalogue().filter(pl.col("rows") > 0, kind=family.value)
-        known = {row["stream"]: row for row in catalogue.iter_rows(named=True)}
-        held = {wanted: held_trajectory(store, wanted) for wanted in named}
-    if not (known or held):
-        loads_some = store.command("sync", "--watchlist")
-        raise EmptyWindowError(f"{store.path} holds no {family} yet; `{loads_some}` loads some")
-    held = held or {t: t for t in (Trajectory.parse(key, family) for key in known)}
-    for wanted, found in held.items():
-        if found.key not in known:
-            raise EmptyWindowError(
-                f"{store.path} holds no rows of {found.key}; "
-                f"`{store.command('sync', found.key)}` asks again"
-            )
-        if found != wanted:
-            errors.print(f"{wanted.key} is held as {found.key}: legs and signs are turned")
-    rows = [known[found.key] for found in held.values()]
-    return Asked(family, held, _window(store, family, rows, start, end))
+        catalogue = store.catalogue().filter(pl.col("rows") > 0)
+        known = {row["stream"]: row for row in catalogue.filter(kind=kind).iter_rows(named=True)}
+        if not known and not any(named.values()):
+            raise _none_held(store, family, kind, catalogue["kind"])
+        held: dict[_Series, _Series] = {}
+        for key, wanted in named.items():
+            if wanted is None:
+                held |= {found: found for found in _matching(key, kind, known)}
+            elif isinstance(wanted, SnapshotTrajectory):
+                check_known(store, wanted)
+                held[wanted] = wanted
+            else:
+                held[wanted] = held_trajectory(store, wanted)
+        for wanted, found in held.items():
+            if found.key not in known:
+                raise EmptyWindowError(
+                    f"{store.path} holds no rows of {found.key}; "
+                    f"`{store.command('sync', found.key)}` asks again"
+                )
+            if found != wanted:
+                errors.print(f"{wanted.key} is held as {found.key}: legs and signs are turned")
+        rows = [known[found.key] for found in held.values()]
+        if kind != family:
+            step_s = rows[0]["step_s"]
+            polled = polled_window(store, kind, step_s, start, end, names=_NAMES)
+            return Asked(kind, held, *polled, step_s)
+    return Asked(kind, held, held_window(store, family, rows, start, end, names=_NAMES))
 
 
-def _window(
-    store: Store, family: Family, rows: list[dict[str, Any]], start: str | None, end: str | None
-) -> Interval:
-    """Return the window asked for. One of settlements ends where the last sync did."""
-    all_held = [_all_of(family, row) for row in rows]
-    everything = Interval(min(held.start for held in all_held), max(held.end for held in all_held))
-    asked = window(start, end, now=lambda: service_clock(store), default=lambda: everything)
-    if family is not Family.FUNDING:
-        return asked
-    known_until = max(row["served_at"] for row in rows)
-    if known_until <= asked.start:
-        key = rows[0]["stream"]
-        raise EmptyWindowError(
-            f"{store.path} knows nothing of {family} after {format_ts(known_until)}; "
-            f"`{store.command('sync', key)}` asks for more"
-        )
-    return Interval(asked.start, min(asked.end, known_until))
+def _paired(
+    store: Store, keys: Sequence[str], start: str | None, end: str | None, joined: Joining
+) -> Asked:
+    """Return what was asked for of pairs, whose prices are held."""
+    for key in keys:
+        if "*" in key:
+            raise InputError("trajectories", key, "a pair's prices by their keys, without a *")
+    pairs = HeldPairs.of(store, keys, joined)
+    return Asked(_PAIR, {}, pairs.window(start, end, names=_NAMES), pairs=pairs)
 
 
-def _all_of(family: Family, row: dict[str, Any]) -> Interval:
-    """Return the window of all rows of a stream of the catalogue."""
-    if family is Family.FUNDING:
-        return settled_window(row["first_ts"], row["last_ts"], row["step_s"])
-    return Interval(row["first_ts"], row["last_ts"] + (row["step_s"] or 1))
+def _kind_of(named: Iterable[str], family: Family) -> str:
+    """Return of which kind keys and patterns are, which is one."""
+    kept = f"snapshot-{family}"
+    others = [kept, _PAIR] if family is Family.SPREAD else [kept]
+    kinds = {
+        next((each for each in others if key.startswith(f"{each}/")), family.value) for key in named
+    }
+    if len(kinds) > 1:
+        one = ", or ".join(f"all of {each}" for each in (family, *(f"{o}/" for o in others)))
+        raise InputError("trajectories", ", ".join(named), f"keys of one kind: {one}")
+    return kinds.pop()
 
 
-def _two_legs(key: str, family: Family) -> Family:
+def _matching(pattern: str, kind: str, keys: Iterable[str]) -> list[_Series]:
+    """Return the series that a pattern stands for. That of funding may lack its prefix."""
+    either = {pattern, f"{kind}/{pattern}"}
+    found = [key for key in keys if any(fnmatchcase(key, each) for each in either)]
+    if not found:
+        raise InputError("trajectories", pattern, f"a pattern that matches a key held of {kind}")
+    parsed = [Stream.parse(key) for key in found]
+    return [each for each in parsed if isinstance(each, Trajectory | SnapshotTrajectory)]
+
+
+def _parsed(key: str, family: Family) -> _Series:
+    if key.startswith(f"snapshot-{family}/"):
+        return SnapshotTrajectory.parse(key)
     if key.count(":") != 2:
         raise InputError("trajectory", key, "two legs: SYMBOL:BUY.market:SELL.market")
-    return family
+    return Trajectory.parse(key, family)
+
+
+def _none_held(store: Store, family: Family, kind: str, kinds: pl.Series) -> EmptyWindowError:
+    """Return the error where nothing is held of a kind, with what is held or loads some."""
+    kept = f"snapshot-{family}"
+    if kind != kept and kept in kinds:
+        shown = store.command("stats", family.value, f"{kept}/*")
+        return EmptyWindowError(f"{store.path} holds no {kind}; `{shown}` shows those of snapshots")
+    loads_some = store.command("sync", "--watchlist" if kind != kept else f"snapshot/{family}")
+    return EmptyWindowError(f"{store.path} holds no {kind} yet; `{loads_some}` loads some")

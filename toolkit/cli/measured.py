@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import polars as pl
 
 from toolkit.cards import counted, some
-from toolkit.cli.conditions import Schema
+from toolkit.cli.event_logs import Logs
+from toolkit.cli.fees import NO_COSTS, Costs
 from toolkit.cli.figures import Figure
 from toolkit.cli.held import Asked
+from toolkit.cli.net import (
+    NET_FUNDING,
+    NET_FUNDING_COLUMNS,
+    NET_SPREAD,
+    NET_SPREAD_COLUMNS,
+    net_notes,
+)
 from toolkit.cli.tables import Sheet, TableColumn
 from toolkit.errors import EmptyWindowError
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, Family, format_ts
-from toolkit.statistics import events as event_statistics
+from toolkit.market import format_ts
 from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics import spread as spread_statistics
+from toolkit.statistics.conditions import Schema
+from toolkit.statistics.contract import beside
 from toolkit.statistics.differentials import service_differential, without_rates
 from toolkit.statistics.event_counts import event_counts
-from toolkit.store import Store, event_logs
-from toolkit.tables import SERIES
+from toolkit.statistics.passes import in_one_pass
+from toolkit.statistics.polls import PollCount, by_polls
+from toolkit.statistics.rates_in_force import with_apr
+from toolkit.store import Store
+from toolkit.tables import ROWS
 
 _SPREAD: tuple[Figure, ...] = (
     ("rows with a spread", "n", "count"),
@@ -83,6 +96,23 @@ _IN_FORCE: tuple[Figure, ...] = (
 )
 """The figures of the service's own differential in force, of which these are the columns."""
 
+_RATE: tuple[Figure, ...] = (
+    ("rows with a rate", "n", "count"),
+    ("coverage", "coverage", "share"),
+    ("observed share", "observed_share", "share"),
+    ("period of the polls", "step_s", "s"),
+    ("segments", "n_segments", "count"),
+    ("longest gap", "longest_gap_s", "s"),
+    ("mean", "funding_apr_mean_pct", "%"),
+    ("time-weighted mean", "funding_apr_time_weighted_mean_pct", "%"),
+    ("standard deviation", "funding_apr_std_pct", "%"),
+    ("median", "funding_apr_median_pct", "%"),
+    ("5 % quantile", "funding_apr_q05_pct", "%"),
+    ("95 % quantile", "funding_apr_q95_pct", "%"),
+    ("half-life", "half_life_s", "s"),
+)
+_NOT_TRACKED: Figure = ("answers that lack it: not tracked", "not_tracked", "count")
+
 _SPREAD_COLUMNS = (
     TableColumn("trajectory", "trajectory", "text"),
     TableColumn("sd bps", "spread_std_log_bps", "bps"),
@@ -98,6 +128,17 @@ _SPREAD_COLUMNS = (
     TableColumn("half-life from", "half_life_lower_s", "s"),
     TableColumn("to", "half_life_upper_s", "s"),
     TableColumn("computed from", "spread_basis", "text"),
+)
+_RATE_COLUMNS = (
+    TableColumn("trajectory", "trajectory", "text"),
+    TableColumn("mean APR %", "funding_apr_mean_pct", "%"),
+    TableColumn("sd APR %", "funding_apr_std_pct", "%"),
+    TableColumn("coverage", "coverage", "share"),
+    TableColumn("n", "n", "count"),
+    TableColumn("median APR %", "funding_apr_median_pct", "%"),
+    TableColumn("5 % APR %", "funding_apr_q05_pct", "%"),
+    TableColumn("95 % APR %", "funding_apr_q95_pct", "%"),
+    TableColumn("longest gap", "longest_gap_s", "s"),
 )
 _FUNDING_COLUMNS = (
     TableColumn("trajectory", "trajectory", "text"),
@@ -120,10 +161,12 @@ _EVENT_COLUMNS = (
     TableColumn("close lost", "reopened", "count"),
     TableColumn("opened before", "orphans", "count"),
     TableColumn("median life", "median_life_s", "s"),
+    TableColumn("cut by gaps", "cut", "count"),
 )
 EVENT_COUNTS: Schema = {
     "family": pl.String(),
-    **dict.fromkeys(("n", "closed", "open", "reopened", "orphans"), pl.UInt32()),
+    **dict.fromkeys(("n", "closed", "open", "reopened", "orphans", "cut"), pl.Int64()),
+    "coverage": pl.Float64(),
     "n_lives": pl.Int64(),
     "n_ended": pl.Int64(),
     "median_life_s": pl.Float64(),
@@ -136,44 +179,126 @@ EVENT_COUNTS: Schema = {
 
 def counted_events(store: Store, asked: Interval) -> pl.DataFrame:
     """Count the events in the store that touch a window. See `event_counts`."""
-    with store.reading():
-        logs = event_logs(store.catalogue())
-        read = event_statistics.documents_window(asked)
-        events = pl.concat([store.events(family, read) for family in EventFamily])
-    return event_counts(events, *asked, logs=logs)
+    read = Logs.read(store, asked)
+    return event_counts(read.documents, *asked, logs=read.logs, held=read.held)
 
 
-def no_rows(family: Family) -> pl.DataFrame:
-    """Return the columns of a family's rows without a row: what a statistic of them looks like."""
-    values = dict.fromkeys((column.name for column in SERIES[family].values), pl.Float64)
+def no_rows(kind: str) -> pl.DataFrame:
+    """Return the columns of a kind's rows without a row: what a statistic of them looks like."""
+    values = dict.fromkeys((column.name for column in ROWS[kind].values), pl.Float64)
     return pl.DataFrame(schema={"trajectory": pl.String, "ts": pl.Int64, **values})
 
 
-def spread_sheet(store: Store, asked: Asked) -> Sheet:
-    """Measure spreads in one pass over all their rows."""
-    rows = asked.rows(store, asked.window)
-    if rows.is_empty():
-        raise _nothing_in(store, asked, str(asked.window))
-    asked.name_silent(rows["trajectory"].unique(), str(asked.window))
-    return Sheet(
-        f"Spread 1e4 ln(sell / buy) over {asked.window}",
-        store.source.label,
-        spread_statistics.summary(rows, *asked.window),
-        _SPREAD_COLUMNS,
-        order="-spread_std_log_bps",
-        figures=_SPREAD,
+def spread_columns() -> Schema:
+    """Return the columns of spreads, those kept from snapshots among them."""
+    found = _net_spreads(NO_COSTS)(no_rows("spread"), Interval(0, 1), None)
+    return by_polls(found, PollCount(0, 0)).schema
+
+
+def funding_columns() -> Schema:
+    """Return the columns of carries and of rates kept from snapshots."""
+    rates = by_polls(_rates(no_rows("snapshot-funding"), Interval(0, 1), None), PollCount(0, 0))
+    net = _net_carries(carries(no_rows("funding"), Interval(0, 1), 1.0), NO_COSTS)
+    return dict(net.schema) | dict(rates.schema)
+
+
+def spread_sheet(store: Store, asked: Asked, costs: Costs | None = None) -> Sheet:
+    """Measure spreads in one pass over all their rows. Coverage is by polls where there are.
+
+    With costs the net figures are beside the gross ones.
+    """
+    heading = f"Spread 1e4 ln(sell / buy) over {asked.window}"
+    order = "-spread_std_log_bps"
+    if costs is None:
+        return series_sheet(store, asked, _spreads, heading, (_SPREAD, _SPREAD_COLUMNS), order)
+    columns = [*_SPREAD_COLUMNS[:3], *NET_SPREAD_COLUMNS, *_SPREAD_COLUMNS[3:]]
+    shown = ([*_SPREAD, *NET_SPREAD], columns)
+    sheet = series_sheet(store, asked, _net_spreads(costs), heading, shown, order)
+    return replace(sheet, notes=[*sheet.notes, *net_notes(sheet.rows, costs)])
+
+
+def rate_sheet(store: Store, asked: Asked) -> Sheet:
+    """Measure the rates of legs as snapshots showed them, in one pass over all their rows."""
+    return series_sheet(
+        store,
+        asked,
+        _rates,
+        f"Funding rate in force, percent a year, over {asked.window}",
+        (_RATE, _RATE_COLUMNS),
+        order="-funding_apr_mean_pct",
     )
 
 
-def funding_sheet(store: Store, asked: Asked, min_coverage: float) -> Sheet:
-    """Sum the carry of funding trajectories in one pass over all their rows."""
-    rows = asked.rows(store, funding_statistics.rows_window(asked.window))
-    inside = rows.filter(pl.col("ts").is_between(*asked.window, closed="right"))
+def series_sheet(
+    store: Store,
+    asked: Asked,
+    measure: Callable[[pl.DataFrame, Interval, int | None], pl.DataFrame],
+    heading: str,
+    shown: tuple[Sequence[Figure], Sequence[TableColumn]],
+    order: str,
+) -> Sheet:
+    """Measure series in one pass. Of those kept from snapshots the coverage is by polls."""
+    found = in_one_pass(
+        asked.groups(store, asked.window),
+        lambda rows: measure(rows, asked.window, asked.step_s),
+    )[0].sort("trajectory")
+    if found.is_empty():
+        raise _nothing_in(store, asked, str(asked.window))
+    asked.name_silent(found["trajectory"], str(asked.window))
+    figures, columns = shown
+    if asked.polls is not None:
+        found = by_polls(found, asked.polls)
+        polls = f"{counted(asked.polls.answered, 'poll')} answered, {asked.polls.missed:,} missed"
+        heading += f", kept from snapshots: {polls}"
+        after = [name for _, name, _ in figures].index("coverage") + 1
+        figures = [*figures[:after], _NOT_TRACKED, *figures[after:]]
+        columns = [*columns, TableColumn("not tracked", "not_tracked", "count")]
+    notes = [] if asked.pairs is None else asked.pairs.notes
+    source = store.source.label
+    return Sheet(heading, source, found, columns, order=order, figures=figures, notes=notes)
+
+
+def _spreads(rows: pl.DataFrame, window: Interval, step_s: int | None) -> pl.DataFrame:
+    return spread_statistics.summary(rows, *window, step_s=step_s)
+
+
+def _net_spreads(costs: Costs) -> Callable[[pl.DataFrame, Interval, int | None], pl.DataFrame]:
+    def measure(rows: pl.DataFrame, window: Interval, step_s: int | None) -> pl.DataFrame:
+        net = spread_statistics.net_summary(rows, *window, step_s=step_s, **costs.arguments)
+        return beside(_spreads(rows, window, step_s), net, "net")
+
+    return measure
+
+
+def _net_carries(found: pl.DataFrame, costs: Costs) -> pl.DataFrame:
+    return funding_statistics.net_summary(
+        found, costs.fees, notional=costs.notional, style=costs.style
+    )
+
+
+def _rates(rows: pl.DataFrame, window: Interval, step_s: int | None) -> pl.DataFrame:
+    column = "funding_apr_pct"
+    return spread_statistics.summary(with_apr(rows), *window, column=column, step_s=step_s)
+
+
+def funding_sheet(
+    store: Store, asked: Asked, min_coverage: float, costs: Costs | None = None
+) -> Sheet:
+    """Sum the carry of funding trajectories in one pass over all their rows.
+
+    With costs the net figures are beside the gross ones.
+    """
+    within = pl.col("ts").is_between(*asked.window, closed="right")
+    found, inside = in_one_pass(
+        asked.groups(store, funding_statistics.rows_window(asked.window)),
+        lambda rows: carries(rows, asked.window, min_coverage),
+        lambda rows: rows.filter(within).select(pl.col("trajectory").unique()),
+    )
     left_open = f"({format_ts(asked.window.start)}, {format_ts(asked.window.end)}]"
     if inside.is_empty():
         raise _nothing_in(store, asked, left_open)
-    asked.name_silent(inside["trajectory"].unique(), left_open)
-    found = carries(rows, asked.window, min_coverage)
+    asked.name_silent(inside["trajectory"], left_open)
+    found = found.sort("trajectory")
     figures: Sequence[Figure] = [
         figure
         for figure in _FUNDING
@@ -183,6 +308,12 @@ def funding_sheet(store: Store, asked: Asked, min_coverage: float) -> Sheet:
     if found["differential_n"].gt(0).any():
         figures = [*figures, *_IN_FORCE]
         columns = [*columns[:2], _IN_FORCE_COLUMN, *columns[2:]]
+    notes: list[str] = []
+    if costs is not None:
+        found = _net_carries(found, costs)
+        figures = [*figures, *NET_FUNDING]
+        columns = [*columns[:3], *NET_FUNDING_COLUMNS, *columns[3:]]
+        notes = net_notes(found, costs)
     return Sheet(
         f"Funding received over {left_open}",
         store.source.label,
@@ -190,6 +321,7 @@ def funding_sheet(store: Store, asked: Asked, min_coverage: float) -> Sheet:
         columns,
         order="-funding_apr_pct",
         figures=figures,
+        notes=notes,
     )
 
 
@@ -206,8 +338,7 @@ def carries(rows: pl.DataFrame, asked: Interval, min_coverage: float) -> pl.Data
 
 
 def _nothing_in(store: Store, asked: Asked, stretch: str) -> EmptyWindowError:
-    names = some([trajectory.key for trajectory in asked.held])
-    return EmptyWindowError(f"{store.path} holds nothing in {stretch} of {names}")
+    return EmptyWindowError(f"{store.path} holds nothing in {stretch} of {some(asked.keys)}")
 
 
 def event_sheet(store: Store, asked: Interval) -> Sheet:

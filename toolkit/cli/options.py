@@ -46,8 +46,63 @@ Start = Annotated[
     ),
 ]
 End = Annotated[str | None, typer.Option("--end", help="First second after the window, UTC.")]
+FeesFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--fees",
+        metavar="FILE",
+        help="The fee table of net figures. Default: what fees = in rail.toml names, else none.",
+    ),
+]
+StyleName = Annotated[
+    str | None,
+    typer.Option(
+        "--style",
+        help="How a position is taken: taker (default), maker, maker_buy, maker_sell, prefunded, "
+        "transfer.",
+    ),
+]
+Notional = Annotated[
+    float | None,
+    typer.Option("--notional", help="Of one leg, in the quote currency, for gas. Default: 10000."),
+]
+FxLeg = Annotated[
+    str | None,
+    typer.Option(
+        "--fx",
+        metavar="KEY",
+        help="Of pairs of two quotes: the price of one quote in the other, where the key has none.",
+    ),
+]
+Multiplier = Annotated[
+    float | None,
+    typer.Option(
+        "--multiplier",
+        help="Of pairs: how many coins of the buy leg one of the sell leg has. Default: by names.",
+    ),
+]
+MaxStale = Annotated[
+    str | None,
+    typer.Option(
+        "--max-stale",
+        help="Of pairs: how old a price may be, such as 5m. Default: until its next bar is due.",
+    ),
+]
 Host = Annotated[str, typer.Option("--host", help="The address to listen at.")]
 Port = Annotated[int, typer.Option("--port", help="Where to listen; 0 takes a free one.")]
+DashboardPort = Annotated[
+    int, typer.Option("--port", help="Where the dashboard listens, or the next free one.")
+]
+Share = Annotated[
+    bool,
+    typer.Option(
+        "--share", help="Let others in, after a login: see --set-password and docs/sharing.md."
+    ),
+]
+Names = Annotated[
+    list[str] | None,
+    typer.Option("--name", help="With --share: a name by which others reach it, as by a proxy."),
+]
 Browser = Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser window.")]
 
 

@@ -29,10 +29,19 @@ COMMANDS = {
         "Show the symbols and legs that the service lists.",
     ),
     "sync": ("sync:sync_command", "Load a window of market data into the store."),
-    "stream": ("stream:stream_command", "Load new rows and events as they happen."),
-    "webhook": ("webhook:webhook_command", "Receive webhook deliveries into the store."),
+    "follow": ("follow:follow_command", "Keep a watchlist current, by streams and polling."),
+    "alerts": ("alerts:alerts_command", "Show the alerts that follow found; check or test rules."),
+    "webhook": ("webhook:app", "Receive webhook deliveries into the store, or set them up."),
     "status": ("status:status_command", "Show what the store holds and how complete it is."),
     "stats": ("stats:app", "Print statistics of the data in the store."),
+    "events": (
+        "event_analyses:app",
+        "Print how long events last, how often, what followed and paid.",
+    ),
+    "screen": ("screen:screen_command", "Rank all pairs of the store by any figure."),
+    "fees": ("fees:fees_command", "Show the fee table and what it lacks, or print an example."),
+    "store": ("store:app", "Publish, check, rewrite or copy a store."),
+    "import": ("store:import_command", "Make a store of published data, or of rows of your own."),
     "app": ("dashboard:app_command", "Open the dashboard over a store."),
     "notebook": ("notebook:notebook_command", "Write the quickstart notebook here."),
     "open": ("dashboard:open_command", "Open the page of a trajectory or an event log."),
@@ -42,6 +51,9 @@ COMMANDS = {
     ),
 }
 """Each command: its function or group (module:name below this package) and its line of help."""
+
+GONE = {"stream": "rail follow"}
+"""Commands of earlier versions, each with the command that does it now."""
 
 
 class _Lazy(TyperGroup):
@@ -72,6 +84,8 @@ class _Lazy(TyperGroup):
             raise StoppedError from None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        if args and args[0] in GONE:
+            ctx.fail(f"`rail {args[0]}` is now part of `{GONE[args[0]]}`")
         name, listed, rest = super().resolve_command(ctx, args)
         if name is None or name not in COMMANDS:
             return name, listed, rest

@@ -6,32 +6,44 @@ from typing import Annotated
 
 import typer
 
-from toolkit.cli.held import asked_for
+from toolkit.cli.carried import Entered, carry_columns, carry_sheet
+from toolkit.cli.event_logs import event_window
+from toolkit.cli.fees import chosen_costs
+from toolkit.cli.funding_sheets import (
+    dispersion_columns,
+    dispersion_sheet,
+    persistence_columns,
+    persistence_sheet,
+)
+from toolkit.cli.held import asked_for, joining
 from toolkit.cli.measured import (
     EVENT_COUNTS,
-    carries,
     event_sheet,
+    funding_columns,
     funding_sheet,
-    no_rows,
+    rate_sheet,
+    spread_columns,
     spread_sheet,
 )
-from toolkit.cli.options import End, Start, StorePath, check_times, window
-from toolkit.cli.tables import (
-    FormatOption,
-    OutputOption,
-    SortOption,
-    TopOption,
-    WhereOption,
-    checked_view,
-    show,
+from toolkit.cli.options import (
+    End,
+    FeesFile,
+    FxLeg,
+    MaxStale,
+    Multiplier,
+    Notional,
+    Start,
+    StorePath,
+    StyleName,
+    check_times,
 )
-from toolkit.errors import EmptyWindowError
-from toolkit.intervals import Interval
-from toolkit.market import EventFamily, EventLog, Family
-from toolkit.statistics import spread as spread_statistics
+from toolkit.cli.spread_analyses import add_spread_analyses
+from toolkit.cli.tables import TableOptions, show, tabled
+from toolkit.errors import InputError
+from toolkit.market import Family
+from toolkit.statistics.carry import HORIZONS
 from toolkit.statistics.funding import MIN_COVERAGE
-from toolkit.store import Store, event_logs, service_clock
-from toolkit.workspace import store_path
+from toolkit.workspace import named_store
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -41,7 +53,21 @@ def _root() -> None:
     """Print statistics of the data in the store."""
 
 
-_Keys = Annotated[list[str] | None, typer.Argument(help="Keys SYMBOL:BUY.market:SELL.market.")]
+_SpreadKeys = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="Keys SYMBOL:BUY.market:SELL.market, or patterns such as BTC_USDT:*. Kept from "
+        "snapshots: snapshot-spread/SYMBOL:BUY.market:SELL.market, all: 'snapshot-spread/*'. Of "
+        "any two prices held: pair/SYMBOL:EXCHANGE.market/SYMBOL:EXCHANGE.market."
+    ),
+]
+_FundingKeys = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="Keys SYMBOL:BUY.market:SELL.market, or patterns such as BTC_USDT:*. Kept from "
+        "snapshots: snapshot-funding/SYMBOL:EXCHANGE.market, all: 'snapshot-funding/*'."
+    ),
+]
 
 
 _MinCoverage = Annotated[
@@ -54,46 +80,61 @@ _MinCoverage = Annotated[
 
 
 @app.command("spread")
+@tabled(spread_columns)
 def spread_command(
-    trajectories: _Keys = None,
+    trajectories: _SpreadKeys = None,
     start: Start = None,
     end: End = None,
     store: StorePath = None,
-    form: FormatOption = None,
-    sort: SortOption = None,
-    top: TopOption = None,
-    where: WhereOption = None,
-    output: OutputOption = None,
+    fees: FeesFile = None,
+    style: StyleName = None,
+    notional: Notional = None,
+    fx: FxLeg = None,
+    multiplier: Multiplier = None,
+    max_stale: MaxStale = None,
+    *,
+    view: TableOptions,
 ) -> None:
     """Print the statistics of spreads in the store: level, dispersion, tails, half-life.
 
     The spread is 1e4 ln(sell / buy) in bps. Positive: long the buy leg and short the sell leg
     earns it. Without keys it takes every spread in the store, the largest standard deviation
     first, without a window all that is held. One spread alone is shown with every figure.
+    Of those kept from snapshots coverage is by polls: an answer that lacks a pair is no gap.
+    Keys that begin with pair/ join any two prices, as `rail.pair` does.
+
+    With a fee table net figures follow: what the spread leaves after a round trip, on either side
+    of zero, and for how much of the time. `rail fees --example` prints a table to edit.
+
+    Before: rail fees --example > fees.toml
 
     Example: rail stats spread LTC_USDT:AURORA.spot:BOREAS.spot
 
+    Example: rail stats spread --fees fees.toml --style maker --sort -net_share
+
     Example: rail stats spread --where "half_life_s < 3600" --top 20
     """
-    columns = spread_statistics.summary(no_rows(Family.SPREAD), 0, 1).schema
-    view = checked_view(form, sort, top, where, output, columns=columns)
     check_times(start, end)
-    held = Store(store_path(store))
-    show(view, spread_sheet(held, asked_for(held, Family.SPREAD, trajectories, start, end)))
+    held = named_store(store)
+    costs = chosen_costs(held, fees, style, notional)
+    joined = joining(fx, multiplier, max_stale)
+    asked = asked_for(held, Family.SPREAD, trajectories, start, end, joined)
+    show(view, spread_sheet(held, asked, costs))
 
 
 @app.command("funding")
+@tabled(funding_columns)
 def funding_command(
-    trajectories: _Keys = None,
+    trajectories: _FundingKeys = None,
     start: Start = None,
     end: End = None,
     store: StorePath = None,
-    form: FormatOption = None,
-    sort: SortOption = None,
-    top: TopOption = None,
-    where: WhereOption = None,
-    output: OutputOption = None,
     min_coverage: _MinCoverage = MIN_COVERAGE,
+    fees: FeesFile = None,
+    style: StyleName = None,
+    notional: Notional = None,
+    *,
+    view: TableOptions,
 ) -> None:
     """Print the carry of funding trajectories in the store, summed settlement by settlement.
 
@@ -103,47 +144,170 @@ def funding_command(
     The largest APR is first. One trajectory alone is shown with every figure. Where the service
     sends no rates of the legs, the mean of its own differential in force follows.
 
+    A rate kept from snapshots is one in force, which pays nothing until it settles. Of such keys
+    the level in percent a year is printed, and coverage is by polls.
+
+    With a fee table the carry net of one round trip follows, and the days to break even.
+
     Example: rail stats funding BTC_USDT:AURORA.futures:EQUINOX.futures
     """
-    nothing = no_rows(Family.FUNDING)
-    columns = carries(nothing, Interval(0, 1), min_coverage).schema
-    view = checked_view(form, sort, top, where, output, columns=columns)
     check_times(start, end)
-    held = Store(store_path(store))
+    held = named_store(store)
+    costs = chosen_costs(held, fees, style, notional)
     asked = asked_for(held, Family.FUNDING, trajectories, start, end)
-    show(view, funding_sheet(held, asked, min_coverage))
+    if asked.polls is None:
+        show(view, funding_sheet(held, asked, min_coverage, costs))
+        return
+    if fees is not None:
+        raise InputError("--fees", str(fees), "for settlements, not for rates in force")
+    if min_coverage != MIN_COVERAGE:
+        raise InputError("--min-coverage", min_coverage, "for settlements, not for rates in force")
+    show(view, rate_sheet(held, asked))
+
+
+_Pairs = Annotated[
+    list[str] | None,
+    typer.Argument(help="Keys SYMBOL:BUY.market:SELL.market, or patterns such as BTC_USDT:*."),
+]
+
+
+_Horizons = Annotated[
+    list[str] | None,
+    typer.Option("--horizon", help="How long a position is held: 8h, 7d. May be repeated."),
+]
+_Every = Annotated[str, typer.Option("--every", help="How far apart positions are entered.")]
+_Compound = Annotated[
+    bool,
+    typer.Option("--compound", help="Put what is received into the position at each settlement."),
+]
+
+
+@app.command("carry")
+@tabled(carry_columns)
+def carry_command(
+    trajectories: _Pairs = None,
+    start: Start = None,
+    end: End = None,
+    store: StorePath = None,
+    horizons: _Horizons = None,
+    every: _Every = "1h",
+    compound: _Compound = False,
+    legs: Annotated[
+        bool, typer.Option("--legs", help="Of each leg of the pairs alone, held short.")
+    ] = False,
+    fees: FeesFile = None,
+    style: StyleName = None,
+    notional: Notional = None,
+    *,
+    view: TableOptions,
+) -> None:
+    """Print what funding positions kept, over all times at which to enter them.
+
+    Positive: long the buy leg and short the sell leg received it; with --legs, short that leg
+    alone. A settlement at the entry is not received, one at the exit is. An entry counts where all
+    legs cover its whole horizon. The range of the mean holds it at 95 %, with overlapping holdings
+    not taken for independent ones. With a fee table net figures and the hours to break even follow.
+
+    Before: rail fees --example > fees.toml
+
+    Example: rail stats carry BTC_USDT:* --horizon 1d --fees fees.toml
+    """
+    check_times(start, end)
+    held = named_store(store)
+    costs = chosen_costs(held, fees, style, notional)
+    asked = asked_for(held, Family.FUNDING, trajectories, start, end)
+    if asked.polls is not None:
+        raise InputError("trajectories", asked.kind, "keys of settlements, not of rates in force")
+    entered = Entered(horizons or list(HORIZONS), every, compound)
+    show(view, carry_sheet(held, asked, entered, costs, legs=legs))
+
+
+@app.command("persistence")
+@tabled(persistence_columns)
+def persistence_command(
+    trajectories: _Pairs = None,
+    start: Start = None,
+    end: End = None,
+    store: StorePath = None,
+    band_apr_pct: Annotated[
+        float,
+        typer.Option(
+            "--band", help="Percent a year on either side of 0 in which funding has no sign."
+        ),
+    ] = 0.0,
+    *,
+    view: TableOptions,
+) -> None:
+    """Print how long funding keeps its sign, and how much a settlement shows of later ones.
+
+    Positive: long the buy leg and short the sell leg receives it. Shares are of the time in which
+    both legs have a rate in force. The autocorrelation and carry to noise are of what accrued in
+    buckets of 8 h. The largest carry to noise is first. One trajectory alone is shown with every
+    figure.
+
+    Example: rail stats persistence BTC_USDT:AURORA.futures:EQUINOX.futures
+    """
+    check_times(start, end)
+    held = named_store(store)
+    asked = asked_for(held, Family.FUNDING, trajectories, start, end)
+    show(view, persistence_sheet(held, asked, band_apr_pct))
+
+
+@app.command("dispersion")
+@tabled(dispersion_columns)
+def dispersion_command(
+    trajectories: _Pairs = None,
+    start: Start = None,
+    end: End = None,
+    store: StorePath = None,
+    bucket: Annotated[
+        str, typer.Option("--bucket", help="The time that is averaged over: 1h, 8h, 1d.")
+    ] = "8h",
+    min_coverage: Annotated[
+        float,
+        typer.Option(
+            "--min-coverage",
+            help="The least part of the buckets, 0 to 1, that a venue must have to be compared.",
+        ),
+    ] = MIN_COVERAGE,
+    *,
+    view: TableOptions,
+) -> None:
+    """Print how far the funding rates of a symbol's venues are apart, a row per symbol.
+
+    The range is the highest less the lowest mean rate of a bucket, in percent a year. It grows with
+    the number of venues, so that the same ones are compared all the time: those that have nearly
+    all buckets. The widest is first.
+
+    Example: rail stats dispersion
+    """
+    check_times(start, end)
+    held = named_store(store)
+    asked = asked_for(held, Family.FUNDING, trajectories, start, end)
+    show(view, dispersion_sheet(held, asked, bucket, min_coverage))
 
 
 @app.command("events")
+@tabled(lambda: EVENT_COUNTS)
 def events_command(
     start: Start = None,
     end: End = None,
     store: StorePath = None,
-    form: FormatOption = None,
-    sort: SortOption = None,
-    top: TopOption = None,
-    where: WhereOption = None,
-    output: OutputOption = None,
+    *,
+    view: TableOptions,
 ) -> None:
     """Print how the events in the store went: how many opened and closed, and how long they took.
 
     The median life counts an event that is still open as alive so far (Kaplan-Meier). Where half
-    were not seen to end, there is none. Without a window it takes all that is held.
+    were not seen to end, there is none. Without a window it takes all that is held. How often they
+    open is in `rail events stats`, their lives by group in `rail events survival`.
 
     Example: rail stats events
     """
-    view = checked_view(form, sort, top, where, output, columns=EVENT_COUNTS)
     check_times(start, end)
-    held = Store(store_path(store))
-    with held.reading():
-        ledger = held.ledger([EventLog(family) for family in EventFamily])
-        logs = event_logs(held.catalogue()).drop_nulls("first_ts")
-    stretches = [stretch for known in ledger.values() for stretch in known.answered]
-    stretches += [Interval(a, b + 1) for a, b in logs.select("first_ts", "last_ts").iter_rows()]
-    if not stretches:
-        raise EmptyWindowError(
-            f"{held.path} holds no event log yet; `{held.command('sync', 'events/*')}` loads them"
-        )
-    everything = Interval(min(s.start for s in stretches), max(s.end for s in stretches))
-    asked = window(start, end, now=lambda: service_clock(held), default=lambda: everything)
+    held = named_store(store)
+    asked = event_window(held, start, end)
     show(view, event_sheet(held, asked))
+
+
+add_spread_analyses(app, _SpreadKeys)

@@ -4,34 +4,26 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter
 from typing import Any
 
 import polars as pl
 
 from toolkit.cards import counted, duration, some
 from toolkit.cli.options import StorePath
-from toolkit.cli.tables import (
-    FormatOption,
-    OutputOption,
-    Sheet,
-    SortOption,
-    TableColumn,
-    TopOption,
-    WhereOption,
-    checked_view,
-    show,
-)
+from toolkit.cli.tables import Sheet, TableColumn, TableOptions, show, tabled
 from toolkit.errors import EmptyWindowError
 from toolkit.market import SnapshotKind, format_ts
+from toolkit.statistics.conditions import Schema
 from toolkit.store import (
     Store,
     never_asked,
     read_deliveries,
 )
+from toolkit.store.compaction import scattered
 from toolkit.tables import GapStatus
+from toolkit.wire.finding_words import explained
 from toolkit.wire.snapshots import snapshot_items
-from toolkit.workspace import store_path
+from toolkit.workspace import named_store
 from toolkit.workspace.holdings import STATUS, stream_states
 
 _COLUMNS = (
@@ -48,14 +40,20 @@ _COLUMNS = (
     TableColumn("first", "first_ts", "time"),
 )
 
+_STATUS: Schema = {
+    **STATUS,
+    "snapshot_oddity": pl.String(),
+    "deliveries": pl.Int64(),
+    "last_load_findings": pl.String(),
+}
+"""The columns of a stream's row. The last two are those of the store."""
 
+
+@tabled(lambda: _STATUS)
 def status_command(
     store: StorePath = None,
-    form: FormatOption = None,
-    sort: SortOption = None,
-    top: TopOption = None,
-    where: WhereOption = None,
-    output: OutputOption = None,
+    *,
+    view: TableOptions,
 ) -> None:
     """Show what the store holds: one line per trajectory, event log and kind of snapshot.
 
@@ -69,25 +67,34 @@ def status_command(
 
     Example: rail status --where "answered_share < 1" --sort -behind_s
     """
-    view = checked_view(form, sort, top, where, output, columns=STATUS)
-    held = Store(store_path(store))
+    held = named_store(store)
     with held.reading():
-        catalogue, gaps = held.catalogue(), held.gaps()
-        holes = {row["stream"]: row for row in held.continuity().iter_rows(named=True)}
-        odd = {kind: words for kind in SnapshotKind if (words := _odd(held, kind))}
+        catalogue, frame = held.catalogue(), stream_states(held)
+        odd = {kind.value: words for kind in SnapshotKind if (words := _odd(held, kind))}
         never = never_asked(held.ledger())
-        frame, deliveries = stream_states(held), read_deliveries(held).height
+        deliveries, findings = read_deliveries(held).height, _findings(held)
+        order = _order(held)
     if catalogue.is_empty() and not deliveries:
         loads_some = held.command("sync", "--watchlist")
         raise EmptyWindowError(f"{held.path} holds nothing yet; `{loads_some}` loads some")
     notes = [
         _totals(catalogue, deliveries),
         f"never asked: {', '.join(never)}" if never else "",
-        *(f"snapshot/{kind.value}: {words}" for kind, words in odd.items()),
-        _ties(holes),
-        _gaps(gaps),
-        _findings(held),
+        *(f"snapshot/{kind}: {words}" for kind, words in odd.items()),
+        _ties(frame),
+        _gaps(frame),
+        *(f"the last load found: {line}" for line in explained(findings)),
+        order,
     ]
+    found = some([f"{f['kind']} at {f['where']} ({f.get('times', 1)}x)" for f in findings])
+    oddities = {f"snapshot/{kind}": words for kind, words in odd.items()}
+    frame = frame.with_columns(
+        pl.col("stream")
+        .replace_strict(oddities, default=None, return_dtype=pl.String)
+        .alias("snapshot_oddity"),
+        pl.lit(deliveries, pl.Int64).alias("deliveries"),
+        pl.lit(found if findings else None, pl.String).alias("last_load_findings"),
+    )
     lost = frame["open_gaps"].sum()
     columns = [each for each in _COLUMNS if lost or each.name != "open_gaps"]
     show(view, Sheet(str(held.path), held.source.label, frame, columns, notes=notes))
@@ -96,11 +103,17 @@ def status_command(
 def _totals(catalogue: pl.DataFrame, deliveries: int) -> str:
     """Return how much there is of each kind, and when the service was last asked."""
     of_kind = {kind: catalogue.filter(kind=kind) for kind in ("events", "snapshot")}
-    series = catalogue.filter(~pl.col("kind").is_in(list(of_kind)))
+    kept = pl.col("kind").str.starts_with("snapshot-")
+    series = catalogue.filter(~pl.col("kind").is_in(list(of_kind)) & ~kept)
     parts = [
         (series, ("row", "rows"), ("trajectory", "trajectories")),
         (of_kind["events"], ("event document",), ("log",)),
         (of_kind["snapshot"], ("snapshot",), ("kind",)),
+        (
+            catalogue.filter(kept),
+            ("row kept from them", "rows kept from them"),
+            ("pair or leg", "pairs or legs"),
+        ),
     ]
     held = [
         f"{counted(int(frame['rows'].sum()), *things)} of {counted(frame.height, *of)}"
@@ -124,24 +137,36 @@ def _odd(store: Store, kind: SnapshotKind) -> str:
     return snapshot_items(kind.value, newest[0]).words if newest else ""
 
 
-def _ties(holes: dict[str, dict[str, Any]]) -> str:
+def _ties(frame: pl.DataFrame) -> str:
     """Return how many rows share their time with another row."""
-    tied = {stream: row["tied_rows"] for stream, row in holes.items() if row["tied_rows"]}
-    if not tied:
+    tied = frame.filter(pl.col("tied_rows") > 0)
+    if tied.is_empty():
         return ""
-    rows = counted(sum(tied.values()), "row shares its time", "rows share their time")
-    return f"{rows} with another, of {some(list(tied))}: statistics use the last of each time"
+    rows = counted(int(tied["tied_rows"].sum()), "row shares its time", "rows share their time")
+    names = some(tied["stream"].to_list())
+    return f"{rows} with another, of {names}: statistics use the last of each time"
 
 
-def _gaps(gaps: pl.DataFrame) -> str:
-    statuses = Counter(gaps["status"])
-    parts = [f"{statuses[status]:,} {status}" for status in GapStatus if statuses[status]]
+def _gaps(frame: pl.DataFrame) -> str:
+    counts = {status: int(frame[f"{status}_gaps"].sum()) for status in GapStatus}
+    parts = [f"{count:,} {status}" for status, count in counts.items() if count]
     return f"gaps of live capture: {', '.join(parts)}" if parts else ""
 
 
-def _findings(store: Store) -> str:
+def _order(store: Store) -> str:
+    """Return what a compaction would bring, "" where it is not worth it."""
+    found = scattered(store)
+    if found is None:
+        return ""
+    now, compacted = found
+    return (
+        f"the rows of a trajectory lie in {now:.0f} parts of the file, as they came; "
+        f"`{store.command('store', 'compact')}` brings them into {compacted:.0f}, "
+        "which is read faster"
+    )
+
+
+def _findings(store: Store) -> list[dict[str, Any]]:
     """Return what the last load found odd."""
     last = store.loads().head(1)["finding"].drop_nulls().to_list()
-    found = json.loads(last[0]) if last else []
-    listed = some([f"{f['kind']} at {f['where']} ({f.get('times', 1)}x)" for f in found])
-    return f"findings of the last load: {listed}" if found else ""
+    return json.loads(last[0]) if last else []

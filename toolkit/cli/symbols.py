@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Annotated
 
 import polars as pl
 import typer
 
 from toolkit.cards import counted
-from toolkit.cli.conditions import Schema
 from toolkit.cli.options import AllowHttp, BaseUrl
 from toolkit.cli.show import errors
-from toolkit.cli.tables import (
-    FormatOption,
-    OutputOption,
-    Sheet,
-    SortOption,
-    TableColumn,
-    TopOption,
-    WhereOption,
-    checked_view,
-    show,
-)
+from toolkit.cli.tables import Sheet, TableColumn, TableOptions, show, tabled
 from toolkit.errors import EmptyWindowError
+from toolkit.statistics.conditions import Schema
+from toolkit.wire.finding_words import explained
+from toolkit.wire.findings import as_rows
 from toolkit.workspace import Settings
 
 SYMBOLS: Schema = {"symbol": pl.String(), "n_legs": pl.Int64(), "legs": pl.String()}
@@ -35,15 +28,13 @@ _COLUMNS = (
 )
 
 
+@tabled(lambda: SYMBOLS)
 def symbols_command(
     text: Annotated[str, typer.Argument(help="Part of a symbol's name; nothing lists all.")] = "",
     base_url: BaseUrl = None,
     allow_http: AllowHttp = False,
-    form: FormatOption = None,
-    sort: SortOption = None,
-    top: TopOption = None,
-    where: WhereOption = None,
-    output: OutputOption = None,
+    *,
+    view: TableOptions,
 ) -> None:
     """Show the symbols that the service lists, each with the legs it trades on.
 
@@ -53,7 +44,6 @@ def symbols_command(
 
     Example: rail symbols --where "legs like '%KRAKEN.spot%'" --sort -n_legs
     """
-    view = checked_view(form, sort, top, where, output, columns=SYMBOLS)
     settings = Settings.read(base_url=base_url, allow_http=allow_http)
     with settings.client() as client:
         listing = client.symbols(text)
@@ -69,7 +59,7 @@ def symbols_command(
     label = source.label if source else "Source not stated"
     frame = pl.DataFrame(rows, schema=dict(SYMBOLS), orient="row")
     show(view, Sheet(heading, label, frame, _COLUMNS))
-    for finding in listing.findings:
-        errors.print(f"finding: {finding.kind}: {finding.says}")
+    for line in explained(as_rows(Counter(listing.findings).items())):
+        errors.print(f"finding: {line}")
     if listing.truncated:
         errors.print("the service holds more symbols than it lists at once; name a part of one")

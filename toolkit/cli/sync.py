@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Annotated
 
@@ -20,14 +21,19 @@ from toolkit.cli.options import (
     check_times,
     window,
 )
+from toolkit.cli.plan import show_plan
 from toolkit.cli.show import console, errors
+from toolkit.cli.tables import Format, TableOptions, tabled
 from toolkit.client import Client
 from toolkit.errors import InputError, UnreachableError, WireError
 from toolkit.intervals import Interval, total_s
 from toolkit.loader import LoadResult
+from toolkit.loader.planned import PLANNED
 from toolkit.loader.progress import streams_counted
 from toolkit.market import Stream, Trajectory
 from toolkit.store import Store
+from toolkit.wire.finding_words import explained
+from toolkit.wire.findings import as_rows
 from toolkit.wire.listing import (
     Listing,
     funding_trajectories,
@@ -42,10 +48,12 @@ from toolkit.workspace import (
     store_path,
 )
 from toolkit.workspace.selection import WATCHLIST, chosen_streams, read_keys
+from toolkit.workspace.settings import Over
 
 _PATIENCE_S = 60.0
 
 
+@tabled(lambda: PLANNED)
 def sync_command(
     streams: Annotated[list[str] | None, typer.Argument(help=STREAM_KEYS)] = None,
     all_prices: Annotated[
@@ -82,6 +90,16 @@ def sync_command(
     workers: Annotated[
         int, typer.Option("--workers", min=1, max=64, help="Pages fetched at a time.")
     ] = 4,
+    over: Annotated[
+        Over,
+        typer.Option("--over", help="Ask by requests (http), or on the data socket (Builder on)."),
+    ] = Over.HTTP,
+    plan: Annotated[
+        bool,
+        typer.Option("--plan", help="Show what would be asked for and how long it takes. No load."),
+    ] = False,
+    *,
+    view: TableOptions,
 ) -> None:
     """Bring a window of trajectories, event logs or snapshots into the store: all of it, once.
 
@@ -90,14 +108,23 @@ def sync_command(
     snapshot is taken as it is now. The key is read from RAIL_API_KEY. A sync that was stopped goes
     on where it ended.
 
+    --plan loads nothing: it lists what is missing of each stream, the requests, and what leaves the
+    service's archive within 24 hours. --format, --sort, --top, --where and --output are for that
+    table.
+
     Exit 0 when every stream was loaded, 3 when some were refused: each is named.
 
     Example: rail sync LTC_USDT:AURORA.spot events/splash
+
+    Example: rail sync --watchlist --plan
     """
+    if not plan and view != TableOptions(Format.TABLE):
+        options = "--format, --sort, --top, --where and --output"
+        raise InputError(options, "without --plan", "beside --plan: a load prints no table")
     named = read_keys([*(streams or ()), *([WATCHLIST] if watched else ())])
     check_times(start, end)
     settings = Settings.read(base_url=base_url, allow_http=allow_http)
-    with Workspace(settings.client(), Store(store_path(store))) as workspace:
+    with Workspace(settings.client(over), Store(store_path(store))) as workspace:
         if wait:
             _await_service(workspace.client)
         lists = {
@@ -116,6 +143,9 @@ def sync_command(
         asked = window(
             start, end, now=lambda: now, default=lambda: Interval(now - DEFAULT_WINDOW_S, now)
         )
+        if plan:
+            show_plan(workspace.plan(wanted, *asked, again=again, workers=workers), view)
+            return
         done = load(workspace, wanted, asked, again=again, workers=workers)
     if done.refused:
         raise typer.Exit(ExitCode.PARTLY)
@@ -171,8 +201,8 @@ def _listed(
 
 def _whole_listing(client: Client) -> Listing:
     listing = client.symbols()
-    for finding in listing.findings:
-        errors.print(f"finding: {finding.kind}: {finding.says}")
+    for line in explained(as_rows(Counter(listing.findings).items())):
+        errors.print(f"finding: {line}")
     if listing.truncated:
         raise WireError(
             f"the service lists more symbols than it sends at once ({len(listing.legs)}); "
@@ -184,6 +214,7 @@ def _whole_listing(client: Client) -> Listing:
 def _print_result(result: LoadResult) -> None:
     """Print the total, then which streams brought nothing, what is out of reach and what is odd."""
     console.print(str(result))
+    console.print(result.requests_counted)
     for asked, error in result.refused.items():
         errors.print(f"refused: {asked} ({error})")
     for asked in result.silent:
@@ -191,5 +222,5 @@ def _print_result(result: LoadResult) -> None:
     for asked, stretches in result.unrecoverable.items():
         gone = duration(total_s(stretches))
         errors.print(f"{asked}: {gone} lie beyond the plan's depth and are not held")
-    for finding, times in result.findings:
-        errors.print(f"finding: {finding.kind} at {finding.where} ({times}x): {finding.says}")
+    for line in explained(as_rows(result.findings)):
+        errors.print(f"finding: {line}")

@@ -6,9 +6,12 @@ from. What was asked of it is a `TableOptions`. `show` brings the two together.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import io
 import json
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -23,13 +26,14 @@ from rich.table import Table
 from rich.text import Text
 
 from toolkit.cards import counted
-from toolkit.cli.conditions import Schema, column, condition
 from toolkit.cli.figures import Figure, cell_text, print_figures
 from toolkit.cli.show import console, errors
 from toolkit.errors import InputError
 from toolkit.foreign import LONGEST, markdown, plain
 from toolkit.intervals import Interval
+from toolkit.statistics.conditions import Schema, column, condition
 from toolkit.statistics.contract import Reason
+from toolkit.statistics.explanation import explain
 from toolkit.workspace.csv_rows import csv_rows
 from toolkit.workspace.terminal import Terminal
 
@@ -42,6 +46,7 @@ class Format(StrEnum):
     CSV = "csv"
     PARQUET = "parquet"
     MARKDOWN = "markdown"
+    EXPLAIN = "explain"
 
 
 _BY_ENDING = {
@@ -54,25 +59,28 @@ _FILE_WIDTH = 200
 """Columns of characters that a table in a file may take."""
 _LEAST_KEY = 20
 """Characters of the first column that a narrow terminal leaves, at least."""
+_LONGEST_LINE = 4_000
+"""Characters of a paragraph of an explanation at most."""
 _GAP = 2
 _LEAST_COLUMNS = 3
 _TEXTS = ("text", "words")
 """Units of columns that are text. Words are broken where they do not fit."""
 
-FormatOption = Annotated[
+_FormatOption = Annotated[
     Format | None,
     typer.Option(
         "--format",
         help="table or markdown to read. json (one object per line), csv or parquet with every "
-        "column, in full. Default: by the ending of --output, else table.",
+        "column, in full. explain: in words, how each figure of each row came about. Default: by "
+        "the ending of --output, else table.",
     ),
 ]
-SortOption = Annotated[
+_SortOption = Annotated[
     str | None,
     typer.Option("--sort", metavar="COLUMN", help="Sort by it; -COLUMN: the largest first."),
 ]
-TopOption = Annotated[int | None, typer.Option("--top", min=1, help="Show the first N rows.")]
-WhereOption = Annotated[
+_TopOption = Annotated[int | None, typer.Option("--top", min=1, help="Show the first N rows.")]
+_WhereOption = Annotated[
     str | None,
     typer.Option(
         "--where",
@@ -80,7 +88,7 @@ WhereOption = Annotated[
         help='Show the rows of which it is true: "coverage >= 0.95 and half_life_s < 3600".',
     ),
 ]
-OutputOption = Annotated[
+_OutputOption = Annotated[
     Path | None, typer.Option("--output", metavar="FILE", help="Write to this new file.")
 ]
 
@@ -116,7 +124,8 @@ class Sheet:
     ``columns`` are in the order of their weight: the key first, then as many as there is room for.
     ``order`` is as in ``--sort``, "" for that of the rows. ``figures`` list the one row of a table
     in full. ``window`` is what the rows were asked for, unless they name it themselves. ``notes``
-    are lines for a reader, below the rows.
+    are lines for a reader, below the rows. ``printed`` prints the rows for a reader in another way
+    than as a table.
     """
 
     heading: str
@@ -127,6 +136,40 @@ class Sheet:
     figures: Sequence[Figure] = ()
     window: Interval | None = None
     notes: Sequence[str] = ()
+    printed: Callable[[Terminal, pl.DataFrame], object] | None = None
+
+
+def tabled(columns: Callable[[], Schema]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of a table. It takes them, checked, as its ``view``.
+
+    ``columns`` returns those of the rows. Errors as `checked_view`.
+    """
+
+    def options(
+        form: _FormatOption = None,
+        sort: _SortOption = None,
+        top: _TopOption = None,
+        where: _WhereOption = None,
+        output: _OutputOption = None,
+    ) -> TableOptions:
+        return checked_view(form, sort, top, where, output, columns=columns())
+
+    asked = inspect.signature(options, eval_str=True).parameters
+
+    def with_options(command: Callable[..., None]) -> Callable[..., None]:
+        own = inspect.signature(command, eval_str=True).parameters.values()
+        taken = [*(each for each in own if each.name != "view"), *asked.values()]
+
+        @functools.wraps(command)
+        def run(**given: Any) -> None:
+            view = options(**{name: given.pop(name) for name in asked})
+            command(**given, view=view)
+
+        run.__dict__["__signature__"] = inspect.Signature(taken)
+        run.__annotations__ = {each.name: each.annotation for each in taken}
+        return run
+
+    return with_options
 
 
 def checked_view(
@@ -141,16 +184,18 @@ def checked_view(
     """Check the options of a table before its rows are read. ``columns`` are those of the rows.
 
     Raises `InputError` for a column that is not there, a condition that is none, a file that is
-    there already, and Parquet without a file.
+    there already, Parquet without a file, and an explanation of rows that are no statistics.
     """
     chosen = form or _BY_ENDING.get(output.suffix if output else "", Format.TABLE)
     if sort is not None:
         column(sort.removeprefix("-"), columns, parameter="--sort")
     if output is None and chosen is Format.PARQUET:
         raise InputError("--format", "parquet", "with --output FILE", advice="it is no text")
+    if chosen is Format.EXPLAIN and "method" not in columns:
+        raise InputError("--format", "explain", "for statistics, whose rows have a method")
     if output is not None and (output.exists() or not output.parent.is_dir()):
         raise InputError("--output", str(output), "a new file in a folder that is there")
-    keep = None if where is None else condition(where, columns)
+    keep = None if where is None else condition(where, columns, parameter="--where")
     return TableOptions(chosen, sort, top, keep, output)
 
 
@@ -173,7 +218,15 @@ def show(view: TableOptions, sheet: Sheet) -> None:
 
 
 def _chosen(view: TableOptions, sheet: Sheet) -> tuple[pl.DataFrame, str]:
-    """Return the rows asked for in their order, and how many are left out and why."""
+    """Return the rows asked for in their order, and how many are left out and why.
+
+    Raises `InputError` for a column that rows of another kind have.
+    """
+    sorts = [] if view.sort is None else [view.sort.removeprefix("-")]
+    tests = [] if view.where is None else view.where.meta.root_names()
+    for parameter, names in (("--sort", sorts), ("--where", tests)):
+        for name in names:
+            column(name, sheet.rows.schema, parameter=parameter)
     try:
         kept = sheet.rows if view.where is None else sheet.rows.filter(view.where)
     except PolarsError as error:
@@ -199,6 +252,8 @@ def _written(form: Format, sheet: Sheet, rows: pl.DataFrame) -> bytes:
         return page.getvalue().encode()
     if form is Format.MARKDOWN:
         return _markdown(sheet, rows).encode()
+    if form is Format.EXPLAIN:
+        return _explained(rows).encode()
     named = _named(sheet, rows)
     if form is Format.JSON:
         lines = [json.dumps(row) for row in named.iter_rows(named=True)]
@@ -208,6 +263,14 @@ def _written(form: Format, sheet: Sheet, rows: pl.DataFrame) -> bytes:
     file = io.BytesIO()
     named.write_parquet(file)
     return file.getvalue()
+
+
+def _explained(rows: pl.DataFrame) -> str:
+    """Return how the figures of each row came about, in lines of a terminal's width."""
+    texts = [explain(rows[place]) for place in range(rows.height)]
+    fill = functools.partial(textwrap.fill, width=min(console.width, 100), subsequent_indent="  ")
+    lines = [[fill(plain(line, _LONGEST_LINE)) for line in text.splitlines()] for text in texts]
+    return "\n\n\n".join("\n".join(each) for each in lines) + "\n"
 
 
 def _write_new(path: Path, content: bytes) -> None:
@@ -271,6 +334,8 @@ def _print(page: Terminal, sheet: Sheet, rows: pl.DataFrame, left_out: str) -> N
     notes: list[str] = []
     if sheet.figures and sheet.rows.height == rows.height == 1:
         print_figures(page, rows.row(0, named=True), sheet.figures)
+    elif sheet.printed:
+        sheet.printed(page, rows)
     elif rows.height:
         cells, notes = _cells(sheet, rows)
         widths = _fitting(sheet, cells, page.width)

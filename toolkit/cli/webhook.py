@@ -10,6 +10,7 @@ import typer
 
 from toolkit.cli.options import AllowHttp, Host, Port, StorePath
 from toolkit.cli.show import console, errors, warn_of_public
+from toolkit.cli.webhook_setup import setup_command
 from toolkit.errors import InputError, needs_extra
 from toolkit.loader.sync import bound_source
 from toolkit.store import Store, StoreWriter
@@ -24,16 +25,22 @@ if TYPE_CHECKING:
 _GITHUB_FORM = ("{body}", "sha256={signature}", "hex")
 
 
+app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
+app.command("setup")(setup_command)
+
+
+@app.callback()
 def webhook_command(
+    context: typer.Context,
     secret_env: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             "--secret-env",
             metavar="NAME",
             help="The environment variable that holds a secret; repeated while one takes over "
             "from another.",
         ),
-    ],
+    ] = None,
     header: Annotated[
         str | None,
         typer.Option(
@@ -72,10 +79,16 @@ def webhook_command(
     default in GitHub's form. For Stripe's add --signed "{timestamp}.{body}" and
     --written "t={timestamp},v1={signature}".
 
+    `rail webhook setup` has the service deliver to an address.
+
     Before: export RAIL_WEBHOOK_SECRET=whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw
 
     Example: rail webhook --secret-env RAIL_WEBHOOK_SECRET --port 8800
     """
+    if context.invoked_subcommand is not None:
+        return
+    if not secret_env:
+        context.fail("Missing option '--secret-env'.")
     # Loaded when it runs: it brings a web server along.
     with needs_extra("service"):
         from toolkit.loader.receiving import receive  # noqa: PLC0415 - see above

@@ -5,17 +5,21 @@ from __future__ import annotations
 import functools
 import logging
 import re
+import threading
 import time
-from collections.abc import Generator, Iterable
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Self
 
 import polars as pl
 
-from toolkit.cards import Card, Shown
+from toolkit.cards import Card, Shown, duration
 from toolkit.client.card import client_card
+from toolkit.client.pace import SharedPace
 from toolkit.client.proxy import proxy_for
-from toolkit.errors import InputError, ServiceError, WireError
+from toolkit.errors import InputError, NotFoundError, ServiceError, WireError
 from toolkit.intervals import Interval
 from toolkit.market import (
     EventFamily,
@@ -30,6 +34,7 @@ from toolkit.market import (
 from toolkit.wire.address import base_address, sends_key_in_clear
 from toolkit.wire.allowance import Allowance, read_allowance
 from toolkit.wire.exchange import (
+    SPENT,
     Answer,
     Failure,
     Outcome,
@@ -37,16 +42,19 @@ from toolkit.wire.exchange import (
     RetryPolicy,
     Step,
     http_date_ts,
+    retry_after_s,
     whole_document,
     with_retries,
 )
 from toolkit.wire.limits import LIMITS, Limits
-from toolkit.wire.profile import BUILT_IN, Profile, with_schemas
+from toolkit.wire.profile import BUILT_IN, Profile, timed, with_schemas, without_schemas
+from toolkit.wire.requests import Requests
 from toolkit.wire.rows import column_schema
 from toolkit.wire.secrets import Secrets
 from toolkit.wire.user_profile import UserProfile
 
 _log = logging.getLogger(__name__)
+_WARN_FROM_S = 5.0
 
 
 class Contact(Shown):
@@ -67,6 +75,7 @@ class Contact(Shown):
             "max_body_bytes",
             "max_message_bytes",
             "proxy",
+            "requests",
             "retries",
             "speak",
             "struck",
@@ -83,6 +92,7 @@ class Contact(Shown):
         retries: RetryPolicy | None = None,
         allow_http: bool = False,
         limits: Limits | None = None,
+        quota_folder: Path | None = None,
     ) -> None:
         self.base_url = base_address(base_url)
         if sends_key_in_clear(self.base_url, allow_http=allow_http):
@@ -101,6 +111,10 @@ class Contact(Shown):
         self._profile: Profile | None = None
         self._served_at: int | None = None
         self._allowance: Allowance | None = None
+        self._pace = SharedPace(quota_folder, self.base_url, self._key) if quota_folder else None
+        self._sent = Counter[str]()
+        self._counting = threading.Lock()
+        self._warned_until = 0.0
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base_url!r})"
@@ -121,6 +135,12 @@ class Contact(Shown):
         return self._allowance
 
     @property
+    def requests(self) -> Requests:
+        """The requests sent so far, each try counted, by kind."""
+        with self._counting:
+            return Requests.of(self._profile or self.assumed, self._sent)
+
+    @property
     def assumed(self) -> Profile:
         """The names assumed before the service was asked: the built-in ones, then the user's.
 
@@ -133,10 +153,16 @@ class Contact(Shown):
     def learn(self, schemas: bytes) -> Profile:
         """Read a `/schemas` body into the profile. The user's own file overrides it.
 
-        Raises `WireError` for a body that is no JSON, or gives a history no usable time.
+        Raises `WireError` where a history has no usable time then. So it does for a body that is no
+        JSON, unless there is such a file: then it is a finding.
         """
-        found = with_schemas(self.assumed, schemas)
-        return self.speak(self._users.applied(found) if self._users else found)
+        try:
+            found = with_schemas(self.assumed, schemas)
+        except WireError as error:
+            if self._users is None:
+                raise
+            found = without_schemas(self.assumed, str(error))
+        return self.speak(timed(self._users.applied(found) if self._users else found))
 
     def speak(self, profile: Profile) -> Profile:
         """Take a profile for how the service speaks, instead of asking it."""
@@ -175,16 +201,55 @@ class Contact(Shown):
     def _url(self, request: Request) -> str:
         return self.base_url + request.path
 
+    def _count(self, request: Request) -> None:
+        with self._counting:
+            self._sent[request.path] += 1
+
     def _answered(
         self, request: Request, status: int, headers: Iterable[tuple[str, str]], body: bytes
     ) -> Answer:
         """Make the answer without the key, and keep its clock and quota."""
         answer = self.answer(status, headers, body, self._url(request))
         self._served_at = http_date_ts(answer.headers.get("date")) or self._served_at
-        self._allowance = read_allowance(answer.headers) or self._allowance
+        told = read_allowance(answer.headers)
+        self._allowance = told or self._allowance
+        if self._pace is not None:
+            self._pace.learn(told, retry_after_s(answer) if status == SPENT else None)
         return answer
 
+    def _unanswered(self) -> None:
+        """Let the shared quota know that a request is over, which no answer will show."""
+        if self._pace is not None:
+            self._pace.learn(None, None)
+
+    def _waits(self) -> Iterator[float]:
+        """Yield seconds to wait, one after the other, until the shared quota has a place.
+
+        Where that takes longer than retries may wait, the service is asked and refuses itself.
+        """
+        waited_s = 0.0
+        while self._pace is not None and (wait_s := self._pace.wait_s()):
+            waited_s += wait_s
+            if waited_s > self.retries.budget_s:
+                return
+            yield self._warned(wait_s, "the processes that share the key have used its quota")
+
+    def _warned(self, wait_s: float, why: str) -> float:
+        """Return the seconds to wait. Warn of many, once for all threads that wait together.
+
+        A program without logging of its own shows the warning on stderr.
+        """
+        now = time.monotonic()
+        with self._counting:
+            silent = wait_s < _WARN_FROM_S or now < self._warned_until
+            self._warned_until = self._warned_until if silent else now + wait_s
+        if not silent:
+            length, reason = duration(round(wait_s)), self.without_key(why)
+            _log.warning("%s is asked again in %s: %s", self.base_url, length, reason)
+        return wait_s
+
     def _failed(self, request: Request, error: Exception) -> Failure:
+        self._unanswered()
         if isinstance(error, ServiceError):
             final = isinstance(error, WireError)
             return Failure(self.without_key(str(error)), self._url(request), final=final)
@@ -193,6 +258,7 @@ class Contact(Shown):
         return Failure(self.without_key(told).rstrip(": "), self._url(request))
 
     def _late(self, request: Request) -> Failure:
+        self._unanswered()
         seconds = f"{self.limits.answer_s:g} s"
         why = f"its answer was not whole after {seconds}; answer_s of the limits allows more"
         return Failure(why, self._url(request), final=True)
@@ -201,7 +267,12 @@ class Contact(Shown):
         """Ask for the schemas. This gives up early, since the address may be wrong."""
         request = Request.get(self.assumed.schemas_path, {})
         patience = replace(self.retries, attempts=min(3, self.retries.attempts))
-        answer = yield from with_retries(request, patience)
+        try:
+            answer = yield from with_retries(request, patience)
+        except NotFoundError as error:
+            if self._users is None:
+                raise
+            return self.speak(self._users.applied(without_schemas(self.assumed, str(error))))
         return self.learn(answer.body)
 
     def _ask_rows(

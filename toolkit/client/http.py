@@ -1,7 +1,6 @@
 """The HTTP clients: they carry out the steps of `toolkit.wire` over one kept-alive connection pool.
 
-This module and `toolkit.client.transport` alone import httpx, so that the choice of library stays
-cheap to change.
+This module, `toolkit.client.transport` and `toolkit.client.webhook_session` alone import httpx.
 """
 
 from __future__ import annotations
@@ -10,50 +9,35 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
-from typing import Any, Self, TypeVar
+from pathlib import Path
+from typing import Self, TypeVar
 
 import httpx
 import polars as pl
 
 from toolkit.client.contact import ClosingContact, Contact, history_frame
-from toolkit.client.transport import Deadline, Transport, async_transport
-from toolkit.errors import InputError, RailError, ServiceError
+from toolkit.client.transport import (
+    FAILURES,
+    Connections,
+    Deadline,
+    async_transport,
+    check_open,
+    options_of,
+)
+from toolkit.errors import ServiceError
 from toolkit.market import EventFamily, SnapshotKind, Trajectory, When, Window
-from toolkit.wire.body import ACCEPTED_ENCODINGS, Body
+from toolkit.wire.body import Body
 from toolkit.wire.events import EventPage, event_pages
 from toolkit.wire.exchange import Answer, Failure, Outcome, Request, RetryPolicy, Send, Step, Wait
 from toolkit.wire.limits import Limits
 from toolkit.wire.listing import Listing, list_symbols
-from toolkit.wire.paging import Page, trajectory_pages
+from toolkit.wire.pages import Page
+from toolkit.wire.paging import trajectory_pages
 from toolkit.wire.profile import Profile
 from toolkit.wire.user_profile import UserProfile
 
 _Result = TypeVar("_Result")
 _Item = TypeVar("_Item")
-
-
-def _options(contact: Contact) -> dict[str, Any]:
-    """Return what both of httpx's clients are made with."""
-    try:
-        url = httpx.URL(contact.base_url)
-    except httpx.InvalidURL:
-        raise InputError("base_url", contact.base_url, "the address of a host") from None
-    asked = {"Accept": "application/json", "Accept-Encoding": ACCEPTED_ENCODINGS}
-    return {
-        "base_url": url,
-        "headers": contact.key_header | asked,
-        "timeout": httpx.Timeout(contact.limits.silence_s, connect=contact.limits.connect_s),
-    }
-
-
-def _check_open(client: httpx.Client | httpx.AsyncClient) -> None:
-    """Raise `RailError` where the client was closed."""
-    if client.is_closed:
-        raise RailError("this client was closed; make another")
-
-
-def _asked(request: Request) -> dict[str, Any]:
-    return {"params": list(request.query), "headers": list(request.headers)}
 
 
 class Client(ClosingContact):
@@ -73,6 +57,9 @@ class Client(ClosingContact):
         Whether the key may be sent unencrypted, to an ``http://`` address off this machine.
     limits
         What an answer or a stream may cost. None for those of the profile.
+    quota_folder
+        Where this user's processes share what is left of the key's quota, so that they wait before
+        it is spent instead of after: see `toolkit.client.pace`. None to ask until it is refused.
     sleep
         How waiting is done. A test may count instead.
 
@@ -94,6 +81,7 @@ class Client(ClosingContact):
         retries: RetryPolicy | None = None,
         allow_http: bool = False,
         limits: Limits | None = None,
+        quota_folder: Path | None = None,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         super().__init__(
@@ -103,12 +91,12 @@ class Client(ClosingContact):
             retries=retries,
             allow_http=allow_http,
             limits=limits,
+            quota_folder=quota_folder,
         )
         self._sleep = sleep
         self._discovery = threading.Lock()
         self._deadline = Deadline()
-        options = _options(self)
-        self._http = httpx.Client(**options, transport=Transport(self._deadline, self.proxy))
+        self._http = Connections(self, self._deadline)
 
     def close(self) -> None:
         """Close the connections."""
@@ -140,28 +128,36 @@ class Client(ClosingContact):
         """Return the symbols with ``text`` in their name, each with its legs. "" lists all."""
         return self._finish(list_symbols(self.profile(), text, self.retries))
 
-    def pages(self, trajectory: Trajectory | str, window: Window) -> Iterator[Page]:
+    def pages(
+        self,
+        trajectory: Trajectory | str,
+        window: Window,
+        *,
+        floor: Callable[[], int] | None = None,
+    ) -> Iterator[Page]:
         """Yield the pages of a window, newest first, each with the interval it answers for.
 
         ``window`` is a start and an end as `history` takes them, or the name of a window alone.
+        ``floor`` gives a later start (Unix s) once somebody else asks for what is older.
         """
         asked, wanted = self._finish(self._ask_rows(trajectory, window))
         route = self.profile().histories[asked.family]
-        return self._drive(trajectory_pages(route, asked, wanted, self.retries))
+        return self._drive(trajectory_pages(route, asked, wanted, self.retries, floor))
 
-    def event_pages(self, family: EventFamily | str, window: Window) -> Iterator[EventPage]:
+    def event_pages(
+        self, family: EventFamily | str, window: Window, *, lifecycle: str | None = None
+    ) -> Iterator[EventPage]:
         """Yield the pages of a window of an event log, newest first. See `toolkit.wire.events`.
 
-        ``family`` is spread, splash or funding, ``window`` as in `pages`.
+        ``family`` is spread, splash or funding, ``window`` as in `pages`. ``lifecycle`` asks for
+        documents that are open, or closed, alone. A service may ignore it.
         """
         log, wanted = self._finish(self._ask_documents(family, window))
-        return self._drive(event_pages(self.profile().events[log], wanted, self.retries))
+        route = self.profile().events[log].filtered(lifecycle)
+        return self._drive(event_pages(route, wanted, self.retries))
 
     def snapshot(self, kind: SnapshotKind | str) -> bytes:
-        """Return the whole answer of a snapshot: symbols, activity, spread or funding.
-
-        Raises `InputError` for another kind, `WireError` where the answer is not JSON.
-        """
+        """Return the whole answer of a snapshot: symbols, activity, spread or funding, as JSON."""
         return self._finish(self._ask_snapshot(self.profile(), kind))
 
     def ask(self, request: Request) -> Answer | Failure:
@@ -213,32 +209,34 @@ class Client(ClosingContact):
 
     def _carry_out(self, step: Step) -> Outcome:
         if isinstance(step, Wait):
-            self._sleep(step.seconds)
+            self._sleep(self._warned(step.seconds, step.why))
             return None
         return self._send(step.request)
 
     def _send(self, request: Request) -> Answer | Failure:
-        _check_open(self._http)
+        check_open(self._http)
+        for wait_s in self._waits():
+            self._sleep(wait_s)
+        self._count(request)
         self._deadline.set(self.limits.answer_s)
         try:
-            with self._http.stream("GET", request.path, **_asked(request)) as response:
-                body = Body(response.headers, self.limits)
-                pieces = [body.inflated(piece) for piece in response.iter_raw()]
+            with self._http.get(request) as response:
+                headers = httpx.Headers(response.headers)
+                body = Body(headers, self.limits)
+                pieces = [body.inflated(piece) for piece in response.iter_stream()]
                 body.end()
-        except (httpx.HTTPError, ServiceError) as error:
+        except (*FAILURES, ServiceError) as error:
             if self._deadline.passed:
                 return self._late(request)
             return self._failed(request, error)
-        said = response.headers.items()
-        return self._answered(request, response.status_code, said, b"".join(pieces))
+        return self._answered(request, response.status, headers.items(), b"".join(pieces))
 
 
 class AsyncClient(Contact):
     """The same service for asyncio: `Client`'s methods, awaited, over the same flows.
 
     Its parameters are those of `Client`, and ``sleep`` is awaited. Pages come from async iterators.
-    A client belongs to one event loop. A cancelled call closes its connection and leaves the client
-    usable.
+    A client belongs to one event loop. A cancelled call closes its connection alone.
 
     >>> from toolkit.service import Config, Simulated, running
     >>> async def kind(base_url):
@@ -258,6 +256,7 @@ class AsyncClient(Contact):
         retries: RetryPolicy | None = None,
         allow_http: bool = False,
         limits: Limits | None = None,
+        quota_folder: Path | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         super().__init__(
@@ -267,10 +266,11 @@ class AsyncClient(Contact):
             retries=retries,
             allow_http=allow_http,
             limits=limits,
+            quota_folder=quota_folder,
         )
         self._sleep = sleep
         self._discovery = asyncio.Lock()
-        options = _options(self)
+        options = options_of(self)
         self._http = httpx.AsyncClient(**options, transport=async_transport(self.proxy))
 
     async def __aenter__(self) -> Self:
@@ -304,19 +304,26 @@ class AsyncClient(Contact):
         """Return the symbols with ``text`` in their name, each with its legs. "" lists all."""
         return await self._finish(list_symbols(await self.profile(), text, self.retries))
 
-    async def pages(self, trajectory: Trajectory | str, window: Window) -> AsyncIterator[Page]:
+    async def pages(
+        self,
+        trajectory: Trajectory | str,
+        window: Window,
+        *,
+        floor: Callable[[], int] | None = None,
+    ) -> AsyncIterator[Page]:
         """Yield the pages of a window, newest first. See `Client.pages`."""
         asked, wanted = await self._finish(self._ask_rows(trajectory, window))
         route = (await self.profile()).histories[asked.family]
-        async for page in self._drive(trajectory_pages(route, asked, wanted, self.retries)):
+        flow = trajectory_pages(route, asked, wanted, self.retries, floor)
+        async for page in self._drive(flow):
             yield page
 
     async def event_pages(
-        self, family: EventFamily | str, window: Window
+        self, family: EventFamily | str, window: Window, *, lifecycle: str | None = None
     ) -> AsyncIterator[EventPage]:
         """Yield the pages of a window of an event log. See `Client.event_pages`."""
         log, wanted = await self._finish(self._ask_documents(family, window))
-        route = (await self.profile()).events[log]
+        route = (await self.profile()).events[log].filtered(lifecycle)
         async for page in self._drive(event_pages(route, wanted, self.retries)):
             yield page
 
@@ -362,16 +369,24 @@ class AsyncClient(Contact):
 
     async def _carry_out(self, step: Step) -> Outcome:
         if isinstance(step, Wait):
-            await self._sleep(step.seconds)
+            await self._sleep(self._warned(step.seconds, step.why))
             return None
         return await self._send(step.request)
 
     async def _send(self, request: Request) -> Answer | Failure:
-        _check_open(self._http)
+        check_open(self._http)
+        for wait_s in self._waits():
+            await self._sleep(wait_s)
+        self._count(request)
         try:
             async with (
                 asyncio.timeout(self.limits.answer_s),
-                self._http.stream("GET", request.path, **_asked(request)) as response,
+                self._http.stream(
+                    "GET",
+                    request.path,
+                    params=list(request.query),
+                    headers=list(request.headers),
+                ) as response,
             ):
                 body = Body(response.headers, self.limits)
                 pieces = [body.inflated(piece) async for piece in response.aiter_raw()]

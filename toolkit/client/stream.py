@@ -1,6 +1,7 @@
 """WebSocket streams: carries out the steps of `toolkit.wire.stream` on sockets of `websockets`.
 
-The one module that imports websockets. Its logs show headers. Here they show stars for the key.
+This module and `toolkit.client.data_socket` alone import websockets. Its logs show headers. Here
+they show stars for the key.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 from websockets.sync.client import ClientConnection, reconnect
 
+from toolkit.client.contact import Contact
 from toolkit.client.http import Client
 from toolkit.errors import ServiceError
 from toolkit.market import EventFamily, Trajectory
@@ -53,7 +55,7 @@ def stream(
     Of an event family each message is an event document. Of trajectories each is a message of the
     market socket, which `toolkit.wire.stream.read_market_message` reads. The id of a subscription
     is the trajectory's place in ``of``. A lost connection is opened again by ``policy``. What
-    happened meanwhile is NOT made up for: `toolkit.loader.capture` does that. Ends soon after
+    happened meanwhile is NOT made up for: `toolkit.loader.follow` does that. Ends soon after
     ``stop`` is set. A redirect is a refusal. ``admitted`` is called whenever a connection opens,
     before anything is heard. The connection is given up where it raises what may pass.
 
@@ -101,6 +103,27 @@ class _Straight(reconnect):
         return exc
 
 
+def socket_to(contact: Contact, path: str, largest: int, logger: logging.Logger) -> reconnect:
+    """Make a socket to a path, of messages up to so many bytes. It opens in a ``with`` block."""
+    return _Straight(
+        f"ws{contact.base_url.removeprefix('http')}{path}",
+        additional_headers=contact.key_header,
+        proxy=contact.proxy,
+        max_size=largest,
+        max_queue=contact.limits.socket_messages,
+        open_timeout=contact.limits.connect_s,
+        close_timeout=_CLOSE_S,
+        logger=logger,
+    )
+
+
+def refused_upgrade(contact: Contact, error: InvalidStatus, path: str) -> Answer:
+    """Return the answer of a service that refused a socket, without the key."""
+    said = error.response
+    headers, body = said.headers.raw_items(), bytes(said.body or b"")
+    return contact.answer(said.status_code, headers, body, contact.base_url + path)
+
+
 class _Driver:
     """The socket of one stream, opened again and again."""
 
@@ -110,7 +133,7 @@ class _Driver:
         self.stop = stop
         self._client = client
         self._admitted = admitted
-        self._logger = _discreet_logger(client.without_key)
+        self._logger = discreet_logger(client.without_key)
         self._socket: ClientConnection | None = None
         self._closing = contextlib.ExitStack()
         self._before = contextlib.ExitStack()
@@ -143,24 +166,16 @@ class _Driver:
                 return None
 
     def _open(self, path: str) -> Loss | None:
-        url, limits = self._client.base_url + path, self._client.limits
+        url = self._client.base_url + path
         try:
             self._socket = self._closing.enter_context(
-                _Straight(
-                    f"ws{url.removeprefix('http')}",
-                    additional_headers=self._client.key_header,
-                    proxy=self._client.proxy,
-                    max_size=limits.message_bytes,
-                    max_queue=limits.socket_messages,
-                    open_timeout=limits.connect_s,
-                    close_timeout=_CLOSE_S,
-                    logger=self._logger,
-                )
+                socket_to(self._client, path, self._client.limits.message_bytes, self._logger)
             )
             if self._admitted:
                 self._admitted()
         except InvalidStatus as error:
-            return self._refused(error, url)
+            answer = refused_upgrade(self._client, error, path)
+            return Loss(f"refused with {answer.status}", url, answer=answer)
         except (OSError, WebSocketException) as error:
             return Loss(self._client.without_key(f"{type(error).__name__}: {error}"), url)
         except ServiceError as error:
@@ -170,12 +185,6 @@ class _Driver:
                 raise
             return Loss(str(error), url)
         return None
-
-    def _refused(self, error: InvalidStatus, url: str) -> Loss:
-        said = error.response
-        headers, body = said.headers.raw_items(), bytes(said.body or b"")
-        answer = self._client.answer(said.status_code, headers, body, url)
-        return Loss(f"refused with {answer.status}", url, answer=answer)
 
     def _ping(self, seconds: float) -> Loss | None:
         """Wait for the answer to a ping."""
@@ -243,7 +252,7 @@ def _waiting(socket: ClientConnection) -> Iterator[bytes]:
             yield socket.recv(0, decode=False)
 
 
-def _discreet_logger(hide: Callable[[str], str]) -> logging.Logger:
+def discreet_logger(hide: Callable[[str], str]) -> logging.Logger:
     """Return a logger below this module's that hides the key in its records."""
 
     def without_key(record: logging.LogRecord) -> bool:

@@ -1,4 +1,4 @@
-"""httpx's connections, with a deadline for a whole answer and a proxy for https alone.
+"""Connections of threads and tasks: a deadline for a whole answer, a proxy for https alone.
 
 httpx's own time-outs are for each part of an answer: a service that sends one byte a second never
 passes them. An asyncio task can be cancelled at its deadline, and a thread cannot. So here each
@@ -11,13 +11,54 @@ import functools
 import ssl
 import threading
 import time
-from collections.abc import Iterable
+import weakref
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
+from urllib.parse import urlencode
 
 import httpcore
 import httpx
 
+from toolkit.client.contact import Contact
+from toolkit.errors import InputError, RailError, UnreachableError
+from toolkit.wire.body import ACCEPTED_ENCODINGS
+from toolkit.wire.exchange import Request
+
+FAILURES = (
+    httpcore.TimeoutException,
+    httpcore.NetworkError,
+    httpcore.ProtocolError,
+    httpcore.ProxyError,
+    httpcore.UnsupportedProtocol,
+)
+"""What `Connections` raise where no whole answer comes."""
+
 LIMITS = httpx.Limits(max_connections=100, max_keepalive_connections=32, keepalive_expiry=30.0)
+
+
+def options_of(contact: Contact) -> dict[str, Any]:
+    """Return what the connections of threads and httpx's client of tasks are made with."""
+    try:
+        url = httpx.URL(contact.base_url)
+    except httpx.InvalidURL:
+        raise InputError("base_url", contact.base_url, "the address of a host") from None
+    asked = {
+        "Accept": "application/json",
+        "Accept-Encoding": ACCEPTED_ENCODINGS,
+        "User-Agent": f"python-httpx/{httpx.__version__}",
+    }
+    return {
+        "base_url": url,
+        "headers": contact.key_header | asked,
+        "timeout": httpx.Timeout(contact.limits.silence_s, connect=contact.limits.connect_s),
+    }
+
+
+def check_open(client: Connections | httpx.AsyncClient) -> None:
+    """Raise `RailError` where the client was closed."""
+    if client.is_closed:
+        raise RailError("this client was closed; make another")
 
 
 class Deadline(threading.local):
@@ -102,25 +143,79 @@ def tls() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-class Transport(httpx.HTTPTransport):
-    """Connections of threads, each of which keeps to its deadline."""
+class Connections:
+    """Connections of threads, each of which keeps to its deadline.
 
-    def __init__(self, deadline: Deadline, proxy: str | None) -> None:
-        super().__init__(verify=tls(), limits=LIMITS)
+    They are httpcore's own: httpx, which reads the address and merges the headers anew for each
+    request, would double what a request costs. Those of a client that nobody closed are closed
+    when Python lets go of it: a notebook that binds its name anew leaves no socket open.
+    """
+
+    def __init__(self, contact: Contact, deadline: Deadline) -> None:
+        asked = options_of(contact)
+        self.is_closed = False
+        self._url: httpx.URL = asked["base_url"]
+        self._headers = [("Host", self._url.netloc.decode("ascii")), *asked["headers"].items()]
+        self._timeout = {"timeout": asked["timeout"].as_dict()}
+        self._target = functools.lru_cache(256)(
+            lambda path: httpx.URL(contact.base_url + path).raw_path
+        )
         options: dict[str, Any] = {
-            "ssl_context": tls(),
+            "ssl_context": tls() if self._url.scheme == "https" else None,
             "max_connections": LIMITS.max_connections,
             "max_keepalive_connections": LIMITS.max_keepalive_connections,
             "keepalive_expiry": LIMITS.keepalive_expiry,
             "network_backend": _Backend(deadline),
         }
-        if proxy is None:
+        if contact.proxy is None:
             self._pool = httpcore.ConnectionPool(**options)
         else:
-            through = httpx.Proxy(proxy)
+            through = httpx.Proxy(contact.proxy)
             self._pool = httpcore.HTTPProxy(
                 str(through.url), proxy_auth=through.raw_auth, **options
             )
+        weakref.finalize(self, self._pool.close).atexit = False
+
+    def get(self, request: Request) -> AbstractContextManager[httpcore.Response]:
+        """Send a GET for as long as a block lasts, which reads the answer. Raises `FAILURES`."""
+        target = self._target(request.path)
+        if request.query:
+            target += (b"&" if b"?" in target else b"?") + urlencode(request.query).encode()
+        at = self._url
+        return self._pool.stream(
+            "GET",
+            httpcore.URL(scheme=at.raw_scheme, host=at.raw_host, port=at.port, target=target),
+            headers=[*self._headers, *request.headers],
+            extensions=self._timeout,
+        )
+
+    def close(self) -> None:
+        """Close them."""
+        self.is_closed = True
+        self._pool.close()
+
+
+def post(url: str, headers: Mapping[str, str], body: bytes, *, within_s: float) -> int:
+    """Send a body with POST, and return the status of the answer, which is whole in time (s).
+
+    No redirect is followed and no proxy used. Raises `UnreachableError` where no answer comes. It
+    names no address, since that of a webhook may be a secret.
+    """
+    deadline = Deadline()
+    deadline.set(within_s)
+    context = tls() if url.startswith("https:") else None
+    asked = [("User-Agent", "machine-rail-toolkit"), *headers.items()]
+    steps = dict.fromkeys(("connect", "read", "write", "pool"), within_s)
+    try:
+        with (
+            httpcore.ConnectionPool(ssl_context=context, network_backend=_Backend(deadline)) as to,
+            to.stream(
+                "POST", url, headers=asked, content=body, extensions={"timeout": steps}
+            ) as answer,
+        ):
+            return answer.status
+    except (*FAILURES, OSError) as error:
+        raise UnreachableError(f"no answer: {type(error).__name__}") from None
 
 
 def async_transport(proxy: str | None) -> httpx.AsyncHTTPTransport:

@@ -1,25 +1,58 @@
-"""`python -m toolkit.dashboard --store FILE`: serves the dashboard until it is stopped."""
+"""`python -m toolkit.dashboard --store FILE`: serves the dashboard until it is stopped.
+
+A parent that is killed cannot end it. So with ``--end-with-stdin`` it ends where its standard input
+does: the parent holds the other end of that pipe, and loses it however it dies.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
+import runpy
+import signal
+import sys
+import threading
+import time
 from pathlib import Path
 
 from toolkit.dashboard.settings import command
+from toolkit.workspace.login import find_login
+
+_GRACE_S = 5.0
 
 
 def main() -> None:
-    """Become the Streamlit server that `command` describes."""
+    """Run the Streamlit server that `command` describes."""
     arguments = argparse.ArgumentParser(prog="python -m toolkit.dashboard")
     arguments.add_argument("--store", type=Path, required=True)
     arguments.add_argument("--host", default="127.0.0.1")
     arguments.add_argument("--port", type=int, default=8501)
     arguments.add_argument("--headless", action="store_true")
     arguments.add_argument("--follow", action="store_true")
+    arguments.add_argument("--share", action="store_true")
+    arguments.add_argument("--name", action="append", default=[])
+    arguments.add_argument("--end-with-stdin", action="store_true")
     given = arguments.parse_args()
-    argv = command(given.store, given.port, given.host, given.headless, given.follow)
-    os.execv(argv[0], argv)  # noqa: S606 - our own command, no shell
+    if given.end_with_stdin:
+        threading.Thread(target=_end_with_stdin, daemon=True).start()
+    sys.argv = command(
+        given.store,
+        given.port,
+        given.host,
+        given.headless,
+        follow=given.follow,
+        login=find_login() if given.share else None,
+        names=given.name,
+    )
+    runpy.run_module("streamlit", run_name="__main__", alter_sys=True)
+
+
+def _end_with_stdin() -> None:
+    while os.read(0, 1024):  # without Python's buffer, whose lock would outlive this thread
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(_GRACE_S)
+    os._exit(128 + signal.SIGTERM)  # Streamlit forgets a signal that comes while it starts
 
 
 if __name__ == "__main__":

@@ -9,7 +9,9 @@ import polars as pl
 
 from toolkit.charts.time_axis import clock_text
 from toolkit.dashboard.formatting import NULL
-from toolkit.dashboard.lifecycles import size_text
+from toolkit.dashboard.lifecycles import SIZE_BPS, size_bps, size_text
+from toolkit.dashboard.rows import RowColumn
+from toolkit.foreign import Markdown
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily
 from toolkit.statistics.events import STILL_OPEN
@@ -53,7 +55,7 @@ def count_events(
     return found
 
 
-def logs_that_end(logs: pl.DataFrame, end: int, timezone: str) -> str:
+def logs_that_end(logs: pl.DataFrame, end: int, timezone: str) -> Markdown:
     """Name the logs whose own answers end over a minute before a time, "" where none does.
 
     >>> logs = pl.DataFrame({"family": ["spread", "splash"], "known_until": [600, 1200]})
@@ -65,7 +67,8 @@ def logs_that_end(logs: pl.DataFrame, end: int, timezone: str) -> str:
     early = logs.filter(pl.col("known_until") < end - 60).sort("family")
     ends = zip(early["family"], clock_text(early["known_until"], timezone), strict=True)
     words = [f"{family} events from {clock} {timezone} on" for family, clock in ends]
-    return f"Nothing is known of {', '.join(words)}." if words else ""
+    known = Markdown("Nothing is known of {}.")
+    return known.format(Markdown(", ").join(words)) if words else Markdown("")
 
 
 def newest_events(events: pl.DataFrame, limit: int) -> pl.DataFrame:
@@ -105,8 +108,10 @@ def open_events(
     return newest_events(known, known.height)
 
 
-def event_table(newest: pl.DataFrame, lifecycles: pl.DataFrame, timezone: str) -> pl.DataFrame:
-    """Build the table of `newest_events`, with a button in each row.
+def document_columns(
+    newest: pl.DataFrame, lifecycles: pl.DataFrame, timezone: str
+) -> list[RowColumn]:
+    """Build the columns of `newest_events` for `toolkit.dashboard.rows.show_rows`.
 
     The peak is that of the lifecycle which the document belongs to, with its sign. A document
     without one, such as one of no known word, has its own largest size so far.
@@ -115,23 +120,34 @@ def event_table(newest: pl.DataFrame, lifecycles: pl.DataFrame, timezone: str) -
     ...     "event": ["a"], "symbol": ["A_B"], "legs": [None], "size": [-0.01]})
     >>> lifecycles = pl.DataFrame({"family": ["spread"], "event": ["a"], "since": [30],
     ...     "t_close": [90], "peak": [-3.4]})
-    >>> event_table(newest, lifecycles, "UTC").rows()
-    [('Open', '1970-01-01 00:01:30', 'spread.closed', 'A_B', '–', '-3.4 %')]
+    >>> [column.texts[0] for column in document_columns(newest, lifecycles, "UTC")]
+    ['spread.closed', '01-01 00:01:30', 'A_B', '–', '-345.9']
     """
-    return pl.DataFrame(
-        {
-            "": ["Open"] * newest.height,
-            f"newest document ({timezone})": clock_text(newest["ts"], timezone),
-            "event": newest["event_type"],
-            "symbol": newest["symbol"],
-            "legs": newest["legs"].cast(pl.String).fill_null(NULL),
-            "peak": _peaks(newest, lifecycles),
-        }
-    )
+    times, peaks = clock_text(newest["ts"], timezone), _peaks(newest, lifecycles)
+    return [
+        RowColumn("event", "text", newest["event_type"].to_list()),
+        RowColumn(
+            f"time ({timezone})",
+            "text",
+            times.to_list(),
+            shown=[time[5:] for time in times],
+            titles=times.to_list(),
+        ),
+        RowColumn("symbol", "text", newest["symbol"].to_list()),
+        RowColumn("legs", "text", newest["legs"].cast(pl.String).fill_null(NULL).to_list()),
+        RowColumn(
+            "peak (bps)",
+            "number",
+            peaks.select(size_bps()).to_series().to_list(),
+            titles=[size_text(*row) for row in peaks.select("peak", "family").iter_rows()],
+            help=SIZE_BPS,
+            narrow=False,
+        ),
+    ]
 
 
-def _peaks(newest: pl.DataFrame, lifecycles: pl.DataFrame) -> list[str]:
-    """Format the peak of the lifecycle that each document belongs to: the last begun by then."""
+def _peaks(newest: pl.DataFrame, lifecycles: pl.DataFrame) -> pl.DataFrame:
+    """Return the peak and family of each document's lifecycle: the last that had begun by then."""
     lives = lifecycles.select("family", "event", "since", "t_close", "peak").sort("since")
     documents = newest.select("family", "event", "ts", "size").with_row_index("row").sort("ts")
     found = documents.join_asof(
@@ -144,4 +160,4 @@ def _peaks(newest: pl.DataFrame, lifecycles: pl.DataFrame) -> list[str]:
     ).sort("row")
     later = (pl.col("ts") > pl.col("t_close")).fill_null(value=False)
     shown = pl.coalesce(pl.when(~later).then("peak"), "size").alias("peak")
-    return [size_text(peak, family) for peak, family in found.select(shown, "family").rows()]
+    return found.select(shown, "family")

@@ -11,12 +11,11 @@ import polars as pl
 from toolkit import commands
 from toolkit.cards import duration
 from toolkit.charts.lines import share_text
-from toolkit.foreign import markdown
-from toolkit.market import Source
+from toolkit.foreign import Markdown, markdown
+from toolkit.market import Family, Source
 from toolkit.statistics.contract import Reason, column_for
-from toolkit.store import clock_offset_s
 
-NULL = "–"
+NULL = Markdown("–")
 
 _QUANTILES = {f"q{share:02d}": f"{share} % quantile" for share in (1, 5, 25, 75, 95, 99)}
 _LABELS = {
@@ -40,38 +39,30 @@ _HALF_LIFE = {
 }
 
 
-def age_words(streams: pl.DataFrame, loads: pl.DataFrame, now: int) -> str:
-    """Format the age of the newest row or document now, and the time since the last answer.
+def newest_end(streams: pl.DataFrame) -> int | None:
+    """Return the end (s UTC) of the newest row's own interval, None where no row is dated.
 
-    An age counts from the end of a row's own interval to the service's clock now. ``now`` is the
-    local clock (s). Snapshots count as answers and not as data.
+    Snapshots count as answers and not as data, and so does what is kept from them. A settlement of
+    funding is a moment: the hours until the next one are not its own.
 
-    >>> streams = pl.DataFrame({"kind": ["price"], "last_ts": [880], "step_s": [60],
-    ...                         "served_at": [1000], "asked_at": [2000]})
-    >>> loads = pl.DataFrame({"started_at": [1990], "served_at": [990]})
-    >>> age_words(streams, loads, now=2300)
-    'newest data 6 min old, last answer 5 min ago'
-    >>> age_words(streams.clear(), loads, now=2300), age_words(streams, loads.clear(), now=2300)
-    ('no answer yet', 'never synced')
+    >>> streams = pl.DataFrame(
+    ...     {"kind": ["price", "funding"], "last_ts": [880, 600], "step_s": [60, 28800]}
+    ... )
+    >>> newest_end(streams), newest_end(streams.clear())
+    (940, None)
     """
-    if loads.is_empty():
-        return "never synced"
-    answered = streams["asked_at"].drop_nulls()
-    asked_at = answered.cast(pl.Int64).sort()[-1] if answered.len() else None
-    last = (
-        "no answer yet"
-        if asked_at is None
-        else f"last answer {duration(max(0, now - asked_at))} ago"
-    )
-    dated = streams.filter(pl.col("kind") != "snapshot")
-    ends = dated.select(pl.col("last_ts") + pl.col("step_s").fill_null(0)).to_series().drop_nulls()
-    if ends.is_empty():
-        return last if asked_at is None else f"no rows yet, {last}"
-    age_s = now + clock_offset_s(streams, loads) - int(ends.sort()[-1])
-    return f"newest data {duration(max(0, age_s))} old, {last}"
+    lasts_s = pl.when(kind=Family.FUNDING.value).then(0).otherwise(pl.col("step_s").fill_null(0))
+    ends = dated(streams).select(pl.col("last_ts") + lasts_s).to_series()
+    known = ends.drop_nulls().sort()
+    return int(known[-1]) if known.len() else None
 
 
-def plan_words(loads: pl.DataFrame, streams: pl.DataFrame) -> str:
+def dated(streams: pl.DataFrame) -> pl.DataFrame:
+    """Select the streams whose rows have times of their own: no snapshots, nor what they keep."""
+    return streams.filter(~pl.col("kind").str.starts_with("snapshot"))
+
+
+def plan_words(loads: pl.DataFrame, streams: pl.DataFrame) -> Markdown:
     """Format the plan, its quota and its delay, as far as the service has sent them.
 
     >>> loads = pl.DataFrame({"plan": ["builder"], "quota": [600], "quota_window_s": [60]})
@@ -82,7 +73,8 @@ def plan_words(loads: pl.DataFrame, streams: pl.DataFrame) -> str:
     'plan not sent by the service'
     """
     sent = loads.filter(pl.col("plan").is_not_null()).head(1).to_dicts()
-    parts = [f"plan {markdown(sent[0]['plan'])}" if sent else "plan not sent by the service"]
+    plan = Markdown("plan {}").format(markdown(sent[0]["plan"])) if sent else None
+    parts = [plan or "plan not sent by the service"]
     if sent and sent[0]["quota"] is not None:
         window_s = sent[0]["quota_window_s"]
         within = f" in {duration(window_s)}" if window_s else ""
@@ -90,10 +82,10 @@ def plan_words(loads: pl.DataFrame, streams: pl.DataFrame) -> str:
     if streams.height:
         worst = streams["delay_s"].sort()[-1]
         parts.append(f"rows up to {duration(worst)} late" if worst else "no delay")
-    return ", ".join(parts)
+    return Markdown(", ").join(parts)
 
 
-def command_words(*words: str) -> str:
+def command_words(*words: str) -> Markdown:
     """Format a command of `rail` as Markdown, whole: a part of a command is another command.
 
     >>> command_words("sync", "A_B:X.spot")
@@ -103,7 +95,7 @@ def command_words(*words: str) -> str:
     return markdown(whole, len(whole))
 
 
-def source_words(source: Source) -> str:
+def source_words(source: Source) -> Markdown:
     """Format the source as Markdown: a highlighted word, and the name of the source.
 
     >>> source_words(Source("simulated", "seed-7-1a2b"))
@@ -114,13 +106,13 @@ def source_words(source: Source) -> str:
     ':gray-badge[UNKNOWN] `rail`, of the kind `paper`'
     """
     words = {
-        "simulated": (":orange-badge[SIMULATED]", ", no market ever showed these numbers"),
-        "replay": (":blue-badge[REPLAY]", ", recorded data"),
-        "live": (":green-badge[LIVE]", ""),
+        "simulated": Markdown(":orange-badge[SIMULATED] {}, no market ever showed these numbers"),
+        "replay": Markdown(":blue-badge[REPLAY] {}, recorded data"),
+        "live": Markdown(":green-badge[LIVE] {}"),
+        "unknown": Markdown(":gray-badge[UNKNOWN] {}"),
     }
-    other = "" if source.kind == "unknown" else f", of the kind {markdown(source.kind)}"
-    badge, note = words.get(source.kind, (":gray-badge[UNKNOWN]", other))
-    return f"{badge} {markdown(source.id)}{note}"
+    other = Markdown(":gray-badge[UNKNOWN] {}, of the kind {}")
+    return words.get(source.kind, other).format(markdown(source.id), markdown(source.kind))
 
 
 def statistics_rows(
@@ -128,28 +120,24 @@ def statistics_rows(
 ) -> list[dict[str, str]]:
     """Build one line per statistic of a row of `toolkit.statistics.spread.summary`.
 
-    A line has the statistic's label, its value with unit, the n it rests on (for the half-life and
-    the AR(1): pairs), the coverage, and the reason where the value is null.
+    A line has the statistic's label, its value with unit, and the reason where the value is null.
 
     >>> row = {"n": 1, "coverage": 0.5, "price_mean": 2.5, "price_std": None,
     ...        "moments_reason": "too_few"}
     >>> for line in statistics_rows(row, "price", "USD", half_life=False):
     ...     print(" | ".join(line.values()))
-    Mean | 2.5 USD | 1 | 50 % |
-    Standard deviation | – | 1 | 50 % | too few observations for this statistic
+    Mean | 2.5 USD |
+    Standard deviation | – | too few observations for this statistic
     """
     named = {column_for(column, name): label for name, label in _LABELS.items()}
     if half_life:
         named |= _HALF_LIFE
-    coverage = NULL if row["coverage"] is None else share_text(row["coverage"])
     return [
         {
             "statistic": label,
             "value": _reason(row, name).in_place
             if row[name] is None
             else _value(name, row[name], unit),
-            "n": f"{row['ar1_pairs']:,} pairs" if name in _HALF_LIFE else f"{row['n']:,}",
-            "coverage": coverage,
             "reason": "" if row[name] is not None else reason_words(row, name),
         }
         for name, label in named.items()
@@ -166,9 +154,22 @@ def _value(name: str, value: float, unit: str) -> str:
         return f"{value:.2f}"
     if name.endswith("_s"):
         return duration(value)
-    if unit.endswith("bps"):
-        return f"{value:,.2f} {unit}"
-    return f"{Decimal(f'{value:.8g}'):,f} {unit}"
+    return f"{level_text(value, unit)} {unit}"
+
+
+def level_text(value: float | None, unit: str) -> str:
+    """Format a level: bps and percentages with two decimals, prices with five digits.
+
+    >>> level_text(-3.14159, "bps"), level_text(64123.456, "USDT"), level_text(1.23456e-6, "USDT")
+    ('-3.14', '64,123', '0.0000012346')
+    >>> level_text(None, "bps")
+    '–'
+    """
+    if value is None:
+        return NULL
+    if unit in ("bps", "% a year"):
+        return f"{value:,.2f}"
+    return f"{Decimal(f'{value:.5g}'):,f}"
 
 
 def reason_words(row: Mapping[str, Any], name: str) -> str:

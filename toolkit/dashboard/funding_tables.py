@@ -8,20 +8,29 @@ from typing import Any
 import polars as pl
 
 from toolkit.cards import signed
-from toolkit.charts import FUNDING_UNITS, in_unit
+from toolkit.charts import FUNDING_UNITS
 from toolkit.charts.lines import share_text
+from toolkit.charts.matrix import DECIMALS
 from toolkit.charts.time_axis import clock_text
 from toolkit.dashboard.formatting import NULL, command_words, reason_words
 from toolkit.dashboard.link import PRESETS, held_window, preset_window
 from toolkit.errors import InputError
-from toolkit.foreign import markdown
+from toolkit.foreign import Markdown, markdown
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
 from toolkit.statistics.funding import intervals, settled_window
+from toolkit.statistics.rates_in_force import HOURS_A_YEAR
 from toolkit.store import held_key
 
-UNITS = dict(zip(("1h", "8h", "24h", "apr"), FUNDING_UNITS, strict=True))
-"""The units of rates by the word that a link has for them."""
+_APR = list(FUNDING_UNITS)[-1]
+
+COUNTS = {
+    "Settlements missing between others": "n_missed",
+    "Changes of interval": "n_changed",
+    "Settlements with an interval that is not the declared one": "n_declared_differs",
+    "Rows that are rates in force and no settlements": "n_in_force",
+}
+"""What is counted of the settlements of a window, and where."""
 
 _FLAGS = {
     "declared_differs": "not the declared interval",
@@ -30,7 +39,7 @@ _FLAGS = {
 }
 
 
-def read_pair(key: str | None, held: Sequence[str]) -> tuple[str | None, list[str]]:
+def read_pair(key: str | None, held: Sequence[str]) -> tuple[str | None, list[Markdown]]:
     """Choose the funding trajectory to show for a link, and say what is wrong with the link.
 
     A pair that is held the other way round is shown as asked. A pair that is not held is not
@@ -45,15 +54,16 @@ def read_pair(key: str | None, held: Sequence[str]) -> tuple[str | None, list[st
     """
     if key is None:
         return (held[0] if held else None), []
-    asks = f"The link asks for {markdown(f'trajectory={key}')}"
+    asked = markdown(f"trajectory={key}")
     try:
         pair = Trajectory.parse(key, Family.FUNDING)
     except InputError as error:
-        return None, [f"{asks}, which is no pair (allowed: {error.allowed})."]
+        no_pair = Markdown("The link asks for {}, which is no pair (allowed: {}).")
+        return None, [no_pair.format(asked, error.allowed)]
     if held_key(pair.key, held) is not None:
         return pair.key, []
-    load = command_words("sync", pair.key)
-    return None, [f"{asks}; this store does not hold its funding ({load} loads it)."]
+    not_held = Markdown("The link asks for {}; this store does not hold its funding ({} loads it).")
+    return None, [not_held.format(asked, command_words("sync", pair.key))]
 
 
 def without_family(key: str) -> str:
@@ -83,32 +93,31 @@ def pair_window(catalogue: pl.DataFrame, key: str, preset: str) -> Interval:
     return preset_window(held, preset if preset in PRESETS else "All")
 
 
-def rate_table(rates: pl.DataFrame, unit: str, timezone: str) -> pl.DataFrame:
-    """Build a table of every leg's rate in one unit and as given, the highest first.
+def kept_legs(streams: pl.DataFrame) -> pl.DataFrame:
+    """List the legs whose rates are kept from snapshots and of which no pair has settled rates.
 
-    >>> rates = pl.DataFrame({"symbol": ["A_B"], "leg": ["X.futures"], "rate": [1e-4],
-    ...                       "interval_hours": [4.0], "next_funding_time": [0]})
-    >>> rate_table(rates, "% per 8 h", "UTC").rows()
-    [('A_B', 'X.futures', 0.02, 0.01, 4.0, '1970-01-01 00:00')]
+    ``streams`` is `Store.catalogue`. Columns: those of it, symbol and leg.
+
+    >>> keys = ["funding/A_B:X.futures:Y.futures", "snapshot-funding/A_B:X.futures",
+    ...         "snapshot-funding/A_B:Z.futures"]
+    >>> kinds = ["funding", "snapshot-funding", "snapshot-funding"]
+    >>> streams = pl.DataFrame({"stream": keys, "kind": kinds, "rows": [3, 9, 9]})
+    >>> kept_legs(streams).select("symbol", "leg").rows()
+    [('A_B', 'Z.futures')]
     """
-    valued = in_unit(rates, unit).sort("value", "symbol", "leg", descending=[True, False, False])
-    return valued.select(
-        "symbol",
-        "leg",
-        pl.col("value").alias(unit),
-        (100 * pl.col("rate")).alias("as given (%)"),
-        pl.col("interval_hours").alias("per (h)"),
-    ).with_columns(
-        pl.Series(
-            f"next settlement ({timezone})", clock_text(valued["next_funding_time"], timezone)
-        )
-    )
+    pairs = streams.filter(pl.col("rows") > 0, kind=Family.FUNDING.value)["stream"]
+    settled = {f"{pair.symbol}:{leg}" for pair in map(Trajectory.parse, pairs) for leg in pair.legs}
+    key = pl.col("stream").str.strip_prefix("snapshot-funding/")
+    names = key.str.split_exact(":", 1).struct.rename_fields(["symbol", "leg"]).alias("names")
+    kept = streams.filter(~key.is_in(list(settled)), kind="snapshot-funding")
+    return kept.with_columns(names).unnest("names").sort("stream")
 
 
-def carry_rows(row: Mapping[str, Any]) -> list[dict[str, str]]:
+def carry_rows(row: Mapping[str, Any], unit: str = _APR) -> list[dict[str, str]]:
     """Build one line per figure of a row of `toolkit.statistics.funding.summary`.
 
-    A line has the figure's name with its unit, its value, what it rests on, and why it is null.
+    A line has the figure's name with its unit, its value, what it rests on, and why it is null. The
+    mean rate is in the ``unit``.
 
     >>> row = {"n": 3, "n_buy": 0, "n_sell": 3, "n_missed": 0, "n_changed": 0,
     ...        "n_declared_differs": 0, "buy_coverage": 1.0, "sell_coverage": 0.5,
@@ -125,28 +134,79 @@ def carry_rows(row: Mapping[str, Any]) -> list[dict[str, str]]:
     def line(label: str, name: str, leg: str = "") -> dict[str, str]:
         value, count, share = row[name], row[f"n_{leg}" if leg else "n"], f"{leg}_coverage"
         rests = f"n = {count:,}, coverage {share_text(row[share.lstrip('_')])}"
-        return {
-            "figure": label,
-            "value": NULL if value is None else signed(value, 2),
-            "rests on": rests,
-            "reason": reason_words(row, name) if value is None else "",
-        }
+        shown = _in_unit(value, unit) if name == "funding_apr_pct" else _bps(value)
+        reason = reason_words(row, name) if value is None else ""
+        return {"figure": label, "value": shown, "rests on": rests, "reason": reason}
 
-    counts = {
-        "Settlements missing between others": "n_missed",
-        "Changes of interval": "n_changed",
-        "Settlements with an interval that is not the declared one": "n_declared_differs",
-        "Rows that are rates in force and no settlements": "n_in_force",
-    }
     return [
         line("Cumulative carry (bps)", "carry_bps"),
-        line("Simple APR (%)", "funding_apr_pct"),
+        line("Simple APR (%)" if unit == _APR else f"Mean rate ({unit})", "funding_apr_pct"),
         line("On the leg bought (bps)", "buy_carry_bps", "buy"),
         line("On the leg sold (bps)", "sell_carry_bps", "sell"),
         *(
             {"figure": label, "value": f"{row[name]:,}", "rests on": "", "reason": ""}
-            for label, name in counts.items()
+            for label, name in COUNTS.items()
         ),
+    ]
+
+
+def _bps(value: float | None) -> str:
+    return NULL if value is None else signed(value, 2)
+
+
+def _in_unit(apr_pct: float | None, unit: str) -> str:
+    """Format a yearly rate in another unit, with a digit more than a cell has.
+
+    >>> _in_unit(10.95, _APR), _in_unit(10.95, "% per 8 h")
+    ('+10.95', '+0.0100')
+    """
+    if apr_pct is None:
+        return NULL
+    return signed(apr_pct * FUNDING_UNITS[unit] / HOURS_A_YEAR, DECIMALS[unit] + 1)
+
+
+def net_rows(row: Mapping[str, Any], unit: str = _APR) -> list[dict[str, str]]:
+    """Build one line per figure of a row of `toolkit.statistics.funding.net_summary`.
+
+    A line is as in `carry_rows`. It rests on what is taken off, and on 0.5 and 2 times that.
+
+    >>> row = {"cost_bps": 20.0, "cost_reason": None, "cost_lacks": None, "net_carry_bps": 10.0,
+    ...        "net_carry_at_half_cost_bps": 20.0, "net_carry_at_twice_cost_bps": -10.0,
+    ...        "net_carry_reason": None, "breakeven_bps": 7.5, "breakeven_reason": None,
+    ...        "net_apr_pct": 1.0, "net_apr_at_half_cost_pct": 2.0,
+    ...        "net_apr_at_twice_cost_pct": -1.0, "net_apr_reason": None,
+    ...        "breakeven_days": None, "breakeven_days_reason": "nothing_left"}
+    >>> for line in net_rows(row)[1:]:
+    ...     print(" | ".join(line.values()))
+    Net APR (%) | +1.00 | 0.5x +2.00, 2x -1.00 |
+    Break-even (days) | – | at the mean rate | after the cost nothing is left at any time
+    Break-even fee (bps per fill) | +7.50 | cost: 20.00 bps |
+    """
+
+    def line(label: str, name: str, rests: str) -> dict[str, str]:
+        value = row[name]
+        shown = _in_unit(value, unit) if name == "net_apr_pct" else _bps(value)
+        why = reason_words(row, name) if value is None else ""
+        lacks = row["cost_lacks"]
+        unknown = value is None and row["cost_bps"] is None and lacks
+        reason = f"the fee table lacks {lacks}" if unknown else why
+        return {"figure": label, "value": shown, "rests on": rests, "reason": reason}
+
+    def beside(name: str, of: str) -> str:
+        both = [row[f"{name}_at_{part}_cost_{of}"] for part in ("half", "twice")]
+        half, twice = (_in_unit(each, unit) if of == "pct" else _bps(each) for each in both)
+        return f"0.5x {half}, 2x {twice}"
+
+    cost = NULL if row["cost_bps"] is None else f"{row['cost_bps']:,.2f} bps"
+    return [
+        line("Net carry (bps)", "net_carry_bps", beside("net_carry", "bps")),
+        line(
+            "Net APR (%)" if unit == _APR else f"Net rate ({unit})",
+            "net_apr_pct",
+            beside("net_apr", "pct"),
+        ),
+        line("Break-even (days)", "breakeven_days", "at the mean rate"),
+        line("Break-even fee (bps per fill)", "breakeven_bps", f"cost: {cost}"),
     ]
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 from typing import Any
 
 import polars as pl
 
 from toolkit.cards import duration
-from toolkit.commands import rail
 from toolkit.dashboard.formatting import NULL
 from toolkit.market import Stream
 from toolkit.tables import LedgerState
+from toolkit.wire.finding_words import explained
 
 STATE_COLUMNS = {state: f"{state.value.replace(' ', '_')}_s" for state in LedgerState}
 """The column of `coverage_line` with the seconds of each state."""
@@ -20,7 +19,8 @@ STATE_COLUMNS = {state: f"{state.value.replace(' ', '_')}_s" for state in Ledger
 RUNNING_S = 600
 """How long after its last sign of life a load without an end counts as running (s)."""
 
-_COVERAGE = {"start_ts": pl.Int64, "end_ts": pl.Int64, "state": pl.String}
+COVERAGE = {"start_ts": pl.Int64, "end_ts": pl.Int64, "state": pl.String}
+"""The columns of `toolkit.store.Store.coverage`."""
 
 
 def coverage_line(stream: Stream, coverage: pl.DataFrame | None) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def coverage_line(stream: Stream, coverage: pl.DataFrame | None) -> dict[str, An
     (60, 40, 60, 100, 'missing')
     """
     if coverage is None:
-        coverage = pl.DataFrame(schema=_COVERAGE)
+        coverage = pl.DataFrame(schema=COVERAGE)
     lengths = coverage["end_ts"] - coverage["start_ts"]
     seconds = dict(coverage.group_by("state").agg(lengths_s=_length().sum()).iter_rows())
     gaps = coverage.filter(pl.col("state") != LedgerState.HELD).sort(
@@ -55,51 +55,6 @@ def coverage_line(stream: Stream, coverage: pl.DataFrame | None) -> dict[str, An
 
 def _length() -> pl.Expr:
     return pl.col("end_ts") - pl.col("start_ts")
-
-
-def shares_by_kind(lines: pl.DataFrame) -> pl.DataFrame:
-    """Return for each kind the share of each state in percent of its seconds, and its streams.
-
-    Columns: what (kind and number), then the five states.
-
-    >>> seconds = {"held_s": 30, "empty_s": 10, "not_yet_known_s": 0, "missing_s": 0,
-    ...            "unrecoverable_s": 0}
-    >>> lines = pl.DataFrame([{"kind": "price", "known_s": 40} | seconds])
-    >>> shares_by_kind(lines).row(0)
-    ('price (1)', 75.0, 25.0, 0.0, 0.0, 0.0)
-    """
-    known = lines.filter(pl.col("known_s") > 0)
-    totals = known.group_by("kind", maintain_order=True).agg(
-        pl.len().alias("of"), pl.col("known_s", *STATE_COLUMNS.values()).sum()
-    )
-    return totals.select(
-        pl.format("{} ({})", "kind", "of").alias("what"),
-        *(
-            (100 * pl.col(column) / pl.col("known_s")).alias(state.value)
-            for state, column in STATE_COLUMNS.items()
-        ),
-    )
-
-
-def fill_commands(lines: pl.DataFrame, limit: int) -> list[str]:
-    """Return what to type to load the longest stretches that are missing, the longest first.
-
-    >>> lines = pl.DataFrame([{"stream": "events/splash", "missing_s": 60,
-    ...                        "gap_start": 0, "gap_end": 60, "gap_state": "missing"}])
-    >>> fill_commands(lines, 1)
-    ['rail sync events/splash --start 1970-01-01T00:00:00Z --end 1970-01-01T00:01:00Z']
-    """
-    missing = lines.filter(pl.col("gap_state") == LedgerState.MISSING).sort(
-        pl.col("gap_end") - pl.col("gap_start"), descending=True, maintain_order=True
-    )
-    commands = []
-    for line in missing.head(limit).iter_rows(named=True):
-        start, end = (
-            f"{dt.datetime.fromtimestamp(line[name], dt.UTC):%Y-%m-%dT%XZ}"
-            for name in ("gap_start", "gap_end")
-        )
-        commands.append(rail("sync", line["stream"], "--start", start, "--end", end))
-    return commands
 
 
 def load_lines(loads: pl.DataFrame, rows: pl.DataFrame, now: int) -> pl.DataFrame:
@@ -134,6 +89,47 @@ def load_lines(loads: pl.DataFrame, rows: pl.DataFrame, now: int) -> pl.DataFram
     numbers = ("load", "started_at", "rows")
     schema = dict.fromkeys(numbers, pl.Int64()) | dict.fromkeys(words, pl.String())
     return pl.DataFrame(lines, schema_overrides=schema)
+
+
+def found_lines(loads: pl.DataFrame) -> list[str]:
+    """Return in words what loads found odd: see `toolkit.wire.finding_words.explained`.
+
+    >>> loads = pl.DataFrame({"finding": [
+    ...     '[{"kind": "next_missing", "where": "/p", "says": "no next", "times": 2}]', None]})
+    >>> found_lines(loads)
+    ['a page does not name where the next begins (next_missing, 2 times); first: ...']
+    """
+    found = [each for text in loads["finding"].drop_nulls() for each in json.loads(text)]
+    return explained(found)
+
+
+def retention_lines(lines: pl.DataFrame, missing: pl.DataFrame, now: int) -> pl.DataFrame:
+    """Return of each kind when the first second of it that is not held leaves the archive.
+
+    ``lines`` has kind, stream, retention_s and served_at (s), ``missing`` stream and start_ts (s)
+    of what is missing, ``now`` is the service's clock (s). Rows: kind, streams, retention_s,
+    first_ts (s UTC) and lost_in_s, 0 where it is being lost, the soonest first. Streams whose
+    archive forgets nothing have none.
+
+    >>> lines = pl.DataFrame({"kind": ["events"] * 2, "stream": ["events/splash", "events/spread"],
+    ...                       "retention_s": [600, 600], "served_at": [900, 900]})
+    >>> missing = pl.DataFrame({"stream": ["events/splash"], "start_ts": [500]})
+    >>> retention_lines(lines, missing, 1000).rows()
+    [('events', 2, 600, 500, 100)]
+    """
+    first = missing.group_by("stream").agg(missing_ts=pl.col("start_ts").min())
+    known = lines.drop_nulls(["retention_s", "served_at"]).join(first, on="stream", how="left")
+    leaves_s = pl.col("first_ts") + pl.col("retention_s") - now
+    return (
+        known.with_columns(first_ts=pl.min_horizontal("served_at", "missing_ts"))
+        .with_columns(lost_in_s=leaves_s.clip(lower_bound=0))
+        .sort("lost_in_s", "stream")
+        .group_by("kind", maintain_order=True)
+        .agg(
+            pl.len().cast(pl.Int64).alias("streams"),
+            pl.col("retention_s", "first_ts", "lost_in_s").first(),
+        )
+    )
 
 
 def _outcome(load: dict[str, Any], asked_at: int | None, now: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ import msgspec
 import polars as pl
 
 from toolkit.cards import duration
-from toolkit.charts.time_axis import clock_text
+from toolkit.dashboard.export import literal
 from toolkit.dashboard.formatting import NULL
 from toolkit.errors import InputError
 from toolkit.market import EventFamily, Family, Leg, Symbol, Trajectory
@@ -18,7 +19,7 @@ from toolkit.statistics.events import STILL_OPEN
 STATES = {"any": None, "open": True, "over": False}
 """Whether an event is still open, by the word that a link has for it."""
 
-_KINDS = {
+SEEN = {
     "closed": "closed",
     "open": "still open",
     "reopened": "over, its close was lost",
@@ -26,6 +27,8 @@ _KINDS = {
     "orphan_update": "neither end seen",
     "unknown": "of no known word",
 }
+"""What was seen of an event, by the kind of its lifecycle."""
+
 _UNITS = {EventFamily.FUNDING: "% per 8 h"}
 
 
@@ -60,8 +63,10 @@ class Filter:
     def documents(self, events: pl.DataFrame) -> pl.DataFrame:
         """Select the documents of the families, symbols and exchanges (of either leg).
 
+        Lifecycles are selected likewise.
+
         >>> events = pl.DataFrame({"family": ["spread", "splash"], "symbol": ["A_B", "A_B"],
-        ...                        "buy_exchange": ["X", "Y"], "sell_exchange": ["Y", None]})
+        ...                        "legs": ["X.spot → Y.spot", "Y.spot"]})
         >>> Filter(exchanges=("X",)).documents(events)["family"].to_list()
         ['spread']
         """
@@ -71,51 +76,57 @@ class Filter:
         if self.symbols:
             kept &= pl.col("symbol").is_in(self.symbols)
         if self.exchanges:
-            kept &= pl.any_horizontal(
-                pl.col(f"{side}_exchange").is_in(self.exchanges).fill_null(value=False)
-                for side in ("buy", "sell")
-            )
+            kept &= pl.col("legs").str.contains(self._legs).fill_null(value=False)
         return events.filter(kept)
 
-    def lifecycles(self, lifecycles: pl.DataFrame) -> pl.DataFrame:
-        """Select the lifecycles in the state.
+    @property
+    def _legs(self) -> str:
+        """The pattern of legs that have one of the exchanges."""
+        return rf"(^| → )({'|'.join(map(re.escape, self.exchanges))})\."
 
-        >>> Filter(state="over").lifecycles(pl.DataFrame({"kind": ["open", "closed"]}))["kind"][0]
+    def lifecycles(self, lifecycles: pl.DataFrame) -> pl.DataFrame:
+        """Select the lifecycles in the state, of the families, symbols and exchanges.
+
+        >>> lives = pl.DataFrame({"kind": ["open", "closed"], "family": "spread"})
+        >>> Filter(state="over").lifecycles(lives)["kind"][0]
         'closed'
         """
         wanted = STATES[self.state]
         still = pl.col("kind").is_in(STILL_OPEN)
-        return lifecycles if wanted is None else lifecycles.filter(still == wanted)
+        kept = self.documents(lifecycles)
+        return kept if wanted is None else kept.filter(still == wanted)
+
+    def python(self, store: str, window: tuple[str, str], held: Sequence[str]) -> str:
+        """Build the lines of Python that give the same lifecycles, of the logs that are held.
+
+        >>> lines = Filter(symbols=("A_B",)).python("rail.duckdb", ("2026-11-01", "2026-11-02"), [])
+        >>> print(lines.splitlines()[-1])
+        lives = lives.filter(pl.col("symbol").is_in(["A_B"]))
+        """
+        families = [family for family in held if not self.families or family in self.families]
+        lines = [
+            "import polars as pl",
+            "import toolkit as tk",
+            "",
+            f"rail = tk.open({literal(store)})",
+            f"logs = [rail.events(family, {', '.join(map(literal, window))})",
+            f"        for family in {literal(families)}]",
+            "lives = pl.concat([log.lifecycles() for log in logs])",
+        ]
+        if self.symbols:
+            lines.append(f'lives = lives.filter(pl.col("symbol").is_in({literal(self.symbols)}))')
+        if self.exchanges:
+            pattern = literal(self._legs)
+            lines.append(f'lives = lives.filter(pl.col("legs").str.contains({pattern}))')
+        if (wanted := STATES[self.state]) is not None:
+            still = f'pl.col("kind").is_in({literal(STILL_OPEN)})'
+            lines.append(f"lives = lives.filter({'' if wanted else '~'}{still})")
+        return "\n".join(lines)
 
 
 def _some(names: Sequence[str]) -> str:
     more = f" and {len(names) - 2} more" if len(names) > 2 else ""
     return ", ".join(names[:2]) + more
-
-
-def lifecycle_table(lifecycles: pl.DataFrame, timezone: str) -> pl.DataFrame:
-    """Build the table of lifecycles, with a button in each row.
-
-    >>> lifecycles = pl.DataFrame({"family": ["spread"], "symbol": ["A_B"],
-    ...     "legs": ["X.spot → Y.dex"], "t_open": [0], "t_close": [90], "duration_s": [90.0],
-    ...     "kind": ["closed"], "peak": [1.5]})
-    >>> lifecycle_table(lifecycles, "UTC").rows()
-    [('Open', '1970-01-01 00:00', 'spread', 'A_B', 'X.spot → Y.dex', '+1.5 %', '1 min 30 s',
-      'closed')]
-    """
-    rows = lifecycles.select("family", "duration_s", "kind", "peak").to_dicts()
-    return pl.DataFrame(
-        {
-            "": ["Open"] * len(rows),
-            f"opened ({timezone})": clock_text(lifecycles["t_open"], timezone),
-            "family": lifecycles["family"],
-            "symbol": lifecycles["symbol"],
-            "legs": lifecycles["legs"],
-            "peak": [size_text(row["peak"], row["family"]) for row in rows],
-            "lasted": [_lasted(row["duration_s"], row["kind"]) for row in rows],
-            "seen": [_KINDS[row["kind"]] for row in rows],
-        }
-    )
 
 
 def size_text(size: float | None, family: str) -> str:
@@ -127,41 +138,35 @@ def size_text(size: float | None, family: str) -> str:
     return NULL if size is None else f"{size:+,.4g} {_UNITS.get(EventFamily(family), '%')}"
 
 
-def _document_sizes(documents: pl.DataFrame) -> list[str]:
-    """Format the size that each document has of its own, not the largest of its event so far."""
-    own = pl.coalesce("magnitude_pct", "differential_pct_8h").cast(pl.Float64)
-    return [size_text(size, family) for size, family in documents.select(own, "family").rows()]
+SIZE_BPS = "10,000 ln(1 + size / 100 %), of funding per 8 h"
+"""What `size_bps` is, for a heading."""
 
 
-def _lasted(duration_s: float | None, kind: str) -> str:
+def size_bps() -> pl.Expr:
+    """Build the size of events in bps: of the log spread or price, of funding per 8 h.
+
+    Null where the size is not known, or 100 % and more down.
+
+    >>> sizes = {"family": ["spread", "funding", "splash"], "peak": [1.0, 0.1, -100.0]}
+    >>> pl.DataFrame(sizes).select(size_bps().round(1)).to_series().to_list()
+    [99.5, 10.0, None]
+    """
+    size = pl.col("peak")
+    log = pl.when(size > -100).then(10_000 * (size / 100).log1p())
+    funding = pl.col("family") == EventFamily.FUNDING
+    return pl.when(funding).then(100 * size).otherwise(log).alias("peak_bps")
+
+
+def lasted_text(duration_s: float | None, kind: str) -> str:
+    """Format how long an event lasted, as far as it was seen.
+
+    >>> lasted_text(90.0, "closed"), lasted_text(90.0, "open"), lasted_text(None, "orphan_close")
+    ('1 min 30 s', 'at least 1 min 30 s', '–')
+    """
     if duration_s is None:
         return NULL
     least = {"open": "at least ", "reopened": "at most "}.get(kind, "")
     return least + duration(duration_s)
-
-
-def transition_table(documents: pl.DataFrame, timezone: str) -> pl.DataFrame:
-    """Build the table of an event's documents as its transitions, oldest first.
-
-    >>> documents = pl.DataFrame({"ts": [0], "ts_ms": [250], "event_type": ["spread.closed"],
-    ...     "family": ["spread"], "magnitude_pct": [1.0], "peak_pct": [2.5],
-    ...     "differential_pct_8h": [None], "close_reason": ["converged"], "lifecycle": ["closed"]})
-    >>> transition_table(documents, "UTC").row(0)
-    ('1970-01-01 00:00', 250, 'spread.closed', 'closed', '+1 %', '+2.5 %', 'converged')
-    """
-    ordered = documents.sort("ts_ms", "event_type")
-    peaks = ordered.select(pl.col("peak_pct").cast(pl.Float64), "family").rows()
-    return pl.DataFrame(
-        {
-            f"time ({timezone})": clock_text(ordered["ts"], timezone),
-            "ms": ordered["ts_ms"] % 1000,
-            "transition": ordered["event_type"],
-            "lifecycle": ordered["lifecycle"],
-            "size": _document_sizes(ordered),
-            "largest so far": [size_text(peak, family) for peak, family in peaks],
-            "close reason": ordered["close_reason"],
-        }
-    )
 
 
 def pretty(document: str) -> str:

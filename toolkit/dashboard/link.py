@@ -10,17 +10,19 @@ from dataclasses import dataclass
 import polars as pl
 
 from toolkit.charts.time_axis import utc_offset_s
-from toolkit.dashboard.formatting import command_words
 from toolkit.errors import InputError
-from toolkit.foreign import markdown
+from toolkit.foreign import Markdown, markdown
 from toolkit.intervals import Interval
-from toolkit.market import Trajectory, format_ts, parse_ts
+from toolkit.market import format_ts, parse_ts
 
 PRESETS = {"24 hours": 86_400, "7 days": 604_800, "30 days": 2_592_000, "All": None}
 """Windows that end with what is held, by their length in seconds. None is all of it."""
 
+SHORT_PRESETS = dict(zip(PRESETS, ("24 h", "7 d", "30 d", "All"), strict=True))
+"""Their names where there is little room."""
+
 _DEFAULT_PRESET = "7 days"
-_EARLIEST, _LATEST = 0, 4_102_444_800
+EARLIEST, LATEST = 0, 4_102_444_800
 """What the page's calendar reaches: 1970 to 2100."""
 
 
@@ -28,16 +30,23 @@ _EARLIEST, _LATEST = 0, 4_102_444_800
 class Choice:
     """A trajectory's key and a window of whole minutes.
 
+    With a preset the window is the last of what is held, and a link to it moves on with the rows.
+
     >>> Choice("BTC_USD:KRAKEN.spot", Interval(0, 60)).params
     {'trajectory': 'BTC_USD:KRAKEN.spot', 'start': '1970-01-01T00:00Z', 'end': '1970-01-01T00:01Z'}
+    >>> Choice("BTC_USD:KRAKEN.spot", Interval(0, 86400), "24 hours").params
+    {'trajectory': 'BTC_USD:KRAKEN.spot', 'window': '24 hours'}
     """
 
     trajectory: str
     window: Interval
+    preset: str | None = None
 
     @property
     def params(self) -> dict[str, str]:
         """The choice as the parameters of a link."""
+        if self.preset is not None:
+            return {"trajectory": self.trajectory, "window": self.preset}
         start, end = (
             dt.datetime.fromtimestamp(ts, tz=dt.UTC).strftime("%Y-%m-%dT%H:%MZ")
             for ts in self.window
@@ -74,13 +83,14 @@ def preset_window(held: Interval, preset: str) -> Interval:
     return held if length_s is None else Interval(max(held.start, held.end - length_s), held.end)
 
 
-def read_link(params: Mapping[str, str], catalogue: pl.DataFrame) -> tuple[Choice, list[str]]:
+def read_link(params: Mapping[str, str], catalogue: pl.DataFrame) -> tuple[Choice, list[Markdown]]:
     """Read the parameters of a link: what to show, and what was wrong with them.
 
-    ``params`` has ``trajectory`` (key), ``start`` and ``end`` (ISO 8601 UTC or Unix seconds), each
-    optional. ``catalogue`` is of `toolkit.store.Store`, with at least one row. Returned are a
-    choice that can be shown, whatever was asked, and for each parameter that could not be followed
-    a sentence of Markdown: what is wrong with it and what the page shows instead.
+    ``params`` has ``trajectory`` (key), and ``window`` (a preset) or ``start`` and ``end`` (ISO
+    8601 UTC or Unix seconds), each optional. ``catalogue`` is of `toolkit.store.Store`, with at
+    least one row. Returned are a choice that can be shown, whatever was asked, and for each
+    parameter that could not be followed a sentence of Markdown: what is wrong with it and what the
+    page shows instead.
 
     >>> catalogue = pl.DataFrame({"stream": ["a"], "first_ts": [0], "last_ts": [540],
     ...                           "step_s": [60], "served_at": [600]})
@@ -89,30 +99,80 @@ def read_link(params: Mapping[str, str], catalogue: pl.DataFrame) -> tuple[Choic
     (Interval(start=0, end=600), ['The link asks for `trajectory=b`, which this store ...'])
     """
     keys: list[str] = catalogue["stream"].to_list()
-    wrong: list[str] = []
+    wrong: list[Markdown] = []
     trajectory = params.get("trajectory", keys[0])
     if trajectory not in keys:
         wrong.append(
-            f"The link asks for {markdown(f'trajectory={trajectory}')}, which this store does "
-            f"not hold{_how_to_load(trajectory)}; the page shows {markdown(keys[0])} instead."
+            Markdown(
+                "The link asks for {}, which this store does not hold; the page shows {} instead."
+            ).format(markdown(f"trajectory={trajectory}"), markdown(keys[0]))
         )
         trajectory = keys[0]
-    default = preset_window(held_window(catalogue, trajectory), _DEFAULT_PRESET)
+    held = held_window(catalogue, trajectory)
+    if not {"start", "end"} & params.keys():
+        preset = read_option(params, "window", PRESETS, _DEFAULT_PRESET, wrong)
+        return Choice(trajectory, preset_window(held, preset), preset), wrong
+    if "window" in params:
+        wrong.append(
+            Markdown(
+                "The link asks for {} and for a start or an end; the page takes these."
+            ).format(markdown(f"window={params['window']}"))
+        )
+    default = preset_window(held, _DEFAULT_PRESET)
     start, end = (
         _read_time(name, params[name], ts, wrong) if name in params else ts
         for name, ts in zip(("start", "end"), default, strict=True)
     )
-    if start >= end:
-        wrong.append(
-            f"The link asks for a window from {format_ts(start)} to {format_ts(end)}, "
-            f"which is empty; the page shows {format_ts(default.start)} to "
-            f"{format_ts(default.end)} instead."
-        )
-        start, end = default
-    return Choice(trajectory, Interval(start, end)), wrong
+    if start < end:
+        return Choice(trajectory, Interval(start, end)), wrong
+    wrong.append(
+        Markdown(
+            "The link asks for a window from {} to {}, which is empty; the page shows {} to {} "
+            "instead."
+        ).format(*map(format_ts, (start, end, *default)))
+    )
+    return Choice(trajectory, default, _DEFAULT_PRESET), wrong
 
 
-def read_zone(text: str | None) -> tuple[str, str | None]:
+def zoom_text(zoom: Interval) -> str:
+    """Format a stretch of time as ISO 8601 does, in UTC.
+
+    >>> zoom_text(Interval(0, 90))
+    '1970-01-01T00:00:00Z/1970-01-01T00:01:30Z'
+    """
+    return "/".join(f"{dt.datetime.fromtimestamp(ts, tz=dt.UTC):%Y-%m-%dT%XZ}" for ts in zoom)
+
+
+def read_zoom(params: Mapping[str, str], wrong: list[Markdown]) -> Interval | None:
+    """Read the stretch of time that a link zooms to, None for all of the window.
+
+    For one that is not from an earlier to a later time, ``wrong`` gets a sentence about it.
+
+    >>> wrong: list[Markdown] = []
+    >>> read_zoom({"zoom": "1970-01-01T00:00Z/1970-01-01T00:01:30Z"}, wrong), wrong
+    (Interval(start=0, end=90), [])
+    >>> read_zoom({"zoom": "the crash"}, wrong), wrong
+    (None, ['The link asks for `zoom=the crash`, which is not from an earlier to a later ...'])
+    """
+    if "zoom" not in params:
+        return None
+    since, _, until = params["zoom"].partition("/")
+    try:
+        zoom = Interval(parse_ts(since), parse_ts(until))
+    except InputError:
+        zoom = Interval(0, 0)
+    if EARLIEST <= zoom.start < zoom.end <= LATEST:
+        return zoom
+    wrong.append(
+        Markdown(
+            "The link asks for {}, which is not from an earlier to a later time; the page shows "
+            "all of the window."
+        ).format(markdown(f"zoom={params['zoom']}"))
+    )
+    return None
+
+
+def read_zone(text: str | None) -> tuple[str, Markdown | None]:
     """Read the time zone that a link names, UTC where it names none, and what is wrong with it.
 
     >>> read_zone("Asia/Tokyo"), read_zone(None)
@@ -125,28 +185,28 @@ def read_zone(text: str | None) -> tuple[str, str | None]:
     try:
         utc_offset_s(pl.Series([0]), text)
     except InputError as error:
-        return "UTC", (
-            f"The link asks for {markdown(f'clock={text}')}, which is no time zone "
-            f"(allowed: {error.allowed}); times are UTC instead."
-        )
+        return "UTC", Markdown(
+            "The link asks for {}, which is no time zone (allowed: {}); times are UTC instead."
+        ).format(markdown(f"clock={text}"), error.allowed)
     return text, None
 
 
 def read_choice(
-    params: Mapping[str, str], name: str, allowed: Sequence[str], wrong: list[str]
+    params: Mapping[str, str], name: str, allowed: Sequence[str], wrong: list[Markdown]
 ) -> list[str]:
     """Read the allowed values that a parameter names, separated by commas. [] is all.
 
     A value that is not allowed is left out, and ``wrong`` gets a sentence about it.
 
-    >>> wrong: list[str] = []
+    >>> wrong: list[Markdown] = []
     >>> read_choice({"symbol": "BTC_USD,X_Y"}, "symbol", ["BTC_USD", "ETH_USD"], wrong), wrong
     (['BTC_USD'], ['The link asks for `symbol=X_Y`, which this store does not hold; ...'])
     """
     asked = [value for value in params.get(name, "").split(",") if value]
     wrong.extend(
-        f"The link asks for {markdown(f'{name}={value}')}, which this store does not hold; "
-        "the page leaves it out."
+        Markdown(
+            "The link asks for {}, which this store does not hold; the page leaves it out."
+        ).format(markdown(f"{name}={value}"))
         for value in asked
         if value not in allowed
     )
@@ -154,13 +214,17 @@ def read_choice(
 
 
 def read_option(
-    params: Mapping[str, str], name: str, allowed: Iterable[str], default: str, wrong: list[str]
+    params: Mapping[str, str],
+    name: str,
+    allowed: Iterable[str],
+    default: str,
+    wrong: list[Markdown],
 ) -> str:
     """Return the one allowed value that a parameter names, or the default.
 
     For a value that is not allowed, ``wrong`` gets a sentence about it.
 
-    >>> wrong: list[str] = []
+    >>> wrong: list[Markdown] = []
     >>> read_option({"unit": "2h"}, "unit", ["1h", "8h"], "8h", wrong), wrong
     ('8h', ['The link asks for `unit=2h` (allowed: 1h, 8h); the page takes 8h instead.'])
     """
@@ -168,8 +232,9 @@ def read_option(
     if value in allowed:
         return value
     wrong.append(
-        f"The link asks for {markdown(f'{name}={value}')} (allowed: {', '.join(allowed)}); "
-        f"the page takes {default} instead."
+        Markdown("The link asks for {} (allowed: {}); the page takes {} instead.").format(
+            markdown(f"{name}={value}"), ", ".join(allowed), default
+        )
     )
     return default
 
@@ -179,11 +244,11 @@ def read_number(
     name: str,
     default: float,
     bounds: tuple[float, float],
-    wrong: list[str],
+    wrong: list[Markdown],
 ) -> float:
     """Read the number of a parameter within the bounds, or the default and why in ``wrong``.
 
-    >>> wrong: list[str] = []
+    >>> wrong: list[Markdown] = []
     >>> read_number({"above": "25"}, "above", 10.0, (0.0, 1000.0), wrong), wrong
     (25.0, [])
     >>> read_number({"above": "nan"}, "above", 10.0, (0.0, 1000.0), wrong), wrong
@@ -199,13 +264,15 @@ def read_number(
     if low <= number <= high:
         return number
     wrong.append(
-        f"The link asks for {markdown(f'{name}={params[name]}')}, which is no number from {low:,g} "
-        f"to {high:,g}; the page takes {default:,g} instead."
+        Markdown(
+            "The link asks for {}, which is no number from {:,g} to {:,g}; the page takes {:,g} "
+            "instead."
+        ).format(markdown(f"{name}={params[name]}"), low, high, default)
     )
     return default
 
 
-def _read_time(name: str, text: str, default: int, wrong: list[str]) -> int:
+def _read_time(name: str, text: str, default: int, wrong: list[Markdown]) -> int:
     """Read the time of a parameter, or the default and why in ``wrong``."""
     try:
         ts = parse_ts(text, parameter=name)
@@ -213,27 +280,21 @@ def _read_time(name: str, text: str, default: int, wrong: list[str]) -> int:
         ts, allowed = None, error.allowed
     else:
         allowed = "a time between 1970 and 2100"
-    if ts is None or not _EARLIEST <= ts <= _LATEST:
+    if ts is None or not EARLIEST <= ts <= LATEST:
         wrong.append(
-            f"The link asks for {markdown(f'{name}={text}')}, which the page cannot show "
-            f"(allowed: {allowed}); it takes {format_ts(default)} instead."
+            Markdown(
+                "The link asks for {}, which the page cannot show (allowed: {}); it takes {} "
+                "instead."
+            ).format(markdown(f"{name}={text}"), allowed, format_ts(default))
         )
         return default
     if ts % 60:
         wrong.append(
-            f"The link asks for {markdown(f'{name}={text}')}; the page shows whole minutes and "
-            f"takes {format_ts(ts - ts % 60)}."
+            Markdown("The link asks for {}; the page shows whole minutes and takes {}.").format(
+                markdown(f"{name}={text}"), format_ts(ts - ts % 60)
+            )
         )
     return ts - ts % 60
-
-
-def _how_to_load(trajectory: str) -> str:
-    """Return the hint that names the command for a trajectory, "" where the key is none."""
-    try:
-        key = Trajectory.parse(trajectory).key
-    except InputError:
-        return ""
-    return f" ({command_words('sync', key)} loads it)"
 
 
 def _minutes(window: Interval) -> Interval:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import streamlit as st
+from streamlit import switch_page
 
 PAGES = {
     "overview": "Overview",
+    "symbol": "Symbol",
     "spreads": "Spreads",
     "trajectory": "Trajectory",
     "funding": "Funding",
     "events": "Events",
+    "alerts": "Alerts",
     "health": "Data health",
 }
 """The pages in order: the name in the address, and the title."""
@@ -31,4 +33,4 @@ def go_to(name: str, **asked: str) -> None:
 
     The clock goes along by itself. Ends the run of the script.
     """
-    st.switch_page(page_file(name), query_params=asked)
+    switch_page(page_file(name), query_params=asked)

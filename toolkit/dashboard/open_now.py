@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import polars as pl
 
 from toolkit.cards import duration
+from toolkit.foreign import Markdown
 from toolkit.wire.snapshots import SnapshotItems, snapshot_items
 from toolkit.workspace.snapshot_tables import open_spreads
+
+_OLD_S = 3_600
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,21 +21,27 @@ class OpenNow:
 
     ``rows`` has symbol, buy, sell, key, spread_pct (percent, null where not known) and opened_at (s
     UTC, null where not known). ``items`` is what is understood of the service's list, None where
-    the rows are of the event log. ``tracked`` counts spreads of the list that no event opened.
+    the rows are of the event log. ``tracked`` has the rows of the list that no event opened,
+    none of a list that is an hour older than the log.
     """
 
     at: int
     rows: pl.DataFrame
+    tracked: pl.DataFrame
     items: SnapshotItems | None = None
-    tracked: int = 0
+
+    def kept(self, keep: Callable[[pl.DataFrame], pl.DataFrame]) -> OpenNow:
+        """Select rows, such as those of some symbols."""
+        return replace(self, rows=keep(self.rows), tracked=keep(self.tracked))
 
     @property
-    def count(self) -> str:
+    def count(self) -> Markdown:
         """How many are open, as far as the answer is understood."""
         n_open = self.rows.height
         if self.items and (self.items.nothing or (self.items.odd and not n_open)):
-            return "not understood"
-        return f"{n_open:,} or more" if self.items and self.items.odd else f"{n_open:,}"
+            return Markdown("not understood")
+        more = self.items and self.items.odd
+        return (Markdown("{:,} or more") if more else Markdown("{:,}")).format(n_open)
 
     @property
     def ages(self) -> list[str | None]:
@@ -57,13 +67,12 @@ def open_now(
     >>> open_now((700, '{"items": []}'), logged, 660).count
     '0'
     """
+    listed = open_spreads(snapshot[1] if snapshot else "{}")
+    old = bool(snapshot and known_until and known_until - snapshot[0] > _OLD_S)
+    tracked = listed.filter(pl.col("opened_at").is_null() & (not old))
     if snapshot and (known_until is None or snapshot[0] >= known_until):
-        at, document = snapshot
-        rows = open_spreads(document)
-        tracked = rows["opened_at"].null_count()
-        return OpenNow(
-            at, rows.drop_nulls("opened_at"), snapshot_items("spread", document), tracked
-        )
+        items = snapshot_items("spread", snapshot[1])
+        return OpenNow(snapshot[0], listed.drop_nulls("opened_at"), tracked, items)
     if known_until is None:
         return None
     rows = logged.select(
@@ -74,4 +83,4 @@ def open_now(
         pl.col("t_open").alias("opened_at"),
     ).with_columns(key=pl.format("{}:{}:{}", "symbol", "buy", "sell"))
     widest = rows.sort("spread_pct", "key", descending=[True, False], nulls_last=True)
-    return OpenNow(known_until, widest)
+    return OpenNow(known_until, widest, tracked)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import streamlit as st
-
-from toolkit.dashboard.shell import say_faults
+from toolkit.dashboard.screen import st
+from toolkit.foreign import Markdown
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,7 @@ class PageLink:
         st.session_state.pop(f"{self.page}_followed", None)
         return params or written or {}
 
-    def keep_faults(self, faults: list[str]) -> None:
+    def keep_faults(self, faults: list[Markdown]) -> None:
         """Keep what was wrong with the link until a widget is used."""
         st.session_state[f"{self.page}_faults"] = faults
 
@@ -45,4 +44,5 @@ class PageLink:
         if any(st.query_params.get(name) != value for name, value in params.items()):
             st.query_params.update(params)
         state[f"{self.page}_written"] = params
-        say_faults(state[f"{self.page}_faults"])
+        for fault in state[f"{self.page}_faults"]:
+            st.warning(fault)

@@ -1,48 +1,88 @@
 """What the pages read of the store: opened per query, kept until the file changes, never held open.
 
 Every cached reading is of one *version* of the file, so that a sync shows at the next look and an
-unchanged store is not read twice.
+unchanged store is not read twice. The rows and the statistics of a trajectory are of a version of
+that trajectory alone: a commit elsewhere leaves them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
-import streamlit as st
+from streamlit import cache_data, cache_resource
 
-from toolkit.dashboard.health_tables import coverage_line
-from toolkit.intervals import Interval, clip
-from toolkit.market import EventFamily, Family, SnapshotLog, Source, Stream, Trajectory
-from toolkit.statistics.spread import summary, time_above, with_spread
-from toolkit.store import Ledger, Store, answer_words, clock_offset_s, event_logs
-from toolkit.store.schema import read_format
-from toolkit.tables import LedgerState
+from toolkit.dashboard.screen import st
+from toolkit.errors import StoreLockedError
+from toolkit.foreign import Markdown
+from toolkit.intervals import Interval
+from toolkit.market import (
+    EventFamily,
+    EventLog,
+    Family,
+    SnapshotTrajectory,
+    Source,
+    Stream,
+    Trajectory,
+)
+from toolkit.statistics.events import follow_through, study
+from toolkit.statistics.passes import Analysis, in_one_pass
+from toolkit.statistics.rates_in_force import with_apr
+from toolkit.statistics.spread import with_spread
+from toolkit.store import (
+    Store,
+    clock_offset_s,
+    event_logs,
+    held_stretches,
+)
+
+SPREADS = (Family.SPREAD.value, "snapshot-spread")
+"""The kinds of stream whose rows are spreads."""
 
 _KEEP_S = 600
-_WAIT_S = 3.0
+WAIT_S = 3.0
 """A writer lets go within milliseconds. A page that waits longer than this shows why (s)."""
 
 Version = tuple[tuple[int, int], ...]
 """What changes with every commit: time and size of the file and of the log beside it."""
 
+StreamVersion = tuple[int | str | None, ...]
+"""What changes with every commit of one stream's rows: see `Held.versions`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """One look at a store: its source, its streams (`Store.catalogue`) and its loads."""
+    """One look at a store: its source, its streams (`Store.catalogue`) and its loads.
+
+    ``log_stretches`` are `toolkit.store.held_stretches` of its event logs.
+    """
 
     path: Path
     version: Version
     source: Source
     streams: pl.DataFrame
     loads: pl.DataFrame
+    log_stretches: pl.DataFrame
 
     @property
     def logs(self) -> pl.DataFrame:
         """The event logs among the streams, with their family."""
         return event_logs(self.streams)
+
+    @property
+    def versions(self) -> dict[str, StreamVersion]:
+        """Of each stream what changes with every commit of its rows, and with none of another.
+
+        Rows are only ever appended. So it is how many there are, and when the stream was asked
+        last. The first load is in it too, by which one file is told from another in its place.
+        """
+        first = self.loads.select("started_at", "served_at", "base_url", "schema_hash").tail(1)
+        file = first.row(0) if first.height else ()
+        known = self.streams.select("stream", "rows", "revisions", "served_at", "asked_at")
+        return {key: (*file, *facts) for key, *facts in known.iter_rows()}
 
     @property
     def as_of(self) -> int | None:
@@ -69,16 +109,45 @@ def store_version(path: Path) -> Version:
     ()
     """
     files = (path, path.with_name(f"{path.name}.wal"))
-    stats = [file.stat() for file in files if file.exists()]
+    stats = []
+    for file in files:
+        with contextlib.suppress(FileNotFoundError):  # a writer removes the second at any moment
+            stats.append(file.stat())
     return tuple((stat.st_mtime_ns, stat.st_size) for stat in stats)
 
 
-@st.cache_data(ttl=_KEEP_S, max_entries=4, show_spinner=False)
+@cache_data(ttl=_KEEP_S, max_entries=4, show_spinner=False)
 def read_held(path: Path, version: Version) -> Held:
     """Read what the store holds. Raises the errors of `toolkit.store.Store`, which are not kept."""
-    store = Store(path, wait_s=_WAIT_S)
+    store = Store(path, wait_s=WAIT_S)
     with store.reading():  # one opening for all of it
-        return Held(path, version, store.source, _known_streams(store), store.loads())
+        streams, logs = _known_streams(store), store.ledger(map(EventLog, EventFamily))
+        stretches = held_stretches(logs, event_logs(streams))
+        return Held(path, version, store.source, streams, store.loads(), stretches)
+
+
+@cache_resource(ttl=_KEEP_S, max_entries=4, show_spinner=False)
+def _last_held(path: Path) -> list[Held]:
+    """Return the place of the newest look at a store, empty at first."""
+    del path
+    return []
+
+
+def read_newest(path: Path) -> tuple[Held, bool]:
+    """Read what the store holds, and whether it is what was read of it before.
+
+    That is so where another process has the file for longer than a page waits. Raises
+    `StoreLockedError` where nothing was read before, and the errors of `read_held`.
+    """
+    last = _last_held(path)
+    try:
+        held = read_held(path, store_version(path))
+    except StoreLockedError:
+        if not last:
+            raise
+        return last[0], True
+    last[:] = [held]
+    return held, False
 
 
 def _newest_clock(store: Store) -> int:
@@ -99,129 +168,138 @@ def _known_streams(store: Store) -> pl.DataFrame:
     )
 
 
-@st.cache_data(ttl=_KEEP_S, max_entries=20, show_spinner="Reading the store")
+@cache_data(ttl=_KEEP_S, max_entries=20, show_spinner="Reading the store")
 def read_rows(
-    path: Path, key: str, family: Family, start: int, end: int, *, version: Version
+    path: Path, key: str, start: int, end: int, *, version: StreamVersion
 ) -> pl.DataFrame:
-    """Read `Store.series` of one trajectory, of a spread with `with_spread`'s columns."""
+    """Read `Store.series` of one key, with the spreads or the yearly rate that statistics take."""
     del version
-    rows = Store(path, wait_s=_WAIT_S).series(Trajectory.parse(key, family), Interval(start, end))
-    return with_spread(rows) if family is Family.SPREAD else rows
+    rows = Store(path, wait_s=WAIT_S).series(key, Interval(start, end))
+    kind = Stream.parse(key).kind
+    if kind == "snapshot-funding":
+        return with_apr(rows)
+    return with_spread(rows) if kind in SPREADS else rows
 
 
-@st.cache_data(ttl=_KEEP_S, max_entries=20, show_spinner=False)
+@cache_data(ttl=_KEEP_S, max_entries=20, show_spinner=False)
+def read_polls(
+    path: Path, key: str, start: int, end: int, *, version: Version
+) -> pl.DataFrame | None:
+    """Read `Store.polls` of a series kept from snapshots, None for another one."""
+    del version
+    stream = Stream.parse(key)
+    if not isinstance(stream, SnapshotTrajectory):
+        return None
+    return Store(path, wait_s=WAIT_S).polls(stream.of, Interval(start, end))
+
+
+@cache_data(ttl=_KEEP_S, max_entries=20, show_spinner=False)
 def read_coverage(
-    path: Path, key: str, family: Family, start: int, end: int, *, version: Version
+    path: Path, key: str, start: int, end: int, *, version: Version | StreamVersion
 ) -> pl.DataFrame:
-    """Read `Store.coverage` of one trajectory."""
+    """Read `Store.coverage` of one key."""
     del version
-    trajectory = Trajectory.parse(key, family)
-    return Store(path, wait_s=_WAIT_S).coverage(trajectory, Interval(start, end))
+    return Store(path, wait_s=WAIT_S).coverage(Stream.parse(key), Interval(start, end))
 
 
-@st.cache_data(ttl=_KEEP_S, max_entries=20, show_spinner="Reading the store")
-def read_events(path: Path, start: int, end: int, *, version: Version) -> pl.DataFrame:
+@cache_data(ttl=_KEEP_S, max_entries=20, show_spinner="Reading the store")
+def read_events(
+    path: Path, start: int, end: int, *, version: Version | tuple[StreamVersion, ...]
+) -> pl.DataFrame:
     """Read `Store.events` of every family with ``start <= ts < end``, one below the other.
 
     ``arrival`` is the order within a family, as `toolkit.statistics.events.lifecycles` wants it.
     """
     del version
-    store = Store(path, wait_s=_WAIT_S)
+    store = Store(path, wait_s=WAIT_S)
     with store.reading():
         return pl.concat([store.events(family, Interval(start, end)) for family in EventFamily])
 
 
-@st.cache_data(ttl=_KEEP_S, max_entries=20, show_spinner=False)
+@cache_data(ttl=_KEEP_S, max_entries=8, show_spinner="Following the prices")
+def measure_following(
+    path: Path, events: pl.DataFrame, step_s: int, *, versions: tuple[StreamVersion, ...]
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Measure `study` and `follow_through` of events from the first price known after each.
+
+    The price known at the event is of a bar before it, so that a return from there has a part of
+    the move by which the event was detected.
+    """
+    del versions
+    later = events.with_columns(pl.col("ts") + step_s)
+    around = Interval(later["ts"][0] - 3_600 - 4 * step_s, later["ts"][-1] + 7_200 + step_s)
+    legs = [Trajectory.parse(key) for key in later["trajectory"].unique().sort()]
+    rows = Store(path, wait_s=WAIT_S).scan(legs, around).select("trajectory", "ts", "price")
+    prices = rows.collect()
+    mean = study(later, prices, after_s=7_200, step_s=step_s)
+    return mean, follow_through(later, prices, step_s=step_s)
+
+
+@cache_data(ttl=_KEEP_S, max_entries=20, show_spinner=False)
 def read_snapshot(path: Path, kind: str, *, version: Version) -> tuple[int, str] | None:
     """Read the newest snapshot of a kind (symbols, activity, spread, funding): time and text."""
     del version
-    kept = Store(path, wait_s=_WAIT_S).snapshots(kind, newest=True)
+    kept = Store(path, wait_s=WAIT_S).snapshots(kind, newest=True)
     if kept.is_empty():
         return None
     newest = kept.row(0, named=True)
     return newest["served_at"], newest["document"]
 
 
-@st.cache_resource(ttl=_KEEP_S, max_entries=2, show_spinner="Reading the spreads")
-def read_spreads(path: Path, start: int, end: int, *, version: Version) -> pl.DataFrame:
-    """Read ts (s UTC), spread_log_bps and its basis of every spread. Shared, never changed."""
-    del version
-    rows = Store(path, wait_s=_WAIT_S).family_series(Family.SPREAD, Interval(start, end))
-    return with_spread(rows).select("trajectory", "ts", "spread_log_bps", "spread_basis")
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """Results of some streams, one frame for each analysis, and the version of each stream."""
+
+    versions: dict[str, StreamVersion]
+    results: list[pl.DataFrame]
 
 
-@st.cache_data(ttl=_KEEP_S, max_entries=8, show_spinner="Measuring the spreads")
-def measure_spreads(
-    path: Path, start: int, end: int, *, version: Version
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Measure `toolkit.statistics.spread.summary` of every spread, and read its newest row."""
-    rows = read_spreads(path, start, end, version=version)
-    last = rows.drop_nulls("spread_log_bps").group_by("trajectory").last()
-    return summary(rows, start, end), last
+@cache_resource(ttl=_KEEP_S, max_entries=32, show_spinner=False)
+def _kept(path: Path, kind: str, window: Interval, question: str) -> list[_Measured]:
+    """Return the place of the newest results of a question, empty at first."""
+    del path, kind, window, question
+    return []
 
 
-@st.cache_data(ttl=_KEEP_S, max_entries=32, show_spinner=False)
-def measure_above(
-    path: Path, start: int, end: int, above_bps: float, *, version: Version
-) -> pl.DataFrame:
-    """Measure `toolkit.statistics.spread.time_above` of every spread."""
-    rows = read_spreads(path, start, end, version=version)
-    return time_above(rows, start, end, threshold_bps=above_bps)
+def measure_each(
+    held: Held,
+    kind: str,
+    window: Interval,
+    question: str,
+    *analyses: Analysis,
+    versions: dict[str, StreamVersion] | None = None,
+) -> list[pl.DataFrame]:
+    """Apply analyses to every stream of a kind, those of unchanged rows left out: a frame for each.
+
+    ``versions`` names some streams alone, each with what changes where it is to be read again.
+    """
+    if versions is None:
+        streams = held.streams.filter(pl.col("rows") > 0, kind=kind)["stream"]
+        versions = {key: held.versions[key] for key in streams}
+    place = _kept(held.path, kind, window, question)
+    known = place[0] if place else _Measured({}, [])
+    if known.versions == versions and known.results:
+        return known.results
+    changed = [key for key, version in versions.items() if known.versions.get(key) != version]
+    same = pl.col("trajectory").is_in(list(versions.keys() - set(changed)))
+    found = [[result.filter(same)] for result in known.results] or [[] for _ in analyses]
+    if changed or not known.results:
+        with st.spinner(Markdown("Measuring")):
+            groups = Store(held.path, wait_s=WAIT_S).groups(changed or kind, window)
+            for results, result in zip(found, in_one_pass(groups, *analyses), strict=True):
+                results.append(result)
+    place[:] = [_Measured(versions, [pl.concat(parts).sort("trajectory") for parts in found])]
+    return place[0].results
 
 
-@st.cache_data(ttl=_KEEP_S, max_entries=8, show_spinner=False)
+@cache_data(ttl=_KEEP_S, max_entries=8, show_spinner=False)
 def read_asked(
     path: Path, keys: tuple[str, ...], start: int, end: int, *, version: Version
 ) -> frozenset[str]:
     """Return which of the spreads the store was asked for, or answered about, in the window."""
     del version
-    spreads = [Trajectory.parse(key, Family.SPREAD) for key in keys]
-    ledger = Store(path, wait_s=_WAIT_S).ledger(spreads, Interval(start, end))
-    return frozenset(s.key for s, known in ledger.items() if known.asked or known.answered)
-
-
-@st.cache_data(ttl=_KEEP_S, max_entries=2, show_spinner="Reading the ledger")
-def measure_coverage(path: Path, version: Version) -> tuple[pl.DataFrame, pl.DataFrame, int]:
-    """Return what is known of every stream. The rows of each load. The store's format.
-
-    One row of `coverage_line` for each stream, with its `answer_words`, over the time from its
-    first second asked for, or first row, to the service's clock when it was last asked.
-    """
-    del version
-    store = Store(path, wait_s=_WAIT_S)
-    lines = []
-    with store.reading() as connection:
-        ledger, newest = store.ledger(), _newest_clock(store)
-        catalogue = store.catalogue().select("stream", "first_ts", "rows")
-        for key, first_ts, held in catalogue.iter_rows():
-            stream = Stream.parse(key)
-            known = ledger.get(stream, Ledger(None))
-            window = _known_window(known, first_ts)
-            coverage = None
-            if known.edge is None:
-                coverage = _unanswered(known, newest)
-            elif window and not isinstance(stream, SnapshotLog):
-                coverage = store.coverage(stream, window)
-            answer = answer_words(ledger.get(stream), held)
-            lines.append(coverage_line(stream, coverage) | {"answer": answer})
-        rows, version_held = store.rows_by_load(), read_format(connection, path)
-    return pl.DataFrame(lines, infer_schema_length=None), rows, version_held
-
-
-def _unanswered(known: Ledger, served_at: int) -> pl.DataFrame | None:
-    """Return the coverage of a stream that was asked for and never answered: all is missing."""
-    missing = clip(known.asked, (0, served_at))
-    if not missing:
-        return None
-    state = pl.lit(LedgerState.MISSING.value).alias("state")
-    return pl.DataFrame(missing, schema=["start_ts", "end_ts"], orient="row").with_columns(state)
-
-
-def _known_window(known: Ledger, first_ts: int | None) -> Interval | None:
-    """Return the time from the first second asked for or held to the last question."""
-    if known.edge is None:
-        return None
-    end = known.edge.served_at
-    starts = [part.start for part in (*known.asked[:1], *known.answered[:1])]
-    begun = [start for start in (*starts, first_ts) if start is not None and start < end]
-    return Interval(min(begun), end) if begun else None
+    spreads = [stream for stream in map(Stream.parse, keys) if isinstance(stream, Trajectory)]
+    kept = [key for key in keys if key.startswith("snapshot-")]  # each poll asks for all of them
+    ledger = Store(path, wait_s=WAIT_S).ledger(spreads, Interval(start, end))
+    asked = (s.key for s, known in ledger.items() if known.asked or known.answered)
+    return frozenset([*kept, *asked])

@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 import json
-import sys
+from collections.abc import Sequence
 from pathlib import Path
+
+from toolkit.workspace.login import PasswordFile, ProviderLogin
 
 MAIN = Path(__file__).with_name("main.py")
 """The script that Streamlit runs."""
 
+_SHARED = Path(__file__).with_name("shared.py")
+"""The same with a door before it."""
 
-def settings() -> dict[str, bool | str | list[str]]:
+_OWN_NAMES = ["localhost", "*.localhost", "127.0.0.1", "::1"]
+
+_TEXT = {"light": "#0b0e13", "dark": "#f5f7fa"}
+"""Captions are this at 60 %, so it is stronger than usual: a contrast of 4.5:1 and more."""
+
+
+_CHOSEN = {"light": "#22627a", "dark": "#59caf0"}
+"""What is chosen of a widget, the first colour of a chart, darker on light as it is text too."""
+
+
+def settings() -> dict[str, bool | int | str | list[str]]:
     """Return Streamlit's options for this dashboard: nothing is sent anywhere, nothing asked.
+
+    Its socket answers to the names of this machine alone, so that no page of another site reaches
+    it by a name of its own, and what guards against other sites stays on.
 
     Both themes are given and no base, so that the page follows the browser. Charts ignore fewer
     than ten colours.
@@ -21,40 +38,71 @@ def settings() -> dict[str, bool | str | list[str]]:
     """
     from toolkit.charts.theme import BACKGROUND, COLOURS  # noqa: PLC0415 - keeps plotly out of rail's start
 
-    options: dict[str, bool | str | list[str]] = {
+    options: dict[str, bool | int | str | list[str]] = {
         "browser.gatherUsageStats": False,
         "client.toolbarMode": "minimal",
         "logger.hideWelcomeMessage": True,
         "logger.level": "warning",
         "runner.magicEnabled": False,
         "server.address": "127.0.0.1",
+        "server.allowedHosts": _OWN_NAMES,
+        "server.enableCORS": True,
+        "server.enableXsrfProtection": True,
         "server.showEmailPrompt": False,
-        "theme.paddingTop": "2rem",
+        "theme.baseFontSize": 14,
+        "theme.codeFontSize": "0.85rem",
+        "theme.headingFontSizes": ["1.4rem", "1.4rem", "1.15rem", "1rem", "1rem", "1rem"],
+        "theme.metricValueFontSize": "1.3rem",
+        "theme.paddingTop": "0.25rem",
     }
     for theme, colours in COLOURS.items():
         options[f"theme.{theme}.backgroundColor"] = BACKGROUND[theme]
+        options[f"theme.{theme}.textColor"] = _TEXT[theme]
+        options[f"theme.{theme}.codeTextColor"] = _TEXT[theme]
         options[f"theme.{theme}.chartCategoricalColors"] = list(colours)
-        options[f"theme.{theme}.primaryColor"] = colours[0]
+        options[f"theme.{theme}.primaryColor"] = _CHOSEN[theme]
     return options
 
 
 def command(
-    store_path: str | Path, port: int, host: str, headless: bool, follow: bool = False
+    store_path: str | Path,
+    port: int,
+    host: str,
+    headless: bool,
+    *,
+    follow: bool = False,
+    login: PasswordFile | ProviderLogin | None = None,
+    names: Sequence[str] = (),
 ) -> list[str]:
-    """Return the command that serves the dashboard over a store, from the package's files alone.
+    """Return the arguments of Streamlit that serve the dashboard over a store.
 
-    ``headless`` opens no browser. With ``follow`` each page begins by following the store.
-    Streamlit is not imported here.
+    ``headless`` opens no browser. With ``follow`` each page begins by following the store. With
+    ``login`` others reach it too, after a login, also by ``names``. Streamlit is not imported here.
 
     >>> argv = command("rail.duckdb", port=8501, host="127.0.0.1", headless=True)
-    >>> argv[1:4], argv[-2:]
-    (['-m', 'streamlit', 'run'], ['--store', 'rail.duckdb'])
+    >>> argv[:2], argv[-2:]
+    (['streamlit', 'run'], ['--store', 'rail.duckdb'])
     >>> argv[argv.index("--server.port") + 1], argv[argv.index("--browser.gatherUsageStats") + 1]
     ('8501', 'false')
     """
     options = settings() | {"server.address": host, "server.headless": headless}
-    flags = ["--server.port", str(port)]
-    for name, value in options.items():
-        flags += [f"--{name}", value if isinstance(value, str) else json.dumps(value)]
-    run = [sys.executable, "-m", "streamlit", "run", str(MAIN), *flags]
-    return [*run, "--", "--store", str(store_path), *(["--follow"] if follow else [])]
+    script, ours = MAIN, ["--store", str(store_path), *(["--follow"] if follow else [])]
+    if login is None:
+        options["server.allowedHosts"] = [*_OWN_NAMES, host]
+    else:
+        script, options["server.allowedHosts"] = _SHARED, ["*"]  # the door looks at them
+        ours += [word for name in names for word in ("--name", name)]
+        if isinstance(login, PasswordFile):
+            ours += ["--password-file", str(login.path)]
+        else:
+            ours += [word for rule in login.allowed for word in ("--member", rule)]
+    options["server.port"] = port
+    flags = [word for name, value in options.items() for word in _flags(name, value)]
+    return ["streamlit", "run", str(script), *flags, "--", *ours]
+
+
+def _flags(name: str, value: bool | int | str | list[str]) -> list[str]:
+    """Return an option as flags: a list of hosts is a flag for each, another list is JSON."""
+    values = value if name == "server.allowedHosts" and isinstance(value, list) else [value]
+    shown = (each if isinstance(each, str) else json.dumps(each) for each in values)
+    return [word for each in shown for word in (f"--{name}", each)]

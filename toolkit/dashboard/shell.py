@@ -1,26 +1,32 @@
-"""What every page has around it: the source, the plan, the age of the data and the clock."""
+"""What every page has around it: the bar above, and how it draws tables and figures."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import polars as pl
-import streamlit as st
 
 from toolkit import commands
 from toolkit.charts.time_axis import clock_text
-from toolkit.dashboard.formatting import NULL, age_words, plan_words, source_words
-from toolkit.dashboard.link import read_zone
-from toolkit.dashboard.reading import Held, read_held, store_version
-from toolkit.errors import RailError
-from toolkit.foreign import LONGEST, csv_cell, markdown, plain
+from toolkit.dashboard.alert_news import show_news
+from toolkit.dashboard.desk import choose_clock, choose_kept, show_source
+from toolkit.dashboard.export import show_share
+from toolkit.dashboard.fee_choice import FeeChoice
+from toolkit.dashboard.loads import show_load
+from toolkit.dashboard.navigation import PAGES
+from toolkit.dashboard.reading import Held, read_newest
+from toolkit.dashboard.screen import st
+from toolkit.dashboard.view_menu import show_views
+from toolkit.errors import RailError, StoreLockedError
+from toolkit.foreign import LONGEST, Command, Markdown, csv_cell, markdown, plain
 from toolkit.workspace import store_path
 
-_LOOK_S = 10
-"""How often a page that follows looks whether the file changed, and every page renews its age."""
+_LOOKS = Path(__file__).with_name("desk.css")
+"""What no setting of Streamlit can say: figures of one width, and no fading while a page runs."""
 
 # No more buttons than fit beside a title on a phone; drag to zoom, double-click to return.
 _PLOTLY = {
@@ -29,13 +35,23 @@ _PLOTLY = {
     "modeBarButtonsToRemove": ["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "autoScale2d"],
 }
 
+_AGAIN_S = 2.0
+
+_UNHEADED_PX = 30
+"""Above a chart without a heading: the mark of its source."""
+
 
 @dataclass(frozen=True, slots=True)
 class PageShell:
-    """What a page's body is given: one look at the store, and the clock to show times in."""
+    """What a page's body is given: one look at the store, and what the bar above it chose.
+
+    ``timezone`` is the clock to show times in. ``symbols`` are those to keep to, none for all.
+    """
 
     held: Held
     timezone: str
+    symbols: frozenset[str]
+    fees: FeeChoice
 
     def clock(self, ts: pl.Series) -> pl.Series:
         """Format Unix seconds in the chosen clock. Null stays null."""
@@ -45,48 +61,76 @@ class PageShell:
         """Format one time in the chosen clock, with its zone."""
         return f"{self.clock(pl.Series([ts]))[0]} {self.timezone}"
 
+    def kept(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Select the rows of the symbols to keep to, by their column ``symbol``."""
+        return rows.filter(pl.col("symbol").is_in(self.symbols)) if self.symbols else rows
 
-def page(title: str, body: Callable[[PageShell], None]) -> None:
-    """Show a whole page: its head, then its body or one sentence with the reason and the remedy."""
+
+def page(title: Markdown, body: Callable[[PageShell], None]) -> None:
+    """Show a whole page: its bar, then its body or one sentence with the reason and the remedy."""
     path = store_path()
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.header(title, anchor=False, width="stretch")
-        timezone, fault = _choose_clock()
-        follows = st.toggle(
-            "Follow the store",
-            key="follow",
-            persist_state="session",
-            help=f"Looks every {_LOOK_S} s and shows what a sync has brought. "
-            "A page that does not follow shows it at the next click.",
+    st.html(_LOOKS)
+    bar = st.container(horizontal=True, vertical_alignment="center", gap="small")
+    with bar:
+        st.header(title, anchor=False, width="content")
+        source = st.container(horizontal=True, vertical_alignment="center", width="stretch")
+        kept = st.container(
+            horizontal=True, vertical_alignment="center", width="content", gap="small"
         )
-    if follows:
-        _follow()
+    timezone = choose_clock(bar, path)
     try:
-        held = read_held(path, store_version(path))
+        held, locked = read_newest(path)
         commands.shown_for(path, held.base_url)
-        _head(held, timezone)
-        say_faults([fault] if fault else [])
-        body(PageShell(held, timezone))
+        show_source(source, held, timezone)
+        with kept:
+            show_share()
+            show_views(path, next(name for name, words in PAGES.items() if words == title))
+        symbols, fees = choose_kept(kept, held)
+        show_load(held)
+        show_news(held)
+        if locked:
+            st.caption(Markdown("Another process has the store: these are the last values."))
+            _try_again()
+        body(PageShell(held, timezone, symbols, fees))
+    except StoreLockedError as error:
+        st.info(
+            Markdown("{}. The page tries again by itself.").format(markdown(str(error), LONGEST))
+        )
+        _try_again()
     except RailError as error:
         st.error(markdown(str(error), LONGEST))
 
 
-def say_faults(faults: list[str]) -> None:
-    """Show one warning for each thing that a link asked for and did not get."""
-    for fault in faults:
-        st.warning(fault)
+def _try_again() -> None:
+    """Run the page again in a moment."""
+    began = time.monotonic()
+
+    @st.fragment(run_every=_AGAIN_S)
+    def again() -> None:
+        if time.monotonic() - began >= _AGAIN_S / 2:
+            st.rerun(scope="app")
+
+    again()
 
 
-def say_empty(what: str, *lines: str) -> None:
+def say_empty(what: Markdown, *lines: Command) -> None:
     """Show that there is no data yet, and the command lines that load some."""
     st.info(what)
     if lines:
-        st.code("\n".join(lines), language="bash")
+        st.code(Command("\n").join(lines), language="bash")
 
 
-def draw(figure: Any, key: str) -> None:
-    """Draw the figure in Streamlit's template. The browser fills in the colours of its theme."""
-    st.plotly_chart(figure.update_layout(template="streamlit"), config=_PLOTLY, key=key)
+def draw(figure: Any, key: str, *, headed: bool = True, **config: Any) -> None:
+    """Draw the figure in Streamlit's template. The browser fills in the colours of its theme.
+
+    Its heading is read to who does not see it, and is left out where it is not ``headed``: the
+    page around it then has to have the words. ``config`` is plotly's.
+    """
+    words = figure.words
+    figure.update_layout(template="streamlit")
+    if not headed:
+        figure.update_layout(title=None, margin_t=_UNHEADED_PX)
+    st.plotly_chart(figure, config=_PLOTLY | config, key=key, alt=words)
 
 
 def show_table(table: pl.DataFrame, **options: Any) -> None:
@@ -98,86 +142,3 @@ def show_table(table: pl.DataFrame, **options: Any) -> None:
     }
     shown = table.with_columns(pl.Series(name, c, pl.String) for name, c in cells.items())
     st.dataframe(shown, hide_index=True, **options)
-
-
-def opened_row(
-    table: pl.DataFrame, key: str, *, height: int | str = "auto", **columns: Any
-) -> int | None:
-    """Draw a table with a button per row in its first column, "", and return the row clicked.
-
-    A null there leaves the row without a button. ``columns`` configures others by name.
-    """
-    clicked = f"{key}_clicked"
-    button = st.column_config.ButtonColumn("", width="small", type="tertiary", key=clicked)
-    show_table(
-        table,
-        key=key,
-        height=height,
-        placeholder=NULL,
-        column_config={"": button, **columns},
-    )
-    click = st.session_state.get(clicked)
-    return None if click is None else int(click["row"])
-
-
-@st.fragment(run_every=_LOOK_S)
-def _head(held: Held, timezone: str) -> None:
-    """Show the head again and again, so that its age grows in a tab that is left open."""
-    _say_whose(held, timezone)
-
-
-def _say_whose(held: Held, timezone: str) -> None:
-    followed = held.streams.filter(pl.col("kind") != "snapshot")
-    parts = [source_words(held.source), plan_words(held.loads, followed)]
-    if held.as_of is not None:
-        as_of = clock_text(pl.Series([held.as_of]), timezone)[0]
-        parts.append(f"as of {as_of} {timezone}")
-    parts.append(age_words(held.streams, held.loads, int(time.time())))
-    # A foreign bracket would end a directive such as :small[…], so only our own words are in one.
-    st.markdown(f"{parts[0]} · {parts[1]} · :small[:gray[{' · '.join(parts[2:])}]]")
-
-
-def _choose_clock() -> tuple[str, str | None]:
-    """Choose UTC, the browser's zone or the link's, and say what is wrong with the link's."""
-    state = st.session_state
-    asked = st.query_params.get("clock")
-    linked, fault = read_zone(asked)
-    if "zone" not in state or (asked is not None and asked != state["zone_link"]):
-        state["zone"] = linked
-    zones = list(dict.fromkeys(["UTC", st.context.timezone or "UTC", linked, state["zone"]]))
-    if len(zones) > 1:
-        state["clock"] = state["zone"]
-        state["zone"] = st.segmented_control(
-            "Clock",
-            zones,
-            required=True,
-            key="clock",
-            on_change=_take_clock,
-            label_visibility="collapsed",
-        )
-    if state["zone"] != linked:
-        fault = None
-    if state["zone"] not in ("UTC", asked):
-        st.query_params["clock"] = state["zone"]
-    elif state["zone"] == "UTC" and asked is not None and fault is None:
-        del st.query_params["clock"]
-    state["zone_link"] = st.query_params.get("clock")
-    return state["zone"], fault
-
-
-def _take_clock() -> None:
-    """Keep the clock under a name of our own, since a widget's state goes with its page."""
-    st.session_state["zone"] = st.session_state["clock"]
-    st.session_state["zone_link"] = st.query_params.get("clock")
-
-
-def _follow() -> None:
-    """Run the page again when the file has changed. Nothing moves while it has not."""
-    seen = store_version(store_path())
-
-    @st.fragment(run_every=_LOOK_S)
-    def look() -> None:
-        if store_version(store_path()) != seen:
-            st.rerun(scope="app")
-
-    look()

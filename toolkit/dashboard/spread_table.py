@@ -1,28 +1,131 @@
-"""The table of spreads: one row a trajectory with its statistics, and the filters over it."""
+"""The rows of the page of spreads: one a trajectory with its figures, and which are kept."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from toolkit.cards import duration
-from toolkit.market import Family, Trajectory
+from toolkit.charts.subject import subject_of
+from toolkit.dashboard.export import literal
+from toolkit.dashboard.reading import SPREADS
 from toolkit.statistics.contract import Reason
+from toolkit.statistics.fees import FeeModel, Style
+from toolkit.statistics.screening import SPREAD_ORDER, Ranking
+from toolkit.workspace.screening import Screening, markets_of
+
+FIGURES = (
+    "spread_last_log_bps",
+    "spread_last_size_log_bps",
+    "last_percentile",
+    "last_z",
+    "spread_mean_log_bps",
+    "spread_std_log_bps",
+    "half_life_s",
+    "half_life_reason",
+    "flags",
+    "n",
+    "coverage",
+    "t_last",
+    "spread_basis",
+)
+"""The columns of `toolkit.statistics.screening.spread_figures` that the rows have."""
+
+NET = ("net_share", "net_mean_bps", "cost_bps")
+_LATE_S = 300
+_WHOLE = 0.9995
+_NO_HALF_LIFE = {
+    Reason.TOO_FEW: "too few rows for a half-life",
+    Reason.DEGENERATE: "does not vary",
+    Reason.NO_REVERSION: "no reversion",
+    Reason.BELOW_STEP: "half-life under 1 step",
+}
 
 
-class Filters(NamedTuple):
-    """What is shown: nothing chosen of a kind is all of it.
+class SpreadFilters(NamedTuple):
+    """Which spreads are kept, and in which order. Nothing chosen of a kind is all of it.
 
-    A trajectory has an exchange or a market where either leg has it. ``at_least`` is of the last
-    spread's size (log bps), on either side of zero.
+    The names and the rules are those of `toolkit.workspace.Workspace.screen`. ``least_bps`` is of
+    the last spread's size (bps of the log spread), on either side of zero.
     """
 
-    symbols: tuple[str, ...] = ()
+    kind: str = "spread"
     exchanges: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
-    at_least: float = 0.0
+    exclude_symbols: tuple[str, ...] = ()
+    least_bps: float = 0.0
+    sort: str = SPREAD_ORDER
+
+    @property
+    def where(self) -> str | None:
+        """The condition on the figures, None where there is none."""
+        least = self.least_bps
+        return f"spread_last_size_log_bps >= {least:g}" if least else None
+
+    def applied(self, lines: pl.DataFrame) -> pl.DataFrame:
+        """Select the rows that are kept, in their order.
+
+        >>> lines = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.spot", "C_D:Y.spot:Z.spot"],
+        ...                       "spread_last_size_log_bps": [30.0, None], "last_z": [0.0, 1.0]})
+        >>> both = SpreadFilters(exchanges=("Y", "Z"), sort="last_z")
+        >>> both.applied(lines)["trajectory"].to_list()
+        ['C_D:Y.spot:Z.spot']
+        >>> SpreadFilters(least_bps=20, sort="last_z").applied(lines)["trajectory"].to_list()
+        ['A_B:X.spot:Y.spot']
+        """
+        meant = Screening(
+            self.kind,
+            exchanges=self.exchanges or None,
+            types=self.types or None,
+            exclude_symbols=self.exclude_symbols or None,
+        ).among(map(subject_of, lines["trajectory"]))
+        chosen = lines.filter(pl.col("trajectory").is_in([each.key for each in meant]))
+        return Ranking.of(lines.schema, self.where, self.sort, None, False).applied(chosen)
+
+    def python(
+        self,
+        store: str,
+        window: tuple[str, str],
+        symbols: Collection[str],
+        costs: tuple[FeeModel, Style] | None,
+    ) -> str:
+        """Build the lines of Python that give the same rows.
+
+        >>> window = ("2026-11-01", "2026-11-02")
+        >>> print(SpreadFilters(exclude_symbols=("C_D",)).python("rail.duckdb", window, [], None))
+        import toolkit as tk
+        <BLANKLINE>
+        rail = tk.open("rail.duckdb")
+        rail.screen(
+            "2026-11-01",
+            "2026-11-02",
+            exclude_symbols=["C_D"],
+        )
+        """
+        named = {
+            "family": None if self.kind == "spread" else self.kind,
+            "symbols": sorted(symbols),
+            "exchanges": list(self.exchanges),
+            "types": list(self.types),
+            "exclude_symbols": list(self.exclude_symbols),
+            "where": self.where,
+            "sort": None if self.sort == SPREAD_ORDER else self.sort,
+        }
+        given = [literal(each) for each in window]
+        given += [f"{name}={literal(value)}" for name, value in named.items() if value]
+        if costs is not None:
+            fees, style = costs
+            exchanges = sorted({fee.exchange for fee in fees.fees})
+            if fees.hash == FeeModel.example(exchanges).hash:  # else that of the settings is taken
+                given.append(f"fees=tk.statistics.fees.FeeModel.example({literal(exchanges)})")
+            given.append(f"style={literal(style)}")
+        arguments = "".join(f"    {each},\n" for each in given)
+        return (
+            f"import toolkit as tk\n\nrail = tk.open({literal(store)})\nrail.screen(\n{arguments})"
+        )
 
 
 def spread_names(keys: pl.Series) -> pl.DataFrame:
@@ -31,14 +134,14 @@ def spread_names(keys: pl.Series) -> pl.DataFrame:
     >>> spread_names(pl.Series(["BTC_USD:X.spot:Y.dex"])).row(0)
     ('BTC_USD:X.spot:Y.dex', 'BTC_USD', 'X.spot', 'Y.dex', 'spot/dex', ['X', 'Y'])
     """
-    known = [Trajectory.parse(key, Family.SPREAD) for key in keys]
+    known = [subject_of(key) for key in keys]
     return pl.DataFrame(
         {
             "trajectory": [t.key for t in known],
             "symbol": [str(t.symbol) for t in known],
             "buy": [str(t.buy) for t in known],
             "sell": [str(t.sell) for t in known],
-            "type": [f"{t.buy.market}/{t.sell.market}" for t in known],
+            "type": [markets_of(t) for t in known],
             "exchanges": [[leg.exchange for leg in t.legs] for t in known],
         },
         schema_overrides={"exchanges": pl.List(pl.String)},
@@ -47,111 +150,65 @@ def spread_names(keys: pl.Series) -> pl.DataFrame:
 
 def spread_lines(
     catalogue: pl.DataFrame,
-    summary: pl.DataFrame,
-    last: pl.DataFrame,
-    above: pl.DataFrame,
+    figures: pl.DataFrame,
+    beyond: pl.DataFrame,
+    recent: pl.DataFrame,
     *,
     asked: Collection[str],
     now: int,
+    net: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
-    """Build one row per spread trajectory of the catalogue, the largest last spread first.
+    """Build one row per spread of the catalogue, in the order of the keys.
 
-    ``catalogue`` is of `toolkit.store.Store`. ``summary`` and ``above`` are of
-    `toolkit.statistics.spread`, over one window, and lack a trajectory without a row in it.
-    ``last`` is the newest observation of each: trajectory, ts (s UTC), spread_log_bps. ``asked``
-    has the trajectories that were asked for in the window. ``now`` is the service's clock (s).
+    ``catalogue`` is of `toolkit.store.Store`. ``figures`` and ``beyond`` are what
+    `toolkit.dashboard.spreads_measured` measures over one window, ``recent`` the lines of
+    `toolkit.dashboard.lately`. Each lacks a trajectory without a row then. ``asked`` has the
+    trajectories that were asked for in the window. ``now`` is the service's clock (s). ``net`` is
+    of `toolkit.statistics.spread.net_summary`, None for gross figures alone.
 
-    Columns: trajectory, symbol, buy, sell, type, exchanges (list), last_log_bps, last_ts,
-    mean_log_bps, std_log_bps, half_life_s, above_share (of the time observed), n, coverage
-    (fraction of the window), age_s (from the newest row's end to ``now``) and reason (why a number
-    is null, "" where none is).
+    Columns: those of `spread_names`, `FIGURES`, time_above_share, episodes_per_day, recent (list),
+    age_s (from the newest row's end to ``now``) and notes (what is unusual, and why a figure is
+    null, "" where nothing is). With ``net`` also `NET` and cost_lacks.
     """
-    spreads = catalogue.filter(kind=Family.SPREAD.value).rename({"stream": "trajectory"})
+    spreads = catalogue.filter(pl.col("kind").is_in(SPREADS)).rename({"stream": "trajectory"})
     ended = pl.col("last_ts") + pl.col("step_s").fill_null(0)
-    ages = spreads.select("trajectory", age_s=(now - ended).clip(lower_bound=0))
-    measured = summary.select(
-        "trajectory",
-        "n",
-        "coverage",
-        mean_log_bps="spread_mean_log_bps",
-        std_log_bps="spread_std_log_bps",
-        half_life_s="half_life_s",
-        reason=pl.coalesce("moments_reason", "half_life_reason"),
-    )
-    newest = last.select("trajectory", last_log_bps="spread_log_bps", last_ts="ts")
+    parts = [
+        figures.select("trajectory", *FIGURES),
+        beyond.select("trajectory", "time_above_share", "episodes_per_day"),
+        recent,
+        spreads.select("trajectory", age_s=(now - ended).clip(lower_bound=0)),
+    ]
+    if net is not None:
+        parts.append(net.select("trajectory", *NET, "cost_lacks"))
     found = spread_names(spreads["trajectory"])
-    for part in (measured, newest, above.select("trajectory", above_share="time_above_share")):
+    for part in parts:
         found = found.join(part, on="trajectory", how="left", maintain_order="left")
-    nothing = pl.col("n").fill_null(0) == 0
-    words = {reason.value: reason.words for reason in Reason}
-    words[Reason.BELOW_STEP.value] = (
-        f"half-life {Reason.BELOW_STEP.in_place}: {Reason.BELOW_STEP.words}"
+    found = found.with_columns(
+        pl.col("n").fill_null(0), asked=pl.col("trajectory").is_in(list(asked))
     )
-    return (
-        found.join(ages, on="trajectory", how="left", maintain_order="left")
-        .with_columns(
-            n=pl.col("n").fill_null(0),
-            reason=pl.when(nothing)
-            .then(
-                pl.when(pl.col("trajectory").is_in(list(asked)))
-                .then(pl.lit("asked, no observation in the window"))
-                .otherwise(pl.lit("never asked for in the window"))
-            )
-            .otherwise(pl.col("reason").replace_strict(words, default=pl.col("reason")))
-            .fill_null(""),
+    usual = found["age_s"].median()
+    late_s = (usual if isinstance(usual, float | int) else 0) + _LATE_S
+    notes = [_notes(line, late_s) for line in found.iter_rows(named=True)]
+    return found.with_columns(pl.Series("notes", notes, pl.String)).drop("asked").sort("trajectory")
+
+
+def _notes(line: dict[str, Any], late_s: float) -> str:
+    """Say what is unusual about a spread, and why a figure of it is null."""
+    if not line["n"]:
+        return (
+            "asked, no observation in the window"
+            if line["asked"]
+            else "never asked for in the window"
         )
-        .sort(
-            pl.col("last_log_bps").abs(),
-            "trajectory",
-            descending=[True, False],
-            nulls_last=True,
-        )
-    )
-
-
-def filtered(lines: pl.DataFrame, filters: Filters) -> pl.DataFrame:
-    """Select the rows that pass the filters, in their order.
-
-    >>> lines = pl.DataFrame({"symbol": ["A_B", "C_D"], "exchanges": [["X"], ["Y", "Z"]],
-    ...                       "type": ["spot/spot"] * 2, "last_log_bps": [-30.0, None]})
-    >>> filtered(lines, Filters(exchanges=("Z",)))["symbol"].to_list()
-    ['C_D']
-    >>> filtered(lines, Filters(at_least=20))["symbol"].to_list()
-    ['A_B']
-    """
-    keep = pl.lit(value=True)
-    if filters.symbols:
-        keep &= pl.col("symbol").is_in(filters.symbols)
-    if filters.exchanges:
-        keep &= pl.col("exchanges").list.set_intersection(list(filters.exchanges)).list.len() > 0
-    if filters.types:
-        keep &= pl.col("type").is_in(filters.types)
-    if filters.at_least:
-        keep &= pl.col("last_log_bps").abs() >= filters.at_least
-    return lines.filter(keep)
-
-
-def shown_lines(lines: pl.DataFrame, above_bps: float) -> pl.DataFrame:
-    """Build the page's table from the rows: headings with units, times in words.
-
-    The half-life is in minutes, so that a column sorts by length.
-    """
-    return lines.select(
-        pl.lit("Open").alias(""),
-        "symbol",
-        pl.col("last_log_bps").alias("last (log bps)"),
-        "buy",
-        "sell",
-        pl.col("mean_log_bps").alias("mean"),
-        pl.col("std_log_bps").alias("std. dev."),
-        (pl.col("half_life_s") / 60).alias("half-life (min)"),
-        (100 * pl.col("above_share")).alias(f"≥ {above_bps:g} (% of time)"),
-        "n",
-        (100 * pl.col("coverage")).alias("coverage (%)"),
-        pl.Series(
-            "age",
-            [None if s is None else duration(s) for s in lines["age_s"]],
-            dtype=pl.String,
-        ),
-        pl.col("reason").replace("", None).alias("why a number is missing"),
-    )
+    found = line["flags"].replace("_", " ").split(", ") if line["flags"] else []
+    if line["coverage"] is not None and line["coverage"] < _WHOLE:
+        found.append(f"{math.floor(100 * line['coverage'])} % covered")
+    if line["age_s"] is not None and line["age_s"] > late_s:
+        found.append(f"{duration(line['age_s'])} old")
+    if line.get("cost_lacks"):
+        found.append(f"the fee table lacks {line['cost_lacks']}")
+    if line["half_life_s"] is None:
+        found.append(_NO_HALF_LIFE.get(line["half_life_reason"], "no half-life"))
+    if "service" in (line["spread_basis"] or ""):
+        found.append("the service's own figure")
+    return "; ".join(found)

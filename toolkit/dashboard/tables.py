@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import polars as pl
 
 from toolkit.cards import duration
@@ -56,8 +58,25 @@ def rows_csv(rows: pl.DataFrame, source: Source) -> bytes:
     a,60,1.0,1970-01-01T00:01:00Z,"SIMULATED market, seed-7-1a2b"
     <BLANKLINE>
     """
-    timed = rows.with_columns(
+    return csv_rows(_timed(rows, source))
+
+
+def rows_parquet(rows: pl.DataFrame, source: Source) -> bytes:
+    """Write all rows as Parquet, each with its time in UTC and its source.
+
+    >>> rows = pl.DataFrame({"trajectory": ["a"], "ts": [60], "price": [1.0]})
+    >>> file = rows_parquet(rows, Source("simulated", "seed-7-1a2b"))
+    >>> pl.read_parquet(file)["source"].to_list()
+    ['SIMULATED market, seed-7-1a2b']
+    """
+    file = io.BytesIO()
+    _timed(rows, source).write_parquet(file)
+    return file.getvalue()
+
+
+def _timed(rows: pl.DataFrame, source: Source) -> pl.DataFrame:
+    """Add the time in UTC and the source to each row."""
+    return rows.with_columns(
         time_utc=pl.from_epoch("ts", time_unit="s").dt.strftime("%Y-%m-%dT%H:%M:%SZ"),
         source=pl.lit(source.label),
     )
-    return csv_rows(timed)

@@ -1,4 +1,4 @@
-"""What waits for a capture's writer: bounded in bytes and pages, whatever the readers bring."""
+"""What waits for a follow's writer: bounded in bytes and pages, whatever the readers bring."""
 
 from __future__ import annotations
 

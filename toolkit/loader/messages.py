@@ -1,4 +1,4 @@
-"""What a capture has received and not yet written: messages become rows when they are committed.
+"""What a follow has received and not yet written: messages become rows when they are committed.
 
 Rows are read in bulk, by the same reader as pages. An event document that was handed on before, by
 a stream or by the archive, is left out, also where only its volatile fields differ. In a batch the
@@ -17,10 +17,16 @@ from toolkit.errors import WireError
 from toolkit.loader.reader import Message
 from toolkit.market import EventFamily, EventLog, Trajectory
 from toolkit.store import Batch
-from toolkit.wire.events import document_frame, lasting_content, read_document, timeless, too_large
+from toolkit.wire.events import (
+    document_frame,
+    document_too_large,
+    lasting_content,
+    read_document,
+    timeless,
+)
 from toolkit.wire.exchange import Answer
 from toolkit.wire.profile import Finding, Profile
-from toolkit.wire.rows import read_history_page
+from toolkit.wire.rows import kept, read_history_page
 from toolkit.wire.stream import RecentlyDelivered
 
 _REMEMBERED = 100_000
@@ -93,14 +99,14 @@ class Messages:
             findings.append(Finding("record_unreadable", trajectory.key, str(error)))
             return []
         findings.extend(page.findings)
-        return [page.frame]
+        return [kept(page.frame)]
 
     def _read(
         self, family: EventFamily, body: bytes, findings: list[Finding]
     ) -> dict[str, object] | None:
         route = self._profile.events[family]
         if len(body) > route.limits.document_bytes:
-            findings.append(too_large(route, body))
+            findings.append(document_too_large(route, body))
             return None
         try:
             row = read_document(route, body, findings)

@@ -7,20 +7,20 @@ from dataclasses import dataclass, field, replace
 
 from toolkit.intervals import Interval, difference, split
 from toolkit.loader.clock import ClockReading
-from toolkit.loader.tasks import LogTask, SnapshotTask, Task, TrajectoryTask
-from toolkit.market import EventLog, SnapshotLog, Stream, Trajectory
-from toolkit.store import Edge, Ledger, due_parts, joined, to_ask
+from toolkit.loader.tasks import LogTask, SnapshotTask, Task, TrajectoryTask, by_deadline
+from toolkit.market import EventLog, Family, SnapshotLog, Stream, Trajectory
+from toolkit.store import Edge, Ledger, due_parts, joined, to_ask, unchanged
 from toolkit.wire.profile import Profile
 
 _DAY_S = 86_400
+_KINDS = (Trajectory, EventLog, SnapshotLog)
 
 
 @dataclass(slots=True)
 class LoadPlan:
     """Tasks, and the parts of the windows that the service no longer reaches nor the store holds.
 
-    Trajectories come first, then the logs' windows, the oldest first since it leaves the archive
-    soonest, then snapshots.
+    What leaves the archive first comes first. What is kept for ever follows, snapshots last.
     """
 
     tasks: list[Task] = field(default_factory=list)
@@ -39,29 +39,53 @@ def plan(
 
     What was answered without the last word is asked for again when it is due.
     """
-    found = LoadPlan()
-    logs: list[LogTask] = []
-    snapshots: list[Task] = []
-    for stream, asked in windows.items():
+    tasks: list[Task] = []
+    unrecoverable: dict[Stream, list[Interval]] = {}
+    for stream, asked in sorted(windows.items(), key=lambda item: _KINDS.index(type(item[0]))):
         if isinstance(stream, SnapshotLog):
-            snapshots.append(SnapshotTask(stream))
+            tasks.append(SnapshotTask(stream))
             continue
         known = ledger.get(stream, Ledger(None))
         edge = edge_of(profile, stream, known, clock)
-        rows = profile.histories[stream.family].limit if isinstance(stream, Trajectory) else 0
-        # rows between two parts cost no more requests than two questions, where a page holds them
-        due = joined(due_parts(known.provisional, clock.served_at), rows * (edge.step_s or 0))
-        answered = [] if again else difference(known.answered, due)
+        answered = [] if again else _answered(profile, stream, known, edge)
         parts = [part for window in asked for part in to_ask(window, answered, edge)]
-        if isinstance(stream, EventLog):
-            longest_s = min(_DAY_S, profile.events[stream.family].longest_window_s - 1)
-            logs += [LogTask(stream, p, edge) for part in parts for p in split(part, longest_s)]
-        elif isinstance(stream, Trajectory):
-            found.tasks += [TrajectoryTask(stream, part, edge, rows) for part in parts]
+        tasks += _tasks(profile, stream, parts, known, edge)
         if lost := difference(_beyond(asked, edge), known.answered):
-            found.unrecoverable[stream] = lost
-    found.tasks += [*sorted(logs, key=lambda task: task.window), *snapshots]
-    return found
+            unrecoverable[stream] = lost
+    return LoadPlan(by_deadline(tasks), unrecoverable)
+
+
+def _answered(profile: Profile, stream: Stream, known: Ledger, edge: Edge) -> list[Interval]:
+    """Return what need not be asked for: what was answered and is not due, what is the same."""
+    same: list[Interval] = []
+    if known.edge is not None:
+        bars = stream.kind in (Family.PRICE, Family.SPREAD)
+        same = unchanged(known.asked, known.answered, known.edge, edge, bars=bars)
+    rows = profile.histories[stream.family].limit if isinstance(stream, Trajectory) else 0
+    # rows between two parts cost no more requests than two questions, where a page holds them
+    due = joined(due_parts(known.provisional, edge.served_at), rows * (edge.step_s or 0))
+    return difference([*known.answered, *same], due)
+
+
+def _tasks(
+    profile: Profile, stream: Stream, parts: Sequence[Interval], known: Ledger, edge: Edge
+) -> list[Task]:
+    """Return the tasks that ask for parts of a trajectory or an event log."""
+    if isinstance(stream, EventLog):
+        longest_s = min(_DAY_S, profile.events[stream.family].longest_window_s - 1)
+        windows = [window for part in parts for window in _windows(part, longest_s)]
+        return [LogTask(stream, window, edge, known.answered) for window in windows]
+    assert isinstance(stream, Trajectory), "there are three kinds of streams"
+    rows = profile.histories[stream.family].limit
+    return [TrajectoryTask(stream, part, edge, rows, known.answered) for part in parts]
+
+
+def _windows(part: Interval, longest_s: int) -> list[Interval]:
+    """Split a part of a log into windows to be asked for, which end at midnight where it is long.
+
+    So those of an interrupted load are asked for again as they were.
+    """
+    return [part] if part.length_s <= longest_s else split(part, longest_s)
 
 
 def edge_of(profile: Profile, stream: Stream, known: Ledger, clock: ClockReading) -> Edge:

@@ -1,4 +1,4 @@
-"""What a load reports while it runs and when it is done: plain values, shown by whoever asked."""
+"""What a load reports while it runs and when it is done: plain values."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from toolkit.intervals import Interval, total_s
 from toolkit.market import Source, Stream
 from toolkit.store import Inserted
 from toolkit.wire.profile import Finding
+from toolkit.wire.requests import Requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,9 @@ def streams_counted(streams: Sequence[Stream]) -> str:
 class LoadResult(Shown):
     """What a load did: of what, from where, how much, and what was odd.
 
+    ``requests`` counts what the client sent meanwhile, by kind. ``re_asked`` of the ``pages`` were
+    asked for again because an earlier answer may not have been the last word.
+
     ``asked`` are the streams of the call, ``silent`` those of them of which the store holds nothing
     in the window after it. ``unrecoverable`` are the stretches that the key's plan no longer
     reaches and the store does not hold. ``refused`` are the streams that the service did not give,
@@ -80,12 +84,14 @@ class LoadResult(Shown):
     unrecoverable: Mapping[Stream, list[Interval]] = field(default_factory=dict)
     findings: tuple[tuple[Finding, int], ...] = ()
     refused: Mapping[Stream, ServiceError] = field(default_factory=dict)
+    re_asked: int = 0
+    requests: Requests = field(default_factory=Requests)
 
     @property
     def _rows_counted(self) -> str:
         rows, kinds = self.rows, {_KINDS.get(stream.kind, "row") for stream in self.asked}
         new = counted(rows.new, kinds.pop()) if len(kinds) == 1 else f"{rows.new:,}"
-        parts = [f"{new} new", f"{rows.repeated:,} held already"]
+        parts = [f"{new} new", rows.repeats_counted]
         if rows.revised:
             parts.append(f"{rows.revised:,} revised")
         return ", ".join(parts) + rows.unkept_counted
@@ -96,6 +102,17 @@ class LoadResult(Shown):
             f"{self._rows_counted}; {counted(self.pages, 'page')}, "
             f"{streams_counted(self.asked)}{refused}, {self.elapsed_s:.1f} s; {self.source.label}"
         )
+
+    @property
+    def requests_counted(self) -> str:
+        """The requests by kind, and the pages asked for again, in words.
+
+        >>> LoadResult(Source("live", "r"), Interval(0, 60), (), Inserted(), 4, 0.1, re_asked=3,
+        ...            requests=Requests(history=4, schemas=1)).requests_counted
+        '5 requests: 4 history, 1 schemas; 3 pages asked for again'
+        """
+        again = f"; {counted(self.re_asked, 'page')} asked for again" if self.re_asked else ""
+        return f"{self.requests}{again}"
 
     @property
     def card(self) -> Card:
@@ -111,11 +128,12 @@ class LoadResult(Shown):
           took     2 pages, 0.3 s
           silent   1 of 1: BTC_USD:KRAKEN.spot
         """
+        sent = f"; {self.requests_counted}" if self.requests.total else ""
         facts = [
             ("loaded", self._rows_counted),
             ("asked", some(self.asked)),
             ("window", str(self.window)),
-            ("took", f"{counted(self.pages, 'page')}, {self.elapsed_s:.1f} s"),
+            ("took", f"{counted(self.pages, 'page')}, {self.elapsed_s:.1f} s{sent}"),
         ]
         if self.refused:
             each = [f"{stream}: {error}" for stream, error in self.refused.items()]

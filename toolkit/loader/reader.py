@@ -1,4 +1,4 @@
-"""One socket of a capture: a thread that hands on what it receives, and when it received nothing.
+"""One socket of a follow: a thread that hands on what it receives, and when it received nothing.
 
 What a socket brings is handed on at once and answers for nothing. That all of it came is for the
 archive to answer (`toolkit.loader.sweep`).
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from toolkit.client import Client
 from toolkit.client.stream import stream
-from toolkit.errors import WireError
+from toolkit.errors import NotFoundError, PlanRefusedError, WireError
 from toolkit.market import EventLog, Stream, Trajectory
 from toolkit.store import Gap
 from toolkit.wire.exchange import refusal
@@ -42,14 +42,16 @@ class Message:
 
 
 ReaderItem = Message | Gap | Finding | BaseException
-"""What a stream reader hands on. An exception ends the capture."""
+"""What a stream reader hands on. An exception ends the follow."""
 
 
 class StreamReader(threading.Thread):
     """Reads one socket: an event log's, or the market socket for some trajectories.
 
     ``admit`` is called when a connection is open, ``gap_number`` gives the next gap's number.
-    ``connected`` is whether the socket is open now, ``attempts`` how often it was tried.
+    ``streams`` are what it reads. ``connected`` is whether the socket is open now, ``attempts`` how
+    often it was tried. ``refused`` is whether the key's plan or the service has no such socket: the
+    archive alone brings its streams then.
     """
 
     def __init__(
@@ -58,20 +60,20 @@ class StreamReader(threading.Thread):
         of: EventLog | Sequence[Trajectory],
         *,
         policy: ReconnectPolicy | None,
-        stop: threading.Event,
         put: Callable[[ReaderItem], object],
         admit: Callable[[], object],
         gap_number: Callable[[], int],
     ) -> None:
         super().__init__(name=f"rail-stream-{of if isinstance(of, EventLog) else 'market'}")
         self.daemon = True
-        self.connected = False
+        self.streams: tuple[Stream, ...] = (of,) if isinstance(of, EventLog) else tuple(of)
+        self.connected = self.refused = False
         self.attempts = 0
         self._client = client
         self._names = client.profile().streams
         self._of = of
         self._policy = policy
-        self._halt = stop
+        self._halt = threading.Event()
         self._put = put
         self._admit = admit
         self._gap_number = gap_number
@@ -80,8 +82,12 @@ class StreamReader(threading.Thread):
         self._gaps: list[Gap] = []
         self._joined_once = False
 
+    def end(self) -> None:
+        """Stop reading. The thread ends soon after."""
+        self._halt.set()
+
     def run(self) -> None:
-        """Read until the stop event is set."""
+        """Read until `end` is called."""
         place = self._of.family if isinstance(self._of, EventLog) else self._of
         received = stream(
             self._client, place, policy=self._policy, stop=self._halt, admitted=self._admit
@@ -97,8 +103,15 @@ class StreamReader(threading.Thread):
                     case Lost(why):
                         self._lost(why)
             self._end_gaps(self._clock.now() + 1)  # nobody waits for its end any more
-        except BaseException as error:  # noqa: BLE001 - raised again in the capture's own thread
+        except (PlanRefusedError, NotFoundError) as error:
+            self.refused = True
+            where = self._of.key if isinstance(self._of, EventLog) else self._names.market
+            says = f"no stream, so the archive is asked instead: {error}"
+            self._put(Finding("stream_refused", where, says))
+        except BaseException as error:  # noqa: BLE001 - raised again in the follow's own thread
             self._put(error)
+        finally:
+            self.connected = False
 
     def _joined(self) -> None:
         """End the gap that lies behind. The service's clock was asked when the socket opened."""
@@ -116,10 +129,9 @@ class StreamReader(threading.Thread):
         self.attempts += not self.connected
         self.connected = False
         if not self._gaps:
-            of: Sequence[Stream] = [self._of] if isinstance(self._of, EventLog) else self._of
             start = self._received_at - _ON_ITS_WAY_S
-            self._gaps = [Gap(self._gap_number(), each, start, None, why) for each in of]
-            if self._joined_once:  # else it is handed on when it ends, or the capture is refused
+            self._gaps = [Gap(self._gap_number(), each, start, None, why) for each in self.streams]
+            if self._joined_once:  # else it is handed on when it ends, or refused
                 for gap in self._gaps:
                     self._put(gap)
 

@@ -6,16 +6,15 @@ entries that vouch for them, is one transaction: a killed load goes on where the
 
 from __future__ import annotations
 
-import atexit
 import queue
 import threading
 import time
-import weakref
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from toolkit.client import Client
+from toolkit.ending import under_way
 from toolkit.errors import (
     KeyRefusedError,
     QuotaError,
@@ -26,18 +25,18 @@ from toolkit.errors import (
 )
 from toolkit.loader.progress import Progress
 from toolkit.loader.tasks import Piece, Task
+from toolkit.loader.workers import workers_on
 from toolkit.market import Stream
 from toolkit.store import Batch, Inserted, StoreWriter
 from toolkit.wire.findings import Findings
 from toolkit.wire.limits import LIMITS, Limits
 
-_PAGES_A_COMMIT = 100
+_PAGES_A_COMMIT = 250
 _ROWS_A_COMMIT = 250_000
 _SECONDS_A_COMMIT = 2.0
 _WAITING_PIECES = 32
 _OF_ALL = (KeyRefusedError, QuotaError, UnreachableError)
 _FAILED_STREAMS = 3
-_ENDING_S = 3.0  # for the runs under way when the process ends: a page decoded, a batch written
 _LOOK_S = 0.5  # a wait without an end would not hear Ctrl-C: polars sets the signal so
 
 
@@ -51,6 +50,8 @@ class _RefusedStream:
 
 class Run:
     """Carries tasks out. Counts what came in ``pages``, ``inserted`` and ``findings``.
+
+    ``re_asked`` of the pages were asked for again.
 
     A refusal of one stream ends that stream alone: it is kept in ``refused``. What concerns all of
     them ends the run: the key, the quota, a service that is out of reach or fails stream after
@@ -73,7 +74,7 @@ class Run:
         limits: Limits = LIMITS,
     ) -> None:
         self._check_source = check_source
-        self.pages = 0
+        self.pages = self.re_asked = 0
         self.inserted = Inserted()
         self.findings = Findings(limits)
         self.refused: dict[Stream, ServiceError] = {}
@@ -81,9 +82,7 @@ class Run:
         self._limits = limits
         self._writer = writer
         self._load_id = load_id
-        self._tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
-        for task in tasks:
-            self._tasks.put(task)
+        self._tasks = tasks
         self._asked_s = sum(task.asked_s for task in tasks)
         self._answered_s = 0
         self._rows = 0
@@ -92,8 +91,6 @@ class Run:
             _WAITING_PIECES
         )
         self._stop = threading.Event()
-        self._caller = threading.current_thread()
-        self._threads: list[threading.Thread] = []
         self._batch = Batch()
         self._in_batch = Counter[str]()
         self._began = self._batch_began = time.monotonic()
@@ -104,53 +101,34 @@ class Run:
         The exception is another source at the address: see the class. Where the process ends
         meanwhile, the thread that called ends with it, quietly.
         """
-        self._threads = [
-            threading.Thread(target=self._fetch, args=(client,), daemon=True, name=f"rail-{i}")
-            for i in range(min(workers, self._tasks.qsize()))
-        ]
-        _UNDER_WAY.add(self)
-        atexit.unregister(_end_runs)  # what is registered last is called first, so before the end
-        atexit.register(_end_runs)  # of a local service, whose absence a worker would wait out
-        for thread in self._threads:
-            thread.start()
-        try:
-            self._receive(len(self._threads))
-            self._commit_checked()
-        finally:
-            self._stop.set()
-            self._commit()
-            if self.pages:
-                self._writer.keep_allowance(self._load_id, client.allowance)
-        for thread in self._threads:
-            thread.join()
-        _UNDER_WAY.discard(self)
+        threads = workers_on(
+            self._tasks,
+            lambda task: self._fetch(client, task),
+            self._hand_over,
+            workers=workers,
+            stop=self._stop,
+        )
+        with under_way(self._stop.set):
+            for thread in threads:
+                thread.start()
+            try:
+                self._receive(len(threads))
+                self._commit_checked()
+            finally:
+                self._stop.set()
+                self._commit()
+                if self.pages:
+                    self._writer.keep_allowance(self._load_id, client.allowance)
+            for thread in threads:
+                thread.join()
 
-    def end(self, deadline: float) -> None:
-        """Let go at once, because the process ends. Waits until ``deadline`` (monotonic clock, s).
-
-        Python ends a daemon thread wherever it is. In the middle of decoding or writing that
-        aborts the whole process.
-        """
-        self._stop.set()
-        for thread in {*self._threads, self._caller} - {threading.current_thread()}:
-            if thread.is_alive():  # one that Ctrl-C kept from starting cannot be waited for
-                thread.join(max(0.0, deadline - time.monotonic()))
-
-    def _fetch(self, client: Client) -> None:
-        """Take one task after another until none is left; runs in a worker."""
-        try:
-            while not self._stop.is_set():
-                task = self._tasks.get_nowait()
-                if task.stream not in self.refused:
-                    self._fetch_task(client, task)
-        except queue.Empty:
-            self._hand_over(None)
-        except BaseException as error:  # noqa: BLE001 - raised again in the calling thread
-            self._hand_over(error)
-
-    def _fetch_task(self, client: Client, task: Task) -> None:
+    def _fetch(self, client: Client, task: Task) -> Iterator[Piece]:
+        """Yield what a task brings, and hand it over; runs in a worker."""
+        if task.stream in self.refused:
+            return
         try:
             for piece in task.fetch(client):
+                yield piece
                 self._hand_over(piece)
                 if self._stop.is_set():
                     return
@@ -169,7 +147,7 @@ class Run:
 
     def _receive(self, workers: int) -> None:
         while workers:
-            if self._stop.is_set():  # by `end`: nobody is left to raise anything to
+            if self._stop.is_set():  # because the process ends: nobody is left to raise anything to
                 raise SystemExit
             try:
                 item = self._arrived.get(timeout=_LOOK_S)
@@ -196,8 +174,9 @@ class Run:
         if not self._in_batch:
             self._batch_began = time.monotonic()
         piece.put(self._batch)
-        self._in_batch.update(pages=1, rows=piece.rows)
-        self.pages += 1
+        self._in_batch.update(pages=piece.pages, rows=piece.rows)
+        self.pages += piece.pages
+        self.re_asked += piece.re_asked
         self._rows += piece.rows
         self._answered_s += piece.answered_s
         self.findings.add(piece.findings)
@@ -233,13 +212,3 @@ class Run:
             self._on_progress(
                 Progress(self._rows, self.pages, self._answered_s, self._asked_s, elapsed_s)
             )
-
-
-_UNDER_WAY: weakref.WeakSet[Run] = weakref.WeakSet()
-
-
-def _end_runs() -> None:
-    """End what is under way: loads in daemon threads, and workers of a load that was broken off."""
-    deadline = time.monotonic() + _ENDING_S
-    for run in list(_UNDER_WAY):
-        run.end(deadline)

@@ -6,10 +6,12 @@ ledger -> plan -> pages -> check -> commit. `toolkit.loader.run` carries it out.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 
 from toolkit.client import Client
+from toolkit.ending import under_way
 from toolkit.errors import (
     InputError,
     PlanRefusedError,
@@ -17,12 +19,23 @@ from toolkit.errors import (
     StoreSourceError,
     UnknownTrajectoryError,
 )
+from toolkit.interrupts import one_interrupt
 from toolkit.intervals import Interval
 from toolkit.loader.clock import ClockReading
-from toolkit.loader.plan import plan
+from toolkit.loader.plan import LoadPlan, plan
 from toolkit.loader.progress import LoadResult, Progress
 from toolkit.loader.run import Run
-from toolkit.market import EventLog, Family, Plan, SnapshotLog, Source, Stream, Symbol, Trajectory
+from toolkit.market import (
+    EventLog,
+    Family,
+    Plan,
+    SnapshotLog,
+    SnapshotTrajectory,
+    Source,
+    Stream,
+    Symbol,
+    Trajectory,
+)
 from toolkit.store import Ledger, LoadOrigin, Store, StoreWriter
 from toolkit.wire.event_routes import EventRoute
 from toolkit.wire.findings import as_rows
@@ -30,6 +43,8 @@ from toolkit.wire.listing import Listing, nearest_keys
 from toolkit.wire.profile import HistoryRoute, Profile
 
 
+@one_interrupt()
+@under_way()
 def sync(
     client: Client,
     store: Store,
@@ -47,7 +62,8 @@ def sync(
     Trajectories and event logs are asked for what the coverage ledger lacks: a stretch answered for
     is not asked again, except its youngest part, which may still change, and where more may still
     arrive (`toolkit.store.answers`). ``again`` asks for all of the window. A snapshot is asked for
-    once, as it is now, whatever the window. Interrupted at any moment, a sync leaves whole batches.
+    once, as it is now, whatever the window. A series kept from snapshots stands for its
+    snapshot. Interrupted at any moment, a sync leaves whole batches.
     A second call goes on from there, and one more adds nothing.
 
     A refusal of one stream stops no other: the result names it. A stream that the key's plan does
@@ -57,24 +73,14 @@ def sync(
     Raises `ServiceError`, `StoreError` (another source's store, a locked file), `InputError` (an
     unknown trajectory, a number of workers out of range). Pages received before an error are kept.
     """
+    started, sent_before = time.monotonic(), client.requests
     checked_workers(workers)
-    window = Interval.checked(*window)
-    streams = list(dict.fromkeys(streams))
-    started = time.monotonic()
+    window, streams = Interval.checked(*window), _asked_for(streams)
     profile, served_at = client.discover(), client.served_at()
     writer = StoreWriter(store)
     source = bound_source(client, writer)
-    ledger = store.ledger(streams, _with_end(window))
-    unknown = [s for s in streams if ledger.get(s, Ledger(None)).edge is None]
-    check_listed(client, [s for s in unknown if isinstance(s, Trajectory)])
-    clock = ClockReading.held_against(served_at, ledger.values())
-    refused = refused_by_plan(client, profile, streams)
-    wanted = {
-        stream: [_with_end(window) if stream.kind == Family.FUNDING else window]
-        for stream in streams
-        if stream not in refused
-    }
-    planned = plan(profile, ledger, wanted, clock, again=again)
+    prepared = prepare(client, profile, store, streams, window, again=again)
+    planned, clock, refused = prepared.plan, prepared.clock, dict(prepared.refused)
     load_id = writer.start_load(load_origin(client, served_at), streams, window)
     run = Run(
         writer,
@@ -100,12 +106,56 @@ def sync(
         asked=tuple(streams),
         rows=run.inserted,
         pages=run.pages,
+        re_asked=run.re_asked,
+        requests=client.requests - sent_before,
         elapsed_s=time.monotonic() - started,
         silent=tuple(s for s in dated if s not in held and s not in refused),
         refused=refused,
         unrecoverable=planned.unrecoverable,
         findings=tuple(findings),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a load of a window would carry out: ``plan``, what is ``refused``, and the clock."""
+
+    plan: LoadPlan
+    clock: ClockReading
+    refused: Mapping[Stream, ServiceError]
+
+
+def prepare(
+    client: Client,
+    profile: Profile,
+    store: Store,
+    streams: Sequence[Stream],
+    window: Interval,
+    *,
+    again: bool = False,
+) -> Prepared:
+    """Find out what a load would ask for. Raises `UnknownTrajectoryError`.
+
+    Writes nothing. Where the store has no file yet, it holds nothing.
+    """
+    served_at = client.served_at()
+    ledger = store.ledger(streams, _with_end(window)) if store.path.exists() else {}
+    unknown = [s for s in streams if ledger.get(s, Ledger(None)).edge is None]
+    check_listed(client, [s for s in unknown if isinstance(s, Trajectory)])
+    clock = ClockReading.held_against(served_at, ledger.values())
+    refused = refused_by_plan(client, profile, streams)
+    wanted = {
+        stream: [_with_end(window) if stream.kind == Family.FUNDING else window]
+        for stream in streams
+        if stream not in refused
+    }
+    return Prepared(plan(profile, ledger, wanted, clock, again=again), clock, refused)
+
+
+def _asked_for(streams: Iterable[Stream]) -> list[Stream]:
+    """Return what the service is asked for, each once: for a series its snapshot."""
+    asked = (each.log if isinstance(each, SnapshotTrajectory) else each for each in streams)
+    return list(dict.fromkeys(asked))
 
 
 def _with_end(window: Interval) -> Interval:
@@ -175,9 +225,16 @@ def load_origin(client: Client, served_at: int) -> LoadOrigin:
 
 
 def check_listed(client: Client, trajectories: Iterable[Trajectory]) -> None:
-    """Raise `UnknownTrajectoryError` for the first trajectory that the service does not list."""
+    """Raise `UnknownTrajectoryError` for the first trajectory that the service does not list.
+
+    Of many symbols the whole listing is asked for, which is one request where it is not cut.
+    """
+    wanted = list(trajectories)
     listings: dict[Symbol, Listing] = {}
-    for trajectory in trajectories:
+    if len({trajectory.symbol for trajectory in wanted}) > 1:
+        whole = client.symbols()
+        listings = dict.fromkeys(whole.legs, whole)
+    for trajectory in wanted:
         symbol = trajectory.symbol
         listing = listings.get(symbol) or listings.setdefault(symbol, client.symbols(str(symbol)))
         if not listing.lists(trajectory):

@@ -7,45 +7,91 @@ whether a window's end belongs to it is for the service to decide. What comes tw
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import accumulate, pairwise
 
 import numpy as np
 import polars as pl
 
 from toolkit.client import Client
-from toolkit.intervals import Interval, clip, union
+from toolkit.intervals import Interval, clip, difference, union
 from toolkit.market import EventLog, SnapshotLog, Trajectory
 from toolkit.store import Batch, Edge, Snapshot, rowless_parts, settled_after_s
 from toolkit.wire.events import EventPage
-from toolkit.wire.paging import Page
+from toolkit.wire.pages import Page
 from toolkit.wire.profile import Finding
+from toolkit.wire.rows import column_schema
+from toolkit.wire.snapshot_rows import split_snapshot
 
+_PAGES_A_SLICE, _SLICES = 4, 64
 _KEYS = {"event_id": pl.String, "event_type": pl.String, "ts_ms": pl.Int64, "ts": pl.Int64}
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What one page brings: ``put`` adds it to a batch. The rest is for the count."""
+    """What one page brings: ``put`` adds it to a batch. The rest is for the count.
+
+    ``re_asked`` where all that it answers for was answered before, if not for good. ``others`` are
+    tasks that its task leaves to other workers. ``pages`` is 0 where nothing was asked for it.
+    """
 
     put: Callable[[Batch], object]
     rows: int
     answered_s: int
     findings: Sequence[Finding] = ()
+    re_asked: bool = False
+    others: Sequence[TrajectoryTask] = ()
+    pages: int = 1
+
+
+def _held_in(part: Interval, others: Sequence[Interval]) -> bool:
+    return not difference([part], others)
+
+
+def slices(length_s: int, page_rows: int, step_s: int) -> list[int]:
+    """Cut a length (s) into slices of a few whole pages, the newest first, the last one longer.
+
+    The last page of a slice has to reach below it, so that it is seen to be whole.
+
+    >>> slices(60 * 1_000, 101, 60)
+    [23940, 36060]
+    """
+    longest_s = (_PAGES_A_SLICE * (page_rows - 1) - 1) * step_s
+    if longest_s <= 0 or length_s < 2 * longest_s:
+        return [length_s]
+    longest_s *= -(-length_s // (longest_s * _SLICES))
+    whole = (length_s - longest_s - 1) // longest_s
+    return [longest_s] * whole + [length_s - whole * longest_s]
+
+
+@dataclass(slots=True)
+class _Beginning:
+    """The second before which the service has shown that a trajectory has no row, None so far."""
+
+    ts: int | None = None
 
 
 @dataclass(slots=True)
 class TrajectoryTask:
-    """A stretch of a trajectory, asked for from its newest page on."""
+    """A stretch of a trajectory, asked for from its newest page on.
+
+    Once its first page shows how much time a page holds, what is older than a few more pages is
+    left to others, in slices. Where these begin follows from the rows alone, so the ledger does not
+    depend on how many workers there are. ``before`` is what was answered for already.
+    """
 
     stream: Trajectory
     stretch: Interval
     edge: Edge
     page_rows: int
+    before: Sequence[Interval] = ()
     steps: Counter[int] = field(default_factory=Counter)
     oldest: int | None = None
+    beginning: _Beginning | None = None
 
     def __post_init__(self) -> None:
         # A load of few rows: two of them beside a hole are not a new spacing.
@@ -57,11 +103,42 @@ class TrajectoryTask:
         """Seconds of the stretch."""
         return self.stretch.length_s
 
+    @property
+    def deadline(self) -> int | None:
+        """When its oldest second leaves the archive. See `Edge.leaves_at`."""
+        return self.edge.leaves_at(self.stretch.start)
+
     def fetch(self, client: Client) -> Iterator[Piece]:
         """Ask for the stretch. Each page answers for the part of it that it completes."""
-        for page in client.pages(self.stream, self.stretch):
+        begins = self.beginning.ts if self.beginning else None
+        nothing_older = begins is not None and self.stretch.end <= begins
+        if nothing_older:
+            pages = iter([Page(column_schema(self.stream.family).to_frame(), self.stretch, ())])
+        else:
+            pages = client.pages(self.stream, self.stretch, floor=lambda: self.stretch.start)
+        for page in pages:
             put = partial(self._put, page, *self._observe(page))
-            yield Piece(put, page.frame.height, page.answered.length_s, page.findings)
+            others: list[TrajectoryTask] = []
+            if self.oldest is not None and self.beginning is None:
+                others = self._left_to_others(page.frame.height, self.oldest)
+            if self.beginning and page.is_oldest:
+                self.beginning.ts = self.stretch.start
+            rows, answered_s = page.frame.height, page.answered.length_s
+            again = _held_in(page.answered if answered_s else self.stretch, self.before)
+            asked = not nothing_older
+            yield Piece(put, rows, answered_s, page.findings, asked and again, others, int(asked))
+
+    def _left_to_others(self, rows: int, oldest: int) -> list[TrajectoryTask]:
+        """Cut off what is older than some pages of so many rows, in slices of as many."""
+        self.beginning = _Beginning()
+        start, end = self.stretch
+        step_s = self.edge.step_s or 0
+        cuts = [oldest, *(oldest - x for x in accumulate(slices(oldest - start, rows, step_s)))]
+        self.stretch = Interval(cuts[1], end)
+        return [
+            replace(self, stretch=Interval(low, high), steps=Counter(self.steps), oldest=None)
+            for high, low in pairwise(cuts[1:])
+        ]
 
     def _observe(self, page: Page) -> tuple[list[Interval], Edge]:
         """Return where rows may still appear, and the edge with their spacing and newest end."""
@@ -73,7 +150,9 @@ class TrajectoryTask:
             most = max(self.steps.values())
             step_s = min(step for step, count in self.steps.items() if count == most)
             self.edge = replace(self.edge, step_s=step_s)
-        known = times if self.oldest is None else np.append(times, self.oldest)
+        also = [second.start for second in page.missing]
+        also += [] if self.oldest is None else [self.oldest]
+        known = np.concatenate([times, np.array(also, dtype=np.int64)])
         if self.oldest is None:
             end = int(times.max()) + (self.edge.step_s or 1) if times.size else page.answered.start
             if times.size or self.edge.tail_ts is None:
@@ -91,21 +170,35 @@ class TrajectoryTask:
         return holes, edge
 
     def _put(self, page: Page, still: list[Interval], edge: Edge, batch: Batch) -> None:
-        batch.add(self.stream, page.frame, page.answered, edge, open_parts=still, tied=page.tied)
+        batch.add(
+            self.stream,
+            page.frame,
+            page.answered,
+            edge,
+            open_parts=still,
+            tied=page.tied,
+            missing=page.missing,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class LogTask:
-    """One window of an event log, to be paged to its end."""
+    """One window of an event log, to be paged to its end. ``before`` as of a trajectory."""
 
     stream: EventLog
     window: Interval
     edge: Edge
+    before: Sequence[Interval] = ()
 
     @property
     def asked_s(self) -> int:
         """Seconds of the window."""
         return self.window.length_s
+
+    @property
+    def deadline(self) -> int | None:
+        """When its oldest second leaves the archive. See `Edge.leaves_at`."""
+        return self.edge.leaves_at(self.window.start)
 
     def fetch(self, client: Client) -> Iterator[Piece]:
         """Ask for the window. Its last page answers for all of it."""
@@ -120,7 +213,8 @@ class LogTask:
             answered_s = self.asked_s if page.last else 0
             missing = union([*missing, *page.missing])
             put = partial(self._put, page, pl.concat(keys), edge, missing)
-            yield Piece(put, page.frame.height, answered_s, page.findings)
+            again = _held_in(self.window, self.before)
+            yield Piece(put, page.frame.height, answered_s, page.findings, again)
 
     def _put(
         self,
@@ -150,18 +244,47 @@ class LogTask:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotTask:
-    """One snapshot, kept whole with the service's clock at its answer."""
+    """One snapshot, kept with the service's clock at its answer. Its odd items are findings.
+
+    ``period_s`` is how often it is asked for (s), None for once.
+    """
 
     stream: SnapshotLog
+    period_s: int | None = None
     asked_s: int = 0
+    deadline: int | None = None
 
     def fetch(self, client: Client) -> Iterator[Piece]:
         """Ask for it once."""
-        snapshot = Snapshot(self.stream, 0, client.snapshot(self.stream.of.value))
-        snapshot = replace(snapshot, served_at=client.served_at())
+        yield self.piece(self.ask(client))
+
+    def ask(self, client: Client) -> Snapshot:
+        """Return the service's answer with its clock."""
+        document = client.snapshot(self.stream.of.value)
+        return Snapshot(self.stream, client.served_at(), document, self.period_s)
+
+    def piece(self, snapshot: Snapshot) -> Piece:
+        """Return what brings a snapshot into a batch."""
         edge = Edge(snapshot.served_at)
-        yield Piece(lambda batch: batch.add_snapshot(snapshot, edge), 1, 0)
+        odd = split_snapshot(self.stream.of, snapshot.document).findings
+        findings = [finding for finding, times in odd.items() for _ in range(times)]
+        return Piece(lambda batch: batch.add_snapshot(snapshot, edge), 1, 0, findings)
 
 
 Task = TrajectoryTask | LogTask | SnapshotTask
-"""Something to be asked for: of which stream, how many seconds of it, and its pages."""
+"""Something to be asked for: of which stream, how many seconds of it, until when, its pages."""
+
+
+def by_deadline(tasks: Iterable[Task]) -> list[Task]:
+    """Sort tasks by what leaves the archive first. What never leaves it comes last, as it was.
+
+    >>> from toolkit.market import Stream
+    >>> minute = Edge(120, retention_s=60)
+    >>> log, price = Stream.parse("events/splash"), Stream.parse("BTC_USD:KRAKEN.spot")
+    >>> tasks = [SnapshotTask(Stream.parse("snapshot/spread")),
+    ...          TrajectoryTask(price, Interval(90, 120), minute, 500),
+    ...          LogTask(log, Interval(60, 90), minute)]
+    >>> [(str(task.stream), task.deadline) for task in by_deadline(tasks)]
+    [('events/splash', 120), ('BTC_USD:KRAKEN.spot', 150), ('snapshot/spread', None)]
+    """
+    return sorted(tasks, key=lambda task: math.inf if task.deadline is None else task.deadline)

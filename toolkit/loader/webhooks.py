@@ -17,7 +17,15 @@ from importlib.metadata import version
 
 from toolkit.errors import InputError, StoreError, WireError, needs_extra
 from toolkit.market import EventFamily
-from toolkit.store import Delivered, Kept, LoadOrigin, Store, StoreWriter, keep_deliveries
+from toolkit.store import (
+    WEBHOOK,
+    Delivered,
+    Kept,
+    LoadOrigin,
+    Store,
+    StoreWriter,
+    keep_deliveries,
+)
 from toolkit.wire.deliveries import Delivery, read_delivery
 from toolkit.wire.event_routes import BUILT_IN_EVENTS, EventRoute
 from toolkit.wire.events import document_frame
@@ -318,7 +326,7 @@ class _Keeper:
 
     def _begun(self) -> int:
         if self._load_id is None:
-            origin = LoadOrigin("webhook", int(time.time()), None, version("machine-rail-toolkit"))
+            origin = LoadOrigin(WEBHOOK, int(time.time()), None, version("machine-rail-toolkit"))
             self._load_id = self._writer.start_load(origin)
         return self._load_id
 

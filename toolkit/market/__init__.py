@@ -7,7 +7,15 @@ spread or of a funding differential (two legs, buy first, never flipped or sorte
 
 from toolkit.market.event_words import LIFECYCLE_ROLES, TYPE_ROLES, EventRole
 from toolkit.market.names import EventFamily, Family, Leg, Market, Plan, Source, Symbol
-from toolkit.market.streams import EventLog, SnapshotKind, SnapshotLog, Stream, Trajectory
+from toolkit.market.pairs import Pair
+from toolkit.market.streams import (
+    EventLog,
+    SnapshotKind,
+    SnapshotLog,
+    SnapshotTrajectory,
+    Stream,
+    Trajectory,
+)
 from toolkit.market.times import (
     When,
     Window,
@@ -30,9 +38,11 @@ __all__ = [
     "Family",
     "Leg",
     "Market",
+    "Pair",
     "Plan",
     "SnapshotKind",
     "SnapshotLog",
+    "SnapshotTrajectory",
     "Source",
     "Stream",
     "Symbol",

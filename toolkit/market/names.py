@@ -138,7 +138,8 @@ class Leg:
 class Source:
     """Where data comes from, as `/schemas` names it: its kind and its identity.
 
-    Kind is ``live``, ``simulated`` or ``replay``. ``unknown`` where the service does not name it.
+    Kind is ``live``, ``simulated`` or ``replay``. ``unknown`` where the service does not name it,
+    ``several`` of rows joined from more than one, and ``own`` of rows of the analyst's own.
 
     >>> Source("simulated", "seed-7-1a2b").label
     'SIMULATED market, seed-7-1a2b'
@@ -156,5 +157,7 @@ class Source:
             "live": "Live service",
             "simulated": "SIMULATED market",
             "replay": "Replay of recorded data",
+            "several": "Several sources",
+            "own": "Own data",
         }
         return f"{words.get(self.kind, 'Source not stated')}, {plain(self.id, 80)}"

@@ -8,10 +8,12 @@ key                                        stream
 ``funding/BTC_USDT:X.futures:Y.futures``   funding: long the first leg, short the second
 ``events/spread``                          log of detected events: spread, splash or funding
 ``snapshot/symbols``                       snapshots: symbols, activity, spread or funding
+``snapshot-spread/BTC_USDT:X.spot:Y.dex``  one spread, kept from the snapshots of all spreads
+``snapshot-funding/BTC_USDT:X.futures``    one leg's rate, kept from the snapshots of all rates
 =========================================  ======================================================
 
-The prefixes ``snapshot-spread/``, ``snapshot-funding/`` and ``pair/``, and ``funding/`` with one
-leg, are reserved: they are refused until they mean something.
+``funding/`` with one leg is reserved and refused. ``pair/`` names two prices, see
+`toolkit.market.Pair`, and is no stream that a service has.
 """
 
 from __future__ import annotations
@@ -24,13 +26,15 @@ from toolkit.errors import InputError, nearest
 from toolkit.market.names import EventFamily, Family, Leg, Symbol
 
 _Member = TypeVar("_Member", bound=StrEnum)
-_RESERVED = ("snapshot-spread", "snapshot-funding", "pair")
 _FUNDING = "funding/"
 _TRAJECTORIES = (
     "SYMBOL:EXCHANGE.market, SYMBOL:BUY.market:SELL.market or funding/SYMBOL:BUY.market:SELL.market"
     ", e.g. BTC_USD:COINBASE.spot:KRAKEN.spot"
 )
-_STREAMS = f"{_TRAJECTORIES}; events/FAMILY, e.g. events/spread; snapshot/KIND"
+_STREAMS = (
+    f"{_TRAJECTORIES}; events/FAMILY, e.g. events/spread; snapshot/KIND; "
+    "snapshot-spread/SYMBOL:BUY.market:SELL.market; snapshot-funding/SYMBOL:EXCHANGE.market"
+)
 _FORMS = {
     Family.PRICE: "for a price one leg, SYMBOL:EXCHANGE.market",
     Family.SPREAD: "for a spread two legs, SYMBOL:BUY.market:SELL.market",
@@ -42,6 +46,8 @@ _READ_BY = {
     "funding": "rail.funding",
     "events": "rail.events",
     "snapshot": "rail.snapshots",
+    "snapshot-spread": "rail.spread",
+    "snapshot-funding": "rail.funding",
 }
 """By kind of stream: the method of a workspace that reads it."""
 
@@ -49,7 +55,8 @@ _READ_BY = {
 class Stream:
     """Anything that can be asked for: a `Trajectory`, an `EventLog` or a `SnapshotLog`.
 
-    Two streams are equal where their keys are.
+    A `SnapshotTrajectory` comes with the snapshots that it is kept from. Two streams are equal
+    where their keys are.
 
     >>> Stream.parse("events/splash")
     EventLog(family=<EventFamily.SPLASH: 'splash'>)
@@ -67,16 +74,21 @@ class Stream:
         True
         >>> Stream.parse("pair/BTC_USD:KRAKEN.spot/BTC_USDT:KRAKEN.spot")
         Traceback (most recent call last):
-        toolkit.errors.InputError: stream: 'pair/...' is not allowed; allowed: ... not built yet
+        toolkit.errors.InputError: stream: 'pair/...' is not allowed; allowed: what can be asked
+        for; its prices are streams: rail.pair(buy, sell) and `rail stats spread` join them
         """
         key = _text("stream", key)
         prefix, slash, rest = key.partition("/")
-        if prefix in _RESERVED and slash:
-            raise InputError("stream", key, f"a built kind of stream; {prefix}/ is not built yet")
+        if prefix == "pair" and slash:
+            joins = "rail.pair(buy, sell) and `rail stats spread` join them"
+            advice = f"its prices are streams: {joins}"
+            raise InputError("stream", key, "what can be asked for", advice=advice)
         if prefix == "events" and slash:
             return EventLog.of(rest)
         if prefix == "snapshot" and slash:
             return SnapshotLog.named(rest)
+        if prefix in _SNAPSHOT_LEGS and slash:
+            return SnapshotTrajectory.parse(key)
         if not (rest if slash else prefix).count(":") or (slash and prefix != Family.FUNDING):
             logs = [*map(EventLog, EventFamily), *map(SnapshotLog, SnapshotKind)]
             near = nearest(key, [log.key for log in logs]) if slash else []
@@ -85,7 +97,7 @@ class Stream:
 
     @property
     def kind(self) -> str:
-        """What is asked for: price, spread, funding, events or snapshot."""
+        """What it is: price, spread, funding, events, snapshot, or kept from snapshots."""
         raise NotImplementedError
 
     @property
@@ -97,8 +109,51 @@ class Stream:
         return self.key
 
 
+class _OfLegs(Stream):
+    """A stream of one symbol on one leg, or on two of which the first is bought."""
+
+    __slots__ = ()
+    symbol: Symbol
+    legs: tuple[Leg, ...]
+
+    def _check_legs(self, wanted: int, kind: str) -> None:
+        if len(self.legs) != wanted:
+            form = "two legs, SYMBOL:BUY.market:SELL.market" if wanted == 2 else "one leg"
+            raise InputError("legs", self.key, f"for {kind} {form}")
+        if wanted == 2 and self.legs[0] == self.legs[1]:
+            raise InputError("legs", self.key, "two different legs")
+
+    @property
+    def legs_key(self) -> str:
+        """The symbol and the legs, without the prefix.
+
+        >>> Trajectory.parse("funding/BTC_USDT:X.futures:Y.futures").legs_key
+        'BTC_USDT:X.futures:Y.futures'
+        """
+        return ":".join([str(self.symbol), *map(str, self.legs)])
+
+    @property
+    def buy(self) -> Leg:
+        """The first leg: the one bought (of a price or a rate the only leg)."""
+        return self.legs[0]
+
+    @property
+    def sell(self) -> Leg:
+        """The last leg: the one sold (of a price or a rate the only leg)."""
+        return self.legs[-1]
+
+    @property
+    def spread_type(self) -> str:
+        """The markets, buy first, as on the wire: ``spot/futures``.
+
+        >>> Trajectory.parse("BTC_USDT:BINANCE.spot:BYBIT.futures").spread_type
+        'spot/futures'
+        """
+        return "/".join(leg.market.value for leg in self.legs)
+
+
 @dataclass(frozen=True, order=True, slots=True)
-class Trajectory(Stream):
+class Trajectory(_OfLegs):
     """One series: a family, a symbol and its one (price) or two (buy, then sell) legs.
 
     >>> one = Trajectory.parse("BTC_USD:KRAKEN.spot")
@@ -114,12 +169,7 @@ class Trajectory(Stream):
     legs: tuple[Leg, ...]
 
     def __post_init__(self) -> None:
-        wanted = 1 if self.family is Family.PRICE else 2
-        if len(self.legs) != wanted:
-            form = "two legs, SYMBOL:BUY.market:SELL.market" if wanted == 2 else "one leg"
-            raise InputError("legs", self.key, f"for {self.family} {form}")
-        if wanted == 2 and self.legs[0] == self.legs[1]:
-            raise InputError("legs", self.key, "two different legs")
+        self._check_legs(1 if self.family is Family.PRICE else 2, self.family)
 
     @classmethod
     def price(cls, symbol: str, exchange: str, market: str) -> Trajectory:
@@ -157,7 +207,7 @@ class Trajectory(Stream):
         key = _text("trajectory", key)
         of_funding = key.startswith(_FUNDING)
         parts = key.removeprefix(_FUNDING).split(":")
-        if (other := key.partition("/")[0]) in ("events", "snapshot"):
+        if (other := key.partition("/")[0]) in ("events", "snapshot", *_SNAPSHOT_LEGS):
             raise InputError("trajectory", key, _TRAJECTORIES, advice=_of_another(other))
         if len(parts) not in (2, 3) or not all(parts) or "/" in "".join(parts):
             raise InputError("trajectory", key, _TRAJECTORIES)
@@ -179,34 +229,6 @@ class Trajectory(Stream):
     def key(self) -> str:
         """The text key, which `parse` reads back."""
         return (_FUNDING if self.family is Family.FUNDING else "") + self.legs_key
-
-    @property
-    def legs_key(self) -> str:
-        """The symbol and the legs, without the prefix of the family.
-
-        >>> Trajectory.parse("funding/BTC_USDT:X.futures:Y.futures").legs_key
-        'BTC_USDT:X.futures:Y.futures'
-        """
-        return ":".join([str(self.symbol), *map(str, self.legs)])
-
-    @property
-    def buy(self) -> Leg:
-        """The first leg: the one bought (a price trajectory's only leg)."""
-        return self.legs[0]
-
-    @property
-    def sell(self) -> Leg:
-        """The last leg: the one sold (a price trajectory's only leg)."""
-        return self.legs[-1]
-
-    @property
-    def spread_type(self) -> str:
-        """The markets, buy first, as on the wire: ``spot/futures``.
-
-        >>> Trajectory.parse("BTC_USDT:BINANCE.spot:BYBIT.futures").spread_type
-        'spot/futures'
-        """
-        return "/".join(leg.market.value for leg in self.legs)
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -277,6 +299,69 @@ class SnapshotLog(Stream):
     def key(self) -> str:
         """The text key, which `Stream.parse` reads back."""
         return f"snapshot/{self.of}"
+
+
+_SNAPSHOT_LEGS = {"snapshot-spread": 2, "snapshot-funding": 1}
+"""The kinds of series kept from snapshots, each with its number of legs."""
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class SnapshotTrajectory(_OfLegs):
+    """One series kept from snapshots: the spread of two legs, or the funding rate of one leg.
+
+    It has a row for each snapshot that shows the pair or the leg. The order of the legs is the
+    snapshot's own.
+
+    >>> kept = SnapshotTrajectory.parse("snapshot-funding/BTC_USDT:BYBIT.futures")
+    >>> kept.log.key, kept.legs_key
+    ('snapshot/funding', 'BTC_USDT:BYBIT.futures')
+    """
+
+    of: SnapshotKind
+    symbol: Symbol
+    legs: tuple[Leg, ...]
+
+    def __post_init__(self) -> None:
+        wanted = _SNAPSHOT_LEGS.get(self.kind)
+        if wanted is None:
+            raise InputError("snapshot", self.of, "spread or funding: others are no series")
+        self._check_legs(wanted, self.kind)
+
+    @classmethod
+    def parse(cls, key: str | Stream) -> SnapshotTrajectory:
+        """Read the key of a series kept from snapshots. Anything else is an `InputError`.
+
+        >>> SnapshotTrajectory.parse("snapshot-spread/BTC_USD:X.spot:X.spot")
+        Traceback (most recent call last):
+        toolkit.errors.InputError: legs: ... is not allowed; allowed: two different legs
+        """
+        key = _text("stream", key)
+        kind, _, rest = key.partition("/")
+        parts = rest.split(":")
+        if kind not in _SNAPSHOT_LEGS or len(parts) < 2 or not all(parts) or "/" in rest:
+            raise InputError("stream", key, _STREAMS)
+        legs = tuple(map(Leg.parse, parts[1:]))
+        return cls(SnapshotKind(kind.removeprefix("snapshot-")), Symbol.parse(parts[0]), legs)
+
+    @property
+    def kind(self) -> str:
+        """``snapshot-spread`` or ``snapshot-funding``."""
+        return f"snapshot-{self.of}"
+
+    @property
+    def key(self) -> str:
+        """The text key, which `Stream.parse` reads back."""
+        return f"{self.kind}/{self.legs_key}"
+
+    @property
+    def family(self) -> Family:
+        """Spread or funding: what a row is."""
+        return Family(self.of.value)
+
+    @property
+    def log(self) -> SnapshotLog:
+        """The snapshots that the series is kept from."""
+        return SnapshotLog(self.of)
 
 
 def _member(parameter: str, given: object, members: type[_Member], prefix: str) -> _Member:

@@ -6,23 +6,25 @@
 
 from toolkit.series.base import Origin, Series
 from toolkit.series.logs import EventSeries, SnapshotSeries
+from toolkit.series.own import own_series
+from toolkit.series.pairing import pair_series
+from toolkit.series.prices import PriceSeries
+from toolkit.series.rates import RateSeries
 from toolkit.series.reading import read_series
-from toolkit.series.trajectories import (
-    FundingSeries,
-    PriceSeries,
-    SpreadSeries,
-    TrajectorySeries,
-)
+from toolkit.series.trajectories import FundingSeries, SpreadSeries, TrajectorySeries
 
 __all__ = [
     "EventSeries",
     "FundingSeries",
     "Origin",
     "PriceSeries",
+    "RateSeries",
     "Series",
     "SnapshotSeries",
     "SpreadSeries",
     "TrajectorySeries",
+    "own_series",
+    "pair_series",
     "read_series",
 ]
 

@@ -21,6 +21,7 @@ from toolkit.cards import Card, Shown, duration
 from toolkit.errors import InputError, MissingExtraError
 from toolkit.intervals import Interval
 from toolkit.market import Source, Stream, format_ts
+from toolkit.statistics.fees import FeeModel
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]  # it ships no types
@@ -61,7 +62,8 @@ class Origin:
     ``step_s`` is the spacing of the rows as observed, ``delay_s`` the plan's delay, each None where
     it is not known. ``states`` has what the store knows of every second of the window, as
     `toolkit.store.Store.coverage` gives it, None where it knows nothing of them. ``notes`` are
-    what a reader has to know of the rows.
+    what a reader has to know of the rows. ``polls`` are those of `toolkit.store.Store.polls` in the
+    window, None for rows that are not kept from snapshots. ``fees`` is the workspace's fee table.
     """
 
     source: Source
@@ -71,6 +73,8 @@ class Origin:
     delay_s: int | None = None
     states: pl.DataFrame | None = field(default=None, repr=False)
     notes: tuple[str, ...] = ()
+    polls: pl.DataFrame | None = field(default=None, repr=False)
+    fees: FeeModel | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -210,12 +214,15 @@ class Series(Shown):
         Columns: ``start`` and ``end`` (Datetime, UTC, half-open), ``length_s`` (s) and ``state``.
         That is ``empty`` (the service was asked and has nothing there), ``not yet known``,
         ``missing`` (not asked for) or ``unrecoverable`` (the plan no longer reaches it), see
-        docs/concepts.md. Raises `InputError` for a series as of an earlier time, since the store
-        keeps only what is known now, and for snapshots, which are of moments.
+        docs/concepts.md. Of a series as of a time it is what the store knew then. A pair is held
+        where all its legs are. Where they are in several states it has that named last above, and
+        the series of a leg lists its own. Raises `InputError` for a time before the store kept the
+        history of its ledger, for snapshots, which are of moments, and for rows of your own.
         """
         states = self.origin.states
-        if self.origin.as_of is not None:
-            raise InputError("as_of", format_ts(self.origin.as_of), "no time, for gaps: see rows")
+        if states is None and self.origin.as_of is not None:
+            allowed = "a time since the store keeps the history of its ledger, for gaps"
+            raise InputError("as_of", format_ts(self.origin.as_of), allowed)
         if states is None:
             raise InputError("stream", self.stream.key, "a stream that the service answered for")
         times = pl.from_epoch(pl.col("start_ts", "end_ts"), time_unit="s")
@@ -231,6 +238,14 @@ class Series(Shown):
             )
         )
 
+    def _fees(self, given: FeeModel | None) -> FeeModel:
+        """Return the fee table given, else the workspace's. Raise `InputError` without one."""
+        fees = self.origin.fees if given is None else given
+        if fees is None:
+            advice = 'or fees = "fees.toml" in rail.toml, or tk.open(fees=...)'
+            raise InputError("fees", None, "a fee table, e.g. FeeModel.example()", advice=advice)
+        return fees
+
     @abstractmethod
     def _found(self) -> list[tuple[str, str]]:
         """Return what the card says of the rows."""
@@ -240,6 +255,8 @@ class Series(Shown):
         """Window, rows, coverage and source."""
         facts = [("window", f"{self.window}, {duration(self.window.length_s)}"), *self._found()]
         facts.append(("source", self.source.label))
+        if self.origin.fees is not None:
+            facts.append(("fees", self.origin.fees.label))
         if self.origin.as_of is not None:
             facts.append(("as of", format_ts(self.origin.as_of)))
         facts += [("note", note) for note in self.origin.notes]

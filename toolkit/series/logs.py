@@ -2,20 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import polars as pl
 
-from toolkit.charts import Figure, activity_chart, event_timeline
-from toolkit.errors import EmptyWindowError
+from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval, clip, total_s
-from toolkit.market import EventLog, SnapshotLog, format_ts
+from toolkit.market import EventFamily, EventLog, Family, SnapshotLog, Trajectory, format_ts
 from toolkit.series.base import Series, checked_options
 from toolkit.statistics import events as event_statistics
+from toolkit.statistics.contract import Frame
 from toolkit.statistics.event_counts import event_counts
+from toolkit.statistics.event_positions import DELAYS_S
+from toolkit.statistics.fees import NOTIONAL, FeeModel, Style
 from toolkit.wire.snapshots import snapshot_items
+
+if TYPE_CHECKING:
+    from toolkit.charts import Figure
+
+
+STUDIED = {
+    Family.PRICE: "price",
+    Family.SPREAD: "spread_log_bps",
+    Family.FUNDING: "differential_pct_8h",
+}
+"""The column of rows that is studied around events."""
+
+_FAMILIES = {
+    EventFamily.SPLASH: Family.PRICE,
+    EventFamily.SPREAD: Family.SPREAD,
+    EventFamily.FUNDING: Family.FUNDING,
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -23,11 +43,13 @@ class EventSeries(Series):
     """The documents of one event log, oldest first.
 
     ``rows`` reach seven days further back than the window, so that the openings of events that
-    touch it are among them. ``logs`` states until when the log is known.
+    touch it are among them. ``logs`` states until when the log is known, and ``held`` in which
+    stretches of time it is held (`toolkit.store.held_stretches`), before the window too.
     """
 
     stream: EventLog
     logs: pl.DataFrame = field(default_factory=pl.DataFrame)
+    held: pl.DataFrame = field(default_factory=pl.DataFrame)
 
     def _time(self) -> pl.Expr:
         return (
@@ -40,7 +62,7 @@ class EventSeries(Series):
         """Measure how much of the window the service has answered for.
 
         One row: ``stream``, ``n`` (documents), ``coverage`` (part of the window, fraction, null
-        where the service never answered).
+        where the service never answered, and as of an earlier time: the ledger is of now).
         """
         return pl.DataFrame(
             {"stream": [self.stream.key], "n": [len(self)], "coverage": [self._share()]},
@@ -60,12 +82,190 @@ class EventSeries(Series):
         """
         return event_statistics.event_lifecycles(self.rows, *self.window, logs=self.logs)
 
+    def detections(self) -> pl.DataFrame:
+        """List the events that opened in the window: when, in which trajectory, which way.
+
+        See `toolkit.statistics.events.detections`. `toolkit.workspace.Workspace.around` has the
+        rows in which to look for what followed.
+        """
+        found = event_statistics.detections(self.rows)
+        return found.filter(pl.col("ts").is_between(*self.window, closed="left"))
+
+    @checked_options
+    def positions(
+        self,
+        spreads: Frame,
+        *,
+        delays_s: Sequence[int] = DELAYS_S,
+        limit_s: int | None = None,
+        exit_bps: float | None = None,
+        exit_delay_s: int = 0,
+        fees: FeeModel | None = None,
+        notional: float = NOTIONAL,
+        style: Style = "taker",
+    ) -> pl.DataFrame:
+        """Compute what each spread event would have paid, taken so long after it was detected.
+
+        ``spreads`` are the rows that `toolkit.workspace.Workspace.around` returns. The other
+        parameters are those of `toolkit.statistics.events.positions`. Without ``fees`` it is the
+        workspace's table. `toolkit.statistics.events.payoff` sums up the result:
+
+        ``payoff(log.positions(rail.around(log)))`` with ``log = rail.events("spread")``.
+        """
+        return event_statistics.positions(
+            self.lifecycles(),
+            spreads,
+            delays_s=delays_s,
+            limit_s=limit_s,
+            exit_bps=exit_bps,
+            exit_delay_s=exit_delay_s,
+            held=self._held(),
+            fees=self.origin.fees if fees is None else fees,
+            notional=notional,
+            style=style,
+        )
+
+    def _held(self) -> pl.DataFrame | None:
+        """Return the stretches in which the log is held, None where that is not known.
+
+        What was answered for last is held until the log is known.
+        """
+        if self.origin.states is None:
+            return None
+        held = self.origin.states.filter(state="held").sort("end_ts")
+        last = pl.int_range(pl.len()) == pl.len() - 1
+        end = pl.when(last).then(pl.lit(self.window.end, pl.Int64)).otherwise("end_ts")
+        family = pl.lit(self.stream.family.value).alias("family")
+        return held.select(family, "start_ts", end.alias("end_ts"))
+
     def summary(self) -> pl.DataFrame:
         """Count the events that touch the window, by kind, with their median life.
 
         See `toolkit.statistics.event_counts.event_counts`.
         """
-        return event_counts(self.rows, *self.window, logs=self.logs)
+        return event_counts(self.rows, *self.window, logs=self.logs, held=self.held)
+
+    @checked_options
+    def survival(self, by: Sequence[str] = ()) -> pl.DataFrame:
+        """Compute how long the events last, by Kaplan and Meier, to the next gap of the log.
+
+        ``by`` is as in `rates`. See `toolkit.statistics.events.survival`.
+        """
+        return event_statistics.survival(self._lives, by, held=self.held)
+
+    @checked_options
+    def rates(self, by: Sequence[str] = ()) -> pl.DataFrame:
+        """Compute how often events open, over the time in which the log is held.
+
+        ``by`` are columns of `lifecycles`, such as symbol and legs, and of
+        `toolkit.statistics.events.with_groups`: hour, exchange, size_from. See
+        `toolkit.statistics.events.rates`.
+        """
+        return event_statistics.rates(self._lives, by, held=self.held)
+
+    @checked_options
+    def league(self, by: Sequence[str] = ("legs",)) -> pl.DataFrame:
+        """Rank groups by how often their events open, with the luck of few events taken out.
+
+        ``by`` is as in `rates`. See `toolkit.statistics.events.league`.
+        """
+        return event_statistics.league(self._lives, by, held=self.held)
+
+    @checked_options
+    def audited(
+        self,
+        spreads: Frame,
+        *,
+        enter_bps: float | None = None,
+        leave_bps: float | None = None,
+        slack_s: int | None = None,
+    ) -> pl.DataFrame:
+        """Match the spread events with the episodes of trajectories, and list what one side lacks.
+
+        ``spreads`` are the rows of trajectories: of some with `toolkit.store.Store.scan`, or
+        ``rail.around(events)`` of those with an event. There no trajectory without any event is
+        among them, and an episode of such a one is not missed. The rest is as in
+        `toolkit.statistics.events.audited`. Raises `InputError` for a log of other events.
+        """
+        if self.stream.family is not EventFamily.SPREAD:
+            raise InputError("stream", self.stream.key, "events/spread: others have no episodes")
+        return event_statistics.audited(
+            self.lifecycles(),
+            spreads,
+            *self.window,
+            held=self.held,
+            enter_bps=enter_bps,
+            leave_bps=leave_bps,
+            slack_s=slack_s,
+        )
+
+    @checked_options
+    def audit(
+        self,
+        spreads: Frame,
+        *,
+        enter_bps: float | None = None,
+        leave_bps: float | None = None,
+        slack_s: int | None = None,
+    ) -> pl.DataFrame:
+        """Compute how true the log is to trajectories: precision, recall and delay.
+
+        The parameters are those of `audited`. For groups give what that lists to
+        `toolkit.statistics.events.audit`.
+        """
+        listed = self.audited(spreads, enter_bps=enter_bps, leave_bps=leave_bps, slack_s=slack_s)
+        return event_statistics.audit(listed)
+
+    @checked_options
+    def study(
+        self,
+        values: Frame,
+        *,
+        on: Trajectory | str | None = None,
+        column: str | None = None,
+        before_s: int | None = None,
+        after_s: int | None = None,
+        every_s: int | None = None,
+        less: str = "none",
+        quiet_s: int = 0,
+        cluster: str = "path",
+    ) -> pl.DataFrame:
+        """Compute the path of a column around the openings of the events, with 95 % bands.
+
+        ``values`` are ``rail.around(events)``. Without a ``column`` it is the price of a splash,
+        the log spread of a spread event, the differential of a funding event. Without times it is
+        an hour before and after, of differentials a day. With ``on`` it is what that trajectory of
+        ``rail.around(events, on=...)`` did around all events of its symbol. The other parameters
+        are those of `toolkit.statistics.events.study`. Raises `EmptyWindowError` for no event.
+        """
+        opened, family = self.detections(), _FAMILIES[self.stream.family]
+        if on is not None:
+            other = Trajectory.parse(on)
+            opened = opened.filter(symbol=str(other.symbol)).with_columns(
+                trajectory=pl.lit(other.key)
+            )
+            family = other.family
+        if opened.is_empty():
+            what = "" if on is None else f" of {Trajectory.parse(on).symbol}"
+            raise EmptyWindowError(f"no event of {self.stream}{what} opened in {self.window}")
+        settled = family is Family.FUNDING
+        span_s = 86_400 if settled else 3_600
+        return event_statistics.study(
+            opened,
+            values,
+            column=STUDIED[family] if column is None else column,
+            before_s=span_s if before_s is None else before_s,
+            after_s=span_s if after_s is None else after_s,
+            every_s=every_s,
+            less=less,
+            quiet_s=quiet_s,
+            cluster=cluster,
+            known_after_s=0 if settled else None,  # a settlement is known at its time
+        )
+
+    @property
+    def _lives(self) -> pl.DataFrame:
+        return event_statistics.with_groups(self.lifecycles())
 
     @checked_options
     def plot(
@@ -77,6 +277,8 @@ class EventSeries(Series):
         limit: int = 60,
     ) -> Figure:
         """Draw each event from opening to close. See `toolkit.charts.event_timeline`."""
+        from toolkit.charts import event_timeline  # noqa: PLC0415 - plotly takes half a second
+
         return event_timeline(
             self.lifecycles(),
             **self._known,
@@ -91,6 +293,8 @@ class EventSeries(Series):
         self, *, subject: str = "all symbols", timezone: str = "UTC", theme: str | None = None
     ) -> Figure:
         """Draw how many events opened when. See `toolkit.charts.activity_chart`."""
+        from toolkit.charts import activity_chart  # noqa: PLC0415 - plotly takes half a second
+
         return activity_chart(
             self.rows, **self._known, subject=subject, timezone=timezone, theme=theme
         )

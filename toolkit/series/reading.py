@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,12 +10,15 @@ from typing import Any
 
 import polars as pl
 
+from toolkit.cards import some
 from toolkit.errors import EmptyWindowError, UnknownTrajectoryError
 from toolkit.intervals import EVER, Interval, intersection
 from toolkit.market import (
+    EventFamily,
     EventLog,
     Family,
     SnapshotLog,
+    SnapshotTrajectory,
     Stream,
     Trajectory,
     When,
@@ -23,11 +27,23 @@ from toolkit.market import (
 )
 from toolkit.series.base import Origin, Series
 from toolkit.series.logs import EventSeries, SnapshotSeries
-from toolkit.series.trajectories import FundingSeries, PriceSeries, SpreadSeries
+from toolkit.series.prices import PriceSeries
+from toolkit.series.rates import RateSeries
+from toolkit.series.trajectories import FundingSeries, SpreadSeries
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics import spread as spread_statistics
-from toolkit.store import Ledger, Store, event_logs, held_trajectory, service_clock
+from toolkit.statistics.fees import FeeModel
+from toolkit.statistics.rates_in_force import with_apr
+from toolkit.store import (
+    Ledger,
+    Store,
+    event_logs,
+    held_stretches,
+    held_trajectory,
+    service_clock,
+)
+from toolkit.store.history import undated_loads
 
 
 def read_series(
@@ -37,59 +53,79 @@ def read_series(
     end: When | None = None,
     *,
     as_of: int | None = None,
+    fees: FeeModel | None = None,
 ) -> Series:
     """Read a stream's rows of a window from a store.
 
     ``start`` is a moment or the name of a window, as in `toolkit.market.asked_window`. Names are
     relative to the service's clock as the last load showed it. Without a start or an end the
     window is all that the store knows of the stream: from the first second asked for that the plan
-    reached, to the last that could be known. ``as_of`` (s, local clock) reads the rows as the loads
-    begun by then had brought them.
+    reached, to the last that could be known. ``as_of`` (s, local clock) reads the rows that
+    were committed by then. ``fees`` is the table by which the series computes net figures.
 
     A pair that is held the other way round is turned, with a warning and a note. Raises
     `UnknownTrajectoryError` with the nearest keys for a stream that was never asked for, and
     `EmptyWindowError` where the store knows nothing of any second of the window.
     """
     with store.reading():
-        catalogue = store.catalogue()
-        held = _held(store, stream, catalogue)
-        known = store.ledger([held]).get(held)
-        facts = catalogue.filter(stream=held.key).row(0, named=True)
+        held = _held(store, stream, store.catalogue())
+        then = _ledger_time(store, as_of)
+        known = store.ledger([held], as_of=then).get(held)
+        catalogue = store.catalogue(as_of=then)
+        facts = _facts(store, held, catalogue, as_of)
         asked = asked_window(
             start,
             end,
             now=lambda: service_clock(store),
-            default=lambda: _everything(held, known, facts, store),
+            default=lambda: _everything(held, known, facts, store, as_of),
         )
         window = Interval.checked(*asked)
-        if as_of is not None:
-            _check_loaded(store, as_of)
         rows = _rows(store, held, window, as_of)
+        polls = None
+        if isinstance(held, SnapshotTrajectory):
+            polls = store.polls(held.of, window, as_of=as_of)
+        answered = polls is not None or (known is not None and known.edge is not None)
         states = None
-        if known is not None and known.edge is not None and not isinstance(held, SnapshotLog):
-            states = store.coverage(held, window)
-        origin = Origin(store.source, store.path, as_of, facts["step_s"], facts["delay_s"], states)
-        logs = event_logs(catalogue) if isinstance(held, EventLog) else pl.DataFrame()
+        if then == as_of and answered and not isinstance(held, SnapshotLog):
+            states = store.coverage(held, window, as_of=as_of)
+        origin = Origin(
+            store.source,
+            store.path,
+            as_of,
+            facts["step_s"],
+            facts["delay_s"],
+            states,
+            notes=() if as_of is None else _of_that_time(store, as_of),
+            polls=polls,
+            fees=fees if stream.kind in _WITH_COSTS or stream == _SPREAD_EVENTS else None,
+        )
+        extra = _log(held, known, catalogue) if isinstance(held, EventLog) else {}
     if held != stream and isinstance(stream, Trajectory):
         note = f"held as {held.key}: legs and signs are turned"
         warnings.warn(f"{stream.key} is {note}", stacklevel=4)
         rows = spread_statistics.turned(rows, stream.key)
-        origin = replace(origin, notes=(note,))
-    if stream.kind == "spread":
+        origin = replace(origin, notes=(note, *origin.notes))
+    if stream.kind in ("spread", "snapshot-spread"):
         rows = spread_statistics.with_spread(rows)
-    extra = {"logs": logs} if isinstance(stream, EventLog) else {}
+    elif stream.kind == "snapshot-funding":
+        rows = with_apr(rows)
     series = _CLASSES[stream.kind](stream, window, origin, rows, **extra)
-    if not len(series) and not _answers(known, window):
+    polled = polls is not None and not polls.is_empty()
+    if not len(series) and not _answers(known, window) and not polled:
         raise _nothing(store, held, window, facts)
     return series
 
 
+_WITH_COSTS = ("spread", "snapshot-spread", "funding")
+_SPREAD_EVENTS = EventLog(EventFamily.SPREAD)
 _CLASSES: dict[str, Callable[..., Series]] = {
     "price": PriceSeries,
     "spread": SpreadSeries,
     "funding": FundingSeries,
     "events": EventSeries,
     "snapshot": SnapshotSeries,
+    "snapshot-spread": SpreadSeries,
+    "snapshot-funding": RateSeries,
 }
 
 
@@ -105,11 +141,25 @@ def _held(store: Store, stream: Stream, catalogue: pl.DataFrame) -> Stream:
     return stream
 
 
+def _log(log: EventLog, known: Ledger | None, catalogue: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """Return until when a log is known and when it is held, as the series of it keeps them."""
+    logs = event_logs(catalogue)
+    return {"logs": logs, "held": held_stretches({} if known is None else {log: known}, logs)}
+
+
 def _everything(
-    stream: Stream, known: Ledger | None, facts: dict[str, Any], store: Store
+    stream: Stream,
+    known: Ledger | None,
+    facts: dict[str, Any],
+    store: Store,
+    as_of: int | None,
 ) -> Interval:
     """Return the window of all that the store knows of a stream."""
     extents: list[Interval] = []
+    if isinstance(stream, SnapshotTrajectory):
+        polls = store.polls(stream.of, as_of=as_of)["ts"]
+        if polls.len():
+            extents.append(Interval(polls[0], polls[-1] + (facts["step_s"] or 1)))
     if facts["first_ts"] is not None:
         extents.append(Interval(facts["first_ts"], facts["last_ts"] + (facts["step_s"] or 1)))
         if stream.kind == Family.FUNDING:
@@ -127,6 +177,8 @@ def _everything(
 
 
 def _rows(store: Store, stream: Stream, window: Interval, as_of: int | None) -> pl.DataFrame:
+    if isinstance(stream, SnapshotTrajectory):
+        return store.series(stream, window, as_of=as_of)
     if isinstance(stream, Trajectory):
         read = funding_statistics.rows_window(window) if stream.kind == Family.FUNDING else window
         return store.series(stream, read, as_of=as_of)
@@ -134,15 +186,48 @@ def _rows(store: Store, stream: Stream, window: Interval, as_of: int | None) -> 
         read = event_statistics.documents_window(window)
         return store.events(stream.family, read, as_of=as_of)
     assert isinstance(stream, SnapshotLog)
-    return store.snapshots(stream.of, as_of=as_of).rename({"served_at": "ts"})
+    return store.snapshots(stream.of, window, as_of=as_of).rename({"served_at": "ts"})
 
 
-def _check_loaded(store: Store, as_of: int) -> None:
-    """Raise `EmptyWindowError` where no load had begun by then."""
+def _ledger_time(store: Store, as_of: int | None) -> int | None:
+    """Return the time as of which the ledger is read: None, so now, where it is not known then.
+
+    Raises `EmptyWindowError` where no load had begun by then.
+    """
+    if as_of is None:
+        return None
     first = store.loads()["started_at"].min()
     if not isinstance(first, int) or first > as_of:
         begun = f"the first load began {format_ts(first)}" if isinstance(first, int) else "no load"
         raise EmptyWindowError(f"{store.path} held nothing as of {format_ts(as_of)}: {begun}")
+    begins = store.history_from
+    return None if begins is not None and as_of < begins else as_of
+
+
+def _facts(
+    store: Store, stream: Stream, catalogue: pl.DataFrame, as_of: int | None
+) -> dict[str, Any]:
+    """Return the row of a stream in the catalogue, as of the same time."""
+    found = catalogue.filter(stream=stream.key).to_dicts()
+    if not found:
+        assert as_of is not None  # of now it is there
+        then = format_ts(as_of)
+        raise EmptyWindowError(f"{store.path} knew nothing of {stream} as of {then}")
+    return found[0]
+
+
+def _of_that_time(store: Store, as_of: int) -> tuple[str, ...]:
+    """Return notes on what is not known as of that time: commits of rows, and the ledger."""
+    if as_of >= time.time():
+        return ()
+    with store.reading() as connection:
+        later = undated_loads(connection, as_of)
+    named = some([str(number) for number in later])
+    notes = [f"what these loads brought after that time is here too: {named}"] if later else []
+    if _ledger_time(store, as_of) is None:
+        begins = format_ts(store.history_from or 0)
+        notes.append(f"the ledger's history begins {begins}: what it knew before is not known")
+    return tuple(notes)
 
 
 def _answers(known: Ledger | None, window: Interval) -> bool:
@@ -157,8 +242,10 @@ def _nothing(
     if facts["first_ts"] is not None:
         first, last = (format_ts(facts[name]) for name in ("first_ts", "last_ts"))
         held = f"held: {first.removesuffix(' UTC')} to {last}"
-    start, end = (format_ts(ts).removesuffix(" 00:00 UTC") for ts in window)
-    asks = store.command("sync", stream.key, "--start", start, "--end", end)
+    start, end = (format_ts(ts).removesuffix(" UTC").removesuffix(" 00:00") for ts in window)
+    times = ("--start", start.replace(" ", "T"), "--end", end.replace(" ", "T"))
+    asks = store.command("sync", stream.key, *times)
     return EmptyWindowError(
-        f"{store.path.name} holds nothing of {stream} in [{start}, {end}); {held}; `{asks}` asks"
+        f"{store.path.name} holds nothing of {stream} in [{start}, {end}) UTC; {held}; "
+        f"`{asks}` asks"
     )

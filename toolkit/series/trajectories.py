@@ -1,43 +1,77 @@
-"""Series of prices, spreads and funding."""
+"""Series of spreads and funding."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import polars as pl
 
 from toolkit.cards import duration
-from toolkit.charts import Figure, funding_chart, price_chart, spread_chart
 from toolkit.errors import InputError
-from toolkit.market import Trajectory, parse_length
+from toolkit.market import Pair, SnapshotTrajectory, Trajectory, parse_length
 from toolkit.series.base import Series, checked_options
+from toolkit.series.funding_analyses import FundingAnalyses
 from toolkit.series.logs import EventSeries
+from toolkit.series.spread_analyses import SpreadAnalyses
 from toolkit.statistics import fees as fee_statistics
 from toolkit.statistics import funding as funding_statistics
-from toolkit.statistics import prices as price_statistics
 from toolkit.statistics import quality
 from toolkit.statistics import spread as spread_statistics
+from toolkit.statistics.contract import beside
 from toolkit.statistics.differentials import service_differential
+from toolkit.statistics.polls import BY_POLLS, PollCount, by_polls, poll_count
+
+if TYPE_CHECKING:
+    from toolkit.charts import Figure
 
 
 class TrajectorySeries(Series):
-    """A series of bars or of settlements."""
+    """A series of bars or of settlements, or of what snapshots showed.
 
-    stream: Trajectory
+    What is kept from snapshots has its coverage by polls wherever it is measured: see
+    `toolkit.statistics.polls.by_polls`. Its card and figures are marked.
+    """
+
+    stream: Trajectory | SnapshotTrajectory | Pair
 
     @property
-    def trajectory(self) -> Trajectory:
+    def trajectory(self) -> Trajectory | SnapshotTrajectory | Pair:
         """The trajectory of the rows."""
         return self.stream
 
+    @property
+    def polls(self) -> PollCount | None:
+        """The polls of the window, answered and missed, None for what is no series of snapshots."""
+        polls = self.origin.polls
+        return None if polls is None else poll_count(polls, *self.window)
+
     def coverage(self) -> pl.DataFrame:
         """Measure how much of the window is covered, see `toolkit.statistics.quality.coverage`."""
-        return quality.coverage(self.rows, *self.window, step_s=self.origin.step_s)
+        return self._by_polls(
+            quality.coverage(
+                self.rows, *self.window, column=self._column, step_s=self.origin.step_s
+            )
+        )
+
+    @property
+    def _column(self) -> str | None:
+        """The column whose values count as observed."""
+        return None
+
+    def _by_polls(self, results: pl.DataFrame) -> pl.DataFrame:
+        """Return results with their coverage by polls, of what is kept from snapshots."""
+        polls = self.polls
+        return results if polls is None else by_polls(results, polls)
 
     def _found(self) -> list[tuple[str, str]]:
         found = [("rows", f"{len(self):,}")]
+        polls = self.polls
+        if polls is not None:
+            absent = polls.answered - len(self)
+            found.append(("kept from snapshots", f"{polls.answered:,} polls answered"))
+            found.append(("not tracked", f"{absent:,}, missed {polls.missed:,}"))
         share = self._share()
         if share is not None:
             found.append(("coverage", f"{share:.1%}"))
@@ -58,21 +92,12 @@ class TrajectorySeries(Series):
         return {"source": self.source, "trajectory": self.stream, "start": low, "end": high}
 
 
-class _BarTrajectorySeries(TrajectorySeries):
+class BarTrajectorySeries(TrajectorySeries):
+    """A series of bars, or of what snapshots showed at moments."""
+
     @property
     def _bar_s(self) -> int | None:
-        return self.origin.step_s
-
-    @property
-    def _column(self) -> str | None:
-        """The column whose values count as observed."""
-        return None
-
-    def coverage(self) -> pl.DataFrame:
-        """Measure how much of the window is covered, see `toolkit.statistics.quality.coverage`."""
-        return quality.coverage(
-            self.rows, *self.window, column=self._column, step_s=self.origin.step_s
-        )
+        return self.origin.step_s if self.origin.polls is None else 0
 
     def resample(self, every: str | int) -> Self:
         """Return the series with one row per bar of ``every`` (``5m``, ``1h``, 900), its last row.
@@ -84,8 +109,10 @@ class _BarTrajectorySeries(TrajectorySeries):
         of the result may be shorter.
 
         Raises `InputError` for a length that does not divide a day or that is no multiple of the
-        rows' spacing.
+        rows' spacing, and for what is kept from snapshots, whose rows are of moments.
         """
+        if self.origin.polls is not None:
+            raise InputError("stream", self.stream.key, "bars: snapshots are of moments")
         every_s = parse_length(every, parameter="every")
         step_s = self.origin.step_s or 1
         if 86_400 % every_s or every_s % step_s or every_s <= step_s:
@@ -113,36 +140,7 @@ class _BarTrajectorySeries(TrajectorySeries):
         return replace(self, window=window, origin=origin, rows=bars)
 
 
-class PriceSeries(_BarTrajectorySeries):
-    """Prices of one symbol on one leg. A bar's price is its close, and its ``ts`` its start."""
-
-    @property
-    def _column(self) -> str | None:
-        return "price"
-
-    def summary(self) -> pl.DataFrame:
-        """Compute first, last, lowest and highest price, change and volatility.
-
-        See `toolkit.statistics.prices.summary`.
-        """
-        return price_statistics.summary(self.rows, *self.window, step_s=self.origin.step_s)
-
-    @checked_options
-    def plot(
-        self, *, timezone: str = "UTC", theme: str | None = None, points: int = 2000
-    ) -> Figure:
-        """Draw the price. The parameters are those of `toolkit.charts.price_chart`."""
-        return price_chart(
-            self.rows,
-            **self._known,
-            step_s=self.origin.step_s,
-            timezone=timezone,
-            theme=theme,
-            points=points,
-        )
-
-
-class SpreadSeries(_BarTrajectorySeries):
+class SpreadSeries(BarTrajectorySeries, SpreadAnalyses):
     """The spread between two legs: positive where long the buy leg, short the sell leg earns it.
 
     Beside the store's columns the rows have ``spread_log_bps`` and ``spread_bps``, see
@@ -153,13 +151,55 @@ class SpreadSeries(_BarTrajectorySeries):
     def _column(self) -> str | None:
         return "spread_log_bps"
 
-    def summary(self) -> pl.DataFrame:
-        """Compute level, dispersion, tails, half-life: see `toolkit.statistics.spread.summary`."""
-        return spread_statistics.summary(self.rows, *self.window, step_s=self.origin.step_s)
+    @checked_options
+    def summary(
+        self,
+        *,
+        fees: fee_statistics.FeeModel | None = None,
+        notional: float = fee_statistics.NOTIONAL,
+        style: fee_statistics.Style = "taker",
+    ) -> pl.DataFrame:
+        """Compute level, dispersion, tails, half-life: see `toolkit.statistics.spread.summary`.
+
+        With ``fees``, or a table of the workspace, the figures of `net_summary` are beside them.
+        """
+        found = spread_statistics.summary(self.rows, *self.window, step_s=self.origin.step_s)
+        if fees is not None or self.origin.fees is not None:
+            net = self.net_summary(fees, notional=notional, style=style)
+            found = beside(found, net, "net")
+        return self._by_polls(found)
+
+    @checked_options
+    def net_summary(
+        self,
+        fees: fee_statistics.FeeModel | None = None,
+        *,
+        notional: float = fee_statistics.NOTIONAL,
+        style: fee_statistics.Style = "taker",
+        exit_bps: float = 0.0,
+        max_stale_s: int | None = None,
+    ) -> pl.DataFrame:
+        """Sum up what is left after fees. See `toolkit.statistics.spread.net_summary`.
+
+        Without ``fees`` it is the workspace's table.
+        """
+        return self._by_polls(
+            spread_statistics.net_summary(
+                self.rows,
+                *self.window,
+                fees=self._fees(fees),
+                notional=notional,
+                style=style,
+                exit_bps=exit_bps,
+                step_s=self.origin.step_s,
+                max_stale_s=max_stale_s,
+            )
+        )
 
     def half_life(self) -> pl.DataFrame:
         """Estimate how fast a deviation halves. See `toolkit.statistics.spread.half_life`."""
-        return spread_statistics.half_life(self.rows, *self.window, step_s=self.origin.step_s)
+        found = spread_statistics.half_life(self.rows, *self.window, step_s=self.origin.step_s)
+        return self._by_polls(found)
 
     def quantiles(self) -> pl.DataFrame:
         """Compute the quantiles of the log spread (bps), with n and coverage, as `summary` does."""
@@ -182,7 +222,7 @@ class SpreadSeries(_BarTrajectorySeries):
 
         The parameters are those of `toolkit.statistics.spread.episodes`.
         """
-        return spread_statistics.episodes(
+        found = spread_statistics.episodes(
             self.rows,
             *self.window,
             enter_bps=enter_bps,
@@ -192,6 +232,13 @@ class SpreadSeries(_BarTrajectorySeries):
             column=column,
             step_s=self.origin.step_s,
             max_stale_s=max_stale_s,
+        )
+        if self.origin.polls is None or found.is_empty():
+            return found
+        share = quality.coverage(self.df, *self.window, column=column, step_s=self.origin.step_s)
+        return found.with_columns(
+            coverage=pl.lit(self._by_polls(share)["coverage"].item()),
+            method=pl.col("method") + BY_POLLS,
         )
 
     @checked_options
@@ -206,7 +253,7 @@ class SpreadSeries(_BarTrajectorySeries):
 
         The parameters are those of `toolkit.statistics.spread.time_above`.
         """
-        return spread_statistics.time_above(
+        found = spread_statistics.time_above(
             self.rows,
             *self.window,
             threshold_bps=threshold_bps,
@@ -214,19 +261,23 @@ class SpreadSeries(_BarTrajectorySeries):
             step_s=self.origin.step_s,
             max_stale_s=max_stale_s,
         )
+        return self._by_polls(found)
 
     @checked_options
     def net_edge(
         self,
-        fees: fee_statistics.FeeModel,
+        fees: fee_statistics.FeeModel | None = None,
         *,
-        notional: float,
+        notional: float = fee_statistics.NOTIONAL,
         style: fee_statistics.Style = "taker",
         exit_bps: float = 0.0,
     ) -> pl.DataFrame:
-        """Compute what each row leaves after fees. See `toolkit.statistics.fees.net_edge`."""
+        """Compute what each row leaves after fees. See `toolkit.statistics.fees.net_edge`.
+
+        Without ``fees`` it is the workspace's table.
+        """
         return fee_statistics.net_edge(
-            self.df, fees, notional=notional, style=style, exit_bps=exit_bps
+            self.df, self._fees(fees), notional=notional, style=style, exit_bps=exit_bps
         )
 
     @checked_options
@@ -236,6 +287,9 @@ class SpreadSeries(_BarTrajectorySeries):
         events: EventSeries | pl.DataFrame | None = None,
         logs: pl.DataFrame | None = None,
         thresholds_bps: Sequence[float] = (),
+        episodes: pl.DataFrame | None = None,
+        legs: str = "above",
+        distribution: bool = False,
         timezone: str = "UTC",
         theme: str | None = None,
         points: int = 2000,
@@ -245,6 +299,8 @@ class SpreadSeries(_BarTrajectorySeries):
         ``events`` are shaded: those of `Workspace.events`, which bring their ``logs``, or a frame
         of event documents.
         """
+        from toolkit.charts import spread_chart  # noqa: PLC0415 - plotly takes half a second
+
         if isinstance(events, EventSeries):
             logs = events.logs if logs is None else logs
             events = events.rows
@@ -252,16 +308,20 @@ class SpreadSeries(_BarTrajectorySeries):
             self.rows,
             **self._known,
             step_s=self.origin.step_s,
+            polls=self.origin.polls,
             thresholds_bps=thresholds_bps,
+            episodes=episodes,
             events=events,
             logs=logs,
+            legs=legs,
+            distribution=distribution,
             timezone=timezone,
             theme=theme,
             points=points,
         )
 
 
-class FundingSeries(TrajectorySeries):
+class FundingSeries(TrajectorySeries, FundingAnalyses):
     """Funding of a pair: positive where long the buy leg, short the sell leg receives it.
 
     A position is opened at the window's start and closed at its end, so that a settlement at the
@@ -277,9 +337,25 @@ class FundingSeries(TrajectorySeries):
         return self.summary().select("trajectory", *columns)
 
     @checked_options
-    def summary(self, *, min_coverage: float = funding_statistics.MIN_COVERAGE) -> pl.DataFrame:
-        """Sum what the position received. See `toolkit.statistics.funding.summary`."""
-        return funding_statistics.summary(self.rows, *self.window, min_coverage=min_coverage)
+    def summary(
+        self,
+        *,
+        min_coverage: float = funding_statistics.MIN_COVERAGE,
+        fees: fee_statistics.FeeModel | None = None,
+        notional: float = fee_statistics.NOTIONAL,
+        style: fee_statistics.Style = "taker",
+    ) -> pl.DataFrame:
+        """Sum what the position received. See `toolkit.statistics.funding.summary`.
+
+        With ``fees``, or a table of the workspace, what one round trip leaves is beside it: see
+        `toolkit.statistics.funding.net_summary`.
+        """
+        found = funding_statistics.summary(self.rows, *self.window, min_coverage=min_coverage)
+        if fees is None and self.origin.fees is None:
+            return found
+        return funding_statistics.net_summary(
+            found, self._fees(fees), notional=notional, style=style
+        )
 
     @checked_options
     def carry(self, *, min_coverage: float = funding_statistics.MIN_COVERAGE) -> pl.DataFrame:
@@ -302,9 +378,23 @@ class FundingSeries(TrajectorySeries):
 
     @checked_options
     def plot(
-        self, *, timezone: str = "UTC", theme: str | None = None, points: int = 2000
+        self,
+        *,
+        unit: str = "% per 8 h",
+        cost_bps: float | None = None,
+        timezone: str = "UTC",
+        theme: str | None = None,
+        points: int = 2000,
     ) -> Figure:
         """Draw differential and carry. The parameters are those of `funding_chart`."""
+        from toolkit.charts import funding_chart  # noqa: PLC0415 - plotly takes half a second
+
         return funding_chart(
-            self.rows, **self._known, timezone=timezone, theme=theme, points=points
+            self.rows,
+            **self._known,
+            unit=unit,
+            cost_bps=cost_bps,
+            timezone=timezone,
+            theme=theme,
+            points=points,
         )

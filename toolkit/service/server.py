@@ -86,7 +86,7 @@ def serve(config: Config, *, ready: Callable[[str], object] | None = None) -> No
     >>> config = Config(Simulated(7), port=0)
     >>> serve(config, ready=lambda url: os.kill(os.getpid(), signal.SIGTERM))
     """
-    run(_settings(config), config.host, config.port, ready=ready)
+    run(server_settings(config), config.host, config.port, ready=ready)
 
 
 @contextmanager
@@ -105,11 +105,11 @@ def running(config: Config) -> Iterator[Running]:
     ...             refusal.code, refusal.headers["content-type"]
     (404, 'application/problem+json')
     """
-    with run_in_thread(_settings(config), config.host, config.port) as base_url:
+    with run_in_thread(server_settings(config), config.host, config.port) as base_url:
         yield Running(base_url)
 
 
-def _settings(config: Config) -> ServerSettings:
+def server_settings(config: Config) -> ServerSettings:
     """Build the application and its server settings."""
     if config.control and not is_loopback(config.host):
         raise InputError("host", config.host, "this machine's own, beside control")

@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 import numbers
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -26,6 +26,7 @@ from toolkit.market import parse_ts
 Frame = pl.DataFrame | pl.LazyFrame
 """What a statistic reads."""
 
+_TOO_LARGE = 2**60  # so that three times as many seconds stay within 64 bits
 _UNITS = ("_log_bps", "_bps", "_pct")
 _KEY_TYPES = {"trajectory": "String or integer", "ts": "Int64"}
 _FAMILIES: dict[str, Callable[[pl.DataType], bool]] = {
@@ -44,6 +45,7 @@ class Reason(StrEnum):
 
     EMPTY = "empty"
     TOO_FEW = "too_few"
+    TOO_SHORT = "too_short"
     DEGENERATE = "degenerate"
     NO_REVERSION = "no_reversion"
     BELOW_STEP = "below_step"
@@ -51,9 +53,12 @@ class Reason(StrEnum):
     LOW_COVERAGE = "low_coverage"
     DENSE_ROWS = "dense_rows"
     UNKNOWN_FEE = "unknown_fee"
+    NOTHING_LEFT = "nothing_left"
+    STEP_TOO_COARSE = "step_too_coarse"
     CENSORED = "censored"
     TRUNCATED = "truncated"
     CLOCK_SKEW = "clock_skew"
+    NOT_NOTED = "not_noted"
 
     @property
     def words(self) -> str:
@@ -73,6 +78,7 @@ class Reason(StrEnum):
 _WORDS = {
     Reason.EMPTY: "no observation in the window",
     Reason.TOO_FEW: "too few observations for this statistic",
+    Reason.TOO_SHORT: "the window is too short for this statistic",
     Reason.DEGENERATE: "the values do not vary",
     Reason.NO_REVERSION: "no return to the mean within any finite time",
     Reason.BELOW_STEP: "shorter than the spacing of the observations can show",
@@ -80,9 +86,12 @@ _WORDS = {
     Reason.LOW_COVERAGE: "too little of the window is covered on both legs",
     Reason.DENSE_ROWS: "rows come more often than settlements, and nothing tells the two apart",
     Reason.UNKNOWN_FEE: "the fee table does not say what this costs",
+    Reason.NOTHING_LEFT: "after the cost nothing is left at any time",
+    Reason.STEP_TOO_COARSE: "the steps are too long to show it",
     Reason.CENSORED: "its end was not seen",
     Reason.TRUNCATED: "its beginning was not seen",
     Reason.CLOCK_SKEW: "its close is stamped before its opening",
+    Reason.NOT_NOTED: "nobody counted it when the rows came",
 }
 
 
@@ -126,7 +135,19 @@ class Question:
         >>> hour.params_hash == day.params_hash
         True
         """
+        return self.hash_of(None)
+
+    def hash_of(self, pair_hash: str | None) -> str:
+        """Return the hash of what is asked of a pair's rows, which were joined in their own way.
+
+        ``pair_hash`` None is that of rows that were not joined.
+
+        >>> asked = Question("quality.coverage/1", 0, 3600)
+        >>> asked.hash_of(None) == asked.params_hash, asked.hash_of("a1") == asked.params_hash
+        (True, False)
+        """
         asked = [self.method, self.column, self.step_s, self.max_stale_s, *self.options]
+        asked += [] if pair_hash is None else [pair_hash]
         return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:16]
 
     @property
@@ -140,6 +161,19 @@ class Question:
         ]
 
 
+def collected(rows: Frame) -> pl.DataFrame:
+    """Read rows into memory, each step in the order that the query states.
+
+    Without this polars drops an order that no later step shows. A sum then depends on which row
+    happened to come first: its last digits differ from run to run.
+
+    >>> collected(pl.LazyFrame({"ts": [0, 60]})).height
+    2
+    """
+    keeps_order = pl.QueryOptFlags(check_order_observe=False)
+    return rows.lazy().collect(engine="in-memory", optimizations=keeps_order)
+
+
 def column_for(column: str, statistic: str) -> str:
     """Return the name of a statistic of a column, with the unit at its end.
 
@@ -150,6 +184,39 @@ def column_for(column: str, statistic: str) -> str:
         if column.endswith(unit):
             return f"{column.removesuffix(unit)}_{statistic}{unit}"
     return f"{column}_{statistic}"
+
+
+def beside(found: pl.DataFrame, other: pl.DataFrame, name: str) -> pl.DataFrame:
+    """Put the figures of another statistic of the same trajectories after those found.
+
+    Columns that both have are those of ``found``. How the others were computed is in
+    ``NAME_method`` and ``NAME_params_hash``.
+
+    >>> found = pl.DataFrame({"trajectory": ["a"], "n": [3], "method": ["gross/1"]})
+    >>> net = pl.DataFrame({"trajectory": ["a"], "n": [3], "net": [2.0], "method": ["net/1"]})
+    >>> beside(found, net, "net").row(0, named=True)
+    {'trajectory': 'a', 'n': 3, 'method': 'gross/1', 'net': 2.0, 'net_method': 'net/1'}
+    """
+    own = {each: f"{name}_{each}" for each in ("method", "params_hash")}
+    added = other.rename(own, strict=False).select("trajectory", pl.exclude(found.columns))
+    return found.join(added, on="trajectory", how="left", maintain_order="left")
+
+
+def unfolded(found: pl.DataFrame, lists: Sequence[str], length: int, place: str) -> pl.DataFrame:
+    """Give each item of lists a row of its own, with its place in its list, from 0.
+
+    All lists have ``length`` items. A null counts as a list of nulls.
+
+    >>> found = pl.DataFrame({"trajectory": ["a", "b"], "mean": [[1.0, 2.0], None]})
+    >>> unfolded(found, ["mean"], 2, "hour").rows()
+    [('a', 1.0, 0), ('a', 2.0, 1), ('b', None, 0), ('b', None, 1)]
+    """
+    schema = found.schema
+    filled = [
+        pl.col(name).fill_null(pl.lit(None, schema[name].inner).repeat_by(length))  # type: ignore[attr-defined]  # of a list
+        for name in lists
+    ]
+    return found.with_columns(*filled, pl.int_ranges(length).alias(place)).explode(*lists, place)
 
 
 def first_reason(cases: Mapping[Reason, pl.Expr]) -> pl.Expr:
@@ -168,14 +235,14 @@ def first_reason(cases: Mapping[Reason, pl.Expr]) -> pl.Expr:
 
 
 def whole_number(name: str, value: Any, least: int, of: str = "") -> int:
-    """Return a whole number of Python's or numpy's, or raise `InputError` where it is less.
+    """Return a whole number of Python's or numpy's, or raise `InputError` where it is out of range.
 
     >>> whole_number("points", 8.5, 5)
     Traceback (most recent call last):
     toolkit.errors.InputError: points: 8.5 is not allowed; allowed: a whole number from 5
     """
     kind: Any = type(value)
-    if kind is not bool and issubclass(kind, numbers.Integral) and value >= least:
+    if kind is not bool and issubclass(kind, numbers.Integral) and least <= value < _TOO_LARGE:
         return int(value)
     raise InputError(
         name, value, f"a whole number of {of}" if of else f"a whole number from {least}"

@@ -54,7 +54,7 @@ def with_spread(frame: SameFrame) -> SameFrame:
     (1.0, 99.50330853168083, 100.0, 'service')
     """
     checked_frame(frame)
-    return frame.with_columns(*_spreads(frame))
+    return frame.with_columns(*_spreads(frame, *SPREADS))
 
 
 def turned(frame: SameFrame, trajectory: str | None = None) -> SameFrame:
@@ -89,7 +89,8 @@ def turned(frame: SameFrame, trajectory: str | None = None) -> SameFrame:
     )
 
 
-def _spreads(frame: Frame) -> list[pl.Expr]:
+def _spreads(frame: Frame, *wanted: str) -> list[pl.Expr]:
+    """Build the forms of a spread that are wanted, and what they rest on."""
     names = frame.collect_schema()
     sent = "spread_pct" in names
     priced = not sent or all(name in names for name in _PRICES)
@@ -111,11 +112,12 @@ def _spreads(frame: Frame) -> list[pl.Expr]:
     return [
         pl.when(legs).then(of_legs).when(service).then(of_service).alias(name)
         for name, (of_legs, of_service) in forms.items()
+        if name in (*wanted, "spread_basis")
     ]
 
 
 def holding(frame: Frame, column: str) -> Frame:
-    """Add ``column``, computed by `with_spread`, where it is a spread that the frame lacks.
+    """Add ``column`` and its basis, as `with_spread`, where it is a spread that the frame lacks.
 
     >>> frame = pl.DataFrame(
     ...     {"trajectory": ["a"], "ts": [0], "buy_price": [100.0], "sell_price": [101.0]}
@@ -127,4 +129,4 @@ def holding(frame: Frame, column: str) -> Frame:
     if not isinstance(column, str) or column not in SPREADS or column in frame.collect_schema():
         return frame
     checked_columns(frame)
-    return frame.with_columns(*_spreads(frame))
+    return frame.with_columns(*_spreads(frame, column))

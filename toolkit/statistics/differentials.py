@@ -10,7 +10,7 @@ from toolkit.market import When
 from toolkit.statistics.contract import Frame, Question
 from toolkit.statistics.estimators import MOMENTS
 from toolkit.statistics.kernel import measure
-from toolkit.statistics.settlements import HOURS_A_YEAR
+from toolkit.statistics.rates_in_force import HOURS_A_YEAR
 from toolkit.statistics.windows import window_of
 
 _COLUMN = "differential_pct_8h"

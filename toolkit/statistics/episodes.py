@@ -10,12 +10,20 @@ from toolkit.statistics.contract import (
     Frame,
     Question,
     Reason,
+    collected,
     first_reason,
     real_number,
     whole_number,
 )
 from toolkit.statistics.definition import holding
-from toolkit.statistics.kernel import Statistic, measure, observed_chunks, presence, shares
+from toolkit.statistics.kernel import (
+    Statistic,
+    asked_columns,
+    measure,
+    observed_chunks,
+    presence,
+    shares,
+)
 from toolkit.statistics.windows import window_of
 
 _HOURS_A_SECOND = 1 / 3600
@@ -61,7 +69,7 @@ def time_above(
     >>> row["time_above_s"], round(row["time_above_share"], 3)
     (720.0, 0.545)
     """
-    limit = _bps("threshold_bps", threshold_bps, column)
+    limit = checked_bps("threshold_bps", threshold_bps, column)
     question = Question(
         "spread.time_above/2",
         *window_of(frame, start, end),
@@ -97,7 +105,12 @@ def _above(limit: float) -> Statistic:
     return Statistic(aggregate, finish)
 
 
-def _bps(name: str, value: float, column: str) -> float:
+def checked_bps(name: str, value: float, column: str) -> float:
+    """Return a threshold above 0, or raise `InputError` for it or for a column not in bps.
+
+    >>> checked_bps("enter_bps", 25, "spread_bps")
+    25.0
+    """
     if not isinstance(column, str) or not column.endswith("_bps"):
         raise InputError("column", column, "a column in bps, e.g. spread_log_bps or spread_bps")
     return real_number(name, value, "basis points above 0", above=0)
@@ -175,8 +188,8 @@ def episodes(
     >>> found.select("side", "start_ts", "duration_s", "peak_bps", "censored_right").rows()
     [('positive', 60, 180, 60.0, False), ('negative', 360, 60, -40.0, True)]
     """
-    enter = _bps("enter_bps", enter_bps, column)
-    leave = enter if leave_bps is None else _bps("leave_bps", leave_bps, column)
+    enter = checked_bps("enter_bps", enter_bps, column)
+    leave = enter if leave_bps is None else checked_bps("leave_bps", leave_bps, column)
     if leave > enter:
         raise InputError("leave_bps", leave_bps, f"at most enter_bps, {enter:g}")
     least = "seconds, at least 0"
@@ -196,9 +209,10 @@ def episodes(
         max_stale_s,
         tuple(options.items()),
     )
+    size = pl.col("value").abs()
     found = [
         part.join(
-            _found(rows, enter, leave, merge_gap_s).collect(engine="in-memory"), on="number"
+            stretches(rows, size, size >= enter, size < leave, merge_gap_s), on="number"
         ).join(_presence(rows, question), on="number", maintain_order="left")
         for part, rows in observed_chunks(holding(frame, column), question)
     ]
@@ -208,18 +222,38 @@ def episodes(
 
 def _presence(rows: pl.LazyFrame, question: Question) -> pl.DataFrame:
     sums = (*presence(question), pl.col("step_s", "max_stale_s").first())
-    return rows.group_by("number").agg(sums).collect(engine="in-memory")
+    return collected(rows.group_by("number").agg(sums))
 
 
-def _found(rows: pl.LazyFrame, enter: float, leave: float, merge_gap_s: int) -> pl.LazyFrame:
-    """Find the episodes of one chunk of observations, by number."""
-    size, number, ts = pl.col("value").abs(), pl.col("number"), pl.col("ts")
+def stretches(
+    rows: pl.LazyFrame,
+    size: pl.Expr,
+    enters: pl.Expr,
+    leaves: pl.Expr,
+    merge_gap_s: int = 0,
+) -> pl.DataFrame:
+    """Find from where observations enter to where they leave, in each run without a gap.
+
+    ``rows`` are the observations of a chunk, as `observed_chunks` yields them. The columns are
+    number, start_ts, end_ts, duration_s, first_bps, peak_bps, peak_ts, area_bps_h, censored_left,
+    censored_right and n, as in `episodes`. ``size`` is what the peak and the area are of.
+
+    >>> from toolkit.statistics.contract import Question
+    >>> frame = pl.DataFrame(
+    ...     {"trajectory": ["a"] * 3, "ts": [0, 60, 120], "x_bps": [1.0, 9.0, 2.0]}
+    ... )
+    >>> [(_, rows)] = observed_chunks(frame, Question("stretches/1", 0, 180, "x_bps"))
+    >>> value = pl.col("value")
+    >>> stretches(rows, value, value >= 5, value < 5)["duration_s"].to_list()
+    [60]
+    """
+    number, ts = pl.col("number"), pl.col("ts")
     first, above, inside = pl.col("first"), pl.col("above"), pl.col("inside")
     begins_segment = ((number != number.shift(1)) | pl.col("gap").shift(1)).fill_null(value=True)
     state = (
-        pl.when(size >= enter)
+        pl.when(enters)
         .then(statement=True)
-        .when((size < leave) | first)
+        .when(leaves | first)
         .then(statement=False)
         .forward_fill()
     )
@@ -228,7 +262,7 @@ def _found(rows: pl.LazyFrame, enter: float, leave: float, merge_gap_s: int) -> 
         .with_columns(state.alias("above"), first.cum_sum().alias("segment"))
         .with_columns((first | (above != above.shift(1))).cum_sum().alias("run"))
     )
-    return (
+    return collected(
         episodes.join(_bridges(episodes, merge_gap_s), on="run", how="left", maintain_order="left")
         .with_columns((above | pl.col("bridge")).alias("inside"))
         .with_columns((inside & (first | ~inside.shift(1))).cum_sum().alias("episode"))
@@ -238,6 +272,7 @@ def _found(rows: pl.LazyFrame, enter: float, leave: float, merge_gap_s: int) -> 
             number.first(),
             ts.first().alias("start_ts"),
             ts.last().alias("last_ts"),
+            pl.col("value").first().alias("first_bps"),
             pl.col("value").get(size.arg_max()).alias("peak_bps"),
             ts.get(size.arg_max()).alias("peak_ts"),
             ((size * pl.col("weight_s").fill_null(0)).sum() * _HOURS_A_SECOND).alias("area_bps_h"),
@@ -281,5 +316,5 @@ def _columns(question: Question) -> list[pl.Expr]:
         *shares(),
         pl.col("^spread_basis$"),
         first_reason({Reason.TOO_FEW: pl.col("step_s").is_null()}).alias("coverage_reason"),
-        *question.columns,
+        *asked_columns(question),
     ]

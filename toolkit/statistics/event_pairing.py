@@ -6,7 +6,7 @@ import polars as pl
 
 from toolkit.intervals import Interval
 from toolkit.market import EventRole
-from toolkit.statistics.contract import Reason, first_reason
+from toolkit.statistics.contract import Reason, collected, first_reason
 
 UNKNOWN = "unknown"
 """The role of a document of no known word, and the kind of a lifecycle of such alone."""
@@ -44,18 +44,16 @@ def paired(documents: pl.DataFrame, names: list[str], window: Interval) -> pl.Da
         .when(follows)
         .then(pl.col("first_ms").shift(-1))
     )
-    known = (
+    known = collected(
         found.with_columns(
             kind.alias("kind"),
             until_ms.otherwise(pl.lit(1000 * window.end)).alias("until_ms"),
             pl.col("coarse_first").shift(-1).alias("coarse_next"),
-        )
-        .filter(pl.col("until_ms") >= 1000 * window.start)
-        .collect(engine="in-memory")
+        ).filter(pl.col("until_ms") >= 1000 * window.start)
     )
     # a column, as polars divides one by a single number through its rounded reciprocal
     second = pl.Series("second_ms", [1000] * known.height, dtype=pl.Int64)
-    return known.with_columns(second).select(*_lifecycle_columns(names))
+    return known.with_columns(second).select(*_lifecycle_columns(names, window))
 
 
 def _grouped(documents: pl.DataFrame, names: list[str]) -> pl.LazyFrame:
@@ -121,19 +119,21 @@ def _unskewed(found: pl.LazyFrame, names: list[str]) -> pl.LazyFrame:
     )
 
 
-def _lifecycle_columns(names: list[str]) -> list[pl.Expr]:
+def _lifecycle_columns(names: list[str], window: Interval) -> list[pl.Expr]:
     kind, opened, closed = pl.col("kind"), pl.col("opened"), pl.col("closed")
     coarse = pl.col("coarse_first") | pl.when(kind == "reopened").then("coarse_next").otherwise(
         "coarse_last"
     )
     elapsed_ms = pl.when(opened & ~pl.col("skewed")).then(pl.col("until_ms") - pl.col("first_ms"))
     half_ms = pl.when(coarse).then(500.0).otherwise(0.5)
+    before_ms = (1000 * window.start - pl.col("first_ms")).clip(lower_bound=0)
     lasted_ms = pl.when(elapsed_ms == 0).then(half_ms).otherwise(elapsed_ms)
     return [
         *map(pl.col, names),
         pl.when(opened).then("first_ts").alias("t_open"),
         pl.when(closed).then("last_ts").alias("t_close"),
         (lasted_ms / pl.col("second_ms")).alias("duration_s"),
+        (pl.when(elapsed_ms.is_not_null()).then(before_ms) / pl.col("second_ms")).alias("entry_s"),
         ((kind == "closed") & ~pl.col("skewed")).cast(pl.Int64).alias("observed"),
         kind,
         first_reason(

@@ -1,4 +1,11 @@
-"""How long detected events lasted: the documents of an event log, paired into lifecycles."""
+"""How long events last, how often they come, what comes with them, and how true their log is.
+
+`lifecycles` and `event_lifecycles` pair the documents of event logs. `magnitudes` says how large
+events are. `detections` says when they became known, and `study`, `placebo` and `follow_through`
+what prices, spreads and rates did then. `positions` and `payoff` say what spread events would have
+paid. `cooccurrence` says which events come together. `audit` holds a log to the trajectories, and
+`channels` the ways by which it came to each other.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +15,64 @@ import polars as pl
 
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
-from toolkit.market import When
+from toolkit.market import EventRole, When
 from toolkit.statistics.contract import (
     Frame,
     Question,
     checked_column,
     checked_frame,
     checked_types,
+    collected,
     whole_number,
 )
+from toolkit.statistics.event_audit import audit, audited, smallest_size_bps
+from toolkit.statistics.event_channels import channels
+from toolkit.statistics.event_cooccurrence import cooccurrence
+from toolkit.statistics.event_detections import detections
 from toolkit.statistics.event_documents import event_role, identified
+from toolkit.statistics.event_groups import with_groups
+from toolkit.statistics.event_magnitudes import magnitudes
 from toolkit.statistics.event_pairing import UNKNOWN, paired
+from toolkit.statistics.event_payoff import payoff
+from toolkit.statistics.event_placebo import placebo
+from toolkit.statistics.event_positions import positions
+from toolkit.statistics.event_rates import league, rates
+from toolkit.statistics.event_study import study
+from toolkit.statistics.event_survival import log_rank, survival, survival_curve
+from toolkit.statistics.event_timing import clustering, rates_by_hour
+from toolkit.statistics.follow_through import follow_through
 from toolkit.statistics.kernel import observed
+from toolkit.statistics.rate_changes import rate_changes
 from toolkit.statistics.windows import documents_extent, window_of
 
-__all__ = ["LOOK_BACK_S", "STILL_OPEN", "documents_window", "event_lifecycles", "lifecycles"]
+__all__ = [
+    "LOOK_BACK_S",
+    "STILL_OPEN",
+    "audit",
+    "audited",
+    "channels",
+    "clustering",
+    "cooccurrence",
+    "detections",
+    "documents_window",
+    "event_lifecycles",
+    "follow_through",
+    "league",
+    "lifecycles",
+    "log_rank",
+    "magnitudes",
+    "payoff",
+    "placebo",
+    "positions",
+    "rate_changes",
+    "rates",
+    "rates_by_hour",
+    "smallest_size_bps",
+    "study",
+    "survival",
+    "survival_curve",
+    "with_groups",
+]
 
 
 def __dir__() -> list[str]:
@@ -73,10 +123,11 @@ def event_lifecycles(
     without a row, or with a null, are left out. By default all is known until ``end``.
 
     The columns are those of `lifecycles` with ``event`` of `identified` as their key and with the
-    size as their ``peak``, and four more: ``symbol`` and ``legs`` (String, nullable), ``event_id``
-    (String, of the event's first document) and ``since`` (Int64, s, Unix UTC: ``t_open``, or the
-    event's first document where the opening was not seen). Rows are sorted by ``since``, newest
-    first.
+    size as their ``peak``, and five more: ``symbol`` and ``legs`` (String, nullable), ``event_id``
+    (String, of the event's first document), ``size`` (Float64, of the opening document, null where
+    that was not seen) and ``since`` (Int64, s, Unix UTC: ``t_open``, or the event's first document
+    where the opening was not seen). Rows are sorted by ``since``, newest first. `with_groups` adds
+    columns by which they are compared.
 
     Raises
     ------
@@ -112,11 +163,15 @@ def event_lifecycles(
     ]
     first = ["family", "event", "ts"]
     named = documents.sort("ts_ms", "arrival").group_by(first, maintain_order=True)
-    shown = named.agg(pl.col("symbol", "legs", "event_id").first()).rename({"ts": "since"})
+    opens = pl.col("role") == EventRole.OPENS.value
+    shown = named.agg(
+        pl.col("symbol", "legs", "event_id").first(), pl.col("size").filter(opens).first()
+    ).rename({"ts": "since"})
     return (
         pl.concat(found)
         .rename({"first_ts": "since"})
         .join(shown, on=["family", "event", "since"], maintain_order="left")
+        .with_columns(pl.when(pl.col("t_open").is_not_null()).then("size"))
         .select(pl.exclude("since"), "since")
         .sort("since", "family", "event", descending=[True, False, False])
     )
@@ -175,6 +230,9 @@ def lifecycles(
     t_open              Int64    s      when it opened, Unix UTC
     t_close             Int64    s      when it closed, Unix UTC
     duration_s          Float64  s      from opening to close, or to where it is censored
+    entry_s             Float64  s      how old it was when the window began, 0 where it opened
+                                        later: a longer life was more likely to be seen, and
+                                        survival curves watch it from that age on
     observed            Int64    count  1 where duration_s ends in a close, 0 where it is censored
     kind                String   none   closed, open, reopened, orphan_close, orphan_update
     lifecycle_reason    String   none   why one of the above is null: censored, truncated,
@@ -276,10 +334,10 @@ def _documents(
     keys = dict.fromkeys(names, "String or integer")
     checked_types(frame, _TYPES | keys | ({magnitude: "Float64"} if magnitude else {}))
     value = observed(magnitude) if magnitude else pl.lit(None, pl.Float64)
-    rows = (
-        frame.lazy()
-        .select(*_TYPES, *(name for name in names if name not in _TYPES), value.alias("value"))
-        .collect(engine="in-memory")
+    rows = collected(
+        frame.lazy().select(
+            *_TYPES, *(name for name in names if name not in _TYPES), value.alias("value")
+        )
     )
     for name in dict.fromkeys(["family", "event_type", "ts", "arrival", *names]):
         if rows[name].null_count():

@@ -19,18 +19,14 @@ sell_interval_hours  number   h         likewise
 
 - Rows may come in any order. A LazyFrame is collected. Times are rounded to the whole minute, as
   venues stamp a settlement some seconds late. Two rows of a trajectory at one time are refused, and
-  so are two settlements of one leg in one minute.
-- A rate that is null, NaN or infinite is no settlement.
-- A leg with rates that are all 0 and without any declared interval is a spot leg.
+  so are two settlements of one leg in one minute. A null, NaN or infinite rate is no settlement.
+- A leg whose rates are all 0, without a declared interval, is a spot leg.
 - Rows may come more often than a leg settles, with the rate in force. Those are no settlements and
   pay nothing: `toolkit.statistics.rates_in_force.settled` has the rule. Where they cannot be
   distinguished, figures are null for the reason ``dense_rows``.
-- A differential as the service sent it is not read.
-- Notional is constant: what a settlement pays is not scaled by the price at that time.
-- Windows here are ``(start, end]``: the position is opened at ``start`` and closed at ``end``, so
-  that a settlement at ``start`` is not received, and one at ``end`` is.
-- Rows from before and after a window show which interval a settlement had, and cover its ends. Read
-  them over `rows_window`.
+- A differential as the service sent it is not read. Notional is constant, but in `holdings`.
+- Windows are ``(start, end]``: a settlement at the opening is not received, one at the close is.
+- Rows outside a window show intervals and cover its ends: read them over `rows_window`.
 
 They raise `InputError` where a column is missing or of another type, a key is null, a row is
 doubled, an interval is not above 0, the window is empty, or ``min_coverage`` is no part of 1.
@@ -43,17 +39,39 @@ import polars as pl
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import When
+from toolkit.statistics.accruals import STALE_INTERVALS
+from toolkit.statistics.carry import holdings
 from toolkit.statistics.contract import Frame, Question, Reason, real_number
+from toolkit.statistics.differentials import service_differential
+from toolkit.statistics.funding_calendar import by_hour, by_weekday, heatmap
+from toolkit.statistics.net_funding import net_summary
+from toolkit.statistics.persistence import persistence
+from toolkit.statistics.predictions import prediction_errors
+from toolkit.statistics.ranks import rank_persistence
+from toolkit.statistics.rates_in_force import HOURS_A_YEAR
 from toolkit.statistics.receipts import MIN_COVERAGE, receipts
-from toolkit.statistics.settlements import HOURS_A_YEAR, LEGS, settlements
+from toolkit.statistics.settlements import LEGS, settlements
+from toolkit.statistics.venues import dispersion, dispersion_summary, legs
 from toolkit.statistics.windows import settlements_extent, window_of
 
 __all__ = [
     "MIN_COVERAGE",
+    "by_hour",
+    "by_weekday",
     "carry",
     "differential",
+    "dispersion",
+    "dispersion_summary",
+    "heatmap",
+    "holdings",
     "intervals",
+    "legs",
+    "net_summary",
+    "persistence",
+    "prediction_errors",
+    "rank_persistence",
     "rows_window",
+    "service_differential",
     "settled_window",
     "summary",
 ]
@@ -63,7 +81,6 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_STALE_INTERVALS = 2
 _LONGEST_S = 2 * 86_400
 
 
@@ -137,7 +154,7 @@ def intervals(frame: Frame) -> pl.DataFrame:
     >>> found.row(-1, named=True)["interval_flag"], found["changed"].sum()
     ('missed', 2)
     """
-    return settlements(frame).rows
+    return settlements(frame).rows.drop("leg_number")
 
 
 def differential(frame: Frame) -> pl.DataFrame:
@@ -204,7 +221,7 @@ def differential(frame: Frame) -> pl.DataFrame:
 
 def _steps(rows: pl.DataFrame) -> pl.DataFrame:
     """List the changes of a leg's rate in force, its end included: trajectory, ts, rate."""
-    stands_s = (_STALE_INTERVALS * 3600 * pl.col("interval_hours")).round().cast(pl.Int64)
+    stands_s = (STALE_INTERVALS * 3600 * pl.col("interval_hours")).round().cast(pl.Int64)
     until = pl.col("ts").shift(-1).over("trajectory")
     out = rows.select("trajectory", ts=pl.col("ts") + stands_s, until=until).filter(
         (pl.col("ts") < pl.col("until")) | pl.col("until").is_null(), pl.col("ts").is_not_null()

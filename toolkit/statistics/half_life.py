@@ -36,22 +36,20 @@ def _measured(rows: pl.DataFrame) -> pl.DataFrame:
     long = held.decay(next_one, far, _LONG)
     with np.errstate(all="ignore"):
         slow = (long.triples >= MIN_PAIRS) & (long.a >= _LEFT * long.b)
-        correlation = {lag: _correlation(pairs) for lag, pairs in apart.items()}
-        share = np.where(
-            slow, _noise_share(long, correlation[1]), _noise_share(short, correlation[1])
-        )
-        by_lag = [reversion(decay, share) for decay in (short, long)]
-        steps, lower, upper = (np.where(slow, *pair[::-1]) for pair in zip(*by_lag, strict=True))
+        correlation = {lag: pairs.correlation for lag, pairs in apart.items()}
+        decay = Decay(*(np.where(slow, *pair) for pair in zip(long, short, strict=True)))
+        share = 1 - correlation[1] / (decay.a / decay.b) ** (1 / decay.lag)
+        steps, lower, upper = reversion(decay, share)
         ar1_phi = near.products / near.earlier_squares
         memory = correlation[1] > _TWO_SIDED_95 / np.sqrt(near.pairs)
     ar1_steps = _steps(ar1_phi)
     phi = np.exp2(-1 / np.where(steps > 0, steps, np.nan))
     return pl.DataFrame(
         {
-            "number": held.numbers.astype(np.uint32),
+            "number": held.numbers,
             "pairs": near.pairs,
-            "triples": np.where(slow, long.triples, short.triples),
-            "lag": np.where(slow, _LONG, _SHORT),
+            "triples": decay.triples,
+            "lag": decay.lag,
             "still": near.constant | (near.earlier_squares == 0),
             "memory": memory,
             "share": share,
@@ -66,15 +64,6 @@ def _measured(rows: pl.DataFrame) -> pl.DataFrame:
             "outside": (ar1_steps < lower) | (ar1_steps > upper),
         }
     )
-
-
-def _noise_share(decay: Decay, next_correlation: Floats) -> Floats:
-    """Compute what is missing of the correlation one step on: 1 - acf(1) / phi."""
-    return 1 - next_correlation / (decay.a / decay.b) ** (1 / decay.lag)
-
-
-def _correlation(pairs: Pairs) -> Floats:
-    return pairs.products / np.sqrt(pairs.earlier_squares * pairs.later_squares)
 
 
 def _steps(phi: Floats) -> Floats:

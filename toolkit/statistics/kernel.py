@@ -23,7 +23,7 @@ nothing, not even a bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -37,9 +37,13 @@ from toolkit.statistics.contract import (
     checked_column,
     checked_columns,
     checked_times,
+    collected,
     first_reason,
 )
 from toolkit.statistics.definition import BASES, SPREADS
+
+PAIR_HASH = "pair_hash"
+"""The column of a pair's rows that says how its prices were joined: see `spread.pair`."""
 
 _ROWS_PER_CHUNK = 500_000
 _LARGEST = 1e150
@@ -52,12 +56,16 @@ class Statistic:
     ``aggregate`` gets the name of the value column and may use, of each observation: ``value``,
     ``weight_s`` and ``gap`` (whether one follows). ``finish`` sees one row per trajectory. What
     expressions cannot do is in ``fit``: it gets the observations of a chunk and returns one row
-    for each ``number`` in them, with the columns that ``finish`` uses.
+    for each ``number`` in them, with the columns that ``finish`` uses. ``prepare`` adds columns to
+    the observations of a chunk, and gets beside them one row per trajectory with its ``number``.
+    Of the frame's columns the observations have also those ``carried``.
     """
 
     aggregate: Callable[[str], list[pl.Expr]]
     finish: Callable[[str], list[pl.Expr]]
     fit: Callable[[pl.DataFrame], pl.DataFrame] | None = None
+    prepare: Callable[[pl.LazyFrame, pl.DataFrame], pl.LazyFrame] | None = None
+    carried: tuple[str, ...] = ()
 
 
 def measure(frame: Frame, question: Question, *statistics: Statistic) -> pl.DataFrame:
@@ -80,22 +88,24 @@ def measure(frame: Frame, question: Question, *statistics: Statistic) -> pl.Data
     >>> measure(frame, Question("rows/1", 0, 180)).select("trajectory", "n", "coverage").rows()
     [('a', 3, 1.0)]
     """
+    carried = [name for each in statistics for name in each.carried]
     results = [
         _measured(part, observations, question, statistics)
-        for part, observations in observed_chunks(frame, question)
+        for part, observations in observed_chunks(frame, question, *carried)
     ]
     return pl.concat(results).sort("trajectory")
 
 
 def observed_chunks(
-    frame: Frame, question: Question
+    frame: Frame, question: Question, *carried: str
 ) -> Iterator[tuple[pl.DataFrame, pl.LazyFrame]]:
     """Yield some trajectories at a time with their observations in the window, sorted by time.
 
     The first frame has one row per trajectory, with the ``number`` it goes by in the second (null
-    where it has no row in the window). The second has one row per observation: ``number``, ``ts``,
-    ``value``, ``until_next_s``, ``step_s``, ``max_stale_s``, ``gap``, ``weight_s``. It raises as
-    `measure` does.
+    where it has no row in the window) and the ``params_hash`` of `asked_columns`. The second has
+    one row per observation: ``number``, ``ts``, ``value``, ``until_next_s``, ``step_s``,
+    ``max_stale_s``, ``gap``, ``weight_s`` and the columns of the frame that are ``carried``. It
+    raises as `measure` does.
 
     >>> frame = pl.DataFrame({"trajectory": ["a", "a"], "ts": [0, 60]})
     >>> [(part, rows)] = observed_chunks(frame, Question("rows/1", 0, 180))
@@ -107,8 +117,20 @@ def observed_chunks(
     checked_columns(frame, *([question.column] if question.column else []))
     some = pl.col("rows") > 0
     number = pl.when(some).then(some.cum_sum() - 1).cast(pl.UInt32).alias("number")
-    for part, rows in _chunks(frame, question, _trajectories(frame, question)):
-        yield part.with_columns(number), _observations(_ordered(rows), question)
+    for part, rows in _chunks(frame, question, _trajectories(frame, question), carried):
+        yield part.with_columns(number), _observations(ordered(rows), question)
+
+
+def asked_columns(question: Question) -> list[pl.Expr]:
+    """Build the last columns of a result: those of the question, the hash of each trajectory's own.
+
+    >>> frame = pl.DataFrame({"trajectory": ["a"], "ts": [0], "pair_hash": ["a1"]})
+    >>> question = Question("rows/1", 0, 180)
+    >>> [(part, _)] = observed_chunks(frame, question)
+    >>> part.select(asked_columns(question))["params_hash"].item() == question.hash_of("a1")
+    True
+    """
+    return [*question.columns[:-1], pl.col("params_hash")]
 
 
 def checked_keys(rows: pl.DataFrame) -> None:
@@ -119,10 +141,8 @@ def checked_keys(rows: pl.DataFrame) -> None:
     toolkit.errors.InputError: frame: '1 row with a trajectory and ts already there, the first a
     at 1970-01-01 00:01 UTC' is not allowed; allowed: one row per trajectory and ts; ...
     """
-    if rows["trajectory"].null_count() or rows["ts"].null_count():
-        raise _null_key()
     checked_times(rows)
-    _ordered(rows.select("trajectory", "ts"))
+    ordered(rows.select("trajectory", "ts"))
 
 
 def observed(column: str) -> pl.Expr:
@@ -142,10 +162,12 @@ def _null_key() -> InputError:
 def _trajectories(frame: Frame, question: Question) -> pl.DataFrame:
     """List every trajectory, sorted, with the number of its rows in the window.
 
-    Of a spread, where the frame has ``spread_basis``, also what its rows there rest on.
+    Of a spread, where the frame has ``spread_basis``, also what its rows there rest on. With
+    ``params_hash``, into which enters how a pair was joined.
     """
-    based = question.column in SPREADS and "spread_basis" in frame.collect_schema()
-    basis = pl.col("spread_basis").filter(_inside(question))
+    columns = frame.collect_schema()
+    based = question.column in SPREADS and "spread_basis" in columns
+    joined = pl.col(PAIR_HASH) if PAIR_HASH in columns else pl.lit(None, pl.String)
     found = (
         frame.lazy()
         .group_by("trajectory")
@@ -153,7 +175,14 @@ def _trajectories(frame: Frame, question: Question) -> pl.DataFrame:
             _inside(question).sum().cast(pl.Int64).alias("rows"),
             pl.col("ts").null_count().alias("null_times"),
             pl.col("ts").max(),
-            *((basis == each).any().alias(each) for each in BASES.categories if based),
+            joined.min().alias(PAIR_HASH),
+            joined.max().alias("other"),
+            # a filter within the group would hold all rows of the groups in memory
+            *(
+                ((pl.col("spread_basis") == each) & _inside(question)).any().alias(each)
+                for each in BASES.categories
+                if based
+            ),
         )
         .sort("trajectory")
         .collect()  # counts are exact on any engine
@@ -161,7 +190,11 @@ def _trajectories(frame: Frame, question: Question) -> pl.DataFrame:
     if found["trajectory"].null_count() or found["null_times"].sum():
         raise _null_key()
     checked_times(found)
-    return found.select("trajectory", "rows", *(_basis() for _ in range(based)))
+    if (found[PAIR_HASH] != found["other"]).any():
+        raise InputError("frame", "one pair joined in two ways", "rows of one pair_hash each")
+    hashes = [question.hash_of(each) for each in found[PAIR_HASH]]
+    asked = pl.Series("params_hash", hashes, pl.String)
+    return found.select("trajectory", "rows", *(_basis() for _ in range(based)), asked)
 
 
 def _basis() -> pl.Expr:
@@ -179,14 +212,15 @@ def _inside(question: Question) -> pl.Expr:
 
 
 def _chunks(
-    frame: Frame, question: Question, trajectories: pl.DataFrame
+    frame: Frame, question: Question, trajectories: pl.DataFrame, carried: Sequence[str]
 ) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-    """Yield some trajectories at a time with their rows in the window: trajectory, ts, value."""
+    """Yield some trajectories at a time with their rows in the window: key, value, carried."""
     value = pl.lit(0.0) if question.column is None else observed(question.column)
-    rows = frame.lazy().filter(_inside(question)).select("trajectory", "ts", value.alias("value"))
+    own = [pl.col("trajectory", "ts"), value.alias("value"), *map(pl.col, carried)]
+    rows = frame.lazy().filter(_inside(question)).select(own)
     held = None
     if isinstance(frame, pl.DataFrame):
-        held = rows.collect(engine="in-memory")
+        held = collected(rows)
         if not held["trajectory"].is_sorted():
             held = held.sort("trajectory")
     offset = 0
@@ -201,11 +235,17 @@ def _chunks(
         else:
             first, last = pl.lit(part["trajectory"].min()), pl.lit(part["trajectory"].max())
             inside = pl.col("trajectory").is_between(first, last)
-            yield part, rows.filter(inside).collect(engine="in-memory")
+            yield part, collected(rows.filter(inside))
 
 
-def _ordered(rows: pl.DataFrame) -> pl.DataFrame:
-    """Sort the rows by trajectory and time, and refuse two that share both."""
+def ordered(rows: pl.DataFrame) -> pl.DataFrame:
+    """Sort the rows by trajectory and time, and refuse a null there and two that share both.
+
+    >>> ordered(pl.DataFrame({"trajectory": ["a", "a"], "ts": [60, 0]}))["ts"].to_list()
+    [0, 60]
+    """
+    if rows["trajectory"].null_count() or rows["ts"].null_count():
+        raise _null_key()
     key, ts = pl.col("trajectory"), pl.col("ts")
     same = key == key.shift(1)
     rising = (key > key.shift(1)) | (same & (ts > ts.shift(1)))
@@ -231,7 +271,7 @@ def _observations(rows: pl.DataFrame, question: Question) -> pl.LazyFrame:
     until_next, step = pl.col("until_next_s"), pl.col("step_s")
     to_next = pl.when(number == number.shift(-1)).then(ts.shift(-1) - ts)
     numbered = (
-        rows.select(pl.col("trajectory").rle_id().alias("number"), "ts", "value")
+        rows.select(pl.col("trajectory").rle_id().alias("number"), pl.exclude("trajectory"))
         .lazy()
         .with_columns(number.set_sorted(), to_next.alias("until_next_s"))
     )
@@ -269,16 +309,15 @@ def presence(question: Question) -> list[pl.Expr]:
     (3, 5, 300, 300)
     """
     ts, step = pl.col("ts"), pl.col("step_s").first()
-    phase = (ts % step).mode().min()
-    bar = ts - (ts - phase) % step
-    end, start = (-((phase - at) // step) for at in (question.end, question.start))
+    # of phases that are equally frequent the first since the window's start, whatever the clock
+    phase = ((ts - question.start) % step).mode().min() + question.start
+    # the bar that an observation falls in, where it begins in the window, else -1
+    bar = ((ts - phase) // step).clip(lower_bound=-1)
+    first = (ts.first() >= phase).fill_null(value=False)
     return [
         # the observations are sorted by time, so those of one bar are neighbours
-        ((bar >= question.start) & bar.ne_missing(bar.shift(1)))
-        .sum()
-        .cast(pl.Int64)
-        .alias("n_present"),
-        (end - start).alias("n_expected"),
+        ((bar.diff() != 0).sum() + first).cast(pl.Int64).alias("n_present"),
+        (-((phase - question.end) // step)).alias("n_expected"),
         pl.col("weight_s").sum().alias("observed_s"),
         # a column, as polars divides one by a single number through its rounded reciprocal
         (pl.len().cast(pl.Int64) * 0 + (question.end - question.start)).alias("window_s"),
@@ -307,11 +346,12 @@ def _measured(
 ) -> pl.DataFrame:
     """Compute the result rows of one chunk."""
     column = question.column or ""
+    for prepare in [each.prepare for each in statistics if each.prepare]:
+        observations = prepare(observations, part)
     fits = [each.fit for each in statistics if each.fit]
-    held = observations.collect(engine="in-memory").lazy() if fits else observations
-    aggregated = (
-        held.group_by("number", maintain_order=True)
-        .agg(
+    held = collected(observations).lazy() if fits else observations
+    aggregated = collected(
+        held.group_by("number", maintain_order=True).agg(
             pl.len().cast(pl.Int64).alias("n"),
             *presence(question),
             pl.col("step_s", "max_stale_s").first(),
@@ -321,7 +361,6 @@ def _measured(
             pl.col("until_next_s").filter(pl.col("gap")).max().alias("longest_gap_s"),
             *(expression for each in statistics for expression in each.aggregate(column)),
         )
-        .collect(engine="in-memory")
     )
     for fit in fits:
         aggregated = aggregated.join(fit(held.collect()), on="number", maintain_order="left")
@@ -334,7 +373,7 @@ def _measured(
             pl.col("^spread_basis$"),
             _contract()[-1],
             *(expression for each in statistics for expression in each.finish(column)),
-            *question.columns,
+            *asked_columns(question),
         )
     )
 

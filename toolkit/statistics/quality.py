@@ -1,4 +1,4 @@
-"""How many of the rows expected are there: the figure that belongs beside every other."""
+"""What belongs beside every other figure: how many rows are there, and signs of bad prices."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import polars as pl
 
 from toolkit.market import When
 from toolkit.statistics.contract import Frame, Question
+from toolkit.statistics.flags import flags
 from toolkit.statistics.kernel import measure
 from toolkit.statistics.windows import window_of
 
-__all__ = ["coverage"]
+__all__ = ["coverage", "flags"]
 
 
 def __dir__() -> list[str]:

@@ -10,6 +10,11 @@ from __future__ import annotations
 
 import polars as pl
 
+from toolkit.statistics.contract import Frame, checked_columns, collected
+
+HOURS_A_YEAR = 8760
+"""365 days of 24 hours: a simple annual rate, never 252 days."""
+
 LEG_KEY = ["trajectory", "leg"]
 """What identifies a leg in rows of both."""
 
@@ -20,15 +25,32 @@ _LONGEST_HOURS = 8
 _SHORTEST_HOURS = 1
 _FEWEST_OFF = 2
 _CHANCE = 0.01
-_RUN = [*LEG_KEY, "run"]
+
+
+def with_apr(frame: Frame) -> pl.DataFrame:
+    """Add what a year at each row's rate comes to, and 8 hours of it: simple, 8760 h a year.
+
+    ``frame`` has rate (fraction per its interval, positive where longs pay shorts) and
+    interval_hours (h). Added are rate_pct_8h (percent per 8 h) and funding_apr_pct (percent a
+    year), null where the rate is null or the interval is not above 0.
+
+    >>> frame = pl.DataFrame({"rate": [0.125, 1.0], "interval_hours": [4.0, None]})
+    >>> with_apr(frame).select("rate_pct_8h", "funding_apr_pct").rows()
+    [(25.0, 27375.0), (None, None)]
+    """
+    checked_columns(frame, "rate", "interval_hours", keyed=False)
+    hours = pl.col("interval_hours")
+    per_hour = pl.when(hours > 0).then(pl.col("rate") / hours)
+    added = {"rate_pct_8h": 100 * 8 * per_hour, "funding_apr_pct": 100 * HOURS_A_YEAR * per_hour}
+    return frame.lazy().with_columns(**added).collect()
 
 
 def settled(rows: pl.DataFrame) -> pl.DataFrame:
     """Mark each row of a leg that is a rate in force, and each that could be one.
 
-    ``rows`` are trajectory, leg, ts (s), rate and declared_hours (h or null), sorted by trajectory,
-    leg and ts. Returned are the same rows with two Boolean columns: ``in_force`` (the row is no
-    settlement) and ``undecided`` (nothing shows whether it is one).
+    ``rows`` are leg_number (one of each leg of a trajectory), ts (s), rate and declared_hours (h or
+    null), sorted by leg_number and ts. Returned are the same rows with two Boolean columns:
+    ``in_force`` (the row is no settlement) and ``undecided`` (nothing shows whether it is one).
 
     A run is rows that follow each other sooner than the declared interval. It is judged where two
     or more of its rows are off the calendar:
@@ -45,7 +67,7 @@ def settled(rows: pl.DataFrame) -> pl.DataFrame:
     Of rates in force, the first row within a tenth of an interval after a calendar time is the
     settlement.
 
-    >>> rows = pl.DataFrame({"trajectory": ["a"] * 17, "leg": ["sell"] * 17, "rate": [2e-4] * 17,
+    >>> rows = pl.DataFrame({"leg_number": [0] * 17, "rate": [2e-4] * 17,
     ...                      "ts": [3600 * hour for hour in range(17)],
     ...                      "declared_hours": [8.0] * 17})
     >>> settled(rows).filter(~pl.col("in_force"))["ts"].to_list()
@@ -53,38 +75,58 @@ def settled(rows: pl.DataFrame) -> pl.DataFrame:
     >>> settled(rows.with_columns(declared_hours=None))["undecided"].all()
     True
     """
-    declared = pl.col("declared_hours")
-    interval_s = 3600 * pl.col("hours")
-    known = pl.coalesce(declared, declared.forward_fill(), declared.backward_fill())
-    marked = (
+    declared, interval_s = pl.col("declared_hours"), 3600 * pl.col("hours")
+    marked = collected(
         rows.lazy()
-        .with_columns(pl.col("declared_hours").cast(pl.Float64))
-        .with_columns(known.over(LEG_KEY).alias("known_hours"))
+        .with_columns(declared.cast(pl.Float64))
+        .with_columns(_known(rows).alias("known_hours"))
         .with_columns(
             pl.col("known_hours").fill_null(_LONGEST_HOURS).alias("hours"),
-            ((pl.col("ts") - pl.col("ts").shift(1)).over(LEG_KEY) / 3600).alias("elapsed"),
+            ((pl.col("ts") - before("ts")) / 3600).alias("elapsed"),
         )
         .with_columns(
             _sooner().alias("sooner"),
-            _kept_before().alias("shortened"),
             (pl.col("ts") / interval_s).floor().mul(interval_s).alias("due"),
         )
         .with_columns(
-            (~pl.col("sooner")).cum_sum().over(LEG_KEY).alias("run"),
+            # the first row of a leg follows none, so that no two legs share a run
+            (~pl.col("sooner")).cum_sum().alias("run"),
             (~pl.col("sooner") | (pl.col("due") != pl.col("due").shift(1))).alias("after_due"),
             (pl.col("sooner") & (pl.col("rate") != pl.col("rate").shift(1))).alias("changes"),
         )
         .with_columns(_off_calendar().alias("off"))
-        .collect(engine="in-memory")
     )
     # most rows follow at their interval: each is a run of its own, which is not judged
-    dense = marked.filter("sooner").select(_RUN).unique()
-    runs = marked.join(dense, on=_RUN, how="semi", maintain_order="left").group_by(_RUN)
-    return marked.join(runs.agg(*_judged()), on=_RUN, how="left", maintain_order="left").select(
+    dense = marked.filter("sooner").select(pl.col("run").unique())
+    if dense.is_empty():
+        return rows.with_columns(in_force=pl.lit(value=False), undecided=pl.lit(value=False))
+    marked = marked.with_columns(_kept_before().alias("shortened"))
+    runs = marked.join(dense, on="run", how="semi", maintain_order="left").group_by("run")
+    return marked.join(runs.agg(*_judged()), on="run", how="left", maintain_order="left").select(
         *rows.columns,
         (pl.col("paid_later").fill_null(value=False) & pl.col("off")).alias("in_force"),
         pl.col("unclear").fill_null(value=False).alias("undecided"),
     )
+
+
+def before(name: str) -> pl.Expr:
+    """Build a column's value in the row before, null in the first row of a `leg_number`.
+
+    >>> rows = pl.DataFrame({"leg_number": [0, 0, 1], "ts": [1, 2, 3]})
+    >>> rows.select(before("ts"))["ts"].to_list()
+    [None, 1, None]
+    """
+    number = pl.col("leg_number")
+    return pl.when(number == number.shift(1)).then(pl.col(name).shift(1)).alias(name)
+
+
+def _known(rows: pl.DataFrame) -> pl.Expr:
+    """Build the declared interval, else that of the leg's last row that has one, else the next."""
+    declared = pl.col("declared_hours")
+    if not rows["declared_hours"].null_count():
+        return declared
+    known = pl.coalesce(declared, declared.forward_fill(), declared.backward_fill())
+    return known.over("leg_number")
 
 
 def _near(hours: pl.Expr) -> pl.Expr:
@@ -94,7 +136,7 @@ def _near(hours: pl.Expr) -> pl.Expr:
 def _sooner() -> pl.Expr:
     """Build the condition of a row sooner than declared, by it and by the row before."""
     hours = pl.col("hours")
-    as_before = _near(hours.shift(1).over(LEG_KEY)).fill_null(value=False)
+    as_before = _near(before("hours")).fill_null(value=False)
     early = pl.col("elapsed") < (1 - TOLERANCE) * hours
     return early.fill_null(value=False) & ~as_before
 
@@ -103,7 +145,7 @@ def _kept_before() -> pl.Expr:
     """Build the condition that the leg kept its interval twice in a row, here or before."""
     kept = _near(pl.col("hours")).fill_null(value=False)
     twice = kept & kept.shift(1, fill_value=False)
-    return twice.cast(pl.Int8).cum_max().cast(pl.Boolean).over(LEG_KEY)
+    return twice.cast(pl.Int8).cum_max().cast(pl.Boolean).over("leg_number")
 
 
 def _off_calendar() -> pl.Expr:

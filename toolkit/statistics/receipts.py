@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
 from toolkit.statistics.accruals import accruals, covered_stretches
 from toolkit.statistics.contract import Question, Reason, first_reason
-from toolkit.statistics.settlements import HOURS_A_YEAR, LEGS, LegSettlements
+from toolkit.statistics.rates_in_force import HOURS_A_YEAR, LEG_KEY
+from toolkit.statistics.settlements import LEGS, LegSettlements
 
 BPS = 1e4
 """Basis points in one."""
@@ -18,6 +20,7 @@ MIN_COVERAGE = 0.9
 
 _PCT = 100
 _SIGNS = {"buy": -BPS, "sell": BPS}
+_COUNTED = ("ts", "interval_hours", "missed", "changed", "interval_flag", "interval_reason")
 _COUNTS = {"missed": "n_missed", "changed": "n_changed", "differs": "n_declared_differs"}
 
 
@@ -86,28 +89,23 @@ def _payments(
     found: LegSettlements, question: Question, paid: pl.DataFrame, common: pl.DataFrame
 ) -> pl.DataFrame:
     """Give each settlement in the window its whole rate, or the part that both legs cover."""
-    shared = pl.concat(
-        common.filter(pl.col(f"{leg}_ts").is_not_null())
-        .group_by("trajectory", pl.col(f"{leg}_ts").alias("ts"))
-        .agg(pl.col("length_s").sum().alias("shared_s"))
-        .select("trajectory", pl.lit(leg).alias("leg"), "ts", "shared_s")
-        for leg in LEGS
-    )
-    key = ["trajectory", "leg", "ts"]
-    accrued_s = (pl.col("accrues_until") - pl.col("accrues_from")).alias("accrued_s")
-    part = (pl.col("shared_s") / pl.col("accrued_s")).fill_null(0.0)
+    part = np.zeros(found.rows.height)
+    covered = np.zeros(found.rows.height)
+    for leg in LEGS:
+        shared = common.select(f"{leg}_row", "length_s").drop_nulls()
+        covered += np.bincount(
+            shared[f"{leg}_row"], weights=shared["length_s"], minlength=covered.size
+        )
+    accrued_s = paid["accrues_until"] - paid["accrues_from"]
+    part[paid["row"]] = covered[paid["row"]] / accrued_s
     sign = pl.col("leg").replace_strict(_SIGNS, return_dtype=pl.Float64)
-    return (
-        found.rows.filter(inside(question))
-        .join(paid.select(*key, accrued_s), on=key, how="left", maintain_order="left")
-        .join(shared, on=key, how="left", maintain_order="left")
-        .select(*key, (sign * part * pl.col("rate")).alias("payment_bps"))
-    )
+    payment = sign * pl.Series(part) * pl.col("rate")
+    return found.rows.select(*LEG_KEY, "ts", payment.alias("payment_bps")).filter(inside(question))
 
 
 def _times(found: LegSettlements, question: Question) -> pl.DataFrame:
     ts = pl.col("ts")
-    settled = found.rows.filter(inside(question)).group_by("trajectory")
+    settled = found.rows.select("trajectory", "ts").filter(inside(question)).group_by("trajectory")
     unsettled = found.in_force.filter(inside(question)).group_by("trajectory")
     return settled.agg(
         ts.n_unique().cast(pl.Int64).alias("n"), ts.min().alias("t_first"), ts.max().alias("t_last")
@@ -132,9 +130,10 @@ def _legs(found: LegSettlements, question: Question, paid: pl.DataFrame) -> list
     """Compute of each leg one row per trajectory with settlements, in the window or about it."""
     length_s = pl.col("accrues_until") - pl.col("accrues_from")
     parts = []
+    rows = found.rows.select(*LEG_KEY, *_COUNTED)
     for leg in LEGS:
         covered = paid.filter(leg=leg).group_by("trajectory", maintain_order=True)
-        counted = found.rows.filter(leg=leg).group_by("trajectory", maintain_order=True)
+        counted = rows.filter(leg=leg).group_by("trajectory", maintain_order=True)
         parts.append(covered.agg(length_s.sum().alias(f"{leg}_covered_s")))
         parts.append(counted.agg(_counts(leg, question)))
     return parts

@@ -113,20 +113,20 @@ def _accepted_from(decay: Decay, freedom: Floats, quantile: int, own: Floats) ->
     """
 
     def excess(c: Floats) -> Floats:
-        found = _statistic(decay, freedom, c) - _critical(c, quantile, own)
-        return np.where(np.isnan(found), -_critical(c, quantile, own), found)
+        critical = _critical(c, quantile, own)
+        found = _statistic(decay, freedom, c) - critical
+        return np.where(np.isnan(found), -critical, found)
 
     rows = np.arange(len(decay.span))
-    most = decay.span * math.log(2)
-    grid = most[:, None] * _GRID
-    reached = np.stack([excess(c) >= 0 for c in grid.T], axis=1)
-    at = reached.argmax(axis=1)
-    below, above = grid[rows, np.maximum(at - 1, 0)], grid[rows, at]
+    grid = decay.span * math.log(2) * _GRID[:, None]
+    reached = excess(grid) >= 0
+    at = reached.argmax(axis=0)
+    below, above = grid[np.maximum(at - 1, 0), rows], grid[at, rows]
     for _ in range(_HALVINGS):
         middle = (below + above) / 2
         inside = excess(middle) >= 0
         below, above = np.where(inside, below, middle), np.where(inside, middle, above)
-    return np.where(at > 0, above, np.where(reached[:, 0], 0.0, np.nan))
+    return np.where(at > 0, above, np.where(reached[0], 0.0, np.nan))
 
 
 def _statistic(decay: Decay, freedom: Floats, c: Floats) -> Floats:

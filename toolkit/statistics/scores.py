@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import polars as pl
 
+from toolkit.market import When
 from toolkit.statistics.contract import (
     Frame,
+    Question,
     Reason,
     checked_column,
     checked_columns,
+    collected,
     first_reason,
+    real_number,
     whole_number,
 )
 from toolkit.statistics.definition import holding
-from toolkit.statistics.kernel import checked_keys, observed
+from toolkit.statistics.kernel import asked_columns, checked_keys, observed, observed_chunks
+from toolkit.statistics.windows import window_of
 
 
 def rolling_z(
@@ -61,17 +67,140 @@ def rolling_z(
     >>> scored.select("rolling_n", pl.col("rolling_z").round(3), "rolling_z_reason").rows()
     [(0, None, 'too_few'), (1, None, 'too_few'), (2, 1.414, None), (2, None, 'empty')]
     """
-    window_s, step_s = whole_number("window_s", window_s, 1), whole_number("step_s", step_s, 1)
-    if min_samples is None:
-        least_n = max(2, math.ceil(window_s / step_s / 2))
-    else:
-        least_n = whole_number("min_samples", min_samples, 2)
+    window_s, least_n = _checked(window_s, step_s, min_samples)
     frame = holding(frame, column)
     checked_column(frame, column)
     checked_columns(frame, column)
-    rows = frame.lazy().collect(engine="in-memory")
+    rows = collected(frame)
     checked_keys(rows)
     value = observed(column)
+    scored = rows.select(value.alias("value"), *_of_windows(value, "trajectory", window_s))
+    return pl.concat(
+        [rows, scored.select(pl.col("n").alias("rolling_n"), *_scores(least_n))],
+        how="horizontal",
+    )
+
+
+def rolling_z_summary(
+    frame: Frame,
+    start: When | None = None,
+    end: When | None = None,
+    *,
+    window_s: int = 86_400,
+    step_s: int = 60,
+    min_samples: int | None = None,
+    beyond: float = 3.0,
+    column: str = "spread_log_bps",
+) -> pl.DataFrame:
+    """Sum up `rolling_z` over a window: one row per trajectory, sorted, and no row per row.
+
+    The scores are those of `rolling_z`, of the observations in ``[start, end)``. Rows of the
+    ``window_s`` before ``start`` are history and not scored: give these too. A LazyFrame is read
+    chunk by chunk, so that memory does not grow with the number of trajectories. A trajectory
+    without an observation keeps its row, with n = 0.
+
+    ====================  =======  ========  ==================================================
+    column                type     unit      meaning
+    ====================  =======  ========  ==================================================
+    trajectory            given    none      key of the trajectory
+    n                     Int64    count     observations in the window
+    n_scored              Int64    count     those with a score
+    n_beyond              Int64    count     scores of ``beyond`` or more, on either side of 0
+    beyond_share          Float64  fraction  n_beyond over n_scored
+    rolling_z_last        Float64  none      the newest score
+    rolling_z_last_ts     Int64    s         its time, Unix UTC
+    rolling_z_extreme     Float64  none      the score furthest from 0, the first of several
+    rolling_z_extreme_ts  Int64    s         its time, Unix UTC
+    rolling_z_reason      String   none      empty, or where no observation has a score the reason
+                                             of the last: too_few, degenerate
+    window_start          Int64    s         as asked, Unix UTC
+    window_end            Int64    s         as asked, Unix UTC, itself outside
+    method                String   none      what computed the row, with its version
+    params_hash           String   none      the same where the same was asked of any window
+    ====================  =======  ========  ==================================================
+
+    Raises
+    ------
+    InputError
+        As `rolling_z`. ``beyond`` is no number above 0.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame(
+    ...     {
+    ...         "trajectory": ["a"] * 4,
+    ...         "ts": [0, 60, 120, 180],
+    ...         "spread_log_bps": [1.0, 3.0, 4.0, 3.5],
+    ...     }
+    ... )
+    >>> found = rolling_z_summary(frame, 120, 240, window_s=120, min_samples=2, beyond=1)
+    >>> found.select("n", "n_beyond", pl.col("rolling_z_extreme").round(3), "rolling_z_last").row(0)
+    (2, 1, 1.414, 0.0)
+    """
+    window_s, least_n = _checked(window_s, step_s, min_samples)
+    limit = real_number("beyond", beyond, "a number above 0", above=0)
+    options = {"window_s": window_s, "min_samples": least_n, "beyond": limit}
+    question = Question(
+        "spread.rolling_z_summary/1",
+        *window_of(frame, start, end),
+        column,
+        options=tuple(options.items()),
+    )
+    read = replace(question, start=question.start - window_s)
+
+    def scored(rows: pl.LazyFrame) -> pl.LazyFrame:
+        known = rows.with_columns(_of_windows(pl.col("value"), "number", window_s))
+        return known.select("number", "ts", *_scores(least_n))
+
+    return (
+        pl.concat(
+            part.join(_summed_up(scored(rows), question.start, limit), on="number", how="left")
+            for part, rows in observed_chunks(holding(frame, column), read)
+        )
+        .select(
+            "trajectory",
+            *(pl.col(name).fill_null(0) for name in ("n", "n_scored", "n_beyond")),
+            (pl.col("n_beyond") / pl.col("n_scored")).fill_nan(None).alias("beyond_share"),
+            pl.col("^rolling_z_(last|extreme).*$"),
+            first_reason({Reason.EMPTY: pl.col("n").fill_null(0) == 0})
+            .fill_null(pl.when(pl.col("n_scored") == 0).then("reason"))
+            .alias("rolling_z_reason"),
+            *asked_columns(question),
+        )
+        .sort("trajectory")
+    )
+
+
+def _summed_up(scores: pl.LazyFrame, start: int, limit: float) -> pl.DataFrame:
+    """Sum up the scores of a chunk of observations from a time on, by number."""
+    z, ts = pl.col("rolling_z"), pl.col("ts")
+    scored = z.is_not_null()
+    return collected(
+        scores.filter(ts >= start)
+        .group_by("number", maintain_order=True)
+        .agg(
+            pl.len().cast(pl.Int64).alias("n"),
+            scored.sum().cast(pl.Int64).alias("n_scored"),
+            (z.abs() >= limit).sum().cast(pl.Int64).alias("n_beyond"),
+            z.drop_nulls().last().alias("rolling_z_last"),
+            ts.filter(scored).last().alias("rolling_z_last_ts"),
+            z.get(z.abs().arg_max()).alias("rolling_z_extreme"),
+            ts.get(z.abs().arg_max()).alias("rolling_z_extreme_ts"),
+            pl.col("rolling_z_reason").last().alias("reason"),
+        )
+    )
+
+
+def _checked(window_s: int, step_s: int, min_samples: int | None) -> tuple[int, int]:
+    """Return the length of the window and the observations that it needs."""
+    window_s, step_s = whole_number("window_s", window_s, 1), whole_number("step_s", step_s, 1)
+    if min_samples is None:
+        return window_s, max(2, math.ceil(window_s / step_s / 2))
+    return window_s, whole_number("min_samples", min_samples, 2)
+
+
+def _of_windows(value: pl.Expr, key: str, window_s: int) -> list[pl.Expr]:
+    """Build n, mean and std of the window before each row of a key."""
     size = f"{window_s}i"
     figures = {
         "n": value.is_not_null()
@@ -80,10 +209,11 @@ def rolling_z(
         "mean": value.rolling_mean_by("ts", size, closed="left"),
         "std": value.rolling_std_by("ts", size, min_samples=2, closed="left"),
     }
-    scored = rows.select(
-        value.alias("value"),
-        *(figure.over("trajectory").alias(name) for name, figure in figures.items()),
-    )
+    return [figure.over(key).alias(name) for name, figure in figures.items()]
+
+
+def _scores(least_n: int) -> list[pl.Expr]:
+    """Build the score and its reason, from value, n, mean and std."""
     reason = first_reason(
         {
             Reason.EMPTY: pl.col("value").is_null(),
@@ -92,14 +222,7 @@ def rolling_z(
         }
     )
     z = (pl.col("value") - pl.col("mean")) / pl.col("std")
-    return pl.concat(
-        [
-            rows,
-            scored.select(
-                pl.col("n").alias("rolling_n"),
-                pl.when(reason.is_null()).then(z).alias("rolling_z"),
-                reason.alias("rolling_z_reason"),
-            ),
-        ],
-        how="horizontal",
-    )
+    return [
+        pl.when(reason.is_null()).then(z).alias("rolling_z"),
+        reason.alias("rolling_z_reason"),
+    ]

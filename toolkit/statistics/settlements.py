@@ -7,12 +7,22 @@ from dataclasses import dataclass
 import polars as pl
 
 from toolkit.errors import InputError
-from toolkit.statistics.contract import Frame, Reason, checked_types, first_reason
-from toolkit.statistics.kernel import checked_keys, observed
-from toolkit.statistics.rates_in_force import LEG_KEY, TOLERANCE, settled
-
-HOURS_A_YEAR = 8760
-"""365 days of 24 hours: a simple annual rate, never 252 days."""
+from toolkit.statistics.contract import (
+    Frame,
+    Reason,
+    checked_times,
+    checked_types,
+    collected,
+    first_reason,
+)
+from toolkit.statistics.kernel import checked_keys, observed, ordered
+from toolkit.statistics.rates_in_force import (
+    HOURS_A_YEAR,
+    LEG_KEY,
+    TOLERANCE,
+    before,
+    settled,
+)
 
 LEGS = ("buy", "sell")
 
@@ -34,8 +44,9 @@ class LegSettlements:
 
     ``trajectories`` has one row per trajectory of the frame, sorted, with ``buy_spot`` and
     ``sell_spot``: whether that leg is a spot leg, which settles nothing and owes nothing. ``rows``
-    is sorted by trajectory, leg and time. ``in_force`` has the trajectory, leg and ts of the rows
-    that were rates in force and no settlements.
+    is sorted by trajectory, leg and time, and numbers each leg of each trajectory in this order
+    (``leg_number``). ``in_force`` has the trajectory, leg and ts of the rows that were rates in
+    force and no settlements.
     """
 
     trajectories: pl.DataFrame
@@ -61,31 +72,33 @@ def settlements(frame: Frame) -> LegSettlements:
     (('a', True, False), [('sell', 0.0001, 8.0), ('sell', 0.0002, 8.0)])
     """
     checked_types(frame, _TYPES)
-    rows = frame.lazy().select(list(_TYPES)).collect(engine="in-memory")
-    checked_keys(rows)
+    rows = collected(frame.lazy().select(list(_TYPES)))
+    checked_times(rows)
+    rows = ordered(rows)
     minute = (pl.col("ts") + _MINUTE_S // 2) // _MINUTE_S * _MINUTE_S
-    legs = {
-        leg: rows.select(
+    numbered = rows.select(pl.col("trajectory").rle_id().alias("number"), minute.alias("minute"))
+    trajectories = rows.select(pl.col("trajectory").unique(maintain_order=True))
+    rounded = not numbered["minute"].equals(rows["ts"])
+    parts = []
+    for place, leg in enumerate(LEGS):
+        columns = rows.select(
             "trajectory",
-            minute.alias("ts"),
+            pl.lit(leg).alias("leg"),
+            numbered["minute"].alias("ts"),
             observed(f"{leg}_rate").alias("rate"),
             pl.col(f"{leg}_interval_hours").cast(pl.Float64).alias("declared_hours"),
+            (2 * numbered["number"].cast(pl.Int64) + place).set_sorted().alias("leg_number"),
         )
-        for leg in LEGS
-    }
-    trajectories = rows.select(pl.col("trajectory").unique().sort())
-    for leg, columns in legs.items():
         _check_hours(leg, columns)
-        checked_keys(columns.filter(pl.col("rate").is_not_null()))
-        kinds = columns.group_by("trajectory").agg(_is_spot().alias(f"{leg}_spot"))
-        trajectories = trajectories.join(kinds, on="trajectory", maintain_order="left")
-    paid = pl.concat(
-        columns.join(trajectories.filter(~pl.col(f"{leg}_spot")), on="trajectory", how="semi")
-        .filter(pl.col("rate").is_not_null())
-        .select("trajectory", pl.lit(leg).alias("leg"), "ts", "rate", "declared_hours")
-        for leg, columns in legs.items()
-    )
-    marked = settled(paid.sort(*LEG_KEY, "ts"))
+        spot = columns.group_by("leg_number", maintain_order=True).agg(_is_spot()).to_series(1)
+        trajectories = trajectories.with_columns(spot.alias(f"{leg}_spot"))
+        paid = columns.filter(pl.col("rate").is_not_null())
+        if rounded:
+            checked_keys(paid)
+        parts.append(paid.filter(~spot.gather(paid["leg_number"] // 2)))
+    paid = pl.concat(parts).sort("leg_number", maintain_order=True)
+    # sorted groups are taken as slices, which is faster
+    marked = settled(paid.with_columns(pl.col("trajectory").set_sorted()))
     return LegSettlements(
         trajectories,
         _with_intervals(marked.filter(~pl.col("in_force"))),
@@ -109,27 +122,23 @@ def _is_spot() -> pl.Expr:
 
 def _with_intervals(paid: pl.DataFrame) -> pl.DataFrame:
     elapsed, interval = pl.col("elapsed_hours"), pl.col("interval_hours")
-    return (
+    known = [pl.col("accepted_hours"), pl.col("declared_hours")]
+    if paid["declared_hours"].null_count():
+        known.append(pl.col("accepted_hours").forward_fill().over("leg_number"))
+    return collected(
         paid.lazy()
         .with_columns(
-            ((pl.col("ts") - pl.col("ts").shift(1)).over(LEG_KEY) / 3600).alias("elapsed_hours")
+            ((pl.col("ts") - before("ts")) / 3600).alias("elapsed_hours"),
+            before("declared_hours").alias("declared_before"),
         )
         .with_columns(_shown().alias("shown_hours"))
         .with_columns(_accepted().alias("accepted_hours"))
         .with_columns(
-            pl.when(~pl.col("undecided"))
-            .then(
-                pl.coalesce(
-                    "accepted_hours",
-                    "declared_hours",
-                    pl.col("accepted_hours").forward_fill().over(LEG_KEY),
-                )
-            )
-            .alias("interval_hours")
+            pl.when(~pl.col("undecided")).then(pl.coalesce(known)).alias("interval_hours")
         )
         .with_columns(
             ((elapsed / interval).round().cast(pl.Int64) - 1).clip(lower_bound=0).alias("missed"),
-            (interval != interval.shift(1)).over(LEG_KEY).fill_null(value=False).alias("changed"),
+            (interval != before("interval_hours")).fill_null(value=False).alias("changed"),
             (pl.col("rate") / interval).alias("rate_per_hour"),
         )
         .select(
@@ -146,8 +155,8 @@ def _with_intervals(paid: pl.DataFrame) -> pl.DataFrame:
             _why_null("interval_hours").alias("interval_reason"),
             "changed",
             _flag().alias("interval_flag"),
+            "leg_number",
         )
-        .collect(engine="in-memory")
     )
 
 
@@ -169,7 +178,7 @@ def _shown() -> pl.Expr:
 
     candidates = [
         declared,
-        declared.shift(1).over(LEG_KEY),
+        pl.col("declared_before"),
         *(pl.lit(hours, pl.Float64) for hours in _GRID_HOURS),
     ]
     return pl.coalesce(pl.when(near(hours)).then(hours) for hours in candidates)
@@ -178,9 +187,10 @@ def _shown() -> pl.Expr:
 def _accepted() -> pl.Expr:
     """Accept a shown interval that was declared, or is no longer than declared and lasts."""
     shown, declared = pl.col("shown_hours"), pl.col("declared_hours")
-    lasts = pl.any_horizontal(shown == shown.shift(1), shown == shown.shift(-1)).over(LEG_KEY)
+    # the first settlement of a leg shows nothing, so that no neighbour is of another leg
+    lasts = pl.any_horizontal(shown == shown.shift(1), shown == shown.shift(-1))
     longer = (shown > declared).fill_null(value=False)
-    as_declared = (shown == declared) | (shown == declared.shift(1).over(LEG_KEY))
+    as_declared = (shown == declared) | (shown == pl.col("declared_before"))
     return pl.when(as_declared | (lasts & ~longer)).then(shown)
 
 

@@ -1,4 +1,4 @@
-"""How long events live, with those whose end was not seen."""
+"""How long events live, with those whose end was not seen: the curve of Kaplan and Meier."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from collections.abc import Sequence
 import polars as pl
 
 from toolkit.errors import InputError
-from toolkit.statistics.contract import Reason, checked_types, first_reason
+from toolkit.statistics.contract import checked_types
+from toolkit.statistics.life_curve import MIN_ENDED, life_interval, life_until, times_of_groups
 
-__all__ = ["median_life"]
+__all__ = ["MIN_ENDED", "life_quantiles", "median_life"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
-_HALF = 0.5 + 1e-12  # a product of fractions misses one half by a few bits
+_BOUND_NAMES = ("life_lower_s", "life_upper_s")
 
 
 def median_life(lives: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
@@ -28,6 +29,9 @@ def median_life(lives: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
     events end, the share that lives on is multiplied by 1 - ended / still watched. The median is
     the first time at which the share is one half or less.
 
+    Where ``lives`` has ``entry_s`` (Float64), an event is watched from that age on. See
+    `toolkit.statistics.life_curve.life_curve`.
+
     There is one row per group of the columns ``by``, sorted by them, or one row:
 
     ==================  =======  =====  ==========================================================
@@ -36,7 +40,8 @@ def median_life(lives: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
     n_lives             Int64    count  events with a duration
     n_ended             Int64    count  those whose end was seen
     median_life_s       Float64  s      the median
-    median_life_reason  String   none   empty, or censored where the share never falls to one half
+    median_life_reason  String   none   empty, censored where the share never falls to one half,
+                                        too_few where at some age before none was watched
     ==================  =======  =====  ==========================================================
 
     References
@@ -52,6 +57,56 @@ def median_life(lives: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
     >>> median_life(lives).row(0)
     (5, 3, 40.0, None)
     """
+    return _by_group(lives, by, _MEDIAN)
+
+
+def life_quantiles(lives: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
+    """Compute the times by which 25, 50, 75 and 90 % are over, with the interval of the median.
+
+    ``lives`` and ``by`` are as in `median_life`. The interval holds the median of lives that are
+    drawn alike and apart from each other with 95 %: it has the times at which the log-log interval
+    of the share (by Greenwood's variance) holds one half.
+
+    ==================  =======  =====  ==========================================================
+    column              type     unit   meaning
+    ==================  =======  =====  ==========================================================
+    n_lives             Int64    count  events with a duration
+    n_ended             Int64    count  those whose end was seen
+    median_life_s       Float64  s      the median
+    median_life_reason  String   none   as of `median_life`
+    life_q25_s          Float64  s      time by which a quarter are over
+    life_q25_reason     String   none   as before, also for q75 and q90
+    life_lower_s        Float64  s      95 % interval of the median, lower bound
+    life_lower_reason   String   none   empty, too_few (less than 10 ended), censored
+    life_upper_s        Float64  s      the upper bound
+    life_upper_reason   String   none   empty, too_few, censored where the upper share stays above
+    ==================  =======  =====  ==========================================================
+
+    References
+    ----------
+    Brookmeyer, R. and Crowley, J. (1982), A confidence interval for the median survival time,
+    Biometrics 38.
+
+    Examples
+    --------
+    >>> lives = pl.DataFrame({"duration_s": [1.0 * k for k in range(1, 31)], "observed": [1] * 30})
+    >>> life_quantiles(lives).select("median_life_s", "life_lower_s", "life_upper_s").row(0)
+    (15.0, 10.0, 21.0)
+    """
+    return _by_group(lives, by, _MEDIAN + _QUANTILES + _BOUNDS)
+
+
+_MEDIAN = (life_until(0.5).alias("median_life_s"),)
+_QUANTILES = tuple(
+    life_until(1 - percent / 100).alias(f"life_q{percent}_s") for percent in (25, 75, 90)
+)
+_BOUNDS = tuple(
+    bound.alias(name) for name, bound in zip(_BOUND_NAMES, life_interval(0.5), strict=True)
+)
+
+
+def _by_group(lives: pl.DataFrame, by: Sequence[str], wanted: Sequence[pl.Expr]) -> pl.DataFrame:
+    """Compute the times wanted of each group from its curve, each with its reason."""
     checked_types(lives, {"duration_s": "Float64", "observed": "Int64"})
     if isinstance(by, str):
         by = [by]
@@ -59,25 +114,5 @@ def median_life(lives: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
         if name not in lives.columns:
             raise InputError("by", name, lives.columns)
     if not by:
-        return median_life(lives.with_columns(_all=pl.lit(0)), ["_all"]).drop("_all")
-    groups = lives.select(by).unique().sort(by)
-    watched = lives.filter(pl.col("duration_s").is_not_null())
-    times = (
-        watched.group_by(*by, "duration_s")
-        .agg(ended=pl.col("observed").sum(), leaving=pl.len().cast(pl.Int64))
-        .sort(*by, "duration_s")
-        .with_columns(at_risk=pl.col("leaving").cum_sum(reverse=True).over(by))
-        .with_columns(share=(1 - pl.col("ended") / pl.col("at_risk")).cum_prod().over(by))
-    )
-    found = times.group_by(by).agg(
-        n_lives=pl.col("leaving").sum(),
-        n_ended=pl.col("ended").sum(),
-        median_life_s=pl.col("duration_s").filter(pl.col("share") <= _HALF).min(),
-    )
-    none = pl.col("n_lives") == 0
-    missing = {Reason.EMPTY: none, Reason.CENSORED: pl.col("median_life_s").is_null()}
-    return (
-        groups.join(found, on=by, how="left", maintain_order="left")
-        .with_columns(pl.col("n_lives", "n_ended").fill_null(0))
-        .with_columns(first_reason(missing).alias("median_life_reason"))
-    )
+        return _by_group(lives.with_columns(_all=pl.lit(0)), ["_all"], wanted).drop("_all")
+    return times_of_groups(lives, by, wanted, _BOUND_NAMES)

@@ -1,18 +1,26 @@
 """One DuckDB file: series, the coverage ledger, and where everything came from."""
 
 from toolkit.store.answers import due_parts, joined, rowless_parts, settled_after_s
-from toolkit.store.batch import Batch, Ledger, LoadOrigin, Snapshot
-from toolkit.store.catalogue import answer_words, clock_offset_s, event_logs, never_asked
+from toolkit.store.batch import WEBHOOK, Batch, Ledger, LoadOrigin, Snapshot
+from toolkit.store.catalogue import (
+    answer_words,
+    clock_offset_s,
+    event_logs,
+    held_stretches,
+    never_asked,
+)
 from toolkit.store.deliveries import Delivered, Kept, keep_deliveries, read_deliveries
 from toolkit.store.gaps import Gap
 from toolkit.store.ingest import Inserted
-from toolkit.store.ledger import CLOCK_TOLERANCE_S, Edge, to_ask
-from toolkit.store.lookup import held_key, held_trajectory, service_clock, swapped
+from toolkit.store.ledger import CLOCK_TOLERANCE_S, Edge, to_ask, unchanged
+from toolkit.store.lookup import check_known, held_key, held_trajectory, service_clock, swapped
 from toolkit.store.store import Store
+from toolkit.store.waiting import waiting_for
 from toolkit.store.writer import StoreWriter
 
 __all__ = [
     "CLOCK_TOLERANCE_S",
+    "WEBHOOK",
     "Batch",
     "Delivered",
     "Edge",
@@ -25,10 +33,12 @@ __all__ = [
     "Store",
     "StoreWriter",
     "answer_words",
+    "check_known",
     "clock_offset_s",
     "due_parts",
     "event_logs",
     "held_key",
+    "held_stretches",
     "held_trajectory",
     "joined",
     "keep_deliveries",
@@ -39,4 +49,6 @@ __all__ = [
     "settled_after_s",
     "swapped",
     "to_ask",
+    "unchanged",
+    "waiting_for",
 ]

@@ -51,6 +51,10 @@ class Answered:
     missing: Sequence[Interval] = ()
 
 
+WEBHOOK = "webhook"
+"""What stands for the address of a load that webhook deliveries brought."""
+
+
 @dataclass(frozen=True, slots=True)
 class LoadOrigin:
     """What a load records of itself when it starts.
@@ -69,11 +73,15 @@ class LoadOrigin:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One answer kept whole: of which kind, at what time of the service's clock (s)."""
+    """One answer: of which kind, at what time of the service's clock (s).
+
+    ``period_s`` is how long after it the next one is due, None where it was not asked regularly.
+    """
 
     log: SnapshotLog
     served_at: int
     document: bytes
+    period_s: int | None = None
 
 
 @dataclass(slots=True)
@@ -101,15 +109,17 @@ class Batch:
         *,
         open_parts: Sequence[Interval] = (),
         tied: Collection[int] = (),
+        missing: Sequence[Interval] = (),
     ) -> None:
         """Put one page of a trajectory in.
 
         In ``open_parts`` of it more may still arrive. ``tied``: times of several rows in the page.
+        Others came for the parts that are ``missing``, and were not kept.
         """
         self.rows.setdefault(trajectory, []).append(frame)
         if tied:
             self.tied.setdefault(trajectory, set()).update(tied)
-        self._answer(trajectory, Answered(answered, open_parts), edge)
+        self._answer(trajectory, Answered(answered, open_parts, missing=missing), edge)
 
     def add_documents(
         self,

@@ -9,6 +9,7 @@ import polars as pl
 from toolkit.cards import Card, duration
 from toolkit.errors import RailError
 from toolkit.market import format_ts
+from toolkit.tables import SERIES, SNAPSHOT_SERIES
 
 if TYPE_CHECKING:
     from toolkit.store.store import Store
@@ -43,13 +44,15 @@ def _facts(store: Store) -> list[tuple[str, str]]:
         source, streams, loads = store.source, store.catalogue(), store.loads()
     logs = streams.filter(kind="events")
     snapshots = int(streams.filter(kind="snapshot")["rows"].sum())
-    series = streams.filter(~pl.col("kind").is_in(["events", "snapshot"]))
+    series = streams.filter(pl.col("kind").is_in(list(SERIES)))
+    kept = streams.filter(pl.col("kind").is_in(list(SNAPSHOT_SERIES)))
     facts = [
         ("source", source.label),
         ("trajectories", _counted(series, pl.len())),
         ("rows", _counted(series, pl.col("rows").sum())),
         ("events", _counted(logs.with_columns(kind="stream"), pl.col("rows").sum())),
         ("snapshots", f"{snapshots:,}" if snapshots else "none"),
+        *([("kept from them", _counted(kept, pl.len()))] if kept.height else []),
         ("between", _between(pl.concat([series, logs]))),
         ("size", f"{store.path.stat().st_size / 1e6:,.1f} MB"),
     ]

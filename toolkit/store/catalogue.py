@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import duckdb
 import polars as pl
 
-from toolkit.intervals import Interval
+from toolkit.intervals import Ends, Interval
 from toolkit.market import (
     EventFamily,
     EventLog,
@@ -16,34 +16,51 @@ from toolkit.market import (
     SnapshotLog,
     Stream,
     Trajectory,
-    parse_ts,
 )
 from toolkit.store.batch import Ledger
 from toolkit.store.ledger import SETTLE_S
 from toolkit.tables import EVENT, SERIES, SNAPSHOT, TIE
 from toolkit.wire.allowance import Allowance
 
-CATALOGUE = (
-    "WITH answered AS (SELECT stream_id, max(end_ts) AS answered_until FROM coverage "
-    "WHERE state <> $asked GROUP BY stream_id) "
-    "SELECT key AS stream, kind, rows, revisions, first_ts, last_ts, step_s, retention_s, "
-    "delay_s, served_at, asked_at, answered_until FROM stream "
-    "LEFT JOIN edge USING (stream_id) LEFT JOIN answered USING (stream_id) "
-    "ORDER BY kind, key"
+POLLED = (
+    "polls AS (SELECT 'snapshot-' || kind AS kind, served_at, max(period_s) AS period_s "
+    "FROM snapshot WHERE tracked IS NOT NULL GROUP BY ALL), "
+    "polled AS (FROM (SELECT kind, arg_max(period_s, served_at) AS period_s FROM polls "
+    "GROUP BY kind) LEFT JOIN (SELECT kind, arg_min(s, (-n, s)) AS spacing_s "
+    "FROM (SELECT kind, s, count(*) AS n FROM (SELECT kind, served_at - lag(served_at) "
+    "OVER (PARTITION BY kind ORDER BY served_at) AS s FROM polls) "
+    "WHERE s IS NOT NULL GROUP BY ALL) GROUP BY kind) USING (kind))"
 )
-"""The query of `toolkit.store.Store.catalogue`."""
+"""The polling period by kind of series kept from snapshots: as set last, and as observed."""
 
-_FIRST_ROWS = " UNION ALL ".join(
-    f"SELECT stream_id, ts, revision FROM {table.name} WHERE revision % {TIE} = 0"  # noqa: S608 - ours
+CATALOGUE = (
+    "WITH answered AS (SELECT stream_id, max(end_ts) AS answered_until FROM coverage "  # noqa: S608 - ours
+    "WHERE state <> $asked GROUP BY stream_id), "
+    f"{POLLED} SELECT s.key AS stream, s.kind, rows, revisions, first_ts, last_ts, "
+    "coalesce(step_s, period_s, spacing_s) AS step_s, retention_s, "
+    "delay_s, served_at, asked_at, answered_until FROM {streams} s "
+    "LEFT JOIN (SELECT key AS log, edge.* FROM edge JOIN stream USING (stream_id)) e "
+    "ON e.log = CASE WHEN s.kind LIKE 'snapshot-%' THEN replace(s.kind, '-', '/') ELSE s.key END "
+    "LEFT JOIN polled p ON p.kind = s.kind LEFT JOIN answered a ON a.stream_id = s.stream_id "
+    "ORDER BY s.kind, s.key"
+)
+"""The query of `toolkit.store.Store.catalogue`, of the streams with their counts in ``streams``.
+
+The edge of a series kept from snapshots is that of the snapshots.
+"""
+
+_SPACINGS = " UNION ALL ".join(
+    "SELECT stream_id, ts - lag(ts) OVER (PARTITION BY stream_id ORDER BY ts) AS s "  # noqa: S608 - ours
+    f"FROM {table.name} WHERE revision = 0"
+    for table in SERIES.values()
+)
+_TIED_ROWS = " UNION ALL ".join(
+    f"SELECT stream_id FROM {table.name} WHERE revision > 0 AND revision % {TIE} = 0"  # noqa: S608 - ours
     for table in SERIES.values()
 )
 CONTINUITY = (
-    f"WITH held AS ({_FIRST_ROWS}), "  # noqa: S608 - ours
-    "tied AS (SELECT stream_id, count(*) FILTER (revision > 0) AS tied_rows "
-    "FROM held GROUP BY ALL), "
-    "counted AS (SELECT stream_id, s, count(*) AS n FROM ("
-    "SELECT stream_id, ts - lag(ts) OVER (PARTITION BY stream_id ORDER BY ts) "
-    "AS s FROM held WHERE revision = 0) GROUP BY ALL), "
+    f"WITH tied AS (SELECT stream_id, count(*) AS tied_rows FROM ({_TIED_ROWS}) GROUP BY ALL), "  # noqa: S608 - ours
+    f"counted AS (SELECT stream_id, s, count(*) AS n FROM ({_SPACINGS}) GROUP BY ALL), "
     "stepped AS (SELECT stream_id, arg_min(s, (-n, s)) FILTER (s IS NOT NULL) "
     "AS step FROM counted GROUP BY ALL), "
     "holed AS (FROM counted JOIN stepped USING (stream_id) "
@@ -52,8 +69,8 @@ CONTINUITY = (
     "coalesce(sum(n) FILTER (hole), 0)::BIGINT AS holes, "
     "coalesce(sum(n * (round(s / step) - 1)) FILTER (hole), 0)::BIGINT AS absent_rows, "
     "coalesce(max(s - step) FILTER (hole), 0) AS longest_hole_s, "
-    "any_value(tied_rows) AS tied_rows "
-    "FROM holed JOIN stream USING (stream_id) JOIN tied USING (stream_id) "
+    "coalesce(any_value(tied_rows), 0) AS tied_rows "
+    "FROM holed JOIN stream USING (stream_id) LEFT JOIN tied USING (stream_id) "
     "GROUP BY ALL ORDER BY kind, key"
 )
 """The query of `toolkit.store.Store.continuity`."""
@@ -164,6 +181,31 @@ def event_logs(catalogue: pl.DataFrame) -> pl.DataFrame:
     return catalogue.filter(kind="events").select(family, pl.exclude("stream", "kind"), known_until)
 
 
+def held_stretches(ledger: Mapping[Stream, Ledger], logs: pl.DataFrame) -> pl.DataFrame:
+    """Return the stretches of time in which event logs are held: family, start_ts, end_ts (s).
+
+    ``ledger`` is of `toolkit.store.Store.ledger`, of which streams other than event logs are passed
+    over, and ``logs`` of `event_logs`. What was answered for last is held until the log is known.
+    A log that was never answered is held at no time. The statistics of events take it as ``held``.
+
+    >>> from toolkit.store.batch import Ledger
+    >>> log = EventLog(EventFamily.SPLASH)
+    >>> known = {log: Ledger(None, [Interval(0, 60), Interval(90, 120)])}
+    >>> logs = pl.DataFrame({"family": ["splash"], "known_until": [125]})
+    >>> held_stretches(known, logs).rows()
+    [('splash', 0, 60), ('splash', 90, 125)]
+    """
+    until = dict(logs.select("family", "known_until").iter_rows())
+    stretches = [
+        (log.family.value, start, until[log.family] if end == known.answered[-1].end else end)
+        for log, known in ledger.items()
+        if isinstance(log, EventLog)
+        for start, end in known.answered
+    ]
+    schema = {"family": pl.String, "start_ts": pl.Int64, "end_ts": pl.Int64}
+    return pl.DataFrame(stretches, schema=schema, orient="row")
+
+
 def write_allowance(
     connection: duckdb.DuckDBPyConnection, load_id: int, allowance: Allowance | None
 ) -> None:
@@ -176,18 +218,7 @@ def write_allowance(
     )
 
 
-def seen(as_of: int | None) -> str:
-    """Return the condition that a row's load had begun by then."""
-    loads = "FROM load SELECT load_id WHERE started_at <= $as_of"
-    return "true" if as_of is None else f"load_id IN ({loads})"
-
-
-def limits(window: Interval, as_of: int | None = None) -> dict[str, int]:
+def limits(window: Ends) -> dict[str, int]:
     """Return a query's parameters. A window that is empty is an `InputError`."""
     low, high = Interval.of(window)
-    return {"low": low, "high": high} | known_as_of(as_of)
-
-
-def known_as_of(as_of: int | None) -> dict[str, int]:
-    """Return the parameter of `seen`. What is no time is an `InputError`."""
-    return {} if as_of is None else {"as_of": parse_ts(as_of, parameter="as_of")}
+    return {"low": low, "high": high}

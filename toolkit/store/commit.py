@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import duckdb
 import polars as pl
 
@@ -14,8 +16,8 @@ from toolkit.store.gaps import settle_gaps, write_gaps
 from toolkit.store.ingest import Inserted, insert_rows
 from toolkit.store.keys import read_key
 from toolkit.store.ledger import LATE_S, Edge, final_part
-from toolkit.store.streams import add_counts, append, count_rows, number_streams
-from toolkit.tables import SNAPSHOT
+from toolkit.store.snapshots import insert_snapshots
+from toolkit.store.streams import add_counts, count_rows, number_streams
 from toolkit.wire.limits import LIMITS, Limits
 
 _PARTS = 16
@@ -25,7 +27,7 @@ def write_batch(
     connection: duckdb.DuckDBPyConnection, load_id: int, batch: Batch, limits: Limits = LIMITS
 ) -> Inserted:
     """Write a batch inside the connection's transaction, and return what became of its rows."""
-    total = Inserted()
+    total, now = Inserted(), int(time.time())  # one second for all of it
     streams: list[Stream] = [*batch.edges, *batch.rows, *(gap.of for gap in batch.gaps.values())]
     numbers = number_streams(connection, streams)
     for family in Family:
@@ -36,20 +38,29 @@ def write_batch(
         ]
         if frames:
             key, tied = read_key(connection, family), _tied(batch, family, numbers)
-            total += insert_rows(connection, family, pl.concat(frames), load_id, key=key, tied=tied)
+            total += insert_rows(
+                connection,
+                family,
+                pl.concat(frames),
+                load_id,
+                key=key,
+                tied=tied,
+                committed_at=now,
+            )
     if batch.documents:
-        total += insert_documents(connection, pl.concat(batch.documents), load_id, limits)
-    total += _insert_snapshots(connection, batch.snapshots, numbers, load_id)
+        total += insert_documents(connection, pl.concat(batch.documents), load_id, limits, now)
+    insert_snapshots(connection, [(snapshot, load_id) for snapshot in batch.snapshots], now)
+    total += _counted_snapshots(connection, batch.snapshots, numbers)
     edges = {numbers[stream]: edge for stream, edge in batch.edges.items()}
-    _record_answers(connection, batch, numbers)
-    write_edges(connection, edges, load_id)
-    write_gaps(connection, batch.gaps.values(), numbers, load_id)
-    settle_gaps(connection, edges, load_id)
+    _record_answers(connection, batch, numbers, now)
+    write_edges(connection, edges, load_id, now)
+    write_gaps(connection, batch.gaps.values(), numbers, load_id, now)
+    settle_gaps(connection, edges, load_id, now)
     return total
 
 
 def _record_answers(
-    connection: duckdb.DuckDBPyConnection, batch: Batch, numbers: dict[Stream, int]
+    connection: duckdb.DuckDBPyConnection, batch: Batch, numbers: dict[Stream, int], now: int
 ) -> None:
     """Record what the pages answer for: settled, or provisional where more may still arrive."""
     settled: dict[int, list[Interval]] = {}
@@ -68,7 +79,7 @@ def _record_answers(
         ]
         settled[number] = [each for part, still in parts for each in difference([part], still)]
         provisional[number] = [each for part, still in parts for each in clip(still, part)]
-    record_answers(connection, settled, provisional, clocks)
+    record_answers(connection, settled, provisional, clocks, now)
 
 
 def _in_archive(
@@ -102,18 +113,17 @@ def _missing(
 
     Each is asked for again by itself. So very many become one.
     """
-    missing = list(answer.missing)
-    if answer.archived is None or not isinstance(stream, EventLog):
-        return missing
-    connection.register("archived", answer.archived)
-    found = connection.execute(
-        "SELECT DISTINCT ts FROM archived a ANTI JOIN (SELECT event_id, event_type, ts_ms "
-        "FROM event WHERE family = ? AND ts >= ? AND ts <= ?) e ON e.event_id = a.event_id "
-        "AND e.event_type IS NOT DISTINCT FROM a.event_type AND e.ts_ms = a.ts_ms",
-        [stream.family.value, answer.archived["ts"].min(), answer.archived["ts"].max()],
-    ).fetchall()
-    connection.unregister("archived")
-    parts = union([*missing, *((ts, ts + 1) for (ts,) in found)])
+    parts = union(answer.missing)
+    if answer.archived is not None and isinstance(stream, EventLog):
+        connection.register("archived", answer.archived)
+        found = connection.execute(
+            "SELECT DISTINCT ts FROM archived a ANTI JOIN (SELECT event_id, event_type, ts_ms "
+            "FROM event WHERE family = ? AND ts >= ? AND ts <= ?) e ON e.event_id = a.event_id "
+            "AND e.event_type IS NOT DISTINCT FROM a.event_type AND e.ts_ms = a.ts_ms",
+            [stream.family.value, answer.archived["ts"].min(), answer.archived["ts"].max()],
+        ).fetchall()
+        connection.unregister("archived")
+        parts = union([*parts, *((ts, ts + 1) for (ts,) in found)])
     return parts if len(parts) <= _PARTS else [Interval(parts[0].start, parts[-1].end)]
 
 
@@ -124,15 +134,10 @@ def _tied(batch: Batch, family: Family, numbers: dict[Stream, int]) -> pl.DataFr
     return pl.DataFrame(tied, schema=schema, orient="row") if tied else None
 
 
-def _insert_snapshots(
-    connection: duckdb.DuckDBPyConnection,
-    snapshots: list[Snapshot],
-    numbers: dict[Stream, int],
-    load_id: int,
+def _counted_snapshots(
+    connection: duckdb.DuckDBPyConnection, snapshots: list[Snapshot], numbers: dict[Stream, int]
 ) -> Inserted:
-    rows = [(s.log.of.value, s.served_at, s.document.decode(), load_id) for s in snapshots]
-    append(connection, SNAPSHOT, rows)
     counted = [(numbers[s.log], s.served_at, 0) for s in snapshots]
     schema = {"stream_id": pl.Int32, "ts": pl.Int64, "revision": pl.Int32}
     add_counts(connection, count_rows(pl.DataFrame(counted, schema=schema, orient="row")))
-    return Inserted(new=len(rows))
+    return Inserted(new=len(snapshots))

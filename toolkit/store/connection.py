@@ -10,18 +10,11 @@ process out. So nobody joins an opening that has lasted, unless a use that began
 on. And the file then rests for longer than another process waits between two attempts. Among
 processes, `toolkit.store.waiting` keeps the order in which they came.
 
-To start DuckDB costs 30 ms, to attach a file to it 2. So the engine of a file outlives its uses,
-for the few files used last, and a use attaches the file and detaches it.
-
-A file may come from a stranger. So an engine reaches no file but its own and no address, loads no
-extension, and cannot be set to. A view in place of a table of ours is refused.
-
 Source: docs/design.md, "One file, opened per use".
 """
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import os
 import threading
@@ -32,28 +25,18 @@ from pathlib import Path
 
 import duckdb
 
-from toolkit import commands
-from toolkit.errors import InputError, NotAStoreError, StoreError, StoreLockedError
-from toolkit.store.refusals import open_failure, use_failure
+from toolkit.ending import nobody_waits, under_way
+from toolkit.errors import InputError, StoreError, StoreLockedError
+from toolkit.interrupts import one_interrupt
+from toolkit.store.engine import DATABASE, OWN_FILES, attached, put_away
+from toolkit.store.refusals import use_failure
 from toolkit.store.waiting import Place
-from toolkit.tables import TABLES
 
-_NO_EXTENSIONS: dict[str, str | bool | int | float | list[str]] = {
-    "allow_community_extensions": "false",
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-}
-OWN_FILES = ("", ".wal", ".wal.checkpoint")
-"""The ends of the names of DuckDB's own files: the database, and what lies beside it at times."""
-
-DATABASE = "store"
-"""The name under which an engine has its file."""
-
-_IDLE_ENGINES = 4
-_LEAN_FILES = dict[Path, int]()
+_DUCKDB_FIRST = f"SET search_path = 'system.main,{DATABASE}.main'"
 
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.005, 0.02
 _EARLY_S, _REST_S = 0.5, 0.15
+_FINISHING_S = 30.0  # for a batch that is written when the process ends
 
 
 class _File:
@@ -64,6 +47,7 @@ class _File:
         self._turn = threading.Condition()
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._writable = False
+        self._replaced = False
         self._sound = True
         self._opened_at = self._rests_until = 0.0
         self._turned_away = False
@@ -83,9 +67,12 @@ class _File:
             self._uses[thread] += 1
             self._writer = thread if writable else self._writer
         try:
-            with contextlib.closing(cursor):
+            interrupt = None if writable else cursor.interrupt
+            ending = under_way(interrupt, patience_s=_FINISHING_S, finishes=writable)
+            with contextlib.closing(cursor), ending:
                 yield cursor
-        except (duckdb.Error, StoreError):  # a copy may still be attached, or nothing work any more
+        # a copy may still be attached, or nothing work any more; an interrupt is a RuntimeError
+        except (duckdb.Error, StoreError, RuntimeError):
             self._sound = False
             raise
         finally:
@@ -95,6 +82,11 @@ class _File:
                 self._writer = None if writable else self._writer
                 self._turn.notify_all()
                 self._close_if_unused()
+
+    def leave(self) -> None:
+        """Let nobody join this opening any more: another file is about to take its place."""
+        with self._turn:
+            self._replaced = True
 
     def is_used_by(self, thread: int) -> bool:
         return self._uses[thread] > 0
@@ -108,7 +100,7 @@ class _File:
         self._writers_waiting += writable
         try:
             cursor = self._await_connection(thread, writable, deadline).cursor()
-            cursor.execute(f"USE {DATABASE}")
+            cursor.execute(_DUCKDB_FIRST)
             return cursor
         finally:
             self._writers_waiting -= writable
@@ -125,7 +117,7 @@ class _File:
         uses_another = any(file.is_used_by(thread) for file in list(_FILES.values()))
         with contextlib.closing(Place(self._path, writable=writable)) as place:
             while True:
-                last = time.monotonic() + wait_s > deadline
+                last = time.monotonic() + wait_s > deadline or nobody_waits()
                 locked = self._locked("another thread of this process; try again when it is done")
                 if self._is_free(thread, writable):
                     if self._connection:
@@ -150,6 +142,8 @@ class _File:
             return time.monotonic() >= self._rests_until
         if self._uses[thread]:
             return True
+        if self._replaced:
+            return False
         if not self._is_young() and not self._early_uses:
             self._turned_away = True
             return False
@@ -161,8 +155,8 @@ class _File:
         return time.monotonic() - self._opened_at <= _EARLY_S
 
     def _open(self, writable: bool) -> duckdb.DuckDBPyConnection:
-        self._connection = _attached(self._path, writable)
-        self._writable, self._sound = writable, True
+        self._connection = attached(self._path, writable)
+        self._writable, self._sound, self._replaced = writable, True, False
         self._opened_at = time.monotonic()
         return self._connection
 
@@ -180,7 +174,7 @@ class _File:
                 self._sound = False
                 raise
             finally:
-                _put_away(self._path, connection, sound=self._sound)
+                put_away(self._path, connection, sound=self._sound)
 
     def _locked(self, by: str) -> StoreLockedError:
         return StoreLockedError(
@@ -189,16 +183,7 @@ class _File:
 
 
 _FILES: dict[Path, _File] = {}
-_ENGINES: dict[Path, duckdb.DuckDBPyConnection] = {}
-"""Engines that have no file attached, the one used last at the end."""
 _FILES_LOCK = threading.Lock()
-
-
-@atexit.register
-def _close_engines() -> None:
-    """Close them while Python still can: DuckDB's binding complains of what is left later."""
-    while _ENGINES:
-        _ENGINES.popitem()[1].close()
 
 
 @contextlib.contextmanager
@@ -212,13 +197,19 @@ def opened(
 
     Raises `StoreLockedError` with the number of the process that holds the file, `NotAStoreError`
     where the file is something else, `StoreVersionError` where a newer DuckDB wrote it, and
-    `StoreError` where there is none or DuckDB fails. Other errors of the block pass as they are.
+    `StoreError` where there is none or DuckDB fails, `KeyboardInterrupt` where a signal ends a
+    query. Other errors of the block pass as they are. A daemon thread's use when the process ends:
+    see `toolkit.ending.under_way`.
     """
     resolved = path.resolve()
     with _FILES_LOCK:
         file = _FILES.setdefault(resolved, _File(resolved))
     try:
-        with file.use(writable=writable, wait_s=wait_s) as cursor:
+        with (
+            one_interrupt(),
+            under_way(finishes=writable),
+            file.use(writable=writable, wait_s=wait_s) as cursor,
+        ):
             yield cursor
     except duckdb.Error as error:
         raise use_failure(path, error) from error
@@ -233,98 +224,27 @@ def check_use(path: object, wait_s: object) -> None:
         raise InputError("store", path, "a path, e.g. 'rail.duckdb'")
 
 
-def keep_lean(path: Path, buffer_bytes: int) -> None:
-    """Let the engines of a file that this process starts from now on take little memory.
+def put_in_place(connection: duckdb.DuckDBPyConnection, path: Path, draft: Path) -> None:
+    """Put a whole, closed file in the place of a store's, inside a use that writes the store.
 
-    DuckDB gets so many bytes of buffers and one thread. Otherwise its buffers grow with the file's
-    last 122,880 rows, which each commit writes anew.
+    The use must have written nothing. Whoever waits for the file opens the new one. Raises
+    `StoreError` where the old one has commits in its log.
     """
     resolved = path.resolve()
-    with _FILES_LOCK:
-        _LEAN_FILES[resolved] = buffer_bytes
-        idle = _ENGINES.pop(resolved, None)
-    if idle:
-        idle.close()
-
-
-def copy_draft(path: Path) -> Path:
-    """Return the only other file that a writing connection may write: the draft of a copy.
-
-    Examples
-    --------
-    >>> copy_draft(Path("data/rail.duckdb"))
-    PosixPath('data/.rail.duckdb.copy')
-    """
-    return path.with_name(f".{path.name}.copy")
-
-
-def _attached(path: Path, writable: bool) -> duckdb.DuckDBPyConnection:
-    """Return an engine with the file attached."""
-    quoted = str(path).replace("'", "''")
-    try:
-        if path.is_dir():
-            raise NotAStoreError(f"{path} is a directory; name a file", path=str(path))
-        if not path.exists():
-            load = commands.rail("sync", "--watchlist", store=path)
-            raise StoreError(
-                f"there is no store at {path}; `{load}` makes one, `rail demo` one to look at",
-                path=str(path),
-            )
-        if not path.is_file():
-            raise NotAStoreError(f"{path} is a pipe or a device; name a file", path=str(path))
-        with _FILES_LOCK:
-            engine = _ENGINES.pop(path, None)
-        engine = engine or _confined(path)
-    except (duckdb.Error, OSError) as error:
-        raise open_failure(path, error) from None
-    try:
-        access = "READ_WRITE" if writable else "READ_ONLY"
-        engine.execute(f"ATTACH '{quoted}' AS {DATABASE} ({access})")
-        _refuse_views(engine, path)
-    except duckdb.Error as error:
-        refusal = open_failure(path, error)
-        _put_away(path, engine, sound=isinstance(refusal, StoreLockedError))
-        raise refusal from None
-    except BaseException:
-        engine.close()
-        raise
-    return engine
-
-
-def _put_away(path: Path, engine: duckdb.DuckDBPyConnection, *, sound: bool) -> None:
-    """Keep an engine that has let go of its file, and close the one that was idle for longest.
-
-    One that failed is closed: after some errors DuckDB answers nothing any more.
-    """
-    if not sound:
-        engine.close()
-        return
-    with _FILES_LOCK:
-        _ENGINES[path] = engine
-        oldest = next(iter(_ENGINES)) if len(_ENGINES) > _IDLE_ENGINES else None
-        if oldest:
-            _ENGINES.pop(oldest).close()
-
-
-def _confined(path: Path) -> duckdb.DuckDBPyConnection:
-    """Start an engine that reaches one file, and is kept to it for good."""
-    most = _LEAN_FILES.get(path)
-    lean = {"memory_limit": f"{most}B", "threads": "1"} if most else {}
-    engine = duckdb.connect(config={**_NO_EXTENSIONS, "temp_directory": f"{path}.tmp", **lean})
-    allowed = [f"{file}{end}" for file in (path, copy_draft(path)) for end in OWN_FILES]
-    engine.execute("SET allowed_paths = ?", [allowed])
-    engine.execute("SET enable_external_access = false")
-    engine.execute("SET lock_configuration = true")
-    return engine
-
-
-def _refuse_views(engine: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """Refuse views in place of our tables."""
-    views = engine.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
-    ours = {table.name for table in TABLES}
-    if found := sorted(name for (name,) in views if name.lower() in ours):
-        raise NotAStoreError(
-            f"{path} has views in place of tables ({', '.join(found)}), which run somebody's "
-            "queries; it is no store of this toolkit: name another file",
+    logs = [resolved.with_name(f"{resolved.name}{end}") for end in OWN_FILES[1:]]
+    if any(log.exists() for log in logs):  # of a process that was killed
+        connection.execute(f"CHECKPOINT {DATABASE}")
+    if any(log.exists() for log in logs):
+        raise StoreError(
+            f"{path} has its last commits in a log beside it, so it was left as it is; try again",
             path=str(path),
         )
+    with _FILES_LOCK:
+        file = _FILES[resolved]
+    file.leave()
+    draft.replace(resolved)
+    folder = os.open(resolved.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import duckdb
 import polars as pl
@@ -16,29 +17,35 @@ from toolkit.intervals import EVER, Interval, clip, difference, union
 from toolkit.market import Stream, Trajectory
 from toolkit.store.answers import Provisional, renewed, within_reach, without
 from toolkit.store.batch import Ledger
+from toolkit.store.history import log_changes
 from toolkit.store.ledger import Edge, states, stretches
 from toolkit.store.streams import append, number_streams, numbers_of
-from toolkit.tables import COVERAGE, EDGE, SERIES, CoverageState
+from toolkit.tables import COVERAGE, COVERAGE_CHANGE, EDGE, EDGE_CHANGE, SERIES, CoverageState
+
+_Stretches = dict[int, list[tuple[Any, ...]]]
+"""By number of the stream: start, end, and when a provisional answer came first and last (s)."""
 
 
 def record(
     connection: duckdb.DuckDBPyConnection,
     state: CoverageState,
     stretches: Mapping[int, Iterable[tuple[int, int]]],
+    committed_at: int | None = None,
 ) -> None:
     """Record stretches as asked for or settled, by number of the stream, merged with what is held.
 
-    A stretch that is held already writes nothing.
+    A stretch that is held already writes nothing. ``committed_at`` is that of `stamp`.
     """
     wanted = {number: joined for number, parts in stretches.items() if (joined := union(parts))}
     held = _touching(connection, state, wanted)
-    gone, fresh = [], []
-    for number, parts in wanted.items():
-        before = {(start, end) for start, end, *_ in held[number]}
-        after = set(map(tuple, union([*before, *parts])))
-        gone += [(number, start) for start, _ in before - after]
-        fresh += [(number, state, *stretch, None, None) for stretch in sorted(after - before)]
-    _replace(connection, state, gone, fresh)
+    merged: _Stretches = {
+        number: [
+            (*stretch, None, None)
+            for stretch in union([*((row[0], row[1]) for row in held[number]), *parts])
+        ]
+        for number, parts in wanted.items()
+    }
+    _replace(connection, state, held, merged, committed_at)
 
 
 def record_answers(
@@ -46,34 +53,35 @@ def record_answers(
     settled: Mapping[int, Sequence[Interval]],
     provisional: Mapping[int, Sequence[Interval]],
     clocks: Mapping[int, int],
+    committed_at: int | None = None,
 ) -> None:
     """Record what was answered, by number of the stream, with the service's clock at the answer.
 
     What is settled stays so. A provisional part that is answered again keeps its first time.
+    ``committed_at`` is that of `stamp`.
     """
-    record(connection, CoverageState.SETTLED, settled)
+    record(connection, CoverageState.SETTLED, settled, committed_at)
     spans = {
         number: [*settled.get(number, []), *provisional.get(number, [])]
         for number in {*settled, *provisional}
     }
     held = _touching(connection, CoverageState.PROVISIONAL, spans)
     known = _touching(connection, CoverageState.SETTLED, spans)
-    gone, fresh = [], []
+    after: _Stretches = {}
     for number in spans:
-        before = {Provisional(*part) for part in held[number]}
+        before = [Provisional(*part) for part in held[number]]
         final = [(start, end) for start, end, *_ in known[number]]
         answers = difference(provisional.get(number, []), final)
-        after = set(renewed(without(sorted(before), final), answers, clocks[number]))
-        gone += [(number, part.start) for part in before - after]
-        fresh += [(number, CoverageState.PROVISIONAL, *part) for part in sorted(after - before)]
-    _replace(connection, CoverageState.PROVISIONAL, gone, fresh)
+        left = without(sorted(before), final)
+        after[number] = [tuple(part) for part in renewed(left, answers, clocks[number])]
+    _replace(connection, CoverageState.PROVISIONAL, held, after, committed_at)
 
 
 def _touching(
     connection: duckdb.DuckDBPyConnection,
     state: CoverageState,
     spans: Mapping[int, Sequence[tuple[int, int]]],
-) -> dict[int, list[tuple[int, ...]]]:
+) -> _Stretches:
     """Read the rows of a state that touch the spans, by number of the stream."""
     bounds = {"stream_id": pl.Int32, "low": pl.Int64, "high": pl.Int64}
     touched = [
@@ -81,7 +89,7 @@ def _touching(
         for number, parts in spans.items()
         if parts
     ]
-    found: dict[int, list[tuple[int, ...]]] = {number: [] for number in spans}
+    found: _Stretches = {number: [] for number in spans}
     if touched:
         connection.register("touched", pl.DataFrame(touched, schema=bounds, orient="row"))
         for number, *row in connection.execute(
@@ -98,55 +106,77 @@ def _touching(
 def _replace(
     connection: duckdb.DuckDBPyConnection,
     state: CoverageState,
-    gone: Sequence[tuple[int, int]],
-    fresh: Sequence[tuple[object, ...]],
+    before: _Stretches,
+    after: _Stretches,
+    committed_at: int | None,
 ) -> None:
-    """Drop rows of a state by stream and start, and append others."""
+    """Put rows of a state in the place of others, by number of the stream, and log the change."""
+    gone = [(n, row) for n, rows in before.items() for row in set(rows) - set(after.get(n, []))]
+    fresh = [
+        (n, row) for n, rows in after.items() for row in sorted(set(rows) - set(before.get(n, [])))
+    ]
     if gone:
         schema = {"stream_id": pl.Int32, "start_ts": pl.Int64}
-        connection.register("gone", pl.DataFrame(gone, schema=schema, orient="row"))
+        keys = [(number, row[0]) for number, row in gone]
+        connection.register("gone", pl.DataFrame(keys, schema=schema, orient="row"))
         connection.execute(
             "DELETE FROM coverage USING gone WHERE coverage.stream_id = gone.stream_id "
             "AND coverage.state = ? AND coverage.start_ts = gone.start_ts",
             [state],
         )
         connection.unregister("gone")
-    append(connection, COVERAGE, fresh)
+    append(connection, COVERAGE, [(number, state, *row) for number, row in fresh])
+    if state is CoverageState.PROVISIONAL:
+        changes = [*((*each, 1) for each in fresh), *((*each, -1) for each in gone)]
+    else:  # it only grows
+        grown = {
+            number: difference([row[:2] for row in rows], [row[:2] for row in before[number]])
+            for number, rows in after.items()
+        }
+        changes = [(n, (*part, None, None), 1) for n, parts in grown.items() for part in parts]
+    rows = [(number, state, *row, added) for number, row, added in changes]
+    log_changes(connection, COVERAGE_CHANGE, rows, committed_at)
 
 
-def record_asked(
-    connection: duckdb.DuckDBPyConnection, streams: Iterable[Stream], window: Interval
-) -> None:
-    """Record that a window of some streams is asked for."""
-    numbers = number_streams(connection, streams)
-    record(connection, CoverageState.ASKED, {number: [window] for number in numbers.values()})
+def record_asked(connection: duckdb.DuckDBPyConnection, windows: Mapping[Stream, Interval]) -> None:
+    """Record that windows are asked for now, of each stream its own."""
+    numbers = number_streams(connection, windows)
+    asked = {number: [windows[stream]] for stream, number in numbers.items()}
+    record(connection, CoverageState.ASKED, asked)
 
 
 def write_edges(
-    connection: duckdb.DuckDBPyConnection, edges: Mapping[int, Edge], load_id: int
+    connection: duckdb.DuckDBPyConnection,
+    edges: Mapping[int, Edge],
+    load_id: int,
+    committed_at: int | None = None,
 ) -> None:
     """Record how far the service answers now, by number of the stream, in place of what was.
 
-    The newest row that ever came stays the newest.
+    The newest row that ever came stays the newest. ``committed_at`` is that of `stamp`.
     """
     if not edges:
         return
-    before = dict(
-        connection.execute(
-            "DELETE FROM edge WHERE list_contains(?, stream_id) RETURNING stream_id, tail_ts",
+    before = {
+        row[0]: row
+        for row in connection.execute(
+            f"DELETE FROM edge WHERE list_contains(?, stream_id) RETURNING {', '.join(EDGE.names)}",  # noqa: S608 - ours
             [list(edges)],
         ).fetchall()
-    )
-    now = int(time.time())
+    }
+    tail_at = EDGE.names.index("tail_ts")
+    now = int(time.time()) if committed_at is None else committed_at
     rows = []
     for number, e in edges.items():
-        tails = [ts for ts in (before.get(number), e.tail_ts) if ts is not None]
+        last = before[number][tail_at] if number in before else None
         asked_at = now if e.asked_at is None else e.asked_at
-        tail_ts = max(tails, default=None)
+        tail_ts = max((ts for ts in (last, e.tail_ts) if ts is not None), default=None)
         rows.append(
             (number, load_id, e.retention_s, e.delay_s, e.step_s, tail_ts, e.served_at, asked_at)
         )
     append(connection, EDGE, rows)
+    changed = [row for row in rows if row != before.get(row[0])]
+    log_changes(connection, EDGE_CHANGE, changed, now)
 
 
 def read_ledger(
@@ -190,7 +220,8 @@ def read_ledger(
         return clip(((row[0], row[1]) for row in found_rows.get((number, state), [])), cut)
 
     def provisional(number: int) -> list[Provisional]:
-        parts = [Provisional(*r) for r in found_rows.get((number, CoverageState.PROVISIONAL), [])]
+        rows = found_rows.get((number, CoverageState.PROVISIONAL), [])
+        parts = sorted(Provisional(*row) for row in rows)  # in a table they have no order
         if number in firsts:
             parts = within_reach(parts, edges[number].retention_s, firsts[number])
         return without(parts, difference([EVER], [cut]))

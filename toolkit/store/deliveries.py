@@ -59,7 +59,7 @@ def keep_deliveries(
             "ANTI JOIN delivery d USING (delivery_id) RETURNING document IS NOT NULL"
         ).fetchall()
         connection.unregister("arrived_deliveries")
-        inserted = insert_documents(connection, documents, load_id, limits)
+        inserted = insert_documents(connection, documents, load_id, limits, now)
     return Kept(len(new), sum(whole for (whole,) in new), inserted)
 
 

@@ -8,9 +8,26 @@ import polars as pl
 from toolkit.foreign import plain
 from toolkit.market import EventFamily, EventLog
 from toolkit.store.ingest import Inserted
-from toolkit.store.streams import add_counts, append, count_rows, note_lateness, number_streams
+from toolkit.store.streams import (
+    add_counts,
+    append,
+    count_rows,
+    note_lateness,
+    number_streams,
+    stamp,
+)
 from toolkit.tables import EVENT
 from toolkit.wire.limits import LIMITS, Limits
+
+ARRIVALS = (
+    "SELECT family, schema_id, event_id, event_type, ts_ms, 1000 * e.committed_at AS arrived_ms, "
+    "NULL::BIGINT AS n_deliveries, "
+    "CASE WHEN base_url = $webhook THEN 'webhook' ELSE 'service' END AS brought_by "
+    "FROM event e JOIN load USING (load_id) "
+    "WHERE family = $family AND revision = 0 AND ts >= $low AND ts < $high "
+    "ORDER BY ts_ms, event_id, event_type, schema_id"
+)
+"""The query of `toolkit.store.Store.arrivals`."""
 
 _EVENT = ["family", "schema_id", "event_id", "event_type"]
 _KEY = [*_EVENT, "ts_ms"]
@@ -22,6 +39,7 @@ def insert_documents(
     documents: pl.DataFrame,
     load_id: int,
     limits: Limits = LIMITS,
+    committed_at: int | None = None,
 ) -> Inserted:
     """Append the documents that the store does not hold, byte for byte.
 
@@ -34,6 +52,7 @@ def insert_documents(
         return Inserted()
     distinct = documents.unique([*_KEY, "document"], keep="first", maintain_order=True)
     held = _held(connection, distinct)
+    own, held = held.filter(load_id=load_id), held.drop("load_id")
     fresh = distinct.join(
         held, on=[*_KEY, "document"], how="anti", nulls_equal=True, maintain_order="left"
     )
@@ -42,9 +61,9 @@ def insert_documents(
         fresh.join(newest, on=_KEY, how="left", nulls_equal=True, maintain_order="left")
         .with_columns(arrival=pl.int_range(pl.len(), dtype=pl.Int32).over(_KEY))
         .with_columns(
-            revision=(pl.col("revision").fill_null(-1) + 1 + pl.col("arrival")).cast(pl.Int32),
-            load_id=pl.lit(load_id, pl.Int64),
+            revision=(pl.col("revision").fill_null(-1) + 1 + pl.col("arrival")).cast(pl.Int32)
         )
+        .pipe(stamp, load_id, committed_at)
         .select(EVENT.names)
     )
     kept = _within(connection, stamped, limits).sort(*EVENT.order, "revision", maintain_order=True)
@@ -61,7 +80,10 @@ def insert_documents(
     repeated = documents.height - stamped.height
     named = surplus.group_by("family", "event_id").len().rows()
     unkept = {f"events/{family} {plain(event, 80)}": n for family, event, n in sorted(named)}
-    return Inserted(kept.height - revised, revised, repeated, unkept)
+    came = [*_KEY, "document"]
+    twice = documents.height - distinct.height
+    twice += distinct.join(own, on=came, how="semi", nulls_equal=True).height
+    return Inserted(kept.height - revised, revised, repeated, unkept, twice)
 
 
 def _within(
@@ -107,7 +129,7 @@ def _held_per_week(connection: duckdb.DuckDBPyConnection, arrived: pl.DataFrame)
 
 
 def _held(connection: duckdb.DuckDBPyConnection, arrived: pl.DataFrame) -> pl.DataFrame:
-    """Return what is held under the keys that arrived: key, revision and document.
+    """Return what is held under the keys that arrived: key, revision, document and load.
 
     A scan takes 2,048 documents into memory at once. So only those of these keys are read.
     """
@@ -117,7 +139,7 @@ def _held(connection: duckdb.DuckDBPyConnection, arrived: pl.DataFrame) -> pl.Da
         "ON e.event_id = a.event_id AND e.ts_ms = a.ts_ms AND e.family = a.family "
         "AND e.event_type IS NOT DISTINCT FROM a.event_type "
         "AND e.schema_id IS NOT DISTINCT FROM a.schema_id WHERE e.ts_ms BETWEEN $low AND $high) "
-        "SELECT family, schema_id, event_id, event_type, ts_ms, revision, document "
+        "SELECT family, schema_id, event_id, event_type, ts_ms, revision, document, load_id "
         "FROM event WHERE rowid IN (SELECT row FROM held)",
         params={"low": arrived["ts_ms"].min(), "high": arrived["ts_ms"].max()},
     ).pl()

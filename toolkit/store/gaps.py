@@ -14,9 +14,10 @@ import polars as pl
 
 from toolkit.intervals import Interval, difference
 from toolkit.market import Stream
+from toolkit.store.history import log_changes
 from toolkit.store.ledger import Edge
 from toolkit.store.streams import append
-from toolkit.tables import GAP, CoverageState, GapStatus
+from toolkit.tables import GAP, GAP_CHANGE, CoverageState, GapStatus
 
 GAPS = (
     "SELECT load_id, gap_id, key AS stream, start_ts, end_ts, cause, status, repaired_load_id "
@@ -25,6 +26,7 @@ GAPS = (
 """The query of `toolkit.store.Store.gaps`."""
 
 _PASSED_S = 600
+_COLUMNS = ", ".join(f"gap.{name}" for name in GAP.names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,26 +48,33 @@ def write_gaps(
     gaps: Iterable[Gap],
     numbers: Mapping[Stream, int],
     load_id: int,
+    committed_at: int | None = None,
 ) -> None:
-    """Record gaps of a load, each as it is known last."""
+    """Record gaps of a load, each as it is known last. ``committed_at`` is that of `stamp`."""
     rows = [
         (load_id, g.number, numbers[g.of], g.start, g.end, g.cause, GapStatus.OPEN.value, None)
         for g in gaps
     ]
     if rows:
-        connection.execute(
-            "DELETE FROM gap WHERE load_id = ? AND list_contains(?, gap_id)",
+        before = connection.execute(
+            f"DELETE FROM gap WHERE load_id = ? AND list_contains(?, gap_id) RETURNING {_COLUMNS}",  # noqa: S608 - ours
             [load_id, [gap_id for _, gap_id, *_ in rows]],
-        )
+        ).fetchall()
         append(connection, GAP, rows)
+        changed = [row for row in rows if row not in before]
+        log_changes(connection, GAP_CHANGE, changed, committed_at)
 
 
 def settle_gaps(
     connection: duckdb.DuckDBPyConnection,
     edges: Mapping[int, Edge],
     load_id: int,
+    committed_at: int | None = None,
 ) -> None:
-    """Mark the open gaps of what a load has just asked: repaired, or out of the plan's reach."""
+    """Mark the open gaps of what a load has just asked: repaired, or out of the plan's reach.
+
+    ``committed_at`` is that of `stamp`.
+    """
     ended = connection.execute(
         "SELECT load_id, gap_id, stream_id, start_ts, end_ts FROM gap "
         "WHERE status = ? AND end_ts IS NOT NULL",
@@ -87,11 +96,13 @@ def settle_gaps(
     if settled:
         columns = {n: GAP.schema[n] for n in ("load_id", "gap_id", "status", "repaired_load_id")}
         connection.register("settled", pl.DataFrame(settled, schema=columns, orient="row"))
-        connection.execute(
-            "UPDATE gap SET status = s.status, repaired_load_id = s.repaired_load_id "
-            "FROM settled s WHERE gap.load_id = s.load_id AND gap.gap_id = s.gap_id"
-        )
+        changed = connection.execute(
+            "UPDATE gap SET status = s.status, repaired_load_id = s.repaired_load_id "  # noqa: S608 - ours
+            "FROM settled s WHERE gap.load_id = s.load_id AND gap.gap_id = s.gap_id "
+            f"RETURNING {_COLUMNS}"
+        ).fetchall()
         connection.unregister("settled")
+        log_changes(connection, GAP_CHANGE, changed, committed_at)
 
 
 def _answers_to_gaps(
@@ -128,6 +139,9 @@ def end_gaps(connection: duckdb.DuckDBPyConnection, at: int) -> None:
 
     ``at`` is the service's clock (s).
     """
-    connection.execute(
-        "UPDATE gap SET end_ts = greatest(start_ts + 1, ?) WHERE end_ts IS NULL", [at]
-    )
+    changed = connection.execute(
+        "UPDATE gap SET end_ts = greatest(start_ts + 1, ?) WHERE end_ts IS NULL "  # noqa: S608 - ours
+        f"RETURNING {_COLUMNS}",
+        [at],
+    ).fetchall()
+    log_changes(connection, GAP_CHANGE, changed)

@@ -13,13 +13,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import duckdb
+import numpy as np
 import polars as pl
 
 from toolkit.cards import counted
+from toolkit.columns import BROUGHT, Table
 from toolkit.market import Family
 from toolkit.store.keys import TIME_ALONE, identity, values_of
-from toolkit.store.streams import add_counts, append, count_rows, note_lateness
-from toolkit.tables import SERIES, TIE, Table
+from toolkit.store.streams import add_counts, append, count_rows, note_lateness, stamp
+from toolkit.tables import SERIES, TIE
 from toolkit.wire.findings import Finding
 
 _KEY = ["stream_id", "ts"]
@@ -28,9 +30,10 @@ _NAMED, _OTHERS = 1_000, "other events"
 
 @dataclass(frozen=True, slots=True)
 class Inserted:
-    """What became of the rows of a batch: new, revised (a changed answer), or held already.
+    """What became of the rows of a batch: new, revised (a changed answer), or repeated.
 
-    ``unkept`` counts by event the documents that came in more versions than are kept.
+    Of those repeated, ``twice`` came more than once in one load, and the others were held before
+    it. ``unkept`` counts by event the documents that came in more versions than are kept.
 
     >>> Inserted(new=2) + Inserted(new=1, repeated=4)
     Inserted(new=3, revised=0, repeated=4)
@@ -40,6 +43,7 @@ class Inserted:
     revised: int = 0
     repeated: int = 0
     unkept: Mapping[str, int] = field(default_factory=dict, repr=False)
+    twice: int = field(default=0, repr=False, compare=False)
 
     def __add__(self, other: Inserted) -> Inserted:
         unkept = Counter(self.unkept)
@@ -50,7 +54,18 @@ class Inserted:
             self.revised + other.revised,
             self.repeated + other.repeated,
             unkept,
+            self.twice + other.twice,
         )
+
+    @property
+    def repeats_counted(self) -> str:
+        """Say how many were held already, and how many came twice where some did.
+
+        >>> Inserted(repeated=60, twice=49).repeats_counted
+        '11 held already, 49 came twice'
+        """
+        came_twice = f", {self.twice:,} came twice" if self.twice else ""
+        return f"{self.repeated - self.twice:,} held already{came_twice}"
 
     @property
     def findings(self) -> Counter[Finding]:
@@ -87,6 +102,7 @@ def insert_rows(
     *,
     key: tuple[str, ...] = TIME_ALONE,
     tied: pl.DataFrame | None = None,
+    committed_at: int | None = None,
 ) -> Inserted:
     """Append the rows that the series table does not hold.
 
@@ -96,25 +112,41 @@ def insert_rows(
 
     ``key`` is that of `toolkit.store.keys`. ``tied`` has the stream_id and ts at which one page had
     several rows. There, and where several are held, their values tell rows apart, as they do where
-    the key is empty.
+    the key is empty. ``committed_at`` is that of `stamp`.
     """
     if rows.is_empty():
         return Inserted()
     table = SERIES[family]
     values = [c.name for c in table.values]
-    distinct = rows.select(*_KEY, *values).unique(maintain_order=True)
+    rows = rows.select(*_KEY, *values).sort(_KEY, maintain_order=True)
+    single = _differ_in_key(rows)
+    distinct = rows if single else rows.unique(maintain_order=True)
     held = _held(connection, table, distinct)
-    if key == TIME_ALONE and tied is None and not (held["revision"] >= TIE).any():
+    own, held = held.filter(load_id=load_id), held.drop(BROUGHT)
+    by_time = key == TIME_ALONE and tied is None
+    if by_time and single and held.is_empty():
+        fresh = distinct.with_columns(revision=pl.lit(0, pl.Int32))
+    elif by_time and not (held["revision"] >= TIE).any():
         fresh = _fresh(distinct, held, values, _KEY)
     else:
         fresh = _fresh_tied(distinct, held, family, key, tied)
     if fresh.height:
-        stamped = fresh.with_columns(load_id=pl.lit(load_id, pl.Int64))
+        stamped = stamp(fresh, load_id, committed_at)
         append(connection, table, stamped.sort(table.key).select(table.names))
         add_counts(connection, count_rows(stamped))
         note_lateness(connection, stamped)
     revised = int((fresh["revision"] % TIE > 0).sum())
-    return Inserted(fresh.height - revised, revised, rows.height - fresh.height)
+    twice = rows.height - distinct.height
+    if own.height:
+        twice += distinct.join(own, on=distinct.columns, how="semi", nulls_equal=True).height
+    repeated = rows.height - fresh.height
+    return Inserted(fresh.height - revised, revised, repeated, twice=min(twice, repeated))
+
+
+def _differ_in_key(rows: pl.DataFrame) -> bool:
+    """Check that no two of the rows, which are sorted by their key, share it."""
+    steps = [np.diff(rows[name].to_numpy()) != 0 for name in _KEY]
+    return bool(np.logical_or(*steps).all())
 
 
 def _held(connection: duckdb.DuckDBPyConnection, table: Table, rows: pl.DataFrame) -> pl.DataFrame:
@@ -122,7 +154,7 @@ def _held(connection: duckdb.DuckDBPyConnection, table: Table, rows: pl.DataFram
     touched = rows.group_by("stream_id").agg(low=pl.col("ts").min(), high=pl.col("ts").max())
     connection.register("touched_rows", touched)
     found: pl.DataFrame = connection.sql(
-        f"SELECT s.* EXCLUDE (load_id) FROM {table.name} s JOIN touched_rows USING (stream_id) "  # noqa: S608 - ours
+        f"SELECT s.* FROM {table.name} s JOIN touched_rows USING (stream_id) "  # noqa: S608 - ours
         "WHERE s.ts BETWEEN low AND high AND s.ts BETWEEN $low AND $high",
         params={"low": rows["ts"].min(), "high": rows["ts"].max()},
     ).pl()

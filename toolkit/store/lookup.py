@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from toolkit.errors import InputError, UnknownTrajectoryError, nearest
-from toolkit.market import Family, Stream, Trajectory
+from toolkit.intervals import clip, difference
+from toolkit.market import Family, SnapshotTrajectory, Stream, Trajectory
+from toolkit.store.batch import Ledger
 from toolkit.store.catalogue import clock_offset_s
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ def held_trajectory(store: Store, wanted: Trajectory) -> Trajectory:
     raise _not_held(store, wanted, keys, known["stream"].to_list())
 
 
-def check_known(store: Store, wanted: Trajectory) -> None:
+def check_known(store: Store, wanted: Trajectory | SnapshotTrajectory) -> None:
     """Raise `UnknownTrajectoryError` for a trajectory that the store was never asked for."""
     known = store.catalogue()
     keys = known.filter(kind=wanted.kind)["stream"].to_list()
@@ -38,15 +40,38 @@ def check_known(store: Store, wanted: Trajectory) -> None:
 
 
 def _not_held(
-    store: Store, wanted: Trajectory, keys: Sequence[str], all_keys: Sequence[str]
+    store: Store,
+    wanted: Trajectory | SnapshotTrajectory,
+    keys: Sequence[str],
+    all_keys: Sequence[str],
 ) -> UnknownTrajectoryError:
-    same_legs = [key for key in all_keys if key.removeprefix("funding/") == wanted.legs_key]
+    same_legs = [key for key in all_keys if key.rpartition("/")[2] == wanted.legs_key]
     return UnknownTrajectoryError(
         wanted.key,
         [*same_legs, *nearest(wanted.key, keys, 3)][:3],
         where=f"held by {store.path}",
         advice=f"`{store.command('sync', wanted.key)}` loads it",
     )
+
+
+def soonest_losses(ledger: Mapping[Stream, Ledger], within_s: int) -> dict[Stream, int]:
+    """Return the streams of which the archive drops something that is not held, and how soon (s).
+
+    It is what was asked for and not answered, and leaves the archive within ``within_s``.
+
+    >>> soonest_losses({}, 86_400)
+    {}
+    """
+    found: dict[Stream, int] = {}
+    for stream, known in ledger.items():
+        edge = known.edge
+        oldest = edge.reachable_from if edge else None
+        if edge is None or oldest is None:
+            continue
+        soon = clip(known.asked, (oldest, min(oldest + within_s, edge.served_at)))
+        if parts := difference(soon, known.answered):
+            found[stream] = max(0, parts[0].start - oldest)
+    return found
 
 
 def service_clock(store: Store) -> int:
@@ -66,7 +91,7 @@ def asked_streams(streams: Iterable[Stream | str]) -> list[Stream]:
     return [Stream.parse(each) for each in streams]
 
 
-def held_key(key: str, held: Sequence[str]) -> str | None:
+def held_key(key: str, held: Collection[str]) -> str | None:
     """Return the key under which the store holds a pair, either way round, or None.
 
     >>> held_key("funding/A_B:Y.futures:X.futures", ["funding/A_B:X.futures:Y.futures"])

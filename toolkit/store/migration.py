@@ -6,6 +6,10 @@ format      what it brought
 2           the gap ledger, webhook deliveries, and the plan and quota of a load
 3           one table of streams, one ledger for all of them, merged and with what was asked for
 4           answers that are provisional, with when they came, and how late a stream once was
+5           series kept from snapshots, and of a snapshot the rest alone
+6           when each row and document was committed
+7           how the ledger changes, from the migration on
+8           the history of alerts
 ==========  ======================================================================================
 """
 
@@ -13,26 +17,43 @@ from __future__ import annotations
 
 import itertools
 import logging
-import os
 from pathlib import Path
 
 import duckdb
 import polars as pl
 
-from toolkit.errors import StoreError
+from toolkit.alert_tables import ALERTS
 from toolkit.intervals import Interval, clip, difference, union
-from toolkit.market import Family, SnapshotKind, Stream
+from toolkit.market import Family, SnapshotKind, SnapshotLog, Stream
 from toolkit.store.answers import rowless_parts
-from toolkit.store.connection import OWN_FILES, copy_draft, opened
+from toolkit.store.backup import back_up
+from toolkit.store.batch import Snapshot
+from toolkit.store.connection import opened
 from toolkit.store.coverage import record, record_answers
-from toolkit.store.refusals import first_line, full_disk
-from toolkit.store.schema import FORMAT_VERSION, STORAGE_VERSION, read_format
+from toolkit.store.engine import DATABASE, refuse_functions
+from toolkit.store.history import begin_history
+from toolkit.store.refusals import full_disk
+from toolkit.store.schema import FORMAT_VERSION, read_format
+from toolkit.store.snapshots import insert_snapshots
 from toolkit.store.streams import add_counts, append, number_streams
 from toolkit.store.views import make_views
-from toolkit.tables import COVERAGE, DELIVERY, EDGE, GAP, SERIES, STREAM, CoverageState
+from toolkit.tables import (
+    CHANGES,
+    COVERAGE,
+    DATED,
+    DELIVERY,
+    EDGE,
+    GAP,
+    SERIES,
+    SNAPSHOT,
+    SNAPSHOT_SERIES,
+    STREAM,
+    CoverageState,
+)
 
 _log = logging.getLogger(__name__)
 _ANSWERED = "answered"  # the state of a stretch in formats 1 to 3
+_ANSWERS_AT_ONCE = 50
 _PAGE_ROWS = 500  # holes nearer to each other than so many rows are asked for as one
 _LOAD_2 = {
     "plan": "VARCHAR",
@@ -70,8 +91,16 @@ def migrate(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     version = read_format(connection, path)
     if version == FORMAT_VERSION:
         return
+    refuse_functions(connection, path)
+    connection.execute(f"USE {DATABASE}")  # a new table goes there
     copy = backup_path(path, version)
-    _back_up(connection, path, copy)
+    back_up(
+        connection,
+        path,
+        copy,
+        "a store of an older format is only changed beside a copy of it; make a place for it "
+        "there, or move the store",
+    )
     try:
         _change(connection, version)
     except duckdb.Error as error:
@@ -89,45 +118,26 @@ def migrate(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 def _change(connection: duckdb.DuckDBPyConnection, version: int) -> None:
     connection.execute("BEGIN")
+    for table in (*CHANGES, *ALERTS):
+        connection.execute(table.ddl)
     if version < 2:
         _to_format_2(connection)
     if version < 3:
         _to_format_3(connection)
-    else:
+    elif version < 4:
         _add_columns(connection)
-    _reopen_answers(connection)
+    if version < 4:
+        _reopen_answers(connection)
+    if version < 5:
+        _split_snapshots(connection)
+    _add_committed_at(connection)
+    if version < 7:
+        begin_history(connection)
     make_views(connection)
     connection.execute(
         "UPDATE meta SET value = ? WHERE name = 'format_version'", [str(FORMAT_VERSION)]
     )
     connection.execute("COMMIT")
-
-
-def _back_up(connection: duckdb.DuckDBPyConnection, path: Path, copy: Path) -> None:
-    """Copy the whole database."""
-    draft = copy_draft(path.resolve())
-    quoted, alias = str(draft).replace("'", "''"), '"' + draft.name.replace('"', '""') + '"'
-    try:
-        _remove(draft)  # of a migration that was killed
-        connection.execute(f"ATTACH '{quoted}' AS {alias} (STORAGE_VERSION '{STORAGE_VERSION}')")
-        name = connection.execute("SELECT current_database()").fetchall()[0][0]
-        connection.execute(f'COPY FROM DATABASE "{name}" TO {alias}')
-        connection.execute(f"DETACH {alias}")
-        draft.chmod(0o600)
-        os.link(draft, copy)
-    except (OSError, duckdb.Error) as error:
-        raise full_disk(copy, error) or StoreError(
-            f"{copy} cannot be written ({first_line(error)}): a store of an older format is only "
-            "changed beside a copy of it; make a place for it there, or move the store",
-            path=str(copy),
-        ) from None
-    finally:
-        _remove(draft)
-
-
-def _remove(draft: Path) -> None:
-    for end in OWN_FILES:
-        draft.with_name(f"{draft.name}{end}").unlink(missing_ok=True)
 
 
 def _to_format_2(connection: duckdb.DuckDBPyConnection) -> None:
@@ -243,6 +253,47 @@ def _reopen_answers(connection: duckdb.DuckDBPyConnection) -> None:
         provisional.setdefault(number, []).extend(clip(still, whole))
         clocks[number] = served_at
     record_answers(connection, settled, provisional, clocks)
+
+
+def _split_snapshots(connection: duckdb.DuckDBPyConnection) -> None:
+    """Make series of the snapshots held, a few answers at a time: a store may hold thousands."""
+    kinds = [kind.value for kind in SnapshotKind]
+    connection.execute("ALTER TABLE snapshot RENAME TO whole_snapshot")
+    for table in (SNAPSHOT, *SNAPSHOT_SERIES.values()):
+        connection.execute(table.ddl)
+    connection.execute(
+        "INSERT INTO snapshot SELECT kind, served_at, row_number() OVER (PARTITION BY kind, "
+        "served_at ORDER BY load_id) - 1, NULL, NULL, NULL, document, load_id, NULL "
+        "FROM whole_snapshot WHERE NOT list_contains(?, kind)",
+        [kinds],
+    )
+    numbers = connection.execute(
+        "SELECT rowid FROM whole_snapshot WHERE list_contains(?, kind) "
+        "ORDER BY served_at, load_id, rowid",
+        [kinds],
+    ).fetchall()
+    for start in range(0, len(numbers), _ANSWERS_AT_ONCE):
+        some = numbers[start : start + _ANSWERS_AT_ONCE]
+        answers = connection.execute(
+            "SELECT kind, served_at, document, load_id FROM whole_snapshot "
+            "WHERE list_contains(?, rowid) ORDER BY served_at, load_id, rowid",
+            [[number for (number,) in some]],
+        ).fetchall()
+        insert_snapshots(
+            connection,
+            [
+                (Snapshot(SnapshotLog.named(kind), at, document.encode()), load_id)
+                for kind, at, document, load_id in answers
+            ],
+            None,
+        )
+    connection.execute("DROP TABLE whole_snapshot")
+
+
+def _add_committed_at(connection: duckdb.DuckDBPyConnection) -> None:
+    """Add the time of the commit, which is not known of what is held: null."""
+    for table in DATED:
+        connection.execute(f"ALTER TABLE {table.name} ADD COLUMN IF NOT EXISTS committed_at BIGINT")
 
 
 def _renumber_gaps(connection: duckdb.DuckDBPyConnection) -> None:

@@ -21,6 +21,12 @@ _FULL = re.compile(
 
 def use_failure(path: Path, error: duckdb.Error) -> StoreError:
     """Return what an error in the use of an open store means."""
+    if "Permission denied" in str(error):  # the file may be written, and its log not be made
+        return StoreError(
+            f"{path} cannot be written: this user may make no files in {path.parent}, which each "
+            "load does; change the folder's permissions or name another store",
+            path=str(path),
+        )
     return full_disk(path, error) or StoreError(f"{path}: {first_line(error)}", path=str(path))
 
 

@@ -11,22 +11,25 @@ import glob
 import os
 import time
 import uuid
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import duckdb
 
 from toolkit.errors import NotAStoreError, StoreError, StoreVersionError
+from toolkit.interrupts import one_interrupt
 from toolkit.market import Source
-from toolkit.store.connection import OWN_FILES
+from toolkit.store.engine import DATABASE, OWN_FILES
 from toolkit.store.refusals import full_disk
+from toolkit.store.streams import append
 from toolkit.store.views import make_views
-from toolkit.tables import TABLES
+from toolkit.tables import META, TABLES
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 8
 """Counts up when a table changes. A newer one than ours is refused, an older one is migrated."""
 
-_DRAFT_S = 60
-"""How long a creation may take (s). An older draft is of one that was killed."""
+_DRAFT_S = 600
+"""How long a draft may lie unchanged (s). An older one is of a process that was killed."""
 
 STORAGE_VERSION = "v1.5.0"
 """The storage version of DuckDB that files are written in."""
@@ -34,23 +37,42 @@ STORAGE_VERSION = "v1.5.0"
 
 def create_store(path: Path, source: Source) -> None:
     """Make an empty store for one source, for this user alone. A file that is there is left."""
+    facts = {
+        "format_version": str(FORMAT_VERSION),
+        "source_kind": source.kind,
+        "source_id": source.id,
+    }
+    with _failures(path):
+        _remove_old_drafts(path.resolve())
+        if not path.exists():
+            with contextlib.suppress(FileExistsError), new_file(path) as draft, made(draft, facts):
+                pass
+
+
+@contextlib.contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """Yield the path of a draft, which gets its name when the block ends well, for this user alone.
+
+    Raises `FileExistsError` where there is a file of that name by then, which is left, and
+    `StoreError` where nothing can be made there.
+    """
     target = path.resolve()
-    draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}.new")
-    try:
-        if target.exists():
-            return
+    with _failures(path):
         if not target.parent.is_dir():
             raise StoreError(f"{target.parent} is not a directory; make it first", path=str(path))
-        _remove_old_drafts(target)
-        try:
-            _write_empty(draft, source)
+        with draft_of(target) as draft:
+            yield draft
             draft.chmod(0o600)
             os.link(draft, target)
-        finally:
-            for end in OWN_FILES:
-                draft.with_name(f"{draft.name}{end}").unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _failures(path: Path) -> Iterator[None]:
+    """Raise `StoreError` for what keeps a file from being made, but `FileExistsError` as it is."""
+    try:
+        yield
     except FileExistsError:
-        return
+        raise
     except (OSError, duckdb.Error) as error:
         why = error.strerror if isinstance(error, OSError) else "no file can be made there"
         raise full_disk(path, error) or StoreError(
@@ -59,33 +81,46 @@ def create_store(path: Path, source: Source) -> None:
         ) from None
 
 
+@contextlib.contextmanager
+def draft_of(target: Path) -> Iterator[Path]:
+    """Yield a free name beside a file, and remove what has it when the block ends.
+
+    What a killed process leaves there is removed when somebody next writes to the store.
+    """
+    _remove_old_drafts(target)
+    draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}.new")
+    try:
+        yield draft
+    finally:
+        for end in OWN_FILES:
+            draft.with_name(f"{draft.name}{end}").unlink(missing_ok=True)
+
+
 def _remove_old_drafts(target: Path) -> None:
-    """Remove what a creation that was killed left. Another one may be under way: that is young."""
+    """Remove the drafts of killed processes. One that is being written is young."""
     for draft in target.parent.glob(f".{glob.escape(target.name)}.*.new*"):
         with contextlib.suppress(FileNotFoundError):
             if time.time() - draft.stat().st_mtime > _DRAFT_S:
                 draft.unlink()
 
 
-def _write_empty(path: Path, source: Source) -> None:
-    connection = duckdb.connect()
-    try:
+@contextlib.contextmanager
+def made(path: Path, facts: Mapping[str, str]) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Make an empty store at a path, and yield a connection that fills it.
+
+    The file is whole and closed when the block ends.
+    """
+    with one_interrupt(), contextlib.closing(duckdb.connect()) as connection:
         quoted = str(path).replace("'", "''")
-        connection.execute(f"ATTACH '{quoted}' AS made (STORAGE_VERSION '{STORAGE_VERSION}')")
-        connection.execute("USE made")
+        connection.execute(f"ATTACH '{quoted}' AS {DATABASE} (STORAGE_VERSION '{STORAGE_VERSION}')")
+        connection.execute(f"USE {DATABASE}")
         for table in TABLES:
             connection.execute(table.ddl)
         make_views(connection)
-        facts = {
-            "format_version": str(FORMAT_VERSION),
-            "source_kind": source.kind,
-            "source_id": source.id,
-        }
-        connection.executemany("INSERT INTO meta VALUES (?, ?)", [list(f) for f in facts.items()])
+        append(connection, META, list(facts.items()))
+        yield connection
         connection.execute("USE memory")
-        connection.execute("DETACH made")
-    finally:
-        connection.close()
+        connection.execute(f"DETACH {DATABASE}")
 
 
 def read_source(connection: duckdb.DuckDBPyConnection, path: Path) -> Source:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,7 +20,8 @@ import polars as pl
 
 from toolkit.errors import InputError
 from toolkit.market import Stream
-from toolkit.store.connection import DATABASE
+from toolkit.store.engine import DATABASE
+from toolkit.store.history import show_as_known
 from toolkit.store.refusals import first_line
 from toolkit.store.views import VIEWS
 
@@ -46,17 +48,24 @@ Parameters = Mapping[str, object] | Sequence[object]
 
 
 def select(
-    connection: duckdb.DuckDBPyConnection, query: str, parameters: Parameters | None = None
+    connection: duckdb.DuckDBPyConnection,
+    query: str,
+    parameters: Parameters | None = None,
+    as_of: int | None = None,
 ) -> pl.DataFrame:
-    """Return the rows of a query over the views.
+    """Return the rows of a query over the views, as of a time (s, local clock) where one is given.
 
     The connection is a cursor in a read-only transaction, for this query alone.
     """
     query, values = str(query), _values(parameters)
     connection.execute("USE memory")
     _check(connection, query)
+    at = f"{DATABASE}.main."
+    if as_of is not None:
+        at = f"known_{uuid.uuid4().hex}_"  # no query can name what it reads
+        show_as_known(connection, as_of, at)
     for view in VIEWS:
-        text = view.sql(at=f"{DATABASE}.main.")
+        text = view.sql(at=at)
         connection.execute(f"CREATE TEMP VIEW {view.name} AS {text}")
     try:
         found: pl.DataFrame = connection.sql(query, params=values).pl()

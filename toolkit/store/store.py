@@ -2,62 +2,59 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
-import duckdb
 import polars as pl
 
 from toolkit import commands
-from toolkit.cards import Card, Shown
+from toolkit.cards import Card
 from toolkit.errors import InputError, StoreError
-from toolkit.intervals import EVER, Interval
+from toolkit.intervals import EVER, Ends, Interval
 from toolkit.market import (
     TYPE_ROLES,
     EventFamily,
     EventLog,
     EventRole,
-    Family,
     SnapshotKind,
     SnapshotLog,
-    Source,
+    SnapshotTrajectory,
     Stream,
     Trajectory,
 )
-from toolkit.store.batch import Ledger
+from toolkit.store.batch import WEBHOOK, Ledger
 from toolkit.store.card import store_card
 from toolkit.store.catalogue import (
     CATALOGUE,
     CONTINUITY,
     COUNTS,
     ROWS_BY_LOAD,
-    known_as_of,
     limits,
-    seen,
 )
-from toolkit.store.connection import check_use, keep_lean, opened
 from toolkit.store.coverage import read_coverage, read_ledger
+from toolkit.store.events import ARRIVALS
+from toolkit.store.file import StoreFile
 from toolkit.store.gaps import GAPS
+from toolkit.store.history import COUNTED_STREAM, check_history, seen
 from toolkit.store.lookup import asked_streams, check_known
-from toolkit.store.migration import bring_up_to_date
-from toolkit.store.schema import read_source
+from toolkit.store.scanning import Asked, scan_of
+from toolkit.store.snapshots import poll_coverage, read_polls, read_snapshots
 from toolkit.store.sql import Parameters, select
-from toolkit.tables import LOAD, SERIES, TIE, CoverageState
-from toolkit.wire.limits import LIMITS, Limits
+from toolkit.tables import LOAD, ROWS, TIE, CoverageState
 
 
-class Store(Shown):
+class Store(StoreFile):
     """One DuckDB file holding one source's trajectories and what is known of their coverage.
 
     It reads. What writes is `toolkit.store.StoreWriter`. Nothing is opened until it is used, and
     nothing stays open after. ``wait_s`` is how long a use waits for another process that holds the
     file. Its first use brings a store of an older format to this one, beside a copy of it.
+    ``published`` is the manifest that the file is a copy of: such a store takes no rows.
 
     >>> import tempfile
+    >>> from toolkit.market import Source
     >>> from toolkit.store import StoreWriter
     >>> folder = tempfile.TemporaryDirectory()
-    >>> store = Store(Path(folder.name) / "rail.duckdb")
+    >>> store = Store(f"{folder.name}/rail.duckdb")
     >>> StoreWriter(store).bind(Source("replay", "example"))
     >>> store.source
     Source(kind='replay', id='example')
@@ -65,14 +62,6 @@ class Store(Shown):
     0
     >>> folder.cleanup()
     """
-
-    _not_for_users = frozenset({"keep_lean"})
-
-    def __init__(self, path: str | Path, *, wait_s: float = 10.0) -> None:
-        check_use(path, wait_s)
-        self.path = Path(path)
-        self.wait_s = wait_s
-        self._up_to_date = False
 
     def __repr__(self) -> str:
         return f"Store({str(self.path)!r})"
@@ -82,60 +71,32 @@ class Store(Shown):
         """What the store holds, for display: a short look that never fails. See `store_card`."""
         return store_card(self)
 
-    @contextlib.contextmanager
-    def reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Yield a cursor on one snapshot for as long as the block lasts. Keep the block short.
-
-        Fetch inside the block: a stream kept beyond it keeps the file open. Blocks of one thread
-        nest and share one opening, each with a snapshot of its own.
-
-        Raises `StoreError` where there is no file, `NotAStoreError` where it is something else,
-        `StoreLockedError` where another process keeps it open for writing.
-        """
-        if not self._up_to_date:
-            bring_up_to_date(self.path, self.wait_s)
-            self._up_to_date = True
-        with opened(self.path, writable=False, wait_s=self.wait_s) as connection:
-            connection.execute("BEGIN READ ONLY")
-            read_source(connection, self.path)
-            yield connection
-
-    @property
-    def source(self) -> Source:
-        """The source of the data that the store holds."""
-        with opened(self.path, writable=False, wait_s=self.wait_s) as connection:
-            return read_source(connection, self.path)
-
-    def keep_lean(self, limits: Limits = LIMITS) -> None:
-        """Keep the memory of this process's further uses of the file small: see `connection`."""
-        keep_lean(self.path, limits.buffer_bytes)
-
-    def _rows(self, query: str, **params: object) -> pl.DataFrame:
-        with self.reading() as connection:
-            found: pl.DataFrame = connection.sql(query, params=params).pl()
-        return found
-
-    def sql(self, query: str, parameters: Parameters | None = None) -> pl.DataFrame:
+    def sql(
+        self, query: str, parameters: Parameters | None = None, *, as_of: int | None = None
+    ) -> pl.DataFrame:
         """Return the rows of one SELECT over the views: prices, spreads and so on (docs/store.md).
 
         ``parameters`` are the values of ``$name``, or of ``?`` in their order. A column ``time`` is
         a time in UTC without a zone. Rows come in no order but that of an ORDER BY. The query can
-        write nothing, and reads no other file and no table. Raises `InputError` for any other
-        statement, and for an unknown view or column with the nearest ones.
+        write nothing, and reads no other file and no table. ``as_of`` is that of `coverage`.
+        Raises `InputError` for any other statement, and for an unknown view or column with the
+        nearest ones.
 
         >>> import tempfile
         >>> folder = tempfile.TemporaryDirectory()
+        >>> from toolkit.market import Source
         >>> from toolkit.store import StoreWriter
-        >>> store = Store(Path(folder.name) / "rail.duckdb")
+        >>> store = Store(f"{folder.name}/rail.duckdb")
         >>> StoreWriter(store).bind(Source("replay", "example"))
         >>> store.sql("from prices where key = $key", {"key": "BTC_USD:KRAKEN.spot"}).height
         0
         >>> folder.cleanup()
         """
         with self.reading() as connection:
-            return select(connection, query, parameters)
+            check_history(connection, as_of)
+            return select(connection, query, parameters, as_of)
 
-    def catalogue(self) -> pl.DataFrame:
+    def catalogue(self, *, as_of: int | None = None) -> pl.DataFrame:
         """Return one row for each stream the store knows, sorted by kind and key.
 
         Columns: stream (key), kind (price, spread, funding, events, snapshot), rows (rows by ts,
@@ -143,11 +104,16 @@ class Store(Shown):
         without rows), step_s (spacing of the rows as observed), retention_s and delay_s of the plan
         when it was last asked, served_at (the service's clock then, s), asked_at (the local clock
         then, s), answered_until (the end of the latest stretch that was answered, s UTC). The last
-        six are null where the service never answered.
+        six are null where the service never answered. ``as_of`` is that of `coverage`.
         """
-        return self._rows(CATALOGUE, asked=CoverageState.ASKED)
+        with self._knowing(as_of) as connection:
+            asked = {"asked": CoverageState.ASKED}
+            streams = "stream" if as_of is None else COUNTED_STREAM
+            query = CATALOGUE.format(streams=streams)
+            found: pl.DataFrame = connection.sql(query, params=asked).pl()
+        return found
 
-    def continuity(self) -> pl.DataFrame:
+    def continuity(self, *, as_of: int | None = None) -> pl.DataFrame:
         """Return one row for each trajectory with rows: where rows do not follow one another.
 
         A hole is a spacing of more than 1.5 steps, the step being the commonest spacing (the
@@ -155,14 +121,14 @@ class Store(Shown):
         stream (key), kind, holes (count), absent_rows (steps without a row inside the
         holes), longest_hole_s (s, from one row's end to the next row), tied_rows (rows beyond the
         first of their ts, which count for nothing else here). At a hole the service had no row,
-        or it was never asked: `coverage` shows which.
+        or it was never asked: `coverage` shows which. ``as_of`` is that of `series`.
         """
-        return self._rows(CONTINUITY)
+        return self._rows(CONTINUITY, as_of)
 
     def series(
         self,
-        trajectory: Trajectory | str,
-        window: Interval = EVER,
+        trajectory: Trajectory | SnapshotTrajectory | str,
+        window: Ends = EVER,
         *,
         as_of: int | None = None,
         ties: bool = False,
@@ -176,88 +142,135 @@ class Store(Shown):
         its end), then for a price: price, mark_price, volume (quote).
         For a spread: buy_price, sell_price (quote), spread_pct (percent). For funding: buy_rate,
         sell_rate (fraction per interval), buy_interval_hours, sell_interval_hours,
-        differential_pct_8h. ``as_of`` (s, local clock) gives the rows as loads begun by then had
-        brought them, else the newest revision. A window without rows gives a frame without rows.
-        Gaps stay gaps. Raises `UnknownTrajectoryError` for one that was never asked for.
+        differential_pct_8h. Kept from snapshots, where ts is the service's clock at the answer: of
+        a spread also opened_at (s UTC), of a rate rate (fraction per interval), interval_hours and
+        next_funding_time (s UTC). ``as_of`` (s, local clock) gives the rows as they were committed
+        by then, else the newest revision. A window without rows gives a frame without
+        rows. Gaps stay gaps. Raises `UnknownTrajectoryError` for one that was never asked for.
         """
-        trajectory = Trajectory.parse(trajectory)
-        table = SERIES[trajectory.family]
+        stream = Stream.parse(trajectory)
+        if not isinstance(stream, SnapshotTrajectory):
+            stream = Trajectory.parse(stream)
+        table = ROWS[stream.kind]
         values = [c.name for c in table.values if c.name != "extra"]
         found = self._rows(
             f"SELECT $key AS trajectory, ts, {', '.join(values)}, revision // {TIE} AS tie "  # noqa: S608 - ours
             f"FROM {table.name} WHERE stream_id = (SELECT stream_id FROM stream WHERE key = $key) "
             f"AND ts >= $low AND ts < $high AND {seen(as_of)} ORDER BY ts, revision",
-            key=trajectory.key,
-            **limits(window, as_of),
+            key=stream.key,
+            **limits(window),
         )
         if found.is_empty():
-            check_known(self, trajectory)
+            check_known(self, stream)
         key = ["ts", "tie"] if ties else "ts"
         return found.unique(key, keep="last", maintain_order=True).drop("tie")
 
-    def family_series(
-        self, family: Family, window: Interval, among: Iterable[Trajectory] | None = None
-    ) -> pl.DataFrame:
-        """Return the rows of a family, or of some of it, with ``start <= ts < end``, in one look.
+    def scan(self, asked: Asked, window: Ends = EVER, *, as_of: int | None = None) -> pl.LazyFrame:
+        """Return rows of many trajectories as a LazyFrame, of the state that the store is in now.
 
-        Columns and meaning as `series`, one row per ts. Each trajectory's rows are together, sorted
-        by ts. All of them are in memory: 3 million spread rows take about 200 MB.
+        ``asked`` is a family or its name, or trajectories of one family. Columns, window and
+        ``as_of`` are those of `series`, one row per ts. Each trajectory's rows are together, sorted
+        by ts, the trajectories by key. Those without a row in the window are absent. Nothing is
+        read before it is collected, and then only the columns that are used. Conditions on the
+        trajectory and the window are read no further than they hold. The streaming engine takes
+        the rows of `groups`. Rows that come later are not in it.
+
+        Raises `InputError` for what is neither, `UnknownTrajectoryError` for a trajectory that was
+        never asked for. Collecting fails where the file was exchanged since.
+
+        >>> import tempfile
+        >>> from toolkit.market import Source
+        >>> from toolkit.store import StoreWriter
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     store = Store(f"{folder}/rail.duckdb")
+        ...     StoreWriter(store).bind(Source("replay", "example"))
+        ...     store.scan("spread").filter(pl.col("buy_price") > 1).collect().height
+        0
         """
-        values = [c.name for c in SERIES[family].values if c.name != "extra"]
-        keys_asked = {} if among is None else {"keys": [each.key for each in among]}
-        some = f" AND stream_id IN ({_IDS_OF_KEYS})" if keys_asked else ""
-        with self.reading():
-            rows = self._rows(
-                f"SELECT stream_id, ts, {', '.join(values)}, revision "  # noqa: S608 - ours
-                f"FROM {SERIES[family].name} WHERE ts >= $low AND ts < $high{some}",
-                **limits(window),
-                **keys_asked,
-            )
-            keys = self._rows("SELECT stream_id, key AS trajectory FROM stream")
-        rows = rows.sort("stream_id", "ts", "revision")
-        if (rows["revision"] > 0).any():
-            rows = rows.unique(["stream_id", "ts"], keep="last", maintain_order=True)
-        named_rows = keys.join(rows, on="stream_id", maintain_order="right")
-        return named_rows.drop("stream_id", "revision")
+        return scan_of(self, asked, window, as_of).lazy()
+
+    def groups(
+        self,
+        asked: Asked,
+        window: Ends = EVER,
+        *,
+        as_of: int | None = None,
+        rows: int | None = None,
+    ) -> Iterator[pl.DataFrame]:
+        """Yield the rows of `scan`, some whole trajectories at a time, so that memory stays flat.
+
+        A frame has about ``rows`` rows, or one trajectory where that has more. None is 200,000,
+        of funding 150,000. There is always a first one. The file is open while one is read,
+        and closed between two. All are of the state that the store is in now, whatever is
+        written meanwhile. `toolkit.statistics.passes` applies statistics to them.
+        """
+        scan = scan_of(self, asked, window, as_of)
+        return scan.groups(scan.streams(), rows)
 
     def ledger(
-        self, streams: Iterable[Stream] | None = None, window: Interval | None = None
+        self,
+        streams: Iterable[Stream] | None = None,
+        window: Ends | None = None,
+        *,
+        as_of: int | None = None,
     ) -> dict[Stream, Ledger]:
-        """Return what is known of streams that were asked for: of all, or of some in a window."""
+        """Return what is known of streams that were asked for: of all, or of some in a window.
+
+        ``as_of`` is that of `coverage`. It does not know how late a stream was once.
+        """
         asked = None if streams is None else asked_streams(streams)
-        with self.reading() as connection:
+        with self._knowing(as_of) as connection:
             return read_ledger(connection, asked, window and Interval.of(window))
 
     def events(
-        self, family: EventFamily | str, window: Interval, *, as_of: int | None = None
+        self, family: EventFamily | str, window: Ends, *, as_of: int | None = None
     ) -> pl.DataFrame:
         """Return a log's documents with ``start <= ts < end``, oldest first, each once.
 
-        Columns: those of `toolkit.tables.EVENT` but load_id and revision, and ``arrival``, a
-        running number in this order. Of one event's documents of one time the closing is last. Of a
-        document that changed, the newest revision is given. ``as_of`` is that of `series`. A
-        window without documents gives a frame without rows.
+        Columns: those of `toolkit.tables.EVENT` but revision, load_id and committed_at, and
+        ``arrival``, a running number in this order. Of one event's documents of one time the
+        closing is last. Of a document that changed, the newest revision is given. ``as_of`` is that
+        of `series`. A window without documents gives a frame without rows.
         """
         found = self._rows(
-            "SELECT * EXCLUDE (revision, load_id) FROM event "  # noqa: S608 - ours
+            "SELECT * EXCLUDE (revision, load_id, committed_at) FROM event "  # noqa: S608 - ours
             f"WHERE family = $family AND ts >= $low AND ts < $high AND {seen(as_of)} "
             "QUALIFY row_number() OVER (PARTITION BY schema_id, event_id, event_type, ts_ms "
             "ORDER BY revision DESC) = 1 ORDER BY ts_ms, event_id, "
             "list_contains($closing, list_last(string_split(event_type, '.'))), event_type",
             family=EventLog.of(family).family.value,
             closing=_CLOSING,
-            **limits(window, as_of),
+            **limits(window),
         )
         return found.with_row_index("arrival").with_columns(pl.col("arrival").cast(pl.Int64))
 
-    def counts(self, window: Interval) -> dict[Stream, int]:
+    def arrivals(self, family: EventFamily | str, window: Ends) -> pl.DataFrame:
+        """Return when the documents of a log with ``start <= ts < end`` came first, oldest first.
+
+        One row per document, of its first revision: family, schema_id, event_id, event_type, ts_ms
+        (ms, when it happened), arrived_ms (ms, local clock, the second of its commit, null before
+        format 6), n_deliveries (null: of each document the first alone is kept) and brought_by:
+        webhook, or service (a socket or the archive, which are not told apart). It is made for
+        `toolkit.statistics.events.channels`. How many deliveries of a family webhooks made in all
+        is in `toolkit.store.read_deliveries`, each id once.
+        """
+        return self._rows(
+            ARRIVALS, family=EventLog.of(family).family.value, webhook=WEBHOOK, **limits(window)
+        )
+
+    def counts(self, window: Ends) -> dict[Stream, int]:
         """Count rows and documents with ``start <= ts < end`` for each stream that has any."""
         with self.reading() as connection:
             rows = connection.execute(COUNTS, limits(window)).fetchall()
         return {Stream.parse(key): int(count) for key, count in rows}
 
     def coverage(
-        self, stream: Stream, window: Interval, *, tolerance_s: int | None = None
+        self,
+        stream: Stream,
+        window: Ends,
+        *,
+        tolerance_s: int | None = None,
+        as_of: int | None = None,
     ) -> pl.DataFrame:
         """Return what is known of every second of the window: one row per stretch, in order.
 
@@ -265,16 +278,24 @@ class Store(Shown):
         further apart than ``tolerance_s`` (1.5 steps) leave an ``empty`` stretch between them. An
         event log holds all that it was answered for: no event is no gap. The service's clock when
         it was last asked is the edge of what could be known. A part of the window gives of its
-        seconds what the whole gives. Raises `StoreError` where the service never answered for the
-        stream, `InputError` for a tolerance below zero and for snapshots, which are of moments.
+        seconds what the whole gives. A series kept from snapshots is ``held`` from each answer to
+        the next one due, whether the answer shows its pair or not, and the rest is
+        ``unrecoverable``. ``as_of`` (s, local clock) gives what was known by the commits of that
+        second, as this method gave it then. Raises `StoreError` where the service never answered
+        for the stream by then, `InputError` for a tolerance below zero, for snapshots, which are
+        of moments, and for an ``as_of`` before `history_from`.
         """
         stream = Stream.parse(stream)
         if isinstance(stream, SnapshotLog):
             raise InputError("stream", stream.key, "a trajectory or an event log")
         if tolerance_s is not None and (not isinstance(tolerance_s, int) or tolerance_s < 0):
             raise InputError("tolerance_s", tolerance_s, "whole seconds, zero or more")
-        with self.reading() as connection:
-            found = read_coverage(connection, stream, Interval.of(window), tolerance_s)
+        asked = Interval.of(window)
+        with self._knowing(as_of) as connection:
+            if isinstance(stream, SnapshotTrajectory):
+                found = poll_coverage(connection, stream, asked, tolerance_s)
+            else:
+                found = read_coverage(connection, stream, asked, tolerance_s)
         if found is None:
             raise StoreError(
                 f"{self.path} knows nothing of {stream}; "
@@ -284,20 +305,43 @@ class Store(Shown):
         return found
 
     def snapshots(
-        self, kind: SnapshotKind | str, *, newest: bool = False, as_of: int | None = None
+        self,
+        kind: SnapshotKind | str,
+        window: Ends = EVER,
+        *,
+        newest: bool = False,
+        as_of: int | None = None,
     ) -> pl.DataFrame:
-        """Return all of a kind, newest first, or the newest: served_at (s), document, load_id.
+        """Return those of a kind with ``start <= served_at < end``, newest first, or the newest.
 
+        Only those are read. Without a window it is every one of all time, which months of polls
+        make large. The ends of the window may be text: ``("2026-11-01", "2026-11-02")``.
+
+        Columns: kind, served_at (s UTC, the service's clock at the answer), document, load_id.
+        A document is the answer as it came. Of a spread or funding answer, whose items are kept as
+        rows, it is the same JSON value. ``as_of`` is that of `series`.
+        """
+        of = SnapshotLog.named(kind).of
+        with self.reading() as connection:
+            return read_snapshots(connection, of, window, newest=newest, as_of=as_of)
+
+    def polls(
+        self, kind: SnapshotKind | str, window: Ends = EVER, *, as_of: int | None = None
+    ) -> pl.DataFrame:
+        """Return the times in the window at which a list of spreads or rates came, oldest first.
+
+        Columns: ts (s UTC, the service's clock at the answer), period_s (s, how long after it the
+        next one was due: as set, else the commonest spacing, null where neither is known).
         ``as_of`` is that of `series`.
         """
-        newest_first = f"ORDER BY served_at DESC, load_id DESC LIMIT {1 if newest else 2**31}"
-        query = f"FROM snapshot WHERE kind = $kind AND {seen(as_of)} {newest_first}"
-        return self._rows(query, kind=SnapshotLog.named(kind).of.value, **known_as_of(as_of))
+        with self.reading(as_of) as connection:
+            return read_polls(connection, SnapshotLog.named(kind).of, window)
 
     def command(self, *words: str) -> str:
         """Return a command line of `rail` for this store, and for the service it was loaded from.
 
         >>> import tempfile
+        >>> from toolkit.market import Source
         >>> from toolkit.store import StoreWriter
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     store = Store(f"{folder}/s.duckdb")
@@ -308,22 +352,28 @@ class Store(Shown):
         newest = self.loads()["base_url"].drop_nulls().head(1).to_list()
         return commands.rail(*words, store=self.path, base_url=newest[0] if newest else None)
 
-    def loads(self) -> pl.DataFrame:
-        """Return one row for each load, newest first: the columns of `toolkit.tables.LOAD`."""
-        return self._rows("SELECT * FROM load ORDER BY load_id DESC").select(LOAD.names)
+    def loads(self, *, as_of: int | None = None) -> pl.DataFrame:
+        """Return one row for each load, newest first: the columns of `toolkit.tables.LOAD`.
 
-    def gaps(self) -> pl.DataFrame:
+        ``as_of`` (s, local clock) gives those that had begun by then. Of one that had not ended,
+        finished_at, finding and quota_left are null.
+        """
+        return self._rows("SELECT * FROM load ORDER BY load_id DESC", as_of).select(LOAD.names)
+
+    def gaps(self, *, as_of: int | None = None) -> pl.DataFrame:
         """Return one row for each time a capture lost a stream, newest first.
 
         Columns: load_id, gap_id, stream (key), start_ts, end_ts (s, the service's clock. No end
-        while it is lost), cause, status (`GapStatus`), repaired_load_id.
+        while it is lost), cause, status (`GapStatus`), repaired_load_id. ``as_of`` is that of
+        `coverage`.
         """
-        return self._rows(GAPS)
+        with self._knowing(as_of) as connection:
+            found: pl.DataFrame = connection.sql(GAPS).pl()
+        return found
 
     def rows_by_load(self) -> pl.DataFrame:
         """Return of each load: load_id, rows, asked_at (of the edges that it wrote last, s)."""
         return self._rows(ROWS_BY_LOAD)
 
 
-_IDS_OF_KEYS = "FROM stream SELECT stream_id WHERE list_contains($keys, key)"
 _CLOSING = [word for word, role in TYPE_ROLES.items() if role is EventRole.CLOSES]

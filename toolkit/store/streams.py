@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import duckdb
 import polars as pl
 
+from toolkit.columns import Table
 from toolkit.market import Stream
 from toolkit.store.ledger import LATE_S
-from toolkit.tables import STREAM, TIE, CoverageState, Table
+from toolkit.tables import STREAM, TIE, CoverageState
 
 _Stream = TypeVar("_Stream", bound=Stream)
 
@@ -87,6 +89,16 @@ def note_lateness(connection: duckdb.DuckDBPyConnection, rows: pl.DataFrame) -> 
         [LATE_S, CoverageState.ASKED],
     )
     connection.unregister("late_rows")
+
+
+def stamp(rows: pl.DataFrame, load_id: int, committed_at: int | None = None) -> pl.DataFrame:
+    """Add the load that brings rows, and the local clock at the commit (s), now by default.
+
+    >>> stamp(pl.DataFrame({"ts": [0]}), 7).columns
+    ['ts', 'load_id', 'committed_at']
+    """
+    at = int(time.time()) if committed_at is None else committed_at
+    return rows.with_columns(load_id=pl.lit(load_id, pl.Int64), committed_at=pl.lit(at, pl.Int64))
 
 
 def append(

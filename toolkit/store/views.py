@@ -14,8 +14,10 @@ from dataclasses import dataclass
 
 import duckdb
 
+from toolkit.columns import BROUGHT, Column, Table
 from toolkit.market import Family
-from toolkit.tables import EVENT, SERIES, Column, Table
+from toolkit.store.engine import DATABASE
+from toolkit.tables import EVENT, SERIES, SNAPSHOT_SERIES
 
 _log = logging.getLogger(__name__)
 
@@ -64,8 +66,7 @@ def _newest(table: Table, key: tuple[str, ...]) -> str:
     )
 
 
-def _rows(family: Family) -> str:
-    table = SERIES[family]
+def _rows(table: Table) -> str:
     values = [column.name for column in table.values if column.name not in _SENT]
     return (
         f"SELECT key, make_timestamp(r.ts * 1000000) AS time, r.ts, {', '.join(values)} "
@@ -87,16 +88,22 @@ _SERVICE = (
 # DuckDB has no log1p: ln(1 + x) x / ((1 + x) - 1) has its digits also where x is small
 _LOG1P = "CASE WHEN 1 + x = 1 THEN x ELSE ln(1 + x) * (x / ((1 + x) - 1)) END"
 _SIGN = "CASE spread_basis WHEN 'legs' THEN sign(sell_price - buy_price) ELSE 1 END"
-_SPREADS = (
-    "SELECT key, time, ts, buy_price, sell_price, spread_pct, "  # noqa: S608 - ours
-    f"1e4 * ({_LOG1P}) * {_SIGN} AS spread_log_bps, "
-    "CASE spread_basis WHEN 'legs' THEN 1e4 * ((sell_price - buy_price) / buy_price) "
-    "WHEN 'service' THEN 100 * spread_pct END AS spread_bps, spread_basis "
-    f"FROM (SELECT *, CASE spread_basis WHEN 'legs' THEN {_EXCESS} "
-    "WHEN 'service' THEN spread_pct / 100 END AS x "
-    f"FROM (SELECT *, CASE WHEN {_LEGS} THEN 'legs' WHEN {_SERVICE} THEN 'service' END "
-    f"AS spread_basis FROM ({_rows(Family.SPREAD)})))"
-)
+
+
+def _spreads(table: Table) -> str:
+    """Return the query of spreads with their log spread, as `with_spread` of statistics has it."""
+    columns = ", ".join(column.name for column in _columns(table))
+    return (
+        f"SELECT {columns}, 1e4 * ({_LOG1P}) * {_SIGN} AS spread_log_bps, "  # noqa: S608 - ours
+        "CASE spread_basis WHEN 'legs' THEN 1e4 * ((sell_price - buy_price) / buy_price) "
+        "WHEN 'service' THEN 100 * spread_pct END AS spread_bps, spread_basis "
+        f"FROM (SELECT *, CASE spread_basis WHEN 'legs' THEN {_EXCESS} "
+        "WHEN 'service' THEN spread_pct / 100 END AS x "
+        f"FROM (SELECT *, CASE WHEN {_LEGS} THEN 'legs' WHEN {_SERVICE} THEN 'service' END "
+        f"AS spread_basis FROM ({_rows(table)})))"
+    )
+
+
 _SPREAD = tuple(
     Column(name, kind, unit, meaning, nullable=True)
     for name, kind, unit, meaning in (
@@ -108,7 +115,7 @@ _SPREAD = tuple(
 
 _EVENT_KEY = ("family", "schema_id", "event_id", "event_type", "ts_ms")
 _EVENT_COLUMNS = tuple(
-    column for column in EVENT.columns if column.name not in ("revision", "load_id")
+    column for column in EVENT.columns if column.name not in ("revision", *BROUGHT)
 )
 _EVENTS = (
     "SELECT 'events/' || r.family AS key, make_timestamp(r.ts_ms * 1000) AS time, "
@@ -121,21 +128,35 @@ VIEWS: tuple[SqlView, ...] = (
         "Prices of one symbol on one leg, one row per time.",
         _columns(SERIES[Family.PRICE]),
         _ROW_KEY,
-        _rows(Family.PRICE),
+        _rows(SERIES[Family.PRICE]),
     ),
     SqlView(
         "spreads",
         "Both legs of a spread and the spread itself, as statistics compute it.",
         (*_columns(SERIES[Family.SPREAD]), *_SPREAD),
         _ROW_KEY,
-        _SPREADS,
+        _spreads(SERIES[Family.SPREAD]),
     ),
     SqlView(
         "funding_rates",
         "Settled funding rates of both legs.",
         _columns(SERIES[Family.FUNDING]),
         _ROW_KEY,
-        _rows(Family.FUNDING),
+        _rows(SERIES[Family.FUNDING]),
+    ),
+    SqlView(
+        "snapshot_spreads",
+        "Spreads kept from snapshots, and the spread itself, as statistics compute it.",
+        (*_columns(SNAPSHOT_SERIES["snapshot-spread"]), *_SPREAD),
+        _ROW_KEY,
+        _spreads(SNAPSHOT_SERIES["snapshot-spread"]),
+    ),
+    SqlView(
+        "snapshot_rates",
+        "Funding rates of one leg in force, kept from snapshots.",
+        _columns(SNAPSHOT_SERIES["snapshot-funding"]),
+        _ROW_KEY,
+        _rows(SNAPSHOT_SERIES["snapshot-funding"]),
     ),
     SqlView(
         "event_documents",
@@ -170,8 +191,8 @@ def make_views(connection: duckdb.DuckDBPyConnection) -> None:
     A table of such a name is a user's own. It is left, with a warning.
     """
     tables = connection.execute(
-        "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database() "
-        "AND schema_name = 'main'"
+        "SELECT table_name FROM duckdb_tables() WHERE database_name = ? AND schema_name = 'main'",
+        [DATABASE],
     ).fetchall()
     taken = {name.lower() for (name,) in tables}
     for view in VIEWS:
@@ -180,4 +201,5 @@ def make_views(connection: duckdb.DuckDBPyConnection) -> None:
                 "the store has a table %s, so the view of that name is left out", view.name
             )
         else:
-            connection.execute(f"CREATE OR REPLACE VIEW {view.name} AS {view.sql()}")
+            at = f"{DATABASE}.main.{view.name}"
+            connection.execute(f"CREATE OR REPLACE VIEW {at} AS {view.sql()}")

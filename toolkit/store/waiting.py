@@ -39,6 +39,16 @@ def queue_folder(path: Path) -> Path:
     return path.with_name(f".{path.name}.queue")
 
 
+def waiting_for(path: Path) -> list[tuple[int, str]]:
+    """Return who waits for a store now, in order: the process, and whether to read or to write it.
+
+    >>> waiting_for(Path("nowhere.duckdb"))
+    []
+    """
+    places = (name.split("-") for name in Place(path, writable=False).waiting())
+    return [(int(process), use) for _, process, _, use in places]
+
+
 class Place:
     """One use's place in the queue. Other threads of this process have places of their own."""
 
@@ -52,7 +62,7 @@ class Place:
         return not any(
             (self._file is None or name < self._file.name)
             and (self._writable or name.endswith(_WRITE))
-            for name in self._waiting()
+            for name in self.waiting()
         )
 
     def keep(self) -> None:
@@ -74,12 +84,12 @@ class Place:
             _remove(self._file)
 
     def _number(self) -> int:
-        writers = [name for name in self._waiting() if name.endswith(_WRITE)]
+        writers = [name for name in self.waiting() if name.endswith(_WRITE)]
         if writers and not self._writable:
             return int(writers[0].partition("-")[0]) + 1
         return time.monotonic_ns()
 
-    def _waiting(self) -> list[str]:
+    def waiting(self) -> list[str]:
         """Return the names of those who wait, in order. Remove what who is gone has left."""
         try:
             found = sorted(file.name for file in self._folder.iterdir())

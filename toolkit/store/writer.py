@@ -9,10 +9,13 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import duckdb
 
+from toolkit import commands
+from toolkit.errors import StoreError
 from toolkit.intervals import Interval
 from toolkit.market import Source, Stream
 from toolkit.store.batch import Batch, LoadOrigin
@@ -20,6 +23,7 @@ from toolkit.store.catalogue import write_allowance
 from toolkit.store.commit import write_batch
 from toolkit.store.connection import opened
 from toolkit.store.coverage import record_asked
+from toolkit.store.engine import refuse_functions
 from toolkit.store.gaps import end_gaps
 from toolkit.store.identity import FileIdentity, check_source
 from toolkit.store.ingest import Inserted
@@ -30,6 +34,17 @@ from toolkit.store.store import Store
 from toolkit.store.views import make_views
 from toolkit.wire.allowance import Allowance
 from toolkit.wire.limits import LIMITS, Limits
+
+
+def check_takes_rows(store: Store) -> None:
+    """Raise `StoreError` for a copy of published data, which nobody writes to."""
+    if store.published:
+        make = commands.rail("import", store.published, store=Path("rail.duckdb"))
+        raise StoreError(
+            f"{store.published} is published data, which takes no rows; "
+            f"`{make}` makes a store of it",
+            path=store.published,
+        )
 
 
 class StoreWriter:
@@ -51,6 +66,7 @@ class StoreWriter:
     """
 
     def __init__(self, store: Store) -> None:
+        check_takes_rows(store)
         self.store = store
         self._up_to_date = False
         self._views_made = False
@@ -77,6 +93,7 @@ class StoreWriter:
             connection.execute("BEGIN")
             self._file.check(connection, load_id)
             if not self._views_made:
+                refuse_functions(connection, store.path)
                 make_views(connection)
             yield connection
             connection.execute("COMMIT")
@@ -116,14 +133,14 @@ class StoreWriter:
             write_allowance(connection, load_id, origin.allowance)
             write_keys(connection, origin.keys)
             if window is not None:
-                record_asked(connection, streams, window)
+                record_asked(connection, dict.fromkeys(streams, window))
             self._file.keep(connection, load_id)
         return load_id
 
-    def ask(self, streams: Iterable[Stream], window: Interval) -> None:
-        """Record that a window of some streams is asked for."""
+    def ask(self, windows: Mapping[Stream, Interval]) -> None:
+        """Record that windows are asked for, of each stream its own."""
         with self.writing() as connection:
-            record_asked(connection, streams, window)
+            record_asked(connection, windows)
 
     def finish_load(self, load_id: int, findings: Sequence[Mapping[str, object]]) -> None:
         """Record that a load ended well, and what it found."""
@@ -139,10 +156,23 @@ class StoreWriter:
             with self.writing(load_id) as connection:
                 write_allowance(connection, load_id, allowance)
 
-    def commit(self, load_id: int, batch: Batch, limits: Limits = LIMITS) -> Inserted:
-        """Write a batch's rows and their ledger entries in one transaction: all or nothing."""
+    def commit(
+        self,
+        load_id: int,
+        batch: Batch,
+        limits: Limits = LIMITS,
+        *,
+        also: Callable[[duckdb.DuckDBPyConnection], object] | None = None,
+    ) -> Inserted:
+        """Write a batch's rows and their ledger entries in one transaction: all or nothing.
+
+        ``also`` is called last inside it, and what it writes is committed with them.
+        """
         with self.writing(load_id) as connection:
-            return write_batch(connection, load_id, batch, limits)
+            inserted = write_batch(connection, load_id, batch, limits)
+            if also is not None:
+                also(connection)
+            return inserted
 
     def end_gaps(self, at: int) -> None:
         """End the gaps that a killed capture left without an end. ``at``: the service's clock."""

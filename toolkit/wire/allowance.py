@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 _ITEM = re.compile(r'\s*(?:"(?P<quoted>[^"\\]{1,64})"|(?P<token>[A-Za-z*][\w.*/-]{0,63}))')
 _WHOLE = re.compile(r"[0-9]{1,15}")
@@ -17,12 +17,16 @@ _WHOLE = re.compile(r"[0-9]{1,15}")
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """A plan's quota of requests a window (s), and what was left of it at the last answer."""
+    """A plan's quota of requests per window (s), and what was left of it at the last answer.
+
+    ``reset_s`` is how long after that answer the next window begins.
+    """
 
     plan: str
     quota: int | None = None
     window_s: int | None = None
     left: int | None = None
+    reset_s: int | None = field(default=None, compare=False)
 
 
 def read_allowance(headers: Mapping[str, str]) -> Allowance | None:
@@ -33,7 +37,7 @@ def read_allowance(headers: Mapping[str, str]) -> Allowance | None:
 
     >>> policy, rest = '"builder";q=600;w=60', '"builder";r=9;t=1'
     >>> read_allowance({"ratelimit-policy": policy, "ratelimit": rest})
-    Allowance(plan='builder', quota=600, window_s=60, left=9)
+    Allowance(plan='builder', quota=600, window_s=60, left=9, reset_s=1)
     >>> read_allowance({"ratelimit": "soon"}) is None
     True
     """
@@ -42,7 +46,7 @@ def read_allowance(headers: Mapping[str, str]) -> Allowance | None:
         return None
     plan, limits = next(iter(policies.items()))
     left = _items(headers.get("ratelimit", "")).get(plan, {})
-    return Allowance(plan, limits.get("q"), limits.get("w"), left.get("r"))
+    return Allowance(plan, limits.get("q"), limits.get("w"), left.get("r"), left.get("t"))
 
 
 def _items(header: str) -> dict[str, dict[str, int]]:

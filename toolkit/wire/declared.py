@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from toolkit.errors import InputError, WireError
+from toolkit.errors import InputError
 from toolkit.wire.findings import Finding
 
 if TYPE_CHECKING:
@@ -120,7 +120,6 @@ def declared_fields(
     """Correct a route's fields by their declared units and signs.
 
     A field in a unit that cannot be converted is left out, so that its values stay in ``extra``.
-    Raises `WireError` where that is the time.
     """
     said = record.get("fields")
     if not isinstance(said, dict):
@@ -149,8 +148,6 @@ def declared_fields(
         for name in said
         if name not in known
     )
-    if not any(rule.column == "ts" for rule in kept):
-        raise WireError(f"schemas gives {route.tool} no usable time: its ts has no known time unit")
     return tuple(kept)
 
 

@@ -6,12 +6,21 @@ are read from it by paths, so that another service's names are a matter of its p
 
 from __future__ import annotations
 
+import contextlib
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily
+from toolkit.market import UNIT_FACTORS, EventFamily, unit_factor
+from toolkit.wire.decimals import converted_text
+from toolkit.wire.exchange import UNREADABLE, Answer
 from toolkit.wire.limits import LIMITS, Limits
+from toolkit.wire.moments import clock_value, iso_ms
+from toolkit.wire.places import flat_answer
+from toolkit.wire.spelling import AS_OURS, Spelling
+from toolkit.wire.templates import filled_query, placeholders, reading
 
 _COMMON = {
     "schema_id": ("schema",),
@@ -30,7 +39,16 @@ _LEGS = {
 _RETENTION_S = 30 * 86_400  # by the interface
 
 
-_PAGING = ("start_time", "end_time", "limit", "cursor")
+PAGING = ("start_time", "end_time", "limit", "cursor")
+UNITS = {
+    "ts": "s",
+    "ts_ms": "ms",
+    "magnitude_pct": "percent",
+    "peak_pct": "percent",
+    "differential_pct_8h": "percent_per_8h",
+}
+"""The units of the columns that hold numbers."""
+_WORDED = ("event_type", "lifecycle")
 _FILTERS = ("symbol", "exchange", "event_type", "min_pct", "lifecycle")
 
 
@@ -41,7 +59,14 @@ class EventRoute:
     ``paths`` names for each column the places to look, dots between levels. The first that is
     there counts. ``volatile`` are fields that differ between two deliveries of one document.
     ``retention_s`` is how far back the log reaches (s): the interface's 30 days, unless the service
-    or the user's profile states another, None for all of time.
+    or the user's profile states another, None for all of time. ``filters`` are sent with each
+    question, by our names: what is answered so is not the whole window.
+
+    ``ask`` has the service's parameters as templates, in place of one for each role, and ``clock``
+    is the unit of the times that are asked for. ``units`` are those of columns where they differ
+    from the column's own, ``words`` the service's words for ours in types and lifecycles. With
+    ``text`` numbers may be text of a JSON number. With ``leg`` an exchange and its market are one
+    text, which this template reads.
     """
 
     family: EventFamily
@@ -58,18 +83,32 @@ class EventRoute:
     retention_s: int | None = _RETENTION_S
     delay_s: int = 0
     minimum_plan: str | None = None
+    ask: Mapping[str, str] = field(default_factory=dict)
+    clock: str = "s"
+    units: Mapping[str, str] = field(default_factory=dict)
+    words: Mapping[str, str] = field(default_factory=dict)
+    text: bool = False
+    leg: str | None = None
+    spelling: Spelling = AS_OURS
     limits: Limits = field(default=LIMITS, repr=False)
+    filters: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def roles(self) -> tuple[str, ...]:
         """Our names of the parameters, which ``parameters`` replaces by the service's.
 
-        Of these a load sends the first four. The filters are for calls over MCP.
+        Of these a load sends the first four. The filters are for calls over MCP and for what is
+        open now.
 
         >>> BUILT_IN_EVENTS[EventFamily.SPLASH].roles[:4]
         ('start_time', 'end_time', 'limit', 'cursor')
         """
-        return (*_PAGING, *_FILTERS)
+        return (*PAGING, *_FILTERS)
+
+    @property
+    def placeholders(self) -> tuple[str, ...]:
+        """What a template of ``ask`` may have in braces."""
+        return self.roles
 
     def query(self, window: Interval, cursor: str | None) -> dict[str, object]:
         """Return the query of one page, of the window's first without a cursor.
@@ -77,9 +116,71 @@ class EventRoute:
         >>> BUILT_IN_EVENTS[EventFamily.SPLASH].query(Interval(0, 60), None)
         {'start_time': 0, 'end_time': 60, 'limit': 500, 'cursor': None}
         """
-        values = (window.start, window.end, self.limit, cursor)
-        named = zip(_PAGING, values, strict=True)
-        return {self.parameters.get(role, role): value for role, value in named}
+        ends = (clock_value(ts, self.clock) for ts in (window.start, window.end))
+        values: dict[str, object] = dict(zip(PAGING, (*ends, self.limit, cursor), strict=True))
+        filters = {role: self.words.get(word, word) for role, word in self.filters.items()}
+        if self.ask:
+            asked = {place for template in self.ask.values() for place in placeholders(template)}
+            others = {role: word for role, word in filters.items() if role not in asked}
+            return filled_query(self.ask, dict.fromkeys(_FILTERS) | values | filters) | others
+        named = values | filters
+        return {self.parameters.get(role, role): value for role, value in named.items()}
+
+    def filtered(self, lifecycle: str | None) -> EventRoute:
+        """Return the route that asks for documents of one state alone, of all for None.
+
+        >>> asked = BUILT_IN_EVENTS[EventFamily.SPLASH].filtered("open")
+        >>> asked.query(Interval(0, 60), None)["lifecycle"]
+        'open'
+        """
+        return self if lifecycle is None else replace(self, filters={"lifecycle": lifecycle})
+
+    def flat(self, answer: Answer) -> Answer:
+        """Return an answer with its documents and cursor at the top: see `toolkit.wire.places`."""
+        return flat_answer(answer, self.items, (self.next, self.more), ())
+
+    def ours(self, column: str, value: object) -> object:
+        """Return a value of a document in the column's unit and in our words.
+
+        What cannot be converted comes back as it is.
+
+        >>> route = BUILT_IN_EVENTS[EventFamily.SPLASH]
+        >>> replace(route, units={"magnitude_pct": "bps"}).ours("magnitude_pct", 150)
+        1.5
+        >>> replace(route, words={"open": "born"}).ours("lifecycle", "born")
+        'open'
+        """
+        if self.spelling is AS_OURS and not (self.units or self.words or self.text or self.leg):
+            return value
+        if column in UNITS:
+            return self._number(value, self.units.get(column, UNITS[column]), UNITS[column])
+        if not isinstance(value, str):
+            return value
+        if column not in _WORDED:
+            return self.spelling.our_word(column, self._part_of_leg(column, value))
+        return next((ours for ours, theirs in self.words.items() if value == theirs), value)
+
+    def _part_of_leg(self, column: str, text: str) -> str:
+        pattern, part = reading(self.leg or ""), column.rpartition("_")[2]
+        if pattern is None or part not in pattern.groupindex:
+            return text
+        match = pattern.fullmatch(text)
+        return text if match is None else match[part]
+
+    def _number(self, value: object, unit: str, wanted: str) -> object:
+        if unit == "iso":
+            if not isinstance(value, str):
+                return None if value is None else str(value)  # of no unit that is known
+            with contextlib.suppress(*UNREADABLE):
+                value = iso_ms(value)
+        elif isinstance(value, str) and self.text:
+            with contextlib.suppress(*UNREADABLE):
+                return converted_text(value, unit, wanted)
+        if unit == wanted or not isinstance(value, int | float):
+            return value
+        if wanted in ("s", "ms"):
+            return math.floor(Fraction(value) * UNIT_FACTORS[unit][1] / UNIT_FACTORS[wanted][1])
+        return value * unit_factor(unit, wanted)
 
 
 def _route(family: EventFamily, paths: dict[str, tuple[str, ...]]) -> EventRoute:

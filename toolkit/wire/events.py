@@ -27,6 +27,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
+from toolkit.columns import BROUGHT
 from toolkit.errors import InputError, PagingError, WireError
 from toolkit.foreign import LONGEST, is_name, plain
 from toolkit.intervals import Interval, difference, union
@@ -45,7 +46,8 @@ from toolkit.wire.exchange import (
     unreadable,
     with_retries,
 )
-from toolkit.wire.items import check_number, check_size
+from toolkit.wire.items import check_number, too_large
+from toolkit.wire.places import value_at
 from toolkit.wire.profile import Finding
 
 _TIMES = {
@@ -174,16 +176,19 @@ def _unnamed(route: EventRoute) -> str:
 def _envelope(route: EventRoute, answer: Answer) -> _PageParts:
     if answer.status == NO_CONTENT:
         return _PageParts([], more=False, cursor=None, named=True)
+    answer = route.flat(answer)
     try:
         page = msgspec.json.decode(answer.body, type=dict[str, msgspec.Raw])
-        check_number(bytes(page[route.items]), answer, route.path, route.limits.page_items)
+        check_number(page[route.items], answer, route.path, route.limits.page_items)
         items = msgspec.json.decode(page[route.items], type=list[msgspec.Raw])
-        cursor = msgspec.json.decode(page.get(route.next, b"null"), type=str | None)
+        cursor = msgspec.json.decode(page.get(route.next, b"null"), type=str | int | None)
         more = msgspec.json.decode(page.get(route.more, b"null"), type=bool | None)
     except (*UNREADABLE, KeyError) as error:
         raise unreadable(answer, route.path, f"an event page ({error})") from None
     named = route.next in page or more is not None
-    return _PageParts(items, bool(cursor) if more is None else more, cursor or None, named)
+    return _PageParts(
+        items, bool(cursor) if more is None else more, str(cursor or "") or None, named
+    )
 
 
 def _read(
@@ -196,7 +201,7 @@ def _read(
             read.append(read_document(route, bytes(item), findings))
             continue
         body = bytes(item)
-        findings.append(too_large(route, body))
+        findings.append(document_too_large(route, body))
         second = _second(route, body)
         missing.append(window if second is None else Interval(second, second + 1))
     rows = [row for row in read if row["ts"] is not None]
@@ -209,20 +214,19 @@ def _read(
     return _Read(len(items), rows, missing)
 
 
-def too_large(route: EventRoute, body: bytes) -> Finding:
+def document_too_large(route: EventRoute, body: bytes) -> Finding:
     """Return the finding that names a document which is too large to keep.
 
     >>> from toolkit.market import EventFamily
     >>> from toolkit.wire.event_routes import BUILT_IN_EVENTS
-    >>> too_large(BUILT_IN_EVENTS[EventFamily.SPLASH], b'{"event_id":"e1","ts":60}').says
+    >>> document_too_large(BUILT_IN_EVENTS[EventFamily.SPLASH], b'{"event_id":"e1","ts":60}').says
     'event e1 at 1970-01-01 00:01 UTC has 25 bytes, and at most 16,384 are kept; ...'
     """
     event, second = _part(route, "event_id", body), _second(route, body)
     at = "" if second is None else f" at {format_ts(second)}"
     named = f"event {plain(event, 80)}{at}" if isinstance(event, str) else f"a document{at}"
-    says = f"{named} has {len(body):,} bytes, and at most {route.limits.document_bytes:,} are kept"
-    advice = "document_bytes of the limits allows more"
-    return Finding("document_too_large", route.path, f"{says}; {advice}")
+    says = too_large(f"{named} has", len(body), route.limits.document_bytes)
+    return Finding("document_too_large", route.path, says)
 
 
 def _second(route: EventRoute, body: bytes) -> int | None:
@@ -270,9 +274,10 @@ def document_frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     >>> document_frame([{"family": "splash", "event_id": "e1", "ts_ms": 60000}])["ts_ms"][0]
     60000
     """
-    names = [c.name for c in EVENT.columns if c.name not in ("revision", "load_id")]
-    schema = {name: EVENT.schema[name] for name in names}
-    return pl.DataFrame([[row.get(name) for name in names] for row in rows], schema, orient="row")
+    schema = {
+        name: kind for name, kind in EVENT.schema.items() if name not in ("revision", *BROUGHT)
+    }
+    return pl.DataFrame([list(map(row.get, schema)) for row in rows], schema, orient="row")
 
 
 def read_document(route: EventRoute, body: bytes, findings: list[Finding]) -> dict[str, Any]:
@@ -289,7 +294,8 @@ def read_document(route: EventRoute, body: bytes, findings: list[Finding]) -> di
     >>> row["event_type"], row["ts_ms"], row["magnitude_pct"], row["event_id"][:7]
     ('splash.pump', 60000, 11.4, 'sha256:')
     """
-    check_size(len(body), f"{route.path} sent a document", route.limits.document_bytes)
+    if len(body) > (most := route.limits.document_bytes):
+        raise WireError(too_large(f"{route.path} sent a document of", len(body), most))
     try:
         document, text = _document(body), body.decode()
     except UNREADABLE as error:
@@ -350,9 +356,7 @@ def _value(raw: msgspec.Raw) -> Any:
 
 def _found(document: Mapping[str, Any], paths: tuple[str, ...]) -> Any:
     for path in paths:
-        at: Any = document
-        for name in path.split("."):
-            at = at.get(name) if isinstance(at, dict) else None
+        at = value_at(document, path) if "." in path or "[" in path else document.get(path)
         if at is not None:
             return at
     return None
@@ -360,11 +364,12 @@ def _found(document: Mapping[str, Any], paths: tuple[str, ...]) -> Any:
 
 def _checked(route: EventRoute, column: str, value: Any, findings: list[Finding]) -> Any:
     """Return a value of the column's type. Only a whole float is converted, to a time."""
-    kind = _NUMBERS.get(column, str)
+    value = route.ours(column, value)
     if value is None:
         return None
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not {str: isinstance(value, str), float: number, int: number and value % 1 == 0}[kind]:
+    kind = _NUMBERS.get(column, str)
+    number = type(value) in (int, float)
+    if not (isinstance(value, str) if kind is str else number and (kind is float or not value % 1)):
         findings.append(Finding("type_changed", f"{route.path}.{column}", type(value).__name__))
         return None
     if column in _NAMES and not is_name(value):

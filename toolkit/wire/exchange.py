@@ -27,12 +27,15 @@ from toolkit.errors import (
     UnreachableError,
     WireError,
 )
-from toolkit.foreign import plain
 from toolkit.wire.address import is_loopback
 from toolkit.wire.limits import LIMITS, Limits
+from toolkit.wire.message import message_and_code
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What reading a body as JSON may raise: no JSON, no UTF-8, nested too deep."""
+
+HEADER = "header:"
+"""What a header is called beside parameters and fields."""
 
 NO_CONTENT = 204
 """The status of an empty page that has no body."""
@@ -40,7 +43,10 @@ NO_CONTENT = 204
 ANSWERED = frozenset({200, NO_CONTENT})
 """The statuses of what was asked for. Any other is a refusal."""
 
-_RETRIED_STATUSES = frozenset({429, 502, 503, 504})
+SPENT = 429
+"""The status of a refusal because the quota is spent."""
+
+_RETRIED_STATUSES = frozenset({SPENT, 502, 503, 504})
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +61,16 @@ class Request:
     def get(cls, path: str, query: Mapping[str, object]) -> Request:
         """Make a request with a query that leaves out what is None.
 
+        What is called ``header:NAME`` goes into that header.
+
         >>> Request.get("/p", {"symbol": "BTC_USD", "limit": 5, "end_time": None})
         Request(path='/p', query=(('symbol', 'BTC_USD'), ('limit', '5')))
+        >>> Request.get("/p", {"header:X-Cursor": "c7"}).headers
+        (('X-Cursor', 'c7'),)
         """
-        return cls(path, tuple((k, str(v)) for k, v in query.items() if v is not None))
+        said = [(name, str(value)) for name, value in query.items() if value is not None]
+        headers = ((n.removeprefix(HEADER), v) for n, v in said if n.startswith(HEADER))
+        return cls(path, tuple(p for p in said if not p[0].startswith(HEADER)), tuple(headers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +104,10 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A flow's step: let this many seconds pass."""
+    """A flow's step: let this many seconds pass. ``why`` is for whoever watches."""
 
     seconds: float
+    why: str = field(default="", compare=False)
 
 
 Step = Send | Wait
@@ -204,7 +217,8 @@ def with_retries(request: Request, policy: RetryPolicy) -> Attempts:
         if tries + 1 == policy.attempts or waited_s + wait_s > policy.budget_s:
             break
         waited_s += wait_s
-        yield Wait(wait_s)
+        why = f"it answered {outcome.status}" if isinstance(outcome, Answer) else ""
+        yield Wait(wait_s, outcome.reason if isinstance(outcome, Failure) else why)
     if isinstance(outcome, Answer):
         raise refusal(outcome, tries=tries + 1)
     raise unreachable(outcome or Failure("nothing was sent", request.path), tries=tries + 1)
@@ -249,22 +263,26 @@ def unreadable(answer: Answer, path: str, wanted: str) -> WireError:
 def refusal(answer: Answer, *, tries: int = 1) -> ServiceError:
     """Return the error for a status outside `ANSWERED`, chosen by its status alone.
 
-    The body is quoted where it is a readable problem document, and survived where it is not.
+    The body's message is quoted, whatever its field: see `toolkit.wire.message`. The body is
+    survived where it has none.
 
     >>> print(refusal(Answer(401, {}, b"<html>", url="http://h/p")))
     http://h/p refused the key (401): no key was sent, or it is not valid; set RAIL_API_KEY
+    >>> print(refusal(Answer(400, {}, b'{"fault": {"text": "no such pair"}}', url="http://h/p")))
+    http://h/p could not read the request (400): no such pair
     """
-    detail, code = _said(answer.body)
+    detail, code = message_and_code(answer.body)
     status, url, asked_s = answer.status, answer.url, retry_after_s(answer)
-    if status == 429:
+    if status == SPENT:
         kind: type[ServiceError] = QuotaError
         message = f"{url}: the quota is spent (429, after {tries} tries)"
     else:
         failed = UnavailableError, f"failed ({status}, after {tries} tries)"
         odd = WireError, f"answered with an unexpected status {status}"
         kind, words = _REFUSALS.get(status, failed if status >= 500 else odd)
-        told = f": {detail}" if detail and kind is not KeyRefusedError else ""
-        message = f"{url} {words}{told}"
+        message = f"{url} {words}"
+    if detail:
+        message += f"; it says: {detail}" if ": " in message[len(url) :] else f": {detail}"
     if asked_s is not None:
         message += f"; it asks to wait {asked_s:.0f} s"
     return kind(
@@ -288,27 +306,3 @@ _REFUSALS: dict[int, tuple[type[ServiceError], str]] = {
     403: (PlanRefusedError, "is not in the key's plan (403)"),
     404: (NotFoundError, "is not there (404); is the address that of the service?"),
 }
-
-
-def _said(body: bytes) -> tuple[str, str]:
-    """Return a problem's detail and code, each on one short line, "" for any other body."""
-    try:
-        problem = msgspec.json.decode(body)
-    except UNREADABLE:
-        return "", ""
-    error = problem.get("error") if isinstance(problem, dict) else None
-    if isinstance(error, dict):  # JSON-RPC, which holds the problem as its error's data
-        data = error.get("data")
-        problem = data if isinstance(data, dict) else {"detail": error.get("message")}
-    if not isinstance(problem, dict):
-        return "", ""
-    said = [str(problem.get("detail") or problem.get("title") or "")]
-    errors = problem.get("errors")
-    said.extend(
-        f"{error.get('parameter')}: {error.get('detail')}"
-        for error in (errors if isinstance(errors, list) else [])
-        if isinstance(error, dict)
-    )
-    code = problem.get("code")
-    detail = "; ".join(part for part in said if part)
-    return plain(detail, 300), plain(code, 60) if isinstance(code, str) else ""

@@ -9,19 +9,21 @@ from __future__ import annotations
 import msgspec
 
 from toolkit.errors import WireError
+from toolkit.wire.body import occurrences
 from toolkit.wire.exchange import Answer
 
 
-def check_number(items: bytes, answer: Answer, path: str, most: int) -> None:
-    """Raise `WireError` where an array of objects has more than ``most``.
+def check_number(items: msgspec.Raw, answer: Answer, path: str, most: int) -> None:
+    """Raise `WireError` where an answer's array of objects has more than ``most``.
 
-    Opening braces are counted first, which costs next to nothing.
+    Opening braces of the whole answer are counted first, which costs next to nothing.
 
-    >>> check_number(b"[{},{},{}]", Answer(200, {}, b""), "/p", 2)
+    >>> body = b'{"items":[{},{},{}]}'
+    >>> check_number(msgspec.Raw(body[9:-1]), Answer(200, {}, body), "/p", 2)
     Traceback (most recent call last):
     toolkit.errors.WireError: /p answered 200 with a page of 3 items; at most 2 are read; ...
     """
-    if items.count(b"{") <= most:
+    if occurrences(answer.body, b"{") <= most:
         return
     number = len(msgspec.json.decode(items, type=list[msgspec.Raw]))
     if number > most:
@@ -33,13 +35,11 @@ def check_number(items: bytes, answer: Answer, path: str, most: int) -> None:
         )
 
 
-def check_size(size: int, what: str, most: int) -> None:
-    """Raise `WireError` where an item is larger than ``most`` bytes.
+def too_large(what: str, size: int, most: int) -> str:
+    """Return the words for an item of more bytes than are kept.
 
-    >>> check_size(70_000, "/p sent a document", 16_384)
-    Traceback (most recent call last):
-    toolkit.errors.WireError: /p sent a document of 70,000 bytes; at most 16,384 are kept; ...
+    >>> too_large("/p sent a document of", 70_000, 16_384)
+    '/p sent a document of 70,000 bytes, and at most 16,384 are kept; document_bytes of ...'
     """
-    if size > most:
-        advice = "document_bytes of the limits allows more"
-        raise WireError(f"{what} of {size:,} bytes; at most {most:,} are kept; {advice}")
+    advice = "document_bytes of the limits allows more"
+    return f"{what} {size:,} bytes, and at most {most:,} are kept; {advice}"

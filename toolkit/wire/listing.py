@@ -70,21 +70,6 @@ class Listing(Shown):
         return Card(f"Listing: {counted(len(self.legs), 'symbol')}, {legs}{more}", facts)
 
 
-class _ListedLeg(msgspec.Struct):
-    exchange: str
-    market: str
-
-
-class _ListedSymbol(msgspec.Struct):
-    symbol: str
-    venues: list[msgspec.Raw] = []
-
-
-class _SymbolsPage(msgspec.Struct):
-    items: msgspec.Raw
-    truncated: bool | None = None
-
-
 _CHARACTERS = string.ascii_uppercase + string.digits
 _PARTITIONS: tuple[tuple[str, Callable[[str, str], bool]], ...] = (
     ("_", str.__contains__),
@@ -132,7 +117,7 @@ def list_symbols(
 
 
 def _search(profile: Profile, text: str, policy: RetryPolicy) -> Generator[Step, Outcome, _Found]:
-    query = {"q": text, "limit": profile.symbols_limit}
+    query = {profile.listing.q: text, profile.listing.limit: profile.symbols_limit}
     answer = yield from with_retries(Request.get(profile.symbols_path, query), policy)
     return _found(profile, answer)
 
@@ -161,37 +146,39 @@ def _by_parts(
 def _found(profile: Profile, answer: Answer) -> _Found:
     if answer.status == NO_CONTENT:
         return _Found({}, cut=False)
+    shape = profile.listing
     try:
-        page = msgspec.json.decode(answer.body, type=_SymbolsPage)
-        most = profile.limits.page_items
-        check_number(bytes(page.items), answer, profile.symbols_path, most)
-        items = msgspec.json.decode(page.items, type=list[msgspec.Raw])
-    except UNREADABLE as error:
+        page = msgspec.json.decode(shape.flat(answer).body, type=dict[str, msgspec.Raw])
+        check_number(page[shape.items], answer, profile.symbols_path, profile.limits.page_items)
+        items = shape.listed(page[shape.items])
+        cut = msgspec.json.decode(page.get(shape.truncated, b"null"), type=bool | None)
+    except (*UNREADABLE, KeyError) as error:
         wanted = f"a symbol listing ({error})"
         raise unreadable(answer, profile.symbols_path, wanted) from None
     legs: dict[Symbol, tuple[Leg, ...]] = {}
     findings: list[Finding] = []
     for raw in items:
         try:
-            item = msgspec.json.decode(raw, type=_ListedSymbol)
-            symbol = Symbol.parse(item.symbol)
+            name, said = shape.read(raw, profile.spelling)
+            symbol = Symbol.parse(name)
         except (InputError, *UNREADABLE) as error:
             findings.append(Finding("symbol_unreadable", profile.symbols_path, str(error)))
             continue
-        found = _legs(item, profile, findings)
+        found = _legs(symbol, said, profile, findings)
         legs[symbol] = tuple(dict.fromkeys((*legs.get(symbol, ()), *found)))
-    full = len(items) >= profile.symbols_limit
-    cut = page.truncated if page.truncated is not None else (True if full else None)
+    if cut is None and len(items) >= profile.symbols_limit:
+        cut = True
     return _Found(legs, cut, tuple(findings))
 
 
-def _legs(item: _ListedSymbol, profile: Profile, findings: list[Finding]) -> Iterable[Leg]:
-    for raw in item.venues:
+def _legs(
+    symbol: Symbol, said: Sequence[object], profile: Profile, findings: list[Finding]
+) -> Iterable[Leg]:
+    for each in said:
         try:
-            venue = msgspec.json.decode(raw, type=_ListedLeg)
-            yield Leg(venue.exchange, Market(venue.market))
+            yield profile.listing.read_leg(each, profile.spelling)
         except (ValueError, RecursionError) as error:
-            where = f"{profile.symbols_path} {item.symbol}"
+            where = f"{profile.symbols_path} {symbol}"
             findings.append(Finding("leg_unreadable", where, str(error)))
 
 

@@ -11,7 +11,7 @@ asked for: of the right rows it is the newest.
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from toolkit.errors import BadRequestError, PagingError
 from toolkit.intervals import Interval
@@ -31,9 +31,8 @@ class HistoryQuestion:
 
     def answer(self, end_time: int, limit: int | None = None) -> Generator[Step, Outcome, Answer]:
         """Ask for the rows before ``end_time``, the route's limit of them or fewer."""
-        route = replace(self.route, limit=limit or self.route.limit)
-        query = route.query(self.trajectory, end_time)
-        return (yield from with_retries(Request.get(route.path, query), self.policy))
+        query = self.route.query(self.trajectory, end_time, limit=limit)
+        return (yield from with_retries(Request.get(self.route.path, query), self.policy))
 
     def page(self, end_time: int, limit: int | None = None) -> Generator[Step, Outcome, RawPage]:
         """Ask for the rows before ``end_time`` and read them."""

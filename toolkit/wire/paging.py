@@ -16,49 +16,46 @@ variants, where following ``next_end_time`` as it is loses rows).
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Generator
+from dataclasses import replace
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from toolkit.errors import PagingError
-from toolkit.intervals import Interval
+from toolkit.intervals import Interval, clip, union
 from toolkit.market import Trajectory, format_ts
 from toolkit.wire.exchange import Outcome, RetryPolicy, Step
+from toolkit.wire.forward_paging import forward_pages
 from toolkit.wire.needed import check_needed
 from toolkit.wire.page_order import HistoryQuestion
-from toolkit.wire.profile import Finding, HistoryRoute
-from toolkit.wire.rows import RawPage, broken_key, read_history_page
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """New rows of a window, and the stretch of it that is now answered for in full.
-
-    ``frame`` holds rows inside the window that no earlier page brought, each once, newest first as
-    sent. ``answered`` reaches down from the last page's and may be empty. Its rows are all in this
-    and earlier pages. ``tied`` has the times at which the service sent several rows, although its
-    key is the time.
-    """
-
-    frame: pl.DataFrame
-    answered: Interval
-    findings: tuple[Finding, ...]
-    tied: frozenset[int] = frozenset()
+from toolkit.wire.pages import Page
+from toolkit.wire.profile import HistoryRoute
+from toolkit.wire.rows import RawPage, broken_key, kept, read_history_page
 
 
 def trajectory_pages(
-    route: HistoryRoute, trajectory: Trajectory, window: Interval, policy: RetryPolicy
+    route: HistoryRoute,
+    trajectory: Trajectory,
+    window: Interval,
+    policy: RetryPolicy,
+    floor: Callable[[], int] | None = None,
 ) -> Generator[Step | Page, Outcome, None]:
     """Yield steps to carry out and, between them, the pages of ``window``, newest first.
 
-    The last page's ``answered`` ends at the window's start. Raises what `with_retries` and
+    The last page's ``answered`` ends at the window's start. ``floor`` gives a later start once
+    somebody else asks for what is older than that. Raises what `with_retries` and
     `read_history_page` raise. Raises `WireError` where the first page has nothing that statistics
     need (`toolkit.wire.needed`). Raises `PagingError` where the service ignores ``end_time``, sends
     the oldest rows first, has more rows in one second than a page holds, or pages without end.
     """
+    floor = floor or (lambda: window.start)
+    if route.oldest_first:
+        yield from forward_pages(route, trajectory, window, policy, floor)
+        return
     question = HistoryQuestion(route, trajectory, policy)
-    walk, judged, again = _Walk(window, route), False, False
+    walk, judged, again = _Walk(window, route, floor), False, False
     while walk.ask is not None:
         asked = walk.ask
         answer = yield from question.answer(asked)
@@ -67,12 +64,13 @@ def trajectory_pages(
             check_needed(route, raw.frame, answer)
             yield from question.check_order(asked, raw)
             judged = True
+        del answer  # the next one is not read beside it
         page = walk.take(raw)
         nothing = walk.ended_empty and not _points_on(raw, asked)
         if nothing and (yield from question.check_empty(window)):
             if again:
                 raise _contradiction(window)
-            walk, again = _Walk(window, route), True
+            walk, again = _Walk(window, route, floor), True
         elif page is not None:
             tied, found = broken_key(route, raw.frame)
             yield replace(page, findings=(*page.findings, *found), tied=tied)
@@ -86,8 +84,9 @@ class _Walk:
     the height of the last page that brought nothing older than ``_oldest``, 0 without one.
     """
 
-    def __init__(self, window: Interval, route: HistoryRoute) -> None:
-        self._window = window
+    def __init__(self, window: Interval, route: HistoryRoute, floor: Callable[[], int]) -> None:
+        self._end_ts = window.end
+        self._floor = floor
         self._limit = route.limit
         self._empty_allowed = route.limits.empty_pages
         self._proven = window.end
@@ -97,10 +96,12 @@ class _Walk:
         self._same_second_rows = 0
         self._largest = 0
         self._empty = 0
+        self._missing: list[Interval] = []
         self._stepped_back = False
         self._newest = 0
         self._honoured = False
         self._before_probe: int | None = None
+        self._is_oldest = False
         self.ask: int | None = window.end
 
     @property
@@ -132,20 +133,27 @@ class _Walk:
         self._largest = max(self._largest, raw.frame.height)
         answered = Interval(min(proven, self._proven), self._proven)
         self._proven = answered.start
-        return Page(frame, answered, raw.findings)
+        self._missing = union([*self._missing, *raw.missing])
+        missing = tuple(clip(self._missing, answered))
+        oldest = self._is_oldest
+        return Page(kept(frame), answered, raw.findings, missing=missing, is_oldest=oldest)
 
     def _new_rows(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Return the rows inside the window that no earlier page brought, each once."""
-        start, end = self._window
-        rows = frame.filter(pl.col("ts").is_between(start, end, closed="left"))
+        times = frame["ts"].to_numpy()
+        rows = _chosen(frame, (times >= self._floor()) & (times < self._end_ts))
         if rows["ts"].n_unique() < rows.height:
             rows = rows.unique(maintain_order=True)
         if self._edge is None:
             return rows
-        tied = _without(rows.filter(pl.col("ts") == self._oldest), self._edge)
+        times = rows["ts"].to_numpy()
+        older = _chosen(rows, times < self._oldest)
+        tied = _without(_chosen(rows, times == self._oldest), self._edge)
+        if tied.is_empty():
+            return older
         self._edge = pl.concat([self._edge, tied])
-        self._edge_grew |= tied.height > 0
-        return pl.concat([tied, rows.filter(pl.col("ts") < self._oldest)])
+        self._edge_grew = True
+        return pl.concat([tied, older])
 
     # Each of these sets what to ask next, and gives the second from which on everything has come.
 
@@ -156,11 +164,11 @@ class _Walk:
             self._largest = max(self._largest, raw.frame.height)
             self._refuse_full_second()
         self._oldest = raw.oldest
-        self._edge = raw.frame.filter(pl.col("ts") == raw.oldest)
+        self._edge = _chosen(raw.frame, raw.frame["ts"].to_numpy() == raw.oldest)
         self._same_second_rows = self._empty = 0
         self._edge_grew = self._stepped_back = False
-        if self._oldest < self._window.start:
-            return self._end()
+        if self._oldest < self._floor():
+            return self._end(is_oldest=False)
         self.ask = self._oldest + 1
         return self.ask
 
@@ -190,11 +198,9 @@ class _Walk:
         pointed = raw.next_end_time
         steps_back = pointed == asked - 1
         self._refuse_full_second()
-        if (
-            pointed is None
-            or not self._window.start <= pointed < asked
-            or (steps_back and self._stepped_back)
-        ):
+        if pointed is not None and pointed < self._floor():
+            return self._end(is_oldest=False)
+        if pointed is None or pointed >= asked or (steps_back and self._stepped_back):
             return self._end()
         self._stepped_back = steps_back
         self.ask = pointed if steps_back else pointed + 1
@@ -202,11 +208,13 @@ class _Walk:
 
     def _edge_again(self, raw: RawPage) -> bool:
         """Check that a page has all known rows of the oldest second, so also the others."""
-        return self._edge is not None and _without(self._edge, raw.frame).is_empty()
+        again = _chosen(raw.frame, raw.frame["ts"].to_numpy() == self._oldest)
+        return self._edge is not None and _without(self._edge, again).is_empty()
 
-    def _end(self) -> int:
+    def _end(self, *, is_oldest: bool = True) -> int:
         self.ask = None
-        return self._window.start
+        self._is_oldest = is_oldest
+        return self._floor()
 
     # A page may hold fewer rows than were asked for. How many, the largest that came shows: one as
     # large, that brought nothing older, may have been cut. A page of one row is not taken for cut.
@@ -243,9 +251,19 @@ class _Walk:
         self.ask, self._before_probe = self._before_probe, None
 
 
+def _chosen(frame: pl.DataFrame, mask: NDArray[np.bool_]) -> pl.DataFrame:
+    """Return the rows where the mask is true. Neighbouring rows are not copied."""
+    at = np.flatnonzero(mask)
+    if at.size and at[-1] - at[0] + 1 == at.size:
+        return frame.slice(int(at[0]), at.size)
+    return frame[at]
+
+
 def _without(rows: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows that are not among the others."""
-    return rows.join(others, on=rows.columns, how="anti", nulls_equal=True, maintain_order="left")
+    """Return the rows that are not among the others. Both are of one second, so they are few."""
+    known = set(others.rows())
+    left = [number for number, row in enumerate(rows.rows()) if row not in known]
+    return rows[left] if left else rows.clear()
 
 
 def _ignored(asked: int, raw: RawPage) -> PagingError:

@@ -16,13 +16,16 @@ from typing import Any, TypeVar
 import msgspec
 
 from toolkit.errors import WireError
-from toolkit.market import EventFamily, Family, Source, Trajectory, unit_factor
+from toolkit.market import EventFamily, Family, Source
 from toolkit.tables import SERIES
 from toolkit.wire.declared import declared_fields, declared_key
 from toolkit.wire.event_routes import BUILT_IN_EVENTS, EventRoute
 from toolkit.wire.exchange import UNREADABLE
 from toolkit.wire.findings import Finding
+from toolkit.wire.history_route import FieldRule, HistoryRoute
 from toolkit.wire.limits import LIMITS, Limits
+from toolkit.wire.listing_shape import BUILT_IN_LISTING, ListingShape
+from toolkit.wire.spelling import AS_OURS, Spelling
 from toolkit.wire.stream_names import BUILT_IN_STREAMS, StreamNames
 from toolkit.wire.tools import BUILT_IN_TOOLS, tools_by_route
 
@@ -35,117 +38,10 @@ __all__ = [
     "Finding",
     "HistoryRoute",
     "Profile",
+    "timed",
     "with_schemas",
+    "without_schemas",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class FieldRule:
-    """A field of a wire record: the column it fills, its name, unit and sign on the wire.
-
-    With ``text`` its numbers may be text of a JSON number, such as ``"97.6"``.
-    """
-
-    column: str
-    wire: str
-    unit: str
-    wanted: str
-    text: bool = False
-    reversed: bool = False
-
-    @property
-    def factor(self) -> float:
-        """What a wire number is multiplied by to be in the column's unit, with the column's sign.
-
-        >>> FieldRule("spread_pct", "spread_bps", "bps", "percent").factor
-        0.01
-        """
-        return unit_factor(self.unit, self.wanted) * (-1 if self.reversed else 1)
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryRoute:
-    """One trajectory route: where it is, how it is asked and what its records carry.
-
-    ``retention_s`` is how far back the caller's plan reaches (None: everything), ``delay_s`` by how
-    much it is delayed. ``limit`` is the page size asked for. ``minimum_plan`` is the least plan
-    that includes it, None where the service does not state one. ``key`` identifies a row of a
-    trajectory: ``ts`` and names of other fields, nothing where only all of a row does.
-    """
-
-    family: Family
-    path: str
-    tool: str
-    parameters: Mapping[str, str]
-    fields: tuple[FieldRule, ...]
-    items: str = "items"
-    next: str = "next_end_time"
-    limit: int = 500
-    retention_s: int | None = None
-    delay_s: int = 0
-    minimum_plan: str | None = None
-    key: tuple[str, ...] = ("ts",)
-    limits: Limits = field(default=LIMITS, repr=False)
-
-    @property
-    def roles(self) -> tuple[str, ...]:
-        """Our names of the parameters, which ``parameters`` replaces by the service's.
-
-        >>> BUILT_IN.histories[Family.PRICE].roles
-        ('symbol', 'exchange', 'market', 'end_time', 'limit')
-        """
-        sides = [""] if self.family is Family.PRICE else ["buy_", "sell_"]
-        legs = (f"{side}{name}" for side in sides for name in ("exchange", "market"))
-        return ("symbol", *legs, "end_time", "limit")
-
-    def query(self, trajectory: Trajectory, end_time: int) -> dict[str, object]:
-        """Return the query for the rows of a trajectory before ``end_time``.
-
-        >>> BUILT_IN.histories[Family.PRICE].query(Trajectory.parse("BTC_USD:KRAKEN.spot"), 60)
-        {'symbol': 'BTC_USD', 'exchange': 'KRAKEN', 'market': 'spot', 'end_time': 60, 'limit': 500}
-        """
-        page = {"end_time": end_time, "limit": self.limit}
-        named = {self.parameters.get(role, role): value for role, value in page.items()}
-        return self.trajectory_query(trajectory) | named
-
-    def trajectory_query(self, trajectory: Trajectory) -> dict[str, object]:
-        """Return the part of the query that names the trajectory.
-
-        >>> BUILT_IN.histories[Family.PRICE].trajectory_query(
-        ...     Trajectory.parse("BTC_USD:KRAKEN.spot"))
-        {'symbol': 'BTC_USD', 'exchange': 'KRAKEN', 'market': 'spot'}
-        """
-        legs = (said for leg in trajectory.legs for said in (leg.exchange, leg.market.value))
-        values = (str(trajectory.symbol), *legs)
-        return dict(zip(self.trajectory_parameters, values, strict=True))
-
-    def rule(self, column: str) -> FieldRule | None:
-        """Return the rule of the field that fills a column, None where no field does.
-
-        >>> BUILT_IN.histories[Family.PRICE].rule("price").unit
-        'quote'
-        """
-        return next((rule for rule in self.fields if rule.column == column), None)
-
-    @property
-    def row_key(self) -> tuple[str, ...]:
-        """The key by the names of columns, and of fields that no column takes.
-
-        >>> replace(BUILT_IN.histories[Family.PRICE], key=("ts", "price", "seq")).row_key
-        ('ts', 'price', 'seq')
-        """
-        columns = {rule.wire: rule.column for rule in self.fields}
-        return tuple(columns.get(name, name) for name in self.key)
-
-    @property
-    def trajectory_parameters(self) -> list[str]:
-        """The names of the parameters that name the trajectory.
-
-        >>> BUILT_IN.histories[Family.PRICE].trajectory_parameters
-        ['symbol', 'exchange', 'market']
-        """
-        # the last two roles are of the page
-        return [self.parameters.get(role, role) for role in self.roles[:-2]]
 
 
 _Route = TypeVar("_Route", HistoryRoute, EventRoute)
@@ -167,6 +63,8 @@ class Profile:
     events: Mapping[EventFamily, EventRoute] = field(default_factory=lambda: BUILT_IN_EVENTS)
     symbols_path: str = "/api/v1/data/symbols/search"
     symbols_limit: int = 1000
+    listing: ListingShape = BUILT_IN_LISTING
+    spelling: Spelling = AS_OURS
     schemas_path: str = "/api/v1/data/schemas"
     snapshots: Mapping[str, str] = field(default_factory=lambda: SNAPSHOTS)
     streams: StreamNames = BUILT_IN_STREAMS
@@ -291,6 +189,28 @@ def with_schemas(profile: Profile, body: bytes) -> Profile:
         schema_hash=hashlib.sha256(body).hexdigest(),
         findings=(*profile.findings, *findings),
     )
+
+
+def without_schemas(profile: Profile, why: str) -> Profile:
+    """Return the profile with a finding: the service has no `/schemas` that can be read.
+
+    >>> without_schemas(BUILT_IN, "answered 404").findings[0].says
+    'answered 404; the profile of the user alone says how the service speaks'
+    """
+    says = f"{why:.200}; the profile of the user alone says how the service speaks"
+    finding = Finding("schemas_missing", profile.schemas_path, says)
+    return replace(profile, findings=(*profile.findings, finding))
+
+
+def timed(profile: Profile) -> Profile:
+    """Return the profile. Raises `WireError` where a history has no time that can be read."""
+    for route in profile.histories.values():
+        if route.rule("ts") is None:
+            raise WireError(
+                f"schemas gives {route.tool} no usable time: its ts has no known time unit; the "
+                f'profile can say it: fields.ts = {{ unit = "s" }} in [history.{route.family}]'
+            )
+    return profile
 
 
 def _source(said: object, findings: list[Finding]) -> Source | None:

@@ -2,46 +2,58 @@
 
 Every row is decoded against the exact field list. A page with one row that deviates (a field
 nobody declared, a missing one, another type) is read again field by field: what fits no column is
-kept, byte for byte, in ``extra``. Of a name that is twice in one row the last value counts.
+kept, byte for byte, in ``extra``. Of a name that is twice in one row the last value counts. A row
+whose fields without a column are too large to keep is a finding. It stays in the page, since a page
+is followed by its times, with the number of those bytes in place of ``extra``.
 """
 
 from __future__ import annotations
 
 import codecs
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any
+from operator import attrgetter
+from typing import Any
 
 import msgspec
 import polars as pl
 
 from toolkit.errors import WireError
-from toolkit.market import Family, Trajectory
+from toolkit.intervals import Interval
+from toolkit.market import Family, Trajectory, format_ts
 from toolkit.tables import SERIES
 from toolkit.wire.agreement import disagreements
+from toolkit.wire.conversion import Time, kind_of, number_of, scaled
 from toolkit.wire.exchange import NO_CONTENT, UNREADABLE, Answer
-from toolkit.wire.items import check_number, check_size
+from toolkit.wire.items import check_number, too_large
+from toolkit.wire.moments import iso_ms
 from toolkit.wire.profile import FieldRule, Finding, HistoryRoute
 
 _SECONDS = range(253_402_300_800)  # to the end of year 9999: milliseconds since 1978 lie beyond
 _PART = 2**20
 _NOWHERE = (b"null", b'""', b"false")
-_Time = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_TOO_LARGE = pl.col("extra").str.starts_with("{").fill_null(value=True).not_()
 
 
 @dataclass(frozen=True, slots=True)
 class RawPage:
     """One answer of a history route: its rows as a frame, and the paging value it gave.
 
-    ``frame`` has `column_schema`'s columns, in the order of the wire. ``ends`` where the service
-    states (null for the paging value) that nothing older exists.
+    ``frame`` has `column_schema`'s columns, in the order of the wire, of all rows. ``ends`` where
+    the service states (null for the paging value) that nothing older exists.
     """
 
     frame: pl.DataFrame
     next_end_time: int | None
     ends: bool
     findings: tuple[Finding, ...]
+
+    @property
+    def missing(self) -> list[Interval]:
+        """The seconds of rows that are too large to keep."""
+        return [Interval(ts, ts + 1) for ts in too_large_to_keep(self.frame)["ts"]]
 
     @property
     def rises(self) -> bool:
@@ -59,6 +71,18 @@ class RawPage:
         return self.frame["ts"].max() if self.frame.height else None  # type: ignore[return-value]  # Int64
 
 
+def too_large_to_keep(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of a page's frame that are too large to keep."""
+    none = frame["extra"].null_count() == frame.height  # as usual: a filter costs more
+    return frame.clear() if none else frame.filter(_TOO_LARGE)
+
+
+def kept(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of a page's frame that are not too large to keep."""
+    return frame if too_large_to_keep(frame).is_empty() else frame.remove(_TOO_LARGE)
+
+
+@lru_cache
 def column_schema(family: Family) -> pl.Schema:
     """Return the columns of a page's frame: ts, the family's values and extra.
 
@@ -75,7 +99,7 @@ def read_history_page(route: HistoryRoute, trajectory: Trajectory, answer: Answe
 
     Raises `WireError` where the body is not JSON, has no array of rows, names another trajectory
     than the one asked for, or has a row without a time. So it does for more rows than
-    ``page_items`` of the route's limits, and for unknown fields larger than ``document_bytes``.
+    ``page_items`` of the route's limits.
 
     >>> from toolkit.wire.profile import BUILT_IN
     >>> body = (b'{"items":[{"ts":60,"buy_price":100.0,"sell_price":101.0,"spread_pct":1.0}],'
@@ -87,17 +111,19 @@ def read_history_page(route: HistoryRoute, trajectory: Trajectory, answer: Answe
     """
     if answer.status == NO_CONTENT:
         return RawPage(column_schema(route.family).to_frame(), None, True, ())
+    answer = route.flat(answer)
     envelope = _envelope(route, answer)
     _check_trajectory(route, trajectory, envelope, answer)
     findings: list[Finding] = []
     items = _items(route, envelope, answer, findings)
-    check_number(bytes(items), answer, route.path, route.limits.page_items)
+    check_number(items, answer, route.path, route.limits.page_items)
     try:
         frame = _exact(route, items)
     except UNREADABLE:
         frame = _field_by_field(route, items, answer, findings)
-    frame = _scaled(route, frame, findings)
+    frame = scaled(route, frame, findings)
     findings += disagreements(route, frame)
+    findings += _too_large(route, trajectory, frame)
     if not all(ts is None or ts in _SECONDS for ts in (frame["ts"].min(), frame["ts"].max())):
         raise _unreadable(route, answer, "with times that are not Unix seconds, nor declared so")
     pointer = _next(route, envelope, answer, findings, empty=frame.is_empty())
@@ -137,6 +163,16 @@ def _unreadable(route: HistoryRoute, answer: Answer, why: str) -> WireError:
     )
 
 
+def _too_large(
+    route: HistoryRoute, trajectory: Trajectory, frame: pl.DataFrame
+) -> Iterator[Finding]:
+    rows = too_large_to_keep(frame)
+    for ts, size in zip(rows["ts"], rows["extra"], strict=True):
+        what = f"{trajectory.key} at {format_ts(ts)} has unknown fields of"
+        says = too_large(what, int(size), route.limits.document_bytes)
+        yield Finding("row_too_large", route.path, says)
+
+
 def _envelope(route: HistoryRoute, answer: Answer) -> dict[str, msgspec.Raw]:
     try:
         _check_text(answer.body)  # what is kept as it came is not looked into again
@@ -149,6 +185,8 @@ def _envelope(route: HistoryRoute, answer: Answer) -> dict[str, msgspec.Raw]:
 
 def _check_text(body: bytes) -> None:
     """Raise `UnicodeDecodeError` for what is no UTF-8. Whole, a text may take 4 times as much."""
+    if body.isascii():
+        return
     decoder = codecs.getincrementaldecoder("utf-8")()
     for start in range(0, len(body), _PART):
         decoder.decode(body[start : start + _PART])
@@ -215,7 +253,10 @@ def _next(
     if said in _NOWHERE:
         return None
     try:
-        number: float = msgspec.json.decode(said, type=_Time | float)
+        as_text = route.clock == "iso" or any(rule.text for rule in route.fields)
+        number = msgspec.json.decode(said, type=Time | float | str if as_text else Time | float)
+        if isinstance(number, str):
+            number = int(number) if number.isdecimal() else iso_ms(number) // 1000
         value = int(number) if number == int(number) else -1
     except UNREADABLE:
         value = -1  # no time, and so unreadable
@@ -233,7 +274,7 @@ def _next(
 
 @lru_cache(maxsize=64)
 def _decoder(fields: tuple[FieldRule, ...]) -> msgspec.json.Decoder[list[Any]]:
-    columns = [(rule.column, _kind(rule) | (str if rule.text else _kind(rule))) for rule in fields]
+    columns = [(rule.column, kind_of(rule)) for rule in fields]
     record = msgspec.defstruct(
         "Record",
         columns,
@@ -244,34 +285,24 @@ def _decoder(fields: tuple[FieldRule, ...]) -> msgspec.json.Decoder[list[Any]]:
     return msgspec.json.Decoder(list[record])  # type: ignore[valid-type]  # made above
 
 
-def _kind(rule: FieldRule) -> Any:
-    return _Time if rule.column == "ts" else float | None
-
-
 def _exact(route: HistoryRoute, items: msgspec.Raw) -> pl.DataFrame:
     """Decode a page in which every row has exactly the declared fields and types."""
     rows = _decoder(route.fields).decode(items)
-    columns = {
-        rule.column: [_number(rule, getattr(row, rule.column)) for row in rows]
-        if rule.text
-        else [getattr(row, rule.column) for row in rows]
-        for rule in route.fields
-    }
+    columns = {rule.column: list(map(attrgetter(rule.column), rows)) for rule in route.fields}
+    for rule in route.fields:
+        if rule.text or rule.unit == "iso":
+            columns[rule.column] = [number_of(rule, value) for value in columns[rule.column]]
     return _frame(route, columns, len(rows))
 
 
-def _number(rule: FieldRule, value: float | str | None) -> int | float | None:
-    """Return a number as it is, and of text the JSON number that it is."""
-    if not isinstance(value, str):
-        return value
-    number: int | float = msgspec.json.decode(value, type=_Time if rule.column == "ts" else float)
-    return number
-
-
 def _frame(route: HistoryRoute, columns: dict[str, list[Any]], height: int) -> pl.DataFrame:
-    schema = column_schema(route.family)
-    absent = [None] * height
-    return pl.DataFrame({name: columns.get(name, absent) for name in schema}, schema=schema)
+    filled = [
+        pl.Series(name, columns[name], kind)
+        if name in columns
+        else pl.Series(name, [None], kind).new_from_index(0, height)
+        for name, kind in column_schema(route.family).items()
+    ]
+    return pl.DataFrame(filled)
 
 
 def _field_by_field(
@@ -294,9 +325,8 @@ def _field_by_field(
                 route, answer, f"with a row without a usable time{_as_text(route, row)}"
             )
         size = sum(len(name) + memoryview(raw).nbytes for name, raw in left.items())
-        what = f"{answer.url or route.path} sent a row with unknown fields"
-        check_size(size, what, route.limits.document_bytes)
-        columns["extra"].append(_extra(left))
+        fits = size <= route.limits.document_bytes
+        columns["extra"].append(_extra(left) if fits else str(size))
         drift.update(("field_unknown", name) for name in left if name not in known)
     findings.extend(
         Finding(kind, f"{route.path}.{name}", f"in {count} of {len(rows)} rows")
@@ -323,9 +353,8 @@ def _value(
     if raw is None:
         drift["field_missing", rule.wire] += 1
         return None
-    kind = _kind(rule) | str if rule.text else _kind(rule)
     try:
-        value = _number(rule, msgspec.json.decode(raw, type=kind))
+        value = number_of(rule, msgspec.json.decode(raw, type=kind_of(rule)))
     except UNREADABLE:
         drift["type_changed", rule.wire] += 1
         return None
@@ -340,23 +369,3 @@ def _extra(left: dict[str, msgspec.Raw]) -> str | None:
         f"{msgspec.json.encode(name).decode()}:{bytes(raw).decode()}" for name, raw in left.items()
     )
     return "{" + ",".join(parts) + "}"
-
-
-def _scaled(route: HistoryRoute, frame: pl.DataFrame, findings: list[Finding]) -> pl.DataFrame:
-    """Convert the frame to the columns' units. A time in ms becomes its second."""
-    for rule in route.fields:
-        column = pl.col(rule.column)
-        if rule.factor == 1.0:
-            continue
-        if rule.column != "ts":
-            frame = frame.with_columns(column * rule.factor + 0.0)  # no -0.0 of a sign turned
-        elif rule.factor > 1.0:
-            frame = frame.with_columns(column * round(rule.factor))
-        else:
-            parts = round(1 / rule.factor)
-            cut = frame.select((column % parts != 0).sum()).item()
-            if cut:
-                says = f"a part of a second was left out in {cut} of {frame.height} rows"
-                findings.append(Finding("time_cut", f"{route.path}.{rule.wire}", says))
-            frame = frame.with_columns(column // parts)
-    return frame

@@ -101,6 +101,24 @@ class StandardWebhooks:
             return Rejected("no signature in webhook-signature is that of a known secret")
         return Genuine(identity)
 
+    def headers(self, identity: str, body: bytes) -> dict[str, str]:
+        """Return the headers of a delivery of a body that is sent now, signed by each secret.
+
+        >>> scheme = StandardWebhooks(["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
+        ...     clock=lambda: 1614265330.0)
+        >>> headers = scheme.headers("msg_p5jXN8AQM9LWM0D4loKWxJek", b'{"test": 2432232314}')
+        >>> headers["webhook-signature"]
+        'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE='
+        """
+        moment = str(int(self.clock()))
+        signed = f"{identity}.{moment}.".encode() + body
+        digests = [base64.b64encode(hmac.digest(key, signed, "sha256")) for key in self._keys]
+        return {
+            "webhook-id": identity,
+            "webhook-timestamp": moment,
+            "webhook-signature": " ".join(f"v1,{digest.decode()}" for digest in digests),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class HmacSignature:

@@ -89,7 +89,7 @@ def snapshot_items(kind: str, document: str | bytes) -> SnapshotItems:
         return SnapshotItems([], 0, "no list of items")
     understood, faults = [], Counter[str]()
     for item in items:
-        found = _faults(kind, item)
+        found = item_faults(kind, item)
         faults.update(found)
         if not found:
             understood.append(item)
@@ -97,7 +97,12 @@ def snapshot_items(kind: str, document: str | bytes) -> SnapshotItems:
     return SnapshotItems(understood, len(items) - len(understood), why)
 
 
-def _faults(kind: str, item: object) -> list[str]:
+def item_faults(kind: str, item: object) -> list[str]:
+    """Return what is odd of an item: which fields it lacks or has in another type.
+
+    >>> item_faults("symbols", {"symbol": 1})
+    ['symbol of another type', 'no venues']
+    """
     if not isinstance(item, dict):
         return ["items that are no objects"]
     faults = [

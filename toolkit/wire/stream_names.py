@@ -10,13 +10,19 @@ from dataclasses import dataclass, field
 
 from toolkit.market import EventFamily, Family
 
+_ACTIONS = (
+    *(f"history/{family}" for family in Family),
+    *(f"history/{family}-events" for family in EventFamily),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class StreamNames:
     """Paths of the sockets, and the words of the market socket's messages.
 
     ``fields`` names the parts of a message: action, id, channel, type, item. ``words`` names the
-    values in them: the actions subscribe and unsubscribe, the type error.
+    values in them: the actions subscribe and unsubscribe, the type error, and the actions that ask
+    for a page of a history or an event log.
 
     >>> BUILT_IN_STREAMS.events[EventFamily.SPLASH], BUILT_IN_STREAMS.channels[Family.SPREAD]
     ('/api/v1/xbot/ws', 'spread')
@@ -37,7 +43,9 @@ class StreamNames:
         default_factory=lambda: {name: name for name in ("action", "id", "channel", "type", "item")}
     )
     words: Mapping[str, str] = field(
-        default_factory=lambda: {name: name for name in ("subscribe", "unsubscribe", "error")}
+        default_factory=lambda: {
+            name: name for name in ("subscribe", "unsubscribe", "error", *_ACTIONS)
+        }
     )
 
 

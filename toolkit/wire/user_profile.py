@@ -14,6 +14,22 @@ It overrides `/schemas`, which overrides what is built in. It names only what di
     retention_s = 604800
     paths.magnitude_pct = ["size.percent"]
 
+    [spelling]
+    exchange_case = "lower"
+    symbol = "{base}-{quote}"
+    markets.futures = "PERP"
+
+    [history.price]
+    ask = { key = "{symbol}|{exchange}:{market}", before = "{end_time}", size = "{limit}" }
+    times = "ms"
+    items = "result.rows"
+    next = "header:x-before"
+    fields.ts = { wire = "[0]", unit = "iso" }
+
+    [listing]
+    items = "pairs"
+    leg = "{exchange}:{market}"
+
     [snapshots]
     activity = "/api/v2/activity"
 
@@ -33,6 +49,7 @@ It overrides `/schemas`, which overrides what is built in. It names only what di
 
 from __future__ import annotations
 
+import dataclasses
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -42,12 +59,16 @@ from typing import Annotated, Literal, TypeVar
 import msgspec
 
 from toolkit.errors import InputError
-from toolkit.market import EventFamily, Family
+from toolkit.market import EventFamily, Family, unit_factor
 from toolkit.tables import SERIES
-from toolkit.wire.event_routes import EventRoute
+from toolkit.wire.event_routes import UNITS, EventRoute
+from toolkit.wire.history_route import OF_PAGE
 from toolkit.wire.limits import Limits
+from toolkit.wire.listing_shape import ListingShape, leg_template
 from toolkit.wire.profile import PLAIN_PATH, FieldRule, HistoryRoute, Profile
+from toolkit.wire.spelling import Spelling
 from toolkit.wire.stream_names import StreamNames
+from toolkit.wire.templates import check_templates, placeholders
 
 _Named = TypeVar("_Named", HistoryRoute, EventRoute)
 
@@ -58,24 +79,35 @@ class _FieldSection(msgspec.Struct, forbid_unknown_fields=True):
     reversed: bool | None = None
 
 
+_Clock = Literal["s", "ms", "us", "ns", "iso"]
+
+
 class _RouteSection(msgspec.Struct, forbid_unknown_fields=True):
     path: str | None = None
+    ask: dict[str, str] = {}
+    times: _Clock | None = None
     items: str | None = None
     next: str | None = None
     limit: int | None = None
     parameters: dict[str, str] = {}
+    numbers: Literal["json", "text"] | None = None
     retention_s: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    delay_s: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
 
 class _HistorySection(_RouteSection, forbid_unknown_fields=True):
+    order: Literal["newest_first", "oldest_first"] | None = None
     key: list[str] | None = None
     fields: dict[str, _FieldSection] = {}
-    numbers: Literal["json", "text"] | None = None
 
 
 class _EventsSection(_RouteSection, forbid_unknown_fields=True):
     more: str | None = None
     paths: dict[str, list[str]] = {}
+    units: dict[str, str] = {}
+    words: dict[str, str] = {}
+    leg: str | None = None
+    window_s: Annotated[int, msgspec.Meta(ge=2)] | None = None
     volatile: list[str] | None = None
 
 
@@ -87,7 +119,18 @@ class _StreamsSection(msgspec.Struct, forbid_unknown_fields=True):
     words: dict[str, str] = {}
 
 
+class _SpellingSection(msgspec.Struct, forbid_unknown_fields=True):
+    exchange_case: Literal["upper", "lower"] | None = None
+    symbol_case: Literal["upper", "lower"] | None = None
+    symbol: str | None = None
+    exchanges: dict[str, str] = {}
+    markets: dict[str, str] = {}
+    symbols: dict[str, str] = {}
+
+
 class _ProfileFile(msgspec.Struct, forbid_unknown_fields=True):
+    spelling: _SpellingSection = msgspec.field(default_factory=_SpellingSection)
+    listing: dict[str, str] = {}
     schemas_path: str | None = None
     symbols_path: str | None = None
     mcp_path: str | None = None
@@ -160,6 +203,8 @@ class UserProfile:
             schemas_path=said.schemas_path or profile.schemas_path,
             mcp_path=said.mcp_path or profile.mcp_path,
             tools={**profile.tools, **said.tools},
+            listing=self._listing(profile.listing),
+            spelling=self._spelling(profile.spelling),
         )
 
     def _history(self, route: HistoryRoute, said: _HistorySection) -> HistoryRoute:
@@ -180,20 +225,46 @@ class UserProfile:
                 _ = rules[column].factor  # what cannot be converted is refused here
         as_text = any(rule.text for rule in route.fields)
         as_text = said.numbers == "text" if said.numbers else as_text
+        places = [place for place in said.ask.values() if _mixes(place)]
+        if places:
+            allowed = "a template of the page, or one of the trajectory, not of both"
+            raise InputError(f"{self.path} history.{route.family}.ask", places[0], allowed)
         fields = tuple(replace(rule, text=as_text) for rule in rules.values())
         key = route.key if said.key is None else tuple(said.key)
         named = self._named(f"history.{route.family}", route, said)
-        return replace(named, fields=fields, key=key)
+        oldest = said.order == "oldest_first" if said.order else route.oldest_first
+        if oldest and not any("{start_time}" in each for each in named.ask.values()):
+            allowed = "oldest_first with an ask that has {start_time}"
+            raise InputError(f"{self.path} history.{route.family}.order", "oldest_first", allowed)
+        return replace(named, fields=fields, key=key, oldest_first=oldest)
 
     def _events(self, route: EventRoute, said: _EventsSection) -> EventRoute:
-        self._known(f"events.{route.family}.paths", said.paths, route.paths)
+        section = f"events.{route.family}"
+        self._known(f"{section}.paths", said.paths, route.paths)
+        self._known(f"{section}.units", said.units, UNITS)
+        for column, unit in said.units.items():
+            _ = unit_factor(unit, UNITS[column])  # what cannot be converted is refused here
         paths = {column: tuple(places) for column, places in said.paths.items()}
         return replace(
-            self._named(f"events.{route.family}", route, said),
+            self._named(section, route, said),
             paths={**route.paths, **paths},
+            units={**route.units, **said.units},
+            words={**route.words, **said.words},
+            text=said.numbers == "text" if said.numbers else route.text,
+            leg=leg_template(f"{self.path} {section}.leg", said.leg) if said.leg else route.leg,
             more=said.more or route.more,
+            longest_window_s=said.window_s or route.longest_window_s,
             volatile=route.volatile if said.volatile is None else tuple(said.volatile),
         )
+
+    def _listing(self, shape: ListingShape) -> ListingShape:
+        said = self._said.listing
+        self._known("listing", said, [each.name for each in dataclasses.fields(shape)])
+        return replace(shape, **said)
+
+    def _spelling(self, spelling: Spelling) -> Spelling:
+        said = {n: v for n, v in msgspec.structs.asdict(self._said.spelling).items() if v}
+        return replace(spelling, **said) if said else spelling
 
     def _streams(self, names: StreamNames) -> StreamNames:
         said = self._said.streams
@@ -216,6 +287,10 @@ class UserProfile:
     def _named(self, section: str, route: _Named, said: _RouteSection) -> _Named:
         """Apply a section's address, names and page size to a route."""
         self._known(f"{section}.parameters", said.parameters, route.roles)
+        if said.ask and said.parameters:
+            allowed = "either ask or parameters"
+            raise InputError(f"{self.path} {section}", "ask and parameters", allowed)
+        check_templates(f"{self.path} {section}.ask", said.ask, route.placeholders)
         return replace(
             route,
             path=said.path or route.path,
@@ -223,5 +298,19 @@ class UserProfile:
             next=said.next or route.next,
             limit=said.limit or route.limit,
             retention_s=said.retention_s or route.retention_s,
+            delay_s=route.delay_s if said.delay_s is None else said.delay_s,
             parameters={**route.parameters, **said.parameters},
+            ask=said.ask or route.ask,
+            clock=said.times or route.clock,
+            spelling=self._spelling(route.spelling),
         )
+
+
+def _mixes(template: str) -> bool:
+    """Check for a template of the trajectory and of the page, which would be asked anew each time.
+
+    >>> _mixes("{symbol}/{limit}"), _mixes("{symbol}|{exchange}")
+    (True, False)
+    """
+    names = set(placeholders(template))
+    return bool(names & {*OF_PAGE}) and bool(names - {*OF_PAGE})

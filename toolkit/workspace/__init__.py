@@ -1,8 +1,10 @@
 """What a user opens: settings, a workspace over a service and a store, a local service."""
 
 from toolkit.commands import DEFAULT_BASE_URL, DEFAULT_STORE
+from toolkit.workspace.fee_choice import fees_file, find_fees
+from toolkit.workspace.loading import DEFAULT_WINDOW_S
 from toolkit.workspace.local import DEFAULT_SEED, Serving, serve_local, simulated_service
-from toolkit.workspace.opening import DEFAULT_WINDOW_S, Workspace, open_workspace
+from toolkit.workspace.opening import Workspace, named_store, open_workspace
 from toolkit.workspace.places import data_folder, demo_store
 from toolkit.workspace.progress import Watch, load_progress
 from toolkit.workspace.settings import (
@@ -25,8 +27,11 @@ __all__ = [
     "Workspace",
     "data_folder",
     "demo_store",
+    "fees_file",
+    "find_fees",
     "front_page",
     "load_progress",
+    "named_store",
     "open_workspace",
     "serve_local",
     "simulated_service",

@@ -9,9 +9,10 @@ from typing import Any
 
 import polars as pl
 
-from toolkit.intervals import clip, total_s
-from toolkit.market import Stream
-from toolkit.store import Ledger, Store, answer_words, clock_offset_s
+from toolkit.intervals import clip, difference, total_s
+from toolkit.market import Family, SnapshotKind, SnapshotLog, Stream
+from toolkit.statistics.polls import poll_count
+from toolkit.store import Ledger, Store, answer_words, clock_offset_s, unchanged
 from toolkit.tables import GapStatus
 
 STATUS: dict[str, pl.DataType] = {
@@ -26,43 +27,65 @@ STATUS: dict[str, pl.DataType] = {
     "step_s": pl.Int64(),
     "holes": pl.Int64(),
     "longest_hole_s": pl.Int64(),
+    "tied_rows": pl.Int64(),
     "open_gaps": pl.Int64(),
+    "repaired_gaps": pl.Int64(),
+    "unrepairable_gaps": pl.Int64(),
+    "asked_at": pl.Int64(),
+    "served_at": pl.Int64(),
 }
 """The columns of `stream_states`."""
 
+_CATALOGUED = ("stream", "kind", "rows", "first_ts", "last_ts", "step_s", "asked_at", "served_at")
+_OF_ROWS = ("holes", "longest_hole_s", "tied_rows")
 
-def stream_states(store: Store) -> pl.DataFrame:
+
+def stream_states(store: Store, *, as_of: int | None = None) -> pl.DataFrame:
     """Return one row for each stream that the store knows, sorted by kind and key.
 
-    ==============  =======  ========  ============================================================
-    column          type     unit      meaning
-    ==============  =======  ========  ============================================================
-    stream          String   none      the key
-    kind            String   none      price, spread, funding, events or snapshot
-    state           String   none      held, nothing there, no answer, never asked
-    rows            Int64    count     rows, documents or snapshots
-    answered_share  Float64  fraction  of the time asked for that can be known by now, the part
-                                       that the service answered for. Null for snapshots
-    first_ts        Int64    s         oldest row, Unix UTC, null without rows
-    last_ts         Int64    s         newest row
-    behind_s        Int64    s         from the newest row to now, by the service's clock
-    step_s          Int64    s         spacing of the rows as observed
-    holes           Int64    count     spacings of more than 1.5 steps. Null where rows have no step
-    longest_hole_s  Int64    s         the longest of them, 0 for none
-    open_gaps       Int64    count     losses of live capture that are still open
-    ==============  =======  ========  ============================================================
+    =================  =======  ========  =========================================================
+    column             type     unit      meaning
+    =================  =======  ========  =========================================================
+    stream             String   none      the key
+    kind               String   none      price, spread, funding, events, snapshot, or kept from
+                                          these: snapshot-spread, snapshot-funding
+    state              String   none      held, nothing there, no answer, never asked
+    rows               Int64    count     rows, documents or snapshots
+    answered_share     Float64  fraction  of the time asked for that can be known by now, the part
+                                          that the service answered for. Of snapshots of spreads
+                                          and rates, and what is kept from them: polls answered
+                                          over polls due. Null for other snapshots
+    first_ts           Int64    s         oldest row, Unix UTC, null without rows
+    last_ts            Int64    s         newest row
+    behind_s           Int64    s         from the newest row to now, by the service's clock
+    step_s             Int64    s         spacing of the rows as observed
+    holes              Int64    count     spacings of more than 1.5 steps. Null where rows have no
+                                          step
+    longest_hole_s     Int64    s         the longest of them, 0 for none
+    tied_rows          Int64    count     rows beyond the first of their time. Null as of holes
+    open_gaps          Int64    count     losses of live capture that are still open
+    repaired_gaps      Int64    count     losses that the archive has filled
+    unrepairable_gaps  Int64    count     losses that the archive no longer reaches
+    asked_at           Int64    s         the local clock at the service's last answer, null before
+    served_at          Int64    s         the service's clock then
+    =================  =======  ========  =========================================================
 
-    Raises `StoreError` as `toolkit.store.Store.reading`.
+    ``as_of`` (s, local clock) gives what it would have shown then. Raises `StoreError` as
+    `toolkit.store.Store.reading`, `InputError` as `toolkit.store.Store.coverage` for ``as_of``.
     """
     with store.reading():
-        catalogue, loads, ledger = store.catalogue(), store.loads(), store.ledger()
-        holes = {row["stream"]: row for row in store.continuity().iter_rows(named=True)}
-        lost = Counter(store.gaps().filter(status=GapStatus.OPEN)["stream"])
+        catalogue, loads = store.catalogue(as_of=as_of), store.loads(as_of=as_of)
+        ledger = store.ledger(as_of=as_of)
+        holes = {r["stream"]: r for r in store.continuity(as_of=as_of).iter_rows(named=True)}
+        lost = Counter(store.gaps(as_of=as_of).select("stream", "status").rows())
+        polled = {kind: _polled_share(store, kind, as_of) for kind in _POLLED.values()}
     newest_load_at = int(loads["served_at"][0]) if loads.height else 0
-    now = int(time.time()) + clock_offset_s(catalogue, loads)
+    local_now = int(time.time()) if as_of is None else as_of
+    now = local_now + clock_offset_s(catalogue, loads)
     rows = [
         _row(row, ledger.get(Stream.parse(row["stream"])), newest_load_at, now)
-        | {"open_gaps": lost[row["stream"]]}
+        | {f"{status}_gaps": lost[row["stream"], status.value] for status in GapStatus}
+        | _polled(row, polled)
         | _holes(row["kind"], holes.get(row["stream"]))
         for row in catalogue.iter_rows(named=True)
     ]
@@ -75,11 +98,33 @@ def _row(
     """Return the values of a stream of the catalogue."""
     last = row["last_ts"]
     return {
-        **{name: row[name] for name in ("stream", "kind", "rows", "first_ts", "last_ts", "step_s")},
+        **{name: row[name] for name in _CATALOGUED},
         "state": "held" if row["rows"] else answer_words(known, 0),
         "answered_share": _answered_share(row["kind"], known, newest_load_at),
         "behind_s": None if last is None else max(0, now - last),
     }
+
+
+_POLLED = {
+    name: kind
+    for kind in (SnapshotKind.SPREAD, SnapshotKind.FUNDING)
+    for name in (SnapshotLog(kind).key, f"snapshot-{kind}")
+}
+"""The snapshots that series are kept from, by their key and by the kind of these series."""
+
+
+def _polled(row: dict[str, Any], shares: dict[SnapshotKind, float | None]) -> dict[str, Any]:
+    """Return the answered share of a stream that is polled for, nothing for another one."""
+    kind = _POLLED.get(row["kind"], _POLLED.get(row["stream"]))
+    return {} if kind is None else {"answered_share": shares[kind]}
+
+
+def _polled_share(store: Store, kind: SnapshotKind, as_of: int | None) -> float | None:
+    """Return the polls answered over the polls due, from the first poll to the last."""
+    polls = store.polls(kind, as_of=as_of)
+    if polls.is_empty():
+        return None
+    return poll_count(polls, polls["ts"][0], polls["ts"][-1] + 1).coverage
 
 
 def _answered_share(kind: str, known: Ledger | None, newest_load_at: int) -> float | None:
@@ -87,12 +132,15 @@ def _answered_share(kind: str, known: Ledger | None, newest_load_at: int) -> flo
 
     What could be known moves on with each load, also with one that got no answer.
     """
-    if known is None or kind == "snapshot":
+    if known is None or kind.startswith("snapshot"):
         return None
     asked = known.asked
     if known.edge and asked:
         edge = replace(known.edge, served_at=max(known.edge.served_at, newest_load_at))
         asked = clip(asked, (asked[0].start, max(edge.final_before, asked[0].start)))
+        bars = kind in (Family.PRICE, Family.SPREAD)
+        same = unchanged(known.asked, known.answered, known.edge, edge, bars=bars)
+        asked = difference(asked, same)
     seconds = total_s(asked)
     if not seconds:
         return None
@@ -101,8 +149,7 @@ def _answered_share(kind: str, known: Ledger | None, newest_load_at: int) -> flo
 
 
 def _holes(kind: str, found: dict[str, Any] | None) -> dict[str, int | None]:
-    """Return how many holes a trajectory has, and the longest. Other streams cannot have any."""
-    if kind in ("events", "snapshot"):
-        return {"holes": None, "longest_hole_s": None}
-    holes = int(found["holes"]) if found else 0
-    return {"holes": holes, "longest_hole_s": int(found["longest_hole_s"]) if found else 0}
+    """Return how rows follow one another. Streams without a step have no holes and no ties."""
+    if kind not in list(Family):
+        return dict.fromkeys(_OF_ROWS)
+    return {name: int(found[name]) if found else 0 for name in _OF_ROWS}

@@ -4,57 +4,58 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Self, cast
+from typing import cast, overload
 
 import polars as pl
 
-from toolkit.cards import Card, Shown, some
+from toolkit.cards import Card
 from toolkit.client import Client
-from toolkit.errors import EmptyWindowError, InputError, RailError
-from toolkit.intervals import Interval
-from toolkit.loader import LoadResult, Progress, sync
-from toolkit.loader.progress import streams_counted
+from toolkit.errors import InputError
 from toolkit.market import (
     EventFamily,
     EventLog,
     Family,
+    Pair,
     SnapshotKind,
     SnapshotLog,
+    SnapshotTrajectory,
     Stream,
     Trajectory,
     When,
     Window,
-    asked_window,
     format_ts,
-    named_window,
     parse_ts,
-    window_ends,
 )
 from toolkit.series import (
     EventSeries,
     FundingSeries,
     PriceSeries,
+    RateSeries,
     Series,
     SnapshotSeries,
     SpreadSeries,
+    pair_series,
     read_series,
 )
+from toolkit.statistics.fee_table import NOTIONAL, FeeModel, Style
 from toolkit.store import Store
+from toolkit.store.publish import Published, is_published, open_published, publish
 from toolkit.store.sql import Parameters
-from toolkit.wire.listing import Listing
+from toolkit.workspace.event_rows import rows_around
+from toolkit.workspace.fee_choice import find_fees
 from toolkit.workspace.holdings import stream_states
+from toolkit.workspace.loading import Loading
 from toolkit.workspace.local import simulated_service
-from toolkit.workspace.progress import Watch, load_progress
-from toolkit.workspace.selection import chosen_streams
+from toolkit.workspace.pairs import HeldPairs, Joining
+from toolkit.workspace.places import cache_folder
+from toolkit.workspace.screening import Screening
 from toolkit.workspace.settings import LOCAL_KEY, Settings, store_path
 
-DEFAULT_WINDOW_S = 7 * 86_400
-"""What is loaded where no start is given: so much before the end."""
 
-
-class Workspace(Shown):
+class Workspace(Loading):
     """A store to read from, and a service to load it from.
 
     Reading needs no service. Where the service is given as a function, that is called when
@@ -64,43 +65,9 @@ class Workspace(Shown):
     >>> import toolkit as tk
     >>> with tempfile.TemporaryDirectory() as folder, tk.open(f"{folder}/s.duckdb") as rail:
     ...     done = rail.sync("BTC_USDT:AURORA.spot:BOREAS.spot", "2h")
-    ...     rail.spread("BTC_USDT:AURORA.spot:BOREAS.spot", "1h").summary()["n"].item() > 50
+    ...     rail.spread("BTC_USDT:AURORA.spot:BOREAS.spot", "2h").summary()["n"].item() > 0
     True
     """
-
-    def __init__(
-        self,
-        service: Client | Callable[[contextlib.ExitStack], Client],
-        store: Store,
-        *,
-        window: Window | None = None,
-        as_of: When | None = None,
-    ) -> None:
-        self.store = store
-        self._service = service
-        self._client = service if isinstance(service, Client) else None
-        self._default = _checked_default(window)
-        self._as_of = None if as_of is None else parse_ts(as_of, parameter="as_of")
-        self._closing = contextlib.ExitStack()
-        self._closed = False
-
-    @property
-    def client(self) -> Client:
-        """The client of the service, which is reached for here if it was not before.
-
-        Raises `InputError` where no service can be asked for the store's data, and `RailError`
-        after `close`.
-        """
-        if self._closed:
-            raise RailError("this workspace was closed; tk.open() opens another")
-        if self._client is None:
-            self._client = self._open_service()
-        return self._client
-
-    def _open_service(self) -> Client:
-        if isinstance(self._service, Client):
-            return self._service
-        return self._service(self._closing)
 
     def __repr__(self) -> str:
         facts = dict(self.card.facts)
@@ -117,6 +84,8 @@ class Workspace(Shown):
         if self._client is not None:
             facts = [("service", self._client.base_url), *service]
         facts += held.facts
+        if self.fees is not None:
+            facts.append(("fees", self.fees.label))
         if self._as_of is not None:
             facts.append(("as of", format_ts(self._as_of)))
         return Card(
@@ -124,94 +93,13 @@ class Workspace(Shown):
             [fact for fact in facts if fact[0] != "source"],
         )
 
-    def __enter__(self) -> Self:
-        return self
+    @property
+    def fees(self) -> FeeModel | None:
+        """The fee table that net figures are computed by: the one given, else of ``rail.toml``.
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let go of the connections, and of the local service. What is held can still be read."""
-        self._closed = True
-        if self._client is not None:
-            self._client.close()
-        self._closing.close()
-
-    # -- asking the service ------------------------------------------------------------------------
-
-    def symbols(self, text: str = "") -> Listing:
-        """Return the symbols that the service lists, each with its legs. See `Client.symbols`."""
-        return self.client.symbols(text)
-
-    def sync(
-        self,
-        streams: Stream | str | Iterable[Stream | str],
-        start: When | None = None,
-        end: When | None = None,
-        *,
-        again: bool = False,
-        workers: int = 4,
-        progress: bool = True,
-        on_progress: Callable[[Progress], object] | None = None,
-    ) -> LoadResult:
-        """Bring everything of ``[start, end)`` into the store, once. See `toolkit.loader.sync`.
-
-        ``streams`` are one or more trajectories, event logs and snapshots, or their keys. A key
-        with a ``*`` (``BTC_USDT:*``, ``funding/*:AURORA.futures:*``) stands for all that match it
-        of what the service lists, ``watchlist`` for the symbols with the most legs, see
-        `toolkit.workspace.watchlist`. ``start`` is a moment, or alone the name of a window: ``7d``,
-        ``today``, ``yesterday``, ``2023-03``. ``end`` defaults to now by the service's clock,
-        ``start`` to seven days before ``end``. A
-        notebook and a terminal show a bar, unless ``progress`` is off or ``on_progress`` is given.
-        Raises `EmptyWindowError` where trajectories were asked for and the store holds nothing of
-        any stream in the window afterwards. Where some streams are refused, the result names them.
-        ``again`` asks for all of the window, also for what is held.
+        None where neither is there. See `toolkit.workspace.fee_choice.find_fees`.
         """
-        if self._as_of is not None:
-            raise InputError("as_of", format_ts(self._as_of), "none: a past state takes no rows")
-        wanted_window = self._window(start, end)
-        wanted = chosen_streams(streams, self.symbols)
-        window = wanted_window()
-        with _watched(streams_counted(wanted), progress, on_progress) as watch:
-            result = sync(
-                self.client,
-                self.store,
-                wanted,
-                window,
-                again=again,
-                workers=workers,
-                on_progress=watch.show,
-            )
-            if len(result.silent) == len(set(wanted)) and any(
-                isinstance(stream, Trajectory) for stream in wanted
-            ):
-                raise EmptyWindowError(
-                    f"nothing in {window} for {some(wanted)}: the service has no row there "
-                    f"(its clock reads {format_ts(self.client.served_at())})"
-                )
-            watch.result = result
-        return result
-
-    def _window(self, start: When | None, end: When | None) -> Callable[[], Interval]:
-        """Check the window at once. What is returned asks the service for its clock if needed."""
-        low, high = self._asked(start, end)
-
-        def now() -> int:
-            self.client.discover()
-            return self.client.served_at()
-
-        def default() -> tuple[int, int]:
-            until = now() if high is None else parse_ts(high, parameter="end")
-            return until - DEFAULT_WINDOW_S, until
-
-        asked_window(low, high, now=lambda: 1, default=lambda: (0, 1))
-        return lambda: Interval.checked(*asked_window(low, high, now=now, default=default))
-
-    def _asked(self, start: When | None, end: When | None) -> tuple[When | None, When | None]:
-        """Return the window asked for, or this workspace's own where none is."""
-        if start is None and end is None and self._default is not None:
-            return self._default
-        return start, end
+        return find_fees(self.store.path, self._fees)
 
     # -- reading the store -------------------------------------------------------------------------
 
@@ -223,21 +111,94 @@ class Workspace(Shown):
         return cast("PriceSeries", found)
 
     def spread(
-        self, trajectory: Trajectory | str, start: When | None = None, end: When | None = None
+        self,
+        trajectory: Trajectory | SnapshotTrajectory | str,
+        start: When | None = None,
+        end: When | None = None,
     ) -> SpreadSeries:
         """Return the spread between two legs, with spread_log_bps and spread_bps. See `series`.
 
-        Positive: long the buy leg and short the sell leg earns it.
+        Positive: long the buy leg and short the sell leg earns it. A key that begins with
+        ``snapshot-spread/`` gives what snapshots showed of a pair, with coverage by polls.
         """
-        found = self._read(Trajectory.parse(trajectory, Family.SPREAD), start, end)
+        found = self._read(_kept_or(trajectory, Family.SPREAD), start, end)
         return cast("SpreadSeries", found)
 
+    def pair(
+        self,
+        buy: Trajectory | PriceSeries | str,
+        sell: Trajectory | PriceSeries | str,
+        start: When | None = None,
+        end: When | None = None,
+        *,
+        fx: Trajectory | PriceSeries | str | None = None,
+        multiplier: float | None = None,
+        max_stale_s: int | None = None,
+    ) -> SpreadSeries:
+        """Return the spread of any two prices, held here or given as series of any store.
+
+        ``fx`` is the price of one quote in the other, where they differ. Nothing is stored. See
+        `toolkit.statistics.spread.pair` and `toolkit.series.pair_series`.
+        """
+        rate = None if fx is None else _price_key(fx)
+        two = Pair.of(_price_key(buy), _price_key(sell), rate)
+        two.coins(multiplier)
+        legs = [
+            leg if isinstance(leg, PriceSeries) else self.prices(leg, start, end)
+            for leg in (buy, sell, fx)
+            if leg is not None
+        ]
+        return pair_series(*legs, multiplier=multiplier, max_stale_s=max_stale_s)
+
+    def pairs(
+        self,
+        pairs: Iterable[Pair | str] | Pair | str,
+        start: When | None = None,
+        end: When | None = None,
+        *,
+        fx: Trajectory | str | None = None,
+        multiplier: float | None = None,
+        max_stale_s: int | None = None,
+    ) -> pl.DataFrame:
+        """Join the prices of several pairs that are held, to the rows of all pairs in one frame.
+
+        Give it to any function of `toolkit.statistics.spread`. ``pairs`` are keys such as
+        ``pair/BTC_USD:COINBASE.spot/BTC_USDT:KRAKEN.spot``, and the rest is as in `pair`. ``fx`` is
+        for the keys that lack an FX leg, and ``multiplier`` for all of them. The pairs come as they
+        are given, the rows of each by ts. Without a start or an end the window reaches from the
+        first to the last second that all legs of a pair hold. A pair of which a leg has no row in
+        the window is left out.
+
+        Raises `InputError` for what makes no pair, `UnknownTrajectoryError` for a leg that is not
+        held, and `EmptyWindowError` where no pair has a row.
+        """
+        held = HeldPairs.of(self.store, pairs, Joining(fx, multiplier, max_stale_s))
+        window = held.window(*self._asked(start, end))
+        return pl.concat(held.groups(window, as_of=self._as_of), how="diagonal")
+
+    @overload
+    def funding(
+        self, trajectory: SnapshotTrajectory, start: When | None = None, end: When | None = None
+    ) -> RateSeries: ...
+
+    @overload
     def funding(
         self, trajectory: Trajectory | str, start: When | None = None, end: When | None = None
-    ) -> FundingSeries:
-        """Return the funding of a pair. Its key needs no ``funding/`` here. See `series`."""
-        found = self._read(Trajectory.parse(trajectory, Family.FUNDING), start, end)
-        return cast("FundingSeries", found)
+    ) -> FundingSeries: ...
+
+    def funding(
+        self,
+        trajectory: Trajectory | SnapshotTrajectory | str,
+        start: When | None = None,
+        end: When | None = None,
+    ) -> FundingSeries | RateSeries:
+        """Return the funding of a pair. Its key needs no ``funding/`` here. See `series`.
+
+        A key that begins with ``snapshot-funding/`` gives a `RateSeries`: the rate of one leg as
+        snapshots showed it. Type checkers see that of a `SnapshotTrajectory` alone.
+        """
+        found = self._read(_kept_or(trajectory, Family.FUNDING), start, end)
+        return cast("FundingSeries | RateSeries", found)
 
     def events(
         self, family: EventFamily | str, start: When | None = None, end: When | None = None
@@ -245,6 +206,26 @@ class Workspace(Shown):
         """Return the documents of an event log: spread, splash or funding. See `series`."""
         found = self._read(EventLog.of(family), start, end)
         return cast("EventSeries", found)
+
+    def around(
+        self,
+        events: EventSeries,
+        *,
+        on: Trajectory | str | None = None,
+        margin_s: int = 28 * 86_400,
+    ) -> pl.LazyFrame:
+        """Return the rows of the trajectories in which events opened, and ``margin_s`` either side.
+
+        Of splash events these are the prices of their legs, of spread events the spreads, of
+        funding events the settlements. With ``on`` they are the rows of that trajectory. What to
+        ask of them: ``pumps.study(rail.around(pumps))`` with ``pumps = rail.events("splash")``, and
+        more in `toolkit.statistics.events`.
+
+        A pair that is held the other way round is turned. Trajectories that are not held are
+        absent, and their events count as unknown there. Raises `EmptyWindowError` where none is
+        held.
+        """
+        return rows_around(self.store, events, margin_s, on=on, as_of=self._as_of)
 
     def snapshots(
         self, kind: SnapshotKind | str, start: When | None = None, end: When | None = None
@@ -265,26 +246,96 @@ class Workspace(Shown):
         return self._read(Stream.parse(stream), start, end)
 
     def _read(self, stream: Stream, start: When | None, end: When | None) -> Series:
-        return read_series(self.store, stream, *self._asked(start, end), as_of=self._as_of)
+        asked = self._asked(start, end)
+        return read_series(self.store, stream, *asked, as_of=self._as_of, fees=self.fees)
 
     def status(self) -> pl.DataFrame:
         """Return what is held of each stream, how complete it is and how old.
 
-        See `toolkit.workspace.holdings.stream_states` for the columns.
+        See `toolkit.workspace.holdings.stream_states` for the columns. Raises `InputError` for a
+        workspace as of a time before the store kept the history of its ledger, as does `sql`.
         """
-        return stream_states(self.store)
+        return stream_states(self.store, as_of=self._as_of)
+
+    def screen(
+        self,
+        start: When | None = None,
+        end: When | None = None,
+        *,
+        family: Family | str = Family.SPREAD,
+        symbols: str | Iterable[str] | None = None,
+        exchanges: str | Iterable[str] | None = None,
+        types: str | Iterable[str] | None = None,
+        exclude_symbols: str | Iterable[str] | None = None,
+        where: str | None = None,
+        sort: str | None = None,
+        top: int | None = None,
+        exclude_flags: bool | str | Sequence[str] = False,
+        fees: FeeModel | str | Path | None = None,
+        notional: float = NOTIONAL,
+        style: Style = "taker",
+    ) -> pl.DataFrame:
+        """Measure all series of a kind that are held in one pass, and rank them by any figure.
+
+        The columns, ``where``, ``sort``, ``top`` and ``exclude_flags`` are those of
+        `toolkit.statistics.spread.screen`: without a ``sort`` the widest now is first. With
+        ``family`` funding they are those of `toolkit.statistics.screening.funding_figures`, and the
+        largest APR is first. Those kept from snapshots have coverage by polls, as in
+        `toolkit.statistics.polls.by_polls`: ``snapshot-spread`` as spreads, ``snapshot-funding`` as
+        `toolkit.statistics.screening.rate_figures`, without fees. ``symbols``, ``exchanges`` and
+        ``types`` take some pairs alone: those with both legs on one of the exchanges, and of the
+        markets ``spot/futures``. ``exclude_symbols`` leaves some out. ``fees`` is a fee table or
+        its file, without it that of the workspace. Without a window it is all that is held.
+
+        Raises `EmptyWindowError` where nothing is held, and `InputError` for what is no condition,
+        no column, no flag, or a symbol, an exchange or a type of no pair.
+        """
+        table = self.fees if fees is None else find_fees(self.store.path, fees)
+        asked = Screening(family, symbols, exchanges, None, notional, style, types, exclude_symbols)
+        if fees is not None or asked.has_costs:
+            asked = replace(asked, fees=table)
+        ranking = asked.ranking(where, sort, top, exclude_flags)
+        window = self._asked(start, end)
+        return ranking.applied(asked.rows(self.store, *window, as_of=self._as_of))
+
+    def publish(self, where: str | os.PathLike[str], *, prune: bool = False) -> Published:
+        """Publish the store as Parquet files and a manifest. See `toolkit.store.publish.publish`.
+
+        ``where`` is a folder or the address of an object store (``s3://bucket/folder``). What is
+        there already and did not change is not written again.
+        """
+        self._check_present("a store is published as it is; ask the workspace itself")
+        return publish(self.store, where, prune=prune)
 
     def sql(self, query: str, parameters: Parameters | None = None) -> pl.DataFrame:
         """Return what one SELECT over the store's views finds. See `toolkit.store.Store.sql`."""
-        return self.store.sql(query, parameters)
+        return self.store.sql(query, parameters, as_of=self._as_of)
 
     def as_of(self, when: When) -> Workspace:
         """Return this workspace as it was known at a moment of the local clock. It takes no rows.
 
-        Rows, documents and snapshots are those of the loads begun by then.
+        Rows, documents and snapshots are those that were committed by then, also inside a load or a
+        capture that went on. Of what was loaded before store format 6 the commit is not known: it
+        counts from the start of its load, and a note on the series names loads that went on. The
+        ledger, and with it gaps, status and SQL, is what the store knew then. Of a store of an
+        older format that is known from its migration on: before, `gaps`, `status` and `sql` raise
+        `InputError`, and a note on the series has the time.
         """
         at = parse_ts(when, parameter="as_of")
-        return Workspace(self._service, self.store, window=self._default, as_of=at)
+        return Workspace(self._service, self.store, window=self._default, as_of=at, fees=self._fees)
+
+
+def _price_key(leg: Trajectory | PriceSeries | str) -> str:
+    return leg.stream.key if isinstance(leg, PriceSeries) else str(leg)
+
+
+def _kept_or(
+    asked: Trajectory | SnapshotTrajectory | str, family: Family
+) -> Trajectory | SnapshotTrajectory:
+    """Read the key of a trajectory of a family, or of a series of that kept from snapshots."""
+    if str(asked).startswith(f"snapshot-{family}/"):
+        return SnapshotTrajectory.parse(asked)
+    return Trajectory.parse(asked, family)
 
 
 def open_workspace(
@@ -294,23 +345,35 @@ def open_workspace(
     base_url: str | None = None,
     api_key: str | None = None,
     allow_http: bool = False,
+    fees: FeeModel | str | Path | None = None,
 ) -> Workspace:
     """Open a store, to read it and to load into it.
 
     ``base_url`` and ``api_key`` default to ``RAIL_BASE_URL`` and ``RAIL_API_KEY``, ``store`` to
     ``RAIL_STORE`` or ``rail.duckdb``. ``window`` is what is read and loaded where no start and no
     end are given: the name of a window (``7d``, ``2023-03``), or a start and an end. ``allow_http``
-    as in `Settings.read`.
+    as in `Settings.read`. ``fees`` is a fee table or its file. Without it, it is the one that
+    ``rail.toml`` names: see `Workspace.fees`.
 
     Nothing is asked of a service before something has to be. Without an address that is a local
     service on a SIMULATED market, started then, one per process, ended with it. A store of another
     source is never loaded from it: that needs an address.
+
+    ``store`` may also name published data: a folder, an address, or the ``manifest.json`` in it. It
+    is read like a store and takes no rows. A copy of it is kept in the user's cache.
     """
-    held = Store(store_path(store))
+    held = named_store(store)
     if base_url or os.environ.get("RAIL_BASE_URL"):
         settings = Settings.read(base_url=base_url, api_key=api_key, allow_http=allow_http)
-        return Workspace(settings.client(), held, window=window)
-    return Workspace(lambda closing: _local_client(held, closing), held, window=window)
+        return Workspace(settings.client(), held, window=window, fees=fees)
+    return Workspace(lambda closing: _local_client(held, closing), held, window=window, fees=fees)
+
+
+def named_store(store: str | Path | None = None) -> Store:
+    """Return the store of a path, as `open_workspace` takes it: a store, or published data."""
+    if is_published(store):
+        return open_published(store, cache_folder())
+    return Store(store_path(store))
 
 
 def _local_client(store: Store, closing: contextlib.ExitStack) -> Client:
@@ -325,28 +388,3 @@ def _local_client(store: Store, closing: contextlib.ExitStack) -> Client:
     client = Client(closing.enter_context(simulated_service()), LOCAL_KEY)
     client.discover()  # it is there for certain, and so its name and reach can be shown
     return client
-
-
-def _checked_default(window: Window | None) -> tuple[When, When | None] | None:
-    """Return a default window as a start and an end, or raise `InputError` for what is none."""
-    if window is None:
-        return None
-    start, end = window_ends(window)
-    if end is None and named_window(start, 0) is None:
-        raise InputError("window", window, "7d, today, yesterday, 2023-03, or (start, end)")
-    low, high = asked_window(start, end, now=lambda: 1, default=lambda: (0, 1))
-    if end is not None:
-        Interval.checked(low, high)
-    return start, end
-
-
-@contextlib.contextmanager
-def _watched(
-    title: str, progress: bool, on_progress: Callable[[Progress], object] | None
-) -> Iterator[Watch]:
-    """Yield the caller's own watch where there is one, else a bar where one can be shown."""
-    if on_progress or not progress:
-        yield Watch(on_progress)
-    else:
-        with load_progress(title) as watch:
-            yield watch

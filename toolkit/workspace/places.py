@@ -1,4 +1,4 @@
-"""Where the toolkit keeps what nobody has named a place for: the user's data directory.
+"""Where the toolkit keeps what nobody has named a place for: data, settings, state and cache.
 
 The rule is that of the XDG Base Directory Specification, which is five lines. The package
 platformdirs would add the places of systems that the toolkit does not run on.
@@ -24,9 +24,45 @@ def data_folder(environment: Mapping[str, str] = os.environ) -> Path:
     >>> data_folder({"XDG_DATA_HOME": "/srv/data"}), data_folder({"HOME": "/srv/jane"}).parts[-3:]
     (PosixPath('/srv/data/machine-rail'), ('.local', 'share', 'machine-rail'))
     """
-    named = Path(environment.get("XDG_DATA_HOME", ""))
-    home = named if named.is_absolute() else Path.home() / ".local" / "share"
-    return home / _FOLDER
+    return _folder(environment, "XDG_DATA_HOME", ".local/share")
+
+
+def config_folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """Return the toolkit's folder for what this user has set for every store.
+
+    It is below ``XDG_CONFIG_HOME`` where that is an absolute path, else below ``~/.config``.
+
+    >>> config_folder({"XDG_CONFIG_HOME": "/srv/config"})
+    PosixPath('/srv/config/machine-rail')
+    """
+    return _folder(environment, "XDG_CONFIG_HOME", ".config")
+
+
+def state_folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """Return the toolkit's folder for what its processes remember between runs, and may lose.
+
+    It is below ``XDG_STATE_HOME`` where that is an absolute path, else below ``~/.local/state``.
+
+    >>> state_folder({"XDG_STATE_HOME": "/srv/state"})
+    PosixPath('/srv/state/machine-rail')
+    """
+    return _folder(environment, "XDG_STATE_HOME", ".local/state")
+
+
+def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """Return the toolkit's folder for what can be made again, which need not be there yet.
+
+    It is below ``XDG_CACHE_HOME`` where that is an absolute path, else below ``~/.cache``.
+
+    >>> cache_folder({"XDG_CACHE_HOME": "/srv/cache"})
+    PosixPath('/srv/cache/machine-rail')
+    """
+    return _folder(environment, "XDG_CACHE_HOME", ".cache")
+
+
+def _folder(environment: Mapping[str, str], name: str, below: str) -> Path:
+    named = Path(environment.get(name, ""))
+    return (named if named.is_absolute() else Path.home() / below) / _FOLDER
 
 
 def demo_store(source: Source, folder: Path | None = None) -> tuple[Path, list[Path]]:

@@ -14,12 +14,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolkit.cards import counted, duration
-from toolkit.foreign import html
+from toolkit.foreign import Html
 from toolkit.loader import LoadResult, Progress
 
 _SECONDS_A_LINE = 10
 _SECONDS_A_PICTURE = 0.2
-_BAR = '<progress max="1" value="{:.4f}" style="width:16em;vertical-align:middle"></progress>'
+_BAR = Html(
+    '<div>{} <progress max="1" value="{:.4f}" style="width:16em;vertical-align:middle"></progress>'
+    " {}</div>"
+)
 
 
 @dataclass(slots=True)
@@ -126,13 +129,12 @@ def _kernel_display() -> Callable[..., object] | None:
 def _in_notebook(title: str, publish: Callable[..., object]) -> Iterator[Watch]:
     transient = {"display_id": uuid.uuid4().hex}
 
-    def put(text: str, html: str, *, update: bool = True) -> None:
+    def put(text: str, html: Html, *, update: bool = True) -> None:
         publish({"text/plain": text, "text/html": html}, transient=transient, update=update)
 
     def show(progress: Progress, *, update: bool = True) -> None:
         told = f"{progress.fraction:.0%}, {_told(progress)}"
-        bar = _BAR.format(progress.fraction)
-        put(f"{title}: {told}", f"<div>{html(title)} {bar} {html(told)}</div>", update=update)
+        put(f"{title}: {told}", _BAR.format(title, progress.fraction, told), update=update)
 
     begun = Progress(0, 0, 0, 1, 0.0)
     show(begun, update=False)
@@ -141,4 +143,4 @@ def _in_notebook(title: str, publish: Callable[..., object]) -> Iterator[Watch]:
         yield watch
     finally:
         done = str(watch.result) if watch.result else ""
-        put(done, f"<div>{html(done)}</div>" if done else "")
+        put(done, Html("<div>{}</div>").format(done) if done else Html(""))

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from toolkit.errors import InputError
-from toolkit.market import EventFamily, EventLog, SnapshotKind, SnapshotLog, Stream, Trajectory
+from toolkit.market import (
+    EventFamily,
+    EventLog,
+    Pair,
+    SnapshotKind,
+    SnapshotLog,
+    Stream,
+    Trajectory,
+)
 from toolkit.wire.listing import (
     Listing,
     funding_trajectories,
@@ -28,7 +36,8 @@ def chosen_streams(
 
     A text with ``*`` stands for the keys it matches: of every price, of every pair of legs (the
     alphabetically first bought, or the other way round where only that matches), of the event logs
-    and the snapshots. ``watchlist`` stands for the watchlist. ``listing`` is called once, and only
+    and the snapshots. ``watchlist`` stands for the watchlist, the key of a pair for the prices that
+    it is computed from. ``listing`` is called once, and only
     where one of them is meant and all keys have been read. Raises `InputError` for what is no key,
     for nothing at all, and for a pattern that matches nothing.
 
@@ -49,10 +58,14 @@ def chosen_streams(
 
 
 def read_keys(asked: Stream | str | Iterable[Stream | str]) -> list[Stream | str]:
-    """Read the keys. What stands for several streams is left as it is. Asks no service.
+    """Read the keys, that of a pair as those of its prices. Asks no service.
+
+    Patterns and the name of the watchlist are left as they are.
 
     >>> read_keys(["BTC_USD:X.spot", "events/*"])[1]
     'events/*'
+    >>> [str(leg) for leg in read_keys("pair/BTC_USD:X.spot/BTC_USD:Y.spot")]
+    ['BTC_USD:X.spot', 'BTC_USD:Y.spot']
     """
     several = [asked] if isinstance(asked, Stream | str) else asked
     if not isinstance(several, Iterable):
@@ -61,7 +74,13 @@ def read_keys(asked: Stream | str | Iterable[Stream | str]) -> list[Stream | str
     for each in several:
         if isinstance(each, str) and each != WATCHLIST == each.strip().lower():
             raise InputError("streams", each, "a key, a pattern or watchlist", advice=_NEAREST)
-    return [each if _of_many(each) else Stream.parse(each) for each in several]
+    return [read for each in several for read in _read(each)]
+
+
+def _read(asked: Stream | str) -> Sequence[Stream | str]:
+    if isinstance(asked, Stream | str) and str(asked).startswith("pair/"):
+        return Pair.parse(asked).prices
+    return [asked if _of_many(asked) else Stream.parse(asked)]
 
 
 def _of_many(asked: Stream | str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -17,11 +18,19 @@ from toolkit.commands import DEFAULT_BASE_URL, DEFAULT_STORE
 from toolkit.errors import InputError
 from toolkit.wire.address import base_address, is_loopback
 from toolkit.wire.user_profile import UserProfile
+from toolkit.workspace.places import state_folder
 
 LOCAL_KEY = "demo-pro"
 """The local service's own demo key: no secret, and used for loopback addresses alone."""
 
 _SWITCH = {"": False, "0": False, "1": True}
+
+
+class Over(StrEnum):
+    """What pages are asked by: requests, or the history actions of the data socket."""
+
+    HTTP = "http"
+    SOCKET = "socket"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +72,27 @@ class Settings:
                     advice="set RAIL_API_KEY",
                 )
             key = LOCAL_KEY
-        allowed = allow_http or _allows_http(environment)
+        allowed = allow_http or allows_http(environment)
         return cls(url, key, user_profile(environment), allowed)
 
-    def client(self) -> Client:
-        """Return a client of the service, with the user's profile where one is named."""
-        return Client(self.base_url, self.api_key, profile=self.profile, allow_http=self.allow_http)
+    def client(self, over: Over = Over.HTTP) -> Client:
+        """Return a client of the service, with the user's profile where one is named.
+
+        It shares the key's quota with this user's other processes, by a file in `state_folder`.
+        ``over`` is what it asks histories and event logs by.
+        """
+        kind: type[Client] = Client
+        if over == Over.SOCKET:
+            from toolkit.client.data_socket import SocketClient  # noqa: PLC0415 - most never use it
+
+            kind = SocketClient
+        return kind(
+            self.base_url,
+            self.api_key,
+            profile=self.profile,
+            allow_http=self.allow_http,
+            quota_folder=state_folder(),
+        )
 
 
 def store_path(given: str | Path | None = None) -> Path:
@@ -102,7 +126,12 @@ def user_profile(environment: Mapping[str, str] = os.environ) -> UserProfile | N
     return UserProfile.read(path) if path else None
 
 
-def _allows_http(environment: Mapping[str, str]) -> bool:
+def allows_http(environment: Mapping[str, str] = os.environ) -> bool:
+    """Return whether ``RAIL_ALLOW_HTTP`` lets secrets be sent unencrypted.
+
+    >>> allows_http({"RAIL_ALLOW_HTTP": "1"}), allows_http({})
+    (True, False)
+    """
     text = environment.get("RAIL_ALLOW_HTTP", "")
     if text not in _SWITCH:
         raise InputError("RAIL_ALLOW_HTTP", text, "1 to allow http off this machine, or 0")

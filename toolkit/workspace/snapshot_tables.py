@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from toolkit.statistics.settlements import HOURS_A_YEAR
+from toolkit.statistics.rates_in_force import with_apr
 from toolkit.wire.snapshots import ITEM_FIELDS, snapshot_items
 
 _TYPES: dict[type, type[pl.DataType]] = {str: pl.String, float: pl.Float64, int: pl.Int64}
@@ -52,12 +52,12 @@ def funding_rates(document: str) -> pl.DataFrame:
     ('X.futures', 25.0, 27375.0)
     """
     rows = _items("funding", document).filter(pl.col("interval_hours") > 0).drop_nulls(["rate"])
-    per_hour = pl.col("rate") / pl.col("interval_hours")
-    return rows.with_columns(
-        leg=pl.format("{}.{}", "exchange", "market"),
-        rate_pct_8h=100 * 8 * per_hour,
-        apr_pct=100 * HOURS_A_YEAR * per_hour,
-    ).sort("apr_pct", "symbol", "leg", descending=[True, False, False])
+    rows = rows.with_columns(leg=pl.format("{}.{}", "exchange", "market"))
+    return (
+        with_apr(rows)
+        .rename({"funding_apr_pct": "apr_pct"})
+        .sort("apr_pct", "symbol", "leg", descending=[True, False, False])
+    )
 
 
 def widest_differentials(rates: pl.DataFrame) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""What did holding a funding pair earn, and how often did it change its sign?"""
+"""What did holding a funding pair earn, over all times at which it could have been entered?"""
 
 from __future__ import annotations
 
@@ -7,20 +7,9 @@ import polars as pl
 import toolkit as tk
 
 
-def main(store: str, pairs: list[str], start: str, end: str) -> pl.DataFrame:
-    rail = tk.open(store, window=(start, end))
+def main(store: str, fees: str, pairs: list[str], start: str, end: str) -> list[pl.DataFrame]:
+    rail = tk.open(store, window=(start, end), fees=fees)
     series = [rail.funding(pair) for pair in pairs]
-    flips = (
-        pl.concat(each.carry() for each in series)
-        .group_by("trajectory")
-        .agg(
-            flips=(pl.col("payment_bps").sign().diff().abs() == 2).sum(),
-            positive_share=(pl.col("payment_bps") > 0).mean(),
-        )
-    )
-    return (
-        pl.concat(each.summary() for each in series)
-        .select("trajectory", "n", "coverage", "carry_bps", "funding_apr_pct")
-        .join(flips, on="trajectory")
-        .sort("carry_bps", descending=True)
-    )
+    earned = pl.concat(each.summary() for each in series)  # carry, APR
+    steady = pl.concat(each.persistence() for each in series)  # flips, share positive
+    return [earned, steady, pl.concat(each.holdings() for each in series)]  # break even

@@ -5,7 +5,7 @@ import random
 import polars as pl
 import pytest
 
-from toolkit.charts import coverage_chart, coverage_shares_chart
+from toolkit.charts import coverage_chart
 from toolkit.charts.theme import STATE_COLOURS
 from toolkit.errors import InputError
 from toolkit.market import Source, Trajectory
@@ -170,35 +170,3 @@ def test_a_stretch_over_the_change_of_clocks_ends_where_the_zones_clock_does():
     held = chart(ledger, **window, timezone="Europe/London").data[0]
     assert list(held.base) == ["2023-10-29 00:00"]
     assert held.x.tolist() == [3 * 3_600_000]
-
-
-SHARES = pl.DataFrame(
-    {"what": ["price (2)", "spread (1)"], "held": [75.0, 100.0], "empty": [25.0, 0.0]}
-    | {state: [0.0, 0.0] for state in ("not yet known", "missing", "unrecoverable")}
-)
-
-
-def test_shares_are_stacked_to_the_whole_with_a_bar_a_kind_from_the_top():
-    figure = coverage_shares_chart(SHARES, source=Source("simulated", "mini"))
-    assert [bar.name for bar in figure.data] == ["held", "empty"]
-    assert [bar.marker.color for bar in figure.data] == [
-        STATE_COLOURS[LedgerState.HELD],
-        STATE_COLOURS[LedgerState.EMPTY],
-    ]
-    assert sum(bar.x for bar in figure.data).tolist() == [100, 100]
-    assert list(figure.data[0].y) == ["price (2)", "spread (1)"]
-    assert figure.data[1].hovertext[0] == "price (2): empty 25 %"
-    assert figure.layout.barmode == "stack"
-    assert figure.layout.yaxis.autorange == "reversed"
-    assert [note.text for note in figure.layout.annotations] == ["SIMULATED"]
-
-
-def test_no_kind_at_all_says_what_to_do():
-    (note,) = coverage_shares_chart(SHARES[:0], source=Source("live", "rail")).layout.annotations
-    assert "rail sync" in note.text
-
-
-@pytest.mark.parametrize("column", ["what", "missing"])
-def test_shares_without_a_column_are_refused(column):
-    with pytest.raises(InputError, match=column):
-        coverage_shares_chart(SHARES.drop(column), source=Source("live", "rail"))

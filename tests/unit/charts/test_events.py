@@ -234,6 +234,18 @@ def test_another_kind_and_a_missing_column_are_refused():
 # -- activity ------------------------------------------------------------------------------------
 
 
+def test_the_week_before_is_one_line_of_all_families_with_its_empty_hours():
+    before = documents(
+        ("spread", "a.opened", 1), ("splash", "splash.dump", 2), ("spread", "a.closed", 3)
+    )
+    *bars, line = activity(("spread", "a.opened", 1), before=before).data
+    assert len(bars) == len(EventFamily)
+    assert line.name == "a week before (2)"
+    assert len(line.y) == 24
+    assert sum(line.y) == 2
+    assert activity(("spread", "a.opened", 1)).data[-1].type == "bar"
+
+
 def test_openings_are_counted_by_hour_and_family_and_stacked():
     figure = activity(
         ("spread", "spread.opened", 0),

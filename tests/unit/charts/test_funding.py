@@ -45,6 +45,16 @@ def test_the_differential_stands_in_steps_above_and_the_carry_below():
     assert (differential.yaxis, carry.yaxis) == ("y", "y2")
 
 
+def test_the_differential_is_in_the_unit_and_the_carry_also_less_a_cost():
+    differential, carry, net = chart(unit="% per 24 h", cost_bps=1.5).data
+    assert differential.y.tolist() == pytest.approx([0.06, 0.0, 0.0])
+    assert net.y.tolist() == pytest.approx([each - 1.5 for each in carry.y])
+    with pytest.raises(InputError, match="unit"):
+        chart(unit="% a week")
+    with pytest.raises(InputError, match="cost_bps"):
+        chart(cost_bps="free")
+
+
 def test_a_rate_from_before_the_window_stands_at_its_start_and_pays_nothing():
     rates = (1e-4, 1e-4, 1e-4, 1e-4), (3e-4, 1e-4, 0.0, 1e-4)
     differential, carry = chart(settled(*rates, first=0)).data

@@ -10,6 +10,7 @@ from toolkit.charts import spread_chart
 from toolkit.charts.theme import COLOURS, FAMILY_COLOURS
 from toolkit.errors import InputError
 from toolkit.market import EventFamily, Source, Trajectory
+from toolkit.statistics.spread import episodes
 
 PAIR = Trajectory.parse("BTC_USD:COINBASE.spot:KRAKEN.spot")
 START = 1_678_406_400  # 2023-03-10 00:00 UTC
@@ -68,6 +69,19 @@ def test_thresholds_are_one_dashed_line_over_the_window_named_with_their_values(
     assert (line.line.dash, line.yaxis) == ("dash", "y2")
     assert line.y == (-25.0, -25.0, None, 12.5, 12.5, None)
     assert line.x == ("2023-03-10 00:00", "2023-03-10 01:00", None) * 2
+
+
+def test_episodes_of_the_statistics_are_shaded_and_those_a_few_pixels_apart_joined():
+    found = episodes(rows().with_columns(trajectory=pl.lit(PAIR.key)), enter_bps=0.8)
+    figure = chart(episodes=found)
+    assert 0 < len(figure.layout.shapes) <= found.height
+    assert stretches(figure)[0] == ("00:01", "00:03")
+    many = pl.DataFrame({"start_ts": range(START, START + 3600, 6)})
+    dense = chart(episodes=many.with_columns(end_ts=pl.col("start_ts") + 3))
+    assert stretches(dense) == [("00:00", "00:59:57")]
+    assert not chart(episodes=found.clear()).layout.shapes
+    with pytest.raises(InputError, match="start_ts"):
+        chart(episodes=found.drop("start_ts"))
 
 
 @pytest.mark.parametrize("wrong", [float("nan"), float("inf")])

@@ -56,6 +56,34 @@ def test_a_spread_chart_draws_both_legs_above_and_the_spread_below():
     assert figure.layout.yaxis.domain[0] > figure.layout.yaxis2.domain[1]
 
 
+def test_the_spread_is_on_top_where_the_legs_are_below_or_left_out():
+    rows = spread_rows(gap_after=3)
+    below, apart, alone = (chart(rows, legs=legs) for legs in ("below", "from_mean", "none"))
+    names = ["log spread, sell over buy", "buy COINBASE.spot", "sell KRAKEN.spot"]
+    assert [line.name for line in below.data] == [line.name for line in apart.data] == names
+    assert below.data[0].yaxis == "y2"
+    assert below.layout.yaxis2.domain[0] > below.layout.yaxis.domain[1]
+    for line, column in zip(apart.data[1:], ("buy_price", "sell_price"), strict=True):
+        price = rows[column].to_numpy()
+        known = np.delete(line.y, 3)  # a gap
+        assert known == pytest.approx(1e4 * np.log(price / price.mean()), abs=1e-9)
+    assert apart.layout.yaxis.title.text == "from mean (bps)"
+    assert [line.name for line in alone.data] == names[:1]
+    assert not alone.layout.yaxis.visible
+
+
+def test_the_mean_of_the_legs_is_that_of_the_rows_shown():
+    rows = spread_rows(10)
+    part = {"start": START, "end": START + 300}
+    whole, same = (chart(each, legs="from_mean", **part) for each in (rows, rows[:5]))
+    assert whole.data[1].y.tolist() == same.data[1].y.tolist()
+
+
+def test_legs_of_no_kind_are_refused():
+    with pytest.raises(InputError, match="legs"):
+        chart(spread_rows(), legs="beside")
+
+
 def test_titles_say_what_which_units_which_window_how_many_and_from_where():
     layout = chart(spread_rows()).layout
     assert layout.title.text == "BTC_USD: prices and spread"

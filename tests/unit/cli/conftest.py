@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -14,9 +15,17 @@ from toolkit.cli import main
 from toolkit.cli.show import console
 from toolkit.client import Client
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, EventLog, Family, SnapshotKind, SnapshotLog, Trajectory
+from toolkit.market import (
+    EventFamily,
+    EventLog,
+    Family,
+    SnapshotKind,
+    SnapshotLog,
+    Source,
+    Trajectory,
+)
 from toolkit.service import Clock, Config, Simulated, running
-from toolkit.store import Store
+from toolkit.store import Batch, Edge, LoadOrigin, Snapshot, Store, StoreWriter
 from toolkit.workspace import Workspace
 
 NOW = 1_793_750_400
@@ -28,6 +37,9 @@ LOADED = (
     Trajectory.parse("BTC_USDT:AURORA.spot:CORONA.futures"),
     Trajectory.parse("BTC_USDT:AURORA.futures:CORONA.futures", Family.FUNDING),
 )
+STEADY, BRIEF = (f"snapshot-spread/BTC_USDT:A.spot:{leg}.spot" for leg in "BC")
+RATE = "snapshot-funding/BTC_USDT:A.futures"
+POLLED = [WINDOW.start + 60 * minute for minute in (0, 1, 2, 3, 5, 6)]  # one was not answered
 
 
 @pytest.fixture
@@ -95,3 +107,28 @@ def loaded(service: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def held(loaded: Path, workdir: Path) -> Store:
     """The loaded store as ``rail.duckdb`` in the working directory."""
     return Store(Path(shutil.copy(loaded, workdir / "rail.duckdb")))
+
+
+@pytest.fixture
+def kept(workdir: Path) -> Store:
+    """A store that polled spreads and rates. One pair is always shown, one in the first half."""
+    store, batch, edge = Store(workdir / "rail.duckdb"), Batch(), Edge(POLLED[-1])
+    for at in POLLED:
+        pairs = ["B", "C"] if at < POLLED[3] else ["B"]
+        named = {"symbol": "BTC_USDT", "buy_exchange": "A", "buy_market": "spot"}
+        spreads = [
+            named | {"sell_exchange": leg, "sell_market": "spot", "buy_price": 100.0}
+            | {"sell_price": 100 + at % 7, "spread_pct": float(at % 7), "opened_at": None}
+            for leg in pairs
+        ]  # fmt: skip
+        rates = [
+            {"symbol": "BTC_USDT", "exchange": "A", "market": "futures", "rate": at % 7 / 1e4}
+            | {"interval_hours": 8, "next_funding_time": None}
+        ]
+        for kind, items in (("spread", spreads), ("funding", rates)):
+            document = json.dumps({"items": items}).encode()
+            batch.add_snapshot(Snapshot(SnapshotLog.named(kind), at, document, 60), edge)
+    writer = StoreWriter(store)
+    writer.bind(Source("simulated", "seed-7"))
+    writer.commit(writer.start_load(LoadOrigin("http://x", POLLED[-1], None, "0")), batch)
+    return store

@@ -12,8 +12,12 @@ from toolkit.errors import RailError
 
 Rail = Callable[..., subprocess.CompletedProcess[str]]
 COMMANDS = (
-    *("serve", "doctor", "symbols", "sync", "stream", "webhook", "status", "app", "open", "demo"),
-    *("stats spread", "stats funding", "stats events"),
+    *("serve", "doctor", "symbols", "sync", "follow", "webhook", "status", "app", "open", "demo"),
+    *("stats spread", "stats funding", "stats events", "import"),
+    *("events survival", "events stats", "events magnitudes", "events payoff"),
+    *("events together", "events audit", "events study", "events channels"),
+    *("events open", "webhook setup"),
+    *("store publish", "store verify", "store compact", "store backup"),
 )
 
 

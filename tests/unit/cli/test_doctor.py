@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import socket
@@ -46,6 +47,33 @@ def test_the_faithful_service_is_usable_and_everything_is_as_expected(
     assert "failed" not in said
     assert "Usable: data can be loaded" in said
     assert "there is nothing to put here" in (tmp_path / "d.toml").read_text()
+
+
+def test_the_checks_are_rows_for_a_program(rail: Rail, service: str) -> None:
+    done = rail("doctor", "--format", "json", base_url=service)
+    checks = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {check["base_url"] for check in checks} == {service}
+    assert all(check["usable"] for check in checks)
+    assert checks[0] | {"says": ""} == {
+        "source": checks[0]["source"],
+        "base_url": service,
+        "usable": True,
+        "group": "service",
+        "check": "reachable",
+        "state": "ok",
+        "says": "",
+        "advice": "",
+    }
+
+
+def test_checks_are_chosen_and_written_to_a_file(rail: Rail, service: str, tmp_path: Path) -> None:
+    argv = ["doctor", "--where", "state <> 'ok'", "--sort", "check", "--output", "checks.csv"]
+    done = rail(*argv, base_url=service, api_key="sekrit-4711")
+    assert done.returncode == 1
+    _, *rows = (tmp_path / "checks.csv").read_text().splitlines()
+    assert len(rows) == 1
+    assert "put the key, as issued, into RAIL_API_KEY" in rows[0]
+    assert "--where leaves out 1" in done.stderr
 
 
 def test_a_draft_is_readable_by_its_owner_alone(rail: Rail, service: str, tmp_path: Path) -> None:

@@ -26,6 +26,10 @@ COMMANDS = (
     "stats spread",
     "stats funding",
     "stats events",
+    "events survival --by symbol --by legs",
+    "events stats --by symbol",
+    "events magnitudes --by symbol --by legs",
+    "events together --by symbol",
     *(
         f"{command} --format {form}"
         for command in ("status", "stats spread", "stats funding", "stats events")
@@ -54,6 +58,16 @@ def test_every_command_over_a_hostile_store_prints_its_text_and_obeys_none_of_it
     assert is_shown_plainly(done)
     assert "[/red]" in done.stdout
     assert not re.search(r"^rail: all is well", done.stdout, re.MULTILINE)
+
+
+def test_a_refusal_that_names_a_hostile_pair_is_one_line_that_is_obeyed_nowhere(
+    rail: Rail, store: Store
+) -> None:
+    done = rail("events", "payoff", store=str(store.path))
+    assert done.returncode == 1
+    assert is_shown_plainly(done)
+    assert done.stderr.startswith("rail: ")
+    assert len(done.stderr.splitlines()) == 1
 
 
 @contextmanager
@@ -123,7 +137,7 @@ def test_a_listing_leaves_out_and_counts_what_is_no_symbol(rail: Rail) -> None:
     assert done.returncode == 0, done.stderr
     assert is_shown_plainly(done)
     assert "1 symbol, 1 leg " in done.stdout
-    assert done.stderr.count("symbol_unreadable") == len(texts(NOWHERE)) + 2
+    assert f"(symbol_unreadable, {len(texts(NOWHERE)) + 2} times)" in done.stderr
     assert max(map(len, done.stderr.splitlines())) < 2_000
 
 

@@ -50,7 +50,7 @@ def test_no_key_for_an_address_elsewhere(rail: Rail) -> None:
     [
         ("sync", KEY),
         ("symbols",),
-        ("stream", KEY),
+        ("follow", KEY),
         ("doctor",),
         ("webhook", "--secret-env", "RAIL_HOOK", "--base-url", "http://rail.example"),
     ],

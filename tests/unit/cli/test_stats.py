@@ -12,13 +12,16 @@ import polars as pl
 import pytest
 
 from toolkit.cli.measured import EVENT_COUNTS, counted_events
+from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Source, Trajectory, format_ts
+from toolkit.series import RateSeries, SpreadSeries
 from toolkit.statistics import funding, spread
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 from toolkit.wire.events import document_frame
+from toolkit.workspace import Workspace
 
-from .conftest import LOADED, SETTLED, WINDOW, refused
+from .conftest import BRIEF, LOADED, RATE, SETTLED, STEADY, WINDOW, refused
 
 Rail = Callable[..., subprocess.CompletedProcess[str]]
 _, PAIR, FUNDING = LOADED
@@ -232,6 +235,72 @@ def test_documents_of_unknown_types_are_counted_and_named(rail: Rail, held: Stor
     after = printed(rail("stats", "events"))
     assert "spread: 1 document of unknown type (spread.paused), kept and not counted" in after
     assert "unknown type" not in before
+
+
+@pytest.mark.parametrize(
+    ("command", "pattern", "keys"),
+    [("spread", "snapshot-spread/*", [STEADY, BRIEF]), ("funding", "snapshot-funding/*", [RATE])],
+)
+def test_series_kept_from_snapshots_have_the_statistics_that_python_gives(
+    rail: Rail, kept: Store, command: str, pattern: str, keys: list[str]
+) -> None:
+    rows = as_json(rail("stats", command, pattern, "--format", "json", "--sort", "trajectory"))
+    assert [row["trajectory"] for row in rows] == keys
+    with Workspace(Client("http://127.0.0.1:1", "key"), kept) as workspace:
+        for row, key in zip(rows, keys, strict=True):
+            assert row.pop("source") == kept.source.label
+            series = workspace.series(key)
+            assert isinstance(series, SpreadSeries | RateSeries)
+            assert row == series.summary().to_dicts()[0]
+
+
+def test_a_pair_that_an_answer_lacks_is_not_tracked_and_a_missed_poll_is_missing_for_each(
+    rail: Rail, kept: Store
+) -> None:
+    assert kept.polls("spread").height == 6
+    steady, brief = as_json(
+        rail("stats", "spread", STEADY, BRIEF, "--format", "json", "--sort", "n")
+    )[::-1]
+    assert (steady["n"], steady["not_tracked"], steady["coverage"]) == (6, 0, 6 / 7)
+    assert (brief["n"], brief["not_tracked"], brief["coverage"]) == (3, 3, 6 / 7)
+    assert {steady["longest_gap_s"], brief["longest_gap_s"]} == {120}
+    assert steady["method"] == "spread.summary/4, polls/2"
+
+
+def test_series_kept_from_snapshots_are_marked_for_a_reader(rail: Rail, kept: Store) -> None:
+    assert kept.source
+    for command, key, figure in (("spread", BRIEF, "mean bps"), ("funding", RATE, "mean %")):
+        shown = printed(rail("stats", command, key))
+        assert "kept from snapshots: 6 polls answered, 1 missed" in shown.splitlines()[0]
+        assert re.search(rf"{figure}\s+\d+\.\d\d", shown)
+    assert re.search(r"not tracked\s+3", printed(rail("stats", "spread", BRIEF)))
+
+
+@pytest.mark.usefixtures("kept")
+@pytest.mark.parametrize(
+    ("asked", "line"),
+    [
+        (["spread"], "holds no spread; `rail stats spread 'snapshot-spread/*'"),
+        (["spread", STEADY, PAIR.key], "keys of one kind: all of spread, or all of snapshot-sp"),
+        (["spread", "snapshot-spread/ETH*"], "a pattern that matches a key held"),
+        (["spread", RATE], "two legs"),
+        (["spread", STEADY.replace("B.", "D.")], "nearest: snapshot-spread/BTC_USDT:A.spot:"),
+        (["funding", RATE, "--min-coverage", "0.5"], "for settlements, not for rates in force"),
+        (["funding", RATE, "--sort", "carry_bps"], "--sort: 'carry_bps' is not allowed"),
+        (["funding", RATE, "--where", "carry_bps > 1"], "--where: 'carry_bps' is not allowed"),
+        (["spread", STEADY, "--start", "2026-10-01", "--end", "2026-10-02"], "holds nothing in"),
+    ],
+)
+def test_what_snapshots_cannot_answer_is_refused(rail: Rail, asked: list[str], line: str) -> None:
+    assert line in refused(rail("stats", *asked))
+
+
+@pytest.mark.usefixtures("held")
+def test_a_pattern_stands_for_what_is_held(rail: Rail) -> None:
+    (row,) = as_json(rail("stats", "spread", "BTC_USDT:*", "--format", "json"))
+    (carry,) = as_json(rail("stats", "funding", "BTC_*", "--format", "json"))
+    assert (row["trajectory"], carry["trajectory"]) == (PAIR.key, FUNDING.key)
+    assert "not_tracked" not in row
 
 
 def reversed_legs(key: str) -> str:

@@ -36,9 +36,8 @@ def test_a_listing_cut_without_a_word_is_shown_whole_with_the_finding(rail: Rail
         done = rail("symbols", base_url=capped.base_url)
 
     assert done.stdout.startswith("15 symbols")
-    assert "finding: listing_cut: 10 symbols came of 1000 asked for; searched by letter there" in (
-        done.stderr
-    )
+    assert "finding: the listing of symbols is cut (listing_cut, 1 time); first: " in done.stderr
+    assert "10 symbols came of 1000 asked for; searched by letter there" in done.stderr
 
 
 def test_a_name_that_nothing_has_is_refused(rail: Rail, service: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Callable
 
@@ -23,6 +24,19 @@ def test_a_load_says_how_many_rows_are_new_and_the_same_again_says_none(
     assert first.returncode == again.returncode == 0, first.stderr + again.stderr
     assert "60 rows new" in first.stdout
     assert again.stdout.startswith("0 rows new")
+
+
+def test_over_the_data_socket_the_same_rows_come_and_a_plan_without_it_is_named(
+    rail: Rail, service: str
+) -> None:
+    done = rail("sync", KEY, *HOUR, "--over", "socket", base_url=service)
+    again = rail("sync", KEY, *HOUR, base_url=service)
+    assert "60 rows new" in done.stdout
+    assert again.stdout.startswith("0 rows new")
+    free = ("--over", "socket", "--store", "free.duckdb")
+    small = rail("sync", KEY, *HOUR, *free, base_url=service, api_key="demo-free")
+    assert small.returncode == 1
+    assert "The lowest plan with the streams is builder" in small.stderr
 
 
 def test_a_filter_without_a_list_is_refused(rail: Rail, service: str) -> None:
@@ -53,3 +67,25 @@ def test_again_asks_for_what_is_held(rail: Rail, service: str) -> None:
     rail("sync", KEY, *HOUR, base_url=service)
     again = rail("sync", KEY, *HOUR, "--again", base_url=service)
     assert again.stdout.startswith("0 rows new, 60 held already")
+
+
+def test_a_plan_lists_what_is_missing_in_every_form_and_loads_nothing(
+    rail: Rail, service: str
+) -> None:
+    rail("sync", KEY, *HOUR, base_url=service)
+    day = ("--start", "2026-11-02", "--end", "2026-11-03", "--plan")
+    table = rail("sync", KEY, "events/splash", *day, base_url=service)
+    lines = rail("sync", KEY, "events/splash", *day, "--format", "json", base_url=service)
+
+    assert table.returncode == lines.returncode == 0, table.stderr + lines.stderr
+    assert "about 3 requests, 2 or more of schemas" in table.stdout
+    assert "leaves the archive within 24 h: " in table.stdout
+    first, second = map(json.loads, lines.stdout.splitlines())
+    assert (first["stream"], first["requests"], first["missing_s"]) == (KEY, 2, 86_400)
+    assert (second["rows"], second["bound"]) == (None, "at least")
+    again = rail("sync", KEY, *day, "--format", "json", base_url=service)
+    assert json.loads(again.stdout)["missing_s"] == 86_400
+
+
+def test_options_of_the_plan_s_table_are_smallwithout_a_plan(rail: Rail, service: str) -> None:
+    assert "--plan" in refused(rail("sync", KEY, "--top", "3", base_url=service))

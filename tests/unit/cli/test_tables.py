@@ -87,7 +87,7 @@ def test_json_csv_and_parquet_hold_the_same_in_full_with_source_and_window(
     stats("--output", "out.parquet", *sort)
     parquet = pl.read_parquet(workdir / "out.parquet")
 
-    rows = Store(kept).family_series(Family.SPREAD, WINDOW)
+    rows = Store(kept).scan(Family.SPREAD, WINDOW).collect()
     measured = spread.summary(rows, *WINDOW).to_dicts()
     source = Store(kept).source.label
     wanted = [{"source": source, **row} for row in measured]

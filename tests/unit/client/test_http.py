@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from collections.abc import Iterator
@@ -248,6 +249,17 @@ def test_leaving_the_block_lets_go_of_the_connections(scripted) -> None:
     with Client(scripted.base_url, "k") as client:
         client.profile()
         assert len(scripted.open_connections) == 1
+    scripted.wait_until_closed()
+    assert scripted.open_connections == set()
+
+
+def test_a_client_that_nobody_closed_leaves_no_connection_open(scripted) -> None:
+    scripted.answer(body=SCHEMAS)
+    client = Client(scripted.base_url, "k")
+    client.profile()
+    assert len(scripted.open_connections) == 1
+    del client
+    gc.collect()  # a socket left open would warn here, which is an error
     scripted.wait_until_closed()
     assert scripted.open_connections == set()
 

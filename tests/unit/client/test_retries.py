@@ -64,6 +64,21 @@ def test_a_spent_quota_is_waited_for_as_long_as_the_service_asks(
     assert asking.waits == waits
 
 
+def test_a_long_wait_is_told_with_its_reason_and_a_short_one_is_not(
+    scripted, ask, caplog: pytest.LogCaptureFixture
+) -> None:
+    scripted.answer(429, headers={"Retry-After": "2"})
+    scripted.answer(429, headers={"Retry-After": "40"})
+    scripted.answer(body=SCHEMAS)
+    scripted.answer(429, headers={"Retry-After": "40"})
+    scripted.answer(body=GOOD)
+    asking = ask()
+    asking.client.symbols()
+    assert asking.waits == [2.5, 50.0, 50.0]
+    (line,) = caplog.messages  # the second of these is within the time that was told
+    assert line == f"{scripted.base_url} is asked again in 50 s: it answered 429"
+
+
 def test_a_quota_that_comes_back_too_late_is_told_at_once(scripted, ask) -> None:
     scripted.answer(429, {"detail": "60 a minute"}, headers={"Retry-After": "3600"})
     asking = ask()

@@ -16,6 +16,8 @@ import streamlit as st
 from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
+from tests.empty_store import empty_store
+from toolkit.columns import BROUGHT
 from toolkit.dashboard.navigation import page_file
 from toolkit.dashboard.settings import MAIN
 from toolkit.intervals import Interval
@@ -77,8 +79,8 @@ def spread_rows() -> pl.DataFrame:
 
 def fill(store: Store, source: Source, allowance: Allowance | None = None) -> None:
     """One load of ten hours of a leg and a pair."""
+    empty_store(store.path, source)
     writer = StoreWriter(store)
-    writer.bind(source)
     load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0", allowance))
     batch = Batch()
     whole = Interval(START, SERVED_AT)
@@ -109,7 +111,7 @@ def documents(*rows: tuple[str, str, int, str, float]) -> pl.DataFrame:
         }
         for event_id, kind, minute, lifecycle, size in rows
     ]
-    columns = {n: t for n, t in EVENT.schema.items() if n not in ("revision", "load_id")}
+    columns = {n: t for n, t in EVENT.schema.items() if n not in ("revision", *BROUGHT)}
     return pl.DataFrame(given, schema=columns)
 
 
@@ -248,9 +250,7 @@ def aged(bare: Store) -> Store:
 @pytest.fixture
 def bare(tmp_path: Path) -> Store:
     """A store that was bound to its source and asked for nothing yet."""
-    store = Store(tmp_path / "bare.duckdb")
-    StoreWriter(store).bind(Source("live", "rail"))
-    return store
+    return empty_store(tmp_path / "bare.duckdb", Source("live", "rail"))
 
 
 @pytest.fixture

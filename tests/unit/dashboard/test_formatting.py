@@ -17,7 +17,7 @@ def lines_of(values, column="spread_log_bps", half_life=True):
         }
     )
     row = summary(frame, 0, 60 * len(values), column=column).row(0, named=True)
-    unit = "log bps" if half_life else "USD"
+    unit = "bps" if half_life else "USD"
     return {
         line["statistic"]: line for line in statistics_rows(row, column, unit, half_life=half_life)
     }
@@ -31,15 +31,9 @@ def test_every_statistic_of_a_spread_has_a_value_or_a_reason():
 
 def test_a_constant_spread_has_a_deviation_of_zero_and_no_half_life():
     lines = lines_of([2.0] * 300)
-    assert lines["Standard deviation"]["value"] == "0.00 log bps"
+    assert lines["Standard deviation"]["value"] == "0.00 bps"
     assert lines["Half-life"]["value"] == NULL
     assert lines["Half-life"]["reason"] == "the values do not vary"
-
-
-def test_n_of_the_half_life_is_its_pairs():
-    lines = lines_of([float(i % 17) for i in range(300)])
-    assert lines["Mean"]["n"] == "300"
-    assert lines["Half-life"]["n"] == "299 pairs"
 
 
 def test_a_half_life_below_a_step_is_under_one_step_with_its_reason():

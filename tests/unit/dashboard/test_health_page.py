@@ -1,4 +1,4 @@
-"""The page of data health: coverage, gaps, loads, plan and quota."""
+"""The page of data health: coverage, gaps and the buttons that repair them, loads, quota, file."""
 
 from __future__ import annotations
 
@@ -8,66 +8,159 @@ from dataclasses import replace
 
 import pytest
 
+from toolkit.client import Client
+from toolkit.dashboard.loads import loader_of
 from toolkit.intervals import Interval
 from toolkit.market import Source
-from toolkit.store import Batch, LoadOrigin, StoreWriter
+from toolkit.service import Clock, Config, Simulated, running
+from toolkit.store import Batch, Gap, LoadOrigin, Store, StoreWriter
 from toolkit.wire.allowance import Allowance
+from toolkit.workspace import Workspace
 
 from .conftest import EDGE, LEG, SERVED_AT, price_rows
-from .shown import sync
+from .shown import rows_of, sync, texts, values_of
+
+NOW = 1_795_132_800
+OWN = "BTC_USDT:AURORA.spot"
 
 
 def metrics(shown):
     return {metric.label: metric.value for metric in shown.metric}
 
 
+def words(shown):
+    return " ".join(texts(shown.markdown))
+
+
 def test_rows_documents_and_size_are_counted(page, full):
     found = metrics(page(full.path, "health"))
-    assert found["Rows"] == "1,080"
-    assert found["Event documents"] == "4"
+    assert found["Rows"] == "1,086"
+    assert found["Documents"] == "4"
     assert found["Store"].endswith(" MB")
+    assert (found["Held"], found["Missing"]) == ("94.71 %", "0 stretches")
     assert found["Quota left"] == "–"
 
 
 def test_every_stream_has_its_line_snapshots_without_coverage(page, full):
-    lines = page(full.path, "health").dataframe[0].value
-    assert lines["kind"].to_list() == ["spread", "price", "events", "events", *["snapshot"] * 2]
-    assert lines["rows"].to_list()[-2:] == [1, 1]
-    assert lines["held (%)"].isna().to_list()[-2:] == [True, True]
-    lines = lines.iloc[:4]
-    assert lines["held (%)"].to_list() == pytest.approx([89.67, 89.67, 99.75, 99.75], abs=0.01)
-    assert lines["longest gap"].to_list()[0] == "1 h, empty"
-    assert lines[""].isna().to_list() == [False, False, True, True]
-    shares = lines[[name for name in lines.columns if name.endswith("(%)")]].sum(axis=1)
-    assert shares.to_list() == pytest.approx([100.0] * 4)
+    lines = values_of(page(full.path, "health"), "streams")
+    kinds = ["spread", "price", "events", "events"]
+    kept = ["snapshot-funding"] * 2 + ["snapshot-spread"] * 4  # of one poll: no coverage is known
+    assert [line["kind"] for line in lines] == [*kinds, *kept, "snapshot", "snapshot"]
+    assert [line["held %"] for line in lines[4:]] == [None] * 8
+    held = [line["held %"] for line in lines[:4]]
+    assert held == pytest.approx([89.67, 89.67, 99.75, 99.75], abs=0.01)
+    table = rows_of(page(full.path, "health"), "streams")
+    assert table["longest gap"][0] == "1 h empty"
+    assert table["legs"][0] == "COINBASE.spot → KRAKEN.spot"
+    assert table["stream"][2] == "events/splash"
 
 
-def test_the_age_of_a_stream_is_that_of_now_whose_time_is_shown(page, aged):
-    shown = page(aged.path, "health")
-    assert shown.dataframe[0].value["age"][0].startswith("21 min")
-    assert any("row to 2023-03-10 10:20" in caption.value for caption in shown.caption)
+def test_the_age_of_a_stream_is_that_of_now(page, aged):
+    assert rows_of(page(aged.path, "health"), "streams")["age"][0].startswith("21 min")
 
 
-def test_shares_of_the_time_are_drawn_by_kind_in_the_ledgers_states(page, full):
-    (chart,) = page(full.path, "health").get("plotly_chart")
-    bars = json.loads(chart.proto.spec)["data"]
-    assert [bar["name"] for bar in bars] == ["held", "empty", "not yet known"]
-    assert sorted(bars[0]["y"]) == ["events (2)", "price (1)", "spread (1)"]
-    assert "spread (1): empty 10 %" in bars[1]["hovertext"]
-
-
-def test_a_trajectory_opens_from_its_line(page, full):
+def test_the_map_has_the_states_of_each_cell_of_time_and_says_them(page, full):
     shown = page(full.path, "health")
-    shown.session_state["lines_clicked"] = {"row": 1, "label": "Open"}
+    (column,) = [
+        each
+        for part in shown.get("bidi_component")
+        for each in json.loads(part.proto.json).get("columns", [])
+        if each["kind"] == "map"
+    ]
+    assert column["name"] == "2023-03-10 to 2023-03-10 10:00"
+    assert column["cells"] == [SERVED_AT - 36_000, 3_600]
+    cells = [run[1:] for run in column["values"][1] for _ in range(run[0])]
+    assert cells[3] == [33, 67, 0, 0, 0]  # the hole is from 03:20 to 04:20
+    assert cells[4] == [67, 33, 0, 0, 0]
+    assert column["shown"][1].startswith("held 89.67 %, empty 10 %, not yet known")
+
+
+def test_a_stream_opens_from_its_line(page, full):
+    shown = page(full.path, "health")
+    shown.session_state["streams_opened"] = "BTC_USD:KRAKEN.spot"
     shown.run()
     assert shown.selectbox(key="trajectory").value == "BTC_USD:KRAKEN.spot"
 
 
-def test_a_stretch_that_is_missing_comes_with_the_command_that_loads_it(page, gapped):
+def test_an_event_log_opens_the_page_of_events(page, full):
+    shown = page(full.path, "health")
+    shown.session_state["streams_opened"] = "events/splash"
+    shown.run()
+    assert [title.value for title in shown.header] == ["Events"]
+
+
+def test_a_stretch_that_is_missing_is_repaired_by_a_button_that_says_its_cost(page, tmp_path):
+    path = tmp_path / "rail.duckdb"
+    with running(Config(Simulated(7), port=0, clock=Clock(fixed_at=NOW))) as local:
+        with Workspace(Client(local.base_url, "demo-pro"), Store(path)) as workspace:
+            workspace.sync(OWN, NOW - 7_200, NOW - 3_600)
+            workspace.sync(OWN, NOW - 86_400, NOW - 82_800)
+        shown = page(path, "health")
+        assert shown.button(key="repair_all").label == "Repair all · about 1 request"
+        assert "1 stretch of 1 stream, 21 h of data" in words(shown)
+        assert "the first second is lost in 29 d" in words(shown)
+        shown.button(key="repair_all").click().run()
+        loader_of(path).wait()
+        shown.run()
+    assert "Nothing that was asked for is missing" in words(shown)
+    assert "Repair all: 1,260 new" in words(shown)
+    assert Store(path).catalogue().filter(stream=OWN)["rows"].item() == 1_380
+
+
+def test_what_is_missing_is_listed_by_cause_losses_of_live_capture_first(page, gapped):
+    writer = StoreWriter(gapped)
+    batch = Batch()
+    batch.gaps[1] = Gap(1, LEG, SERVED_AT + 600, SERVED_AT + 1200, "connection closed")
+    writer.commit(began(gapped, 3_600), batch)
     shown = page(gapped.path, "health")
-    gap = ("--start", "2023-03-10T09:58:00Z", "--end", "2023-03-10T11:57:00Z")
-    assert shown.code[0].value == sync(gapped.path, "BTC_USD:KRAKEN.spot", *gap)
-    assert any("1 have a stretch that is missing" in c.value for c in shown.caption)
+    found = words(shown)
+    assert "**live capture: connection closed**: 1 stretch of 1 stream, 10 min of data" in found
+    assert "**between what was asked for**: 2 stretches of 1 stream, 1 h 49 min of data" in found
+    labels = [button.label for button in shown.button if "Repair" in button.label]
+    assert len(labels) == 3
+    assert all("about" in label for label in labels)
+
+
+def test_where_no_service_is_known_the_command_is_shown(page, bare, monkeypatch):
+    monkeypatch.delenv("RAIL_BASE_URL", raising=False)
+    writer = StoreWriter(bare)
+    load = writer.start_load(LoadOrigin("https://rail.example", SERVED_AT, None, "0.1.0"))
+    batch = Batch()
+    for start in (SERVED_AT - 36_000, SERVED_AT - 7_200):
+        batch.add(LEG, price_rows().clear(), Interval(start, start + 3_600), EDGE)
+    writer.commit(load, batch)
+    shown = page(bare.path, "health")
+    gap = ("--start", "2023-03-10T01:00Z", "--end", "2023-03-10T09:58Z")
+    service = "https://rail.example"
+    assert sync(bare.path, LEG.key, *gap, service=service) in texts(shown.code)
+    assert not [button for button in shown.button if "Repair" in button.label]
+
+
+def test_what_was_not_asked_for_since_is_topped_up(page, tmp_path):
+    path = tmp_path / "rail.duckdb"
+    with running(Config(Simulated(7), port=0)) as local:
+        with Workspace(Client(local.base_url, "demo-pro"), Store(path)) as workspace:
+            workspace.sync([OWN, "snapshot/spread"], "2h")
+        with StoreWriter(Store(path)).writing() as connection:
+            connection.execute(
+                "UPDATE edge SET served_at = served_at - 3600, asked_at = asked_at - 3600"
+            )
+            connection.execute("UPDATE load SET finished_at = started_at")
+        shown = page(path, "health")
+        assert "**not asked for since**: 2 streams, the longest for 1 h" in words(shown)
+        shown.button(key="top_up").click().run()
+        loader_of(path).wait()
+        shown.run()
+    assert "not asked for since" not in words(shown)
+    assert "Top up: " in words(shown)
+
+
+def test_the_clock_of_retention_says_when_what_is_lost(page, full):
+    table = rows_of(page(full.path, "health"), "retention")
+    assert table["kind"] == ["events"]
+    assert table["kept for"] == ["30 d"]
+    assert table["not held from (UTC)"] == ["2023-03-10 10:00"]
+    assert table["lost in"][0].startswith(("30 d", "29 d"))
 
 
 def began(store, ago_s):
@@ -80,15 +173,16 @@ def began(store, ago_s):
     return load_id
 
 
-def test_loads_are_told_with_what_they_found_and_whether_they_finished(page, full):
+def test_loads_are_listed_with_what_they_found_and_whether_they_finished(page, full):
     began(full, 3_600)
     shown = page(full.path, "health")
-    loads = shown.dataframe[1].value
-    assert loads["outcome"].to_list() == ["silent", *["finished"] * 3]
-    assert loads["findings"].to_list() == ["–", "–", "next_missing (2×)", "–"]
-    assert loads["rows"].to_list() == [0, 2, 4, 1080]
-    assert loads["took"].iloc[0] == "–"
-    assert any("1 silent" in caption.value for caption in shown.caption)
+    loads = rows_of(shown, "loads")
+    assert loads["outcome"] == ["silent", *["finished"] * 3]
+    assert loads["findings"] == ["–", "–", "next_missing (2×)", "–"]
+    assert loads["rows"] == ["0", "2", "4", "1,080"]
+    assert loads["took"][0] == "–"
+    assert "1 silent" in words(shown)
+    assert "a page does not name where the next begins (next_missing, 2 times)" in words(shown)
 
 
 def test_a_capture_that_began_an_hour_ago_and_still_asks_is_running(page, full):
@@ -97,20 +191,20 @@ def test_a_capture_that_began_an_hour_ago_and_still_asks_is_running(page, full):
     batch.add(LEG, price_rows().clear(), Interval(SERVED_AT - 60, SERVED_AT), edge)
     StoreWriter(full).commit(began(full, 3_600), batch)
     shown = page(full.path, "health")
-    assert shown.dataframe[1].value["outcome"].to_list() == ["running", *["finished"] * 3]
-    assert any("1 running" in caption.value for caption in shown.caption)
-    assert not any("silent" in caption.value for caption in shown.caption)
+    assert rows_of(shown, "loads")["outcome"] == ["running", *["finished"] * 3]
+    assert "1 running" in words(shown)
+    assert "silent" not in words(shown)
 
 
 def test_the_quota_left_is_that_of_the_last_answer(page, make_store):
     store = make_store(Source("live", "rail"), Allowance("builder", 600, 60, 594))
     shown = page(store.path, "health")
     assert metrics(shown)["Quota left"] == "594"
-    assert shown.dataframe[1].value["quota left"].to_list() == ["594 of 600"]
-    assert any("plan `builder`" in caption.value for caption in shown.caption)
+    assert rows_of(shown, "loads")["quota left"] == ["594 of 600"]
+    assert "plan `builder`" in words(shown)
 
 
 def test_a_store_that_was_never_asked_says_what_to_type(page, bare):
     shown = page(bare.path, "health")
     assert "was never asked to hold anything" in shown.info[0].value
-    assert shown.code[0].value == sync(bare.path, "--all-prices", "--all-spreads", service=None)
+    assert shown.code[0].value == sync(bare.path, "watchlist", "--start", "7d", service=None)

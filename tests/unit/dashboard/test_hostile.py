@@ -27,7 +27,7 @@ LINKS = [
     ("trajectory", {"trajectory": str(streams()[1])}),
     ("funding", {"trajectory": f"funding/{streams()[1]}"}),
     *(("events", {"event": text, "symbol": text, "window": text}) for text in texts("x").values()),
-    ("spreads", {"symbol": texts(NOWHERE)["label"], "min": "`]![x](http://127.0.0.1:9/)"}),
+    ("spreads", {"exclude": texts(NOWHERE)["label"], "min": "`]![x](http://127.0.0.1:9/)"}),
 ]
 READ_AS_MARKDOWN = ("markdown", "caption", "header", "subheader", "title", "error", "warning")
 READ_AS_MARKDOWN += ("info", "success", "metric")
@@ -95,7 +95,8 @@ def test_a_page_over_a_hostile_store_shows_its_text_as_text(page, store, name, p
 
 def commands_of(shown: AppTest) -> list[str]:
     """The commands that a page tells to type: in blocks, and in code among words."""
-    blocks = [line for block in shown.code for line in block.value.splitlines()]
+    shells = [block.value for block in shown.code if block.language == "bash"]
+    blocks = [line for block in shells for line in block.splitlines()]
     inline = [
         child.content
         for text in markdown_of(shown)

@@ -43,11 +43,21 @@ def test_presets_end_with_what_is_held_and_never_start_before_it():
 
 
 def test_a_link_without_parameters_shows_the_first_trajectorys_last_seven_days():
-    assert read_link({}, CATALOGUE) == (Choice("A_B:X.spot", Interval(33 * DAY, 40 * DAY)), [])
+    assert read_link({}, CATALOGUE) == (
+        Choice("A_B:X.spot", Interval(33 * DAY, 40 * DAY), "7 days"),
+        [],
+    )
 
 
 def test_parameters_of_others_are_ignored():
     assert read_link({"utm_source": "mail"}, CATALOGUE)[1] == []
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_preset_survives_its_way_through_a_link(preset):
+    window = preset_window(held_window(CATALOGUE, "A_B:X.spot"), preset)
+    choice = Choice("A_B:X.spot", window, preset)
+    assert read_link(choice.params, CATALOGUE) == (choice, [])
 
 
 @given(
@@ -62,7 +72,7 @@ def test_a_choice_survives_its_way_through_a_link(trajectory, start, length):
 
 @given(
     st.dictionaries(
-        st.sampled_from(["trajectory", "start", "end"]),
+        st.sampled_from(["trajectory", "window", "start", "end"]),
         st.one_of(st.text(), st.integers().map(str), st.datetimes().map(str)),
     )
 )
@@ -71,7 +81,7 @@ def test_whatever_a_link_says_something_can_be_shown(params):
     assert choice.trajectory in CATALOGUE["stream"]
     assert 0 <= choice.window.start < choice.window.end <= 4_102_444_800
     assert choice.window.start % 60 == choice.window.end % 60 == 0
-    asked = {name: choice.params[name] for name in params}
+    asked = {name: choice.params.get(name, "") for name in params}
     assert wrong or read_link(asked, CATALOGUE)[0].params == choice.params
 
 

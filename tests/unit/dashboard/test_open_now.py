@@ -53,7 +53,7 @@ def test_without_any_answer_nothing_is_counted():
 @pytest.mark.parametrize("known_until", [None, OLDER], ids=["no log", "an older log"])
 def test_the_ages_of_a_list_end_at_its_own_answer(known_until):
     found = open_now(listed(LIST_AT - 46 * 60, None), logged(), known_until)
-    assert (found.ages, found.count, found.tracked) == (["46 min"], "1", 1)
+    assert (found.ages, found.count, found.tracked.height) == (["46 min"], "1", 1)
 
 
 def test_the_ages_of_a_log_end_where_its_own_answers_do():
@@ -62,3 +62,15 @@ def test_the_ages_of_a_log_end_where_its_own_answers_do():
         "S0_USD": "2 min",
         "S1_USD": None,
     }
+
+
+def test_what_a_list_tracks_is_known_for_an_hour_beside_a_newer_log():
+    soon = open_now(listed(None), logged(), LIST_AT + 600)
+    assert (soon.items, soon.tracked["symbol"].to_list()) == (None, ["BTC_USD"])
+    assert open_now(listed(None), logged(), NEWER).tracked.is_empty()
+
+
+def test_the_symbols_kept_are_all_that_is_counted():
+    found = open_now(None, logged(NEWER - 120, None), NEWER)
+    one = found.kept(lambda rows: rows.filter(symbol="S1_USD"))
+    assert (one.count, one.rows["symbol"].to_list()) == ("1", ["S1_USD"])

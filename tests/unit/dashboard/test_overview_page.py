@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import json
 
+import polars as pl
 import pytest
 
+from toolkit.dashboard.overview_attention import lost_words
+from toolkit.dashboard.overview_events import week_before
+from toolkit.dashboard.reading import read_held, store_version
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, EventLog
+from toolkit.market import EventFamily, EventLog, Trajectory
+from toolkit.statistics.fees import FeeModel
 from toolkit.store import Batch, Edge, LoadOrigin, StoreWriter
 
-from .conftest import SERVED_AT, add_events, add_snapshots, documents, keep_snapshot
-from .shown import sync
+from .conftest import (
+    SERVED_AT,
+    START,
+    add_events,
+    add_snapshots,
+    documents,
+    keep_snapshot,
+    price_rows,
+    spread_rows,
+)
+from .shown import rows_of, sync
 
 PAIR = "BTC_USD:COINBASE.spot:KRAKEN.spot"
 
@@ -38,65 +52,85 @@ def test_it_opens_without_a_name_and_counts_what_the_store_holds(shown):
     }
 
 
-def test_open_spreads_are_the_services_list_widest_first(shown, full):
-    table = shown.dataframe[0].value
-    assert table["spread (%)"].to_list() == [2.5, 1.5, 1.25]
-    assert table["open for"].to_list() == ["10 min"] * 3
-    assert table[""].to_list() == ["Open", "Swapped", "Events"]
-    says = captions(shown)
-    assert "2023-03-10 10:00 UTC, widest first: 3 open; 1 more are tracked" in says
-    assert "Events: the trajectory is not held, so the button shows the symbol's events" in says
-    assert f"`{sync(full.path, 'BTC_USD:KRAKEN.spot:GEMINI.spot')}`" in says
-    assert "A row without a button" not in says
+def words(shown):
+    return " ".join(line.value for line in shown.markdown)
 
 
-@pytest.mark.parametrize("row", [0, 1])
-def test_a_row_opens_its_trajectory_whichever_way_round_it_is_held(shown, row):
-    shown.session_state["open_clicked"] = {"row": row, "label": "Open"}
+def test_open_spreads_are_the_services_list_widest_first(shown):
+    table = rows_of(shown, "open")
+    assert table["bps"] == ["246.9", "148.9", "124.2"]
+    assert table["open for"] == ["10 min"] * 3
+    assert table["pct"] == ["100", "100", "–"]
+    assert "net bps" not in table
+    assert "**Open spreads** · 3 by the service's list of 2023-03-10 10:00 UTC" in words(shown)
+
+
+def test_with_fees_a_spread_has_what_is_left_of_it(page, full):
+    table = rows_of(page(full.path, "overview", fees="example"), "open")
+    cost = FeeModel.example(["COINBASE", "KRAKEN"]).round_trip_bps(PAIR, 1e4, at=SERVED_AT)
+    assert table["net bps"] == [f"{250 - cost:.1f}", f"{150 - cost:.1f}", f"{125 - cost:.1f}"]
+
+
+def test_where_none_is_open_the_widest_are_shown(page, held):
+    shown = page(held.path, "overview")
+    assert metrics(shown)["Spreads open"] == "–"
+    assert "Which are open is not known: the widest that are held, at 2023-03-10" in words(shown)
+    table = rows_of(shown, "open")
+    assert table["buy → sell"] == ["COINBASE.spot → KRAKEN.spot"]
+    assert table["bps"] == ["4.0"]
+    shown.session_state["open_opened"] = PAIR
+    shown.run()
+    assert shown.selectbox(key="trajectory").value == PAIR
+
+
+def test_where_the_list_has_none_open_those_that_it_tracks_are_shown(page, held):
+    writer = StoreWriter(held)
+    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
+    legs = {"buy_exchange": "COINBASE", "buy_market": "spot", "sell_market": "spot"}
+    tracked = [
+        {
+            "symbol": "BTC_USD",
+            **legs,
+            "sell_exchange": exchange,
+            "spread_pct": pct,
+            "opened_at": None,
+        }
+        for exchange, pct in (("KRAKEN", 0.5), ("GEMINI", 90.0))
+    ]
+    keep_snapshot(held, load, "spread", json.dumps({"items": tracked}).encode(), SERVED_AT)
+    writer.finish_load(load, [])
+    shown = page(held.path, "overview")
+    assert metrics(shown)["Spreads open"] == "0"
+    assert "None is open at 2023-03-10 10:00 UTC: the 2 that the service tracks" in words(shown)
+    assert rows_of(shown, "open")["bps"] == ["49.9", "⚠ 6,418.5"]
+    assert "the legs may not be of one asset" in captions(shown)
+
+
+@pytest.mark.parametrize("key", [PAIR, "BTC_USD:KRAKEN.spot:COINBASE.spot"])
+def test_a_row_opens_its_trajectory_whichever_way_round_it_is_held(shown, key):
+    shown.session_state["open_opened"] = key
     shown.run()
     assert [title.value for title in shown.header] == ["Trajectory"]
     assert shown.selectbox(key="trajectory").value == PAIR
 
 
-def test_a_row_whose_trajectory_is_not_held_leads_to_the_events_of_its_symbol(shown):
-    shown.session_state["open_clicked"] = {"row": 2, "label": "Events"}
-    shown.run()
-    assert [title.value for title in shown.header] == ["Events"]
-    assert shown.get_by_key("event_symbol").value == ["BTC_USD"]
-    assert shown.query_params["symbol"] == "BTC_USD"
-    assert not shown.warning
-
-
-def test_a_row_of_which_nothing_is_held_has_no_button_and_a_reason(page, held):
-    add_snapshots(held)
-    shown = page(held.path, "overview")
-    table = shown.dataframe[0].value
-    assert table[""].isna().to_list() == [False, False, True]
-    says = captions(shown)
-    assert "A row without a button: neither the trajectory nor an event of its symbol" in says
-    assert f"`{sync(held.path, 'BTC_USD:KRAKEN.spot:GEMINI.spot')}`" in says
-
-
-def test_rates_apart_have_units_and_open_the_funding_page(shown):
-    (row,) = shown.dataframe[1].value.to_dict("records")
-    assert row["% per 8 h"] == pytest.approx(0.04)
-    assert row["% a year"] == pytest.approx(43.8)
-    assert row["lowest → highest"] == "KRAKEN.futures → GEMINI.futures"
-    assert "n = 2 legs" in captions(shown)
-    shown.session_state["apart_clicked"] = {"row": 0, "label": "Open"}
-    shown.run()
-    assert [title.value for title in shown.header] == ["Funding"]
+def test_rates_apart_have_units(shown):
+    table = rows_of(shown, "apart")
+    assert table["APR %"] == ["43.8"]
+    assert table["short → long"] == ["GEMINI.futures → KRAKEN.futures"]
+    assert "sign" not in table, "nothing of it is held"
 
 
 def test_the_newest_events_come_first_and_open_the_events_page(shown):
-    table = shown.dataframe[2].value
-    assert table["event"].to_list() == ["splash.pump", "spread.opened", "spread.closed"]
-    assert table["newest document (UTC)"].iloc[0] == "2023-03-10 09:55"
-    assert table["legs"].to_list()[:2] == ["COINBASE.spot", "COINBASE.spot → KRAKEN.spot"]
-    assert table["peak"].to_list() == ["+3.25 %", "+2.5 %", "+1.5 %"]
+    table = rows_of(shown, "newest")
+    assert table["event"] == ["splash.pump", "spread.opened", "spread.closed"]
+    assert table["time (UTC)"][0] == "03-10 09:55"
+    assert table["legs"][:2] == ["COINBASE.spot", "COINBASE.spot → KRAKEN.spot"]
+    assert table["peak (bps)"] == ["319.8", "246.9", "148.9"]
     (chart,) = [json.loads(c.proto.spec) for c in shown.get("plotly_chart")]
     assert [bars["name"] for bars in chart["data"]][:2] == ["spread (2)", "splash (1)"]
-    shown.session_state["newest_clicked"] = {"row": 1, "label": "Open"}
+    assert "The same hours of the week before are not held." in captions(shown)
+    shown.session_state["newest_opened"] = "open-one"
     shown.run()
     assert [title.value for title in shown.header] == ["Events"]
     assert shown.query_params["event"] == "open-one"
@@ -105,12 +139,10 @@ def test_the_newest_events_come_first_and_open_the_events_page(shown):
 def test_without_snapshots_open_spreads_come_from_the_event_log(page, logged):
     shown = page(logged.path, "overview")
     assert metrics(shown)["Spreads open"] == "1"
-    says = "From the event log, known until 2023-03-10 09:59:30 UTC: 1 that opened and have not"
-    assert says in captions(shown)
-    table = shown.dataframe[0].value
-    assert table["spread (%)"].to_list() == [2.5]
-    assert table["open for"].to_list() == ["9 min 30 s"]
-    assert sync(logged.path, "snapshot/funding") in [code.value for code in shown.code]
+    assert "1 by the event log of 2023-03-10 09:59:30 UTC" in words(shown)
+    table = rows_of(shown, "open")
+    assert (table["bps"], table["open for"]) == (["246.9"], ["9 min 30 s"])
+    assert shown.button(key="load_snapshot/funding")
 
 
 def sync_another_log(store, served_at):
@@ -131,9 +163,9 @@ def test_a_later_sync_of_another_log_makes_no_event_older(page, logged, with_lis
         add_snapshots(logged)
     sync_another_log(logged, SERVED_AT + 3600)
     shown = page(logged.path, "overview")
-    assert set(shown.dataframe[0].value["open for"]) == {age}
+    assert set(rows_of(shown, "open")["open for"]) == {age}
     card = next(metric for metric in shown.metric if metric.label == "Spreads open")
-    assert card.delta == ("at 2023-03-10 10:00 UTC" if with_list else "at 2023-03-10 09:59:30 UTC")
+    assert f"of 2023-03-10 {'10:00' if with_list else '09:59:30'} UTC." in card.help
     opened = next(m for m in shown.metric if m.label == "Spreads opened, 24 h")
     assert "in the 24 h to 2023-03-10 09:59:30 UTC" in opened.help
 
@@ -142,7 +174,7 @@ def test_a_log_that_was_last_asked_days_ago_still_has_its_open_events(page, logg
     sync_another_log(logged, SERVED_AT + 5 * 86_400)
     shown = page(logged.path, "overview")
     assert metrics(shown)["Spreads open"] == "1"
-    assert "Nothing is known of spread events from 2023-03-10 09:59:30 UTC on." in captions(shown)
+    assert "Nothing is known of spread events from 2023-03-10 09:59:30 UTC on." in words(shown)
 
 
 def test_a_log_that_is_newer_than_the_list_of_spreads_wins(page, held):
@@ -153,16 +185,16 @@ def test_a_log_that_is_newer_than_the_list_of_spreads_wins(page, held):
     add_events(held)
     shown = page(held.path, "overview")
     assert metrics(shown)["Spreads open"] == "1"
-    assert "The service's list of" not in captions(shown)
+    assert "by the event log" in words(shown)
 
 
 def test_without_events_and_snapshots_each_part_says_what_brings_it(page, held):
     shown = page(held.path, "overview")
-    assert [code.value for code in shown.code] == [
-        sync(held.path, "snapshot/spread"),
-        sync(held.path, "snapshot/funding"),
-        sync(held.path, "events/spread", "events/splash", "events/funding"),
+    assert [button.label for button in shown.button if button.label.startswith("Load")] == [
+        "Load the funding overview",
+        "Load 7 days of events",
     ]
+    assert not shown.code
     assert metrics(shown)["Spreads open"] == "–"
     assert metrics(shown)["Spreads opened, 24 h"] == "–"
 
@@ -171,7 +203,7 @@ def test_a_store_that_holds_nothing_says_what_to_type(page, bare):
     shown = page(bare.path, "overview")
     (says,) = [info.value for info in shown.info]
     assert "holds nothing yet" in says
-    assert "rail sync --all-prices --all-spreads" in shown.code[0].value
+    assert shown.code[0].value == sync(bare.path, "watchlist", "--start", "7d", service=None)
     assert not shown.metric
 
 
@@ -187,5 +219,54 @@ def test_a_list_that_is_not_understood_is_not_shown_as_nothing_open(page, held):
     said = [warning.value for warning in shown.warning]
     assert len(said) == 2
     assert all("not understood: no " in each for each in said)
-    assert "open;" not in captions(shown)
+    assert "The list is not understood: the widest that are held" in words(shown)
     assert "names no symbol" not in captions(shown)
+
+
+def test_what_needs_attention_is_one_line_with_the_way_to_it(page, held):
+    later = SERVED_AT + 3600
+    writer = StoreWriter(held)
+    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", later, None, "0.1.0"))
+    batch = Batch()
+    rows = price_rows().tail(1).with_columns(ts=pl.lit(later - 60))
+    edge = Edge(served_at=later, delay_s=0, retention_s=None, step_s=60)
+    other = Trajectory.parse("BTC_USD:COINBASE.spot")
+    batch.add(other, rows, Interval(later - 60, later), edge)
+    writer.commit(load, batch)
+    writer.finish_load(load, [])
+    says = words(page(held.path, "overview"))
+    assert "1 of 3 streams is behind the others, `BTC_USD:KRAKEN.spot` by 1 h" in says
+
+
+def test_a_gap_that_leaves_the_archive_within_a_day_is_counted(bare):
+    """Asked for over ten hours and answered for from the second on, with an archive of a day."""
+    writer = StoreWriter(bare)
+    pair, whole = Trajectory.parse(PAIR), Interval(START, SERVED_AT)
+    origin = LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0")
+    load = writer.start_load(origin, [pair], whole)
+    batch = Batch()
+    edge = Edge(served_at=SERVED_AT, delay_s=0, retention_s=86_400, step_s=60)
+    rows = spread_rows().filter(pl.col("ts") >= START + 3600)
+    batch.add(pair, rows, Interval(START + 3600, SERVED_AT), edge)
+    writer.commit(load, batch)
+    writer.finish_load(load, [])
+    (says,) = lost_words(read_held(bare.path, store_version(bare.path)))
+    assert says == "gaps of 1 stream leave the archive within a day, the first in 14 h"
+
+
+def test_the_week_before_is_read_where_it_is_held(bare):
+    """Of a log answered for over nine days: the opening a week before, at its hour of the day."""
+    week = 7 * 86_400
+    end = START + week + 86_400
+    writer = StoreWriter(bare)
+    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", end, None, "0.1.0"))
+    batch = Batch()
+    edge = Edge(served_at=end, delay_s=0, retention_s=None, step_s=0)
+    pump = documents(("pump-one", "splash.pump", 600, "open", 3.25))
+    batch.add_documents(EventLog(EventFamily.SPLASH), pump, Interval(START - 86_400, end), edge)
+    writer.commit(load, batch)
+    writer.finish_load(load, [])
+    held = read_held(bare.path, store_version(bare.path))
+    (found,) = week_before(held, Interval(end - 86_400, end)).to_dicts()
+    assert found["ts"] == START + 600 * 60 + week
+    assert week_before(held, Interval(end - 86_400 - week - 86_400, end - week - 86_400)) is None

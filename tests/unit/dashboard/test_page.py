@@ -1,21 +1,24 @@
 """What the page of a trajectory shows, in each state that a store can be in."""
 
 import datetime as dt
-import subprocess
-import sys
 
 import duckdb
+import polars as pl
 import pytest
 
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Source, Trajectory
+from toolkit.statistics.fees import FeeModel
+from toolkit.statistics.spread import net_episodes
 from toolkit.store import Batch, Edge, LoadOrigin, StoreWriter
 
 from .conftest import SERVED_AT, START, documents, spread_rows
-from .shown import figures, sync, texts
+from .shown import cells_of, figures, texts
 
 LEG = "BTC_USD:KRAKEN.spot"
 PAIR = "BTC_USD:COINBASE.spot:KRAKEN.spot"
+OF_ALL = ("clock", "refresh", "symbols", "fees", "style")
+"""Parameters of the bar above all pages."""
 
 
 def march(day, hour=0):
@@ -23,18 +26,26 @@ def march(day, hour=0):
 
 
 def link(page):
-    return {name: page.query_params[name] for name in ("trajectory", "start", "end")}
+    return {name: page.query_params[name] for name in page.query_params if name not in OF_ALL}
+
+
+def below(page, part):
+    """Show a part below the figures."""
+    page.get_by_key("below").set_value(part).run()
+    assert not page.exception
+    return page
+
+
+def metrics_of(page):
+    return {metric.label: metric.value for metric in page.metric}
 
 
 def test_the_page_opens_on_the_first_trajectory_and_all_that_is_held(page, held):
     shown = page(held.path)
     assert shown.selectbox(key="trajectory").value == LEG
     assert shown.selectbox(key="trajectory").options == [LEG, PAIR]
-    assert link(shown) == {
-        "trajectory": LEG,
-        "start": "2023-03-10T00:00Z",
-        "end": "2023-03-10T10:00Z",
-    }
+    assert link(shown) == {"trajectory": LEG, "window": "7 days"}
+    assert shown.get_by_key("start").value == march(10)
     assert not shown.warning
     assert not shown.error
 
@@ -43,14 +54,11 @@ def test_a_link_opens_its_trajectory_and_its_window(page, held):
     shown = page(held.path, trajectory=PAIR, start="2023-03-10T01:00Z", end="2023-03-10T02:30:00Z")
     assert shown.selectbox(key="trajectory").value == PAIR
     assert shown.get_by_key("start").value == march(10, 1)
-    chart, coverage = figures(shown)
-    assert [line["name"] for line in chart["data"]] == [
-        "buy COINBASE.spot",
-        "sell KRAKEN.spot",
-        "log spread, sell over buy",
-    ]
+    chart, coverage = figures(below(shown, "What is held"))
+    assert [line["name"] for line in chart["data"]] == ["log spread, sell over buy", "distribution"]
     assert chart["layout"]["xaxis"]["range"] == ["2023-03-10 01:00", "2023-03-10 02:30"]
-    assert "n = 90, coverage 100 %" in chart["layout"]["title"]["subtitle"]["text"]
+    assert "text" not in chart["layout"]["title"]
+    assert "n = 90, coverage 100 %" in shown.get("plotly_chart")[0].proto.alt
     assert coverage["data"][0]["name"] == "held 100 %"
     assert "Every second of the window is held." in texts(shown.caption)
     assert not shown.warning
@@ -67,6 +75,10 @@ def test_a_link_opens_its_trajectory_and_its_window(page, held):
             ["is empty", "2023-03-10 00:00 UTC to 2023-03-10 10:00 UTC instead"],
         ),
         ({"start": "2023-03-10T01:00:30Z"}, ["whole minutes", "2023-03-10 01:00 UTC"]),
+        ({"window": "a fortnight"}, ["window=a fortnight", "takes 7 days instead"]),
+        ({"window": "24 hours", "end": "2023-03-10T08:00Z"}, ["window=24 hours", "takes these"]),
+        ({"zoom": "yesterday"}, ["zoom=yesterday", "all of the window"]),
+        ({"legs": "four"}, ["legs=four", "takes none instead"]),
     ],
 )
 def test_a_link_that_cannot_be_followed_says_why_until_something_is_chosen(
@@ -76,7 +88,7 @@ def test_a_link_that_cannot_be_followed_says_why_until_something_is_chosen(
     (warning,) = texts(shown.warning)
     for words in says:
         assert words in warning
-    assert len(figures(shown)) == 2
+    assert len(figures(shown)) == 1
     assert len(shown.run().warning) == 1
     shown.selectbox(key="trajectory").select(PAIR).run()
     assert not shown.warning
@@ -95,8 +107,77 @@ def test_choosing_a_window_keeps_the_link_up_to_date(page, held):
     assert shown.get_by_key("preset").value is None
     assert figures(shown)[0]["layout"]["xaxis"]["range"][0] == "2023-03-10 04:00"
     shown.get_by_key("preset").set_value("All").run()
-    assert link(shown)["start"] == "2023-03-10T00:00Z"
+    assert link(shown) == {"trajectory": LEG, "window": "All"}
     assert shown.get_by_key("start").value == march(10)
+
+
+def test_a_window_that_is_a_preset_moves_on_with_the_rows(page, held):
+    shown = page(held.path, trajectory=PAIR, window="All")
+    writer = StoreWriter(held)
+    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT + 120, None, "0.1.0"))
+    batch = Batch()
+    edge = Edge(served_at=SERVED_AT + 120, delay_s=0, retention_s=None, step_s=60)
+    newer = spread_rows().tail(2).with_columns(pl.col("ts") + 120)
+    batch.add(Trajectory.parse(PAIR), newer, Interval(SERVED_AT, SERVED_AT + 120), edge)
+    writer.commit(load, batch)
+    shown.run()
+    assert figures(shown)[0]["layout"]["xaxis"]["range"][1] == "2023-03-10 10:02"
+    assert link(shown)["window"] == "All"
+
+
+def test_what_is_zoomed_into_is_what_is_shown_and_measured(page, held):
+    zoom = "2023-03-10T01:00:00Z/2023-03-10T02:00:00Z"
+    shown = page(held.path, trajectory=PAIR, zoom=zoom)
+    assert figures(shown)[0]["layout"]["xaxis"]["range"] == ["2023-03-10 01:00", "2023-03-10 02:00"]
+    assert metrics_of(shown)["Rows"] == "60"
+    assert shown.get_by_key("start").value == march(10)
+    assert link(shown) == {"trajectory": PAIR, "window": "7 days", "zoom": zoom}
+    shown.get_by_key("zoom_out").click().run()
+    assert metrics_of(shown)["Rows"] == "539"
+    assert "zoom" not in link(shown)
+
+
+def test_the_legs_are_below_where_they_are_wanted(page, held):
+    shown = page(held.path, trajectory=PAIR, legs="below")
+    assert len(figures(shown)[0]["data"]) == 4  # the spread, its distribution and two legs
+    shown.get_by_key("legs").set_value("from_mean").run()
+    assert figures(shown)[0]["layout"]["yaxis"]["title"]["text"] == "from mean (bps)"
+    assert link(shown)["legs"] == "from_mean"
+
+
+def test_net_figures_and_what_would_have_been_kept_are_by_the_fees_of_the_bar(page, held):
+    shown = page(held.path, trajectory=PAIR)
+    assert metrics_of(shown)["Time above fees"] == "–"
+    assert any("Choose a fee table" in words for words in texts(shown.caption))
+    dear = page(held.path, trajectory=PAIR, fees="example")
+    assert metrics_of(dear)["Time above fees"] == "0 %"
+    assert metrics_of(dear)["Net sum (bps)"] == "+0.0"
+    prices = spread_rows().filter(pl.col("ts") >= START + 60 * 300)
+    rows = prices.with_columns(sell_price=pl.col("buy_price") * 1.02)
+    table = FeeModel.example(["COINBASE", "KRAKEN"])
+    fees = {"fees": table, "notional": 10_000}
+    found = net_episodes(rows.with_columns(trajectory=pl.lit(PAIR)), **fees).row(0, named=True)
+    writer = StoreWriter(held)
+    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT + 86_400, None, "0.1.0"))
+    later = rows.with_columns(pl.col("ts") + 86_400)
+    batch = Batch()
+    window = Interval(START + 86_400, SERVED_AT + 86_400)
+    edge = Edge(served_at=window.end, delay_s=0, retention_s=None, step_s=60)
+    batch.add(Trajectory.parse(PAIR), later, window, edge)
+    writer.commit(load, batch)
+    kept = metrics_of(page(held.path, trajectory=PAIR, fees="example", window="24 hours"))
+    assert kept["Episodes"] == str(found["net_episodes"]) == "1"
+    assert kept["Net sum (bps)"] == f"{found['net_entry_bps']:+,.1f}"
+    assert kept["Net sum (USD)"] == f"{found['net_entry_bps']:+,.2f}"  # of 10,000
+
+
+def test_episodes_beyond_a_threshold_are_counted_without_fees(page, held):
+    opened = page(held.path, trajectory=PAIR, threshold="3.5")
+    assert len(figures(opened)[0]["layout"]["shapes"]) > 50
+    assert any("Grey: beyond 3.5 bps." in words for words in texts(opened.caption))
+    shown = metrics_of(opened)
+    assert shown["Time beyond 3.5 bps"] == "20.3 %"  # 110 of 542 minutes
+    assert float(shown["Episodes a day"]) > 100
 
 
 def test_a_link_that_changes_under_an_open_page_is_followed(page, held):
@@ -123,56 +204,59 @@ def test_a_window_without_rows_says_what_to_do(page, held):
 
 def test_statistics_stand_beside_their_n_and_coverage(page, held):
     shown = page(held.path, trajectory=PAIR)
-    metrics = {metric.label: metric.value for metric in shown.metric}
-    assert metrics["Observations"] == "539"
+    metrics = metrics_of(shown)
+    assert metrics["Rows"] == "539"
     assert metrics["Coverage"] == "89.83 %"
-    assert metrics["Median"] == "2.00 log bps"
-    captions = texts(shown.caption)
-    assert "without a value: 1" in captions
-    assert "observed share 90.33 %, longest gap 1 h 1 min" in captions
-    assert "n = 539, coverage 89.83 %" in captions
-    table = shown.dataframe[0].value
-    half_life = table[table["statistic"] == "Half-life"].iloc[0]
-    assert half_life["n"].endswith("pairs")
+    assert metrics["Mean (bps)"] == "2.00"
+    beside = {metric.label: metric.delta for metric in shown.metric}
+    assert beside["Rows"] == "1 without a value"
+    assert beside["Coverage"] == "longest gap 1 h 1 min"
+    table = below(shown, "All statistics").dataframe[0].value
+    assert list(table.columns)[:2] == ["statistic", "value"]
+    assert table[table["statistic"] == "Median"].iloc[0]["value"] == "2.00 bps"
+    assert any("Of 539 rows" in words and "pairs" in words for words in texts(shown.caption))
 
 
 def test_a_statistic_that_cannot_be_had_is_a_dash_with_its_reason(page, held):
     shown = page(held.path, trajectory=PAIR, start="2023-03-10T00:00Z", end="2023-03-10T00:10Z")
-    metrics = {metric.label: metric.value for metric in shown.metric}
-    assert metrics["Half-life"] == "–"
-    assert "too few observations for this statistic" in texts(shown.caption)
-    table = shown.dataframe[0].value
+    half_life = next(metric for metric in shown.metric if metric.label == "Half-life")
+    assert (half_life.value, half_life.delta) == ("–", "not believed")
+    assert "too few observations for this statistic" in half_life.help
+    table = below(shown, "All statistics").dataframe[0].value
     missing = table[table["value"] == "–"]
     assert set(missing["reason"]) == {"too few observations for this statistic"}
 
 
 def test_gaps_are_listed_with_their_state(page, held):
-    gaps = page(held.path).dataframe[1].value
+    gaps = below(page(held.path), "What is held").dataframe[0].value
     first = gaps.iloc[0].to_list()
     assert first == ["2023-03-10 03:20", "2023-03-10 04:20", "1 h", "empty"]
     assert "not yet known" in gaps["state"].to_list()
 
 
 def test_rows_are_shown_newest_first(page, held):
-    rows = page(held.path).dataframe[2].value
+    rows = below(page(held.path), "Rows").dataframe[0].value
     assert rows.iloc[0]["time (UTC)"] == "2023-03-10 09:59"
     assert len(rows) == 540
 
 
 def test_the_browsers_zone_can_be_chosen_where_it_is_not_utc(page, held):
-    shown = page(held.path, timezone="Asia/Tokyo")
+    shown = below(page(held.path, timezone="Asia/Tokyo", end="2023-03-10T10:00Z"), "Rows")
     assert figures(shown)[0]["layout"]["xaxis"]["title"]["text"] == "time (UTC)"
     shown.get_by_key("clock").set_value("Asia/Tokyo").run()
     layout = figures(shown)[0]["layout"]
     assert layout["xaxis"]["title"]["text"] == "time (Asia/Tokyo)"
     assert layout["xaxis"]["range"][0] == "2023-03-10 09:00"
-    assert shown.dataframe[2].value.iloc[0]["time (Asia/Tokyo)"] == "2023-03-10 18:59"
+    assert shown.dataframe[0].value.iloc[0]["time (Asia/Tokyo)"] == "2023-03-10 18:59"
     assert link(shown)["start"] == "2023-03-10T00:00Z"
+    assert shown.get_by_key("start").value == march(10, 9)
     assert shown.query_params["clock"] == "Asia/Tokyo"
 
 
 def test_simulated_data_is_marked_in_every_chart(page, make_store):
-    for figure in figures(page(make_store(Source("simulated", "mini-1")).path, trajectory=PAIR)):
+    shown = page(make_store(Source("simulated", "mini-1")).path, trajectory=PAIR)
+    assert len(figures(below(shown, "What is held"))) == 2
+    for figure in figures(shown):
         assert "SIMULATED" in [note["text"] for note in figure["layout"]["annotations"]]
 
 
@@ -181,22 +265,20 @@ def test_events_of_the_legs_are_marked_until_they_are_not_wanted(page, full):
     marked = figures(shown)[0]
     assert marked["data"][-1]["name"] == "2 events opened"
     shown.get_by_key("marks").set_value(False).run()
-    assert len(figures(shown)[0]["data"]) == 3
+    assert figures(shown)[0]["data"][-1]["name"] == "distribution"
+    assert link(shown)["marks"] == "off"
 
 
 def test_events_of_the_legs_are_listed_newest_first_and_each_opens_its_page(page, full):
     shown = page(full.path, trajectory=PAIR)
     assert "Spread events of these legs, newest first: 2." in texts(shown.caption)
-    table = shown.dataframe[0].value
-    assert table.columns.to_list() == ["", "newest document (UTC)", "event", "legs", "peak"]
-    assert table.to_dict("records")[1] == {
-        "": "Open",
-        "newest document (UTC)": "2023-03-10 08:40",
+    assert cells_of(shown, "legs_events")["closed-one"] == {
         "event": "spread.closed",
+        "time (UTC)": "03-10 08:40",
         "legs": "COINBASE.spot → KRAKEN.spot",
-        "peak": "+1.5 %",
+        "peak (bps)": "148.9",
     }
-    shown.session_state["legs_events_clicked"] = {"row": 1, "label": "Open"}
+    shown.session_state["legs_events_opened"] = "closed-one"
     shown.run()
     assert [title.value for title in shown.header] == ["Events"]
     assert shown.query_params["event"] == "closed-one"
@@ -214,7 +296,7 @@ def test_the_list_of_events_says_how_many_more_there_are(page, full):
     writer.commit(load, batch)
     shown = page(full.path, trajectory=PAIR)
     assert "Spread events of these legs, newest first: 10 of 22." in texts(shown.caption)
-    assert len(shown.dataframe[0].value) == 10
+    assert len(cells_of(shown, "legs_events")) == 10
 
 
 def test_events_are_shaded_and_listed_as_far_as_their_own_log_is_known(page, full):
@@ -247,7 +329,7 @@ def test_events_that_are_not_wanted_are_not_listed(page, full):
     shown = page(full.path, trajectory=PAIR)
     shown.get_by_key("marks").set_value(False).run()
     assert not listed(shown)
-    assert "statistic" in shown.dataframe[0].value.columns
+    assert "Events" not in shown.get_by_key("below").options
 
 
 def test_a_threshold_is_drawn_on_both_sides(page, held):
@@ -263,11 +345,6 @@ def test_a_store_without_trajectories_says_how_to_load_one(page, bare):
     (says,) = texts(shown.info)
     assert "holds no price and no spread yet" in says
     assert "rail sync" in shown.code[0].value
-
-
-def test_a_trajectory_that_is_not_held_comes_with_the_command_that_loads_it(page, held):
-    shown = page(held.path, trajectory="ETH_USD:KRAKEN.spot")
-    assert f"`{sync(held.path, 'ETH_USD:KRAKEN.spot')}` loads it" in shown.warning[0].value
 
 
 def test_a_store_that_is_not_there_says_what_makes_one(page, tmp_path):
@@ -291,23 +368,3 @@ def test_a_file_that_is_no_store_is_named(page, tmp_path, make):
     (says,) = texts(page(path).error)
     assert "other.duckdb" in says
     assert "not a store" in says
-
-
-def test_a_store_that_another_process_keeps_open_says_which(page, held):
-    program = (
-        "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print('open', flush=True); input()"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", program, str(held.path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as holder:
-        assert holder.stdout.readline() == "open\n"
-        shown = page(held.path)
-        holder.communicate("\n")
-        (says,) = texts(shown.error)
-        assert f"held open by process {holder.pid}" in says
-    shown.run()
-    assert not shown.error
-    assert len(figures(shown)) == 2

@@ -25,6 +25,7 @@ from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 
 from ...laws.test_answers_of_streams import EVERY_S, LASTS_S, documents
 from .conftest import keep_snapshot
+from .shown import cells_of, rows_of
 
 PRICE = Trajectory.parse("A_B:X.spot")
 LOGS = {str(EventLog(family)): family for family in (EventFamily.SPREAD, EventFamily.SPLASH)}
@@ -97,8 +98,7 @@ def test_overview_counts_and_times_what_each_log_s_own_answers_hold(
     else:
         age_s = None if by_list or spread_at is None else open_for_s(spread_at)
         assert figures["Spreads open"] == ("0" if age_s is None else "1")
-        tables = [table.value for table in shown.dataframe if "open for" in table.value]
-        shown_for = [word for table in tables for word in table["open for"]]
+        shown_for = rows_of(shown, "open").get("open for", [])
         assert shown_for == ([] if age_s is None else [duration(age_s)])
     labels = {"events/spread": "Spreads opened, 24 h", "events/splash": "Pumps and dumps, 24 h"}
     for stream, label in labels.items():
@@ -113,10 +113,14 @@ def test_the_events_page_times_an_open_event_to_its_log_s_last_answer(
 ) -> None:
     store, last, _ = asked
     shown = page_alone("events", store.path)
-    tables = [table.value for table in shown.dataframe if "lasted" in table.value]
-    lines = [line for table in tables for line in table.to_dict("records")]
+    columns = rows_of(shown, "events")
+    lines = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     assert {line["lasted"] for line in lines if line["seen"] == "closed"} <= {duration(LASTS_S)}
-    still = {line["family"]: line["lasted"] for line in lines if line["seen"] == "still open"}
+    still = {
+        {"pump": "splash", "dump": "splash"}.get(line["event"], line["event"]): line["lasted"]
+        for line in lines
+        if line["seen"] == "still open"
+    }
     expected = {
         LOGS[stream].value: f"at least {duration(age_s)}"
         for stream, at in last.items()
@@ -131,19 +135,21 @@ def test_the_events_page_times_an_open_event_to_its_log_s_last_answer(
 def test_data_health_s_shares_and_ages_are_those_of_each_stream(asked, page_alone) -> None:
     store, last, began = asked
     shown = page_alone("health", store.path)
-    (table,) = [table.value for table in shown.dataframe if "held (%)" in table.value]
-    lines = {line["stream"]: line for line in table.to_dict("records")}
+    lines = cells_of(shown, "streams")
     assert set(lines) == set(last)
     for stream, at in last.items():
         assert lines[stream]["age"] in ages(newest_s(stream, at), last, began)
         if stream == SNAPSHOT:
             continue
-        held, not_yet = (lines[stream][f"{state} (%)"] for state in ("held", "not yet known"))
-        assert held + not_yet == pytest.approx(100)
+        (words,) = [cell for name, cell in lines[stream].items() if " to " in name]
+        states = {part.rsplit(" ", 2)[0] for part in words.split(", ")}
+        assert states <= {"held", "not yet known"}
         if stream in LOGS:
-            assert not_yet * at / 100 == pytest.approx(min(at, 60), abs=0.5)
-    (words,) = [each.value for each in shown.caption if each.value.startswith("Shares of the time")]
-    assert "to the service's clock at the stream's own last answer" in words
+            not_yet = 100 - float(lines[stream]["held %"])
+            rounded_s = 0.0051 * at / 100  # the page shows two decimals
+            assert not_yet * at / 100 == pytest.approx(min(at, 60), abs=rounded_s)
+    (words,) = [each.help for each in shown.caption if "what lacks most first" in each.value]
+    assert "to the service's clock at the stream's last answer" in words
 
 
 def newest_s(stream: str, at: int) -> int:

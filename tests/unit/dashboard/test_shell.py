@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
+from toolkit.dashboard.age import age_facts
 from toolkit.dashboard.navigation import PAGES, page_file
-from toolkit.dashboard.reading import store_version
-from toolkit.market import Source
-from toolkit.store import LoadOrigin, StoreWriter
+from toolkit.dashboard.reading import read_held, store_version
+from toolkit.intervals import Interval
+from toolkit.market import Source, Trajectory
+from toolkit.store import Batch, LoadOrigin, StoreWriter
 from toolkit.wire.allowance import Allowance
+
+from .conftest import EDGE, SERVED_AT, START, price_rows
+from .shown import cells_of, texts
 
 OURS = ("overview", "spreads", "trajectory", "health")
 
 
-def strip(shown):
-    """The line under the title."""
-    return shown.markdown[0].value
+def provenance(shown):
+    """What a click on the source opens."""
+    return " ".join(line.value for line in shown.markdown[:4])
+
+
+def leave_for(shown, name):
+    """Open another page by the navigation, whose links have no parameters."""
+    shown.switch_page(page_file(name))
+    shown.query_params.clear()
+    shown.run()
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -39,34 +49,46 @@ def test_every_page_opens_over_every_kind_of_store(page, full, bare, name):
     ],
 )
 def test_the_source_is_named_in_words(page, make_store, kind, says):
-    assert strip(page(make_store(Source(kind, "one")).path)).startswith(says)
+    assert provenance(page(make_store(Source(kind, "one")).path)).startswith(says)
 
 
 def test_a_plan_is_named_with_its_quota_where_the_service_told_it(page, make_store):
     store = make_store(Source("live", "rail"), Allowance("builder", 600, 60, 594))
-    assert "plan `builder`, 600 requests in 1 min, no delay" in strip(page(store.path))
+    assert "plan `builder`, 600 requests in 1 min, no delay" in provenance(page(store.path))
 
 
 def test_a_plan_that_the_service_did_not_tell_is_said_to_be_untold(page, full):
-    assert "plan not sent by the service, rows up to 30 s late" in strip(page(full.path))
+    assert "plan not sent by the service, rows up to 30 s late" in provenance(page(full.path))
 
 
 def test_as_of_is_the_services_clock(page, held):
-    assert "as of 2023-03-10 10:00 UTC" in strip(page(held.path))
+    assert "last answer as of 2023-03-10 10:00 UTC, by" in provenance(page(held.path))
 
 
-def test_the_age_is_that_of_now_and_counts_from_the_last_answer(page, aged):
-    says = strip(page(aged.path))
-    assert re.search(r"newest data 21 min( \d+ s)? old, last answer 20 min", says)
+def test_the_end_of_the_newest_row_is_named(page, held):
+    assert "Newest row ended 2023-03-10 10:00," in provenance(page(held.path))
+
+
+def test_the_age_is_that_of_now_and_turns_amber_and_red_above_the_plans_delay(aged, full):
+    held = read_held(aged.path, store_version(aged.path))
+    assert 0 <= age_facts(held, held.now())["age_s"] - 21 * 60 < 60
+    late = read_held(full.path, store_version(full.path))
+    facts = age_facts(late, SERVED_AT)
+    assert (facts["late_s"], facts["old_s"]) == (330, 930)
+
+
+def test_without_a_dated_row_there_is_no_age(bare):
+    facts = age_facts(read_held(bare.path, store_version(bare.path)), SERVED_AT)
+    assert facts["age_s"] is None
 
 
 def test_a_load_without_an_answer_has_no_last_answer(page, bare):
     StoreWriter(bare).start_load(LoadOrigin("http://127.0.0.1:1", 1_678_442_400, None, "0.1.0"))
-    assert "no answer yet" in strip(page(bare.path))
+    assert "no answer yet" in provenance(page(bare.path))
 
 
 def test_a_store_that_was_never_asked_for_anything_says_so(page, bare):
-    assert "never synced" in strip(page(bare.path))
+    assert "Never synced" in provenance(page(bare.path))
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -89,43 +111,67 @@ def test_a_clock_chosen_on_one_page_goes_along_to_the_next(page, held):
     shown = page(held.path, timezone="Asia/Tokyo")
     assert "clock" not in shown.query_params
     shown.get_by_key("clock").set_value("Asia/Tokyo").run()
-    shown.switch_page(page_file("overview"))
-    shown.query_params.clear()
-    shown.run()
-    assert "as of 2023-03-10 19:00 Asia/Tokyo" in strip(shown)
+    leave_for(shown, "overview")
+    assert "as of 2023-03-10 19:00 Asia/Tokyo" in provenance(shown)
     assert shown.query_params["clock"] == "Asia/Tokyo"
     shown.get_by_key("clock").set_value("UTC").run()
-    assert "as of 2023-03-10 10:00 UTC" in strip(shown)
+    assert "as of 2023-03-10 10:00 UTC" in provenance(shown)
     assert "clock" not in shown.query_params
 
 
 def test_a_clock_of_a_link_is_shown_whatever_the_browsers_zone_is(page, held):
     shown = page(held.path, timezone="Europe/London", clock="Asia/Tokyo")
-    assert "as of 2023-03-10 19:00 Asia/Tokyo" in strip(shown)
-    assert shown.get_by_key("clock").options == ["UTC", "Europe/London", "Asia/Tokyo"]
+    assert "as of 2023-03-10 19:00 Asia/Tokyo" in provenance(shown)
+    first = ["UTC", "Europe/London (browser)", "Asia/Tokyo", "Africa/Abidjan"]
+    assert shown.get_by_key("clock").options[:4] == first
 
 
 def test_a_clock_that_is_none_is_explained_until_one_is_chosen(page, held):
     shown = page(held.path, timezone="Asia/Tokyo", clock="Mars/Olympus")
     (says,) = [warning.value for warning in shown.warning]
     assert "`clock=Mars/Olympus`, which is no time zone" in says
-    assert "as of 2023-03-10 10:00 UTC" in strip(shown)
+    assert "as of 2023-03-10 10:00 UTC" in provenance(shown)
     shown.get_by_key("clock").set_value("Asia/Tokyo").run()
     assert not shown.warning
 
 
-def test_a_browser_in_utc_has_nothing_to_choose(page, held):
-    with pytest.raises(KeyError):
-        page(held.path).get_by_key("clock")
-
-
-def test_a_page_follows_the_store_only_when_asked(page, held):
+def test_a_page_looks_for_new_rows_as_often_as_chosen_on_any_page(page, held):
     shown = page(held.path)
-    assert shown.get_by_key("follow").value is False
-    shown.get_by_key("follow").set_value(True).run()
+    assert shown.get_by_key("refresh").value == "30 s"
+    shown.get_by_key("refresh").set_value("5 s").run()
     assert not shown.exception
-    shown.switch_page(page_file("health")).run()
-    assert shown.get_by_key("follow").value is True
+    leave_for(shown, "health")
+    assert shown.get_by_key("refresh").value == "5 s"
+    assert shown.query_params["refresh"] == "5 s"
+
+
+def test_symbols_chosen_on_one_page_are_those_of_the_next(page, full):
+    shown = page(full.path, "spreads", symbols="BTC_USD")
+    assert shown.get_by_key("symbols").value == ["BTC_USD"]
+    leave_for(shown, "overview")
+    assert shown.get_by_key("symbols").value == ["BTC_USD"]
+    assert shown.query_params["symbols"] == "BTC_USD"
+
+
+@pytest.mark.parametrize("name", ["overview", "spreads", "funding", "events"])
+def test_a_page_keeps_to_the_symbols_of_the_bar(page, full, name):
+    """The store has BTC_USD, and of another symbol one leg alone."""
+    writer, batch = StoreWriter(full), Batch()
+    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
+    batch.add(
+        Trajectory.parse("ETH_USD:KRAKEN.spot"), price_rows(), Interval(START, SERVED_AT), EDGE
+    )
+    writer.commit(load, batch)
+    shown = page(full.path, name, symbols="ETH_USD")
+    assert not shown.error
+    tables = " ".join(str(table.value) for table in shown.dataframe)
+    ours = " ".join(str(part.proto.json) for part in shown.get("bidi_component"))
+    assert "BTC_USD" not in tables + ours
+
+
+def test_a_symbol_of_a_link_that_is_not_held_is_named(page, full):
+    (says,) = texts(page(full.path, "spreads", symbols="X_Y").warning)
+    assert "`symbols=X_Y`, which this store does not hold" in says
 
 
 def test_a_commit_is_another_version_and_a_look_is_not(held):
@@ -138,6 +184,6 @@ def test_a_commit_is_another_version_and_a_look_is_not(held):
 
 def test_what_a_sync_brings_shows_at_the_next_look(page, held):
     shown = page(held.path, "health")
-    assert len(shown.dataframe[1].value) == 1
+    assert len(cells_of(shown, "loads")) == 1
     StoreWriter(held).start_load(LoadOrigin("http://127.0.0.1:1", 1_678_442_400, None, "0.1.0"))
-    assert len(shown.run().dataframe[1].value) == 2
+    assert len(cells_of(shown.run(), "loads")) == 2

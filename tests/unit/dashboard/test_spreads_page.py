@@ -7,36 +7,101 @@ import polars as pl
 import pytest
 
 from toolkit.dashboard.navigation import page_file
+from toolkit.dashboard.spreads_columns import COLUMNS
 from toolkit.intervals import Interval
 from toolkit.market import Trajectory
 from toolkit.statistics.spread import summary, with_spread
 from toolkit.store import Batch, LoadOrigin, StoreWriter
 
 from .conftest import EDGE, SERVED_AT, START, spread_rows
-from .shown import sync
+from .shown import figures, sync, values_of
 
 PAIR = "BTC_USD:COINBASE.spot:KRAKEN.spot"
+
+
+def bring(store, key, rows):
+    """Commit rows of a spread as a load of its own."""
+    batch, writer = Batch(), StoreWriter(store)
+    batch.add(Trajectory.parse(key), rows, Interval(START, SERVED_AT), EDGE)
+    writer.commit(writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0")), batch)
 
 
 def warnings(shown):
     return [warning.value for warning in shown.warning]
 
 
-def test_a_spread_has_its_statistics_with_n_and_coverage(page, held):
-    (row,) = page(held.path, "spreads").dataframe[0].value.to_dict("records")
+def rows(shown):
+    return values_of(shown, "spreads")
+
+
+def test_a_spread_has_its_figures_with_n_and_coverage(page, held):
+    (row,) = rows(page(held.path, "spreads", columns=",".join(COLUMNS)))
     assert row["symbol"] == "BTC_USD"
-    assert (row["buy"], row["sell"]) == ("COINBASE.spot", "KRAKEN.spot")
+    assert row["buy → sell"] == "COINBASE.spot → KRAKEN.spot"
     assert row["n"] == 539
     assert row["coverage (%)"] == pytest.approx(100 * 539 / 600)
-    assert row["last (log bps)"] == pytest.approx(4.0, abs=0.01)
-    assert row["≥ 20 (% of time)"] == 0.0
+    assert row["last (bps)"] == pytest.approx(4.0, abs=0.01)
+    assert row["percentile"] == pytest.approx(90, abs=0.5)  # the fifth of five levels
+    assert len(row["24 h"]) == 48
+    assert row["≥ 20 bps (%)"] == row["episodes/d"] == 0.0
+    assert row["notes"] == "service differs; 89 % covered; half-life under 1 step"
 
 
-def test_the_age_of_a_spread_is_that_of_now_whose_time_is_shown(page, aged):
-    shown = page(aged.path, "spreads")
-    assert shown.dataframe[0].value["age"][0].startswith("21 min")
-    assert shown.caption[-1].value.startswith("Age: ")
-    assert "2023-03-10 10:20" in shown.caption[-1].value
+def test_the_age_of_a_spread_is_that_of_now(page, aged):
+    (row,) = rows(page(aged.path, "spreads", columns="age"))
+    assert row["age (min)"] == pytest.approx(21, abs=0.5)
+
+
+def test_the_columns_are_those_of_the_link_and_of_the_choice(page, held):
+    shown = page(held.path, "spreads", columns="n,last")
+    assert list(rows(shown)[0])[2:] == ["last (bps)", "n"]
+    shown.get_by_key("columns").set_value(["mean"]).run()
+    assert list(rows(shown)[0])[2:] == ["mean (bps)"]
+    assert shown.query_params["columns"] == "mean"
+    assert not rows(shown)[0].keys() & {"net (%)", "notes"}
+
+
+def test_what_is_the_same_in_all_rows_is_said_once(page, held):
+    bring(held, "BTC_USD:KRAKEN.spot:GEMINI.spot", spread_rows())
+    shown = page(held.path, "spreads", columns="last,n,coverage")
+    assert list(rows(shown)[0]) == ["buy → sell"]
+    (caption,) = shown.caption
+    assert "The same in all: symbol" in caption.value
+    assert "n 539" in caption.value
+
+
+def test_rows_are_in_the_order_chosen(page, held):
+    bring(held, "ETH_USD:KRAKEN.spot:GEMINI.spot", spread_rows().head(500))
+    by_name = page(held.path, "spreads", sort="trajectory")
+    assert [row["symbol"] for row in rows(by_name)] == ["BTC_USD", "ETH_USD"]
+    by_name.get_by_key("sort").set_value("last_percentile").run()
+    assert by_name.query_params["sort"] == "last_percentile"
+    found = [row["percentile"] for row in rows(by_name)]
+    assert found == sorted(found)
+
+
+def test_the_python_of_the_page_gives_its_rows(page, held):
+    bring(held, "ETH_USD:KRAKEN.spot:GEMINI.spot", spread_rows())
+    filters = {"type": "spot/spot", "exclude": "ETH_USD", "min": "1", "sort": "last_percentile"}
+    shown = page(held.path, "spreads", symbols="BTC_USD", fees="example", **filters)
+    code = shown.code[-1].value
+    assert 'exclude_symbols=["ETH_USD"]' in code
+    names: dict[str, object] = {}
+    exec(code.replace("rail.screen(", "found = rail.screen("), names)
+    (row,) = rows(shown)
+    screened = names["found"].row(0, named=True)
+    assert row["mean (bps)"] == screened["spread_mean_log_bps"]
+    assert row["cost (bps)"] == screened["cost_bps"]
+
+
+def test_the_heat_map_is_of_one_symbol_and_in_the_link(page, held):
+    shown = page(held.path, "spreads")
+    assert not figures(shown)
+    shown.get_by_key("matrix").set_value("BTC_USD").run()
+    assert shown.query_params["matrix"] == "BTC_USD"
+    (figure,) = figures(shown)
+    assert figure["data"][0]["y"] == ["KRAKEN.spot", "COINBASE.spot"]
+    assert "title" not in figure["layout"]
 
 
 def test_the_half_life_is_in_minutes(page, held):
@@ -44,54 +109,57 @@ def test_the_half_life_is_in_minutes(page, held):
     level_bps = [0.0]
     for step in steps.normal(size=spread_rows().height - 1):
         level_bps.append(0.9 * level_bps[-1] + step)
-    rows = spread_rows().with_columns(
+    noisy = spread_rows().with_columns(
         buy_price=100.0, sell_price=100.0 + 0.01 * pl.Series(level_bps)
     )
-    batch = Batch()
-    batch.add(other, rows, Interval(START, SERVED_AT), EDGE)
-    writer = StoreWriter(held)
-    writer.commit(writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0")), batch)
+    bring(held, other.key, noisy)
     measured = summary(with_spread(held.series(other)), START, SERVED_AT)
-    shown = page(held.path, "spreads").dataframe[0].value.to_dict("records")
-    (row,) = [row for row in shown if row["symbol"] == "ETH_USD"]
+    shown = page(held.path, "spreads")
+    (row,) = [row for row in rows(shown) if row["symbol"] == "ETH_USD"]
     assert row["half-life (min)"] == pytest.approx(measured["half_life_s"].item() / 60)
 
 
-def test_the_window_and_the_unit_are_said(page, held):
-    says = page(held.path, "spreads").caption[0].value
-    assert says.startswith("1 of 1 spreads, the largest last spread first")
-    assert "Window 2023-03-10 00:00 UTC to 2023-03-10 10:00 UTC" in says
-    assert "10,000 ln(sell price / buy price)" in says
+def test_the_window_and_the_order_are_said(page, held):
+    (says,) = page(held.path, "spreads").caption
+    assert says.value.startswith("1 of 1 spreads, the widest now first")
+    assert "2023-03-10 00:00 UTC to 2023-03-10 10:00 UTC" in says.value
 
 
 def test_the_time_counted_follows_the_threshold_and_the_link_says_it(page, held):
     shown = page(held.path, "spreads")
     shown.get_by_key("above").set_value(2.5).run()
-    table = shown.dataframe[0].value
-    assert table["≥ 2.5 (% of time)"].iloc[0] == pytest.approx(40, abs=0.5)
+    assert rows(shown)[0]["≥ 2.5 bps (%)"] == pytest.approx(40, abs=0.5)
     assert shown.query_params["above"] == "2.5"
 
 
 def test_filters_come_from_the_link_and_stay_over_a_change_of_page(page, held):
-    shown = page(held.path, "spreads", symbol="BTC_USD", exchange="KRAKEN", min="2")
-    assert shown.get_by_key("symbol").value == ["BTC_USD"]
+    bring(held, "ETH_USD:KRAKEN.spot:GEMINI.spot", spread_rows())
+    shown = page(held.path, "spreads", exchange="KRAKEN,GEMINI", exclude="BTC_USD", min="2")
+    assert shown.get_by_key("exclude").value == ["BTC_USD"]
+    assert [row["symbol"] for row in rows(shown)] == ["ETH_USD"]
     assert shown.get_by_key("min").value == 2.0
     assert not warnings(shown)
     shown.switch_page(page_file("overview")).run()
     shown.switch_page(page_file("spreads"))
     shown.query_params.clear()
     shown.run()
-    assert shown.get_by_key("exchange").value == ["KRAKEN"]
+    assert shown.get_by_key("exchange").value == ["KRAKEN", "GEMINI"]
     assert shown.query_params["min"] == "2"
 
 
 @pytest.mark.parametrize(
     ("params", "says"),
     [
-        ({"symbol": "X_Y"}, "`symbol=X_Y`, which this store does not hold; the page leaves it out"),
+        (
+            {"exclude": "X_Y"},
+            "`exclude=X_Y`, which this store does not hold; the page leaves it out",
+        ),
         ({"type": "spot/moon"}, "`type=spot/moon`"),
         ({"min": "many"}, "`min=many`, which is no number from 0 to 10,000; the page takes 0"),
         ({"above": "-5"}, "`above=-5`, which is no number from 0.1 to 10,000"),
+        ({"sort": "luck"}, "`sort=luck` (allowed:"),
+        ({"columns": "n,luck"}, "`columns=luck`"),
+        ({"matrix": "X_Y"}, "`matrix=X_Y`"),
         ({"window": "2 years"}, "`window=2 years` (allowed: 24 hours, 7 days"),
     ],
 )
@@ -101,7 +169,7 @@ def test_a_link_that_cannot_be_followed_says_why_until_something_is_chosen(
     shown = page(held.path, "spreads", **params)
     (warning,) = warnings(shown)
     assert says in warning
-    assert len(shown.dataframe) == 1
+    assert len(rows(shown)) == 1
     shown.get_by_key("above").set_value(3.0).run()
     assert not warnings(shown)
 
@@ -111,12 +179,12 @@ def test_filters_that_leave_nothing_say_so(page, held):
     assert [info.value for info in shown.info] == [
         "No spread passes the filters; take one of them back."
     ]
-    assert not shown.dataframe
+    assert not rows(shown)
 
 
 def test_a_row_opens_its_trajectory(page, held):
     shown = page(held.path, "spreads")
-    shown.session_state["spreads_clicked"] = {"row": 0, "label": "Open"}
+    shown.session_state["spreads_opened"] = PAIR
     shown.run()
     assert shown.selectbox(key="trajectory").value == PAIR
 
@@ -124,19 +192,14 @@ def test_a_row_opens_its_trajectory(page, held):
 def test_a_store_without_spreads_says_how_to_load_one(page, bare):
     shown = page(bare.path, "spreads")
     assert "holds no spread: none was asked for" in shown.info[0].value
-    assert shown.code[0].value == sync(
-        bare.path, "--all-spreads", "--symbol", "BTC_USDT", service=None
-    )
+    assert shown.code[0].value == sync(bare.path, "watchlist", "--start", "7d", service=None)
 
 
-def test_spreads_that_are_the_services_own_are_counted_in_words(page, held):
-    before = page(held.path, "spreads").caption
-    assert not any("own figure" in caption.value for caption in before)
-    batch, prices = Batch(), ("buy_price", "sell_price")
+def test_spreads_that_are_the_services_own_are_noted(page, held):
+    assert "own figure" not in rows(page(held.path, "spreads"))[0]["notes"]
+    prices = ("buy_price", "sell_price")
     bare = spread_rows().with_columns(pl.lit(None, pl.Float64).alias(name) for name in prices)
-    other = Trajectory.parse("BTC_USD:KRAKEN.spot:GEMINI.spot")
-    batch.add(other, bare, Interval(START, SERVED_AT), EDGE)
-    writer = StoreWriter(held)
-    writer.commit(writer.start_load(LoadOrigin("http://h", SERVED_AT, None, "0")), batch)
-    said = " ".join(caption.value for caption in page(held.path, "spreads").caption)
-    assert "Of 1 of the spreads the service's own figure is used" in said
+    bring(held, "ETH_USD:KRAKEN.spot:GEMINI.spot", bare)
+    notes = {row["symbol"]: row["notes"] for row in rows(page(held.path, "spreads"))}
+    assert "the service's own figure" in notes["ETH_USD"]
+    assert "own figure" not in notes["BTC_USD"]

@@ -7,23 +7,23 @@ import pytest
 
 from toolkit.dashboard.event_tables import (
     count_events,
-    event_table,
+    document_columns,
     newest_events,
     open_events,
 )
 from toolkit.dashboard.health_tables import (
     STATE_COLUMNS,
     coverage_line,
-    fill_commands,
     load_lines,
-    shares_by_kind,
 )
-from toolkit.dashboard.spread_table import Filters, filtered, shown_lines, spread_lines
+from toolkit.dashboard.spread_table import SpreadFilters, spread_lines
+from toolkit.dashboard.spreads_columns import shown_columns
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Stream
 from toolkit.statistics.event_documents import identified
 from toolkit.statistics.events import event_lifecycles
-from toolkit.statistics.spread import summary, time_above
+from toolkit.statistics.screening import spread_figures
+from toolkit.statistics.spread import time_above
 
 A, B, C = (f"{symbol}:X.spot:Y.futures" for symbol in ("A_U", "B_U", "C_U"))
 
@@ -71,7 +71,9 @@ def test_each_of_the_newest_events_is_shown_by_its_newest_document():
 def test_an_event_without_legs_or_size_is_a_dash():
     found = events(("splash", "a", "splash.pump", 5))
     lifecycles = event_lifecycles(found, 0, 9)
-    assert event_table(found, lifecycles, "UTC").row(0)[-2:] == ("–", "–")
+    assert [column.texts[0] for column in document_columns(found, lifecycles, "UTC")][-2:] == [
+        "–"
+    ] * 2
 
 
 def sized(*rows):
@@ -89,12 +91,14 @@ def test_a_list_has_the_peak_of_each_event_not_the_size_at_its_close():
         ("funding", "f", "funding.closed", 9, -0.1),
         ("splash", "odd", "splash.gone", 10, 2.0),
     )
-    table = event_table(newest_events(frame, 9), event_lifecycles(frame, 0, 20), "UTC")
-    assert dict(zip(table["event"], table["peak"], strict=True)) == {
-        "splash.gone": "+2 %",
-        "funding.closed": "-0.5 % per 8 h",
-        "spread.closed": "+3.4 %",
-    }
+    event, *_, peak = document_columns(
+        newest_events(frame, 9), event_lifecycles(frame, 0, 20), "UTC"
+    )
+    assert list(zip(event.texts, peak.texts, peak.titles, strict=True)) == [
+        ("splash.gone", "198.0", "+2 %"),
+        ("funding.closed", "-50.0", "-0.5 % per 8 h"),
+        ("spread.closed", "334.3", "+3.4 %"),
+    ]
 
 
 def test_an_event_that_opened_again_has_the_peak_of_its_newest_life():
@@ -107,7 +111,7 @@ def test_an_event_that_opened_again_has_the_peak_of_its_newest_life():
     # One heard after its log was last asked is in no lifecycle, nor in that which is over.
     for logs in (None, pl.DataFrame({"family": ["spread"], "known_until": [8]})):
         lifecycles = event_lifecycles(frame, 0, 20, logs=logs)
-        assert event_table(newest, lifecycles, "UTC")["peak"].to_list() == ["+1.2 %"]
+        assert document_columns(newest, lifecycles, "UTC")[-1].titles == ["+1.2 %"]
 
 
 def test_open_events_are_those_of_the_time_until_which_their_log_is_known():
@@ -148,48 +152,53 @@ def lines(asked=(A, B, C)):
             "ts": [*range(0, 600, 60), 540],
             "spread_log_bps": [*([5.0] * 9), -50.0, 7.0],
         }
-    )
-    last = rows.group_by("trajectory").last()
-    above = time_above(rows, 0, 600, threshold_bps=20.0)
-    return spread_lines(catalogue(), summary(rows, 0, 600), last, above, asked=asked, now=1860)
+    ).with_columns(spread_basis=pl.lit("legs", pl.Categorical))
+    beyond = time_above(rows, 0, 600, threshold_bps=20.0).with_columns(episodes_per_day=0.0)
+    recent = rows.group_by("trajectory").agg(recent="spread_log_bps")
+    figures = spread_figures(rows, 0, 600)
+    return spread_lines(catalogue(), figures, beyond, recent, asked=asked, now=1860)
 
 
-def test_spreads_are_sorted_by_size_and_every_missing_number_has_a_reason():
+def test_every_missing_number_of_a_spread_has_a_reason():
     found = lines()
     assert found["trajectory"].to_list() == [A, B, C]
     assert found["n"].to_list() == [10, 1, 0]
     assert found["age_s"].to_list() == [1260, 1320, None]
-    assert found["reason"].to_list() == [
-        "too few observations for this statistic",
-        "too few observations for this statistic",
+    assert found["notes"].to_list() == [
+        "too few rows for a half-life",
+        "too few rows for a half-life",
         "asked, no observation in the window",
     ]
-    assert lines(asked=(A, B))["reason"][2] == "never asked for in the window"
-    assert found["above_share"][0] == pytest.approx(60 / 600)
+    assert lines(asked=(A, B))["notes"][2] == "never asked for in the window"
+    assert found["time_above_share"][0] == pytest.approx(60 / 600)
 
 
 def test_the_shown_table_has_units_and_no_zero_for_what_is_missing():
-    table = shown_lines(lines(), 20.0).to_dicts()
-    assert table[2]["last (log bps)"] is None
-    assert table[0]["≥ 20 (% of time)"] == pytest.approx(10.0)
-    assert [row["age"] for row in table] == ["21 min", "22 min", None]
+    columns, same = shown_columns(lines(), ["last", "above", "age", "recent"], 20.0, None)
+    assert same == []
+    shown = {column.name: list(column.values) for column in columns}
+    assert shown["last (bps)"][2] is None
+    assert shown["≥ 20 bps (%)"][0] == pytest.approx(10.0)
+    assert shown["age (min)"] == [21.0, 22.0, None]
+    assert shown["24 h"][0][-1] == -50.0
 
 
 @pytest.mark.parametrize(
-    ("filters", "kept"),
+    ("asked", "kept"),
     [
-        (Filters(), [A, B, C]),
-        (Filters(symbols=("B_U", "C_U")), [B, C]),
-        (Filters(exchanges=("Y",)), [A, B, C]),
-        (Filters(exchanges=("Z",)), []),
-        (Filters(types=("spot/futures",)), [A, B, C]),
-        (Filters(types=("spot/spot",)), []),
-        (Filters(at_least=50.0), [A]),
-        (Filters(symbols=("B_U",), at_least=50.0), []),
+        (SpreadFilters(), [A, B, C]),
+        (SpreadFilters(exclude_symbols=("A_U",)), [B, C]),
+        (SpreadFilters(exchanges=("X", "Y")), [A, B, C]),
+        (SpreadFilters(exchanges=("Y",)), []),
+        (SpreadFilters(types=("spot/futures",)), [A, B, C]),
+        (SpreadFilters(least_bps=50.0), [A]),
+        (SpreadFilters(exclude_symbols=("A_U",), least_bps=50.0), []),
+        (SpreadFilters(sort="-n"), [A, B, C]),
+        (SpreadFilters(sort="n"), [C, B, A]),
     ],
 )
-def test_filters_are_all_of_them_at_once(filters, kept):
-    assert filtered(lines(), filters)["trajectory"].to_list() == kept
+def test_filters_are_all_of_them_at_once(asked, kept):
+    assert asked.applied(lines())["trajectory"].to_list() == kept
 
 
 COVERAGE = pl.DataFrame(
@@ -212,26 +221,6 @@ def test_what_is_held_throughout_has_no_gap():
     whole = COVERAGE.filter(state="held")
     line = coverage_line(Stream.parse("A_U:X.spot"), whole)
     assert line["gap_start"] is line["gap_state"] is None
-    shares = shares_by_kind(pl.DataFrame([line]))
-    assert shares.row(0) == ("price (1)", 100.0, 0.0, 0.0, 0.0, 0.0)
-
-
-def test_only_what_is_missing_can_be_loaded_and_each_family_in_its_own_words():
-    gap = {"missing_s": 60, "gap_start": 0, "gap_end": 60, "gap_state": "missing"}
-    found = pl.DataFrame(
-        [
-            {"stream": "A_U:X.spot", **gap},
-            {"stream": f"funding/{B}", **gap, "gap_end": 120},
-            {"stream": "events/splash", **gap},
-            {"stream": A, **gap, "gap_state": "empty"},
-        ]
-    )
-    assert [command.split(" --start")[0] for command in fill_commands(found, 9)] == [
-        f"rail sync funding/{B}",
-        "rail sync A_U:X.spot",
-        "rail sync events/splash",
-    ]
-    assert len(fill_commands(found, 1)) == 1
 
 
 def test_a_load_says_how_long_it_took_what_it_brought_and_what_it_found():

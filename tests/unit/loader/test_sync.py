@@ -124,13 +124,13 @@ def test_the_end_of_the_window_is_outside(client: Client, store: Store) -> None:
     assert store.series(PRICE)["ts"].to_list() == list(range(START + 600, START + 1200, 60))
 
 
-def test_a_second_sync_asks_only_for_what_may_still_change(client: Client, store: Store) -> None:
+def test_a_second_sync_changes_nothing_of_what_is_held(client: Client, store: Store) -> None:
     sync(client, store, [PRICE], Interval(START, END))
     before = store.series(PRICE), store.ledger()[PRICE].answered
 
     again = sync(client, store, [PRICE], Interval(START, END))
 
-    assert (again.pages, again.rows.new, again.rows.revised) == (1, 0, 0)
+    assert (again.pages, again.rows.new, again.rows.revised) == (0, 0, 0)
     assert store.series(PRICE).equals(before[0])
     assert store.ledger()[PRICE].answered == before[1]
 

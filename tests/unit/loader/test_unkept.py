@@ -23,15 +23,16 @@ from websockets.sync.server import ServerConnection, serve
 
 from toolkit.client import Client
 from toolkit.intervals import Interval, difference
-from toolkit.loader import capture, sync
+from toolkit.loader import follow, sync
 from toolkit.loader.progress import LoadResult
-from toolkit.market import EventFamily, EventLog, Source
+from toolkit.market import EventFamily, EventLog, Source, Trajectory, format_ts
 from toolkit.store import Batch, Inserted, LoadOrigin, Store, StoreWriter
 from toolkit.wire.event_routes import BUILT_IN_EVENTS
 from toolkit.wire.events import document_frame, read_document
 from toolkit.wire.findings import Finding, Findings
 from toolkit.wire.limits import LIMITS, Limits
 
+PRICE = Trajectory.parse("A_B:X.spot")
 SPLASHES = EventLog(EventFamily.SPLASH)
 START = int(time.time()) // 604_800 * 604_800 - 604_800  # a week of Unix time begins
 WINDOW = Interval(START, START + 3_600)
@@ -42,10 +43,18 @@ def document(event: str, ts: int, pad: int = 0) -> bytes:
     return json.dumps(said | {"ts_ms": 1000 * ts, "pct": 2.0, "pad": "x" * pad}).encode()
 
 
+def row(ts: int, pad: int = 0) -> str:
+    return json.dumps({"ts": ts, "price": ts % 1_000, "mark_price": None, "pad": "x" * pad})
+
+
 class Log:
-    """A service whose splash log has these documents, two to a page, and sends these messages."""
+    """A service whose splash log has these documents, two to a page, and sends these messages.
+
+    Its prices are these rows, three to a page.
+    """
 
     def __init__(self) -> None:
+        self.rows: dict[int, str] = {}
         self.documents: list[tuple[int, bytes]] = []
         self.messages: list[bytes] = []
         self.asked: list[Interval] = []
@@ -67,6 +76,17 @@ class Log:
                 b'"%d"' % (first + 2) if more else b"null",
             )
             body = b'{"items":[%b],%b}' % (b",".join(found[first : first + 2]), ends)
+        if "symbols" in request.path:
+            venue = {"exchange": "X", "market": "spot"}
+            body = json.dumps({"items": [{"symbol": "A_B", "venues": [venue]}]}).encode()
+        if "history/price" in request.path:
+            query = {k: v[0] for k, v in parse_qs(urlsplit(request.path).query).items()}
+            before = [ts for ts in sorted(self.rows)[::-1] if ts < int(query["end_time"])]
+            self.asked += [Interval(before[0], int(query["end_time"]))] if before else []
+            page = ",".join(self.rows[ts] for ts in before[:3])
+            body = (
+                f'{{"items":[{page}],"next_end_time":{min(before[:3], default="null")}}}'.encode()
+            )
         headers = {"Date": formatdate(usegmt=True), "Content-Length": str(len(body))}
         return Response(200, "OK", Headers(headers | {"Connection": "close"}), body)
 
@@ -133,6 +153,46 @@ def test_a_document_too_large_is_named_and_missing_and_the_rest_of_the_log_is_lo
     assert loaded(log, store, Limits(document_bytes=30_000)).rows.new == 1
     assert len(held(store)) == 6
     assert missing(store) == []
+
+
+@pytest.mark.parametrize(
+    "large", [[4], [0], [6], [3, 4], [*range(7)]], ids=["inside", "first", "last", "edge", "all"]
+)
+def test_a_row_too_large_is_named_and_missing_and_the_rest_of_its_trajectory_is_loaded(
+    store: Store, large: list[int]
+) -> None:
+    log = Log()
+    log.rows = {
+        START + 60 * n: row(START + 60 * n, pad=20_000 if n in large else 0) for n in range(7)
+    }
+    gone = [START + 60 * n for n in large]
+    rest = [ts for ts in log.rows if ts not in gone]
+    window = Interval(START, START + 420)
+
+    def loaded(limits: Limits = LIMITS) -> LoadResult:
+        log.asked, log.over = [], threading.Event()
+        with serving(log) as base_url, Client(base_url, "key", limits=limits) as client:
+            return sync(client, store, [PRICE], window)
+
+    def unanswered() -> list[Interval]:
+        return difference([window], store.ledger([PRICE])[PRICE].answered)
+
+    done = loaded()
+    assert not done.refused
+    assert store.series(PRICE)["ts"].to_list() == rest
+    assert unanswered() == [Interval(ts, ts + 1) for ts in gone]
+    named = [f.says for f, _ in done.findings if f.kind == "row_too_large"]
+    assert len(named) == len(gone)
+    what = f"{PRICE} at {format_ts(gone[0])} has unknown fields of 20,005 bytes, and at most 16,384"
+    assert any(says.startswith(what) for says in named)
+
+    loaded()
+    assert {asked.end for asked in log.asked} <= {ts + 1 for ts in gone} | {START}, "it alone"
+    assert unanswered() == [Interval(ts, ts + 1) for ts in gone]
+
+    assert loaded(Limits(document_bytes=30_000)).rows.new == len(gone)
+    assert store.series(PRICE)["ts"].to_list() == [*log.rows]
+    assert unanswered() == []
 
 
 def test_a_large_document_without_a_time_leaves_all_of_its_window_missing(store: Store) -> None:
@@ -217,11 +277,12 @@ def test_no_event_has_more_documents_in_a_week_than_are_kept(
     assert total.new + total.repeated + sum(total.unkept.values()) == came
 
 
+@pytest.mark.slow
 def test_the_findings_of_a_capture_are_bounded_in_number(store: Store) -> None:
     log = Log()
     log.messages = [document(f"e{n}", START, pad=20_000) for n in range(20)]
     with serving(log) as base_url, Client(base_url, "key", limits=Limits(findings=5)) as client:
-        done = capture(client, store, [SPLASHES], duration_s=1.0)
+        done = follow(client, store, [SPLASHES], duration_s=1.0)
     named = [(f, times) for f, times in done.findings if f.kind == "document_too_large"]
     assert done.messages == 20
     assert len(done.findings) <= 5 + len({finding.kind for finding, _ in done.findings})

@@ -23,12 +23,13 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 from starlette.types import ASGIApp
 
+from tests.empty_store import empty_store
 from toolkit.errors import InputError, StoreError
 from toolkit.intervals import Interval
 from toolkit.loader.webhooks import WebhookApp, webhook_app
 from toolkit.market import EventFamily, Source
 from toolkit.service.transports.webhooks.deliveries import new_secret, signed_headers
-from toolkit.store import Store, StoreWriter, read_deliveries
+from toolkit.store import Store, read_deliveries
 from toolkit.wire.limits import Limits
 from toolkit.wire.signatures import HmacSignature
 
@@ -62,9 +63,7 @@ def served(app: ASGIApp) -> Iterator[str]:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    made = Store(tmp_path / "rail.duckdb", wait_s=1.0)
-    StoreWriter(made).bind(Source("simulated", "seed-7"))
-    return made
+    return empty_store(tmp_path / "rail.duckdb", Source("simulated", "seed-7"), wait_s=1.0)
 
 
 @pytest.fixture

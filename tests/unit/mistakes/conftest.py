@@ -15,11 +15,12 @@ import polars as pl
 import pytest
 
 import toolkit as tk
+from tests.empty_store import empty_store
 from toolkit.client import AsyncClient, Client
 from toolkit.intervals import Interval
 from toolkit.service import Clock, Config, Simulated, running
 from toolkit.statistics.fees import FeeModel
-from toolkit.store import Store, StoreWriter
+from toolkit.store import Store
 from toolkit.wire.exchange import RetryPolicy
 from toolkit.workspace import Workspace
 
@@ -93,7 +94,7 @@ def ground(names: dict[str, Any], workdir: Path) -> Iterator[dict[str, Any]]:
     """The names, and an empty folder that is the working directory. What is opened is closed."""
     (workdir / "prices.csv").write_text("ts,price\n1,2\n")
     (workdir / "folder").mkdir()
-    StoreWriter(Store(workdir / "replay.duckdb")).bind(tk.Source("replay", "iaqf-77aa"))
+    empty_store(workdir / "replay.duckdb", tk.Source("replay", "iaqf-77aa"))
     with contextlib.ExitStack() as closing:
 
         def closed(opened: Callable[..., Any]) -> Callable[..., Any]:

@@ -91,7 +91,8 @@ MISTAKES: list[Row] = [
      InputError, ("'taker'", "nearest: taker_bps")),
     ("fees.parse('name = \"a\"\\n[[fee]]\\nexchange = \"X\"\\ntaker_bps = 5')", InputError,
      ("valid_from",)),
-    ("example.round_trip_bps(PRICE, 1e3, at=NOW)", InputError, (PRICE, "BUY.market")),
+    ("example.round_trip_bps(PRICE, 1e3, 'prefunded', at=NOW)", InputError,
+     ("style: 'prefunded'", "taker, maker", "has one leg")),
     ("example.round_trip_bps(PAIR, 1e3, at=NOW * 1_000)", InputError, ("at:", "milliseconds")),
     # loads and clients
     ("rail.sync(PRICE, '1h', workers=0)", InputError, ("workers: 0",)),

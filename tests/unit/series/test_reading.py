@@ -5,12 +5,18 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import polars as pl
 import pytest
 
+from tests.dated import date_load
+from tests.empty_store import empty_store
 from toolkit.client import Client
 from toolkit.errors import EmptyWindowError, InputError, UnknownTrajectoryError
+from toolkit.intervals import Interval
+from toolkit.market import Source, Trajectory
+from toolkit.series.reading import read_series
 from toolkit.service import Clock, Config, Simulated, running
-from toolkit.store import Store
+from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 from toolkit.workspace import Workspace
 
 from .conftest import NOW, PAIR, PRICE, WINDOW
@@ -62,5 +68,49 @@ def test_rows_are_those_that_were_known_as_of_a_time(tmp_path: Path) -> None:
             rail.as_of(before).prices(PRICE)
         with pytest.raises(InputError, match="as_of"):
             then.sync(PRICE)
-        with pytest.raises(InputError, match="as_of"):
-            then.prices(PRICE, *WINDOW).gaps()
+        assert then.prices(PRICE, *WINDOW).origin.notes == ()
+        assert then.prices(PRICE).window.end < now.prices(PRICE).window.end
+        gaps = [r.prices(PRICE, *WINDOW).gaps() for r in (then, now)]
+        assert [each["state"].to_list() for each in gaps] == [["not yet known"]] * 2
+        # the last two minutes may still change
+        assert [each["length_s"].item() for each in gaps] == [5 * 3_600, 120]
+        shares = [r.events("splash", *WINDOW).coverage()["coverage"].item() for r in (then, now)]
+        assert shares[0] < 0.2
+        assert shares[1] > 0.9
+        shares = [r.status().filter(stream=PRICE)["rows"].item() for r in (then, now)]
+        assert shares[0] == 60 < shares[1]
+        assert then.sql("from prices").height == 60
+        with pytest.raises(InputError, match="a store is published as it is"):
+            then.publish(tmp_path)
+
+
+def test_a_load_from_before_commits_were_dated_that_went_on_is_named_on_the_series(
+    tmp_path: Path,
+) -> None:
+    writer = StoreWriter(empty_store(tmp_path / "rail.duckdb", Source("replay", "example")))
+    load_id = writer.start_load(LoadOrigin("http://h", NOW, None, "0"))
+    batch, trajectory = Batch(), Trajectory.parse(PRICE)
+    row = {"ts": [0], "price": [1.0], "mark_price": [None], "volume": [None], "extra": [None]}
+    types = {
+        "price": pl.Float64,
+        "mark_price": pl.Float64,
+        "volume": pl.Float64,
+        "extra": pl.String,
+    }
+    rows = pl.DataFrame(row, schema={"ts": pl.Int64, **types})
+    batch.add(trajectory, rows, Interval(0, 60), Edge(NOW, step_s=60))
+    writer.commit(load_id, batch)
+    date_load(writer.store, load_id, NOW)
+
+    def notes() -> tuple[str, ...]:
+        return read_series(writer.store, trajectory, 0, 60, as_of=NOW).origin.notes
+
+    assert notes() == ()
+    with writer.writing() as connection:
+        connection.execute("UPDATE price SET committed_at = NULL")
+    assert notes() == ("what these loads brought after that time is here too: 1",)
+    writer.finish_load(load_id, [])
+    assert notes() == ("what these loads brought after that time is here too: 1",)
+    with writer.writing() as connection:
+        connection.execute("UPDATE load SET finished_at = started_at")
+    assert notes() == ()

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+import toolkit as tk
 from toolkit import charts
 from toolkit.errors import InputError
 from toolkit.series import EventSeries, FundingSeries, PriceSeries, SpreadSeries
@@ -31,10 +32,24 @@ def test_methods_are_the_statistics_of_the_window(rail: Workspace) -> None:
         (price.coverage(), quality.coverage(price.df, *WINDOW, column="price", **step)),
         (pair.summary(), spread.summary(pair.df, *WINDOW, **step)),
         (pair.half_life(), spread.half_life(pair.df, *WINDOW, **step)),
+        (pair.stationarity(), spread.stationarity(pair.df, *WINDOW, **step)),
+        (pair.hour_of_week(), spread.hour_of_week(pair.df, *WINDOW, **step)),
+        (
+            pair.time_to_close(10, 2),
+            spread.time_to_close(pair.df, *WINDOW, enter_bps=10, exit_bps=2, **step),
+        ),
+        (pair.lead_lag(), spread.lead_lag(pair.df, *WINDOW, **step)),
+        (pair.cross_correlation(), spread.cross_correlation(pair.df, *WINDOW, **step)),
+        (pair.tail_index(), spread.tail_index(pair.df, *WINDOW, **step)),
+        (pair.flags(), quality.flags(pair.df, *WINDOW, **step)),
         (pair.episodes(10), spread.episodes(pair.df, *WINDOW, enter_bps=10, **step)),
         (pair.time_above(10), spread.time_above(pair.df, *WINDOW, threshold_bps=10, **step)),
         (rates.summary(), funding.summary(rates.rows, *rates.window)),
         (rates.carry(), funding.carry(rates.rows, *rates.window)),
+        (rates.persistence(), funding.persistence(rates.rows, *rates.window)),
+        (rates.heatmap(), funding.heatmap(rates.rows, *rates.window)),
+        (rates.by_hour(), funding.by_hour(rates.rows, *rates.window)),
+        (rates.by_weekday(), funding.by_weekday(rates.rows, *rates.window)),
     ):
         assert_frame_equal(found, expected)
     whole = pair.summary()
@@ -77,20 +92,35 @@ def test_figures_are_titled_and_bounded_by_the_series(rail: Workspace) -> None:
         (EventSeries.plot_activity, charts.activity_chart),
         (SpreadSeries.episodes, spread.episodes),
         (SpreadSeries.time_above, spread.time_above),
+        (SpreadSeries.stationarity, spread.stationarity),
+        (SpreadSeries.hour_of_week, spread.hour_of_week),
+        (SpreadSeries.time_to_close, spread.time_to_close),
+        (SpreadSeries.net_episodes, spread.net_episodes),
+        (SpreadSeries.net_time_to_close, spread.net_time_to_close),
+        (SpreadSeries.lead_lag, spread.lead_lag),
+        (SpreadSeries.cross_correlation, spread.cross_correlation),
+        (SpreadSeries.tail_index, spread.tail_index),
         (SpreadSeries.net_edge, net_edge),
+        (SpreadSeries.net_summary, spread.net_summary),
         (FundingSeries.summary, funding.summary),
         (FundingSeries.carry, funding.carry),
+        (FundingSeries.persistence, funding.persistence),
+        (FundingSeries.heatmap, funding.heatmap),
+        (FundingSeries.holdings, funding.holdings),
     ],
 )
 def test_a_method_has_the_parameters_of_its_function_that_the_series_does_not_know(
     method: Callable, function: Callable
 ) -> None:
     known = {"self", "frame", "lifecycles", "source", "trajectory", "start", "end", "step_s"}
+    known |= {"polls", "fees"}
     own = inspect.signature(method).parameters
+    if function is funding.summary:  # and what net_summary adds to it
+        known |= set(inspect.signature(funding.net_summary).parameters)
     passed = inspect.signature(function).parameters
     asked = [name for name in passed if name not in known]
     if function is charts.activity_chart:
-        asked.remove("events")
+        asked = [name for name in asked if name not in ("events", "before")]
     assert sorted(asked) == sorted(set(own) - known)
     assert {name: own[name].default for name in asked} == {
         name: passed[name].default for name in asked
@@ -104,9 +134,35 @@ def test_net_edge_is_that_of_the_rows(rail: Workspace) -> None:
         for name in ("AURORA", "CORONA")
     ]
     fees = FeeModel.parse("\n".join(['name = "mine"', *entries]))
+    assert_frame_equal(
+        pair.net_episodes(fees, enter_bps=1),
+        spread.net_episodes(pair.df, *pair.window, fees=fees, enter_bps=1, step_s=60),
+    )
     found = pair.net_edge(fees, notional=1000.0)
     assert_frame_equal(found, net_edge(pair.df, fees, notional=1000.0))
     assert found.height == len(pair)
+
+
+def test_net_figures_are_beside_the_gross_ones_by_the_table_given_or_the_workspaces(
+    rail: Workspace,
+) -> None:
+    fees = FeeModel.example(["AURORA", "CORONA", "EQUINOX"])
+    for series in (rail.spread(PAIR), rail.funding(RATES)):
+        gross, net = series.summary(), series.summary(fees=fees, notional=5e3, style="maker")
+        assert_frame_equal(net.select(gross.columns), gross)
+        assert net["fee_model_hash"].item() == fees.hash
+        assert (net["notional"].item(), net["style"].item()) == (5e3, "maker")
+        with tk.open(rail.store.path, fees=fees) as other:
+            mine = other.spread(PAIR) if series.stream.kind == "spread" else other.funding(RATES)
+            assert_frame_equal(mine.summary(notional=5e3, style="maker"), net)
+            assert ("fees", fees.label) in mine.card.facts
+    pair = rail.spread(PAIR)
+    expected = spread.net_summary(pair.rows, *pair.window, fees=fees, step_s=pair.origin.step_s)
+    assert_frame_equal(pair.net_summary(fees), expected)
+    with pytest.raises(InputError, match=r"rail\.toml"):
+        pair.net_summary()
+    with pytest.raises(InputError, match=r"rail\.toml"):
+        pair.net_edge()
 
 
 def test_resampled_bars_are_the_last_row_of_each_and_count_their_rows(rail: Workspace) -> None:
@@ -137,3 +193,11 @@ def test_bars_that_the_window_cuts_are_left_out(rail: Workspace) -> None:
 def test_a_length_that_makes_no_bars_is_refused(rail: Workspace, every: str | int) -> None:
     with pytest.raises(InputError, match="every"):
         rail.spread(PAIR).resample(every)
+
+
+def test_holdings_are_those_of_the_rows_and_the_window(rail: Workspace) -> None:
+    rates = rail.funding(RATES)
+    found = rates.holdings(horizons=["1h", "8h"], every=600)
+    asked = funding.holdings(rates.rows, *rates.window, horizons=["1h", "8h"], every=600)
+    assert_frame_equal(found, asked)
+    assert found["n_due"].min() > 0

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import polars as pl
 import pytest
 
 from toolkit.errors import InputError
+from toolkit.statistics import contract
 from toolkit.statistics.contract import Question, Reason, checked_columns, column_for
 
 
@@ -18,6 +20,7 @@ from toolkit.statistics.contract import Question, Reason, checked_columns, colum
         ("end", None),
         ("step_s", 0),
         ("step_s", 60.0),
+        ("step_s", 2**63),
         ("max_stale_s", -1),
         ("max_stale_s", "180"),
     ],
@@ -83,3 +86,8 @@ def test_a_trajectory_is_a_string_or_an_integer(dtype):
     frame = pl.DataFrame(schema={"trajectory": dtype, "ts": pl.Int64})
     checked_columns(frame)
     checked_columns(frame.lazy())
+
+
+def test_one_function_alone_reads_rows_into_memory_by_the_order_of_the_query() -> None:
+    modules = Path(contract.__file__).parent.glob("*.py")
+    assert [each.stem for each in modules if "engine=" in each.read_text()] == ["contract"]

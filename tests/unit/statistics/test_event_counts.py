@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from toolkit.statistics.event_counts import event_counts
+from toolkit.statistics.events import event_lifecycles, survival
 
 
 def documents(*rows: tuple[str, str, int]) -> pl.DataFrame:
@@ -51,3 +52,22 @@ def test_events_are_counted_by_what_became_of_them() -> None:
 
 def test_no_document_is_no_row() -> None:
     assert event_counts(documents(), 0, 100).is_empty()
+
+
+def test_a_gap_of_the_log_ends_lives_as_it_does_in_survival() -> None:
+    log = documents(
+        ("a", "spread.opened", 10),
+        ("a", "spread.closed", 40),
+        ("b", "spread.opened", 20),
+        ("b", "spread.closed", 90),
+        ("c", "spread.opened", 70),
+    )
+    held = pl.DataFrame({"family": ["spread"] * 2, "start_ts": [0, 80], "end_ts": [60, 100]})
+    row = event_counts(log, 0, 100, held=held).row(0, named=True)
+    # a is seen to close, b up to the gap alone, c opens inside it
+    assert (row["n"], row["closed"], row["open"]) == (3, 2, 1)
+    assert (row["cut"], row["n_lives"], row["n_ended"], row["coverage"]) == (2, 2, 1, 0.8)
+    assert row["median_life_s"] == 30.0
+    lives = event_lifecycles(log, 0, 100)
+    expected = survival(lives, held=held).row(0, named=True)
+    assert row.items() - {"n_unknown": 0, "unknown_types": None}.items() <= expected.items()

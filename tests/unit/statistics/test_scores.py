@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from toolkit.errors import InputError
-from toolkit.statistics.spread import rolling_z
+from toolkit.statistics.spread import rolling_z, rolling_z_summary
 
 
 def by_pandas(ts: np.ndarray, values: np.ndarray, window_s: int, least: int) -> np.ndarray:
@@ -114,3 +114,57 @@ def test_rolling_z_refuses_doubled_rows_and_takes_none(series):
     with pytest.raises(InputError, match="one row per trajectory and ts"):
         rolling_z(series([1.0, 2.0], ts=[60, 60]))
     assert rolling_z(series([])).schema == rolling_z(series([1.0])).schema
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_the_summary_is_of_the_scores_in_the_window(autoregressive, lazy):
+    values = autoregressive(0.97, 3000, seed=5, paths=2)
+    values[0, 2000:2100] = math.nan
+    frame = pl.DataFrame(
+        {
+            "trajectory": np.repeat(["a", "b"], 3000),
+            "ts": np.tile(60 * np.arange(3000), 2),
+            "spread_log_bps": values.ravel(),
+        }
+    )
+    start, end = 60 * 1500, 60 * 2500
+    given = frame.lazy() if lazy else frame
+    found = rolling_z_summary(given, start, end, window_s=7200, beyond=2)
+    scored = rolling_z(frame, window_s=7200).filter(pl.col("ts").is_between(start, end - 1))
+    for row in found.iter_rows(named=True):
+        z = scored.filter(trajectory=row["trajectory"]).drop_nulls("rolling_z")
+        extreme = z.row(z["rolling_z"].abs().arg_max(), named=True)
+        assert row["n_scored"] == z.height
+        assert row["n_beyond"] == (z["rolling_z"].abs() >= 2).sum()
+        assert row["beyond_share"] == row["n_beyond"] / row["n_scored"]
+        assert row["rolling_z_last"] == pytest.approx(z["rolling_z"][-1], rel=1e-9)
+        assert row["rolling_z_last_ts"] == z["ts"][-1]
+        assert row["rolling_z_extreme"] == pytest.approx(extreme["rolling_z"], rel=1e-9)
+        assert row["rolling_z_extreme_ts"] == extreme["ts"]
+        assert row["rolling_z_reason"] is None
+    assert found["n"].to_list() == [900, 1000]
+
+
+@pytest.mark.parametrize(
+    ("values", "start", "reason"),
+    [
+        ([1.0, 2.0, 3.0], 180, "empty"),
+        ([1.0, None, None, 3.0], 0, "too_few"),
+        ([1.0, 1.0, 1.0, 1.0], 120, "degenerate"),
+        ([1.0, 2.0, 3.0, 9.0], 0, None),
+    ],
+)
+def test_a_summary_without_a_score_has_its_reason(series, values, start, reason):
+    frame = series(values)
+    first = frame["ts"][0]
+    found = rolling_z_summary(frame, first + start, first + 240, window_s=120, min_samples=2)
+    row = found.row(0, named=True)
+    assert row["rolling_z_reason"] == reason
+    assert (row["rolling_z_last"] is None) == (reason is not None)
+    assert (row["beyond_share"] is None) == (reason is not None)
+
+
+@pytest.mark.parametrize("beyond", [0, -1, None, "3"])
+def test_a_score_to_count_from_is_above_0(series, beyond):
+    with pytest.raises(InputError, match="beyond"):
+        rolling_z_summary(series([1.0, 2.0]), beyond=beyond)

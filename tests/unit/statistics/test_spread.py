@@ -80,7 +80,7 @@ def test_quantiles_and_shortfall_equal_numpy(values, series, start):
 
 def test_the_time_weighted_mean_equals_counting_seconds(series):
     rng = np.random.default_rng(11)
-    for _ in range(30):
+    for _ in range(10):
         ts = np.sort(rng.choice(3000, size=60, replace=False))
         values = rng.standard_normal(60) * 10
         limit = int(rng.integers(1, 200))

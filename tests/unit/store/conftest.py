@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -10,10 +11,32 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from tests.dated import date_load
+from tests.empty_store import empty_store
 from toolkit.intervals import Interval
-from toolkit.market import Family, Source, Trajectory
-from toolkit.store import Batch, Edge, Inserted, LoadOrigin, Store, StoreWriter
-from toolkit.tables import SERIES
+from toolkit.market import (
+    EventFamily,
+    EventLog,
+    Family,
+    SnapshotKind,
+    SnapshotLog,
+    Source,
+    Trajectory,
+)
+from toolkit.store import (
+    Batch,
+    Delivered,
+    Edge,
+    Gap,
+    Inserted,
+    LoadOrigin,
+    Snapshot,
+    Store,
+    StoreWriter,
+    keep_deliveries,
+)
+from toolkit.tables import SERIES, TABLES
+from toolkit.wire.events import document_frame
 
 SOURCE = Source("replay", "example")
 ORIGIN = LoadOrigin("http://127.0.0.1:8700", 10_000, "5c4e", "0.1.0")
@@ -71,27 +94,26 @@ def child() -> Iterator[Callable[..., Child]]:
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     """An empty store, patient enough for a busy machine."""
-    made = Store(tmp_path / "rail.duckdb", wait_s=60)
-    StoreWriter(made).bind(SOURCE)
-    return made
+    return empty_store(tmp_path / "rail.duckdb", SOURCE, wait_s=60)
+
+
+def frame_of(rows: Sequence[tuple[object, ...]], family: Family = Family.PRICE) -> pl.DataFrame:
+    """A page's frame: rows of (ts, values of the family ...), what is not given being null."""
+    names = ["ts", *(column.name for column in SERIES[family].values)]
+    padded = [(*row, *(None,) * (len(names) - len(row))) for row in rows]
+    schema = {name: SERIES[family].schema[name] for name in names}
+    return pl.DataFrame(padded, schema=schema, orient="row")
 
 
 @pytest.fixture
 def page() -> Callable[..., pl.DataFrame]:
-    """A page's frame: rows of (ts, values of the family ...), what is not given being null."""
-
-    def build(rows: Sequence[tuple[object, ...]], family: Family = Family.PRICE) -> pl.DataFrame:
-        names = ["ts", *(column.name for column in SERIES[family].values)]
-        padded = [(*row, *(None,) * (len(names) - len(row))) for row in rows]
-        schema = {name: SERIES[family].schema[name] for name in names}
-        return pl.DataFrame(padded, schema=schema, orient="row")
-
-    return build
+    """Makes a page's frame, see `frame_of`."""
+    return frame_of
 
 
-@pytest.fixture
-def commit(store: Store, page: Callable[..., pl.DataFrame]) -> Callable[..., Inserted]:
+def committing(store: Store) -> Callable[..., Inserted]:
     """Commits one page of a trajectory, given by key, as a load of its own."""
+    writer = StoreWriter(store)
 
     def write(
         key: str,
@@ -103,14 +125,82 @@ def commit(store: Store, page: Callable[..., pl.DataFrame]) -> Callable[..., Ins
     ) -> Inserted:
         trajectory = Trajectory.parse(key)
         batch = Batch()
-        batch.add(trajectory, page(rows, trajectory.family), Interval(*answered), edge)
-        writer = StoreWriter(store)
+        batch.add(trajectory, frame_of(rows, trajectory.family), Interval(*answered), edge)
         load_id = writer.start_load(ORIGIN)
+        inserted = writer.commit(load_id, batch)
         if started_at is not None:
-            with writer.writing() as connection:
-                connection.execute(
-                    "UPDATE load SET started_at = ? WHERE load_id = ?", [started_at, load_id]
-                )
-        return writer.commit(load_id, batch)
+            date_load(store, load_id, started_at)
+        return inserted
 
     return write
+
+
+@pytest.fixture
+def commit(store: Store) -> Callable[..., Inserted]:
+    """Commits a page to the store, see `committing`."""
+    return committing(store)
+
+
+JANUARY, FEBRUARY = 1_767_225_600, 1_769_904_000
+FIRST, SECOND, PAIR = "A_B:X.spot", "A_B:Y.spot", "A_B:X.spot:Y.spot"
+
+
+def minutes(start: int, n: int, price: float = 1.0) -> list[tuple[int, float]]:
+    """Rows of a price, one a minute."""
+    return [(start + 60 * i, price + i / 100) for i in range(n)]
+
+
+@pytest.fixture(scope="session")
+def full_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with something in every table, over two months, loaded in no order."""
+    store = Store(tmp_path_factory.mktemp("full") / "rail.duckdb", wait_s=60)
+    writer, commit = StoreWriter(store), committing(store)
+    writer.bind(SOURCE)
+    commit(SECOND, minutes(FEBRUARY - 600, 20), answered=(JANUARY, FEBRUARY + 600))
+    commit(FIRST, minutes(FEBRUARY, 30, 2.0), answered=(FEBRUARY, FEBRUARY + 1_800))
+    commit(FIRST, minutes(JANUARY, 30), answered=(JANUARY, JANUARY + 3_600))
+    commit(FIRST, [(JANUARY, 7.0), (JANUARY + 60, 7.5)])  # revisions
+    commit(PAIR, [(JANUARY, 1.0, 1.1, 10.0, '{"seq":1}'), (FEBRUARY, 2.0, None, None)])
+    commit(f"funding/{PAIR.replace('spot', 'futures')}", [(JANUARY, 1e-4, 2e-4, 8.0, 8.0, 1e-2)])
+    load_id, batch = writer.start_load(ORIGIN), Batch()
+    log, snapshots = EventLog(EventFamily.SPREAD), SnapshotLog(SnapshotKind.SYMBOLS)
+    event = {"family": "spread", "event_id": "e1", "ts_ms": JANUARY * 1000, "ts": JANUARY}
+    documents = [event | {"document": text} for text in ('{"a":1}', '{"a":"é"}')]
+    batch.add_documents(log, document_frame(documents), Interval(JANUARY, FEBRUARY), EDGE)
+    batch.add_snapshot(Snapshot(snapshots, JANUARY, b'{"symbols":[]}'), EDGE)
+    batch.add_snapshot(Snapshot(snapshots, FEBRUARY, b'{"symbols":[1]}'), EDGE)
+    batch.gaps[1] = Gap(1, log, JANUARY, JANUARY + 60, "silent")
+    trajectory = Trajectory.parse("C_D:X.spot")
+    batch.rows[trajectory] = [frame_of([(JANUARY, 1.0), (JANUARY, 2.0)])]
+    batch.tied[trajectory] = {JANUARY}
+    writer.commit(load_id, batch)
+    keep_deliveries(writer, load_id, [Delivered("d1", None, "{}")], document_frame([]))
+    writer.finish_load(load_id, [{"kind": "drift"}])
+    writer.ask({Trajectory.parse("E_F:X.spot"): Interval(0, 60)})
+    return store.path
+
+
+@pytest.fixture
+def full(store: Store, full_file: Path) -> Store:
+    """A copy of `full_file`, in place of the empty store."""
+    shutil.copyfile(full_file, store.path)
+    return store
+
+
+def everything(store: Store) -> dict[str, pl.DataFrame]:
+    """Every row of every table, in an order of its own."""
+    with store.reading() as connection:
+        return {
+            table.name: connection.sql(f"SELECT {', '.join(table.names)} FROM {table.name}")
+            .pl()
+            .sort(pl.all())
+            for table in TABLES
+        }
+
+
+def same(one: Store, other: Store) -> bool:
+    """Whether two stores hold the same."""
+    left, right = everything(one), everything(other)
+    differing = [name for name in left if not left[name].equals(right[name])]
+    assert not differing, differing
+    return True

@@ -12,13 +12,17 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import duckdb
+import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
-from toolkit.errors import StoreError, StoreLockedError
+from toolkit.errors import NotAStoreError, StoreError, StoreLockedError
 from toolkit.intervals import Interval
-from toolkit.market import Family, Trajectory
+from toolkit.market import EventFamily, Family, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 from toolkit.store.connection import _FILES, opened
+
+from ...hostile import END, START, name_functions_as_duckdbs, store_of, streams
 
 ORIGIN = LoadOrigin("http://127.0.0.1:8700", 10_000, None, "0.1.0")
 PRICE, SPREAD = Trajectory.parse("A_B:X.spot"), Trajectory.parse("A_B:X.spot:Y.spot")
@@ -69,6 +73,54 @@ def load_count(store: Store) -> int:
     return store.loads().height
 
 
+def all_of(store: Store) -> list[pl.DataFrame]:
+    """Ask a store everything."""
+    key, window = str(streams()[0]), Interval(START, END)
+    ledger = store.ledger([streams()[0]])[streams()[0]]
+    return [
+        store.catalogue(),
+        store.continuity(),
+        store.series(key, window),
+        store.scan(Family.SPREAD, window).collect()[1],
+        store.events(EventFamily.SPLASH, window),
+        store.coverage(key, window),
+        store.snapshots("symbols"),
+        store.loads(),
+        store.gaps(),
+        store.rows_by_load(),
+        pl.DataFrame(
+            {
+                "answered": [str(ledger.answered)],
+                "counts": [str(sorted(store.counts(window).items(), key=str))],
+            }
+        ),
+    ]
+
+
+def test_functions_of_a_file_take_no_part_in_what_is_asked(tmp_path: Path) -> None:
+    store = store_of(tmp_path / "rail.duckdb", "http://127.0.0.1:9")
+    StoreWriter(store).end_gaps(0)
+    before = all_of(store)
+    name_functions_as_duckdbs(store.path)
+    for asked, again in zip(before, all_of(Store(store.path)), strict=True):
+        assert_frame_equal(asked, again)
+
+
+@pytest.mark.parametrize("function", ["MAX(x) AS 7", "make_timestamp(x) AS TABLE SELECT 1"])
+def test_a_file_with_a_function_in_place_of_duckdbs_is_not_written_to(
+    store: Store, function: str
+) -> None:
+    with duckdb.connect(str(store.path)) as connection:
+        connection.execute("CREATE MACRO mine(x) AS 8")
+    assert StoreWriter(store).start_load(ORIGIN) == 1, "a function of another name is the user's"
+    with duckdb.connect(str(store.path)) as connection:
+        connection.execute(f"CREATE MACRO {function}")
+    refused = r"has functions in place of DuckDB's \((max|make_timestamp)\)"
+    with pytest.raises(NotAStoreError, match=refused):
+        StoreWriter(store).start_load(ORIGIN)
+    assert store.loads().height == 1
+
+
 @pytest.mark.slow
 def test_nothing_stays_open_so_another_process_writes_between_two_reads(
     store: Store, child: Callable
@@ -87,7 +139,7 @@ def test_threads_read_their_own_rows_and_whole_commits_while_another_writes(
 
     def write() -> int:
         try:
-            for number in range(20):
+            for number in range(10):
                 batch = Batch()
                 edge, answered = Edge(10_000, step_s=60), Interval(0, 60 * number + 60)
                 batch.add(PRICE, page([(60 * number, 1.0)]), answered, edge)
@@ -95,11 +147,11 @@ def test_threads_read_their_own_rows_and_whole_commits_while_another_writes(
                 StoreWriter(store).commit(1, batch)
         finally:
             writing_ended.set()
-        return 20
+        return 10
 
     def read(reader: int) -> list[int]:
         seen = []
-        while len(seen) < 20 or not writing_ended.is_set():
+        while len(seen) < 10 or not writing_ended.is_set():
             mark = reader * 1_000_000 + len(seen)
             with store.reading() as connection:
                 prices = connection.execute("SELECT count(*) FROM price").fetchall()
@@ -112,10 +164,10 @@ def test_threads_read_their_own_rows_and_whole_commits_while_another_writes(
 
     with ThreadPoolExecutor(5) as pool:
         reads = [pool.submit(read, reader) for reader in range(4)]
-        assert pool.submit(write).result() == 20
+        assert pool.submit(write).result() == 10
         for seen in (future.result() for future in reads):
             assert seen == sorted(seen)
-    assert store.counts(Interval(0, 1200)) == {PRICE: 20, SPREAD: 20}
+    assert store.counts(Interval(0, 600)) == {PRICE: 10, SPREAD: 10}
 
 
 def test_a_block_reads_one_snapshot_whatever_is_committed_meanwhile(store: Store) -> None:

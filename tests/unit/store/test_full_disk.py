@@ -18,8 +18,12 @@ from toolkit.errors import StoreError
 from toolkit.intervals import EVER, Interval
 from toolkit.market import Source, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
+from toolkit.store.backup import back_up_store
+from toolkit.store.compaction import compact
+from toolkit.store.publish import import_store, publish
 from toolkit.store.refusals import full_disk
 from toolkit.store.schema import FORMAT_VERSION, read_format
+from toolkit.store.verification import verify
 
 SOURCE = Source("replay", "example")
 ORIGIN = LoadOrigin("http://127.0.0.1:8700", 10_000, None, "0.1.0")
@@ -117,6 +121,33 @@ def test_a_migration_says_so_and_leaves_the_store_as_it_was(
     assert Store(store.path).counts(EVER) == {PRICE: 5_000}
     with duckdb.connect(str(store.path), read_only=True) as connection:
         assert read_format(connection, store.path) == FORMAT_VERSION
+
+
+@pytest.mark.parametrize(
+    "size", [4096, *(pytest.param(size, marks=pytest.mark.slow) for size in (0, 300_000))]
+)
+@pytest.mark.parametrize("work", ["compaction", "backup", "import"])
+def test_a_new_file_that_finds_no_room_is_not_there_and_the_store_is_as_it_was(
+    store: Store, page: Callable, work: str, size: int
+) -> None:
+    writer = StoreWriter(store)
+    writer.commit(writer.start_load(ORIGIN), batch_of(page, 20_000))
+    copy, where = store.path.with_name("copy.duckdb"), store.path.with_name("archive")
+    publish(store, where)
+    works: dict[str, Callable[[], object]] = {
+        "compaction": lambda: compact(store),
+        "backup": lambda: back_up_store(store, copy),
+        "import": lambda: import_store(where, copy),
+    }
+    with room_for(size), pytest.raises(StoreError, match=FULL) as refused:
+        works[work]()
+    assert "\n" not in str(refused.value)
+    assert refused.value.path == str(store.path if work == "compaction" else copy)
+    assert set(store.path.parent.iterdir()) == {store.path, where}
+    works[work]()
+    for made in (store, Store(copy)) if copy.exists() else (store,):
+        assert made.counts(EVER) == {PRICE: 20_000}
+        assert verify(made) == []
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.empty_store import empty_store
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Source, Trajectory
 from toolkit.store import Batch, Edge, Gap, LoadOrigin, Store, StoreWriter
@@ -17,9 +18,7 @@ SPREADS = EventLog(EventFamily.SPREAD)
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    store = Store(tmp_path / "s.duckdb")
-    StoreWriter(store).bind(Source("replay", "x"))
-    return store
+    return empty_store(tmp_path / "s.duckdb", Source("replay", "x"))
 
 
 def load(store: Store) -> int:

@@ -9,9 +9,10 @@ import pytest
 
 from toolkit.errors import StoreError
 from toolkit.intervals import Interval
-from toolkit.market import Family, Trajectory
+from toolkit.market import EventFamily, EventLog, Family, Trajectory
 from toolkit.store import Batch, Edge, Inserted, LoadOrigin, Store, StoreWriter
 from toolkit.tables import SERIES
+from toolkit.wire.events import document_frame
 
 KEY = "A_B:X.spot"
 PRICE, SPREAD = Trajectory.parse(KEY), Trajectory.parse("A_B:X.spot:Y.spot")
@@ -207,3 +208,25 @@ def test_a_page_without_rows_makes_the_trajectory_known(store: Store, commit: Ca
     assert commit(KEY, [], answered=(0, 600)) == Inserted()
     assert store.catalogue().row(0, named=True)["rows"] == 0
     assert store.coverage(PRICE, Interval(0, 600)).rows() == [(0, 600, "empty")]
+
+
+def test_what_comes_twice_in_one_load_is_told_from_what_was_held_before_it(
+    store: Store, page: Callable
+) -> None:
+    document = {"family": "splash", "event_id": "e", "ts_ms": 60_000, "ts": 60, "document": "{}"}
+    log, stretch = EventLog(EventFamily.SPLASH), Interval(0, 180)
+
+    def batch(*rows: tuple[int, float]) -> Batch:
+        made = Batch()
+        made.add(PRICE, page([*rows, (120, 2.0), (60, 1.0)], Family.PRICE), stretch, EDGE)
+        made.add_documents(log, document_frame([document]), stretch, EDGE)
+        return made
+
+    writer = StoreWriter(store)
+    first = writer.start_load(ORIGIN)
+    assert writer.commit(first, batch()).repeats_counted == "0 held already"
+    assert writer.commit(first, batch()).repeats_counted == "0 held already, 3 came twice"
+    second = writer.start_load(ORIGIN)
+    assert writer.commit(second, batch()).repeats_counted == "3 held already"
+    both = batch((170, 3.0), (170, 3.0))
+    assert writer.commit(second, both).repeats_counted == "3 held already, 1 came twice"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from tests.dated import date_load
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
 from toolkit.store import Batch, Edge, Inserted, LoadOrigin, Store, StoreWriter
@@ -50,7 +51,7 @@ def test_rows_told_apart_by_the_key_are_rows_of_their_own_in_its_order(
     assert keep(rows, key=BY_SEQ) == Inserted(repeated=4)
     assert held(store) == [(60, 1.0), (60, 2.0), (60, 3.0), (120, 4.0)]
     assert store.series(PRICE)["price"].to_list() == [3.0, 4.0]
-    assert store.family_series(Family.PRICE, Interval(0, 200))["price"].to_list() == [3.0, 4.0]
+    assert store.scan(Family.PRICE, Interval(0, 200)).collect()["price"].to_list() == [3.0, 4.0]
     assert store.catalogue().select("rows", "revisions").row(0) == (4, 0)
     assert store.counts(Interval(0, 200)) == {PRICE: 4}
     assert store.continuity().select("holes", "tied_rows").row(0) == (0, 2)
@@ -101,8 +102,8 @@ def test_rows_that_a_page_edge_parts_are_told_apart_too(store: Store, keep: Call
 def test_what_was_known_earlier_has_the_ties_of_then(store: Store, keep: Callable) -> None:
     keep([(60, 1.0, seq(1))], key=BY_SEQ)
     keep([(60, 2.0, seq(2)), (60, 1.5, seq(1))], key=BY_SEQ)
-    with StoreWriter(store).writing() as connection:
-        connection.execute("UPDATE load SET started_at = load_id")
+    for load_id in (1, 2):
+        date_load(store, load_id, at=load_id)
     assert store.series(PRICE, as_of=1, ties=True)["price"].to_list() == [1.0]
     assert store.series(PRICE, as_of=2, ties=True)["price"].to_list() == [1.5, 2.0]
 

@@ -9,6 +9,7 @@ import duckdb
 import polars as pl
 import pytest
 
+from toolkit.errors import NotAStoreError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Source, Stream, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter, read_deliveries
@@ -139,6 +140,14 @@ def test_the_first_look_brings_it_to_this_format_and_nothing_it_held_is_lost(old
     assert old.snapshots("symbols")["document"].to_list() == ["[]", "{}"]
     assert old.loads().schema == LOAD.schema
     assert old.loads()["load_id"].to_list() == [2, 1]
+
+
+def test_a_file_with_functions_in_place_of_duckdbs_is_left_as_it_is(old: Store) -> None:
+    with duckdb.connect(str(old.path)) as connection:
+        connection.execute("CREATE MACRO coalesce(x) AS 7; CREATE MACRO lower(x) AS 7")
+    with pytest.raises(NotAStoreError, match="functions in place of DuckDB's"):
+        old.series(PRICE)
+    assert [*old.path.parent.iterdir()] == [old.path]
 
 
 def test_both_ledgers_become_one_that_is_merged_and_knows_the_newest_edge(old: Store) -> None:

@@ -27,6 +27,30 @@ with duckdb.connect(sys.argv[1], read_only=sys.argv[2] == "reading") as connecti
 print("let go", flush=True)
 """
 
+# Interrupts a query of the main thread that runs for minutes, then uses the store again. DuckDB has
+# one thread: it looks for signals between the tasks that the main thread itself works on.
+INTERRUPTS_A_QUERY = """
+import os, signal, sys, threading
+from pathlib import Path
+from toolkit.store import LoadOrigin, Store, StoreWriter
+from toolkit.store.schema import made
+store = Store(sys.argv[1], wait_s=60)
+store.keep_lean()
+uses = {
+    "reading": store.reading,
+    "writing": StoreWriter(store).writing,
+    "making": lambda: made(Path(sys.argv[1] + ".new"), {}),
+}
+try:
+    with uses[sys.argv[2]]() as connection:
+        if sys.argv[2] == "making":
+            connection.execute("SET threads = 1")
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        connection.execute("SELECT count(*) FROM range(100000000000) t(a) WHERE a % 7 = 3")
+except KeyboardInterrupt:
+    print(StoreWriter(store).start_load(LoadOrigin("http://other", 0, None, "0")), flush=True)
+"""
+
 # Commits a price and a spread with each batch and says so; then dies inside a transaction.
 COMMITS_UNTIL_KILLED = """
 import sys
@@ -54,7 +78,7 @@ for number in range(max(held.values(), default=0), 100_000):
         batch.add(Trajectory.parse(key), frame, stretch, edge)
     if number == ending:
         with writer.writing() as connection:
-            connection.execute("INSERT INTO price SELECT 1, 60 * i, 1, 1, 1, NULL, 0, 1 "
+            connection.execute("INSERT INTO price SELECT 1, 60 * i, 1, 1, 1, NULL, 0, 1, NULL "
                                "FROM range(1000000, 2000000) r(i)")
             connection.execute("DELETE FROM coverage")
             print("inside", flush=True)
@@ -108,6 +132,17 @@ def test_a_duckdb_connection_of_this_process_is_told_from_another_process(store:
     assert refused.value.pid == os.getpid()
     assert "of this process" in str(refused.value)
     assert hasty.source.id == "example"
+
+
+@pytest.mark.parametrize(
+    "use",
+    ["reading", *(pytest.param(use, marks=pytest.mark.slow) for use in ("writing", "making"))],
+)
+def test_a_ctrl_c_during_a_query_is_a_keyboard_interrupt_and_the_store_goes_on(
+    store: Store, child: Callable, use: str
+) -> None:
+    assert child(INTERRUPTS_A_QUERY, store.path, use).hear() == "1"
+    assert StoreWriter(store).start_load(ORIGIN) == 2
 
 
 @pytest.mark.slow

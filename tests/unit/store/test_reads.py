@@ -8,6 +8,7 @@ from collections.abc import Callable
 import polars as pl
 import pytest
 
+from toolkit.columns import BROUGHT
 from toolkit.errors import InputError, StoreError, UnknownTrajectoryError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Family, Trajectory
@@ -60,7 +61,7 @@ def test_the_catalogue_counts_what_is_held_of_each_stream(store: Store, commit: 
 def test_an_event_log_is_known_to_the_end_of_its_own_answers(
     store: Store, commit: Callable
 ) -> None:
-    columns = {n: t for n, t in EVENT.schema.items() if n not in ("revision", "load_id")}
+    columns = {n: t for n, t in EVENT.schema.items() if n not in ("revision", *BROUGHT)}
     nothing = pl.DataFrame(schema=columns)
     batch = Batch()
     for family, end in ((EventFamily.SPREAD, 9000), (EventFamily.SPLASH, 5000)):
@@ -355,15 +356,14 @@ def test_a_family_is_read_as_each_of_its_trajectories_is(store: Store, commit: C
     for key in ("C_D:X.spot", KEY):
         commit(key, [(120, 3.0), (60, 2.0), (180, 4.0)])
     commit(KEY, [(120, 9.0)])
-    found = store.family_series(Family.PRICE, Interval(60, 180))
+    found = store.scan(Family.PRICE, Interval(60, 180)).collect()
     for key in ("C_D:X.spot", KEY):
         alone = store.series(Trajectory.parse(key), Interval(60, 180))
         assert found.filter(trajectory=key).equals(alone)
         assert alone.height == 2
         only = [Trajectory.parse(key)]
-        assert store.family_series(Family.PRICE, Interval(60, 180), only).equals(alone)
-    assert store.family_series(Family.PRICE, Interval(60, 180), []).is_empty()
-    assert store.family_series(Family.SPREAD, Interval(60, 180)).is_empty()
+        assert store.scan(only, Interval(60, 180)).collect().equals(alone)
+    assert store.scan(Family.SPREAD, Interval(60, 180)).collect().is_empty()
 
 
 def test_rows_and_documents_are_counted_by_the_load_that_brought_them(

@@ -15,7 +15,8 @@ import pytest
 
 from toolkit.errors import NotAStoreError, StoreError, StoreLockedError, StoreVersionError
 from toolkit.market import Source
-from toolkit.store import Store, StoreWriter
+from toolkit.store import LoadOrigin, Store, StoreWriter
+from toolkit.store.compaction import compact
 from toolkit.store.schema import FORMAT_VERSION
 
 SOURCE = Source("replay", "example")
@@ -162,6 +163,32 @@ def test_a_file_this_user_may_not_open_is_refused(
         if (use, hidden) == ("binding", ".")
         else "may not be opened by this user; change its permissions or name another store"
     )
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [(0o444, "may not be opened by this user"), (0o666, r"this user may make no files in")],
+    ids=["the file", "the folder"],
+)
+def test_what_this_user_may_only_read_is_read_and_a_load_or_a_compaction_is_refused(
+    others_folder: Path, no_privilege: Callable[[], object], mode: int, words: str
+) -> None:
+    path = others_folder / "rail.duckdb"
+    path.chmod(mode)
+    others_folder.chmod(0o555)
+    before = path.read_bytes()
+    no_privilege()
+    store = Store(path)
+    assert store.loads().is_empty()
+    for work, why in (
+        (lambda: StoreWriter(store).start_load(LoadOrigin("http://h", 1, None, "0")), words),
+        (lambda: compact(store), "cannot be rewritten .*Permission denied.* is left as it was"),
+    ):
+        with pytest.raises(StoreError, match=why) as refused:
+            work()
+        assert "\n" not in str(refused.value)
+    assert path.read_bytes() == before
+    assert list(others_folder.iterdir()) == [path]
 
 
 HOLDS_THE_FILE = """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -10,18 +9,30 @@ import numpy as np
 import polars as pl
 import pytest
 
+from tests.empty_store import empty_store
 from toolkit.errors import InputError, StoreError
 from toolkit.market import Trajectory
 from toolkit.store import Store, StoreWriter
 
+from .conftest import SOURCE, committing
+
 PRICE, PAIR = "A_B:X.spot", "A_B:X.spot:Y.spot"
 
 
-@pytest.fixture
-def filled(store: Store, commit: Callable) -> Store:
+@pytest.fixture(scope="module")
+def content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    store = empty_store(tmp_path_factory.mktemp("sql") / "rail.duckdb", SOURCE)
+    commit = committing(store)
     commit(PRICE, [(0, 1.0), (60, 2.0)])
     commit(PAIR, [(0, 100.0, 101.0)])
-    return store
+    return store.path.read_bytes()
+
+
+@pytest.fixture
+def filled(content: bytes, tmp_path: Path) -> Store:
+    path = tmp_path / "rail.duckdb"
+    path.write_bytes(content)
+    return Store(path, wait_s=60)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +66,15 @@ def test_a_time_is_utc_without_a_zone(filled: Store) -> None:
 
 def test_the_views_are_listed_and_described(filled: Store) -> None:
     names = filled.sql("SHOW TABLES")["name"].to_list()
-    assert names == ["event_documents", "funding_rates", "held_coverage", "prices", "spreads"]
+    assert names == [
+        "event_documents",
+        "funding_rates",
+        "held_coverage",
+        "prices",
+        "snapshot_rates",
+        "snapshot_spreads",
+        "spreads",
+    ]
     assert "spread_log_bps" in filled.sql("DESCRIBE spreads")["column_name"].to_list()
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.empty_store import empty_store
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Source
 from toolkit.store import (
@@ -39,10 +40,8 @@ def row(event: str, version: int) -> dict[str, object]:
 
 
 def opened(folder: Path) -> tuple[Store, int]:
-    store = Store(folder / "s.duckdb")
-    writer = StoreWriter(store)
-    writer.bind(Source("live", "x"))
-    return store, writer.start_load(LoadOrigin("http://x", 1, None, "0"))
+    store = empty_store(folder / "s.duckdb", Source("live", "x"))
+    return store, StoreWriter(store).start_load(LoadOrigin("http://x", 1, None, "0"))
 
 
 def commit(store: Store, load_id: int, rows: list[dict[str, object]]) -> Inserted:

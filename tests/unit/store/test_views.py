@@ -15,19 +15,25 @@ import duckdb
 import polars as pl
 import pytest
 
+from tests.empty_store import empty_store
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, EventLog
+from toolkit.market import EventFamily, EventLog, SnapshotLog
 from toolkit.statistics.spread import with_spread
-from toolkit.store import Batch, Edge, Store, StoreWriter
+from toolkit.store import Batch, Edge, Snapshot, Store, StoreWriter
 from toolkit.store.views import VIEWS
 from toolkit.tables import TABLES
 from toolkit.wire.events import document_frame
 
-from .conftest import ORIGIN, SOURCE
+from .conftest import ORIGIN, SOURCE, committing
 
 PRICE, PAIR = "A_B:X.spot", "A_B:X.spot:Y.spot"
 FUNDING = "funding/A_B:X.futures:Y.futures"
 MARCH = 1_678_406_400  # 2023-03-10 00:00 UTC
+
+PAIR_ITEM = {"symbol": "A_B", "buy_exchange": "X", "buy_market": "spot"}
+PAIR_ITEM |= {"sell_exchange": "Y", "sell_market": "spot", "opened_at": None}
+RATE_ITEM = {"symbol": "A_B", "exchange": "X", "market": "futures", "rate": 1e-4}
+RATE_ITEM |= {"interval_hours": 8, "next_funding_time": None}
 
 READS_ALL = """
 import importlib.util, json, sys
@@ -47,9 +53,11 @@ print(json.dumps(found))
 """
 
 
-@pytest.fixture
-def filled(store: Store, commit: Callable) -> Store:
+@pytest.fixture(scope="module")
+def content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """One row of each kind, of which a price and a document were changed later."""
+    store = empty_store(tmp_path_factory.mktemp("views") / "rail.duckdb", SOURCE)
+    commit = committing(store)
     asked = {"answered": (MARCH, MARCH + 120), "edge": Edge(MARCH + 200_000, step_s=60)}
     commit(PRICE, [(MARCH, 1.0), (MARCH + 60, 2.0)], **asked)
     commit(PRICE, [(MARCH + 60, 2.5, 2.0)], **asked)
@@ -70,7 +78,19 @@ def filled(store: Store, commit: Callable) -> Store:
         batch.add_documents(log, frame, Interval(MARCH, MARCH + 60), Edge(MARCH + 999, step_s=0))
         writer = StoreWriter(store)
         writer.commit(writer.start_load(ORIGIN), batch)
-    return store
+        batch = Batch()
+        for kind, item in (("spread", {**PAIR_ITEM, "spread_pct": 1.0}), ("funding", RATE_ITEM)):
+            answer, log = json.dumps({"items": [item]}).encode(), SnapshotLog.named(kind)
+            batch.add_snapshot(Snapshot(log, MARCH, answer), Edge(MARCH))
+        writer.commit(1, batch)
+    return store.path.read_bytes()
+
+
+@pytest.fixture
+def filled(content: bytes, tmp_path: Path) -> Store:
+    path = tmp_path / "rail.duckdb"
+    path.write_bytes(content)
+    return Store(path, wait_s=60)
 
 
 def test_no_view_has_the_name_of_a_table() -> None:

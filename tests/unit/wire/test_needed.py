@@ -12,7 +12,8 @@ from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
 from toolkit.wire.exchange import Answer, RetryPolicy
 from toolkit.wire.needed import NEEDED, check_needed
-from toolkit.wire.paging import Page, trajectory_pages
+from toolkit.wire.pages import Page
+from toolkit.wire.paging import trajectory_pages
 from toolkit.wire.profile import BUILT_IN
 from toolkit.wire.rows import column_schema, read_history_page
 

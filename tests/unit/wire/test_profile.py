@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from toolkit.errors import WireError
 from toolkit.market import Family, Source, Trajectory
-from toolkit.wire.profile import BUILT_IN, LARGEST_PAGE, HistoryRoute, Profile, with_schemas
+from toolkit.wire.profile import BUILT_IN, LARGEST_PAGE, HistoryRoute, Profile, timed, with_schemas
 
 KEY = Trajectory.parse("BTC_USD:COINBASE.spot:KRAKEN.futures")
 SEARCH = "data.search_symbols"
@@ -201,7 +201,7 @@ def test_a_value_in_a_unit_that_cannot_be_converted_gets_no_column(unit) -> None
 @pytest.mark.parametrize("unit", ["quote", "minutes"])
 def test_a_time_in_a_unit_that_is_none_of_time_is_refused(unit) -> None:
     with pytest.raises(WireError, match=r"data.get_spread_history no usable time"):
-        told_of_spread("record", "fields", "ts", "unit", value=unit)
+        timed(told((("tools", SPREAD, "record", "fields", "ts", "unit"), unit)))
 
 
 @pytest.mark.parametrize("described", [None, 7, [], "percent"])

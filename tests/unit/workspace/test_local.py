@@ -107,7 +107,7 @@ def ended_in_a_terminal(code: str, after_s: float) -> tuple[int, str]:
                     os.write(terminal, b"\x03")
                     pressed = True
     os.close(terminal)
-    return process.returncode, text.decode()
+    return process.returncode, text.decode(errors="replace")
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.5, 3.0])
@@ -118,9 +118,11 @@ print("ready", flush=True)
 tk.open("s.duckdb").sync(["BTC_USDT:*", "events/spread"], "25d")
 """
     status, text = ended_in_a_terminal(code, after_s)
-    assert status == -signal.SIGINT
-    assert text.strip().endswith("KeyboardInterrupt")
-    assert text.count("Traceback") == 1
+    assert "\nKeyboardInterrupt" in text, text
+    if "Error calling __set_name__" not in text:  # Python 3.11 where a class is made at that moment
+        assert status == -signal.SIGINT, text
+        assert text.strip().endswith("KeyboardInterrupt")
+        assert text.count("Traceback") == 1
     with tk.open("s.duckdb") as rail:
         rail.sync("BTC_USDT:AURORA.spot", "1h", progress=False)
 

@@ -62,6 +62,7 @@ def test_what_is_no_key_is_refused_before_the_service_is_asked(tmp_path: Path, k
 
 
 def test_a_window_that_ends_before_it_starts_is_refused(rail: Workspace) -> None:
+    rail.sync("BTC_USDT:AURORA.spot", *HOUR)
     with pytest.raises(InputError, match="window"):
         rail.series("BTC_USDT:AURORA.spot", HOUR[1], HOUR[0])
 

@@ -7,7 +7,7 @@ import pty
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,17 +54,30 @@ class Watched(NotebookClient):
         return super().process_message(msg, *where)
 
 
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    """A notebook's kernel, in which the toolkit is imported once."""
+    with pytest.MonkeyPatch.context() as patched:
+        for name in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR", "JUPYTER_CONFIG_DIR"):
+            patched.setenv(name, str(tmp_path_factory.getbasetemp() / "jupyter"))
+        nobody = nbformat.v4.new_notebook()
+        client = Watched(nobody, kernel_name="python3", timeout=120, allow_errors=True)
+        with client.setup_kernel():
+            yield client
+
+
 @pytest.fixture
-def cell(workdir: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Watched]:
-    """Runs one cell in a kernel; an error of the cell is among its outputs."""
-    for name in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR", "JUPYTER_CONFIG_DIR"):
-        monkeypatch.setenv(name, str(workdir / "jupyter"))
+def cell(workdir: Path, kernel: Watched) -> Callable[[str], Watched]:
+    """Runs one cell in the empty folder; an error of the cell is among its outputs."""
 
     def run(source: str) -> Watched:
-        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
-        client = Watched(notebook, kernel_name="python3", timeout=120, allow_errors=True)
-        client.execute()
-        return client
+        told = [f"import os; os.chdir({str(workdir)!r})", source]
+        for cell in map(nbformat.v4.new_code_cell, told):
+            kernel.nb = nbformat.v4.new_notebook(cells=[cell])
+            kernel.pictures.clear()
+            kernel.reset_execution_trackers()
+            kernel.execute_cell(cell, 0)
+        return kernel
 
     return run
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from toolkit.errors import InputError
-from toolkit.market import Leg, Stream, Symbol
+from toolkit.market import Leg, Pair, Stream, Symbol
 from toolkit.wire.listing import Listing
 from toolkit.workspace.selection import chosen_streams
 
@@ -47,6 +47,15 @@ def test_keys_and_patterns_mix_and_each_stream_is_once() -> None:
         "ETH_USD:X.spot",
         "events/splash",
     ]
+
+
+def test_the_key_of_a_pair_means_the_prices_that_it_is_computed_from() -> None:
+    key = "pair/BTC_USD:X.spot/BTC_USDT:Y.spot/USDT_USD:X.spot"
+    prices = ["BTC_USD:X.spot", "BTC_USDT:Y.spot", "USDT_USD:X.spot"]
+    assert keys(key, prices[0], "events/splash") == [*prices, "events/splash"]
+    assert keys(Pair.parse(key)) == prices
+    with pytest.raises(InputError, match=r"^fx: .*USDT_USD:Y.spot, in a key after a third /"):
+        keys("pair/BTC_USD:X.spot/BTC_USDT:Y.spot")
 
 
 def test_the_watchlist_is_meant_by_its_name() -> None:

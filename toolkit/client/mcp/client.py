@@ -23,6 +23,7 @@ from toolkit.client.mcp.drift import drift
 from toolkit.client.mcp.transport import BoundedTransport
 from toolkit.wire.exchange import UNREADABLE, Answer, Request, refusal, unreachable
 from toolkit.wire.limits import Limits
+from toolkit.wire.message import message_and_code
 from toolkit.wire.profile import Finding, Profile
 from toolkit.wire.survey import with_listed_tools
 from toolkit.wire.user_profile import UserProfile
@@ -264,5 +265,5 @@ class McpClient(ClosingContact):
         status = document.get("status") if isinstance(document, dict) else None
         if type(status) is int:
             return refusal(Answer(status, {}, said.encode(), url))
-        said = " ".join(said.split())[:300]
+        said = message_and_code(said.encode())[0] or " ".join(said.split())[:300]
         return errors.ServiceError(f"{self.url}: {tool} failed: {said}", url=self.url, detail=said)

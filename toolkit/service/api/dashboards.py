@@ -10,8 +10,10 @@ from toolkit.market import EventFamily, Market
 from toolkit.service.api.calls import Call
 from toolkit.service.api.queries import NoQuery
 from toolkit.service.api.snapshots import rate_in_force, tracked_spreads
+from toolkit.service.events.archive import EventArchive
+from toolkit.service.events.detectors.rows import DAY_S
 
-_WINDOWS_S = (3_600, 86_400, 7 * 86_400)
+_WINDOWS_S = (3_600, DAY_S, 7 * DAY_S)
 _TOP_SYMBOLS = 10
 
 
@@ -74,6 +76,16 @@ def funding_overview(call: Call[NoQuery]) -> bytes:
     return msgspec.json.encode({"type": "funding_overview", "ts": call.now, "items": items})
 
 
+def _counts(archive: EventArchive, start: int, end: int) -> dict[EventFamily, Counter[str]]:
+    """Count the documents of each log by symbol, day by day: a day's logs need the same bars."""
+    found = {family: Counter[str]() for family in EventFamily}
+    for midnight in range(start // DAY_S * DAY_S, end, DAY_S):
+        part = max(start, midnight), min(end, midnight + DAY_S)
+        for family, counted in found.items():
+            counted.update(archive.counts(family, *part))
+    return found
+
+
 def event_activity(call: Call[NoQuery]) -> bytes:
     """Count the documents of each log in the last hour, day and week, and by symbol.
 
@@ -88,15 +100,12 @@ def event_activity(call: Call[NoQuery]) -> bytes:
     {'window_s': 3600, 'spread': 0, 'splash': 0, 'funding': 0}
     """
     archive, now = call.service.archive, call.now
-    counts = {
-        window_s: {family: archive.counts(family, now - window_s, now) for family in EventFamily}
-        for window_s in _WINDOWS_S
-    }
+    counts = {window_s: _counts(archive, now - window_s, now) for window_s in _WINDOWS_S}
     windows = [
         {"window_s": window_s, **{family: sum(of.values()) for family, of in counted.items()}}
         for window_s, counted in counts.items()
     ]
-    day = counts[86_400]
+    day = counts[DAY_S]
     total = Counter[str]()
     for of_family in day.values():
         total.update(of_family)

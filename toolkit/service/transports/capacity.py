@@ -51,7 +51,8 @@ class Capacity:
 
     WebSockets do not count towards the capacity, and are refused only while the gate is closing.
     An answer that ends while the gate is closing has ``Connection: close``. A request that the
-    server cancels then, because it takes too long, gets the 503 if its answer has not begun.
+    server cancels then, because it takes too long, gets the 503 if its answer has not begun. So
+    does one whose query polars ended for a Ctrl-C: polars ends those of all threads of a process.
     """
 
     def __init__(self, app: ASGIApp, gate: Gate) -> None:
@@ -87,6 +88,11 @@ class Capacity:
             if begun or not self.gate.closing:
                 raise
             raise _shutting_down() from None
+        except KeyboardInterrupt:
+            if begun:
+                raise
+            detail = "An interrupt ended this answer; retry in 1 s."
+            raise Problem(503, "unavailable", detail, headers=_RETRY_AFTER) from None
         finally:
             self.gate.under_way -= 1
 

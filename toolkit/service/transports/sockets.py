@@ -150,7 +150,9 @@ class _SocketSession:
                 raise bad_request([("action", f"{action!r:.80} is not allowed; allowed: {names}")])
             return await self._history(self._tools[str(action)], identity, _query(asked))
         except Problem as problem:
-            document = {**problem.document, "type": "error", "id": identity}
+            wait_s = (problem.headers or {}).get("Retry-After")
+            asked = {} if wait_s is None else {"retry_after_s": int(wait_s)}
+            document = {**problem.document, **asked, "type": "error", "id": identity}
             return msgspec.json.encode(document)
 
     async def _history(

@@ -11,13 +11,14 @@ from toolkit.cards import counted, duration, some
 from toolkit.client import Client
 from toolkit.errors import ServiceError
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, Family, Market, Trajectory
+from toolkit.market import EventFamily, Family, Market, SnapshotKind, Trajectory
 from toolkit.wire.draft import Draft
 from toolkit.wire.exchange import ANSWERED, Answer, Failure, Request, refusal
 from toolkit.wire.listing import Listing, price_trajectories, spread_trajectories
 from toolkit.wire.needed import check_needed
 from toolkit.wire.profile import HistoryRoute, Profile
 from toolkit.wire.rows import RawPage, read_history_page
+from toolkit.wire.snapshot_rows import SNAPSHOT_SIDES, split_snapshot
 from toolkit.wire.survey import described_fields, rows_of, shown_fields, survey_fields
 from toolkit.workspace.doctor.findings import Check, State, refused_words, state_of
 
@@ -115,7 +116,8 @@ class Routes:
         if route.family in self._fields:
             return
         described = described_fields(self._schemas, route)
-        found = survey_fields(route, shown_fields(described, rows_of(answer.body, route.items)))
+        rows = rows_of(route.flat(answer).body, route.items)
+        found = survey_fields(route, shown_fields(described, rows))
         if not found.matched and not found.unknown:
             return  # neither described nor any rows
         self.draft.fields(route.family.value, found)
@@ -180,7 +182,11 @@ class Routes:
             body = self._client.snapshot(kind)
         except ServiceError as error:
             return self._failed(name, error)
-        return Check("routes", name, State.OK, f"answers ({len(body):,} bytes)")
+        says = f"answers ({len(body):,} bytes)"
+        if kind in SNAPSHOT_SIDES and not split_snapshot(SnapshotKind(kind), body).understood:
+            says += ", in a shape that is not understood: it is kept, and nothing is read of it"
+            return Check("routes", name, State.NOTE, says)
+        return Check("routes", name, State.OK, says)
 
 
 def _listed(listing: Listing) -> Check:

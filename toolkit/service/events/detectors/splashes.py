@@ -161,8 +161,9 @@ class _LegMoves:
         price = np.concatenate([bar.price for bar in bars])
         extreme = np.argmin if self.kind == "pump" else np.argmax
         moves = []
-        for now in range(len(ts) - len(bars[-1].ts), len(ts)):
-            since = int(np.searchsorted(ts, ts[now] - self.window_s))
+        over = len(ts) - len(bars[-1].ts)
+        window_starts = np.searchsorted(ts, ts[over:] - self.window_s).tolist()
+        for now, since in enumerate(window_starts, over):
             began = now - int(extreme(price[since : now + 1][::-1]))  # of equal prices the latest
             columns = (int(ts[now]), float(price[now]), int(ts[began]), float(price[began]))
             moves.append(_Move(*columns))

@@ -74,15 +74,21 @@ def reverting_bridge(start: Floats, end: Floats, decay: float, normals: Floats) 
     >>> reverting_bridge(np.array(1.0), np.array(0.25), 0.5, np.zeros(2)).tolist()
     [0.5, 0.25]
     """
-    length = normals.shape[-1]
-    steps = np.arange(1, length + 1)
-    fade = decay**steps
+    fade, pull = _fade_and_pull(decay, normals.shape[-1])
     kicks = np.sqrt(1.0 - decay**2) * normals / fade
     free = fade * (start[..., None] + np.cumsum(kicks, axis=-1))
-    pull = (decay ** (length - steps) - decay ** (length + steps)) / (1.0 - decay ** (2 * length))
     path: Floats = free + pull * (end[..., None] - free[..., -1:])
     path[..., -1] = end
     return path
+
+
+@lru_cache(64)
+def _fade_and_pull(decay: float, length: int) -> tuple[Floats, Floats]:
+    """Return how much of a bridge's start is left at each step, and of its end is there."""
+    steps = np.arange(1, length + 1)
+    fade = np.asarray(decay**steps, np.float64)
+    pull = (decay ** (length - steps) - decay ** (length + steps)) / (1.0 - decay ** (2 * length))
+    return fade, pull
 
 
 class Midnights:

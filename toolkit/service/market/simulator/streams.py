@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-_INDEX_SHIFT = 192
-
 
 @dataclass(frozen=True, slots=True)
 class RandomStream:
@@ -38,8 +36,8 @@ class RandomStream:
         295
         """
         digest = hashlib.blake2b(f"{self.seed}:{self.name}".encode(), digest_size=16).digest()
-        key = int.from_bytes(digest, "little")
-        return np.random.Generator(np.random.Philox(key=key, counter=index << _INDEX_SHIFT))
+        key, counter = np.frombuffer(digest, "<u8"), np.array([0, 0, 0, index], np.uint64)
+        return np.random.Generator(np.random.Philox(key=key, counter=counter))
 
     def under(self, name: str) -> RandomStream:
         """Return the stream of a part, unrelated to this one's own numbers.

@@ -1,0 +1,190 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # How long events last, and how often they open
+#
+# You learn how long spreads, pumps and funding dislocations last, where and at which hours they
+# open, and whether last week differed from the one before. Nothing is needed beforehand: without an
+# address the first load starts a local service on a **SIMULATED** market. No event below ever
+# happened.
+#
+# Times are UTC, windows are `[start, end)`. Intervals hold the true value in 95 of 100 cases.
+
+# %%
+import polars as pl
+
+import toolkit as tk
+from toolkit.charts import event_hours_chart, league_chart, survival_chart
+
+pl.Config(
+    tbl_rows=12,
+    tbl_cols=-1,
+    tbl_width_chars=120,
+    tbl_hide_column_data_types=True,
+    tbl_hide_dataframe_shape=True,
+    fmt_str_lengths=60,
+    float_precision=2,
+    thousands_separator=True,
+)
+events = tk.statistics.events
+
+rail = tk.open("events.duckdb")
+loaded = rail.sync("events/*", "28d")
+logs = {family: rail.events(family) for family in ("spread", "splash", "funding")}
+spread = logs["spread"]
+spread
+
+# %% [markdown]
+# ## Is the log whole?
+#
+# What a log does not hold is no quiet time: rates are over the time held, and an event is watched
+# no further than to the next gap.
+
+# %%
+pl.concat(log.coverage() for log in logs.values())
+
+# %% [markdown]
+# ## How long they last
+#
+# `half_min` is the time by which half of the events are over. An event that is still open lived at
+# least so long, and one that opened before the window is watched from the window on (Kaplan and
+# Meier). Leaving either out makes lives too short or too long.
+
+# %%
+lives = pl.concat(log.survival() for log in logs.values())
+lives.select(
+    "family",
+    "n",
+    "closed",
+    "open",
+    opened_before="orphans",
+    half_min=pl.col("median_life_s") / 60,
+    lower_min=pl.col("median_life_lower_s") / 60,
+    upper_min=pl.col("median_life_upper_s") / 60,
+    nine_tenths_min=pl.col("life_q90_s") / 60,
+)
+
+# %% [markdown]
+# Do spreads with a leg on a DEX last as long as others? Below the lines: how many events are still
+# watched at each age. Where few are left, a line means little.
+
+# %%
+dex = pl.col("legs").str.count_matches(".dex", literal=True)
+words = {0: "no DEX", 1: "one leg on a DEX", 2: "both on a DEX"}
+by_dex = spread.lifecycles().with_columns(legs_on_dex=dex.replace_strict(words))
+curve = events.survival_curve(by_dex, ["legs_on_dex"], held=spread.held)
+survival_chart(
+    curve.filter(pl.col("life_s") <= 3_600),
+    source=spread.source,
+    subject="spread events, up to an age of 1 h",
+)
+
+# %%
+tested = events.log_rank(by_dex, ["legs_on_dex"], held=spread.held).row(0, named=True)
+print(
+    f"If all lived equally long, chi-square were about {tested['freedom']}. It is "
+    f"{tested['chi_square']:,.0f}: p = {tested['p_value']:.1g} (log-rank test, "
+    f"n = {tested['n']:,}, lives taken to be apart from each other)."
+)
+
+# %% [markdown]
+# ## How often they open
+#
+# Per hour and per day of time held. The interval is exact where events open apart from each other.
+
+# %%
+pl.concat(log.rates() for log in logs.values()).select(
+    "family",
+    "n",
+    "rate_per_h",
+    "rate_per_day",
+    "rate_lower_per_day",
+    "rate_upper_per_day",
+    coverage_pct=100 * pl.col("coverage"),
+)
+
+# %% [markdown]
+# Do they open apart from each other? `fano` is 1 where they do. Much larger than `fano_apart`,
+# which has the same hours of the week without bursts: they come in bursts, and a rate varies by
+# about `wider` times as much as its interval shows.
+
+# %%
+bursts = pl.concat(events.clustering(log.lifecycles(), held=log.held) for log in logs.values())
+bursts.select(
+    "family",
+    "n",
+    "fano",
+    "fano_apart",
+    wider=pl.col("fano").sqrt(),
+)
+
+# %% [markdown]
+# ## Where
+#
+# Of many pairs with few events the first are mostly those with luck. A diamond is the rate with
+# that luck taken out, and the ranks are by it.
+
+# %%
+league_chart(spread.league(["symbol", "legs"]), source=spread.source, limit=12)
+
+# %% [markdown]
+# ## When
+#
+# The mean of each hour of the week over the weeks. One hour in twenty differs from the mean of all
+# by chance alone.
+
+# %%
+hours = events.rates_by_hour(spread.lifecycles(), held=spread.held)
+event_hours_chart(hours, source=spread.source, subject="spread events")
+
+# %%
+hours.select(
+    hours=pl.col("differs").count(),
+    differ=pl.col("differs").sum(),
+    by_chance=0.05 * pl.col("differs").count(),
+)
+
+# %% [markdown]
+# ## Against the week before
+#
+# `q_value` is the share of false alarms among the symbols that changed at least so surely. It takes
+# events to open apart: where they come in bursts, believe large changes alone.
+
+# %%
+changes = pl.concat(
+    events.rate_changes(log.lifecycles(), ["symbol"], held=log.held) for log in logs.values()
+)
+changes.sort("q_value", nulls_last=True).head(8).select(
+    *("family", "symbol", "n", "n_before", "ratio", "ratio_lower", "ratio_upper"),
+    q_value=pl.col("q_value").round_sig_figs(1).cast(pl.String),
+)
+
+# %% [markdown]
+# ## A finding
+#
+# Which change of a symbol's spread events is the surest?
+
+# %%
+row = changes.filter(family="spread").sort("q_value", nulls_last=True).row(0, named=True)
+print(
+    f"Spread events of {row['symbol']} opened {row['ratio']:.2f} times as often as in the week\n"
+    f"before ({row['ratio_lower']:.2f} to {row['ratio_upper']:.2f}, n = {row['n']} after "
+    f"{row['n_before']}, coverage {100 * row['coverage']:.2f} %).\n"
+    f"Two weeks to the end of {spread.window} of {spread.source.label} (times are UTC)"
+)
+
+# %%
+rail.close()

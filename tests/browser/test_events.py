@@ -1,0 +1,94 @@
+"""The page of events by mouse and keyboard: two clicks to what followed a pump, and the brush."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+from playwright.sync_api import Page, expect
+
+from toolkit.client import Client
+from toolkit.store import Store
+from toolkit.workspace import Workspace
+
+from .conftest import NOW, dashboard_over, heading, leave, settled
+
+DAY_S = 86_400
+COUNT_CLICKS = "window.clicks = 0; addEventListener('click', () => (window.clicks += 1), true)"
+
+
+def test_what_followed_the_largest_pump_of_the_day_is_two_clicks_away(
+    service: str, store: Path, look: Callable[..., Page], tmp_path: Path
+) -> None:
+    own = Path(shutil.copy(store, tmp_path / "rail.duckdb"))
+    with Workspace(Client(service, "demo-pro"), Store(own)) as workspace:
+        opened = workspace.events("splash", NOW - DAY_S, NOW).detections()
+        legs = opened.filter(pl.col("direction") > 0)["trajectory"].unique().to_list()
+        workspace.sync(legs, NOW - DAY_S - 7_200, NOW)
+    with dashboard_over(own) as address:
+        page = look()
+        page.goto(address)
+        heading(page, "Overview")
+        page.evaluate(COUNT_CLICKS)
+        page.get_by_role("link", name="Events").click()
+        heading(page, "Events")
+        page.get_by_role("button", name=re.compile(r"^Open pump")).first.click()
+        expect(page).to_have_url(re.compile("event="))
+        expect(page.get_by_text("30 min later (bps)")).to_be_visible()
+        expect(page.locator(".st-key-event_around .js-plotly-plot")).to_be_visible()
+        assert page.evaluate("window.clicks") == 2
+        leave(page)
+
+
+def test_a_row_opens_by_key_and_keys_step_to_its_neighbours(
+    dashboard: str, look: Callable[..., Page]
+) -> None:
+    page = look()
+    page.goto(f"{dashboard}/events?family=splash")
+    heading(page, "Events")
+    rows = page.locator("table").nth(1).locator("tbody tr")
+    rows.nth(1).locator("button").focus()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("event="))
+    settled(page)
+    first = page.url
+    page.keyboard.press("p")
+    expect(page).not_to_have_url(first)
+    settled(page)
+    page.keyboard.press("n")
+    expect(page).to_have_url(first)
+    settled(page)
+    page.keyboard.press("Escape")
+    expect(page).not_to_have_url(re.compile("event="))
+
+
+def test_a_stretch_is_brushed_in_the_strip_and_a_bar_opens_its_event(
+    dashboard: str, look: Callable[..., Page]
+) -> None:
+    page = look()
+    page.goto(f"{dashboard}/events")
+    heading(page, "Events")
+    layers = page.locator(".st-key-timeline .nsewdrag")
+    layers.first.wait_for()
+    page.wait_for_timeout(500)  # until the chart is listened to
+    strip = min((each.bounding_box() for each in layers.all()), key=lambda box: box["height"])
+    y = strip["y"] + strip["height"] / 2
+    page.mouse.move(strip["x"] + 0.3 * strip["width"], y)
+    page.mouse.down()
+    page.mouse.move(strip["x"] + 0.6 * strip["width"], y, steps=5)
+    page.mouse.up()
+    expect(page).to_have_url(re.compile("zoom="))
+    expect(page.get_by_text("double-click to zoom out")).to_be_visible()
+    settled(page)
+
+    boxes = [bar.bounding_box() for bar in page.locator(".st-key-timeline .point path").all()]
+    lanes = max(layers.all(), key=lambda each: each.bounding_box()["height"]).bounding_box()
+    bar = next(b for b in boxes if b and b["y"] > lanes["y"] and b["width"] > 4)
+    page.mouse.click(bar["x"] + bar["width"] / 2, bar["y"] + bar["height"] / 2)
+    expect(page).to_have_url(re.compile("event="))
+    expect(page).to_have_url(re.compile("zoom="))
+    page.get_by_role("button", name="Zoom out").click()
+    expect(page).not_to_have_url(re.compile("zoom="))

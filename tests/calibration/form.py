@@ -1,0 +1,115 @@
+"""How often an interval holds a true value that is known, and how wide it is."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+NOMINAL = (0.93, 0.97)
+"""Between which shares of all runs an interval of 95 % has to hold the truth."""
+FULL_RUNS = 2000
+_AT_ONCE = 50
+_SEED = 20_261_124
+
+Rng = np.random.Generator
+
+
+class Ends(NamedTuple):
+    """The ends of one interval: one row per run, with a column for each part of it, or none."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+    truth: np.ndarray | float
+
+
+class Process(NamedTuple):
+    """What is drawn, of values that are known, and the intervals that statistics give of it.
+
+    ``draw`` takes a generator and how many runs. It returns the ends by the name of the statistic
+    and the column of the lower end, or of the error or band. ``outside`` has the shares between
+    which an interval was found that is not within `NOMINAL`.
+    """
+
+    words: str
+    draw: Callable[[Rng, int], dict[str, Ends]]
+    outside: Mapping[str, tuple[float, float]] = MappingProxyType({})
+
+
+class Calibration(NamedTuple):
+    """One interval on one process: how often it was given, held the truth, and its median width."""
+
+    statistic: str
+    column: str
+    process: Process
+    runs: int
+    given: float
+    held: float
+    width: float
+
+    @property
+    def within(self) -> tuple[float, float]:
+        """The shares it may have, widened by what the draw of fewer runs can do to it."""
+        least, most = self.process.outside.get(f"{self.statistic} {self.column}", NOMINAL)
+        slack = 0.0 if self.runs >= FULL_RUNS else 3 * math.sqrt(0.95 * 0.05 / self.runs)
+        return least - slack, most + slack
+
+
+def calibrated(process: Process, runs: int) -> Iterator[Calibration]:
+    """Draw a process so many times, the same each time, and yield each interval of it."""
+    rng = np.random.default_rng([_SEED, zlib.crc32(process.words.encode())])
+    parts = [process.draw(rng, _AT_ONCE) for _ in range(runs // _AT_ONCE)]
+    for name in parts[0]:
+        of_runs = [part[name] for part in parts]
+        truth = np.stack([np.broadcast_to(each.truth, each.lower.shape) for each in of_runs])
+        lower, upper = (np.stack([each[end] for each in of_runs]) for end in (0, 1))
+        given = ~np.isnan(lower) & ~np.isnan(upper)
+        lower, upper, truth = lower[given], upper[given], truth[given]
+        held = (lower <= truth) & (truth <= upper) & np.isfinite(lower)
+        width = np.subtract(
+            upper, lower, out=np.full(upper.shape, math.inf), where=upper < math.inf
+        )
+        statistic, column = name.split(" ")
+        yield Calibration(
+            statistic,
+            column,
+            process,
+            runs,
+            float(given.mean()),
+            float(held.mean()),
+            float(np.median(width)),
+        )
+
+
+def frame_of(
+    ts: np.ndarray, kept: np.ndarray | None = None, **columns: np.ndarray | float
+) -> pl.DataFrame:
+    """Build the rows of many trajectories from tables with one run a row, where ``kept``."""
+    tables = {"ts": ts, **columns}
+    shape = next(np.shape(each) for each in tables.values() if np.ndim(each) == 2)
+    kept = np.ones(shape, dtype=bool) if kept is None else np.broadcast_to(kept, shape)
+    tables = {"trajectory": np.arange(shape[0])[:, None], **tables}
+    return pl.DataFrame({name: np.broadcast_to(each, shape)[kept] for name, each in tables.items()})
+
+
+def ends_of(found: pl.DataFrame, lower: str, upper: str, truth: np.ndarray | float) -> Ends:
+    """Return two columns as ends: infinite or 0 where the reason beside one means that."""
+    ends = []
+    for name in (lower, upper):
+        values, reason = pl.col(name), f"{name.removesuffix('_s')}_reason"
+        if reason in found.columns:
+            endless = pl.col(reason).is_in(["no_reversion", "censored"])
+            below = pl.col(reason) == "below_step"
+            values = pl.when(endless).then(math.inf).when(below).then(0.0).otherwise(values)
+        ends.append(found.select(values).to_series().to_numpy())
+    return Ends(*ends, truth)
+
+
+def cells_of(found: pl.DataFrame, lower: str, upper: str, truth: np.ndarray, runs: int) -> Ends:
+    """Return two columns as ends of the parts of a day or week that each run has a row for."""
+    return Ends(*(found[name].to_numpy().reshape(runs, -1) for name in (lower, upper)), truth)

@@ -1,0 +1,215 @@
+"""Spreads whose half-lives, means and tails are known, and the intervals of these."""
+
+from __future__ import annotations
+
+import math
+from functools import cache, partial
+
+import numpy as np
+import polars as pl
+from scipy.signal import lfilter
+from scipy.special import ndtr
+
+from toolkit.statistics.spread import (
+    cross_correlation,
+    half_life,
+    hour_of_week,
+    lead_lag,
+    tail_index,
+    time_to_close,
+)
+from toolkit.statistics.survival import life_quantiles
+
+from .form import Ends, Process, Rng, cells_of, ends_of, frame_of
+
+MONDAY, WEEK = 4 * 86_400, 604_800
+MINUTES = WEEK // 60
+CASES = {
+    "plain": "normal shocks",
+    "bursts": "bursts",
+    "gaps": "bursts, 20 % of the rows absent",
+    "noise": "bursts, 1 % of the variance noise",
+    "mixed": "bursts, 84 h of hourly rows before the minutes",
+}
+CLOSING = 0.98
+ENTER, LEAVE = (part / math.sqrt(1 - CLOSING**2) for part in (2, 0.5))
+
+
+def reverting(phi: float, shocks: np.ndarray, rng: Rng) -> np.ndarray:
+    """Return x_t = phi x_(t-1) + shock, one path a row, stationary below 1 and from 0 at 1."""
+    deviation = shocks.std() / math.sqrt(1 - phi**2) if phi < 1 else 0.0
+    before = phi * deviation * rng.standard_normal((len(shocks), 1))
+    return lfilter([1.0], [1.0, -phi], shocks, axis=1, zi=before)[0]
+
+
+def loudness(rng: Rng, shape: tuple[int, int], calm: int) -> np.ndarray:
+    """Draw the size of shocks: its log goes back half of its way to the mean in ``calm`` steps."""
+    phi = 0.5 ** (1 / calm)
+    log = reverting(phi, 0.5 * math.sqrt(1 - phi**2) * rng.standard_normal(shape), rng)
+    return np.exp(log - 0.25)
+
+
+def bursts(rng: Rng, shape: tuple[int, int], calm: int) -> np.ndarray:
+    """Draw shocks of variance 1, of Student's t of 5, that are louder at some times."""
+    return loudness(rng, shape, calm) * rng.standard_t(5, shape) * math.sqrt(0.6)
+
+
+def half_lives(case: str, phi: float, rng: Rng, runs: int) -> dict[str, Ends]:
+    """A week of minutes."""
+    length = MINUTES + 5040 if case == "mixed" else MINUTES
+    shape, minute, kept = (runs, length), np.arange(length), None
+    shocks = rng.standard_normal(shape) if case == "plain" else bursts(rng, shape, 240)
+    paths = reverting(phi, shocks, rng)
+    if case == "noise":  # of the process, or of the path where it has none
+        variance = paths.var(axis=1, keepdims=True) if phi == 1 else 1 / (1 - phi**2)
+        paths = paths + np.sqrt(0.01 * variance) * rng.standard_normal(shape)
+    elif case == "gaps":
+        kept = rng.random(shape) >= 0.2
+    elif case == "mixed":
+        kept = (minute >= 5040) | (minute % 60 == 0)
+    found = half_life(frame_of(60 * minute, kept, spread_log_bps=paths), 0, 60 * length)
+    true_s = math.inf if phi == 1 else -60 * math.log(2) / math.log(phi)
+    both = ends_of(found, "half_life_lower_s", "half_life_upper_s", true_s)
+    ends = {"spread.half_life half_life_lower_s": both}
+    if phi == 1:
+        ends["spread.half_life half_life_upper_s"] = both._replace(lower=np.zeros(runs))
+    return ends
+
+
+def weekly(half_life_h: int, rng: Rng, runs: int) -> dict[str, Ends]:
+    """Eight weeks of 10 minutes, of which every tenth row is absent."""
+    shape = runs, 8 * 1008
+    noise = reverting(0.5 ** (1 / (6 * half_life_h)), bursts(rng, shape, 60), rng)
+    season = 5 * np.sin(np.arange(168) / 24 * 2 * np.pi) + 3 * (np.arange(168) >= 120)
+    values = noise + np.tile(np.repeat(season, 6), 8)
+    ts, kept = MONDAY + 600 * np.arange(shape[1]), rng.random(shape) >= 0.1
+    found = hour_of_week(frame_of(ts, kept, spread_log_bps=values), MONDAY, MONDAY + 8 * WEEK)
+    ends = {}
+    for name, truth in (("mean", season), ("deviation", season - season.mean())):
+        lower, upper = (f"spread_{name}_{end}_log_bps" for end in ("lower", "upper"))
+        ends[f"spread.hour_of_week {lower}"] = cells_of(found, lower, upper, truth, runs)
+    return ends
+
+
+def lives(count: int, rng: Rng, runs: int) -> dict[str, Ends]:
+    """Lognormal lives with a median of 600 s, each watched for at most 4,000 s."""
+    durations = 600 * np.exp(rng.standard_normal((runs, count)))
+    watched = rng.uniform(0, 4000, durations.shape)
+    frame = pl.DataFrame(
+        {
+            "run": np.repeat(np.arange(runs), count),
+            "duration_s": np.minimum(durations, watched).ravel(),
+            "observed": (durations <= watched).ravel().astype(np.int64),
+        }
+    )
+    found = life_quantiles(frame, ["run"])
+    return {
+        "survival.life_quantiles life_lower_s": ends_of(
+            found, "life_lower_s", "life_upper_s", 600.0
+        )
+    }
+
+
+@cache
+def median_close_s() -> int:
+    """Measure, minute by minute over 2,000 paths, when half of the entries have closed."""
+    rng, count, minutes = np.random.default_rng(7), 2000, 20_000
+    level, since = np.zeros(count), np.full(count, -1)
+    taken = np.zeros(minutes, dtype=np.int64)
+    for minute in range(minutes):
+        level = CLOSING * level + rng.standard_normal(count)
+        closes = (since >= 0) & (np.abs(level) <= LEAVE)
+        np.add.at(taken, minute - since[closes], 1)
+        since[closes] = -1
+        since[(since < 0) & (np.abs(level) >= ENTER)] = minute
+    return 60 * int(np.searchsorted(np.cumsum(taken), taken.sum() / 2))
+
+
+def closes(rng: Rng, runs: int) -> dict[str, Ends]:
+    """A week of minutes, of which one in 500 is absent."""
+    paths = reverting(CLOSING, rng.standard_normal((runs, MINUTES)), rng)
+    frame = frame_of(
+        60 * np.arange(MINUTES), rng.random(paths.shape) >= 0.002, spread_log_bps=paths
+    )
+    found = time_to_close(frame, 0, WEEK, enter_bps=ENTER, exit_bps=LEAVE)
+    ends = ends_of(found, "close_lower_s", "close_upper_s", median_close_s())
+    return {"spread.time_to_close close_lower_s": ends}
+
+
+def tails(half_life_h: int, rng: Rng, runs: int) -> dict[str, Ends]:
+    """Sizes of index 3 over 60 days of 15 minutes. Hill's error is for those without memory."""
+    shape = runs, 60 * 96
+    ranks = rng.standard_normal(shape)
+    if half_life_h:
+        phi = 0.5 ** (1 / (4 * half_life_h))
+        ranks = reverting(phi, ranks * math.sqrt(1 - phi**2), rng)
+    ts = 900 * np.arange(shape[1])
+    found = tail_index(frame_of(ts, spread_log_bps=ndtr(ranks) ** (-1 / 3)), 0, 900 * shape[1])
+    ends = {}
+    for percent in (1, 2, 5, 10):
+        index = found[f"tail_{percent}pct_index"].to_numpy()
+        for kind in ("daily_error",) if half_life_h else ("error", "daily_error"):
+            column = f"tail_{percent}pct_{kind}"
+            reach = 1.96 * found[column].to_numpy()
+            ends[f"spread.tail_index {column}"] = Ends(index - reach, index + reach, 3.0)
+    return ends
+
+
+def unrelated(calm: int | None, rng: Rng, runs: int) -> dict[str, Ends]:
+    """1,500 minutes of two walks: correlations, and the largest of them with either sign."""
+    shape = runs, 1500
+    common = loudness(rng, shape, calm) if calm else np.ones(shape)
+    shocks = [
+        common * (bursts(rng, shape, 30) if calm else rng.standard_normal(shape)) for _ in range(2)
+    ]
+    buy, sell = (np.exp(np.cumsum(1e-4 * each, axis=1)) for each in shocks)
+    frame = frame_of(60 * np.arange(shape[1]), buy_price=buy, sell_price=sell)
+    lags = cross_correlation(frame)
+    one, band = (lags[name].to_numpy() for name in ("correlation", "null_band"))
+    # a sell leg turned over has the largest of the other sign as its peak
+    signs = [lead_lag(frame), lead_lag(frame.with_columns(sell_price=1 / pl.col("sell_price")))]
+    peaks, bands = (
+        np.stack([each[name].to_numpy() for each in signs])
+        for name in ("peak_correlation", "null_band")
+    )
+    furthest = (peaks / bands).argmax(axis=0), np.arange(runs)
+    peak, reach = peaks[furthest], bands[furthest]
+    return {
+        "spread.cross_correlation null_band": Ends(one - band, one + band, 0.0),
+        "spread.lead_lag null_band": Ends(peak - reach, peak + reach, 0.0),
+    }
+
+
+def half_life_process(case: str, phi: float) -> Process:
+    outside = {"spread.half_life half_life_upper_s": (0.96, 0.99)}  # one end alone has 97.5 %
+    if (case, phi) == ("bursts", 0.999):
+        outside["spread.half_life half_life_lower_s"] = (0.91, 0.96)
+    words = f"AR(1), phi {phi:g}, {CASES[case]}"
+    return Process(words, partial(half_lives, case, phi), outside)
+
+
+PROCESSES = [
+    *(half_life_process(case, phi) for case in CASES for phi in (0.9, 0.97, 0.99, 0.999, 1.0)),
+    Process("8 weeks with a season and bursts, half-life 5 h", partial(weekly, 5)),
+    Process("8 weeks with a season and bursts, half-life 24 h", partial(weekly, 24)),
+    Process(
+        "8 weeks with a season and bursts, half-life 72 h",
+        partial(weekly, 72),
+        {
+            "spread.hour_of_week spread_mean_lower_log_bps": (0.88, 0.94),
+            "spread.hour_of_week spread_deviation_lower_log_bps": (0.95, 0.99),
+        },
+    ),
+    Process("25 lognormal lives, some cut off", partial(lives, 25)),
+    Process("100 lognormal lives, some cut off", partial(lives, 100)),
+    Process("AR(1), phi 0.98, from 2 deviations to 0.5", closes),
+    Process("Pareto sizes without memory", partial(tails, 0)),
+    Process("Pareto sizes, half-life 1 h", partial(tails, 1)),
+    Process(
+        "Pareto sizes, half-life 4 h",
+        partial(tails, 4),
+        {f"spread.tail_index tail_{at}pct_daily_error": (0.81, 0.91) for at in (1, 2, 5, 10)},
+    ),
+    Process("two walks, normal shocks", partial(unrelated, None)),
+    Process("two walks, bursts of each and of both", partial(unrelated, 120)),
+]

@@ -1,0 +1,83 @@
+"""Each interval holds what is true in 95 of 100 cases, as docs/calibration.md has measured it.
+
+`make calibration` draws 2,000 runs of each process. Here 100 are drawn, and the shares may differ
+by three standard errors of so few.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import pytest
+
+from tests.docs.statistics_page import functions
+from toolkit.statistics.explanation import Documented
+
+from .form import FULL_RUNS, NOMINAL, Process, calibrated
+from .page import PAGE, PROCESSES, page_of, rows_of
+
+ELSEWHERE = {
+    "half_life_acf_error": "a distance between two autocorrelations",
+    "half_life_ar1_acf_error": "the same of the AR(1)",
+    "hasbrouck_lower_share": "the least share of all orders of the legs",
+    "error_mean_bps": "what a prediction was wrong by",
+    "error_median_bps": "the same",
+    "error_std_bps": "the same",
+    "peak_error_median_pct": "a difference of two peaks",
+    "net_mean_lower_bps": "gross_mean_lower_bps less the cost",
+    "net_median_lower_bps": "gross_median_lower_bps less the cost",
+    "rate_lower_per_h": "a 24th of rate_lower_per_day",
+    "precision_lower": "the exact interval of a share, as went_on_lower",
+    "recall_lower": "the same",
+    "lost_share_lower": "the same",
+}
+TEXT = PAGE.read_text(encoding="utf-8")
+ROWS = list(rows_of(TEXT))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("process", PROCESSES, ids=[each.words for each in PROCESSES])
+def test_an_interval_holds_the_truth_as_often_as_it_says(process: Process):
+    for found in calibrated(process, 100):
+        sys.stdout.write(f"\n{found.statistic} {found.column}: {found.held:.3f}, {found.width:.3g}")
+        least, most = found.within
+        assert least <= found.held <= most, found
+        assert found.given >= 0.95, found
+        measured = [
+            row
+            for row in ROWS
+            if (row.statistic, row.column, row.words)
+            == (found.statistic, found.column, process.words)
+        ]
+        assert len(measured) == 1, "run `make calibration`"
+
+
+def test_the_page_has_every_process_in_all_runs_between_its_shares():
+    assert TEXT.startswith(page_of([])), "run `make calibration`"
+    by_words = {each.words: each for each in PROCESSES}
+    assert len(by_words) == len(PROCESSES)
+    assert {row.words for row in ROWS} == set(by_words), "run `make calibration`"
+    for row in ROWS:
+        outside = by_words[row.words].outside
+        least, most = outside.get(f"{row.statistic} {row.column}", NOMINAL)
+        assert row.runs == FULL_RUNS
+        assert row.given >= 0.99
+        assert least <= row.held <= most, row
+
+
+def test_every_interval_that_the_statistics_document_is_calibrated_or_named():
+    calibrated_columns = {row.column for row in ROWS} | set(ELSEWHERE)
+    documented = {
+        column: name for name, function in functions() for column in Documented.of(function).columns
+    }
+    lacking = {}
+    for column, name in documented.items():
+        if column.endswith("_reason") or not re.search(r"lower|upper|error|null_band", column):
+            continue
+        # the other end and the error of an interval are those of its lower end
+        lower = re.sub("upper|error", "lower", column)
+        if not {column, lower} & calibrated_columns:
+            lacking[column] = name
+    assert not lacking
+    assert set(ELSEWHERE) <= set(documented), "one of these is no column any more"

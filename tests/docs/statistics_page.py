@@ -1,0 +1,93 @@
+"""docs/statistics.md, made from the docstrings of the statistics: `make docs` writes it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from toolkit import statistics
+from toolkit.statistics.contract import Reason
+from toolkit.statistics.explanation import Documented
+
+PAGE = Path(__file__).parents[2] / "docs" / "statistics.md"
+
+HEAD = """\
+# The statistics
+
+Frames in, frames out. This page is made from the docstrings by `make docs`, and a test keeps the
+two equal. `tk.statistics.explain(result)` says the same of a result at hand, with its values.
+
+Each result has the rows it rests on, their coverage, the window, and `method` with `params_hash`,
+which two rows share where they were computed in the same way. A figure that cannot be had is null.
+The first column to its right that ends in `_reason` says why:
+
+"""
+
+
+def modules() -> Iterator[ModuleType]:
+    """Yield the modules of statistics that users reach, in the order of their names."""
+    for name in sorted(statistics.__all__):
+        if inspect.ismodule(found := getattr(statistics, name)):
+            yield found
+
+
+def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Yield the functions that users reach, each once, by the first name it is reached under."""
+    seen = set[Callable[..., Any]]()
+    for module in modules():
+        for name in sorted(module.__all__):
+            found = getattr(module, name)
+            if inspect.isfunction(found) and found not in seen:
+                seen.add(found)
+                yield f"{module.__name__.rpartition('.')[2]}.{name}", found
+
+
+def statistics_page() -> str:
+    """Return the page: the reasons, then each function with its columns, errors and sources."""
+    reasons = "".join(f"- `{reason}`: {reason.words}\n" for reason in Reason)
+    return HEAD + reasons + "".join(_section(name, each) for name, each in functions())
+
+
+def _section(name: str, function: Callable[..., Any]) -> str:
+    page = Documented.of(function)
+    lines = [f"\n## {name}\n", *(_paragraph(part) for part in page.prose)]
+    parameters = ", ".join(
+        _parameter(each) for each in inspect.signature(function).parameters.values()
+    )
+    lines.insert(1, f"```text\n{name}({parameters})\n```\n")
+    if page.columns:
+        lines.append("| column | type | unit | meaning |\n|---|---|---|---|")
+        for column, meaning in page.columns.items():
+            text = meaning.text.replace("|", "\\|").replace("``", "`")
+            lines.append(f"| `{column}` | {meaning.type} | {meaning.unit} | {text} |")
+        lines.append("")
+    for title in ("Raises", "References"):
+        if title in page.sections:
+            text = _one_line(page.sections[title]).removeprefix("InputError ")
+            lines.append(f"{'Raises `InputError`' if title == 'Raises' else 'Source'}: {text}\n")
+    if example := page.sections.get("Examples"):
+        lines.append("```python\n" + example[example.index(">>>") :].rstrip() + "\n```\n")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _paragraph(text: str) -> str:
+    if text.startswith("==="):
+        return f"```text\n{text}\n```\n"
+    return text.replace("``", "`") + "\n"
+
+
+def _parameter(parameter: inspect.Parameter) -> str:
+    if parameter.default is inspect.Parameter.empty:
+        return str(parameter.name)
+    return f"{parameter.name}={parameter.default!r}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split()).replace("``", "`")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(statistics_page(), encoding="utf-8")

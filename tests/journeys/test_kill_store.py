@@ -1,0 +1,255 @@
+"""kill -9 at random moments of `rail store compact|publish|backup`, `rail import` and a migration.
+
+Nothing is lost, nothing is half there.
+
+RAIL_KILLS sets how often each is killed; `make kill-loop` does it 50 times.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pytest
+
+from toolkit.intervals import Interval
+from toolkit.market import Source, Trajectory
+from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
+from toolkit.store.history import HISTORY_FROM
+from toolkit.store.publish import import_store, publish
+from toolkit.store.verification import verify
+from toolkit.tables import TABLES
+
+from .conftest import RAIL
+from .kill_loop import KILLS
+
+START, ROWS = 1_767_225_600, 60_000
+STREAMS = 12 if KILLS >= 25 else 3
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """A store of 60,000 rows per stream, loaded stream after stream, so in no order of time."""
+    held = Store(tmp_path / "rail.duckdb", wait_s=120)
+    writer = StoreWriter(held)
+    writer.bind(Source("replay", "kills"))
+    load_id = writer.start_load(LoadOrigin("http://h", START, None, "0"))
+    for piece in range(2):
+        for number in range(STREAMS):
+            grow(writer, load_id, number, START + piece * 30 * ROWS, ROWS // 2)
+    return held
+
+
+def grow(writer: StoreWriter, load_id: int, number: int, start: int, rows: int) -> None:
+    """Commit minutes of a price."""
+    page = pl.DataFrame({"ts": range(start, start + 60 * rows, 60)}).with_columns(
+        price=(pl.col("ts") % (997 + number)).cast(pl.Float64),
+        mark_price=pl.lit(None, pl.Float64),
+        volume=pl.lit(None, pl.Float64),
+        extra=pl.lit(None, pl.String),
+    )
+    batch, window = Batch(), Interval(start, start + 60 * rows)
+    edge = Edge(window.end + 10**6, step_s=60, tail_ts=window.end)
+    batch.add(Trajectory.parse(f"A{number}_B:X.spot"), page, window, edge)
+    writer.commit(load_id, batch)
+
+
+def digests(store: Store, *, history: bool = True) -> list[tuple[object, ...]]:
+    """What each table holds, whatever the order of its rows, but for the second of a migration.
+
+    Without ``history`` also without the changes of the ledger: they begin at that second.
+    """
+    kept = {"meta": f" WHERE name != '{HISTORY_FROM}'"}
+    with store.reading() as connection:
+        return [
+            connection.execute(
+                f"SELECT count(*), bit_xor(hash({', '.join(table.names)})) FROM {table.name}"
+                f"{kept.get(table.name, '')}"
+            ).fetchall()[0]
+            for table in TABLES
+            if history or not table.name.endswith("_change")
+        ]
+
+
+def killed_at_random(
+    arguments: list[object], usual_s: float, check: Callable[[], None], seed: int
+) -> None:
+    """Kill a command again and again, at any moment of its usual time, and check each time."""
+    moments, kills = random.Random(seed), 0
+    while kills < KILLS:
+        process = subprocess.Popen(
+            list(map(str, arguments)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        time.sleep(moments.uniform(0.2, 1.05) * usual_s)
+        process.kill()
+        kills += process.wait() != 0
+        check()
+
+
+def usual_time(arguments: list[object]) -> float:
+    began = time.monotonic()
+    subprocess.run(list(map(str, arguments)), check=True, stdout=subprocess.DEVNULL)
+    return time.monotonic() - began
+
+
+def test_a_compaction_killed_again_and_again_loses_nothing(store: Store) -> None:
+    command = [RAIL, "store", "compact", "--store", store.path]
+    wanted = digests(store)
+    usual_s = usual_time(command)
+
+    def check() -> None:
+        assert digests(store) == wanted
+
+    killed_at_random(command, usual_s, check, 20_261_122)
+    assert verify(store) == []
+    writer = StoreWriter(store)
+    writer.bind(Source("replay", "kills"))
+    grow(writer, 1, 0, START + 60 * ROWS, 10)
+    assert store.series("A0_B:X.spot").height == ROWS + 10
+
+
+def test_a_publication_killed_again_and_again_is_the_last_one_or_the_next(
+    store: Store, tmp_path: Path
+) -> None:
+    """Whenever it is killed, what can be read is one whole publication."""
+    where = tmp_path / "archive"
+    publish(store, where)
+    writer = StoreWriter(store)
+    writer.bind(Source("replay", "kills"))
+    command = [RAIL, "store", "publish", where, "--prune", "--store", store.path]
+    usual_s = usual_time(command)
+    states = [digests(store)]
+    day = iter(range(1_000_000))
+
+    def check() -> None:
+        path = tmp_path / f"read-{next(day)}.duckdb"
+        assert digests(import_store(where, path)) in states
+        path.unlink()
+        number = next(day)
+        grow(writer, 1, number % STREAMS, START + 60 * (ROWS + 2_000 * number), 1_440)
+        states.append(digests(store))
+
+    killed_at_random(command, usual_s, check, 20_261_123)
+    done = publish(store, where, prune=True)
+    assert digests(import_store(where, tmp_path / "last.duckdb")) == digests(store)
+    left = {path.relative_to(where).as_posix() for path in where.glob("*/*.parquet")}
+    assert len(left) == done.files
+    assert publish(store, where).uploaded_bytes == 0
+
+
+def test_an_import_killed_again_and_again_is_whole_or_not_there(
+    store: Store, tmp_path: Path
+) -> None:
+    where, wanted = tmp_path / "archive", digests(store)
+    publish(store, where)
+    folder = tmp_path / "imported"
+    folder.mkdir()
+    made = Store(folder / "rail.duckdb")
+    command = [RAIL, "import", where, "--store", made.path]
+    usual_s = usual_time(command)
+
+    def check() -> None:
+        if made.path.exists():
+            assert digests(made) == wanted
+            made.path.unlink()
+
+    check()
+    killed_at_random(command, usual_s, check, 20_261_124)
+    for left in folder.iterdir():  # drafts of killed imports, as they are ten minutes later
+        os.utime(left, (0, 0))
+    subprocess.run(list(map(str, command)), check=True, stdout=subprocess.DEVNULL)
+    assert list(folder.iterdir()) == [made.path]
+    check()
+
+
+def test_a_backup_killed_again_and_again_is_whole_or_not_there(
+    store: Store, tmp_path: Path
+) -> None:
+    wanted, copy = digests(store), Store(tmp_path / "copy.duckdb")
+    command = [RAIL, "store", "backup", copy.path, "--store", store.path]
+    usual_s = usual_time(command)
+
+    def check() -> None:
+        assert digests(store) == wanted
+        if copy.path.exists():
+            assert digests(copy) == wanted
+            copy.path.unlink()
+
+    check()
+    killed_at_random(command, usual_s, check, 20_261_125)
+    subprocess.run(list(map(str, command)), check=True, stdout=subprocess.DEVNULL)
+    assert {path.name for path in tmp_path.iterdir()} == {store.path.name, copy.path.name}
+    check()
+
+
+def as_format_3(store: Store) -> None:
+    """Bring a store to what it would have been in format 3."""
+    with duckdb.connect(str(store.path)) as connection:
+        for change in (
+            "UPDATE coverage SET state = 'answered'",
+            "ALTER TABLE coverage DROP first_served_at",
+            "ALTER TABLE coverage DROP served_at",
+            "ALTER TABLE stream DROP late_s",
+            "DROP TABLE snapshot",
+            "CREATE TABLE snapshot (kind TEXT, served_at BIGINT, document TEXT, load_id BIGINT)",
+            "INSERT INTO snapshot SELECT 'activity', i, '{}', 1 FROM range(4_000) r(i)",
+            "UPDATE meta SET value = '3' WHERE name = 'format_version'",
+        ):
+            connection.execute(change)
+
+
+def test_a_migration_killed_again_and_again_begins_anew_beside_a_copy(
+    store: Store, tmp_path: Path
+) -> None:
+    as_format_3(store)
+    older = tmp_path / "older.duckdb"
+    shutil.copyfile(store.path, older)
+    command = [RAIL, "status", "--store", store.path]
+    usual_s = usual_time(command)
+    wanted = digests(Store(store.path), history=False)
+
+    def begin() -> None:
+        for file in tmp_path.iterdir():
+            if file != older and file.is_file():
+                file.unlink()
+        shutil.copyfile(older, store.path)
+
+    def check() -> None:
+        assert digests(Store(store.path), history=False) == wanted
+        copies = list(tmp_path.glob("rail.format-3*.duckdb"))
+        assert copies
+        for copy in copies:  # each is whole: it is migrated to the same
+            assert digests(Store(copy), history=False) == wanted
+        begin()
+
+    begin()
+    killed_at_random(command, usual_s, check, 20_261_126)
+
+
+def test_a_days_republication_uploads_only_the_months_that_changed(
+    store: Store, tmp_path: Path
+) -> None:
+    where = tmp_path / "archive"
+    first = publish(store, where)
+    writer = StoreWriter(store)
+    for number in range(STREAMS):
+        grow(writer, 1, number, START + 60 * ROWS, 1_440)
+    before = {path: path.stat().st_mtime_ns for path in where.glob("*/*.parquet")}
+    second = publish(store, where)
+    fresh = [path for path in where.glob("*/*.parquet") if path not in before]
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    assert second.uploaded_files == len(fresh)
+    manifest = (where / "manifest.json").stat().st_size
+    assert second.uploaded_bytes == sum(path.stat().st_size for path in fresh) + manifest
+    rows = [path for path in fresh if not path.parent.name.endswith("_change")]
+    assert len(rows) == STREAMS  # the others say what the ledger learned today
+    months = {pl.read_parquet(path)["ts"].min() for path in rows}
+    assert months == {START + 31 * 86_400}  # February, in which the day is
+    assert second.uploaded_bytes < first.bytes / 2

@@ -1,0 +1,20 @@
+"""Services of other kinds: each serves given rows as the interface document allows, in its own way.
+
+They are written from the interface document alone, and share no idea of the wire with the client.
+Each kind is a module, whose docstring lists what it does differently, what it keeps of the document
+and what it departs from. Beside it is a TOML: what a user would say of the kind in a profile. These
+files propose a form. No test reads them yet.
+
+| kind | differs in |
+|---|---|
+| `nested` | nested records, decimal text, ISO times, one composed key, no /schemas |
+| `rows` | rows by position, times in ms, a cursor in headers, /schemas with an unknown unit |
+| `opposite` | spread and differential of the opposite sign, without the legs' prices and rates |
+| `opposite-unsaid` | the same, and no word of the sign in /schemas |
+| `inforce` | funding as rates in force, in percent per hour, one row per hour; numbers as text |
+| `oldest` | oldest first and paged forward in time, also the logs; ISO times, other words |
+
+What all of them keep: the paths below ``/api/v1/data``, both ways to send the key, HTTP 401 for a
+wrong one, 404 for what is planned only, and the clock in the header ``Date``. None of them has MCP,
+sockets, webhooks, plans or quotas.
+"""

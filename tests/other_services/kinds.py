@@ -1,0 +1,38 @@
+"""The kinds by name, and a service of a kind running for the length of a block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from functools import partial
+
+from tests.other_services.data import Data
+from tests.other_services.inforce import InForce
+from tests.other_services.nested import Nested
+from tests.other_services.oldest import Oldest
+from tests.other_services.opposite import Opposite
+from tests.other_services.rows import Rows
+from tests.other_services.server import serving
+from tests.other_services.service import OtherService
+
+KINDS: Mapping[str, Callable[[Data], OtherService]] = {
+    "nested": Nested,
+    "rows": Rows,
+    "opposite": Opposite,
+    "opposite-unsaid": partial(Opposite, said=False),
+    "inforce": InForce,
+    "oldest": Oldest,
+}
+
+
+def running_other(kind: str, data: Data) -> AbstractContextManager[str]:
+    """Run a service of a kind over data; the ``with`` block gets its base URL.
+
+    The one valid key is `API_KEY` of `tests.other_services.server`.
+
+    >>> from tests.other_services.data import sample
+    >>> with running_other("nested", sample()) as base_url:
+    ...     base_url.startswith("http://127.0.0.1:")
+    True
+    """
+    return serving(KINDS[kind](data))

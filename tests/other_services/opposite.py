@@ -1,0 +1,140 @@
+"""The kinds `opposite` and `opposite-unsaid`: figures of the other sign, and nothing of the legs.
+
+What differs:
+
+- A spread is its figure alone: ``{"time": 1793491200, "premium_pct": 0.12}``. It is positive where
+  the leg bought is the dearer one, so a position that is long the buy leg and short the sell leg
+  loses it. It is percent of the buy price.
+- Funding is its figure alone: ``{"time": .., "advantage_pct_8h": 0.01}``. It is positive where the
+  leg bought has the higher rate.
+- Numbers are JSON numbers. A price is ``{"time": .., "price": .., "mark": .., "volume": ..}``.
+- The legs are ``symbol=BTC_USDT&first=KRAKEN:spot&second=COINBASE:spot``: first is bought.
+- A page is ``{"type": "spread_page", "points": [...], "next_end_time": ..}``, its oldest row first.
+  ``end_time`` is included, and ``next_end_time`` is one second before the oldest row of the page,
+  null at the end. A page has 200 rows, and up to 2,000 by ``limit``.
+- Snapshots and listing are objects by symbol, of exchanges or legs. Their spreads have the same
+  sign as the history, and no prices.
+- ``/schemas`` of `opposite` has ``positive_means`` beside each figure. That of `opposite-unsaid`
+  has the units alone, so that nothing shows the sign.
+- A refusal is ``{"message": "...", "status": 400}``.
+
+What it keeps of the interface document: all that it states. What goes into the event logs is passed
+on as it is, with the sizes of its data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tests.other_services.data import Data
+from tests.other_services.server import Answer, Question
+from tests.other_services.service import (
+    DAY_S,
+    Held,
+    OtherService,
+    Row,
+    promised_price,
+    trajectory_of,
+    whole,
+)
+from toolkit.market import Family, Leg, Trajectory
+
+FIGURES = {Family.SPREAD: "premium_pct", Family.FUNDING: "advantage_pct_8h"}
+UNITS = {
+    "price": {"time": "s", "price": "quote", "mark": "quote", "volume": "quote"},
+    "spread": {"time": "s", "premium_pct": "percent"},
+    "funding": {"time": "s", "advantage_pct_8h": "percent_per_8h"},
+}
+MEANING = "short the first leg and long the second leg earns"
+
+
+class Opposite(OtherService):
+    """A service of the kind `opposite`, whose schemas have the sign where it is ``said``."""
+
+    limit = 200
+    limit_at_most = 2_000
+
+    def __init__(self, data: Data, *, said: bool = True) -> None:
+        super().__init__(data)
+        self._said = said
+
+    def fault(self, status: int, text: str) -> object:
+        """Return the message beside the status."""
+        return {"message": text, "status": status}
+
+    def schemas(self) -> object:
+        """Return the unit of each field, and what a positive figure means where that is said."""
+        found: dict[str, Any] = {}
+        for family, units in UNITS.items():
+            fields: dict[str, Any] = {name: {"unit": unit} for name, unit in units.items()}
+            if self._said and family in list(FIGURES):
+                fields[FIGURES[Family(family)]]["positive_means"] = MEANING
+            found[family] = {"fields": fields, "key": ["time"]}
+        return {"histories": found, "paging": "end_time is included; send next_end_time"}
+
+    def asked(self, family: Family, parameters: Mapping[str, str]) -> Trajectory:
+        """Read ``symbol``, ``first`` and ``second``, and a price as the document has it."""
+        if family is Family.PRICE:
+            return promised_price(parameters)
+        legs = [parameters.get(side, "").replace(":", ".") for side in ("first", "second")]
+        return trajectory_of(family, parameters.get("symbol"), legs)
+
+    def record(self, family: Family, row: Row) -> object:
+        """Return a price, or the turned figure alone."""
+        if family is Family.PRICE:
+            prices = {"price": row["price"], "mark": row["mark_price"], "volume": row["volume"]}
+            return {"time": row["ts"], **prices}
+        name = "spread_pct" if family is Family.SPREAD else "differential_pct_8h"
+        return {"time": row["ts"], FIGURES[family]: _turned(row[name])}
+
+    def history(self, trajectory: Trajectory, held: Held, question: Question) -> Answer:
+        """Return a page with the newest rows up to ``end_time``, its oldest first."""
+        limit = min(max(whole(question.parameters, "limit", self.limit), 1), self.limit_at_most)
+        end = whole(question.parameters, "end_time", self.clock.now())
+        places = held.before(end + 1, limit)
+        further = held.ts[places.start] - 1 if places and places.start > 0 else None
+        points = [held.records[place] for place in places]
+        head = {"type": f"{trajectory.family}_page", "symbol": str(trajectory.symbol)}
+        return Answer({**head, "points": points, "next_end_time": further})
+
+    def symbols(self, question: Question) -> Answer:
+        """Return the markets by symbol and exchange."""
+        found: dict[str, dict[str, list[str]]] = {}
+        for symbol, legs in self.found_symbols(question).items():
+            for leg in legs:
+                markets = found.setdefault(symbol, {}).setdefault(leg.exchange, [])
+                markets.append(leg.market.value)
+        return Answer(found)
+
+    def activity(self, question: Question) -> Answer:
+        """Return the events of a day by family."""
+        del question
+        return Answer({"events_24h": self.event_counts(DAY_S)})
+
+    def open_spreads(self, question: Question) -> Answer:
+        """Return the turned spreads by symbol."""
+        del question
+        found: dict[str, list[object]] = {}
+        for trajectory, row in self.newest_spreads():
+            first, second = map(_leg, trajectory.legs)
+            item = {"first": first, "second": second, "premium_pct": _turned(row["spread_pct"])}
+            found.setdefault(str(trajectory.symbol), []).append(item)
+        return Answer({"spreads": found})
+
+    def rates(self, question: Question) -> Answer:
+        """Return the rates by symbol and leg, fractions per interval."""
+        del question
+        found: dict[str, dict[str, object]] = {}
+        for symbol, leg, row in self.newest_rates():
+            rate = {"rate": row["rate"], "hours": row["hours"], "since": row["ts"]}
+            found.setdefault(symbol, {})[_leg(leg)] = rate
+        return Answer({"rates": found})
+
+
+def _leg(leg: Leg) -> str:
+    return f"{leg.exchange}:{leg.market.value}"
+
+
+def _turned(value: float | None) -> float | None:
+    return None if value is None else -value

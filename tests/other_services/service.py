@@ -1,0 +1,374 @@
+"""What all kinds have in common: the key, the routes, the rows and the event logs.
+
+The event logs are those that the interface document states in full, so every kind begins with them.
+Of all else it states the path alone, and each kind answers in its own way.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from abc import ABC, abstractmethod
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from tests.other_services.data import BAR_S, Data
+from tests.other_services.server import API_KEY, Answer, Question
+from toolkit.errors import InputError
+from toolkit.market import Family, Leg, Market, Trajectory
+from toolkit.service.market.clock import Clock
+
+Row = Mapping[str, Any]
+
+ROOT = "/api/v1/data/"
+DAY_S = 86_400
+WINDOW_S, ARCHIVE_S = 7 * DAY_S, 30 * DAY_S
+EVENT_LIMIT, EVENT_LIMIT_AT_MOST = 200, 500
+FAMILIES = ("spread", "splash", "funding")
+
+
+class Refused(Exception):  # noqa: N818 - an answer, no error of ours
+    """A question that is refused, with its status and the service's own words."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status, self.text = status, text
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Held:
+    """A trajectory's records in the order of their times, and the times (s)."""
+
+    ts: Sequence[int]
+    records: Sequence[Any]
+
+    def before(self, end: float, limit: int) -> range:
+        """Return the places of the newest rows with ``ts < end``, whole seconds of them.
+
+        Rows of one second are never on two pages, so a page may have more than ``limit`` rows.
+        """
+        last = bisect_left(self.ts, end)
+        first = max(last - limit, 0)
+        return range(bisect_left(self.ts, self.ts[first]) if first < last else last, last)
+
+    def since(self, start: float, end: float, limit: int) -> range:
+        """Return the places of the oldest whole seconds of rows with ``start <= ts < end``."""
+        first, stop = bisect_left(self.ts, start), bisect_left(self.ts, end)
+        last = min(first + limit, stop)
+        if first >= last:
+            return range(first, first)
+        return range(first, min(bisect_right(self.ts, self.ts[last - 1]), stop))
+
+
+class OtherService(ABC):
+    """A service over given data. A kind says how it is asked, and how its answers look."""
+
+    limit = 100
+    """Rows of a page where the question has no ``limit``, and the most that are given."""
+    limit_at_most = 1_000
+    newest_first = True
+    """Of the event logs."""
+
+    def __init__(self, data: Data) -> None:
+        self._data = data
+        self._held: dict[Trajectory, Held] = {}
+        self._rows: dict[Trajectory, Sequence[Row]] = {}
+        self._frames = {Trajectory.parse(key): frame for key, frame in data.rows.items()}
+
+    @property
+    def clock(self) -> Clock:
+        """Return the clock of the data."""
+        return self._data.clock
+
+    def answer(self, question: Question) -> Answer:
+        """Return the answer to a question, in the kind's own shape also where it is refused."""
+        try:
+            _check_key(question.headers)
+            return self._route(question.path)(question)
+        except Refused as refusal:
+            return Answer(self.fault(refusal.status, refusal.text), refusal.status)
+
+    def _route(self, path: str) -> Callable[[Question], Answer]:
+        route = self.routes.get(path.removeprefix(ROOT))
+        if not path.startswith(ROOT) or route is None:
+            raise Refused(404, f"there is nothing at {path}")
+        return route
+
+    @cached_property
+    def routes(self) -> Mapping[str, Callable[[Question], Answer]]:
+        """Return what answers at each path below ``/api/v1/data/``."""
+        logs = {f"history/{family}-events": self._log_of(family) for family in FAMILIES}
+        histories = {f"history/{family}": self._history_of(family) for family in Family}
+        return (
+            logs
+            | histories
+            | {
+                "schemas": self._schemas,
+                "symbols/search": self.symbols,
+                "event-activity": self.activity,
+                "dashboards/spread": self.open_spreads,
+                "dashboards/funding-overview": self.rates,
+            }
+        )
+
+    def _schemas(self, question: Question) -> Answer:
+        found = self.schemas()
+        if found is None:
+            raise Refused(404, f"there is nothing at {question.path}")
+        return Answer(found)
+
+    def _log_of(self, family: str) -> Callable[[Question], Answer]:
+        return lambda question: self.events(family, question)
+
+    def _history_of(self, family: Family) -> Callable[[Question], Answer]:
+        def answer(question: Question) -> Answer:
+            trajectory = self.asked(family, question.parameters)
+            listed = self.listing.get(str(trajectory.symbol), ())
+            for leg in trajectory.legs:
+                if leg not in listed:
+                    raise Refused(404, f"{trajectory.symbol} is not traded at {leg}")
+            return self.history(trajectory, self.held(trajectory), question)
+
+        return answer
+
+    @abstractmethod
+    def fault(self, status: int, text: str) -> object:
+        """Return the body of a refusal."""
+
+    def schemas(self) -> object:
+        """Return units, signs and keys in the kind's own words, None where it has no such path."""
+        return None
+
+    @abstractmethod
+    def asked(self, family: Family, parameters: Mapping[str, str]) -> Trajectory:
+        """Return the trajectory that a question names, or refuse it."""
+
+    @abstractmethod
+    def record(self, family: Family, row: Row) -> object:
+        """Return a row as it goes over the wire."""
+
+    @abstractmethod
+    def history(self, trajectory: Trajectory, held: Held, question: Question) -> Answer:
+        """Return a page of a trajectory."""
+
+    @abstractmethod
+    def symbols(self, question: Question) -> Answer:
+        """Return the symbols that contain ``q``, at most ``limit``, with their legs."""
+
+    @abstractmethod
+    def activity(self, question: Question) -> Answer:
+        """Return how many events there were lately."""
+
+    @abstractmethod
+    def open_spreads(self, question: Question) -> Answer:
+        """Return the newest row of each spread."""
+
+    @abstractmethod
+    def rates(self, question: Question) -> Answer:
+        """Return the rate in force of each leg."""
+
+    @cached_property
+    def listing(self) -> Mapping[str, Sequence[Leg]]:
+        """Return the legs of each symbol, both in order."""
+        found: dict[str, set[Leg]] = {}
+        for trajectory in self._frames:
+            found.setdefault(str(trajectory.symbol), set()).update(trajectory.legs)
+        return {symbol: sorted(found[symbol]) for symbol in sorted(found)}
+
+    def found_symbols(self, question: Question) -> Mapping[str, Sequence[Leg]]:
+        """Return the listing of the symbols that contain ``q``, at most ``limit`` of them."""
+        wanted = question.parameters.get("q", "").upper()
+        limit = whole(question.parameters, "limit", len(self.listing))
+        found = [symbol for symbol in self.listing if wanted in symbol][:limit]
+        return {symbol: self.listing[symbol] for symbol in found}
+
+    def held(self, trajectory: Trajectory) -> Held:
+        """Return what can be seen now of a trajectory, nothing where none of it is held."""
+        if trajectory not in self._held:
+            self._held[trajectory] = self._all(trajectory)
+        whole_of_it = self._held[trajectory]
+        delay_s = 0 if trajectory.family is Family.FUNDING else BAR_S
+        seen = bisect_right(whole_of_it.ts, self.clock.now() - delay_s)
+        if seen == len(whole_of_it.ts):
+            return whole_of_it
+        return Held(whole_of_it.ts[:seen], whole_of_it.records[:seen])
+
+    def _all(self, trajectory: Trajectory) -> Held:
+        rows = self.rows(trajectory)
+        records = [self.record(trajectory.family, row) for row in rows]
+        return Held([row["ts"] for row in rows], records)
+
+    def rows(self, trajectory: Trajectory) -> Sequence[Row]:
+        """Return the rows that the service has of a trajectory, oldest first."""
+        if trajectory not in self._rows:
+            frame = self._frames.get(trajectory)
+            rows = [] if frame is None else frame.sort("ts", maintain_order=True).to_dicts()
+            self._rows[trajectory] = self.own_rows(trajectory, rows)
+        return self._rows[trajectory]
+
+    def own_rows(self, trajectory: Trajectory, rows: Sequence[Row]) -> Sequence[Row]:
+        """Return the rows that a kind makes of those of the data: the same, or others."""
+        del trajectory
+        return rows
+
+    def newest_spreads(self) -> Iterator[tuple[Trajectory, Row]]:
+        """Yield each spread with its newest row that can be seen."""
+        for trajectory in self._frames:
+            if trajectory.family is Family.SPREAD and (ts := self.held(trajectory).ts):
+                yield trajectory, self.rows(trajectory)[len(ts) - 1]
+
+    def newest_rates(self) -> Iterator[tuple[str, Leg, Row]]:
+        """Yield symbol, leg, and ts, rate and hours of the newest settlement of each leg."""
+        found: dict[tuple[str, Leg], Row] = {}
+        for trajectory in self._frames:
+            if trajectory.family is Family.FUNDING:
+                seen = self.rows(trajectory)[: len(self.held(trajectory).ts)]
+                for row in seen:
+                    for leg, side in zip(trajectory.legs, ("buy", "sell"), strict=True):
+                        if (rate := row[f"{side}_rate"]) is not None:
+                            hours = row[f"{side}_interval_hours"]
+                            key = (str(trajectory.symbol), leg)
+                            found[key] = {"ts": row["ts"], "rate": rate, "hours": hours}
+        for (symbol, leg), newest in sorted(found.items(), key=lambda item: item[0]):
+            yield symbol, leg, newest
+
+    def event_counts(self, last_s: int) -> Mapping[str, int]:
+        """Return how many events of each family there were in the last seconds."""
+        now = self.clock.now()
+        windows = {family: self._window(family, now - last_s, now, None) for family in FAMILIES}
+        return {family: len(found) for family, found in windows.items()}
+
+    # Event logs
+
+    def document(self, event: Row) -> bytes:
+        """Return an event's document: the bytes of the data, where a kind has none of its own."""
+        found: str = event["document"]
+        return found.encode()
+
+    def events(self, family: str, question: Question) -> Answer:
+        """Return a page of an event log as the interface document has it (2.1 and 4.1)."""
+        documents, further = self.event_documents(family, question)
+        head = {
+            "type": f"{family}_events_page",
+            "has_more": further is not None,
+            "next_cursor": further,
+        }
+        items = b",".join(documents)
+        return Answer(json.dumps(head).encode()[:-1] + b', "items": [' + items + b"]}")
+
+    def event_documents(
+        self,
+        family: str,
+        question: Question,
+    ) -> tuple[list[bytes], str | None]:
+        """Return the documents of a page, in their order, and the cursor of the next one if any.
+
+        The cursor holds the window, the filter and the place in it. So no document is lost or
+        doubled where several share a moment.
+        """
+        parameters = question.parameters
+        start, end = whole(parameters, "start_time"), whole(parameters, "end_time")
+        if not start < end <= start + WINDOW_S:
+            raise Refused(400, "a window is start_time < end_time, at most seven days")
+        lifecycle = parameters.get("lifecycle")
+        limit = min(whole(parameters, "limit", EVENT_LIMIT), EVENT_LIMIT_AT_MOST)
+        window = f"{family} {start} {end} {lifecycle}"
+        cursor = self.event_cursor(question)
+        first = 0 if cursor is None else read_cursor(cursor, window)
+        found = self._window(family, start, end, lifecycle)
+        last = first + limit
+        further = write_cursor(window, last) if last < len(found) else None
+        return [document for _, _, document in found[first:last]], further
+
+    def event_cursor(self, question: Question) -> str | None:
+        """Return the cursor that a question about a log carries, None on the first page."""
+        return question.parameters.get("cursor")
+
+    def _window(
+        self, family: str, start: int, end: int, lifecycle: str | None
+    ) -> list[tuple[int, str | None, bytes]]:
+        """Return the events with ``start <= ts < end`` that can be seen and are still retained."""
+        now = self.clock.now()
+        start_ms, end_ms = max(start, now - ARCHIVE_S) * 1_000, min(end, now) * 1_000
+        log = self._logs.get(family, [])
+        times = [ts_ms for ts_ms, _, _ in log]
+        found = log[bisect_left(times, start_ms) : bisect_left(times, end_ms)]
+        in_order = reversed(found) if self.newest_first else found
+        return [event for event in in_order if lifecycle in (None, event[1])]
+
+    @cached_property
+    def _logs(self) -> Mapping[str, list[tuple[int, str | None, bytes]]]:
+        """Return each log, oldest first: time (ms), lifecycle and document of each event."""
+        return {
+            family: [
+                (event["ts_ms"], self.lifecycle(event), self.document(event))
+                for event in frame.sort("ts_ms", maintain_order=True).iter_rows(named=True)
+            ]
+            for family, frame in self._data.events.items()
+        }
+
+    def lifecycle(self, event: Row) -> str | None:
+        """Return the word that the filter ``lifecycle`` knows an event's state by, if any."""
+        found: str | None = event["lifecycle"]
+        return found
+
+
+def whole(parameters: Mapping[str, str], name: str, default: int | None = None) -> int:
+    """Return a parameter that is a whole number of 0 or more, or refuse the question."""
+    text = parameters.get(name)
+    if text is None and default is not None:
+        return default
+    if text is None or not text.isascii() or not text.isdigit():
+        raise Refused(400, f"{name} has to be a whole number")
+    return int(text)
+
+
+def trajectory_of(family: Family, symbol: str | None, legs: Sequence[str]) -> Trajectory:
+    """Return the trajectory of a symbol and of legs written ``EXCHANGE.market``, or refuse it."""
+    prefix = "funding/" if family is Family.FUNDING else ""
+    try:
+        found = Trajectory.parse(prefix + ":".join([symbol or "", *legs]))
+    except InputError as error:
+        raise Refused(400, "no such trajectory") from error
+    if found.family is not family:
+        raise Refused(400, "a price has one leg, a spread and funding have two")
+    return found
+
+
+def promised_price(parameters: Mapping[str, str]) -> Trajectory:
+    """Return the price that is named by symbol, exchange and market, as the document says."""
+    exchange, market = parameters.get("exchange", ""), parameters.get("market", "")
+    if market not in list(Market):
+        raise Refused(400, f"market has to be one of {', '.join(Market)}")
+    return trajectory_of(Family.PRICE, parameters.get("symbol"), [f"{exchange}.{market}"])
+
+
+def write_cursor(window: str, place: int) -> str:
+    """Return an opaque base64url cursor for a place in a window."""
+    return base64.urlsafe_b64encode(f"{window} {place}".encode()).decode().rstrip("=")
+
+
+def read_cursor(cursor: str, window: str) -> int:
+    """Return the place that a cursor has in a window, or refuse one of another window."""
+    try:
+        text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        of, _, place = text.decode().rpartition(" ")
+    except (binascii.Error, UnicodeDecodeError):
+        of, place = "", ""
+    if of != window or not place.isdigit():
+        raise Refused(400, "this cursor is of another window")
+    return int(place)
+
+
+def _check_key(headers: Mapping[str, str]) -> None:
+    """Refuse a wrong key. Where both headers are there, ``Authorization`` wins."""
+    sent = headers.get("apikey")
+    if (authorization := headers.get("authorization")) is not None:
+        scheme, _, value = authorization.partition(" ")
+        sent = value.strip() if scheme.lower() == "bearer" else None
+    if sent != API_KEY:
+        raise Refused(401, "this key is not valid")

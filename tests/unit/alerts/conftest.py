@@ -1,0 +1,56 @@
+"""A receiver of alerts over a real socket, which answers as it is told and keeps what came."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+
+class Receiver(ThreadingHTTPServer):
+    """Answers each POST with the next of ``answers``, then 204. ``came`` are headers and bodies."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.came: list[tuple[dict[str, str], bytes]] = []
+        self.answers: list[int] = []
+        self.lock = threading.Lock()
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.server_address[1]}"
+
+    @property
+    def ids(self) -> list[str]:
+        return [headers["webhook-id"] for headers, _ in self.came if "webhook-id" in headers]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Receiver
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        with self.server.lock:
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            self.server.came.append((headers, body))
+            status = self.server.answers.pop(0) if self.server.answers else 204
+        self.send_response(status)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    server = Receiver()
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+    thread.join()

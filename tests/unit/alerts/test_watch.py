@@ -1,0 +1,327 @@
+"""Alerts as batches are committed: once each, over restarts, late rows and failed deliveries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tests.empty_store import empty_store
+from toolkit.alerts import read_alerts
+from toolkit.alerts.channels import Sent, Webhook
+from toolkit.alerts.message import Alert
+from toolkit.alerts.watch import AlertPlan, AlertWatch, Rulebook
+from toolkit.errors import InputError
+from toolkit.intervals import Interval
+from toolkit.market import EventFamily, EventLog, Source, Stream, Trajectory
+from toolkit.statistics.fees import FeeModel
+from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter, alerts
+from toolkit.tables import SERIES
+from toolkit.wire.events import document_frame
+
+from .conftest import Receiver
+
+NOW = 1_795_046_400
+PAIR = Trajectory.parse("BTC_USDT:AURORA.spot:BOREAS.spot")
+ORIGIN = LoadOrigin("http://127.0.0.1:8700", NOW, None, "0.1.0")
+WIDE = {"name": "wide", "kind": "spread", "above_bps": 50, "for": "5m"}
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
+
+@dataclass
+class Kept:
+    """A channel that keeps what it is sent."""
+
+    name: str = "chat"
+    waits_s: tuple[float, ...] = ()
+    sent: list[Alert] = field(default_factory=list)
+
+    def send(self, alert: Alert) -> Sent:
+        self.sent.append(alert)
+        if alert.rule == "faulty":
+            raise ZeroDivisionError
+        return Sent(taken=True)
+
+
+class Run:
+    """A follow of a store as far as alerts go: batches in, alerts out."""
+
+    def __init__(
+        self, store: Store, tables: list[dict[str, Any]], channels: Mapping[str, Any], **book: Any
+    ) -> None:
+        self.now, self.tables, self.notes, self.book = NOW, tables, list[str](), book
+        self.followed: list[Stream] = [PAIR]
+        self.writer = StoreWriter(store)
+        self.load_id = self.writer.start_load(ORIGIN)
+        self.watch = AlertWatch(
+            AlertPlan(self.read, channels),
+            self.writer,
+            self.load_id,
+            clock=lambda: self.now,
+            followed=lambda: self.followed,
+            note=self.notes.append,
+        )
+
+    def read(self) -> Rulebook:
+        return Rulebook(read_alerts(self.tables), **self.book)
+
+    def commit(self, batch: Batch) -> None:
+        also = self.watch.committing(batch)
+        self.writer.commit(self.load_id, batch, also=also)
+        self.watch.committed()
+
+    def minutes(self, bps: list[float | None], start: int | None = None) -> None:
+        """Commit a spread of so many bps a minute, from a time on."""
+        begin = self.now if start is None else start
+        rows = [
+            (begin + 60 * n, 100.0, None if each is None else 100 * (1 + each / 1e4))
+            for n, each in enumerate(bps)
+        ]
+        names = ["ts", "buy_price", "sell_price"]
+        frame = pl.DataFrame(rows, schema=names, orient="row").with_columns(
+            spread_pct=pl.lit(None, pl.Float64), extra=pl.lit(None, pl.String)
+        )
+        schema = SERIES[PAIR.family].schema
+        batch = Batch()
+        edge = Edge(served_at=begin + 60 * len(bps), step_s=60)
+        cast = [pl.col(name).cast(schema[name]) for name in frame.columns]
+        batch.add(PAIR, frame.select(cast), Interval(begin, begin + 60 * len(bps)), edge)
+        self.now = max(self.now, begin + 60 * len(bps))
+        self.commit(batch)
+
+    def documents(self, *rows: tuple[str, str, int, float]) -> None:
+        named = [
+            {
+                "family": "splash",
+                "event_id": event,
+                "event_type": kind,
+                "ts": ts,
+                "ts_ms": 1_000 * ts,
+                "magnitude_pct": size,
+                "symbol": "BTC_USDT",
+                "document": "{}",
+            }
+            for event, kind, ts, size in rows
+        ]
+        self.commit(Batch(documents=[document_frame(named)]))
+
+    def look(self) -> None:
+        self.watch._looked = self.watch._loss_looked = -1e9
+        self.watch.look()
+
+    @property
+    def changes(self) -> list[tuple[str, str, int]]:
+        rows = alerts.read_alerts(self.writer.store).reverse()
+        return rows.select("rule", "change", pl.col("ts") - NOW).rows()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return empty_store(tmp_path / "s.duckdb", Source("replay", "example"))
+
+
+@pytest.fixture
+def begin(store: Store) -> Iterator[Callable[..., Run]]:
+    begun: list[Run] = []
+
+    def start(
+        *tables: dict[str, Any], channels: Mapping[str, Any] | None = None, **book: Any
+    ) -> Run:
+        begun.append(Run(store, list(tables), channels or {}, **book))
+        return begun[-1]
+
+    yield start
+    for each in begun:
+        each.watch.end()
+
+
+def test_a_spread_that_stays_above_opens_once_and_is_over_at_its_clear_level(
+    begin: Callable[..., Run],
+) -> None:
+    chat = Kept()
+    run = begin(WIDE, channels={"chat": chat})
+    for each in [60.0] * 8 + [45.0, 55.0] * 3 + [39.0]:  # a row a commit, as a socket brings them
+        run.minutes([each])
+    assert run.changes == [("wide", "opened", 300), ("wide", "cleared", 14 * 60)]
+    run.watch.end()
+    assert [alert.change for alert in chat.sent] == ["opened", "cleared"]
+    delivery = alerts.read_alerts(run.writer.store)["delivery"].to_list()
+    assert delivery == ["chat delivered", "chat delivered"]
+    assert "alert opened: wide: BTC_USDT:AURORA.spot:BOREAS.spot at 5" in run.notes[0]
+
+
+def test_all_rows_at_once_give_what_one_by_one_gives(begin: Callable[..., Run]) -> None:
+    run = begin(WIDE)
+    run.minutes([60.0] * 8 + [45.0, 55.0] * 3 + [39.0])
+    assert run.changes == [("wide", "opened", 300), ("wide", "cleared", 14 * 60)]
+
+
+def test_a_restart_opens_nothing_again_and_counts_the_rows_before_it(
+    begin: Callable[..., Run],
+) -> None:
+    run = begin(WIDE)
+    run.minutes([60.0] * 4)
+    for _ in range(3):  # killed between any two rows
+        run = begin(WIDE)
+        run.now = NOW + 240
+        run.minutes([60.0] * 3, NOW + 240)
+    assert run.changes == [("wide", "opened", 300)]
+
+
+def test_the_archive_bringing_the_same_rows_again_changes_nothing(
+    begin: Callable[..., Run],
+) -> None:
+    run = begin(WIDE)
+    run.minutes([60.0] * 7 + [10.0])
+    run.minutes([60.0] * 7 + [10.0], NOW)
+    assert run.changes == [("wide", "opened", 300), ("wide", "cleared", 420)]
+
+
+def test_rows_that_the_archive_brings_late_count_as_above(begin: Callable[..., Run]) -> None:
+    run = begin(WIDE)
+    run.minutes([60.0] * 2)
+    run.minutes([60.0], NOW + 300)  # a gap before it
+    assert run.changes == []
+    run.minutes([60.0] * 3, NOW + 120)
+    run.minutes([60.0], NOW + 360)
+    assert run.changes == [("wide", "opened", 360)]
+
+
+def test_history_that_is_loaded_first_is_no_news(begin: Callable[..., Run]) -> None:
+    run = begin(WIDE)
+    run.minutes([60.0] * 100 + [0.0] * 3, NOW - 86_400)
+    assert run.changes == []
+
+
+def test_what_is_found_late_is_kept_and_not_sent(begin: Callable[..., Run]) -> None:
+    chat = Kept()
+    begin(WIDE).minutes([10.0])
+    run = begin(WIDE, channels={"chat": chat})
+    run.now = NOW + 2 * 86_400
+    run.minutes([60.0] * 6 + [10.0], NOW + 60)
+    run.watch.end()
+    assert [change for _, change, _ in run.changes] == ["opened", "cleared"]
+    assert chat.sent == []
+    assert alerts.read_alerts(run.writer.store)["delivery"].to_list() == ["chat late"] * 2
+
+
+def test_a_rule_that_is_added_while_it_follows_begins_then(begin: Callable[..., Run]) -> None:
+    run = begin()
+    run.minutes([60.0] * 10 + [10.0] + [60.0] * 3)
+    run.tables.append(WIDE)
+    run.look()
+    run.minutes([60.0] * 3)
+    assert run.changes == [("wide", "opened", 16 * 60)]
+    run.tables.clear()
+    run.look()
+    assert [change for _, change, _ in run.changes] == ["opened", "cleared"]
+
+
+def test_rules_that_become_unreadable_leave_those_from_before(begin: Callable[..., Run]) -> None:
+    run = begin(WIDE)
+    run.tables[:] = [{"name": "wide"}]
+    run.look()
+    run.look()
+    assert len([note for note in run.notes if "could not be read" in note]) == 1
+    run.minutes([60.0] * 6)
+    assert [change for _, change, _ in run.changes] == ["opened"]
+
+
+def test_an_event_opens_once_however_often_its_document_comes(begin: Callable[..., Run]) -> None:
+    run = begin({"name": "pumps", "kind": "event", "at_least_pct": 5})
+    for _ in range(2):
+        run.documents(("e1", "splash.pump", NOW + 5, 6.0), ("e2", "splash.pump", NOW + 5, 1.0))
+    run.documents(("e1", "splash.faded", NOW + 60, 6.0))
+    run.documents(("e1", "splash.pump", NOW + 5, 6.0))
+    assert run.changes == [("pumps", "opened", 5), ("pumps", "cleared", 60)]
+
+
+def test_old_data_is_told_of_once_and_over_with_a_new_row(begin: Callable[..., Run]) -> None:
+    run = begin({"name": "old", "kind": "stale", "older_than": "10m"})
+    run.minutes([1.0])
+    run.look()
+    run.now += 601
+    run.look()
+    run.look()
+    assert run.changes == [("old", "opened", 661)]
+    run.minutes([1.0], run.now)
+    run.look()
+    run.followed = []
+    assert [change for _, change, _ in run.changes] == ["opened", "cleared"]
+
+
+def test_what_the_archive_is_about_to_drop_is_told_of(begin: Callable[..., Run]) -> None:
+    run = begin({"name": "lost", "kind": "loss", "within": "1h"})
+    log = EventLog(EventFamily.SPREAD)
+    run.followed = [log]
+    run.writer.ask({log: Interval(NOW - 86_400, NOW)})
+    edge = Edge(served_at=NOW, retention_s=86_400)
+    batch = Batch()
+    batch.add_documents(log, document_frame([]), Interval(NOW - 80_000, NOW), edge)
+    run.commit(batch)
+    run.look()
+    assert run.changes == [("lost", "opened", 0)]
+
+
+def test_a_net_rule_uses_the_fee_table(begin: Callable[..., Run]) -> None:
+    fees = FeeModel.example(["AURORA", "BOREAS"])
+    cost = fees.round_trip_bps(PAIR, 10_000, "taker", at=NOW)
+    table = WIDE | {"net": True, "above_bps": 5, "for": "1m"}
+    run = begin(table, fees=fees)
+    run.minutes([cost + 4] * 3 + [cost + 6] * 2)
+    assert run.changes == [("wide", "opened", 240)]
+
+
+def test_a_webhook_that_fails_is_tried_again_with_the_same_id_and_then_given_up(
+    begin: Callable[..., Run], receiver: Receiver
+) -> None:
+    channel = Webhook(f"http://{receiver.address}/", SECRET)
+    channel.waits_s = (0.0, 0.0)
+    receiver.answers = [500, 204, 500, 500, 500]
+    run = begin(WIDE, channels={"webhook": channel})
+    run.minutes([60.0] * 6 + [0.0])
+    run.watch.end()
+    assert [receiver.ids.count(each) for each in dict.fromkeys(receiver.ids)] == [2, 3]
+    rows = alerts.read_alerts(run.writer.store)
+    assert rows["delivery"].to_list() == ["webhook failed", "webhook delivered"]
+    assert rows["reason"].to_list() == ["status 500", None]
+    assert any("was not delivered by webhook: status 500" in note for note in run.notes)
+
+
+def test_a_channel_that_raises_is_a_failed_delivery(begin: Callable[..., Run]) -> None:
+    run = begin(WIDE | {"name": "faulty"}, channels={"chat": Kept()})
+    run.minutes([60.0] * 6)
+    run.watch.end()
+    assert alerts.read_alerts(run.writer.store)["reason"].to_list() == ["ZeroDivisionError"]
+
+
+def test_what_waits_is_sent_by_the_next_follow_and_what_was_being_sent_is_not(
+    begin: Callable[..., Run], store: Store
+) -> None:
+    run = begin(WIDE, WIDE | {"name": "other"}, channels={"chat": Kept()})
+    run.watch._senders["chat"].end(0.0)  # as if killed before anything was sent
+    run.minutes([60.0] * 6)
+    one, other = alerts.read_alerts(store)["alert_id"]
+    assert alerts.claim(run.writer, one, "chat")
+    chat = Kept()
+    again = begin(WIDE, WIDE | {"name": "other"}, channels={"chat": chat})
+    again.watch.end()
+    assert [alert.alert_id for alert in chat.sent] == [other]
+    assert set(alerts.read_alerts(store)["delivery"]) == {"chat delivered", "chat unknown"}
+
+
+def test_a_rule_is_sent_where_it_names(begin: Callable[..., Run]) -> None:
+    chat, mail = Kept(), Kept("webhook")
+    run = begin(WIDE | {"send": ["chat"]}, channels={"chat": chat, "webhook": mail})
+    run.minutes([60.0] * 6)
+    run.watch.end()
+    assert (len(chat.sent), len(mail.sent)) == (1, 0)
+
+
+def test_rules_that_make_no_sense_are_refused_before_any_work(store: Store) -> None:
+    with pytest.raises(InputError, match="above_bps"):
+        Run(store, [{"name": "wide", "kind": "spread"}], {})

@@ -1,0 +1,86 @@
+"""What the charts of leagues and hours draw and say."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from toolkit.charts import event_hours_chart, league_chart
+from toolkit.charts.theme import FAMILY_COLOURS
+from toolkit.errors import InputError
+from toolkit.market import EventFamily, Source
+from toolkit.statistics.events import league, rates_by_hour
+
+SOURCE = Source("simulated", "seed-7")
+WEEK = 604_800
+
+
+def lives(counts: list[int], family: str = "spread", end: int = 5 * WEEK) -> pl.DataFrame:
+    names = [f"S{k:02}" for k, count in enumerate(counts) for _ in range(count)]
+    rows = len(names)
+    return pl.DataFrame(
+        {
+            "family": [family] * rows,
+            "symbol": names,
+            "t_open": [(k * 7_919) % end for k in range(rows)],
+            "duration_s": [30.0] * rows,
+            "entry_s": [0.0] * rows,
+            "observed": [1] * rows,
+            "kind": ["closed"] * rows,
+            "known_until": [end] * rows,
+            "window_start": [0] * rows,
+            "window_end": [end] * rows,
+        }
+    )
+
+
+def test_bars_have_the_exact_interval_and_marks_the_rates_drawn_to_the_mean():
+    found = league(lives([3, 40, 5, 9, 1, 2, 8, 4, 6, 7, 30]), ["symbol"])
+    figure = league_chart(found, source=SOURCE, limit=4)
+    bars, marks = figure.data
+    shown = found.head(4)
+    assert list(bars.y) == shown["symbol"].to_list() == [*figure.layout.yaxis.categoryarray][::-1]
+    assert bars.x.tolist() == shown["rate_per_day"].to_list()
+    assert (bars.x + bars.error_x.array).tolist() == pytest.approx(
+        shown["rate_upper_per_day"].to_list()
+    )
+    assert (bars.x - bars.error_x.arrayminus).tolist() == pytest.approx(
+        shown["rate_lower_per_day"].to_list()
+    )
+    assert bars.marker.color == FAMILY_COLOURS[EventFamily.SPREAD]
+    assert marks.x.tolist() == shown["rate_shrunk_per_day"].to_list()
+    assert "n = 115 events of 11 groups, 4 shown" in figure.layout.title.subtitle.text
+
+
+def test_families_are_apart_and_without_a_rate_it_is_a_sentence():
+    both = pl.concat([lives([3, 4]), lives([5], "splash")])
+    figure = league_chart(league(both, ["symbol"]), source=SOURCE)
+    assert [trace.name for trace in figure.data] == ["splash", "spread"]
+    assert list(figure.data[0].y) == ["splash S00"]
+    nothing = league_chart(league(both.clear(), ["symbol"]), source=SOURCE)
+    assert "Of no group it is known" in nothing.layout.annotations[0].text
+    with pytest.raises(InputError, match="rank"):
+        league_chart(league(both, ["symbol"]).drop("rank"), source=SOURCE)
+
+
+def test_each_hour_of_the_week_is_a_cell_with_monday_on_top():
+    found = rates_by_hour(lives([400]))
+    figure = event_hours_chart(found, source=SOURCE)
+    (cells,) = figure.data
+    assert (cells.y[0], cells.y[-1], cells.x[0]) == ("Sunday", "Monday", "00")
+    monday = found.filter(weekday=1)["events_per_h_mean"].to_numpy()
+    assert np.array_equal(cells.z[-1], monday)
+    assert cells.zmin == 0
+    assert cells.zmax == found["events_per_h_mean"].max()
+    assert cells.customdata[-1][0][0] == "5"
+    assert "n = 840 hours held, 100.0% of the window" in figure.layout.title.subtitle.text
+
+
+def test_several_groups_and_nothing_held_have_no_hours():
+    several = rates_by_hour(lives([40, 50]), ["symbol"])
+    with pytest.raises(InputError, match="168 hours of one group"):
+        event_hours_chart(several, source=SOURCE)
+    short = rates_by_hour(lives([4], end=1_800))
+    nothing = event_hours_chart(short, source=SOURCE)
+    assert "Of no hour of the week" in nothing.layout.annotations[0].text

@@ -1,0 +1,150 @@
+"""`rail events audit` and `study`: their JSON is the statistics', over the rows of the store."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from toolkit.cli.event_rows import audit_columns, study_columns
+from toolkit.client import Client
+from toolkit.series import EventSeries
+from toolkit.statistics import events as event_statistics
+from toolkit.statistics.definition import turned, with_spread
+from toolkit.store import Store, swapped
+from toolkit.workspace import Workspace, open_workspace
+
+from .conftest import WINDOW, refused
+from .test_event_analyses import as_rows
+
+Rail = Callable[..., subprocess.CompletedProcess[str]]
+TIMES = ("--start", str(WINDOW.start), "--end", str(WINDOW.end))
+JSON = ("--format", "json")
+PRICE, PAIR = "LTC_USDT:AURORA.spot", "PEPE_USDT:FORNAX.spot:DEX-LUNARIS.dex"
+OTHER = "PEPE_USDT:DEX-LUNARIS.dex:DEX-SOLARIS.dex"
+
+
+@pytest.fixture(scope="module")
+def audited(service: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store of half a day of events, two spreads, a price and a pair of funding."""
+    path = tmp_path_factory.mktemp("audited") / "rail.duckdb"
+    with Workspace(Client(service, "demo-pro"), Store(path)) as workspace:
+        workspace.sync(["events/*", PAIR, OTHER, PRICE], *WINDOW, progress=False)
+        paid = workspace.events("funding", *WINDOW).detections()["trajectory"][0]
+        workspace.sync(paid, WINDOW.start - 86_400, WINDOW.end, progress=False)
+    return path
+
+
+@pytest.fixture
+def opened(audited: Path, workdir: Path) -> Workspace:
+    """The store as ``rail.duckdb`` in the working directory."""
+    return open_workspace(shutil.copy(audited, workdir / "rail.duckdb"))
+
+
+@pytest.fixture
+def spreads(opened: Workspace) -> EventSeries:
+    return opened.events("spread", *WINDOW)
+
+
+def both_ways(opened: Workspace) -> pl.DataFrame:
+    rows = [opened.spread(key, *WINDOW).rows for key in (PAIR, OTHER)]
+    others = [with_spread(turned(each, swapped(each["trajectory"][0]))) for each in rows]
+    return pl.concat([*rows, *others]).sort("trajectory", maintain_order=True)
+
+
+def test_an_audit_is_that_of_the_statistic_over_pairs_both_ways_round(
+    rail: Rail, opened: Workspace, spreads: EventSeries
+) -> None:
+    listed = spreads.audited(both_ways(opened), enter_bps=20)
+    mine = listed.filter(pl.col("audit_reason").ne_missing("no_rows"))
+    expected = event_statistics.audit(mine)
+    assert expected["n_episodes"].item() > 20
+    done = rail("events", "audit", "--enter-bps", "20", *TIMES, *JSON)
+    assert as_rows(done) == expected.to_dicts()
+    assert set(expected.columns) <= set(audit_columns())
+
+    shown = rail("events", "audit", "--enter-bps", "20", *TIMES, columns=240).stdout
+    counts = dict(listed["audit_reason"].value_counts().iter_rows())
+    assert f"{counts['no_rows']:,} events of trajectories that are not held" in shown
+    assert f"{counts['missed']:,} episodes missed by the log" in shown
+    assert "against spreads of 20.0 bps" in shown
+
+
+def test_what_one_side_alone_has_is_listed_with_why(
+    rail: Rail, opened: Workspace, spreads: EventSeries
+) -> None:
+    listed = spreads.audited(both_ways(opened), enter_bps=20)
+    alone = listed.filter(pl.col("found_in") != "both", pl.col("audit_reason") != "no_rows")
+    asked = ("events", "audit", "--list", "--enter-bps", "20", *TIMES)
+    found = as_rows(rail(*asked, *JSON))
+    keys = ("trajectory", "found_in", "t_open", "episode_start", "audit_reason")
+    assert [{key: row[key] for key in keys} for row in found] == alone.select(keys).to_dicts()
+    assert {row["symbol"] for row in found} == {"PEPE_USDT"}
+    assert set(found[0]) - {"source"} <= set(audit_columns())
+    assert "episode missed by the log" in rail(*asked, columns=200).stdout
+
+
+@pytest.mark.usefixtures("opened")
+def test_groups_of_an_audit_add_up_to_all_of_it(rail: Rail) -> None:
+    asked = ("events", "audit", "--enter-bps", "20", *TIMES, *JSON)
+    (whole,) = as_rows(rail(*asked))
+    for by in ("size", "exchange", "legs"):
+        parts = as_rows(rail(*asked, "--by", by))
+        assert len(parts) > 1
+        for name in ("n_events", "n_episodes", "n_episodes_judged", "n_seen"):
+            assert sum(row[name] for row in parts) == whole[name]
+
+
+def test_without_a_threshold_it_is_the_smallest_event(rail: Rail, spreads: EventSeries) -> None:
+    least = event_statistics.smallest_size_bps(spreads.lifecycles(), spreads.window)
+    (row,) = as_rows(rail("events", "audit", *TIMES, *JSON))
+    assert row["enter_bps"] == least
+
+
+@pytest.mark.parametrize("family", ["spread", "splash"])
+def test_a_study_is_that_of_the_series(rail: Rail, opened: Workspace, family: str) -> None:
+    events = opened.events(family, *WINDOW)
+    key = PAIR if family == "spread" else PRICE
+    rows = opened.around(events, on=key, margin_s=5_400)
+    expected = events.study(rows, on=key, before_s=1_800, after_s=3_600, every_s=600)
+    options = ("--on", key, "--before", "30m", "--after", "1h", *TIMES)
+    found = as_rows(rail("events", "study", family, *options, *JSON))
+    assert found == expected.to_dicts()
+    assert set(expected.columns) <= set(study_columns())
+    shown = rail("events", "study", family, *options, columns=200).stdout
+    assert f"What {key} did around events of {family}" in shown
+    assert "30 min" in shown
+    assert f"{expected['n_events'][0]} events; left out" in shown
+
+
+def test_a_study_of_funding_is_of_days_and_of_settlements_known_at_their_time(
+    rail: Rail, opened: Workspace
+) -> None:
+    events = opened.events("funding", *WINDOW)
+    key = events.detections()["trajectory"][0]
+    expected = events.study(opened.around(events, on=key, margin_s=172_800), on=key, every_s=14_400)
+    found = as_rows(rail("events", "study", "funding", "--on", key, *TIMES, *JSON))
+    assert found == expected.to_dicts()
+    assert (found[0]["offset_s"], found[-1]["offset_s"]) == (-86_400, 86_400)
+    assert {"n", "n_events"} <= set(study_columns())
+
+
+@pytest.mark.usefixtures("opened")
+def test_what_cannot_be_asked_is_one_line(rail: Rail) -> None:
+    assert "above 0" in refused(rail("events", "audit", "--enter-bps", "-1"))
+    assert "--before: 'soon'" in refused(rail("events", "study", "spread", "--before", "soon"))
+    line = refused(rail("events", "study", "spread", "--on", "XRP_USDT:AURORA.spot"))
+    assert "no rows of XRP_USDT:AURORA.spot" in line
+    assert "holds nothing of events/spread in" in refused(
+        rail("events", "audit", "--start", "2026-01-01", "--end", "2026-01-02")
+    )
+
+
+def test_a_store_without_spreads_says_what_loads_some(rail: Rail, kept: Store) -> None:
+    line = refused(rail("events", "audit", store=str(kept.path)))
+    assert "events/spread" in line
+    assert "rail sync" in line

@@ -1,0 +1,207 @@
+"""The analyses of spreads as commands: their JSON is the statistic's, their options are its own."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from toolkit.cli.spread_analyses import SPREAD_ANALYSES, SpreadAnalysis
+from toolkit.client import Client
+from toolkit.series import own_series
+from toolkit.statistics import spread
+from toolkit.statistics.fees import FeeModel
+from toolkit.store import Store
+from toolkit.workspace import Workspace
+from toolkit.workspace.own_store import keep_own
+
+from .conftest import LOADED, WINDOW, refused
+
+TABLE = """
+name = "mine"
+[[fee]]
+exchange = "AURORA"
+valid_from = 2017-01-01
+taker_bps = 0.25
+slippage_bps = 0
+[[fee]]
+exchange = "CORONA"
+valid_from = 2017-01-01
+taker_bps = 0.5
+slippage_bps = 0
+"""
+
+Rail = Callable[..., subprocess.CompletedProcess[str]]
+PAIR = LOADED[1]
+
+
+@pytest.fixture
+def fee_table(workdir: Path) -> FeeModel:
+    """A fee table beside the working directory, which the options of `given` name."""
+    (workdir / "fees.toml").write_text(TABLE)
+    return FeeModel.read(workdir / "fees.toml")
+
+
+def given(analysis: SpreadAnalysis) -> list[str]:
+    """The options that an analysis cannot do without."""
+    options = [(f"--{name.replace('_', '-')}", str(of)) for name, of in analysis.example.items()]
+    fees = ["--fees", "fees.toml"] if analysis.net else []
+    return [*fees, *(part for option in options for part in option)]
+
+
+def measured_by(analysis: SpreadAnalysis, rows: pl.DataFrame, fees: FeeModel) -> pl.DataFrame:
+    """What the statistic itself says of rows, by the same options."""
+    net = {"fees": fees} if analysis.net else {}
+    return analysis.statistic(rows, *WINDOW, **net, **analysis.example)
+
+
+def as_json(done: subprocess.CompletedProcess[str]) -> list[dict[str, object]]:
+    assert (done.returncode, done.stderr) == (0, "")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("analysis", SPREAD_ANALYSES, ids=lambda each: each.name)
+def test_the_json_is_what_the_statistic_says_of_the_store(
+    rail: Rail, held: Store, fee_table: FeeModel, analysis: SpreadAnalysis
+) -> None:
+    done = rail("stats", analysis.name, PAIR.key, *given(analysis), "--format", "json")
+    assert (done.returncode, done.stderr) == (0, "")
+    measured = measured_by(analysis, held.series(PAIR), fee_table)
+    if analysis.order:
+        assert measured.height == 1
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {row.pop("source") for row in rows} == {held.source.label}
+    assert rows == measured.to_dicts()
+
+
+BUY, SELL = "BTC_USDT:AURORA.spot", "BTC_USDT:CORONA.spot"
+JOINED = f"pair/{BUY}/{SELL}"
+FX = "pair/BTC_USD:BOREAS.spot/BTC_USDT:AURORA.spot"
+
+
+@pytest.fixture(scope="module")
+def priced(service: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store that `rail sync` loaded with the legs of pairs, by the keys of these alone."""
+    path = tmp_path_factory.mktemp("priced") / "rail.duckdb"
+    with Workspace(Client(service, "demo-pro"), Store(path)) as workspace:
+        workspace.sync([JOINED, f"pair/{SELL}/{BUY}", "ETH_USDT:AURORA.spot"], *WINDOW)
+    return path
+
+
+def test_syncing_the_key_of_a_pair_loads_its_prices_and_nothing_else(
+    rail: Rail, service: str
+) -> None:
+    times = ("--start", str(WINDOW.end - 3_600), "--end", str(WINDOW.end))
+    access = {"base_url": service, "api_key": "demo-pro"}
+    assert rail("sync", JOINED, *times, "--plan", "--format", "json", **access).returncode == 0
+    done = rail("sync", JOINED, *times, **access)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert Store(Path("rail.duckdb")).catalogue()["stream"].to_list() == [BUY, SELL]
+
+
+@pytest.mark.parametrize("options", [(), ("--max-stale", "5m"), ("--multiplier", "2")])
+def test_figures_of_a_pair_are_those_that_python_gives(
+    rail: Rail, priced: Path, options: tuple[str, ...]
+) -> None:
+    given = {"--max-stale": {"max_stale_s": 300}, "--multiplier": {"multiplier": 2.0}}
+    (row,) = as_json(
+        rail("stats", "spread", JOINED, *options, "--store", str(priced), "--format", "json")
+    )
+    with Workspace(Client("http://127.0.0.1:1", "key"), Store(priced)) as workspace:
+        pair = workspace.pair(BUY, SELL, **given.get("".join(options[:1]), {}))
+    expected = spread.summary(pair.df, *pair.window).to_dicts()[0]
+    assert row.pop("source") == pair.source.label
+    assert row == expected
+
+
+@pytest.mark.parametrize("analysis", SPREAD_ANALYSES, ids=lambda each: each.name)
+def test_each_analysis_takes_several_pairs_at_once(
+    rail: Rail, priced: Path, fee_table: FeeModel, analysis: SpreadAnalysis
+) -> None:
+    two = (JOINED, f"pair/{SELL}/{BUY}", *given(analysis))
+    found = as_json(rail("stats", analysis.name, *two, "--store", str(priced), "--format", "json"))
+    with Workspace(Client("http://127.0.0.1:1", "key"), Store(priced)) as workspace:
+        rows = workspace.pairs(two[:2])
+    measured = measured_by(analysis, rows, fee_table)
+    for row in found:
+        assert row.pop("source")
+    assert sorted(map(str, found)) == sorted(map(str, measured.to_dicts()))
+
+
+def test_a_pair_is_shown_with_its_legs_and_how_they_were_joined(rail: Rail, priced: Path) -> None:
+    shown = rail("stats", "spread", JOINED, "--multiplier", "2", "--store", str(priced)).stdout
+    assert re.search(rf"buy {BUY}\s+sell {SELL}", shown)
+    assert "joined from two prices, each used from its bar's end until its next bar" in shown
+    assert "the sell price is divided by 2, the coins in one contract" in shown
+
+
+def test_an_fx_leg_is_an_option_or_a_part_of_the_key(rail: Rail, workdir: Path) -> None:
+    """A coin of 100 USD is sold for 127 USDT of 0.8 USD: 1e4 ln(127 / 125) bps."""
+    path, prices = workdir / "own.duckdb", {"BTC_USD": 100.0, "BTC_USDT": 127.0, "USDT_USD": 0.8}
+    for symbol, price in prices.items():
+        rows = pl.DataFrame({"ts": [WINDOW.start, WINDOW.start + 60], "price": [price, price]})
+        keep_own(own_series(rows, f"{symbol}:OWN.spot"), path, "own")
+    key, fx = "pair/BTC_USD:OWN.spot/BTC_USDT:OWN.spot", "USDT_USD:OWN.spot"
+    asked = ("--store", str(path), "--format", "json")
+    (by_option,) = as_json(rail("stats", "spread", key, "--fx", fx, *asked))
+    (by_key,) = as_json(rail("stats", "spread", f"{key}/{fx}", *asked))
+    assert by_option == by_key
+    assert by_key["trajectory"] == f"{key}/{fx}"
+    assert by_key["spread_mean_log_bps"] == pytest.approx(1e4 * math.log(127 / 125))
+
+
+@pytest.mark.parametrize(
+    ("asked", "line"),
+    [
+        ((FX,), "fx: None .*in a key after a third /"),
+        ((FX, "--fx", "ETH_USD:AURORA.spot"), "fx: 'ETH_USD:AURORA.spot'"),
+        ((FX, "--fx", "USDT_USD:AURORA.spot"), "BTC_USD:BOREAS.spot is not held by .* loads it"),
+        ((JOINED, "--fx", "USDT_USD:AURORA.spot"), "fx: .* legs of one quote"),
+        ((JOINED, "--multiplier", "0"), "multiplier: 0.0"),
+        ((JOINED, "--max-stale", "5"), "--max-stale: '5' .* such as 90s"),
+        ((f"pair/{BUY}/ETH_USDT:AURORA.spot",), "multiplier: None .* how many BTC"),
+        ((PAIR.key, "--max-stale", "5m"), "--max-stale: 300 .*with keys of pairs"),
+        ((PAIR.key, JOINED), "keys of one kind: .*or all of pair/"),
+        (("pair/*",), "by their keys, without a "),
+        (("pair/BTC_USDT",), "pair: 'pair/BTC_USDT' .*SYMBOL:EXCHANGE.market"),
+        ((JOINED, "--start", "2020-01-01", "--end", "2020-01-02"), "holds nothing in .2020-01-01"),
+    ],
+)
+def test_what_makes_no_pair_is_one_line(
+    rail: Rail, priced: Path, asked: tuple[str, ...], line: str
+) -> None:
+    assert re.search(line, refused(rail("stats", "spread", *asked, "--store", str(priced))))
+
+
+@pytest.mark.parametrize("analysis", SPREAD_ANALYSES, ids=lambda each: each.name)
+def test_each_column_shown_is_one_of_the_rows(analysis: SpreadAnalysis) -> None:
+    assert {name for _, name, _ in analysis.shown} < set(analysis.columns())
+
+
+@pytest.mark.usefixtures("held")
+def test_one_trajectory_is_a_list_and_a_condition_chooses_rows(rail: Rail) -> None:
+    listed = rail("stats", "time-to-close", PAIR.key, "--enter-bps", "2", "--exit-bps", "1").stdout
+    assert "half closed by" in listed
+    chosen = rail("stats", "hour-of-week", "--where", "weeks >= 1")
+    assert "156 of 168 rows" not in chosen.stdout
+    assert "12 of 168 rows shown" in chosen.stdout
+
+
+@pytest.mark.usefixtures("held")
+def test_net_figures_without_a_fee_table_are_refused_with_how_to_have_one(rail: Rail) -> None:
+    line = refused(rail("stats", "net-episodes", PAIR.key))
+    assert "--fees: None is not allowed" in line
+    assert "`rail fees --example > fees.toml` writes one" in line
+
+
+def test_an_option_that_the_statistic_refuses_is_refused_before_the_store_is_read(
+    rail: Rail,
+) -> None:
+    line = refused(rail("stats", "time-to-close", "--enter-bps", "1", "--exit-bps", "2"))
+    assert "exit_bps: 2.0 is not allowed" in line

@@ -1,0 +1,136 @@
+"""`rail store` and `rail import`: published, made again, and refused in one line."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import certifi
+import polars as pl
+import pytest
+
+from tests.object_store import serving_objects
+from toolkit.market import Source
+from toolkit.store import Store, StoreWriter
+from toolkit.store.verification import verify
+
+from .conftest import refused
+
+Rail = Callable[..., subprocess.CompletedProcess[str]]
+KEY = "BTC_USDT:AURORA.spot:CORONA.futures"
+
+
+@pytest.mark.slow
+def test_a_store_is_published_read_and_made_again(
+    rail: Rail, held: Store, workdir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = rail("store", "publish", "archive")
+    assert first.returncode == 0, first.stderr
+    files = len(list((workdir / "archive").glob("*/*.parquet")))
+    size = sum(path.stat().st_size for path in (workdir / "archive").glob("**/*.*"))
+    head, uploaded, kept = first.stdout.splitlines()
+    assert head.startswith("archive: ")
+    assert uploaded == f"uploaded {files} files, {size:,} bytes"
+    assert kept == "kept 0 files, 0 bytes"
+    again = rail("store", "publish", "archive", "--prune").stdout.splitlines()
+    assert again[1:] == [
+        "uploaded 0 files, 0 bytes",
+        f"kept {files} files, {size:,} bytes",
+        "removed 0 files",
+    ]
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(workdir / "cache"))
+    here = rail("stats", "spread", KEY, "--format", "json").stdout
+    assert rail("stats", "spread", KEY, "--format", "json", "--store", "archive").stdout == here
+    assert KEY in rail("status", "--store", "archive/manifest.json").stdout
+
+    made = rail("import", "archive/manifest.json", "--store", "again.duckdb")
+    assert made.returncode == 0, made.stderr
+    assert made.stdout.startswith("again.duckdb: ")
+    assert Store("again.duckdb").catalogue().equals(held.catalogue())
+    assert "is there already" in refused(rail("import", "archive", "--store", "again.duckdb"))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("held")
+def test_an_object_store_is_published_to_read_and_imported_by_its_address(
+    rail: Rail, workdir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = "s3://bucket/rail"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(workdir / "cache"))
+    monkeypatch.setenv("SSL_CERT_FILE", certifi.where())  # without any, obstore does not begin
+    with serving_objects() as objects:
+        for name, value in objects.environment.items():
+            monkeypatch.setenv(name, value)
+        done = rail("store", "publish", where)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith(f"{where}: ")
+        assert "uploaded 0 files" in rail("store", "publish", where).stdout
+        done = rail("import", f"{where}/manifest.json", "--store", "again.duckdb")
+        assert (done.returncode, done.stderr) == (0, "")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not-the-secret")
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDOTHER")
+        line = refused(rail("store", "publish", where))
+    assert "check the credentials" in line
+    assert "not-the-secret" not in line
+    published, again = Store(Path("rail.duckdb")), Store(workdir / "again.duckdb")
+    assert again.catalogue().equals(published.catalogue())
+
+
+def test_what_is_not_published_is_one_line(rail: Rail) -> None:
+    assert "nowhere/manifest.json is missing" in refused(rail("import", "nowhere"))
+    assert "there is no store" in refused(rail("store", "publish", "archive"))
+
+
+def test_a_manifest_that_is_none_is_refused(rail: Rail, workdir: Path) -> None:
+    (workdir / "manifest.json").write_text("{}")
+    line = refused(rail("status", "--store", "manifest.json"))
+    assert "no manifest of published data" in line
+
+
+def test_a_store_is_checked_rewritten_and_copied(rail: Rail, workdir: Path) -> None:
+    held = Store("rail.duckdb")
+    StoreWriter(held).bind(Source("replay", "example"))
+    assert rail("store", "verify").stdout == "rail.duckdb is whole\n"
+    assert rail("store", "compact").stdout.startswith("rail.duckdb: 0 rows, ")
+    assert rail("store", "backup", "copy.duckdb").stdout.startswith("copy.duckdb: ")
+    assert Store("copy.duckdb").source == held.source
+    assert "is there already" in refused(rail("store", "backup", "copy.duckdb"))
+    with StoreWriter(held).writing() as connection:
+        connection.execute("INSERT INTO stream VALUES (1, 'price', 'no key', 0, 0, NULL, NULL, 0)")
+    done = rail("store", "verify")
+    assert done.stdout == "stream: 'no key' is no key of the kind 'price'\n"
+    assert "has 1 fault" in refused(done)
+    assert sorted(path.name for path in workdir.iterdir()) == ["copy.duckdb", "rail.duckdb"]
+
+
+def test_rows_of_ones_own_are_kept_in_a_store_that_takes_nothing_else(
+    rail: Rail, held: Store, workdir: Path
+) -> None:
+    start = 1_678_406_400
+    times = [1_000 * (start + 60 * k) for k in range(1, 11)]
+    rows = pl.DataFrame({"time": times, "close": [100.0 + k for k in range(10)]})
+    rows.write_csv(workdir / "vendor.csv")
+    own = ("import", "vendor.csv", "--key", "BTC_USD:VENDOR.spot", "--map", "ts=time,price=close")
+    own += ("--unit", "ms", "--stamped", "end")
+    done = rail(*own, "--store", "mine.duckdb")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("mine.duckdb: 10 rows new, 0 revised, 0 known, of BTC_USD:VENDOR")
+    assert "0 rows new, 0 revised, 10 known" in rail(*own, "--store", "mine.duckdb").stdout
+    mine = Store("mine.duckdb")
+    assert mine.source == Source("own", "mine")
+    assert mine.series("BTC_USD:VENDOR.spot")["ts"].to_list() == [t // 1_000 - 60 for t in times]
+    assert verify(mine) == []
+    assert mine.coverage("BTC_USD:VENDOR.spot", (start, start + 600))["state"].to_list() == ["held"]
+    assert held.source.label in refused(rail(*own, "--store", str(held.path)))
+
+
+def test_a_file_of_rows_without_a_key_and_a_map_that_is_none_are_refused(
+    rail: Rail, workdir: Path
+) -> None:
+    (workdir / "vendor.csv").write_text("ts,price\n1678406400,1.0\n")
+    assert "--key" in refused(rail("import", "vendor.csv"))
+    assert "ours=theirs" in refused(
+        rail("import", "vendor.csv", "--key", "BTC_USD:VENDOR.spot", "--map", "price")
+    )

@@ -1,0 +1,44 @@
+"""What the service says of a refusal reaches the user, without the key, whatever its field."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from tests.unit.client.conftest import Asking, Scripted
+from toolkit.errors import ServiceError
+
+KEY = "k7-very-secret-0815"
+BODIES = {
+    "error": json.dumps({"error": "no such pair"}).encode(),
+    "message": json.dumps({"message": "no such pair"}).encode(),
+    "detail as list": json.dumps({"detail": [{"loc": ["symbol"], "msg": "no such pair"}]}).encode(),
+    "nested": json.dumps({"error": {"message": "no such pair"}}).encode(),
+    "fault": json.dumps({"fault": {"text": "no such pair"}}).encode(),
+    "problem": json.dumps({"title": "Bad Request", "detail": "no such pair"}).encode(),
+    "plain text": b"no such pair\n",
+    "page": b"<html><title>no such pair</title><body>...</body></html>",
+}
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 422, 500])
+def test_an_error_shows_the_message_of_the_service(
+    ask: Callable[..., Asking], scripted: Scripted, status: int, body: bytes
+) -> None:
+    scripted.answer(status, body)
+    with pytest.raises(ServiceError, match="no such pair") as refused:
+        ask().client.profile()
+    assert refused.value.detail.endswith("no such pair")
+
+
+@pytest.mark.parametrize("status", [400, 401, 429])
+def test_the_key_is_struck_out_of_the_message(
+    ask: Callable[..., Asking], scripted: Scripted, status: int
+) -> None:
+    scripted.answer(status, {"reason": f"the key {KEY} is\nnot valid"}, times=9)
+    with pytest.raises(ServiceError, match=r"the key \*\*\* is not valid") as refused:
+        ask(api_key=KEY).client.profile()
+    assert KEY not in str(refused.value) + refused.value.detail

@@ -1,0 +1,121 @@
+"""The page of alerts: what is open, the history, rules made, changed and removed, and toasts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.store.test_alerts import found
+from toolkit.alerts.rules import EXAMPLE, AlertKind
+from toolkit.store import LoadOrigin, Store, StoreWriter
+from toolkit.store.alerts import AlertRecord
+from toolkit.workspace.alerts import find_alerts
+
+from .conftest import PAIR, SERVED_AT
+from .shown import rows_of
+
+
+def record(store: Store, *changes: tuple[str, str, int]) -> None:
+    writer = StoreWriter(store)
+    load_id = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
+    with writer.writing(load_id) as connection:
+        AlertRecord(connection, load_id).record(found(*changes), {}, ())
+
+
+@pytest.fixture
+def rules(full: Store) -> Path:
+    return full.path.parent / "rail.toml"
+
+
+def test_what_is_open_and_what_was_are_tables(page, full, rules) -> None:
+    rules.write_text(EXAMPLE)
+    record(full, (PAIR.key, "opened", SERVED_AT - 60), ("x", "opened", 1), ("x", "cleared", 2))
+    shown = page(full.path, "alerts")
+    keys = ("alerts_open", "alerts_rules", "alerts_history")
+    open_now, listed, history = (rows_of(shown, key) for key in keys)
+    assert open_now["of"] == [PAIR.key]
+    assert open_now["at opening"] == ["60.0 bps"]
+    assert listed["rule"][:2] == ["wide BTC", "funding apart"]
+    assert listed["streams"][0] == "0"
+    assert history["change"] == ["cleared", "opened", "opened"]
+
+
+def test_three_clicks_make_the_rule_of_50_bps_for_5_minutes(page, full) -> None:
+    shown = page(full.path, "alerts")
+    shown.button(key="alert_keep").click().run()
+    assert not shown.exception
+    (rule,) = find_alerts(full.path).rules
+    assert str(rule) == "spread above 50 bps for 5 min, over at 40"
+    assert rule.name == "Spread above 50 bps for 5 min"
+    assert any("is in" in each.value for each in shown.caption)
+
+
+def test_a_rule_is_changed_and_removed_and_the_rest_stays(page, full, rules) -> None:
+    text = f"# mine\n{EXAMPLE}"
+    rules.write_text(text)
+    shown = page(full.path, "alerts")
+    shown.session_state["alerts_rules_opened"] = "wide BTC"
+    shown.run()
+    assert shown.number_input(key="alert_level_spread").value == 50
+    shown.number_input(key="alert_level_spread").set_value(60)
+    shown.button(key="alert_keep").click().run()
+    assert rules.read_text() == text.replace("above_bps = 50 ", "above_bps = 60 ")
+    shown.session_state["alerts_rules_opened"] = "soon lost"
+    shown.run()
+    shown.button(key="alert_remove").click().run()
+    assert "soon lost" not in rules.read_text()
+    assert rules.read_text().startswith("# mine\n")
+
+
+@pytest.mark.parametrize(
+    ("kind", "condition"),
+    [
+        ("funding", "funding differential above 30 % per year for 5 min, over at 24"),
+        ("event", "event of 5 % or more"),
+        ("stale", "nothing new for 10 min"),
+        ("loss", "dropped by the archive within 6 h"),
+    ],
+)
+def test_each_kind_can_be_made(page, full, kind: str, condition: str) -> None:
+    shown = page(full.path, "alerts")
+    shown.selectbox(key="alert_kind").set_value(AlertKind(kind)).run()
+    shown.button(key="alert_keep").click().run()
+    assert not shown.exception
+    (rule,) = find_alerts(full.path).rules
+    assert str(rule) == condition
+    assert shown.selectbox(key="alert_kind").value == "spread"
+    assert shown.selectbox(key="alert_for").value == 300
+
+
+def test_a_mistake_is_said_and_changes_nothing(page, full, rules) -> None:
+    shown = page(full.path, "alerts")
+    shown.text_input(key="alert_streams").set_value("BTC")
+    shown.button(key="alert_keep").click().run()
+    assert "BTC" in shown.error[0].value
+    assert not rules.exists()
+
+
+def test_a_test_says_where_it_went(page, full, rules) -> None:
+    rules.write_text(EXAMPLE)
+    shown = page(full.path, "alerts")
+    shown.session_state["alerts_rules_opened"] = "large pumps"
+    shown.run()
+    shown.button(key="alert_test").click().run()
+    assert any("no webhook" in each.value for each in shown.caption)
+
+
+def test_rules_that_cannot_be_read_are_one_line(page, full, rules) -> None:
+    rules.write_text('[[alert]]\nname = "x"\n')
+    shown = page(full.path, "alerts")
+    assert "kind" in shown.error[0].value
+
+
+def test_an_alert_that_opens_is_a_toast_on_any_page_once(page, full) -> None:
+    shown = page(full.path, "overview")
+    assert not shown.toast
+    record(full, ("x", "opened", SERVED_AT))
+    shown.run()
+    assert [each.value for each in shown.toast] == ["wide"]
+    shown.run()
+    assert not shown.toast

@@ -1,0 +1,92 @@
+"""The choice of a fee table on the pages of spreads and of funding, and the net figures."""
+
+from __future__ import annotations
+
+import pytest
+
+from toolkit.dashboard.navigation import page_file
+from toolkit.statistics.fees import FeeModel
+from toolkit.statistics.spread import net_summary
+
+from .conftest import PAIR, SERVED_AT, START
+from .shown import values_of
+
+TABLE = """
+name = "mine"
+[[fee]]
+exchange = "COINBASE"
+valid_from = 2017-01-01
+taker_bps = 0.25
+slippage_bps = 0
+[[fee]]
+exchange = "KRAKEN"
+valid_from = 2017-01-01
+taker_bps = 0.5
+slippage_bps = 0
+"""
+NET = ["net (%)", "net (bps)", "cost (bps)"]
+
+
+@pytest.fixture
+def own(held) -> FeeModel:
+    """A table of the user's own, which the settings beside the store name."""
+    (held.path.parent / "rail.toml").write_text('fees = "mine.toml"')
+    (held.path.parent / "mine.toml").write_text(TABLE)
+    return FeeModel.parse(TABLE)
+
+
+def test_without_a_table_the_figures_are_gross_and_the_example_is_offered(page, held):
+    shown = page(held.path, "spreads")
+    assert shown.get_by_key("fees").value == "none"
+    assert not set(NET) & set(values_of(shown, "spreads")[0])
+    shown.get_by_key("fees").set_value("example").run()
+    (row,) = values_of(shown, "spreads")
+    example = FeeModel.example(["COINBASE", "KRAKEN"])
+    assert row["cost (bps)"] == example.round_trip_bps(PAIR, at=START)
+    (caption,) = shown.caption
+    assert f"`{example.name}` ({example.hash}), style taker, notional 10,000" in caption.help
+    assert shown.query_params["fees"] == "example"
+
+
+def test_the_table_of_the_settings_is_in_force_unless_another_is_chosen(page, held, own):
+    shown = page(held.path, "spreads")
+    (row,) = values_of(shown, "spreads")
+    rows = held.series(PAIR)
+    net = net_summary(rows, START, SERVED_AT, fees=own).row(0, named=True)
+    assert row["cost (bps)"] == net["cost_bps"] == 1.5
+    assert row["net (%)"] == pytest.approx(100 * net["net_share"])
+    assert row["net (bps)"] == net["net_mean_bps"]
+    assert f"`mine` ({own.hash}), style taker" in shown.caption[0].help
+    shown.get_by_key("style").set_value("prefunded").run()
+    assert values_of(shown, "spreads")[0]["cost (bps)"] == 0.75
+    assert shown.query_params["style"] == "prefunded"
+    shown.get_by_key("fees").set_value("none").run()
+    assert "cost (bps)" not in values_of(shown, "spreads")[0]
+
+
+def test_what_the_table_lacks_is_beside_the_spread(page, held, own):
+    assert own.fees
+    shown = page(held.path, "spreads", style="maker")
+    notes = values_of(shown, "spreads")[0]["notes"]
+    assert "the fee table lacks maker_bps of COINBASE.spot, maker_bps of KRAKEN.spot" in notes
+
+
+def test_a_table_that_cannot_be_read_is_a_warning_and_the_page_stays(page, held):
+    (held.path.parent / "rail.toml").write_text('fees = "none.toml"')
+    shown = page(held.path, "spreads")
+    assert "none.toml" in " ".join(each.value for each in shown.warning)
+    assert len(values_of(shown, "spreads")) == 1
+
+
+def test_the_choice_stays_over_a_change_of_page(page, held):
+    shown = page(held.path, "spreads", fees="example", style="maker_buy")
+    shown.switch_page(page_file("overview")).run()
+    shown.switch_page(page_file("spreads")).run()
+    assert shown.get_by_key("fees").value == "example"
+    assert shown.get_by_key("style").value == "maker_buy"
+
+
+def test_a_link_to_a_table_that_is_not_offered_is_named(page, held):
+    shown = page(held.path, "spreads", fees="own")
+    assert "fees=own" in " ".join(each.value for each in shown.warning)
+    assert shown.get_by_key("fees").value == "none"

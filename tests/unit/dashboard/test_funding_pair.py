@@ -1,0 +1,188 @@
+"""What the page of funding shows of one pair."""
+
+from functools import partial
+
+import polars as pl
+import pytest
+
+from toolkit.dashboard.funding_countdown import due_in
+from toolkit.statistics.fees import FeeModel
+from toolkit.workspace.snapshot_tables import funding_rates
+
+from .funded import (
+    EIGHT,
+    OTHER,
+    PAIR,
+    SERVED_AT,
+    START,
+    beside,
+    fill,
+    kept,
+    metrics,
+    overview,
+    read_out,
+    settled,
+)
+from .shown import drawn, figures, rows_of, texts
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return fill(tmp_path_factory.mktemp("funding") / "held.duckdb")
+
+
+@pytest.fixture
+def page(page_alone):
+    """The page over a store, opened by a link with the given parameters."""
+    return partial(page_alone, "funding")
+
+
+def test_a_link_opens_its_pair_with_differential_carry_and_their_grounds(page, store):
+    shown = page(store, trajectory=PAIR.key, window="All")
+    assert shown.get_by_key("funding_view").value == "pair"
+    differential, carry = figures(shown)[0]["data"]
+    assert differential["name"] == "differential, sell less buy"
+    assert carry["name"] == "cumulative carry"
+    # Ten days: from one interval before the first settlement to the newest.
+    assert metrics(shown) == {
+        "Cumulative carry (bps)": "+60.00",
+        "Simple APR (%)": "+21.90",
+        "On the leg bought (bps)": "-30.00",
+        "On the leg sold (bps)": "+90.00",
+        "Time it is received": "100.0%",
+        "Flips per day": "0.00",
+        "Longest time of one sign": "9 d 16 h",
+        "Carry to noise, a year": "–",
+    }
+    assert beside(shown).count("n = 30, coverage 100 %") == 4
+    assert len(rows_of(shown, "settlements")["leg"]) == 60
+
+
+def test_how_steady_a_pair_is_stands_below_with_its_legs_through_time(page, store):
+    shown = page(store, trajectory=PAIR.key, window="All")
+    (cells,) = figures(shown)[1]["data"]
+    symbol = "BTC_USDT:"
+    legs = [f"{symbol}BOREAS.futures", f"{symbol}AURORA.futures"]
+    assert cells["y"] == [legs[0], f"{symbol}AURORA.futures:BOREAS.futures", legs[1]]
+    assert cells["customdata"][0][0][0] == "2023-03-09 16:00"
+    assert len(cells["x"]) == 30
+    words = beside(shown)
+    assert any(each.startswith("n = 29, coverage 9") for each in words)
+    assert "or longer" in words
+    assert "too few observations for this statistic" in words
+
+
+def test_what_holding_a_pair_kept_is_listed_by_the_time_held_gross_and_net(page, store):
+    gross = rows_of(page(store, trajectory=PAIR.key, window="All"), "holdings")
+    assert gross["held"] == ["8 h", "1 d", "2 d", "3 d", "5 d", "7 d"]
+    assert "net median" not in gross
+    shown = page(store, trajectory=PAIR.key, window="All", fees="example", style="maker")
+    net = rows_of(shown, "holdings")
+    assert net["median"] == gross["median"] == ["2.00", "6.00", "12.00", "18.00", "30.00", "42.00"]
+    assert net["net median"][-1] == "32.00"
+    # 10 bps of fees are five settlements: after 33 to 40 h, from the hour of the entry on
+    assert net["fees earned (%)"] == ["0.0", "0.0", "100.0", "100.0", "100.0", "100.0"]
+    says = next(each for each in texts(shown.markdown) if "earned the fees back" in each)
+    assert says.endswith(
+        "100 % earned the fees back: a quarter within 1 d 11 h, half within "
+        "1 d 13 h, three quarters within 1 d 15 h"
+    )
+
+
+def test_the_chart_of_a_pair_is_in_the_unit_and_has_the_carry_net_of_fees(page, store):
+    shown = page(store, trajectory=PAIR.key, window="All", unit="24h", fees="example")
+    differential, gross, net = figures(shown)[0]["data"]
+    assert differential["hovertemplate"].startswith("%{y:+,.4~f} % per 24 h")
+    assert figures(shown)[0]["layout"]["yaxis"]["title"]["text"] == "differential (% per 24 h)"
+    assert (gross["name"], net["name"]) == ("cumulative carry", "net of a round trip")
+    assert metrics(shown)["Mean rate (% per 24 h)"] == "+0.0600"
+
+
+def test_the_next_settlement_of_each_leg_is_that_of_the_overview_else_an_interval_later():
+    rows = settled().with_columns(trajectory=pl.lit(PAIR.key))
+    rates = funding_rates(overview().decode())
+    now = SERVED_AT + 600
+    of_overview = due_in(PAIR.key, rows, rates, now)
+    assert of_overview == [
+        {"leg": "long AURORA.futures", "in_s": EIGHT - 600, "every_s": EIGHT},
+        {"leg": "short BOREAS.futures", "in_s": EIGHT - 600, "every_s": EIGHT},
+    ]
+    assert due_in(PAIR.key, rows, None, now) == of_overview
+    assert due_in(PAIR.key, rows, None, now + EIGHT)[0]["in_s"] == EIGHT - 600
+    assert due_in(PAIR.key, rows, rates, now + 4 * EIGHT) == []
+
+
+def test_the_countdown_goes_by_the_services_clock(page, store):
+    due = drawn(page(store, trajectory=PAIR.key), "countdown")["due"]
+    assert [each["leg"] for each in due] == ["long AURORA.futures", "short BOREAS.futures"]
+    assert all(0 < each["in_s"] <= EIGHT for each in due)
+
+
+def test_a_shorter_window_is_measured_anew(page, store):
+    shown = page(store, trajectory=PAIR.key, window="All")
+    shown.get_by_key("funding_window").set_value("24 hours").run()
+    assert metrics(shown)["Cumulative carry (bps)"] == "+6.00"
+    assert "n = 3, coverage 100 %" in beside(shown)
+    assert shown.query_params["window"] == "24 hours"
+
+
+def test_the_carry_is_net_of_one_round_trip_by_the_table_that_is_chosen(page, store):
+    shown = page(store, trajectory=PAIR.key, window="All", fees="example", style="maker")
+    example = FeeModel.example(["AURORA", "BOREAS", "CORONA"])
+    cost = example.round_trip_bps(PAIR, style="maker", at=START)
+    found = metrics(shown)
+    assert found["Cumulative carry (bps)"] == "+60.00"
+    assert found["Net carry (bps)"] == f"{60 - cost:+.2f}"
+    assert found["Break-even (days)"] == f"{cost / 6:+.2f}"
+    assert f"cost: {cost:.2f} bps" in beside(shown)
+    assert f"`{example.name}` ({example.hash}), style maker" in kept(shown).help
+    assert (shown.query_params["fees"], shown.query_params["style"]) == ("example", "maker")
+
+
+def test_a_style_that_holds_no_position_is_named_with_what_is_taken_in_its_place(page, store):
+    shown = page(store, trajectory=PAIR.key, window="All", fees="example", style="prefunded")
+    (says,) = texts(shown.warning)
+    assert "`prefunded` holds no position, so net figures here are of taker" in says
+    cost = FeeModel.example(["AURORA", "BOREAS", "CORONA"]).round_trip_bps(PAIR, at=START)
+    assert metrics(shown)["Net carry (bps)"] == f"{60 - cost:+.2f}"
+
+
+def test_missing_settlements_are_counted(page, tmp_path):
+    shown = page(fill(tmp_path / "gap.duckdb", missing=(10, 11)), trajectory=PAIR.key, window="All")
+    assert any("Settlements missing between others: 4" in each for each in texts(shown.caption))
+    assert metrics(shown)["Cumulative carry (bps)"] == "+56.00"
+    remarks = rows_of(shown, "settlements")["remark"]
+    assert [each for each in remarks if each] == ["one before it is missing"] * 2
+
+
+def test_a_pair_held_the_other_way_round_is_shown_as_asked_with_every_sign_turned(page, store):
+    asked = "BTC_USDT:BOREAS.futures:AURORA.futures"
+    shown = page(store, trajectory=asked, window="All")
+    assert shown.get_by_key("funding_pair").value == f"funding/{asked}"
+    assert shown.query_params["trajectory"] == f"funding/{asked}"
+    assert not shown.warning
+    assert metrics(shown) | {
+        "Cumulative carry (bps)": "-60.00",
+        "Simple APR (%)": "-21.90",
+        "On the leg bought (bps)": "-90.00",
+        "On the leg sold (bps)": "+30.00",
+        "Time it is received": "0.0%",
+    } == metrics(shown)
+    chart, words = figures(shown)[0], read_out(shown)
+    assert asked in words
+    assert "carry -60.00 bps, APR -21.90 %" in words
+    assert chart["data"][0]["hovertext"][0] == " (buy 32.85, sell 10.95)"
+    newest = rows_of(shown, "settlements")
+    assert newest["leg"][:2] == ["buy", "sell"]
+    assert newest["rate (%)"][:2] == ["0.0300", "0.0100"]
+    shown.get_by_key("funding_pair").set_value(OTHER.key).run()
+    assert metrics(shown)["Cumulative carry (bps)"] == "+60.00"
+
+
+def test_a_pair_that_is_not_held_is_not_replaced_by_another(page, store):
+    asked = "XRP_USDT:AURORA.futures:BOREAS.futures"
+    shown = page(store, trajectory=asked, window="All")
+    assert shown.get_by_key("funding_pair").value is None
+    assert not figures(shown)
+    assert not shown.metric
+    assert shown.run().query_params["trajectory"] == asked

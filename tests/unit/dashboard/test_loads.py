@@ -1,0 +1,95 @@
+"""Loads that a button starts: from a real local service, one at a time, with what came of them."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from tests.empty_store import empty_store
+from toolkit.client import Client
+from toolkit.dashboard.loads import Load, LoadPart, PageLoader, loader_of
+from toolkit.foreign import Markdown
+from toolkit.market import Source
+from toolkit.service import Clock, Config, Simulated, running
+from toolkit.store import Store
+from toolkit.workspace import Workspace
+
+from .shown import sync, texts
+
+NOW = 1_795_132_800
+HOUR = Load.of(Markdown("Load an hour"), "BTC_USDT:AURORA.spot", since="1h")
+
+
+@pytest.fixture
+def service():
+    with running(Config(Simulated(7), port=0, clock=Clock(fixed_at=NOW))) as local:
+        yield local.base_url
+
+
+@pytest.fixture
+def loader(tmp_path):
+    return PageLoader(tmp_path / "rail.duckdb")
+
+
+def test_a_button_brings_what_a_page_lacks_and_the_page_says_what_came(page, tmp_path, service):
+    path = tmp_path / "rail.duckdb"
+    with Workspace(Client(service, "demo-pro"), Store(path)) as workspace:
+        workspace.sync("snapshot/symbols")
+    shown = page(path, "spreads")
+    assert not shown.code
+    shown.button(key="load_watchlist").click().run()
+    loader_of(path).wait()
+    shown.run()
+    assert any("Load 7 days of the watchlist: " in words for words in texts(shown.markdown))
+    assert Store(path).catalogue().filter(kind="spread").height > 5
+    shown.button(key="load_seen").click().run()
+    assert not any("watchlist" in words for words in texts(shown.markdown))
+
+
+def test_one_load_runs_at_a_time_and_can_be_stopped_with_what_came_kept(loader, service):
+    everything = Load.of(Markdown("Load all"), "watchlist", since="30d")
+    assert loader.start(everything, service)
+    assert not loader.start(HOUR, service)
+    came = threading.Event()
+
+    def look():
+        if not came.is_set() and loader.fraction > 0:
+            loader.stop()
+            came.set()
+
+    loader.wait(look)
+    assert came.is_set()
+    assert loader.done == "Load all: stopped, what came is kept."
+    assert loader.fault is None
+    assert Store(loader.store).catalogue()["rows"].sum() > 0
+
+
+def test_several_questions_are_one_load_in_which_nothing_there_is_no_fault(loader, service):
+    parts = (
+        LoadPart(("BTC_USDT:AURORA.spot",), NOW + 3_600, NOW + 7_200),
+        LoadPart(("BTC_USDT:AURORA.spot",), NOW - 7_200, NOW - 3_600),
+    )
+    loader.start(Load(Markdown("Repair"), parts), service)
+    loader.wait()
+    assert loader.fault is None
+    assert loader.done is not None
+    assert loader.done.startswith("Repair: 60 new, ")
+
+
+def test_what_fails_is_one_line_with_the_command(loader):
+    loader.start(HOUR, "http://127.0.0.1:1")
+    loader.wait()
+    assert loader.done is None
+    assert loader.fault is not None
+    assert loader.fault.startswith("Load an hour failed: ")
+    assert "rail sync BTC_USDT:AURORA.spot --start 1h" in loader.fault
+    assert "\n" not in loader.fault
+
+
+def test_a_page_that_knows_no_service_shows_the_command_of_the_store(page, tmp_path, monkeypatch):
+    monkeypatch.delenv("RAIL_BASE_URL", raising=False)
+    path = empty_store(tmp_path / "mine.duckdb", Source("live", "rail")).path
+    shown = page(path, "spreads")
+    assert texts(shown.code) == [sync(path, "watchlist", "--start", "7d", service=None)]
+    assert not [button for button in shown.button if button.label.startswith("Load")]

@@ -1,0 +1,54 @@
+"""A store that another process keeps open: the page waits for it by itself, with what it knew."""
+
+import subprocess
+import sys
+from contextlib import contextmanager
+
+from toolkit.dashboard.reading import read_newest
+
+from .shown import figures, texts
+
+OPENS = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print('open', flush=True); input()"
+
+
+@contextmanager
+def kept_open(path):
+    with subprocess.Popen(
+        [sys.executable, "-c", OPENS, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as holder:
+        assert holder.stdout.readline() == "open\n"
+        try:
+            yield holder.pid
+        finally:
+            holder.communicate("\n")
+
+
+def test_a_page_that_knows_nothing_yet_says_which_process_it_waits_for(page, held):
+    with kept_open(held.path) as pid:
+        shown = page(held.path)
+        (says,) = texts(shown.info)
+        assert f"held open by process {pid}" in says
+        assert "tries again by itself" in says
+        assert not shown.error
+    shown.run()
+    assert not shown.info
+    assert len(figures(shown)) == 1
+
+
+def test_a_page_that_is_open_keeps_its_last_values_and_says_so(page, held):
+    shown = page(held.path)
+    before = [metric.value for metric in shown.metric]
+    with kept_open(held.path):
+        held.path.touch()  # as a commit does
+        shown.run()
+        assert "Another process has the store: these are the last values." in texts(shown.caption)
+        assert [metric.value for metric in shown.metric] == before
+        assert len(figures(shown)) == 1
+        assert not shown.error
+        assert read_newest(held.path)[1]
+    shown.run()
+    assert "Another process has the store" not in " ".join(texts(shown.caption))
+    assert not read_newest(held.path)[1]

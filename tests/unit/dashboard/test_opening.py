@@ -1,0 +1,88 @@
+"""A row that opens what is not held: it is loaded, or one line says why it is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from toolkit.client import Client
+from toolkit.dashboard.following import address_to_ask
+from toolkit.dashboard.opening import stream_of
+from toolkit.dashboard.reading import read_held, store_version
+from toolkit.service import Clock, Config, Simulated, running
+from toolkit.store import Store
+from toolkit.workspace import Workspace, front_page
+
+from .shown import rows_of, sync, texts
+
+NOW = 1_795_132_800
+ABSENT = "BTC_USD:KRAKEN.spot:BITSTAMP.spot"
+
+
+def test_what_was_loaded_comes_before_what_snapshots_kept():
+    pair, turned = "A_B:X.spot:Y.spot", "A_B:Y.spot:X.spot"
+    kept = f"snapshot-spread/{pair}"
+    assert stream_of(pair, {kept, turned}) == (turned, True)
+    assert stream_of(pair, {kept}) == (kept, False)
+    assert stream_of("funding/A_B:X.futures:Y.futures", {kept}) is None
+
+
+def test_a_service_that_is_away_is_one_line_and_the_page_stays(page, full):
+    shown = page(full.path, "overview")
+    shown.session_state["open_opened"] = ABSENT
+    shown.run()
+    (error,) = [error.value for error in shown.error]
+    assert error.startswith(f"Load 24 h of `{ABSENT}` failed: ")
+    assert f"rail sync {ABSENT} --start 24h" in error
+    assert "\n" not in error
+    assert [title.value for title in shown.header] == ["Overview"]
+    assert rows_of(shown, "open")
+    shown.run()
+    assert shown.error, "it stays until another row is opened"
+
+
+def test_a_trajectory_that_is_not_held_comes_with_the_button_that_loads_it(page, held):
+    shown = page(held.path, trajectory="ETH_USD:KRAKEN.spot")
+    assert "which this store does not hold; the page shows" in shown.warning[0].value
+    assert shown.button(key="load_absent").label == "Load 24 h of `ETH_USD:KRAKEN.spot`"
+    shown.button(key="load_absent").click().run()
+    (error,) = texts(shown.error)
+    assert sync(held.path, "ETH_USD:KRAKEN.spot", "--start", "24h") in error
+
+
+def test_a_key_that_is_none_is_not_asked_for(page, full):
+    shown = page(full.path, "overview")
+    shown.session_state["open_opened"] = "--store=x"
+    shown.run()
+    (error,) = [error.value for error in shown.error]
+    assert error == "`--store=x` is no name that a service can be asked for."
+
+
+@pytest.mark.parametrize(
+    ("asked", "own", "asks"),
+    [
+        ("http://127.0.0.1:9", None, "http://127.0.0.1:9"),
+        ("https://rail.example", None, None),
+        ("http://127.0.0.1:9", "https://rail.example", None),
+        (None, None, None),
+    ],
+)
+def test_a_store_names_no_other_machine_that_gets_the_key(monkeypatch, asked, own, asks):
+    monkeypatch.delenv("RAIL_BASE_URL", raising=False)
+    if own:
+        monkeypatch.setenv("RAIL_BASE_URL", own)
+    assert address_to_ask(asked) == asks
+
+
+def test_a_row_that_is_not_held_is_loaded_and_opened(page, tmp_path):
+    store = Store(tmp_path / "rail.duckdb")
+    with running(Config(Simulated(7), port=0, clock=Clock(fixed_at=NOW))) as local:
+        with Workspace(Client(local.base_url, "demo-pro"), store) as workspace:
+            key = next(t.key for t in front_page(workspace.client) if t.kind == "funding")
+            workspace.sync(["snapshot/spread", "snapshot/funding"])
+        shown = page(store.path, "overview")
+        shown.session_state["apart_opened"] = key
+        shown.run()
+    assert not shown.exception
+    assert [title.value for title in shown.header] == ["Funding"]
+    held = read_held(store.path, store_version(store.path))
+    assert held.streams.filter(stream=key)["rows"].item() > 0

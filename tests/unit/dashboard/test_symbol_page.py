@@ -1,0 +1,79 @@
+"""The page of one symbol: what it draws, what opens, what is in its link."""
+
+from __future__ import annotations
+
+import pytest
+
+from .conftest import HOLE, MINUTES
+from .shown import figures, rows_of, sync, texts, values_of
+
+PAIR = "BTC_USD:COINBASE.spot:KRAKEN.spot"
+
+
+def test_prices_spreads_and_events_of_the_symbol_are_shown(page, full):
+    shown = page(full.path, "symbol")
+    chart, matrix = figures(shown)
+    named = [trace["name"] for trace in chart["data"] if trace.get("name")]
+    assert named == ["KRAKEN.spot", "spread", "splash", "funding"]
+    rows = MINUTES - (HOLE[1] - HOLE[0])
+    assert any(text.startswith(f"{rows:,} prices of 1 legs") for text in texts(shown.caption))
+    assert matrix["data"][0]["y"] == ["KRAKEN.spot", "COINBASE.spot"]
+    (line,) = values_of(shown, "symbol_spreads")
+    assert (line["buy"], line["sell"]) == ("COINBASE.spot", "KRAKEN.spot")
+    assert line["last (bps)"] == pytest.approx(4.0, abs=0.01)
+    assert rows_of(shown, "symbol_events")["event"] == ["pump", "spread", "spread"]
+
+
+def test_the_choices_are_in_the_link_and_a_window_is_relative(page, full):
+    shown = page(full.path, "symbol", symbol="BTC_USD", window="7 days", spreads="mean")
+    assert shown.query_params["window"] == "7 days"
+    (line,) = values_of(shown, "symbol_spreads")
+    assert line["mean (bps)"] == pytest.approx(2.0, abs=0.02)
+    shown.get_by_key("symbol_prices").set_value("from_median").run()
+    assert shown.query_params["prices"] == "from_median"
+
+
+def test_a_zoom_is_what_is_listed_and_measured(page, full):
+    zoom = "2023-03-10T08:00:00Z/2023-03-10T09:00:00Z"
+    shown = page(full.path, "symbol", zoom=zoom)
+    assert rows_of(shown, "symbol_events")["event"] == ["spread"]
+    assert figures(shown)[0]["layout"]["xaxis"]["range"] == ["2023-03-10 08:00", "2023-03-10 09:00"]
+    shown.get_by_key("symbol_zoom_out").click().run()
+    assert "zoom" not in shown.query_params
+
+
+def test_net_of_fees_a_pair_has_a_figure_each_way_round(page, full):
+    shown = page(full.path, "symbol", fees="example")
+    (line,) = values_of(shown, "symbol_spreads")
+    assert line["net (bps)"] == pytest.approx(line["last (bps)"] - line["cost (bps)"])
+    assert line["cost (bps)"] > 0
+    (words,) = [m.help for m in shown.markdown if "spreads, net" in m.value]
+    assert "EXAMPLE VALUES" in words
+    cells = figures(shown)[1]["data"][1]["text"]
+    assert sum(text.startswith("-") for text in cells) == 2  # it pays neither way
+
+
+@pytest.mark.parametrize(
+    ("place", "key", "asked"),
+    [("symbol_spreads", PAIR, ("trajectory", PAIR)), ("symbol_events", "pump-one", None)],
+)
+def test_a_row_opens_its_chart_or_its_event(page, full, place, key, asked):
+    shown = page(full.path, "symbol")
+    shown.session_state[f"{place}_opened"] = key
+    shown.run()
+    assert not shown.exception
+    name, value = asked or ("event", "pump-one")
+    assert shown.query_params[name] == value
+
+
+def test_what_a_link_asks_and_is_not_held_is_said(page, full):
+    shown = page(full.path, "symbol", symbol="NO_SUCH")
+    assert "symbol=NO_SUCH" in shown.warning[0].value
+    assert len(figures(shown)) == 2
+
+
+def test_a_store_without_events_and_one_without_a_symbol_say_what_loads_them(page, held, bare):
+    shown = page(held.path, "symbol")
+    logs = ("events/spread", "events/splash", "events/funding")
+    assert sync(held.path, *logs) in texts(shown.code)
+    assert "holds no symbol yet" in page(bare.path, "symbol").info[0].value

@@ -1,0 +1,271 @@
+"""A follow that nobody watches: rules that change, a service that fails, a file that is gone."""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests import miniature
+from toolkit.client import Client
+from toolkit.errors import (
+    InputError,
+    KeyRefusedError,
+    PlanRefusedError,
+    StoreError,
+    StoreSourceError,
+    UnavailableError,
+)
+from toolkit.loader import FollowProgress, FollowResult, Pace, Since, follow
+from toolkit.loader.polls import SnapshotPolls
+from toolkit.market import EventFamily, EventLog, SnapshotKind, SnapshotLog, Stream, Trajectory
+from toolkit.service import Accident, Adversary, Clock, Config, RestSwitches, SpedClock, running
+from toolkit.store import Store, StoreWriter
+from toolkit.wire.exchange import RetryPolicy
+from toolkit.wire.findings import Finding
+
+NOW = miniature.END
+FIRST, SECOND = (Trajectory.parse(f"BTC_USDT:{leg}.spot") for leg in ("AURORA", "BOREAS"))
+SPREADS = SnapshotLog(SnapshotKind.SPREAD)
+RETRIES = RetryPolicy(attempts=2, first_wait_s=0.01)
+QUICK = Pace(sweep_s=0.2, poll_s=0.1, rules_s=0.2)
+
+
+def config(**options: object) -> Config:
+    settings = {"port": 0, "clock": Clock(fixed_at=NOW), "quota": 10**6, **options}
+    return Config(miniature.source(), **settings)
+
+
+def failing(*accidents: Accident) -> Adversary:
+    return Adversary(rest=RestSwitches(accidents=accidents))
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    with running(config()) as service, Client(service.base_url, "demo-builder") as client:
+        yield client
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "rail.duckdb")
+
+
+class Changing:
+    """Rules that name one stream, then another as well, then the other alone."""
+
+    snapshots = (SPREADS,)
+
+    def __init__(self) -> None:
+        self.read = 0
+
+    def __call__(self, documents: Mapping[SnapshotKind, str]) -> dict[Stream, str]:
+        assert "items" in documents[SnapshotKind.SPREAD]
+        self.read += 1
+        named = {1: [FIRST], 2: [FIRST, SECOND]}.get(self.read, [SECOND])
+        return dict.fromkeys([SPREADS, *named], f"reading {self.read}")
+
+    def lately(self, now: int) -> dict[Stream, tuple[str, int]]:
+        assert now > miniature.START
+        return {}
+
+
+def until(
+    enough: Callable[[FollowProgress], bool], client: Client, store: Store, *what: object
+) -> tuple[FollowResult, list[str]]:
+    """A follow that is stopped when it has come far enough, and what it said."""
+    stop, said = threading.Event(), list[str]()
+
+    def look(progress: FollowProgress) -> None:
+        if enough(progress):
+            stop.set()
+
+    done = follow(
+        client,
+        store,
+        *what,
+        since=Since(back_s=3_600),
+        pace=QUICK,
+        stop=stop,
+        on_progress=look,
+        on_note=said.append,
+    )
+    return done, said
+
+
+@pytest.mark.slow
+def test_what_a_rule_names_later_is_followed_and_what_none_names_any_more_stays_for_its_time(
+    client: Client, store: Store
+) -> None:
+    rules = Changing()
+    done, said = until(lambda _: rules.read > 3, client, store, rules)
+    assert set(done.followed) == {SPREADS, FIRST, SECOND}
+    assert any("1 stream more is followed: BTC_USDT:BOREAS.spot" in line for line in said)
+    assert any("named by no rule any more, followed until 2026-11-05" in line for line in said)
+    held = dict(store.catalogue().select("stream", "rows").iter_rows())
+    assert held[FIRST.key] == 60
+    assert held[SECOND.key] > 30
+    assert done.snapshots > 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["500", "429", "reset"])
+def test_a_service_that_fails_for_a_while_is_waited_for_and_that_is_said_once(
+    store: Store, kind: str
+) -> None:
+    routes = ("history/price", "dashboards/spread")
+    fault = failing(Accident(kind, times=4, routes=routes))
+    with (
+        running(config(adversary=fault)) as service,
+        Client(service.base_url, "demo-builder", retries=RetryPolicy(attempts=1)) as client,
+    ):
+        enough = lambda p: p.behind_s == 0 and p.snapshots > 0  # noqa: E731 - a condition
+        done, said = until(enough, client, store, [FIRST, SPREADS])
+    assert store.catalogue().filter(stream=FIRST.key)["rows"].item() == 60
+    assert done.missed > 0
+    assert len(said) == len(set(said)) <= 3
+    assert {"snapshot_missed", "sweep_failed"} >= {finding.kind for finding, _ in done.findings}
+
+
+def test_a_stream_that_is_refused_stops_no_other(store: Store) -> None:
+    fault = failing(Accident("404", routes=("history/price",)))
+    with (
+        running(config(adversary=fault)) as service,
+        Client(service.base_url, "demo-builder") as client,
+    ):
+        pair = Trajectory.parse("BTC_USDT:AURORA.spot:BOREAS.spot")
+        done, said = until(lambda p: p.behind_s == 0, client, store, [FIRST, pair])
+    assert list(done.refused) == [FIRST]
+    assert sum("not asked for any more" in line for line in said) == 1
+    assert store.catalogue().filter(stream=pair.key)["rows"].item() > 30
+
+
+def test_once_raises_what_a_follow_would_wait_for(store: Store) -> None:
+    fault = failing(Accident("503", retry_after="none", routes=("history/price",)))
+    with (
+        running(config(adversary=fault)) as service,
+        Client(service.base_url, "demo-builder", retries=RETRIES) as client,
+        pytest.raises(UnavailableError),
+    ):
+        follow(client, store, [FIRST], since=Since(back_s=600), once=True)
+
+
+def test_a_key_that_is_refused_later_ends_the_follow(store: Store) -> None:
+    fault = failing(Accident("401", routes=("dashboards/spread",)))
+    with (
+        running(config(adversary=fault)) as service,
+        Client(service.base_url, "demo-builder") as client,
+        pytest.raises(KeyRefusedError),
+    ):
+        follow(client, store, [SPREADS], pace=QUICK)
+
+
+def test_a_snapshot_outside_the_plan_is_asked_for_once() -> None:
+    found: list[Finding] = []
+    with running(config()) as service, Client(service.base_url, "demo-free") as client:
+        polls = SnapshotPolls(client, QUICK, found.append, patient=True)
+        polls.ask_for([SPREADS])
+        assert polls.poll() == polls.poll() == []
+        polls.ask_for([SPREADS])
+        assert polls.next_due is None
+    assert [finding.kind for finding in found] == ["snapshot_refused"]
+    assert isinstance(polls.refused[SPREADS], PlanRefusedError)
+
+
+def test_polls_lie_on_a_grid_and_those_that_time_passed_over_are_missed(client: Client) -> None:
+    now = [0.0]
+    pace = Pace(poll_s=60.0, clock=lambda: now[0])
+    polls = SnapshotPolls(client, pace, lambda _: None, patient=True)
+    polls.ask_for([SPREADS])
+    for at, due, missed in ((0.0, 60.0, 0), (61.0, 120.0, 0), (130.0, 180.0, 0), (400.0, 420.0, 3)):
+        now[0] = at
+        assert len(polls.poll()) == 1
+        assert (polls.next_due, polls.missed) == (due, missed)
+
+
+@pytest.mark.parametrize(("once", "period_s"), [(False, 40), (True, None)])
+def test_an_answer_is_kept_with_the_period_asked_for_and_one_asked_for_once_without(
+    client: Client, store: Store, *, once: bool, period_s: int | None
+) -> None:
+    stop = threading.Event()
+    follow(
+        client,
+        store,
+        [SPREADS],
+        once=once,
+        stop=stop,
+        pace=Pace(poll_s=40.4),
+        on_progress=lambda progress: progress.snapshots and stop.set(),
+    )
+    assert store.polls("spread")["period_s"].to_list() == [period_s]
+
+
+@pytest.mark.slow
+def test_a_store_that_is_replaced_under_a_follow_ends_it_with_one_sentence(
+    client: Client, store: Store, tmp_path: Path
+) -> None:
+    other = Store(tmp_path / "other.duckdb")
+    StoreWriter(other).bind(client.discover().source)
+
+    def replace(progress: FollowProgress) -> bool:
+        if progress.behind_s == 0:
+            shutil.copy(other.path, store.path)
+        return False
+
+    with pytest.raises(StoreSourceError) as ended:
+        until(replace, client, store, [FIRST, SPREADS])
+    assert "\n" not in str(ended.value)
+    assert other.loads().is_empty()
+
+
+@pytest.mark.slow
+def test_a_store_that_is_gone_ends_a_follow_with_one_sentence(client: Client, store: Store) -> None:
+    def remove(progress: FollowProgress) -> bool:
+        if progress.behind_s == 0:
+            store.path.unlink(missing_ok=True)
+        return False
+
+    with pytest.raises(
+        StoreError, match=r"there is no store at|is not the file that load 1 began in"
+    ):
+        until(remove, client, store, [FIRST, SPREADS])
+
+
+def test_a_full_disk_ends_a_follow_with_one_sentence_and_the_next_one_goes_on(
+    client: Client, store: Store
+) -> None:
+    follow(client, store, [FIRST], since=Since(back_s=600), once=True)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4_096, hard))
+    try:
+        with pytest.raises(StoreError, match=r"the disk is full, .* free space in") as full:
+            follow(client, store, [SECOND], since=Since(back_s=86_400), once=True)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert "\n" not in str(full.value)
+    done = follow(client, store, [FIRST, SECOND], since=Since(back_s=86_400), once=True)
+    assert not done.refused
+    assert store.catalogue().filter(stream=FIRST.key)["rows"].item() == 1_440
+
+
+def test_no_time_at_all_is_refused(client: Client, store: Store) -> None:
+    with pytest.raises(InputError, match="duration_s: 0"):
+        follow(client, store, [FIRST], duration_s=0.0)
+    with pytest.raises(InputError, match="sweep_s: 0"):
+        Pace(sweep_s=0.0)
+
+
+@pytest.mark.slow
+def test_pairs_that_come_one_by_one_share_one_socket(store: Store) -> None:
+    clock = SpedClock(start=miniature.START + 3_600, speed=60.0)
+    rules = Changing()
+    with running(config(clock=clock)) as service, Client(service.base_url, "demo-pro") as client:
+        done, _ = until(lambda p: p.live == 2 and p.sockets == 1, client, store, rules)
+        log = EventLog(EventFamily.SPLASH)
+        both, _ = until(lambda p: p.live == 2 and p.sockets == 2, client, store, [FIRST, log])
+    assert done.attempts >= 1
+    assert both.attempts >= 2

@@ -1,0 +1,130 @@
+"""Slices of one trajectory: what one worker brings, several bring as well, and no more is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from toolkit.client import Client
+from toolkit.intervals import Interval
+from toolkit.loader import LoadResult, sync
+from toolkit.loader.tasks import Piece, TrajectoryTask
+from toolkit.market import Leg, Trajectory
+from toolkit.service import Bars, Clock, Config, running
+from toolkit.store import Batch, Edge, Store
+from toolkit.wire.user_profile import UserProfile
+
+PRICE = Trajectory.parse("BTC_USDT:AURORA.spot")
+FIRST, BARS, PAGE = 600_000, 2_000, 20
+END = FIRST + 60 * BARS
+HOLES = (70, 71, 72, 400, 1_000, *range(1_200, 1_400))
+
+
+class Holed:
+    """One leg's minutes from ``FIRST`` on, some of them missing."""
+
+    kind = "simulated"
+    id = "holed"
+    listing = {"BTC_USDT": (Leg.parse("AURORA.spot"),)}  # noqa: RUF012 - the protocol's shape
+
+    def bars(self, symbol: str, leg: Leg) -> Bars:
+        assert (symbol, leg) == ("BTC_USDT", PRICE.buy)
+        ts = FIRST + 60 * np.array([i for i in range(BARS) if i not in HOLES])
+        return Bars(ts=ts, price=1.0 + ts, interval_s=60)
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    profile = tmp_path_factory.mktemp("profile") / "profile.toml"
+    profile.write_text(f"[history.price]\nlimit = {PAGE}\n")
+    config = Config(Holed(), port=0, clock=Clock(fixed_at=END + 10**6), quota=10**6)
+    with (
+        running(config) as service,
+        Client(service.base_url, "demo-pro", profile=UserProfile.read(profile)) as found,
+    ):
+        yield found
+
+
+def loaded(
+    client: Client, path: Path, workers: int, start: int = FIRST
+) -> tuple[Store, LoadResult]:
+    store = Store(path)
+    return store, sync(client, store, [PRICE], Interval(start, END), workers=workers)
+
+
+@pytest.mark.slow
+def test_many_workers_bring_what_one_brings_and_the_same_ledger(
+    client: Client, tmp_path: Path
+) -> None:
+    (one, alone), (many, together) = (
+        loaded(client, tmp_path / f"{workers}.duckdb", workers) for workers in (1, 8)
+    )
+
+    assert together.rows == alone.rows
+    assert (alone.rows.new, alone.rows.repeated) == (BARS - len(HOLES), 0)
+    assert together.pages == alone.pages
+    assert many.series(PRICE).equals(one.series(PRICE))
+    assert many.ledger()[PRICE].settled == one.ledger()[PRICE].settled
+    window = Interval(FIRST, END)
+    assert many.coverage(PRICE, window).equals(one.coverage(PRICE, window))
+
+
+def test_a_regular_stretch_costs_no_more_pages_in_slices(client: Client, tmp_path: Path) -> None:
+    _, done = loaded(client, tmp_path / "rail.duckdb", 4, FIRST + 60 * 1_400)
+
+    assert done.rows.new == 600
+    assert done.pages <= -(-600 // (PAGE - 1)) + 1
+
+
+def test_below_the_beginning_that_one_slice_finds_the_others_ask_for_nothing(
+    client: Client, tmp_path: Path
+) -> None:
+    store, done = loaded(client, tmp_path / "rail.duckdb", 1, 0)
+    assert done.rows.new == BARS - len(HOLES)
+    answered = store.ledger([PRICE], Interval(0, END))[PRICE].answered
+    assert sum(part.length_s for part in answered) == END
+
+    *_, oldest = first_piece(client)[1].others
+    assert oldest.beginning is not None
+    oldest.beginning.ts = oldest.stretch.end
+    with Client("http://127.0.0.1:1", "nobody-answers") as silent:
+        (piece,) = oldest.fetch(silent)
+    assert (piece.pages, piece.rows, piece.answered_s) == (0, 0, oldest.asked_s)
+
+
+def test_a_slice_brings_its_rows_even_after_an_older_one_found_the_beginning(
+    client: Client,
+) -> None:
+    first = TrajectoryTask(PRICE, Interval(0, END), Edge(client.served_at(), delay_s=0), PAGE)
+    pieces = list(first.fetch(client))
+    slices = [other for piece in pieces for other in piece.others]
+    oldest_first = [piece for each in reversed(slices) for piece in each.fetch(client)]
+
+    found = {ts for each in (*pieces, *oldest_first) for ts in _times(each)}
+    assert len(found) == BARS - len(HOLES)
+
+
+def _times(piece: Piece) -> list[int]:
+    batch = Batch()
+    piece.put(batch)
+    return [ts for frames in batch.rows.values() for frame in frames for ts in frame["ts"]]
+
+
+def test_slices_and_what_is_left_make_up_the_stretch(client: Client) -> None:
+    task, first = first_piece(client)
+
+    slices = [task.stretch, *(other.stretch for other in first.others)]
+    assert len(slices) > 8
+    assert slices[0].end == END
+    assert slices[-1].start == 0
+    assert all(newer.start == older.end for newer, older in pairwise(slices))
+
+
+def first_piece(client: Client) -> tuple[TrajectoryTask, Piece]:
+    edge = Edge(client.served_at(), delay_s=0)
+    task = TrajectoryTask(PRICE, Interval(0, END), edge, PAGE)
+    return task, next(iter(task.fetch(client)))

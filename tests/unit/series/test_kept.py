@@ -1,0 +1,203 @@
+"""Series kept from snapshots: from a service's dashboards over real sockets to their statistics."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from toolkit.client import Client
+from toolkit.errors import EmptyWindowError, InputError, UnknownTrajectoryError
+from toolkit.intervals import Interval
+from toolkit.loader import sync
+from toolkit.market import SnapshotLog, SnapshotTrajectory
+from toolkit.series import RateSeries, SpreadSeries
+from toolkit.service import Clock, Config, Replay, Simulated, running
+from toolkit.store import Batch, Edge, LoadOrigin, Snapshot, Store, StoreWriter
+from toolkit.workspace import Workspace
+
+NOW = 1_793_750_400  # 2026-11-04 00:00 UTC
+STEP_S = 60
+POLLS = [NOW + STEP_S * i for i in (0, 1, 2, 3, 5, 6)]  # the fifth was not answered
+WINDOW = (NOW, NOW + 7 * STEP_S)
+
+
+@dataclass(frozen=True, slots=True)
+class HandClock(Clock):
+    """A clock that a test sets."""
+
+    at: list[int] = field(default_factory=lambda: [NOW])
+
+    def now(self) -> int:
+        return self.at[0]
+
+
+@pytest.fixture(scope="module")
+def rail(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    """A store that polled both dashboards of a SIMULATED market."""
+    clock = HandClock()
+    store = Store(tmp_path_factory.mktemp("kept") / "rail.duckdb")
+    config = Config(Simulated(7), port=0, clock=clock, quota=10**6)
+    with running(config) as service, Client(service.base_url, "demo-pro") as client:
+        for now in POLLS:
+            clock.at[0] = now
+            logs = [SnapshotLog.named(kind) for kind in ("spread", "funding")]
+            sync(client, store, logs, Interval(now, now + 1))
+        yield Workspace(client, store)
+
+
+def keys(rail: Workspace, kind: str) -> list[str]:
+    return rail.store.catalogue().filter(kind=kind).sort("rows")["stream"].to_list()
+
+
+def shown(rail: Workspace) -> pl.DataFrame:
+    """Every item that any answer showed: ts, key and spread_pct, read from the answers."""
+    rows = []
+    for at in POLLS:
+        (answer,) = rail.store.snapshots("spread", Interval(at, at + 1))["document"]
+        for item in pl.Series([answer]).str.json_decode(infer_schema_length=None)[0]["items"]:
+            buy, sell = (f"{item[f'{s}_exchange']}.{item[f'{s}_market']}" for s in ("buy", "sell"))
+            key = f"snapshot-spread/{item['symbol']}:{buy}:{sell}"
+            rows.append((at, key, item["spread_pct"]))
+    return pl.DataFrame(rows, schema=["ts", "trajectory", "spread_pct"], orient="row")
+
+
+def test_what_the_dashboards_showed_is_in_the_series_and_nothing_else(rail: Workspace) -> None:
+    rows = rail.store.scan("snapshot-spread", Interval(*WINDOW)).collect()
+    order = ["ts", "trajectory"]
+    kept = rows.select("ts", "trajectory", "spread_pct").sort(order)
+    assert kept.rows() == shown(rail).sort(order).rows()
+    assert len(keys(rail, "snapshot-funding")) == 54
+
+
+def test_a_missed_poll_is_missing_for_every_pair_and_an_absent_pair_for_none(
+    rail: Workspace,
+) -> None:
+    counts = shown(rail).group_by("trajectory").len()
+    for key, n in counts.sort("len").rows()[:: max(1, counts.height // 6)]:
+        row = rail.spread(key, *WINDOW).coverage().row(0, named=True)
+        assert (row["n"], row["not_tracked"], row["n_expected"]) == (n, 6 - n, 7)
+        assert row["coverage"] == pytest.approx(6 / 7)
+        assert row["step_s"] == STEP_S
+
+
+def test_every_result_has_the_coverage_by_polls(rail: Workspace) -> None:
+    series = rail.spread(keys(rail, "snapshot-spread")[-1], *WINDOW)
+    expected = series.coverage()["coverage"].item()
+    assert expected == pytest.approx(6 / 7)
+    for found in (
+        series.summary(),
+        series.quantiles(),
+        series.half_life(),
+        series.time_above(1.0),
+        series.episodes(1.0),
+    ):
+        assert found["coverage"].unique().to_list() == [expected]
+    assert series.summary()["method"].item() == "spread.summary/4, polls/2"
+    assert series.episodes(1e6).is_empty()
+
+
+def test_it_is_marked_as_kept_from_snapshots_wherever_it_is_shown(rail: Workspace) -> None:
+    key = keys(rail, "snapshot-spread")[-1]
+    series = rail.series(key, *WINDOW)
+    assert isinstance(series, SpreadSeries)
+    assert "kept from snapshots 6 polls answered; not tracked 0, missed 1" in repr(series)
+    subtitle = series.plot().layout.title.subtitle.text
+    assert f"{key.partition('/')[2]}, from snapshots" in subtitle
+    assert "coverage 85.71 %" in subtitle
+    assert "stream snapshot-spread/" in "; ".join(f"{k} {v}" for k, v in series.facts.items())
+    with pytest.raises(InputError, match="bars: snapshots are of moments"):
+        series.resample("5m")
+
+
+def test_a_row_is_known_at_the_time_of_its_answer(rail: Workspace) -> None:
+    frame = rail.spread(keys(rail, "snapshot-spread")[-1], *WINDOW).df
+    assert frame["time"].equals(frame["known_at"], check_names=False)
+    assert frame["ts"].to_list() == POLLS
+
+
+def test_a_poll_without_an_answer_is_a_gap_and_an_absent_pair_is_none(rail: Workspace) -> None:
+    for key in (keys(rail, "snapshot-spread")[0], keys(rail, "snapshot-spread")[-1]):
+        gaps = rail.spread(key, *WINDOW).gaps()
+        assert gaps.select("length_s", "state").rows() == [(STEP_S, "unrecoverable")]
+
+
+def test_the_rate_of_a_leg_is_a_series_of_its_own(rail: Workspace) -> None:
+    key = keys(rail, "snapshot-funding")[0]
+    series = rail.funding(SnapshotTrajectory.parse(key), *WINDOW)
+    assert isinstance(series, RateSeries)
+    assert isinstance(rail.funding(key), RateSeries)
+    row = series.df.row(0, named=True)
+    yearly = 100 * 8760 * row["rate"] / row["interval_hours"]
+    assert row["funding_apr_pct"] == pytest.approx(yearly)
+    summary = series.summary().row(0, named=True)
+    assert (summary["n"], summary["coverage"]) == (6, pytest.approx(6 / 7))
+    assert summary["funding_apr_median_pct"] == pytest.approx(series.df["funding_apr_pct"].median())
+    assert series.quantiles()["funding_apr_q50_pct"].item() == summary["funding_apr_q50_pct"]
+    assert series.plot().data[0].y.size >= 6
+
+
+def test_the_status_of_a_pair_is_what_was_answered_of_the_polls(rail: Workspace) -> None:
+    status = rail.status().filter(pl.col("kind").str.starts_with("snapshot"))
+    assert status["answered_share"].unique().to_list() == [pytest.approx(6 / 7)]
+    assert status["holes"].null_count() == status.height
+
+
+def test_without_a_window_it_is_from_the_first_poll_to_the_last(rail: Workspace) -> None:
+    assert rail.series(keys(rail, "snapshot-spread")[0]).window == WINDOW
+
+
+def test_a_window_without_a_poll_or_a_pair_that_was_never_shown_is_an_error(
+    rail: Workspace,
+) -> None:
+    key = keys(rail, "snapshot-spread")[0]
+    with pytest.raises(EmptyWindowError):
+        rail.spread(key, NOW - 7_200, NOW - 3_600)
+    with pytest.raises(UnknownTrajectoryError):
+        rail.spread("snapshot-spread/BTC_USDT:NOWHERE.spot:AURORA.spot")
+    with pytest.raises(InputError, match=r"rail\.funding"):
+        rail.spread(keys(rail, "snapshot-funding")[0])
+
+
+def test_a_known_process_is_measured_as_it_is(tmp_path: Path) -> None:
+    """An AR(1) around 80 bps, which a service's dashboard shows minute by minute."""
+    draw, level, path = random.Random(5), 0.0, []
+    for _ in range(120):
+        level = 0.8 * level + draw.gauss(0, 3)
+        path.append(80 + level)
+    minutes = [NOW + 60 * i for i in range(120)]
+    legs = {"AURORA": [100.0] * 120, "BOREAS": [100 * math.exp(bps / 1e4) for bps in path]}
+    prices = pl.concat(
+        pl.DataFrame({"ts": minutes, "price": of_leg}).with_columns(
+            symbol=pl.lit("BTC_USDT"),
+            exchange=pl.lit(exchange),
+            market=pl.lit("spot"),
+            interval_s=pl.lit(60),
+            dataset=pl.lit("known"),
+        )
+        for exchange, of_leg in legs.items()
+    )
+    prices.write_parquet(tmp_path / "known.parquet")
+    source, clock = Replay.read(tmp_path / "known.parquet"), HandClock()
+    store, batch, log = Store(tmp_path / "rail.duckdb"), Batch(), SnapshotLog.named("spread")
+    config = Config(source, port=0, clock=clock, quota=10**6)
+    with running(config) as service, Client(service.base_url, "demo-pro") as client:
+        for minute in minutes:
+            clock.at[0] = minute + 60
+            batch.add_snapshot(
+                Snapshot(log, minute + 60, client.snapshot("spread"), 60), Edge(minute + 60)
+            )
+        writer = StoreWriter(store)
+        writer.bind(client.profile().source)
+        writer.commit(writer.start_load(LoadOrigin(service.base_url, NOW, None, "0")), batch)
+        series = Workspace(client, store).spread("snapshot-spread/BTC_USDT:AURORA.spot:BOREAS.spot")
+    assert series.df["spread_log_bps"].to_list() == pytest.approx(path)
+    row = series.summary().row(0, named=True)
+    assert (row["n"], row["coverage"], row["not_tracked"]) == (120, 1.0, 0)
+    assert row["spread_mean_log_bps"] == pytest.approx(80, abs=4 * 5 * math.sqrt(9 / 120))
+    assert row["spread_std_log_bps"] == pytest.approx(3 / math.sqrt(1 - 0.64), rel=0.5)

@@ -1,0 +1,174 @@
+"""Rows of one's own: read as they are meant, or refused in one line that counts them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import polars as pl
+import pytest
+
+from toolkit.errors import InputError
+from toolkit.series import FundingSeries, PriceSeries, SpreadSeries, own_series, pair_series
+from toolkit.statistics.fees import FeeModel
+
+KEY = "BTC_USD:VENDOR.spot"
+START = 1_678_406_400  # 2023-03-10
+SECONDS = list(range(START, START + 600, 60))
+PRICES = [100.0 + (7 * k) % 5 for k in range(10)]
+
+
+def rows(ts: object = SECONDS, **values: object) -> pl.DataFrame:
+    return pl.DataFrame({"ts": ts, **(values or {"price": PRICES})})
+
+
+def times(zone: str | None = None) -> list[dt.datetime]:
+    found = [dt.datetime.fromtimestamp(ts, ZoneInfo(zone or "UTC")) for ts in SECONDS]
+    return found if zone else [each.replace(tzinfo=None) for each in found]
+
+
+@pytest.mark.parametrize(
+    ("ts", "options"),
+    [
+        (SECONDS, {}),
+        ([1_000 * ts + 7 for ts in SECONDS], {"unit": "ms"}),
+        ([10**9 * ts for ts in SECONDS], {"unit": "ns"}),
+        (times(), {"timezone": "UTC"}),
+        (times("America/New_York"), {}),
+        ([str(each) for each in times("Asia/Tokyo")], {}),
+        ([str(each) for each in times()], {"timezone": "UTC"}),
+        ([str(each + dt.timedelta(hours=1)) for each in times()], {"timezone": "Europe/Berlin"}),
+        ([ts + 60 for ts in SECONDS], {"stamped": "end"}),
+        ([ts + 300 for ts in SECONDS], {"stamped": "end", "step_s": 300}),
+    ],
+)
+def test_times_of_any_form_are_seconds_of_utc_at_the_start_of_a_bar(
+    ts: object, options: dict[str, object]
+) -> None:
+    mine = own_series(rows(ts), KEY, **options)  # type: ignore[arg-type]  # as parametrised
+    assert mine.rows["ts"].to_list() == SECONDS
+    assert mine.rows["price"].to_list() == PRICES
+    assert mine.source.label == "Own data, a frame"
+
+
+def test_a_frame_of_pandas_is_taken_like_one_of_polars() -> None:
+    mine = own_series(rows().to_pandas(), KEY)
+    assert mine.rows.equals(own_series(rows(), KEY).rows)
+
+
+def test_rows_may_come_in_any_order_and_under_other_names(tmp_path: Path) -> None:
+    shuffled = rows().sample(fraction=1.0, shuffle=True, seed=1)
+    path = tmp_path / "vendor.csv"
+    shuffled.rename({"ts": "time", "price": "close"}).write_csv(path)
+    mine = own_series(path, KEY, columns={"ts": "time", "price": "close"})
+    assert isinstance(mine, PriceSeries)
+    assert mine.rows["price"].to_list() == PRICES
+    assert mine.window == (START, START + 600)
+    assert mine.source.id.startswith("vendor.csv ")
+    assert mine.summary()["n"][0] == 10
+
+
+def test_what_is_no_number_is_null_and_counts_as_no_observation() -> None:
+    values = [float("nan"), None, float("inf"), *PRICES[3:]]
+    mine = own_series(rows(price=values), KEY)
+    assert mine.rows["price"].null_count() == 3
+    assert mine.summary()["n"][0] == 7
+
+
+def test_spreads_and_funding_of_ones_own_have_the_statistics_of_the_service_s() -> None:
+    spread = own_series(
+        rows(buy_price=PRICES, sell_price=[1.01 * each for each in PRICES]),
+        "BTC_USD:VENDOR.spot:OTHER.spot",
+    )
+    assert isinstance(spread, SpreadSeries)
+    assert spread.summary()["spread_mean_log_bps"][0] == pytest.approx(99.5033085)
+    settled = pl.DataFrame(
+        {
+            "ts": [START + 28_800 * k for k in range(10)],
+            "buy_rate": [0.0] * 10,
+            "sell_rate": [1e-4] * 10,
+            "sell_interval_hours": [8] * 10,
+        }
+    )
+    funding = own_series(settled, "funding/BTC_USD:VENDOR.spot:OTHER.futures")
+    assert isinstance(funding, FundingSeries)
+    assert funding.summary()["carry_bps"][0] == pytest.approx(9 * 1.0)
+
+
+def test_a_clock_that_is_late_is_found_by_a_pair_with_what_is_stored() -> None:
+    wave = [100.0 + (37 * k * k) % 101 / 10 for k in range(500)]
+    ts = list(range(START, START + 30_000, 60))
+    stored = own_series(pl.DataFrame({"ts": ts, "price": wave}), "BTC_USD:COINBASE.spot")
+    late = pl.DataFrame({"ts": [each + 60 for each in ts], "price": wave})
+    found = pair_series(own_series(late, KEY), stored).lead_lag()
+    assert found["peak_lag_s"][0] == -60
+    assert found["peak_correlation"][0] == pytest.approx(1.0)
+    mended = pair_series(own_series(late, KEY, stamped="end"), stored).lead_lag()
+    assert mended["peak_lag_s"][0] == 0
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "says"),
+    [
+        (rows([1_000 * ts for ts in SECONDS]), {}, "milliseconds"),
+        (rows(SECONDS[:-1] + SECONDS[:1]), {}, "2 rows that share a time.*2023-03-10 00:00"),
+        (rows(times()), {}, 'timezone="UTC" where they are UTC'),
+        (rows(times()), {"timezone": "Mars"}, "a name such as UTC"),
+        (rows(["noon"] * 10), {"timezone": "UTC"}, "10 texts.*times such as"),
+        (rows([None, *SECONDS[1:]]), {}, "1 null.*a time in each row"),
+        (rows([0.5] * 10), {}, "a column of Float64"),
+        (rows(price=[0.0, -1.0, *PRICES[2:]]), {}, "2 values of price, the first at 2023-03-10"),
+        (rows(price=["1"] * 10), {}, "price is String.*numbers"),
+        (rows(close=PRICES), {}, "one for price.*names it"),
+        (
+            rows([f"2023-10-29 02:{minute:02}:00" for minute in range(10)]),
+            {"timezone": "Europe/Berlin"},
+            "10 times, the first 2023-10-29 02:00:00.*that Europe/Berlin has once",
+        ),
+        (
+            rows([f"2023-03-26 02:{minute:02}:00" for minute in range(10)]),
+            {"timezone": "Europe/Berlin"},
+            "10 times.*that Europe/Berlin has once",
+        ),
+        (rows(), {"columns": {"price": "clse"}}, "'clse'.*price"),
+        (rows(), {"columns": {"prise": "price"}}, "'prise'.*allowed: ts, price"),
+        (rows()[:0], {}, "no row"),
+        (rows()[:1], {"stamped": "end"}, "one row alone"),
+        (rows(), {"stamped": "middle"}, "allowed: start, end"),
+        (rows(), {"unit": "minutes"}, "allowed: s, ms, us, ns"),
+        ("vendor.txt", {}, "a file .csv or .parquet"),
+        ("absent.csv", {}, "a file that can be read"),
+        ([1.0], {}, "a polars frame"),
+        (rows().drop("ts").to_pandas(), {}, "one for ts"),
+    ],
+)
+def test_what_cannot_be_taken_is_refused_in_one_line(
+    data: object, options: dict[str, object], says: str
+) -> None:
+    with pytest.raises(InputError, match=says) as refused:
+        own_series(data, KEY, **options)  # type: ignore[arg-type]  # as parametrised
+    assert "\n" not in str(refused.value)
+
+
+def test_a_pair_is_drawn_and_net_of_fees_like_any_spread() -> None:
+    fees = FeeModel.parse(
+        'name = "mine"\n'
+        '[[fee]]\nexchange = "VENDOR"\nvalid_from = 2017-01-01\ntaker_bps = 5\nslippage_bps = 1\n'
+    )
+    ts = list(range(START, START + 6_000, 60))
+    buy, sell = (
+        own_series(pl.DataFrame({"ts": ts, "price": [price] * 100}), key)
+        for price, key in ((100.0, KEY), (101.0, "BTC_USD:VENDOR.futures"))
+    )
+    figure = pair_series(buy, sell).plot()
+    assert "BTC_USD:VENDOR.spot / BTC_USD:VENDOR.futures" in figure.layout.title.subtitle.text
+    row = pair_series(buy, sell).net_summary(fees=fees).row(0, named=True)
+    assert row["cost_bps"] == 4 * 5 + 2 * 1
+    assert row["net_mean_bps"] == pytest.approx(100 - 22)
+
+
+def test_a_settlement_has_no_end_to_be_stamped_at() -> None:
+    settled = rows(buy_rate=[0.0] * 10, sell_rate=[1e-4] * 10)
+    with pytest.raises(InputError, match="a settlement is a moment"):
+        own_series(settled, "funding/BTC_USD:VENDOR.spot:OTHER.futures", stamped="end")

@@ -1,0 +1,357 @@
+"""Holdings against a loop over the trades, the fixtures of funding, and real settlements."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.errors import InputError
+from toolkit.statistics import funding
+from toolkit.statistics.fees import FeeModel
+from toolkit.statistics.spread import turned
+from toolkit.statistics.survival import median_life
+
+HOUR, DAY = 3600, 86400
+MIDNIGHT = 1_700_006_400
+KEY = "BTC_USDT:BINANCE.futures:KRAKEN.futures"
+COST = 53.0  # of a round trip by takers, by the example table
+SHAPE = ("mean", "q05", "q25", "median", "q75", "q95")
+
+
+def calendar(rng: np.random.Generator, hours: int) -> list[tuple[int, float, int]]:
+    """Settlements over so many hours, whose interval goes 8 h, 4 h, 1 h at random times."""
+    changes = sorted(8 * int(k) for k in rng.integers(1, hours // 8, 2))
+    at, found = 0, []
+    while at < hours:
+        at += 8 if at < changes[0] else 4 if at < changes[1] else 1
+        interval = at - found[-1][0] if found else 8
+        found.append((at, round(float(rng.normal(0, 3e-3)), 6), interval))
+    return found
+
+
+def pair(buy: list, sell: list, key: str = KEY) -> pl.DataFrame:
+    schema = {"ts": pl.Int64, "rate": pl.Float64, "interval_hours": pl.Int64}
+    legs = [
+        pl.DataFrame([(MIDNIGHT + at * HOUR, *row) for at, *row in leg], schema, orient="row")
+        for leg in (buy, sell)
+    ]
+    return (
+        legs[0]
+        .join(legs[1], on="ts", how="full", coalesce=True, suffix="_sell")
+        .select(
+            pl.lit(key).alias("trajectory"),
+            "ts",
+            buy_rate="rate",
+            sell_rate="rate_sell",
+            buy_interval_hours="interval_hours",
+            sell_interval_hours="interval_hours_sell",
+        )
+        .sort("ts")
+    )
+
+
+def minute_prices(rng: np.random.Generator, hours: int) -> pl.DataFrame:
+    """Prices of both legs each half hour, known half an hour later, of which some are missing."""
+    steps = np.arange(-4, 2 * hours + 2)
+    buy = 100 * np.exp(np.cumsum(rng.normal(0, 0.01, steps.size)))
+    sell = buy * np.exp(rng.normal(0, 0.003, steps.size))
+    kept = rng.random(steps.size) > 0.02
+    rows = {"trajectory": KEY, "ts": MIDNIGHT + steps * 1800, "buy_price": buy, "sell_price": sell}
+    return pl.DataFrame(rows).filter(pl.Series(kept))
+
+
+class ByTrade:
+    """One position at a time, with its settlements in a loop."""
+
+    def __init__(self, buy: list, sell: list, prices: pl.DataFrame | None, mode: str) -> None:
+        self.mode = mode
+        self.paid: dict[int, list[float]] = {}
+        for leg, rows in enumerate((buy, sell)):
+            for at, rate, _ in rows:
+                self.paid.setdefault(MIDNIGHT + at * HOUR, [0.0, 0.0])[leg] = rate
+        self.known = (
+            []
+            if prices is None
+            else [
+                (ts + 1800, b, s)
+                for ts, b, s in prices.select("ts", "buy_price", "sell_price").rows()
+            ]
+        )
+
+    def price(self, ts: int) -> tuple[float, float] | None:
+        if not self.known:
+            return 1.0, 1.0
+        at, buy, sell = max((row for row in self.known if row[0] <= ts), default=(-math.inf, 0, 0))
+        return (buy, sell) if ts - at <= 1800 else None
+
+    def trade(self, entry: int, horizon: int) -> dict[str, float] | None:
+        first = self.price(entry)
+        times = sorted(ts for ts in self.paid if entry < ts <= entry + horizon)
+        marks = [self.price(ts) for ts in (*times, entry + horizon)]
+        if first is None or None in marks:
+            return None
+        levels, received, wealth, even = [0.0], 0.0, 1.0, math.inf
+        for ts, mark in zip((*times, entry + horizon), marks, strict=True):
+            settles = ts in times and len(levels) <= len(times)
+            buy, sell = self.paid[ts] if settles else (0.0, 0.0)
+            if self.mode == "drifting":
+                one = math.sqrt(first[0] * first[1])
+                received += 1e4 * (sell * mark[1] - buy * mark[0]) / one
+                level = received + 1e4 * (mark[0] - mark[1] - first[0] + first[1]) / one
+            else:
+                fall = math.log(first[1] / first[0]) - math.log(mark[1] / mark[0])
+                received += 1e4 * (sell - buy)
+                wealth *= 1 + sell - buy
+                level = received + 1e4 * fall
+                if self.mode == "compound":
+                    level = 1e4 * (wealth * math.exp(fall) - 1)
+            levels.append(level)
+            if settles and level >= COST - 1e-9 and even == math.inf:
+                even = (ts - entry) / HOUR
+        falls = [max(levels[: k + 1]) - level for k, level in enumerate(levels)]
+        return {"gross": levels[-1], "fall": max(falls), "even": even}
+
+
+def check_every_trade(seed: int, mode: str) -> None:
+    rng = np.random.default_rng(seed)
+    hours = 8 * int(rng.integers(8, 20))
+    buy, sell = calendar(rng, hours), calendar(rng, hours)
+    priced = mode == "drifting" or bool(rng.integers(2))
+    prices = minute_prices(rng, hours) if priced else None
+    given = prices
+    if prices is not None and mode != "drifting":
+        spread = 1e4 * (pl.col("sell_price") / pl.col("buy_price")).log()
+        given = prices.select("trajectory", "ts", spread_log_bps=spread)
+    found = funding.holdings(
+        pair(buy, sell),
+        MIDNIGHT,
+        MIDNIGHT + hours * HOUR,
+        horizons=["1h", "8h", "36h"],
+        every="2h",
+        prices=given,
+        max_stale_s=1800,
+        fees=FeeModel.example(),
+        compound=mode == "compound",
+    )
+    loop = ByTrade(buy, sell, prices, mode)
+    for row in found.iter_rows(named=True):
+        due = range(MIDNIGHT, MIDNIGHT + hours * HOUR - row["horizon_s"] + 1, 2 * HOUR)
+        check_row(row, [loop.trade(entry, row["horizon_s"]) for entry in due])
+
+
+def check_row(row: dict, trades: list[dict[str, float] | None]) -> None:
+    """Compare the figures of a horizon with those of its trades, None for one without a price."""
+    some = [trade for trade in trades if trade]
+    assert (row["n_due"], row["n"], row["n_uncovered"]) == (len(trades), len(some), 0)
+    assert row["n_unpriced"] == len(trades) - len(some)
+    if not some:
+        assert row["gross_reason"] == "low_coverage"
+        return
+    gross = np.array([trade["gross"] for trade in some])
+    shape = [gross.mean(), *np.quantile(gross, (0.05, 0.25, 0.5, 0.75, 0.95))]
+    net = [value - COST for value in shape]
+    assert [row[f"gross_{form}_bps"] for form in SHAPE] == pytest.approx(shape, abs=1e-7)
+    assert [row[f"net_{form}_bps"] for form in SHAPE] == pytest.approx(net, abs=1e-7)
+    falls = np.array([trade["fall"] for trade in some])
+    assert row["drawdown_median_bps"] == pytest.approx(np.median(falls), abs=1e-7)
+    assert row["drawdown_q95_bps"] == pytest.approx(np.quantile(falls, 0.95), abs=1e-7)
+    even = np.array([trade["even"] for trade in some])
+    assert row["breakeven_share"] == pytest.approx(np.isfinite(even).mean())
+    assert row["net_positive_share"] == pytest.approx((gross > COST + 1e-9).mean())
+    watched = np.minimum(even, row["horizon_s"] / HOUR)
+    lives = pl.DataFrame({"duration_s": watched, "observed": np.isfinite(even).astype(int)})
+    (life,) = median_life(lives).to_dicts()
+    assert row["breakeven_median_h"] == life["median_life_s"]
+    assert row["breakeven_median_reason"] == life["median_life_reason"]
+
+
+@given(mode=st.sampled_from(["constant", "drifting", "compound"]), seed=st.integers(0, 2**32 - 1))
+def test_each_holding_is_that_of_a_loop_over_its_settlements(mode, seed):
+    check_every_trade(seed, mode)
+
+
+def steady(days: int = 60, rate: float = 3e-4, hours: int = 8) -> pl.DataFrame:
+    rows = [(at, rate, hours) for at in range(hours, 24 * days + 1, hours)]
+    return pair([(at, 0.0, hours) for at, _, _ in rows], rows)
+
+
+def one(frame: pl.DataFrame, **asked: object) -> dict:
+    start = asked.pop("start", MIDNIGHT)
+    (row,) = funding.holdings(frame, start, **asked).to_dicts()
+    return row
+
+
+def test_a_settlement_at_the_entry_is_not_received_and_one_at_the_exit_is():
+    end = MIDNIGHT + 16 * HOUR
+    row = one(steady(), start=MIDNIGHT + 8 * HOUR, end=end, horizons=["8h"], every="8h")
+    assert (row["n"], row["gross_mean_bps"]) == (1, pytest.approx(3.0))
+
+
+def test_breakeven_is_rounded_up_to_a_settlement():
+    """53 bps at 3 bps per 8 h take 17.67 intervals: the 18th settlement, less the hours before."""
+    row = one(steady(), horizons=["7d"], every="8h", fees=FeeModel.example())
+    assert (row["breakeven_q25_h"], row["breakeven_q75_h"]) == (144.0, 144.0)
+    assert (row["breakeven_share"], row["net_positive_share"]) == (1.0, 1.0)
+    assert row["net_mean_bps"] == pytest.approx(63 - COST)
+    assert row["net_apr_mean_pct"] == pytest.approx((63 - COST) / 100 * 365 / 7)
+    never = one(steady(), horizons=["5d"], every="8h", fees=FeeModel.example())
+    assert (never["breakeven_share"], never["breakeven_q25_reason"]) == (0.0, "censored")
+
+
+def test_intervals_that_change_give_the_carry_of_the_settlements():
+    """The fixture of the yearly rate: 8 h, then 4 h, then 1 h; no fixed number a year is right."""
+    sell = [(8 * k, 4e-4, 8) for k in range(1, 4)] + [(24 + 4 * k, 4e-4, 4) for k in range(1, 7)]
+    sell += [(48 + k, 4e-4, 1) for k in range(1, 25)]
+    row = one(pair([(8 * k, 0.0, 8) for k in range(1, 10)], sell), horizons=["3d"])
+    assert (row["n"], row["gross_mean_bps"]) == (1, pytest.approx(4 * 33))
+
+
+def test_a_price_that_is_not_known_yet_is_not_used():
+    frame = steady(4)
+    prices = pl.DataFrame(
+        {"trajectory": KEY, "ts": MIDNIGHT + np.arange(-1, 96) * HOUR, "spread_log_bps": 5.0}
+    )
+    late = prices.with_columns(
+        spread_log_bps=pl.when(pl.col("ts") < MIDNIGHT + 24 * HOUR).then(5.0).otherwise(500.0)
+    )
+    until = MIDNIGHT + 24 * HOUR
+    asked = {"end": until, "horizons": ["8h"]}
+    assert one(frame, prices=prices, **asked) == one(frame, prices=late, **asked)
+    assert one(frame, prices=prices, **asked)["basis_mean_bps"] == 0.0
+
+
+def test_stale_prices_leave_entries_out_and_count_them():
+    prices = pl.DataFrame({"trajectory": [KEY], "ts": [MIDNIGHT - 60], "spread_log_bps": [5.0]})
+    asked = {"end": MIDNIGHT + DAY, "horizons": ["8h"], "prices": prices, "step_s": 60}
+    row = one(steady(), **asked)
+    assert (row["n_due"], row["n_unpriced"], row["gross_reason"]) == (17, 17, "low_coverage")
+    assert one(steady(), **asked, max_stale_s=DAY)["n"] == 17
+
+
+def test_swapped_legs_turn_the_sign_and_nothing_else():
+    rng = np.random.default_rng(5)
+    frame, prices = pair(calendar(rng, 160), calendar(rng, 160)), minute_prices(rng, 160)
+    asked = {"end": MIDNIGHT + 160 * HOUR, "horizons": ["1d"], "prices": prices, "max_stale_s": DAY}
+    here, there = one(frame, **asked), one(turned(frame), **asked | {"prices": turned(prices)})
+    for name, other in {"mean": "mean", "q05": "q95", "median": "median"}.items():
+        assert here[f"gross_{name}_bps"] == pytest.approx(-there[f"gross_{other}_bps"], abs=1e-9)
+
+
+def test_a_hole_in_one_leg_leaves_out_the_entries_over_it():
+    frame = steady(10)
+    hole = MIDNIGHT + 120 * HOUR
+    row = one(frame.filter(pl.col("ts") != hole), horizons=["8h"], every="8h")
+    # (112, 120] hours are covered by nothing
+    assert (row["n_due"], row["n_uncovered"], row["coverage"]) == (30, 1, 29 / 30)
+    assert row["gross_mean_bps"] == pytest.approx(3.0)
+
+
+def test_a_single_leg_is_held_short():
+    leg = pl.DataFrame(
+        {
+            "trajectory": "BTC_USDT:BINANCE.futures",
+            "ts": [MIDNIGHT + 8 * k * HOUR for k in range(1, 91)],
+            "rate": 3e-4,
+            "interval_hours": 8,
+        }
+    )
+    row = one(leg, horizons=["1d"], fees=FeeModel.example())
+    assert row["gross_mean_bps"] == pytest.approx(9.0)
+    assert row["cost_mean_bps"] == pytest.approx(11.0)
+
+
+def test_what_cannot_be_known_is_null_with_its_reason():
+    frame = steady(10)
+    row = one(frame, horizons=["30d"])
+    assert (row["n_due"], row["gross_reason"], row["entries_reason"]) == (0, "empty", "empty")
+    row = one(frame, horizons=["3d"])
+    assert (row["gross_band_reason"], row["net_reason"]) == ("too_few", "unknown_fee")
+    assert row["drawdown_median_bps"] == 0.0
+    no_leg = frame.with_columns(buy_rate=pl.lit(None, pl.Float64))
+    assert one(no_leg, horizons=["1d"])["gross_reason"] == "missing_leg"
+    late = FeeModel.parse(
+        'name = "late"\n[[fee]]\nexchange = "BINANCE"\nvalid_from = 2040-01-01\ntaker_bps = 1'
+    )
+    row = one(frame, horizons=["1d"], fees=late)
+    assert (row["n_unknown_fee"], row["net_reason"]) == (row["n"], "unknown_fee")
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        ({"horizons": ["1 month"]}, "horizons"),
+        ({"horizons": "7d"}, "horizons"),
+        ({"every": 0}, "every"),
+        ({"style": "transfer"}, "style"),
+        ({"fees": "fees.toml"}, "fees"),
+        ({"prices": pl.DataFrame({"ts": [0]})}, "frame"),
+    ],
+)
+def test_what_is_not_allowed_is_named(asked, named):
+    with pytest.raises(InputError, match=named):
+        funding.holdings(steady(2), **asked)
+
+
+def of_legs(rows: pl.DataFrame, buy: str, sell: str) -> pl.DataFrame:
+    legs = {
+        name: rows.filter(exchange=name).select("ts", "rate", "interval_hours").unique("ts")
+        for name in (buy, sell)
+    }
+    return pair(
+        *([((ts - MIDNIGHT) / HOUR, rate, h) for ts, rate, h in legs[n].rows()] for n in legs),
+        f"BTC_USDT:{buy}.futures:{sell}.futures",
+    )
+
+
+def check_three_venues(rows: pl.DataFrame) -> pl.DataFrame:
+    """Hold each pair of three venues, 8 h and 1 h, and one settlement by settlement beside it."""
+    frames = [
+        of_legs(rows, *legs)
+        for legs in (("BINANCE", "BYBIT"), ("BINANCE", "DYDX"), ("BYBIT", "DYDX"))
+    ]
+    found = funding.holdings(pl.concat(frames), horizons=["1d", "7d"], every="8h")
+    assert found["coverage"].drop_nulls().is_between(0, 1).all()
+    for frame, week in zip(frames, found.filter(horizon_s=7 * DAY).to_dicts(), strict=True):
+        assert frame["trajectory"][0] == week["trajectory"]
+        for entry in (week["t_first"], week["t_last"]):
+            held = frame.filter(pl.col("ts").is_between(entry, entry + 7 * DAY, closed="right"))
+            by_sum = 1e4 * (held["sell_rate"].sum() - held["buy_rate"].sum())
+            (alone,) = funding.holdings(
+                frame, entry, entry + 7 * DAY, horizons=["7d"], every=1
+            ).to_dicts()
+            assert (alone["n"], alone["gross_mean_bps"]) == (1, pytest.approx(by_sum, abs=1e-8))
+            summed = funding.summary(frame, entry, entry + 7 * DAY)
+            assert summed["coverage"].item() == 1
+            assert summed["carry_bps"].item() == pytest.approx(by_sum, abs=1e-8)
+    return found
+
+
+def test_three_real_venues_agree_with_the_sum_of_their_settlements(real_data: Path) -> None:
+    rows = pl.read_parquet(real_data / "funding.parquet").with_columns(
+        pl.col("symbol", "exchange", "dataset").cast(pl.String),
+        pl.col("ts").cast(pl.Int64),
+        pl.col("rate", "interval_hours").cast(pl.Float64),
+    )
+    rows = rows.filter(dataset="supervik").with_columns(ts=(pl.col("ts") + 30) // 60 * 60)
+    found = check_three_venues(rows.filter(pl.col("symbol").str.starts_with("BTC")))
+    assert found["n"].min() > 700
+    assert found["gross_mean_lower_bps"].null_count() == 0
+
+
+def test_three_made_venues_agree_with_the_sum_of_their_settlements() -> None:
+    rng = np.random.default_rng(11)
+    legs = {"BINANCE": 8, "BYBIT": 8, "DYDX": 1}
+    rows = [
+        (exchange, MIDNIGHT + at * HOUR, float(rng.normal(1e-5, 1e-4)), float(hours))
+        for exchange, hours in legs.items()
+        for at in range(hours, 24 * 40 + 1, hours)
+    ]
+    schema = ["exchange", "ts", "rate", "interval_hours"]
+    found = check_three_venues(pl.DataFrame(rows, schema, orient="row"))
+    assert found["coverage"].to_list() == [1.0] * 6

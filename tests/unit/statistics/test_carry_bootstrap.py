@@ -1,0 +1,60 @@
+"""The bands of overlapping holdings. How often they hold the truth is in `tests/calibration`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from toolkit.statistics.carry_bootstrap import band
+
+HOUR = 3600
+
+
+def rates(phi: float, settlements: int, runs: int, seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    shocks = rng.standard_normal((settlements, runs))
+    found = np.empty_like(shocks)
+    found[0] = shocks[0] / np.sqrt(1 - phi**2)
+    for at in range(1, settlements):
+        found[at] = phi * found[at - 1] + shocks[at]
+    return found.T
+
+
+def holdings(paths: np.ndarray, horizon_h: int, every_h: int) -> tuple[np.ndarray, np.ndarray]:
+    """What each holding of settlements 8 h apart received: entries, and one row per path."""
+    level = np.concatenate([np.zeros((len(paths), 1)), np.cumsum(paths, axis=1)], axis=1)
+    entries = np.arange(0, paths.shape[1] * 8 - horizon_h + 1, every_h)
+    return entries * HOUR, level[:, (entries + horizon_h) // 8] - level[:, entries // 8]
+
+
+def test_an_interval_of_independent_entries_is_too_narrow():
+    ts, values = holdings(rates(0.7, 270, 300, 20261123), 24, 4)
+    reach = 1.96 * values.std(axis=1) / np.sqrt(ts.size)
+    assert (np.abs(values.mean(axis=1)) <= reach).mean() < 0.6
+
+
+def test_the_band_moves_and_scales_with_the_values_and_is_the_same_each_time():
+    ts, (values,) = holdings(rates(0.5, 300, 1, 1), 24, 4)
+    asked = (24 * HOUR, 4 * HOUR)
+    found, again = band(ts, values, *asked), band(ts, values.copy(), *asked)
+    assert found == again
+    moved = band(ts, 2 * values + 5, *asked)
+    assert moved.mean == pytest.approx([2 * end + 5 for end in found.mean])
+    assert moved.median == pytest.approx([2 * end + 5 for end in found.median])
+
+
+@pytest.mark.parametrize(("days", "expected"), [(12, False), (13, True)])
+def test_fewer_than_twelve_horizons_have_no_band(days, expected):
+    ts, (values,) = holdings(rates(0.0, 3 * days, 1, 2), 24, 1)
+    assert (band(ts, values, 24 * HOUR, HOUR) is not None) is expected
+
+
+def test_entries_with_more_holes_than_time_have_no_band():
+    ts, (values,) = holdings(rates(0.0, 900, 1, 2), 24, 1)
+    assert band(ts[::3], values[::3], 24 * HOUR, HOUR) is None
+    assert band(ts[::3], values[::3], 24 * HOUR, 3 * HOUR) is not None
+
+
+def test_values_that_are_all_the_same_have_a_band_of_no_width():
+    found = band(np.arange(500) * HOUR, np.full(500, 3.0), 8 * HOUR, HOUR)
+    assert (found.mean, found.median) == ((3.0, 3.0), (3.0, 3.0))

@@ -1,0 +1,206 @@
+"""The audit of a log: it finds the faults that were planted in it, and says why."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from toolkit.errors import InputError
+from toolkit.statistics.event_audit import audit, audited
+
+STEP, BARS = 60, 20_000
+END = STEP * BARS
+NAMES = [f"A{number}_B:X.spot:Y.spot" for number in range(4)]
+
+
+def market(rng):
+    """Spreads of minutes with stretches of 80 bps, and the true stretches as they were known."""
+    rows, truth = [], []
+    for name in NAMES:
+        values, at = np.full(BARS, 10.0), 50
+        while at < BARS - 100:
+            length = int(rng.integers(2, 30))
+            values[at : at + length] = rng.uniform(60, 120, length)
+            truth.append(
+                (name, (at + 1) * STEP, (at + length + 1) * STEP, values[at : at + length].max())
+            )
+            at += length + int(rng.integers(40, 200))
+        rows.append(
+            pl.DataFrame({"trajectory": name, "ts": STEP * np.arange(BARS), "spread_bps": values})
+        )
+    return pl.concat(rows), truth
+
+
+def log(truth, known_until=END):
+    """Lives of events as `event_lifecycles` gives them."""
+    rows = [
+        {
+            "family": "spread",
+            "event": f"event {number}",
+            "symbol": name.partition(":")[0],
+            "legs": "X.spot → Y.spot",
+            "t_open": opened,
+            "t_close": closed,
+            "peak": peak / 100,
+            "known_until": known_until,
+        }
+        for number, (name, opened, closed, peak) in enumerate(truth)
+    ]
+    return pl.DataFrame(rows)
+
+
+def test_a_log_that_is_true_is_found_to_be():
+    spreads, truth = market(np.random.default_rng(41))
+    row = audit(audited(log(truth), spreads, 0, END, enter_bps=50)).row(0, named=True)
+    assert (row["precision"], row["recall"]) == (1.0, 1.0)
+    assert row["n_events"] == row["n_episodes"] == row["n_delays"] == len(truth)
+    assert (row["delay_median_s"], row["peak_error_median_pct"]) == (0, pytest.approx(0))
+
+
+def test_planted_faults_are_found_as_many_as_they_are():
+    rng = np.random.default_rng(42)
+    spreads, truth = market(rng)
+    lost = rng.random(len(truth)) < 0.2
+    late = rng.integers(0, 60, len(truth))
+    kept = [
+        (name, opened + int(wait), max(closed, opened + int(wait)), peak)
+        for (name, opened, closed, peak), wait, gone in zip(truth, late, lost, strict=True)
+        if not gone
+    ]
+    quiet = [(name, 600, 900, 70.0) for name in NAMES]  # before the first stretch
+    elsewhere = [("A9_B:X.spot:Y.spot", 600, 900, 70.0)] * 3
+    rows = audited(log(kept + quiet + elsewhere), spreads, 0, END, enter_bps=50)
+    row = audit(rows).row(0, named=True)
+    assert row["n_events_judged"] == len(kept) + 4
+    assert row["precision"] == len(kept) / (len(kept) + 4)
+    assert row["recall"] == len(kept) / len(truth)
+    assert row["recall_lower"] < 0.8 < row["recall_upper"]
+    assert row["delay_median_s"] == np.median(late[~lost])
+    counts = dict(rows["audit_reason"].value_counts().drop_nulls().iter_rows())
+    assert counts == {"below": 4, "no_rows": 3, "missed": int(lost.sum())}
+    assert rows.filter(found_in="rows").height == int(lost.sum())
+
+
+def test_events_where_no_spread_is_known_are_not_held_against_the_log():
+    spreads, truth = market(np.random.default_rng(43))
+    hole = pl.col("ts").is_between(300_000, 600_000)
+    rows = audited(log(truth), spreads.filter(~hole), 0, END, enter_bps=50)
+    gaps = rows.filter(audit_reason="gap")
+    assert gaps.height > 100
+    assert gaps["t_open"].is_between(299_000, 600_060).all()
+    row = audit(rows).row(0, named=True)
+    assert row["precision"] == pytest.approx(1, abs=0.01)
+    assert row["n_events"] - row["n_events_judged"] == gaps.height
+
+
+def test_episodes_after_the_log_ended_are_not_held_against_it():
+    spreads, truth = market(np.random.default_rng(44))
+    half = END // 2
+    lives = log([each for each in truth if each[1] < half], known_until=half)
+    rows = audited(lives, spreads, 0, END, enter_bps=50)
+    later = lives.head(1).with_columns(family=pl.lit("splash"), known_until=pl.lit(END))
+    lives = pl.concat([lives, later], how="vertical_relaxed")  # the log of another family
+    rows = audited(lives, spreads, 0, END, enter_bps=50)
+    assert rows.filter(audit_reason="log_ended").height == len(truth) - (lives.height - 1)
+    assert audit(rows)["recall"].item() == 1.0
+
+
+def test_episodes_in_a_gap_of_the_log_count_neither_for_nor_against_it():
+    spreads, truth = market(np.random.default_rng(47))
+    gap = (END // 4, END // 2)
+    kept = [each for each in truth if not gap[0] <= each[1] < gap[1]]
+    by_luck = [each for each in truth if gap[0] <= each[1] < gap[1]][:5]
+    held = pl.DataFrame(
+        {"family": ["spread"] * 3 + ["splash"], "start_ts": [0, 600, gap[1], 0]}
+        | {"end_ts": [gap[0], 900, END, END]}
+    )
+    rows = audited(log(kept + by_luck), spreads, 0, END, held=held, enter_bps=50)
+    row = audit(rows).row(0, named=True)
+    assert (row["precision"], row["recall"]) == (1.0, 1.0)
+    assert (row["n_episodes"], row["n_seen"]) == (len(truth), len(kept))
+    assert rows.filter(audit_reason="log_gap").height == len(truth) - len(kept) - len(by_luck)
+    assert audit(audited(log(kept), spreads, 0, END, enter_bps=50))["recall"].item() < 0.9
+    nothing = audited(log(kept), spreads, 0, END, held=held.clear(), enter_bps=50)
+    assert audit(nothing).select("recall", "recall_reason").row(0) == (None, "empty")
+    with pytest.raises(InputError, match="end_ts"):
+        audited(log(kept), spreads, 0, END, held=held.drop("end_ts"))
+
+
+def test_an_episode_whose_beginning_was_not_seen_counts_for_no_recall_with_its_event_either():
+    spreads = pl.DataFrame(
+        {
+            "trajectory": NAMES[0],
+            "ts": [60 * k for k in range(6)],
+            "spread_bps": [80.0] * 3 + [1.0] * 3,
+        }
+    )
+    row = audit(audited(log([(NAMES[0], 70, 200, 80.0)]), spreads, 0, 360, enter_bps=50))
+    assert row.select("precision", "n_episodes", "n_episodes_judged").row(0) == (1.0, 1, 0)
+
+
+@pytest.mark.parametrize("leave_bps", [None, 20])
+def test_an_episode_ends_where_the_spread_turns_to_the_other_side(leave_bps):
+    values = [10.0, 80.0, -120.0, -110.0, 70.0, 10.0]
+    spreads = pl.DataFrame(
+        {"trajectory": NAMES[0], "ts": [60 * k for k in range(6)], "spread_bps": values}
+    )
+    lives = log([(NAMES[0], 120, 180, 80.0), (NAMES[0], 300, 360, 70.0)])
+    rows = audited(lives, spreads, 0, 360, enter_bps=50, leave_bps=leave_bps, slack_s=0)
+    assert rows.select("found_in", "episode_start", "episode_end", "delay_s").rows() == [
+        ("both", 120, 180, 0),
+        ("both", 300, 360, 0),
+    ]
+
+
+def test_an_event_from_before_the_window_or_of_a_gap_may_be_open_until_it_closes():
+    high = [5, 8, 11, 16, 19, 30, 40]  # bars of 80 bps
+    values = [80.0 if bar in high else 10.0 for bar in range(60)]
+    spreads = pl.DataFrame(
+        {"trajectory": NAMES[0], "ts": [60 * k for k in range(60)], "spread_bps": values}
+    )
+    before = [(NAMES[0], -100, 400, 80.0)]  # until after the first episode
+    alone = audited(log(before), spreads, 0, 3_600, enter_bps=50, slack_s=0)
+    assert alone["audit_reason"].to_list() == ["still_open"] + ["missed"] * 6
+    orphans = log([(NAMES[0], None, 600, 80.0), (NAMES[0], None, 1_300, 80.0)])
+    lives = pl.concat([log([(NAMES[0], 960, 1_030, 80.0)]), orphans], how="vertical_relaxed")
+    held = {"family": ["spread"] * 2, "start_ts": [0, 1_150], "end_ts": [900, 3_600]}
+    found = audited(lives, spreads, 0, 3_600, held=pl.DataFrame(held), enter_bps=50, slack_s=0)
+    by_start = dict(found.select("episode_start", "audit_reason").iter_rows())
+    reasons = [by_start[60 * (bar + 1)] for bar in high]
+    expected = ["still_open", "still_open", "missed", None, "still_open", "missed", "missed"]
+    assert reasons == expected
+    assert audit(found).select("n_episodes", "n_episodes_judged", "n_seen").row(0) == (7, 3, 0)
+
+
+def test_one_event_of_several_episodes_counts_each_of_them_once():
+    values = [10.0, 80.0, 10.0, 80.0, 10.0, 80.0, 10.0, 10.0]
+    spreads = pl.DataFrame(
+        {"trajectory": NAMES[0], "ts": [60 * k for k in range(8)], "spread_bps": values}
+    )
+    lives = log([(NAMES[0], 130, 300, 80.0), (NAMES[0], 390, 400, 80.0)])
+    row = audit(audited(lives, spreads, 0, 480, enter_bps=50, slack_s=0)).row(0, named=True)
+    assert (row["n_events"], row["n_episodes"], row["n_seen"]) == (2, 3, 3)
+    assert (row["precision"], row["recall"], row["n_delays"]) == (1.0, 1.0, 2)
+
+
+def test_without_a_threshold_it_is_the_smallest_event_and_none_is_refused():
+    spreads, truth = market(np.random.default_rng(45))
+    rows = audited(log(truth), spreads, 0, END)
+    assert rows["enter_bps"][0] == pytest.approx(min(each[3] for each in truth))
+    with pytest.raises(InputError, match="no event has a size"):
+        audited(log(truth).clear(), spreads, 0, END)
+    nothing = audited(log(truth).clear(), spreads, 0, END, enter_bps=50)
+    row = audit(nothing).row(0, named=True)
+    assert (row["precision"], row["precision_reason"]) == (None, "empty")
+    assert (row["recall"], row["n_episodes"]) == (0.0, len(truth))
+
+
+def test_groups_are_those_of_a_column():
+    spreads, truth = market(np.random.default_rng(46))
+    rows = audited(log(truth), spreads, 0, END, enter_bps=50)
+    found = audit(rows, by="trajectory")
+    assert found["trajectory"].to_list() == NAMES
+    assert found["n_events"].sum() == len(truth)
+    with pytest.raises(InputError, match="by"):
+        audit(rows, by="plan")

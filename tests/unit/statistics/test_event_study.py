@@ -1,0 +1,168 @@
+"""Paths around events: held to a loop over the events, and to changes that are known."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+from toolkit.errors import InputError
+from toolkit.statistics.event_study import study
+
+DAY = 86_400
+
+
+def walk(rng, names=("a", "b"), steps=2_000, step_s=60):
+    """Random prices of minutes, of which one in ten is missing."""
+    parts = []
+    for name in names:
+        prices = 100 * np.exp(np.cumsum(rng.normal(0, 1e-3, steps)))
+        rows = {"trajectory": name, "ts": step_s * np.arange(steps), "price": prices}
+        parts.append(pl.DataFrame(rows).filter(pl.Series(rng.random(steps) > 0.1)))
+    return pl.concat(parts)
+
+
+def some_events(rng, names=("a", "b"), count=60, end=2_000 * 60):
+    return pl.DataFrame(
+        {
+            "trajectory": rng.choice(names, count),
+            "ts": np.sort(rng.integers(0, end, count)),
+            "direction": rng.choice([1, -1], count),
+        }
+    )
+
+
+def price_known(bars, name, at):
+    """The close of the newest bar that has ended, if it ended at most three minutes ago."""
+    own = bars.filter(pl.col("trajectory") == name, pl.col("ts") + 60 <= at).tail(1)
+    if own.is_empty() or at - own["ts"][0] - 60 > 180:
+        return None
+    return float(own["price"][0])
+
+
+def test_figures_are_those_of_a_loop_over_the_events():
+    rng = np.random.default_rng(11)
+    bars, events = walk(rng), some_events(rng)
+    found = study(events, bars, before_s=600, after_s=900, every_s=300)
+    kept, last = [], {}
+    for name, ts, way in events.iter_rows():
+        if ts - last.get(name, -math.inf) >= 900:
+            last[name] = ts
+            kept.append((name, ts, way))
+    for row in found.iter_rows(named=True):
+        path = []
+        for name, ts, way in kept:
+            first = price_known(bars, name, ts)
+            then = price_known(bars, name, ts + row["offset_s"])
+            if first is not None and then is not None:
+                path.append(way * 1e4 * math.log(then / first))
+        assert row["n"] == len(path)
+        assert row["n_overlapping"] == events.height - len(kept)
+        assert row["return_mean_log_bps"] == pytest.approx(np.mean(path), abs=1e-9)
+        assert row["return_q25_log_bps"] == pytest.approx(np.quantile(path, 0.25), abs=1e-9)
+    assert found["offset_s"].to_list() == [-600, -300, 0, 300, 600, 900]
+
+
+def test_nothing_known_later_than_an_offset_is_in_the_path_there():
+    rng = np.random.default_rng(12)
+    bars = walk(rng, ("a",))
+    events = pl.DataFrame({"trajectory": ["a"], "ts": [60_030]})
+    # a bar that begins at 60,600 is known at 60,660
+    later = bars.with_columns(price=pl.when(pl.col("ts") < 60_600).then("price").otherwise(1.0))
+    options = {"before_s": 600, "after_s": 1_200, "every_s": 30}
+    first, second = (study(events, each, **options) for each in (bars, later))
+    same = first["return_mean_log_bps"].eq_missing(second["return_mean_log_bps"])
+    assert first.filter(~same)["offset_s"].min() == 630
+
+
+def test_a_level_is_taken_from_its_median_before_the_quiet_time():
+    ts = [60 * k for k in range(60)]
+    values = [5.0] * 25 + [50.0] * 5 + [9.0] * 30
+    frame = pl.DataFrame({"trajectory": ["a"] * 60, "ts": ts, "spread_log_bps": values})
+    events = pl.DataFrame({"trajectory": ["a"], "ts": [1_800]})
+    options = {"column": "spread_log_bps", "before_s": 1_200, "after_s": 600, "known_after_s": 0}
+    found = study(events, frame, quiet_s=300, **options)
+    assert found.filter(offset_s=600)["spread_change_mean_log_bps"].item() == 4.0
+
+
+def test_what_the_comparison_did_as_well_is_taken_off():
+    ts = np.arange(40 * 1_440) * 60
+    daily = np.where(ts % DAY >= DAY // 2, 0.05, 0.0)  # each noon up by 5 %
+    trend = 1e-6 * ts / 60
+    rng = np.random.default_rng(13)
+    noise = np.cumsum(rng.normal(0, 1e-5, ts.size))
+    jump = np.where((ts >= 20 * DAY + DAY // 2) & (ts < 21 * DAY), 0.02, 0.0)
+    bars = pl.concat(
+        pl.DataFrame({"trajectory": name, "ts": ts, "price": np.exp(each)})
+        for name, each in {
+            "a": daily + jump + noise,
+            "b": daily,
+            "c": trend,
+        }.items()
+    )
+    noon = 20 * DAY + DAY // 2 - 60
+    options = {"before_s": 1_800, "after_s": 1_800, "every_s": 600}
+
+    def after(name, less, **more):
+        events = pl.DataFrame({"trajectory": [name], "ts": [noon], **more})
+        return study(events, bars, less=less, **options)["return_mean_log_bps"][-1]
+
+    assert after("a", "none") == pytest.approx(700, abs=5)
+    assert after("a", "controls") == pytest.approx(200, abs=5)
+    assert after("a", "against", against=["b"]) == pytest.approx(200, abs=5)
+    assert after("c", "none") == pytest.approx(1e4 * 30e-6, abs=1e-6)
+    assert after("c", "past") == pytest.approx(0, abs=1e-6)
+
+
+def test_controls_are_apart_from_every_event_of_the_trajectory():
+    ts = np.arange(10 * 1_440) * 60
+    prices = np.exp(np.where(ts % DAY >= DAY // 2, 0.05, 0.0))
+    bars = pl.DataFrame({"trajectory": "a", "ts": ts, "price": prices})
+    every_noon = [DAY * day + DAY // 2 - 60 for day in range(1, 9)]
+    events = pl.DataFrame({"trajectory": ["a"] * 8, "ts": every_noon})
+    found = study(events, bars, before_s=600, after_s=600, less="controls")
+    # only the first and the last day are without one
+    assert found["n_unknown"].unique().to_list() == [0]
+    alone = study(events, bars.filter(pl.col("ts") > DAY), before_s=600, after_s=600)
+    assert alone["n"].max() == 8
+    inner = bars.filter(pl.col("ts").is_between(DAY, 9 * DAY, closed="left"))
+    none = study(events, inner, before_s=600, after_s=600, less="controls")
+    assert none["n_unknown"].unique().to_list() == [8]
+    assert none["path_reason"].unique().to_list() == ["empty"]
+
+
+def test_opposite_directions_and_other_orders_of_rows_change_what_they_should():
+    rng = np.random.default_rng(14)
+    bars, events = walk(rng), some_events(rng)
+    options = {"before_s": 300, "after_s": 600, "cluster": "trajectory_day"}
+    found = study(events, bars, **options)
+    turned = study(events.with_columns(-pl.col("direction")), bars, **options)
+    shuffled = bars.sample(fraction=1, shuffle=True, seed=3)
+    again = study(events.reverse(), shuffled.lazy(), **options)
+    for name in ("return_mean_log_bps", "return_median_log_bps"):
+        assert (found[name] + turned[name]).abs().max() < 1e-9
+    assert again.equals(found)
+    assert set(found["band_reason"]) == {"too_few"}  # two trajectories and two days
+    assert study(events, bars, before_s=300, after_s=600)["band_reason"].null_count() == 16
+
+
+@pytest.mark.parametrize(
+    ("options", "parameter"),
+    [
+        ({"before_s": 0}, "before_s"),
+        ({"after_s": 1.5}, "after_s"),
+        ({"quiet_s": 3_600}, "quiet_s"),
+        ({"less": "market"}, "less"),
+        ({"less": "against"}, "events"),
+        ({"cluster": "week"}, "cluster"),
+        ({"column": "prize"}, "column"),
+        ({"every_s": 0}, "every_s"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(options, parameter):
+    rng = np.random.default_rng(15)
+    with pytest.raises(InputError) as caught:
+        study(some_events(rng), walk(rng, steps=100), **options)
+    assert caught.value.parameter == parameter

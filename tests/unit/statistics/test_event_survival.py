@@ -1,0 +1,283 @@
+"""Survival of events against scipy, statsmodels and hand counts, at the edges and gaps of a log."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from scipy import stats
+from statsmodels.duration.survfunc import SurvfuncRight, survdiff
+
+from toolkit.errors import InputError
+from toolkit.statistics.events import log_rank, rates, survival, survival_curve
+
+from .event_lives import END, START, lives
+
+
+def some_lives(seed: int, *, late: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Durations in whole minutes with many ties, whether each ended, and entries."""
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(40, 200))
+    ends = 60.0 * rng.integers(1, 60, count)
+    seen = 60.0 * rng.integers(1, 80, count)
+    entries = np.where(rng.random(count) < 0.4, 60.0 * rng.integers(0, 20, count), 0.0) * late
+    durations, observed = np.minimum(ends, seen), (ends <= seen).astype(int)
+    kept = durations > entries
+    return durations[kept], observed[kept], entries[kept]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_curve_and_its_band_are_those_of_scipy(seed):
+    durations, observed, _ = some_lives(seed, late=False)
+    found = survival_curve(lives(durations, observed))
+    sample = stats.CensoredData.right_censored(durations, observed == 0)
+    reference = stats.ecdf(sample).sf
+    np.testing.assert_allclose(found["survival"], reference.probabilities, rtol=0, atol=1e-12)
+    assert found["life_s"].to_list() == reference.quantiles.tolist()
+    with warnings.catch_warnings():  # scipy has no band before the first end, nor have we
+        warnings.simplefilter("ignore")
+        band = reference.confidence_interval(method="log-log")
+    inside = found["band_reason"].is_null().to_numpy()
+    for name, end in (("survival_lower", band.low), ("survival_upper", band.high)):
+        got = found[name].to_numpy()
+        np.testing.assert_allclose(got[inside], end.probabilities[inside], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_events_that_come_under_watch_late_count_as_in_statsmodels(seed):
+    durations, observed, entries = some_lives(100 + seed, late=True)
+    found = survival_curve(lives(durations, observed, entries))
+    reference = SurvfuncRight(durations, observed, entry=entries)
+    ended = found.filter(pl.col("ended") > 0)
+    assert ended["life_s"].to_list() == reference.surv_times.tolist()
+    assert ended["n"].to_list() == reference.n_risk.tolist()
+    assert ended["survival"].to_list() == pytest.approx(reference.surv_prob.tolist(), abs=1e-12)
+    assert (ended["censored"] >= 0).all()
+
+
+def test_one_that_comes_under_watch_as_another_ends_is_not_at_risk_there():
+    """The case of lifelines issue 1385, decided by hand.
+
+    Event b is seen alive at the age of 20 s, and no sooner than that is it watched: had it ended at
+    20 s, it would not have been seen. So of the end of a at 20 s it says nothing, and 2 events are
+    at risk there, a and c: S = 1/2. At 50 s these are b and c. R's survival has it so, from after
+    the entry to the end. Event d ends at its own entry. It is never watched.
+    """
+    entries = [0.0, 20.0, 0.0, 30.0]
+    found = survival_curve(lives([20.0, 50.0, 60.0, 30.0], [1, 1, 1, 1], entries))
+    assert found.select("life_s", "n", "ended", "entering", "survival").rows() == [
+        (20.0, 2, 1, 1, 0.5),
+        (50.0, 2, 1, 0, 0.25),
+        (60.0, 1, 1, 0, 0.0),
+    ]
+
+
+def test_from_the_age_on_at_which_nobody_was_watched_there_is_no_curve():
+    """One short life from its opening, and nine that were seen only after their first hour."""
+    durations, entries = [60.0, *(4_000.0 + 10 * k for k in range(12))], [0.0, *[3_600.0] * 12]
+    row = survival(lives(durations, [1] * 13, entries)).row(0, named=True)
+    assert (row["median_life_s"], row["median_life_reason"]) == (None, "too_few")
+    assert (row["n_lives"], row["n_ended"], row["entered_late"]) == (13, 13, 12)
+    curve = survival_curve(lives(durations, [1] * 13, entries))
+    assert curve["survival"].null_count() == curve.height
+    late = survival_curve(lives([4_000.0, 5_000.0], [1, 1], 3_600.0))
+    assert set(late["survival_reason"]) == {"too_few"}
+
+
+def test_the_bounds_of_each_quantile_are_those_of_statsmodels():
+    durations, observed, _ = some_lives(7, late=False)
+    row = survival(lives(durations, observed)).row(0, named=True)
+    reference = SurvfuncRight(durations, observed)
+    for name, share in {"median_life": 0.5, "life_q25": 0.25, "life_q75": 0.75}.items():
+        with np.errstate(all="ignore"):
+            lower, upper = reference.quantile_ci(share)
+        assert (row[f"{name}_lower_s"], row[f"{name}_upper_s"]) == (lower, upper)
+        assert row[f"{name}_lower_s"] <= row[f"{name}_s"] <= row[f"{name}_upper_s"]
+
+
+@pytest.mark.parametrize("groups", [2, 3])
+@pytest.mark.parametrize("late", [False, True])
+def test_the_log_rank_test_is_that_of_statsmodels_and_scipy(groups, late):
+    durations, observed, entries = some_lives(40 + groups, late=late)
+    group = np.arange(len(durations)) % groups
+    frame = lives(durations, observed, entries, symbol=[f"S{each}" for each in group])
+    row = log_rank(frame, ["symbol"]).row(0, named=True)
+    chi_square, p_value = survdiff(durations, observed, group, entry=entries if late else None)
+    assert (row["chi_square"], row["p_value"]) == pytest.approx((chi_square, p_value), rel=1e-9)
+    assert (row["n_groups"], row["freedom"]) == (groups, groups - 1)
+    if groups == 2 and not late:
+        halves = [
+            stats.CensoredData.right_censored(durations[group == k], observed[group == k] == 0)
+            for k in (0, 1)
+        ]
+        assert row["p_value"] == pytest.approx(stats.logrank(*halves).pvalue, rel=1e-12)
+
+
+def test_the_order_of_rows_changes_nothing_and_the_unit_of_time_scales_every_figure():
+    durations, observed, entries = some_lives(3, late=True)
+    names = [f"S{k % 3}" for k in range(len(durations))]
+    frame = lives(durations, observed, entries, symbol=names)
+    found = survival(frame, ["symbol"])
+    assert survival(frame.sample(fraction=1, shuffle=True, seed=1), "symbol").equals(found)
+    longer = survival(lives(4 * durations, observed, 4 * entries, symbol=names), ["symbol"])
+    for name in (each for each in found.columns if each.endswith("_s")):
+        assert (longer[name] / found[name]).drop_nulls().eq(4).all()
+    assert found["n"].sum() == survival(frame)["n"].item()
+    apart = log_rank(frame.reverse(), "symbol")["chi_square"].item()
+    assert apart == pytest.approx(log_rank(frame, "symbol")["chi_square"].item(), rel=1e-12)
+
+
+def test_kinds_are_counted_apart_and_those_without_an_age_are_not_used():
+    frame = lives([10.0, 20.0, 30.0, 5.0], [1, 0, 0, 1]).with_columns(
+        pl.Series("kind", ["closed", "open", "reopened", "closed"])
+    )
+    orphans = frame.head(2).with_columns(
+        pl.lit(None, pl.Int64).alias("t_open"),
+        pl.lit(None, pl.Float64).alias("duration_s"),
+        pl.lit(None, pl.Float64).alias("entry_s"),
+        pl.Series("kind", ["orphan_close", "orphan_update"]),
+        pl.lit(0, pl.Int64).alias("observed"),
+    )
+    row = survival(pl.concat([frame, orphans])).row(0, named=True)
+    names = ("n", "closed", "open", "reopened", "orphans", "n_lives", "n_ended", "cut")
+    assert [row[name] for name in names] == [6, 2, 1, 1, 2, 4, 2, 0]
+
+
+def test_an_event_is_watched_up_to_the_next_gap_of_its_log():
+    held = pl.DataFrame(
+        {
+            "family": ["spread"] * 3 + ["splash"],
+            "start_ts": [START + 500, START, START + 400, START],
+            "end_ts": [START + 2_000, START + 450, START + 700, END],
+        }
+    ).filter(pl.col("start_ts") != START + 500)
+    opened = [START + 100, START + 600, START + 300, START + 900, START - 50]
+    frame = lives([200.0, 400.0, 300.0, 50.0, 60.0], [1, 1, 1, 1, 1], opened=opened)
+    row = survival(frame, held=held).row(0, named=True)
+    # the first and the third close before the gap, which begins at 700, and the second after it;
+    # the fourth opened inside the gap, the last before anything is held
+    assert (row["n_lives"], row["n_ended"], row["cut"]) == (3, 2, 3)
+    assert row["coverage"] == 700 / (END - START)
+    curve = survival_curve(frame, held=held)
+    assert curve.select("life_s", "ended", "censored").rows() == [
+        (100.0, 0, 1),
+        (200.0, 1, 0),
+        (300.0, 1, 0),
+    ]
+
+
+def test_without_rows_there_are_none_and_wrong_frames_are_refused():
+    empty = lives([], [])
+    assert survival(empty, held=None).is_empty()
+    assert survival_curve(empty).is_empty()
+    assert log_rank(empty.with_columns(symbol=pl.lit("A_B")), "symbol").is_empty()
+    frame = lives([1.0, 2.0], [1, 1])
+    with pytest.raises(InputError, match="by: 'sybmol'"):
+        survival(frame, ["sybmol"])
+    with pytest.raises(InputError, match="tell groups apart"):
+        log_rank(frame, [])
+    with pytest.raises(InputError, match="2 windows"):
+        survival(frame.with_columns(window_end=pl.Series([END, END + 1])))
+    with pytest.raises(InputError, match="no end_ts"):
+        survival(frame, held=pl.DataFrame({"family": ["spread"], "start_ts": [0]}))
+
+
+def test_few_ends_one_group_and_no_common_time_have_a_reason():
+    named = {"symbol": ["A"] * 6 + ["B"] * 6}
+    few = log_rank(lives([1.0 + k for k in range(12)], [1] * 9 + [0] * 3, **named), ["symbol"])
+    assert few["log_rank_reason"].to_list() == ["too_few"]
+    alone = log_rank(lives([1.0 + k for k in range(12)], [1] * 12, symbol=["A"] * 12), ["symbol"])
+    assert alone["log_rank_reason"].to_list() == ["too_few"]
+    entries = [0.0] * 6 + [100.0] * 6
+    apart = lives(
+        [1.0 + k for k in range(6)] + [101.0 + k for k in range(6)], [1] * 12, entries, **named
+    )
+    assert log_rank(apart, ["symbol"])["log_rank_reason"].to_list() == ["degenerate"]
+    with pytest.raises(InputError, match="at most 100 groups"):
+        log_rank(lives([1.0] * 101, [1] * 101, symbol=[f"S{k}" for k in range(101)]), ["symbol"])
+
+
+def seen_in_a_window(rng: np.random.Generator, runs: int, rate_per_s: float) -> pl.DataFrame:
+    """Lives of a mean of 20 h that open all the time, of which a window of 10 h is looked at."""
+    mean_s, window_s, before_s = 72_000.0, 36_000, 720_000
+    opened = rng.uniform(-before_s, window_s, (runs, int(rate_per_s * (before_s + window_s))))
+    durations = np.ceil(rng.exponential(mean_s, opened.shape))
+    run = np.broadcast_to(np.arange(runs)[:, None], opened.shape)
+    seen = opened + durations >= 0
+    at, lasted = np.floor(opened[seen]).astype(int), durations[seen]
+    closed = at + lasted < window_s
+    ends = ("known_until", "window_end")
+    return lives(
+        np.where(closed, lasted, window_s - at),
+        closed.astype(int),
+        np.maximum(-at, 0),
+        opened=START + at,
+        run=run[seen],
+    ).with_columns(pl.lit(START + window_s, pl.Int64).alias(each) for each in ends)
+
+
+@pytest.mark.slow
+def test_bounds_hold_the_true_quartile_of_lives_longer_than_the_window():
+    """1,000 windows. Of the events in each, three in four opened before it and are older."""
+    frame = seen_in_a_window(np.random.default_rng(20261123), 1_000, 0.002)
+    found = survival(frame, ["run"])
+    assert found["entered_late"].sum() / found["n_lives"].sum() > 0.6
+    true_s = 72_000 * np.log(4 / 3)
+    lower, upper = found["life_q25_lower_s"].fill_null(0), found["life_q25_upper_s"].fill_null(1e9)
+    held = ((lower <= true_s) & (upper >= true_s)).mean()
+    middle = found["life_q25_s"].median()
+    naive = survival(frame.with_columns(entry_s=0.0), ["run"])["life_q25_s"].median()
+    sys.stdout.write(
+        f"\n{held:.3f} covered, quartile {middle:.0f} s of {true_s:.0f}, naive {naive}\n"
+    )
+    assert 0.93 < held < 0.97
+    assert middle == pytest.approx(true_s, rel=0.1)
+    assert naive > 1.5 * true_s
+
+
+@pytest.mark.slow
+def test_p_values_of_equal_groups_are_uniform():
+    """1,000 pairs of groups of 60 lives, of which about a third had not ended."""
+    rng = np.random.default_rng(5)
+    ends, seen = rng.exponential(3_600, (1_000, 120)), rng.uniform(0, 3 * 3_600, (1_000, 120))
+    frame = lives(
+        np.minimum(ends, seen).ravel(),
+        (ends <= seen).astype(int).ravel(),
+        symbol=np.tile(["A"] * 60 + ["B"] * 60, 1_000),
+    ).with_columns(family=pl.Series(np.repeat([f"run-{k:04}" for k in range(1_000)], 120)))
+    found = log_rank(frame, ["symbol"])["p_value"]
+    assert found.len() == 1_000
+    assert stats.kstest(found, "uniform").pvalue > 0.01
+    assert 0.03 < (found < 0.05).mean() < 0.07
+
+
+def test_the_log_rank_test_of_more_ages_than_one_table_holds_is_that_of_statsmodels():
+    rng = np.random.default_rng(71)
+    durations, group = rng.exponential(1_000.0, 6_000), rng.integers(0, 3, 6_000)
+    entries = np.where(rng.random(6_000) < 0.3, 0.5 * durations, 0.0)
+    observed = (rng.random(6_000) < 0.9).astype(int)
+    frame = lives(durations, observed, entries, symbol=[f"S{each}" for each in group])
+    row = log_rank(frame, ["symbol"]).row(0, named=True)
+    chi_square, p_value = survdiff(durations, observed, group, entry=entries)
+    assert (row["chi_square"], row["p_value"]) == pytest.approx((chi_square, p_value), rel=1e-9)
+
+
+def test_a_group_among_many_rows_is_the_same_as_alone_and_a_scan_gives_what_rows_give():
+    rng = np.random.default_rng(72)
+    durations = 60.0 * rng.integers(1, 600, 150_000)
+    observed = (rng.random(150_000) < 0.9).astype(int)
+    symbols = np.where(rng.random(150_000) < 0.5, "S0", "S1")
+    opened = rng.integers(START, END - 36_000, 150_000)
+    frame = lives(durations, observed, opened=opened, symbol=symbols)
+    gap = {"family": ["spread"] * 2, "start_ts": [START, 1_600_000], "end_ts": [1_500_000, END]}
+    held = pl.DataFrame(gap)
+    for analysis in (survival, survival_curve, rates):
+        found = analysis(frame.lazy(), ["symbol"], held=held)
+        assert found.equals(analysis(frame, ["symbol"], held=held))
+        alone = analysis(frame.filter(symbol="S1"), ["symbol"], held=held)
+        assert_frame_equal(found.filter(symbol="S1"), alone, rel_tol=1e-12)
+    assert survival(frame, held=held)["cut"].item() > 1_000

@@ -1,0 +1,95 @@
+"""What `explain` says of a figure is what the documentation of its statistic says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import toolkit.statistics
+from toolkit.errors import InputError
+from toolkit.statistics import explain, funding, prices, spread
+from toolkit.statistics.explanation import documented
+
+MINUTES = pl.DataFrame(
+    {
+        "trajectory": ["A_B:X.spot:Y.spot"] * 200,
+        "ts": range(0, 12_000, 60),
+        "spread_bps": [float((7 * i) % 23) for i in range(200)],
+    }
+)
+SETTLED = pl.DataFrame(
+    {
+        "trajectory": ["funding/A_B:X.futures:Y.futures"] * 4,
+        "ts": [28_800 * k for k in range(1, 5)],
+        "buy_rate": [0.0001] * 4,
+        "sell_rate": [0.0003] * 4,
+        "buy_interval_hours": [8.0] * 4,
+        "sell_interval_hours": [8.0] * 4,
+    }
+)
+
+
+def results() -> dict[str, pl.DataFrame]:
+    """One row of the statistics that most people ask for."""
+    price = MINUTES.select("trajectory", "ts", price=pl.col("spread_bps") + 100)
+    return {
+        "spread.summary": spread.summary(MINUTES, 0, 12_000, column="spread_bps"),
+        "spread.half_life": spread.half_life(MINUTES, 0, 12_000, column="spread_bps"),
+        "prices.summary": prices.summary(price, 0, 12_000),
+        "funding.summary": funding.summary(SETTLED, 0, 115_200),
+    }
+
+
+@pytest.mark.parametrize("name", results())
+def test_every_figure_of_a_result_has_a_meaning(name: str) -> None:
+    row = results()[name]
+    text = explain(row)
+    page = documented(row["method"][0])
+    assert page.prose[0].splitlines()[0].replace("``", "`") in text
+    assert ("(1970" if name.startswith("funding") else "[1970") in text
+    given = row.row(0, named=True)
+    for figure, value in given.items():
+        if figure in ("trajectory", "method", "params_hash") or figure.endswith("_reason"):
+            continue
+        if figure in ("n", "n_expected", "coverage", "window_start", "window_end"):
+            continue
+        wanted = f"\n{figure} is null: " if value is None else f"\n{figure} = "
+        assert wanted in text, figure
+
+
+def test_every_method_that_a_result_may_name_is_explained() -> None:
+    folder = Path(toolkit.statistics.__file__).parent
+    source = "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.py"))
+    methods = set(re.findall(r'Question\(\s*"(\w+\.\w+/\d+)"', source))
+    assert len(methods) > 15
+    for method in methods:
+        assert documented(method).columns, method
+
+
+def test_a_figure_of_another_column_has_the_longest_meaning_that_fits() -> None:
+    row = spread.summary(MINUTES, 0, 12_000, column="spread_bps")
+    text = explain(row, "spread_time_weighted_mean_bps")
+    value = row["spread_time_weighted_mean_bps"][0]
+    assert f"spread_time_weighted_mean_bps = {value:.6g} bps: sum(w x) / sum(w)" in text
+
+
+def test_a_figure_is_explained_by_the_statistic_that_computes_it_with_its_source() -> None:
+    row = spread.summary(MINUTES, 0, 12_000, column="spread_bps")
+    assert "By half_life: Estimate the time" in explain(row, "half_life_s")
+    assert "Source: Stock, J. H. (1991)" in explain(row, "half_life_s")
+    assert "By half_life" not in explain(row, "spread_median_bps")
+
+
+def test_what_cannot_be_explained_is_refused_in_one_line() -> None:
+    both = pl.concat([spread.summary(MINUTES, 0, 12_000, column="spread_bps")] * 2)
+    with pytest.raises(InputError, match=r"one row; result\.filter"):
+        explain(both)
+    with pytest.raises(InputError, match="nearest: half_life_s"):
+        explain(both[:1], "half_life")
+    with pytest.raises(InputError, match="which has its method"):
+        explain(MINUTES)
+    with pytest.raises(InputError, match="that of a statistic"):
+        explain(both[:1].with_columns(method=pl.lit("os.system/1")))

@@ -1,0 +1,283 @@
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.errors import InputError
+from toolkit.market import Leg, Market, Trajectory
+from toolkit.statistics.fees import FILLS, Fee, FeeModel, Style
+
+SPOT = "BTC_USDT:BINANCE.spot:KRAKEN.spot"
+PERP = "BTC_USDT:BINANCE.futures:KRAKEN.futures"
+DEX = "ETH_USDT:DEX-ETHEREUM.dex:BINANCE.spot"
+NOW = 1_780_000_000  # 28 May 2026
+TABLE = """
+name = "mine"
+
+[[fee]]
+exchange = "BINANCE"
+valid_from = 2026-01-01
+maker_bps = 1.0
+taker_bps = 4.0
+slippage_bps = 0.5
+withdraw_quote = {BTC = 12.0}
+
+[[fee]]
+exchange = "BINANCE"
+market = "futures"
+valid_from = 2026-01-01
+maker_bps = -0.5
+taker_bps = 3.0
+slippage_bps = 0.25
+
+[[fee]]
+exchange = "BINANCE"
+valid_from = 2026-03-01T12:00:00Z
+maker_bps = 2.0
+taker_bps = 8.0
+slippage_bps = 0.5
+
+[[fee]]
+exchange = "KRAKEN"
+valid_from = 2026-01-01
+maker_bps = 10.0
+taker_bps = 20.0
+slippage_bps = 1.5
+
+[[fee]]
+exchange = "DEX-ETHEREUM"
+valid_from = 2026-01-01
+taker_bps = 30.0
+slippage_bps = 6.0
+gas_quote = 2.0
+"""
+PROMOTION = 'valid_from = 2026-03-01\nvalid_to = 2026-04-01\ntier = "VIP 1"'
+JANUARY, MARCH = 1_767_225_600, 1_772_366_400
+
+
+@pytest.fixture
+def fees() -> FeeModel:
+    return FeeModel.parse(TABLE)
+
+
+@pytest.mark.parametrize(
+    ("trajectory", "style", "at", "cost"),
+    [
+        pytest.param(SPOT, "taker", JANUARY, 2 * (4 + 20) + 0.5 + 1.5, id="four fills"),
+        pytest.param(SPOT, "maker", JANUARY, 2 * (1 + 10) + 0.5 + 1.5, id="makers"),
+        pytest.param(SPOT, "taker", MARCH - 1, 50, id="until the next entry"),
+        pytest.param(SPOT, "taker", MARCH, 2 * (8 + 20) + 0.5 + 1.5, id="from it on"),
+        pytest.param(PERP, "taker", MARCH, 2 * (3 + 20) + 0.25 + 1.5, id="its own market first"),
+        pytest.param(PERP, "maker", MARCH, 2 * (-0.5 + 10) + 0.25 + 1.5, id="a rebate"),
+        pytest.param(DEX, "taker", JANUARY, 2 * (30 + 2 + 4) + 6 + 0.5, id="gas by the notional"),
+        pytest.param(SPOT, "transfer", JANUARY, 4 + 20 + 1 + 12, id="bought here, sold there"),
+        pytest.param(SPOT, "taker", JANUARY - 1, None, id="before the first entry"),
+        pytest.param(SPOT, "transfer", MARCH, None, id="no withdrawal stated"),
+        pytest.param(PERP, "transfer", JANUARY, None, id="futures are not withdrawn"),
+        pytest.param(DEX, "maker", JANUARY, None, id="no maker's fee stated"),
+        pytest.param("BTC_USDT:BINANCE.spot:BYBIT.spot", "taker", JANUARY, None, id="no entry"),
+    ],
+)
+def test_costs_are_what_the_table_adds_up_to_by_hand(trajectory, style, at, cost, fees):
+    assert fees.round_trip_bps(trajectory, 10_000, style, at=at) == cost
+    assert fees.round_trip_bps(Trajectory.parse(trajectory), 10_000, style, at=at) == cost
+
+
+@pytest.mark.parametrize("missing", ["taker_bps", "slippage_bps", "gas_quote"])
+def test_what_the_table_does_not_state_is_unknown_and_never_nothing(missing):
+    lines = [line for line in TABLE.splitlines() if not line.startswith(missing)]
+    assert FeeModel.parse("\n".join(lines)).round_trip_bps(DEX, 1e4, at=JANUARY) is None
+
+
+def test_a_stated_nothing_is_nothing():
+    table = TABLE.replace("gas_quote = 2.0", "gas_quote = 0")
+    assert FeeModel.parse(table).round_trip_bps(DEX, 1e4, at=JANUARY) == 2 * 34 + 6.5
+
+
+def test_gas_and_withdrawals_weigh_less_on_more(fees):
+    costs = [fees.round_trip_bps(DEX, notional, at=JANUARY) for notional in (1e3, 1e4, 1e6)]
+    assert costs == pytest.approx([2 * 34 + 40 + 6.5, 2 * 34 + 4 + 6.5, 2 * 34 + 0.04 + 6.5])
+
+
+def test_a_table_is_read_from_a_file(tmp_path, fees):
+    path = tmp_path / "fees.toml"
+    path.write_text(TABLE, encoding="utf-8")
+    assert FeeModel.read(path) == FeeModel.read(str(path)) == fees
+    assert fees.fees[1] == Fee("BINANCE", "futures", JANUARY, -0.5, 3.0, 0.25)
+    with pytest.raises(InputError, match="a TOML file"):
+        FeeModel.read(tmp_path / "none.toml")
+
+
+def test_the_hash_tells_tables_apart_and_not_the_order_of_their_entries(fees):
+    turned = FeeModel(fees.name, fees.fees[::-1])
+    dearer = FeeModel.parse(TABLE.replace("taker_bps = 20.0", "taker_bps = 20.5"))
+    named = FeeModel("other", fees.fees)
+    assert turned.hash == fees.hash
+    assert len({fees.hash, dearer.hash, named.hash, FeeModel.example().hash}) == 4
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "says"),
+    [
+        ('name = "mine"', "", "a name"),
+        ("gas_quote", "gas", "'gas' is not allowed"),
+        ("gas_quote = 2.0", "gas_quote = -2.0", "gas_quote: -2.0"),
+        ("gas_quote = 2.0", "gas_quote = nan", "gas_quote: nan"),
+        ("gas_quote = 2.0", 'gas_quote = "2"', "a finite number"),
+        ("gas_quote = 2.0", "gas_quote = true", "a finite number"),
+        ('"DEX-ETHEREUM"', '"dex-ethereum"', "UPPERCASE"),
+        ('market = "futures"', 'market = "perp"', "spot, futures, dex"),
+        ("2026-03-01T12:00:00Z", "2026-01-01", "one entry an exchange"),
+        ("2026-03-01T12:00:00Z", "1772366400", "a date or time"),
+        ("{BTC = 12.0}", "12.0", "amounts by asset"),
+        ("{BTC = 12.0}", "{BTC = -12.0}", "BTC: -12.0"),
+        ("[[fee]]", "[[fees]]", "a name, and"),
+        ('exchange = "KRAKEN"', "", "an exchange"),
+        ("taker_bps = 30.0", "taker_bps =", "a TOML text"),
+        ("gas_quote", "valid_to = 2026-01-01\ngas_quote", "after valid_from, 2026-01-01"),
+        ("gas_quote", "valid_to = 1\ngas_quote", "valid_to: 1"),
+        ("gas_quote", "tier = 1\ngas_quote", "tier: 1"),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_refused_with_what_is_wrong(was, now, says):
+    with pytest.raises(InputError, match=re.escape(says)):
+        FeeModel.parse(TABLE.replace(was, now))
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"notional": 0}, "an amount above 0"),
+        ({"notional": math.nan}, "an amount above 0"),
+        ({"notional": True}, "an amount above 0"),
+        ({"style": "both"}, "prefunded, transfer"),
+        ({"trajectory": "BTC_USDT:BINANCE.spot", "style": "maker_buy"}, "has one leg"),
+        ({"trajectory": "events/spread"}, "BUY.market:SELL.market"),
+    ],
+)
+def test_a_wrong_question_is_refused(asked, says, fees):
+    with pytest.raises(InputError, match=says):
+        fees.round_trip_bps(
+            asked.get("trajectory", SPOT),
+            asked.get("notional", 1e4),
+            asked.get("style", "taker"),
+            at=JANUARY,
+        )
+
+
+@pytest.mark.parametrize(
+    ("trajectory", "style", "cost"),
+    [
+        pytest.param(SPOT, "maker_buy", 2 * (1 + 20) + 0.5 + 1.5, id="maker on the buy leg"),
+        pytest.param(SPOT, "maker_sell", 2 * (4 + 10) + 0.5 + 1.5, id="maker on the sell leg"),
+        pytest.param(SPOT, "prefunded", 4 + 20 + 1, id="two fills, half the slippage"),
+        pytest.param(PERP, "prefunded", 3 + 20 + 0.875, id="held on both futures legs"),
+        pytest.param(DEX, "prefunded", 30 + 2 + 4 + 3.25, id="gas of one fill"),
+        pytest.param(DEX, "maker_sell", 2 * (30 + 2 + 1) + 6.5, id="the pool takes, we make"),
+        pytest.param(DEX, "maker_buy", None, id="no maker's fee of the pool"),
+        pytest.param("BTC_USDT:KRAKEN.spot", "taker", 41.5, id="one leg, two fills"),
+        pytest.param("BTC_USDT:BINANCE.futures", "maker", -0.75, id="a rebate on one leg"),
+        pytest.param("snapshot-funding/BTC_USDT:KRAKEN.futures", "maker", 21.5, id="a kept leg"),
+        pytest.param(f"funding/{PERP}", "taker", 2 * (3 + 20) + 1.75, id="a funding pair"),
+        pytest.param(f"snapshot-spread/{SPOT}", "taker", 50, id="a kept pair"),
+    ],
+)
+def test_each_style_pays_for_its_own_fills(trajectory, style, cost, fees):
+    assert fees.round_trip_bps(trajectory, 1e4, style, at=JANUARY) == cost
+    assert (fees.lacking(trajectory, style, at=JANUARY) == []) == (cost is not None)
+
+
+def test_the_notional_and_the_style_have_defaults(fees):
+    assert fees.round_trip_bps(DEX, at=JANUARY) == fees.round_trip_bps(
+        DEX, 10_000, "taker", at=JANUARY
+    )
+
+
+def test_an_entry_ends_where_it_says_and_the_one_before_it_holds_again():
+    told = 'name = "mine"\n'
+    for dates, rate in (("valid_from = 2026-01-01", 8), (PROMOTION, 1)):
+        told += f'[[fee]]\nexchange = "KRAKEN"\n{dates}\ntaker_bps = {rate}\nslippage_bps = 0\n'
+    fees = FeeModel.parse(told)
+    key, (begins, ends) = "BTC_USDT:KRAKEN.spot", fees.changes[1:]
+    costs = [fees.round_trip_bps(key, at=at) for at in (begins - 1, begins, ends - 1, ends)]
+    assert costs == [16, 2, 2, 16]
+    assert fees.fees[1].tier == "VIP 1"
+    assert FeeModel.parse(told.replace("VIP 1", "VIP 2")).hash != fees.hash
+
+
+def test_an_exchange_entry_does_not_stand_in_for_a_market_entry_that_ended():
+    fees = FeeModel.parse(
+        TABLE.replace('market = "futures"', 'market = "futures"\nvalid_to = 2026-02-01')
+    )
+    assert fees.round_trip_bps(PERP, at=MARCH) is None
+    assert fees.lacking(PERP, at=MARCH) == ["an entry for BINANCE.futures"]
+
+
+@pytest.mark.parametrize(
+    ("trajectory", "style", "lacks"),
+    [
+        (DEX, "maker", ["maker_bps of DEX-ETHEREUM.dex"]),
+        ("BTC_USDT:BYBIT.spot:KRAKEN.spot", "taker", ["an entry for BYBIT.spot"]),
+        (PERP, "transfer", ["a withdrawal: what trades on futures is not withdrawn"]),
+        (SPOT.replace("BTC", "ETH"), "transfer", ["withdraw_quote of ETH at BINANCE.spot"]),
+        ("BTC_USDT:BYBIT.spot:KRAKEN.spot", "transfer", ["an entry for BYBIT.spot"]),
+    ],
+)
+def test_what_is_missing_is_named(trajectory, style, lacks, fees):
+    assert fees.lacking(trajectory, style, at=JANUARY) == lacks
+    assert fees.round_trip_bps(trajectory, 1e4, style, at=JANUARY) is None
+
+
+def test_a_withdrawal_that_costs_nothing_is_not_missing():
+    fees = FeeModel.parse(TABLE.replace("{BTC = 12.0}", "{BTC = 0}"))
+    assert fees.lacking(SPOT, "transfer", at=JANUARY) == []
+    assert fees.round_trip_bps(SPOT, 1e4, "transfer", at=JANUARY) == 25
+
+
+def test_the_example_has_the_exchanges_that_are_named_and_says_what_it_is():
+    example = FeeModel.example(["AURORA", "DEX-BASE"])
+    assert [fee.exchange for fee in example.fees] == ["AURORA", "DEX-BASE"]
+    assert "EXAMPLE" in example.name
+    assert example.round_trip_bps("ETH_USDC:DEX-BASE.dex:AURORA.spot", at=NOW) == 91
+
+
+SWAPPED = {"maker_buy": "maker_sell", "maker_sell": "maker_buy"}
+amounts = st.floats(0, 100).map(lambda number: round(number, 3))
+
+
+@given(
+    rates=st.lists(st.tuples(amounts, amounts, amounts, amounts), min_size=2, max_size=2),
+    notional=st.floats(1, 1e9),
+)
+def test_laws_of_costs(rates, notional):
+    """Legs swapped cost the same, legs add up, gas halves with twice the notional, fills count."""
+    buy, sell = Leg("DEX-A", Market.DEX), Leg("DEX-B", Market.DEX)
+    entries = zip((buy, sell), rates, strict=True)
+    fees = FeeModel("any", tuple(Fee(leg.exchange, None, 0, *each) for leg, each in entries))
+    free = FeeModel("free gas", tuple(replace(fee, gas_quote=0.0) for fee in fees.fees))
+
+    def cost(
+        *legs: Leg, style: Style = "taker", of: float = notional, by: FeeModel = fees
+    ) -> float:
+        key = ":".join(["ETH_USDC", *map(str, legs)])
+        return by.round_trip_bps(key, of, style, at=0)
+
+    for style in FILLS.keys() - {"transfer"}:
+        swapped = cost(sell, buy, style=SWAPPED.get(style, style))
+        assert cost(buy, sell, style=style) == pytest.approx(swapped, rel=1e-12)
+        gas = cost(buy, sell, style=style) - cost(buy, sell, style=style, by=free)
+        half = cost(buy, sell, style=style, of=2 * notional)
+        half -= cost(buy, sell, style=style, of=2 * notional, by=free)
+        assert 2 * half == pytest.approx(gas, rel=1e-6, abs=1e-6)
+    for style in ("taker", "maker"):
+        assert cost(buy, sell, style=style) == pytest.approx(
+            cost(buy, style=style) + cost(sell, style=style), rel=1e-12
+        )
+    mixed = cost(buy, sell, style="maker_buy") + cost(buy, sell, style="maker_sell")
+    assert mixed == pytest.approx(cost(buy, sell) + cost(buy, sell, style="maker"), rel=1e-12)
+    assert 2 * cost(buy, sell, style="prefunded") == pytest.approx(cost(buy, sell), rel=1e-12)

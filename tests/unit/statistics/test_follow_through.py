@@ -1,0 +1,123 @@
+"""What prices gave back after pumps: by a loop over events, and on pumps that are known."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+from statsmodels.stats.proportion import proportion_confint
+
+from toolkit.errors import InputError
+from toolkit.statistics.follow_through import follow_through
+
+HOUR = 3_600
+
+
+def minutes(rng, count=4_000):
+    prices = np.exp(np.cumsum(rng.normal(0, 2e-3, count)))
+    return pl.DataFrame({"trajectory": "a", "ts": 60 * np.arange(count), "price": prices})
+
+
+def some_pumps(rng, count=50):
+    return pl.DataFrame(
+        {
+            "trajectory": "a",
+            "ts": np.sort(rng.choice(np.arange(2, 62), count, replace=False)) * HOUR + 30,
+            "direction": rng.choice([1, -1], count),
+            "size": rng.choice(["large", "small"], count),
+        }
+    )
+
+
+def test_figures_are_those_of_a_loop_over_the_events():
+    rng = np.random.default_rng(31)
+    bars, events = minutes(rng), some_pumps(rng)
+    logs = np.log(bars["price"].to_numpy())
+    found = follow_through(events, bars, horizons_s=[600, 1_800], by=["size"], before_s=900)
+    assert found.select("size", "horizon_s").rows() == [
+        (size, horizon) for size in ("large", "small") for horizon in (600, 1_800)
+    ]
+    for row in found.iter_rows(named=True):
+        paths, retraced = [], []
+        for ts, way in events.filter(size=row["size"]).select("ts", "direction").iter_rows():
+            bar = ts // 60 - 1  # the last that has ended
+            path = way * 1e4 * (logs[bar : bar + row["horizon_s"] // 60 + 1] - logs[bar])
+            before = way * 1e4 * (logs[bar - 15] - logs[bar])
+            paths.append(path)
+            if path.max() > before:
+                retraced.append((path.max() - path[-1]) / (path.max() - before))
+        last = [path[-1] for path in paths]
+        assert row["n"] == len(paths)
+        assert row["return_median_log_bps"] == pytest.approx(np.median(last), abs=1e-8)
+        assert row["highest_median_log_bps"] == pytest.approx(
+            np.median([path.max() for path in paths]), abs=1e-8
+        )
+        assert row["lowest_median_log_bps"] == pytest.approx(
+            np.median([path.min() for path in paths]), abs=1e-8
+        )
+        assert row["went_on_share"] == np.mean(np.array(last) > 0)
+        assert (row["n_retraced"], row["retraced_q75"]) == (
+            len(retraced),
+            pytest.approx(np.quantile(retraced, 0.75)),
+        )
+
+
+def test_the_interval_of_the_share_is_the_exact_one():
+    rng = np.random.default_rng(32)
+    days = pl.DataFrame({"trajectory": "a", "ts": 86_400 * np.arange(1, 60)})
+    prices = np.exp(np.cumsum(rng.normal(0, 1e-3, 61 * 24)))
+    bars = pl.DataFrame({"trajectory": "a", "ts": HOUR * np.arange(61 * 24), "price": prices})
+    row = follow_through(days, bars, horizons_s=[HOUR]).row(0, named=True)
+    count = round(row["went_on_share"] * row["n"])
+    low, high = proportion_confint(count, row["n"], method="beta")
+    assert (row["went_on_lower"], row["went_on_upper"]) == pytest.approx((low, high), rel=1e-9)
+    assert row["return_median_lower_log_bps"] < row["return_median_log_bps"]
+
+
+def test_pumps_that_give_back_half_are_found_to_and_dumps_mirror_them():
+    ts = 60 * np.arange(20 * 1_440)
+    day_s = ts % 86_400
+    # at noon from 0 to 10 % within ten minutes, and half of it back in the next thirty
+    shape = np.interp(day_s, [43_200, 43_800, 45_600, 86_399], [0, 0.10, 0.05, 0.05])
+    up = pl.DataFrame({"trajectory": "up", "ts": ts, "price": np.exp(shape)})
+    down = pl.DataFrame({"trajectory": "down", "ts": ts, "price": np.exp(-shape)})
+    noons = [86_400 * day + 43_500 for day in range(20)]
+    events = pl.concat(
+        pl.DataFrame({"trajectory": name, "ts": noons, "direction": way})
+        for name, way in (("up", 1), ("down", -1))
+    )
+    found = follow_through(
+        events, pl.concat([up, down]), horizons_s=[300, 3_600], by="trajectory", before_s=600
+    )
+    first, second = found.filter(trajectory="up"), found.filter(trajectory="down")
+    for name in ("return_median_log_bps", "highest_median_log_bps", "retraced_median"):
+        np.testing.assert_allclose(first[name], second[name], atol=1e-9)
+    assert first["retraced_median"].to_list() == pytest.approx([0.0, 0.5], abs=0.04)
+    assert first["went_on_share"].to_list() == [1.0, 1.0]
+    assert first["run_up_median_log_bps"][0] == pytest.approx(400, abs=20)
+
+
+def test_a_group_without_a_price_keeps_its_row_and_says_why():
+    rng = np.random.default_rng(33)
+    events = pl.DataFrame({"trajectory": ["a", "b"], "ts": [HOUR, HOUR]})
+    found = follow_through(events, minutes(rng, 200), horizons_s=[300], by=["trajectory"])
+    assert found.select("n", "path_reason", "band_reason").rows() == [
+        (1, None, "too_few"),
+        (0, "empty", "empty"),
+    ]
+    assert found["retraced_reason"][1] == "empty"
+    assert math.isfinite(found["return_median_log_bps"][0])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"horizons_s": []}, {"horizons_s": [1.5]}, {"by": ["size"]}, {"before_s": 0}],
+)
+def test_options_that_cannot_be_are_refused(options):
+    rng = np.random.default_rng(34)
+    events = pl.DataFrame({"trajectory": ["a"], "ts": [HOUR]})
+    with pytest.raises(InputError) as caught:
+        follow_through(events, minutes(rng, 200), **options)
+    assert caught.value.parameter == next(iter(options))

@@ -1,0 +1,91 @@
+"""Funding by bucket, hour and weekday, against loops over the hours and scipy."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.stats import t as student
+
+from toolkit.errors import InputError
+from toolkit.statistics import funding
+
+HOUR, DAY, WEEK = 3600, 86400, 604_800
+MONDAY = 1_700_438_400
+
+
+def hourly(rates: np.ndarray, trajectory: str = "a") -> pl.DataFrame:
+    """A leg of 1 h against spot, from a Monday on."""
+    return pl.DataFrame(
+        {
+            "trajectory": trajectory,
+            "ts": MONDAY + HOUR * (1 + np.arange(rates.size)),
+            "buy_rate": 0.0,
+            "sell_rate": rates,
+            "buy_interval_hours": None,
+            "sell_interval_hours": 1,
+        }
+    )
+
+
+def test_a_heatmap_has_the_mean_of_each_bucket_and_its_coverage():
+    rates = np.random.default_rng(1).normal(1e-5, 1e-5, 48)
+    frame = hourly(rates).filter(~pl.col("ts").is_between(MONDAY + 9 * HOUR, MONDAY + 28 * HOUR))
+    found = funding.heatmap(frame, MONDAY, MONDAY + 2 * DAY)
+    hours = [np.r_[0:8], np.r_[0:0], np.r_[0:0], np.r_[28:32], np.r_[32:40], np.r_[40:48]]
+    assert found["ts"].to_list() == [MONDAY + 8 * HOUR * k for k in range(6)]
+    assert found["coverage"].to_list() == [1.0, 0.0, 0.0, 0.5, 1.0, 1.0]
+    for row, of in zip(found.iter_rows(named=True), hours, strict=True):
+        if of.size:
+            assert row["funding_apr_pct"] == pytest.approx(876_000 * rates[of].mean())
+        else:
+            assert (row["funding_apr_pct"], row["heatmap_reason"]) == (None, "empty")
+    assert funding.heatmap(frame, MONDAY + 1, MONDAY + 8 * HOUR).is_empty()
+    with pytest.raises(InputError, match="bucket"):
+        funding.heatmap(frame, bucket="5h")
+
+
+@pytest.mark.parametrize(("function", "part"), [("by_hour", "hour"), ("by_weekday", "weekday")])
+def test_a_profile_is_the_mean_over_the_weeks_with_the_interval_of_scipy(function, part):
+    rates = np.random.default_rng(2).normal(1e-5, 1e-5, 6 * 168)
+    found = getattr(funding, function)(hourly(rates), MONDAY, MONDAY + 6 * WEEK)
+    table = 876_000 * rates.reshape(6, 7, 24)
+    weekly = table.mean(axis=1) if part == "hour" else table.mean(axis=2)
+    assert found[part].to_list() == list(range(24) if part == "hour" else range(1, 8))
+    assert found["n"].unique().to_list() == [6]
+    assert found["coverage"].to_list() == pytest.approx([1.0] * found.height)
+    means, errors = weekly.mean(axis=0), weekly.std(axis=0, ddof=1) / np.sqrt(6)
+    lower, upper = student.interval(0.95, 5, means, errors)
+    for name, values in (
+        ("funding_apr_pct", means),
+        ("error_apr_pct", errors),
+        ("lower_apr_pct", lower),
+        ("upper_apr_pct", upper),
+    ):
+        assert found[name].to_numpy() == pytest.approx(values, rel=1e-9)
+
+
+def test_few_weeks_and_equal_weeks_have_no_interval():
+    short = funding.by_hour(hourly(np.arange(3 * 168) * 1e-7), MONDAY, MONDAY + 3 * WEEK)
+    flat = funding.by_weekday(hourly(np.full(5 * 168, 1e-5)), MONDAY, MONDAY + 5 * WEEK)
+    part = funding.by_weekday(hourly(np.full(24, 1e-5)), MONDAY, MONDAY + 5 * WEEK)
+    assert short["error_reason"].unique().to_list() == ["too_few"]
+    assert flat["error_reason"].unique().to_list() == ["degenerate"]
+    assert short["lower_apr_pct"].null_count() == 24
+    assert part["mean_reason"].to_list() == [None, *["empty"] * 6]
+    assert part["coverage"].to_list() == pytest.approx([0.2, *[0.0] * 6])
+
+
+def test_swapped_legs_turn_the_profile():
+    frame = hourly(np.random.default_rng(3).normal(1e-5, 1e-5, 5 * 168))
+    turned = frame.rename(
+        {
+            "buy_rate": "sell_rate",
+            "sell_rate": "buy_rate",
+            "buy_interval_hours": "sell_interval_hours",
+            "sell_interval_hours": "buy_interval_hours",
+        }
+    )
+    window = MONDAY, MONDAY + 5 * WEEK
+    found, other = funding.by_hour(frame, *window), funding.by_hour(turned, *window)
+    assert found["lower_apr_pct"].to_list() == pytest.approx((-other["upper_apr_pct"]).to_list())

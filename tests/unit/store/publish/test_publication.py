@@ -1,0 +1,215 @@
+"""A store published: one file per stream and month, written once, read by anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pytest
+
+from toolkit.errors import NotAStoreError, StoreError, StoreSourceError, StoreVersionError
+from toolkit.market import Source
+from toolkit.store import Store, StoreWriter
+from toolkit.store.publish import Published, import_store, publish
+from toolkit.store.schema import FORMAT_VERSION
+
+from ..conftest import FEBRUARY, FIRST, JANUARY, PAIR, minutes
+
+PRICES = """
+stream              month    rows
+A_B:X.spot          2026-01  32
+A_B:X.spot          2026-02  30
+A_B:Y.spot          2026-01  10
+A_B:Y.spot          2026-02  10
+C_D:X.spot          2026-01  2
+"""
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Every file of a folder, by its name."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.glob("**/*")
+        if path.is_file()
+    }
+
+
+@pytest.fixture(params=["a folder", "obstore"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A place to publish: a folder, and the same by way of the code for object stores."""
+    folder = tmp_path / "published"
+    return str(folder) if request.param == "a folder" else folder.as_uri()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The folder that ``where`` names."""
+    return tmp_path / "published"
+
+
+def test_there_is_one_file_per_stream_and_month(full: Store, where: str, folder: Path) -> None:
+    done = publish(full, where)
+    assert done.files == len(list(folder.glob("*/*.parquet"))) == done.uploaded_files
+    assert done.uploaded_bytes == done.bytes == sum(map(len, content(folder).values()))
+    assert done.kept_files == done.kept_bytes == 0
+    counted = (
+        pl.concat(pl.read_parquet(file) for file in folder.glob("price/*.parquet"))
+        .group_by("key", pl.from_epoch("ts").dt.strftime("%Y-%m").alias("month"))
+        .len()
+        .sort("key", "month")
+    )
+    wanted = [line.split() for line in PRICES.strip().splitlines()[1:]]
+    assert [list(map(str, row)) for row in counted.rows()] == wanted
+    assert len(list(folder.glob("price/*.parquet"))) == len(wanted)
+
+
+def test_a_store_that_did_not_change_uploads_nothing(full: Store, where: str, folder: Path) -> None:
+    first = publish(full, where)
+    before = content(folder)
+    again = publish(full, where)
+    assert content(folder) == before
+    assert (again.uploaded_files, again.uploaded_bytes) == (0, 0)
+    assert (again.kept_files, again.kept_bytes) == (first.files, first.bytes)
+
+
+def folder_of(name: str) -> str:
+    """The folder of a file that was published: the table."""
+    return name.partition("/")[0]
+
+
+def test_only_months_that_changed_are_written(
+    full: Store, where: str, folder: Path, commit: Callable
+) -> None:
+    publish(full, where)
+    before = content(folder)
+    commit(FIRST, minutes(FEBRUARY + 3_600, 10))
+    done = publish(full, where)
+    fresh = {name: data for name, data in content(folder).items() if before.get(name) != data}
+    assert sorted(map(folder_of, fresh)) == ["edge_change", "manifest.json", "price"]
+    file = next(name for name in fresh if folder_of(name) == "price")
+    assert pl.read_parquet(fresh[file])["ts"].to_list()[-1] == FEBRUARY + 3_600 + 540
+    assert done.uploaded_files == 2
+    assert done.uploaded_bytes == sum(map(len, fresh.values()))
+    assert set(before) <= set(content(folder))  # a reader of the older manifest loses nothing
+
+
+def test_older_files_are_removed_on_request_alone(
+    full: Store, where: str, folder: Path, commit: Callable
+) -> None:
+    files = publish(full, where).files
+    commit(FIRST, minutes(FEBRUARY + 3_600, 10))
+    (folder / "price" / "notes.txt").write_text("a user's own")
+    assert publish(full, where).removed_files == 0
+    assert len(list(folder.glob("*/*.parquet"))) == files + 2
+    assert publish(full, where, prune=True).removed_files == 2
+    assert len(list(folder.glob("*/*.parquet"))) == files
+    assert (folder / "price" / "notes.txt").exists()
+
+
+def test_the_same_rows_give_the_same_files_whatever_their_order(
+    full: Store, tmp_path: Path
+) -> None:
+    publish(full, tmp_path / "one")
+    with duckdb.connect(str(full.path)) as connection:
+        connection.execute("CREATE OR REPLACE TABLE price AS FROM price ORDER BY hash(ts)")
+    publish(full, tmp_path / "two")
+    assert content(tmp_path / "one") == content(tmp_path / "two")
+
+
+def test_a_file_that_was_cut_is_written_again(full: Store, where: str, folder: Path) -> None:
+    publish(full, where)
+    before = content(folder)
+    file = next(folder.glob("price/*.parquet"))
+    file.write_bytes(file.read_bytes()[:-1])
+    assert publish(full, where).uploaded_files == 1
+    assert content(folder) == before
+
+
+def test_a_place_with_another_source_is_refused(full: Store, where: str, tmp_path: Path) -> None:
+    other = Store(tmp_path / "other.duckdb")
+    StoreWriter(other).bind(Source("replay", "of another"))
+    publish(other, where)
+    with pytest.raises(StoreSourceError, match="another source"):
+        publish(full, where)
+
+
+def of_an_older_store_format(folder: Path) -> Path:
+    """Make the manifest of a folder one of a store format before this one, and return its path."""
+    path = folder / "manifest.json"
+    text = path.read_text()
+    path.write_text(
+        text.replace(f'"store_format": {FORMAT_VERSION}', f'"store_format": {FORMAT_VERSION - 1}')
+    )
+    assert path.read_text() != text
+    return path
+
+
+def test_a_publication_of_an_older_format_is_published_again_from_its_own_source_alone(
+    full: Store, tmp_path: Path
+) -> None:
+    folder = tmp_path / "published"
+    publish(full, folder)
+    manifest = (folder / "manifest.json").read_bytes()
+    older = of_an_older_store_format(folder)
+    with pytest.raises(StoreVersionError, match="publish there again with this one, from the sto"):
+        import_store(folder, tmp_path / "again.duckdb")
+    other = Store(tmp_path / "other.duckdb")
+    StoreWriter(other).bind(Source("replay", "of another"))
+    with pytest.raises(StoreSourceError, match="another source"):
+        publish(other, folder)
+    assert publish(full, folder).uploaded_bytes == len(manifest)
+    assert older.read_bytes() == manifest
+
+
+def test_a_file_of_a_users_own_named_manifest_is_left(full: Store, tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text('{"name": "my extension"}')
+    with pytest.raises(NotAStoreError, match="nothing was written"):
+        publish(full, tmp_path)
+    assert (tmp_path / "manifest.json").read_text() == '{"name": "my extension"}'
+    assert not list(tmp_path.glob("*/*.parquet"))
+
+
+def test_a_place_that_cannot_be_written_is_one_line(full: Store, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="cannot be used"):
+        publish(full, tmp_path / "file")
+
+
+def test_a_store_without_rows_is_published_as_such(store: Store, tmp_path: Path) -> None:
+    done = publish(store, tmp_path / "empty")
+    assert isinstance(done, Published)
+    assert (done.files, done.rows) == (0, 0)
+    assert list(content(tmp_path / "empty")) == ["manifest.json"]
+
+
+READERS: dict[str, Callable[[Path], list[tuple[object, ...]]]] = {
+    "polars": lambda folder: (
+        pl.scan_parquet(folder / "spread" / "*.parquet")
+        .select("key", "ts", "buy_price", "sell_price", "extra")
+        .sort("ts")
+        .collect()
+        .rows()
+    ),
+    "duckdb": lambda folder: duckdb.sql(
+        "SELECT key, ts, buy_price, sell_price, extra "
+        f"FROM read_parquet('{folder}/spread/*.parquet') ORDER BY ts"
+    ).fetchall(),
+    "pandas": lambda folder: [
+        tuple(None if pd.isna(value) else value for value in row)
+        for row in pd.read_parquet(folder / "spread")
+        .sort_values("ts")[["key", "ts", "buy_price", "sell_price", "extra"]]
+        .itertuples(index=False)
+    ],
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_others_read_the_files_without_us(full: Store, tmp_path: Path, reader: str) -> None:
+    publish(full, tmp_path / "published")
+    assert READERS[reader](tmp_path / "published") == [
+        (PAIR, JANUARY, 1.0, 1.1, '{"seq":1}'),
+        (PAIR, FEBRUARY, 2.0, None, None),
+    ]

@@ -1,0 +1,110 @@
+"""Published files make an equal store, or none at all; a copy of them is read and never written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from toolkit.errors import NotAStoreError, StoreError, StoreSourceError
+from toolkit.market import Source
+from toolkit.store import Store, StoreWriter
+from toolkit.store.publish import import_store, open_published, publish
+
+from ..conftest import FEBRUARY, FIRST, ORIGIN, minutes, same
+
+
+@pytest.fixture(params=["a folder", "obstore"])
+def where(request: pytest.FixtureRequest, full: Store, tmp_path: Path) -> str:
+    """The full store, published to a folder, and the same by the code for object stores."""
+    folder = tmp_path / "published"
+    where = str(folder) if request.param == "a folder" else folder.as_uri()
+    publish(full, where)
+    return where
+
+
+def test_an_imported_store_is_equal_and_publishes_the_same_files(
+    full: Store, where: str, tmp_path: Path
+) -> None:
+    made = import_store(f"{where}/manifest.json", tmp_path / "made.duckdb")
+    assert same(made, full)
+    done = publish(made, where)
+    assert done.uploaded_bytes == 0
+    publish(made, tmp_path / "again")
+    for file in (tmp_path / "published").glob("**/*.*"):
+        again = tmp_path / "again" / file.relative_to(tmp_path / "published")
+        assert again.read_bytes() == file.read_bytes()
+
+
+def test_loads_go_on_in_an_imported_store(where: str, tmp_path: Path, full: Store) -> None:
+    made = import_store(where, tmp_path / "made.duckdb")
+    StoreWriter(made).bind(full.source)
+    assert StoreWriter(made).start_load(ORIGIN) == full.loads()["load_id"][0] + 1
+
+
+def damage(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+@pytest.mark.parametrize(("harm", "words"), [(damage, "is damaged"), (Path.unlink, "is missing")])
+@pytest.mark.parametrize("name", ["price", "event", "snapshot", "delivery"])
+def test_a_file_that_is_damaged_or_missing_leaves_no_store(
+    where: str, tmp_path: Path, harm: Callable[[Path], None], words: str, name: str
+) -> None:
+    harm(min((tmp_path / "published" / name).glob("*.parquet")))
+    before = set(tmp_path.iterdir())
+    with pytest.raises(StoreError, match=words) as refused:
+        import_store(where, tmp_path / "made.duckdb")
+    assert "\n" not in str(refused.value)
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_a_manifest_that_is_damaged_or_missing_leaves_no_store(where: str, tmp_path: Path) -> None:
+    manifest = tmp_path / "published" / "manifest.json"
+    manifest.write_bytes(manifest.read_bytes().replace(b"silent", b"silant"))
+    with pytest.raises(NotAStoreError):
+        import_store(where, tmp_path / "made.duckdb")
+    manifest.unlink()
+    with pytest.raises(StoreError, match="is missing"):
+        import_store(where, tmp_path / "made.duckdb")
+    assert not (tmp_path / "made.duckdb").exists()
+
+
+def test_a_store_that_is_there_is_left(full: Store, where: str, tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="is there already"):
+        import_store(where, full.path)
+    other = Store(tmp_path / "other.duckdb")
+    StoreWriter(other).bind(Source("replay", "another"))
+    with pytest.raises(StoreSourceError):
+        import_store(where, other.path)
+    assert other.catalogue().height == 0
+
+
+def test_published_data_is_read_like_a_store_and_takes_no_rows(
+    full: Store, where: str, tmp_path: Path
+) -> None:
+    held = open_published(where, tmp_path / "cache")
+    assert same(held, full)
+    with pytest.raises(StoreError, match="takes no rows; `rail import"):
+        StoreWriter(held)
+
+
+def test_a_new_manifest_is_read_anew_and_fetches_what_changed(
+    full: Store, where: str, tmp_path: Path, commit: Callable
+) -> None:
+    cache = tmp_path / "cache"
+    first = open_published(where, cache)
+    assert open_published(where, cache).path == first.path
+    before = {path: path.stat().st_mtime_ns for path in cache.glob("*/files/*/*.parquet")}
+    assert bool(before) == where.startswith("file:")
+    commit(FIRST, minutes(FEBRUARY + 3_600, 10))
+    publish(full, where)
+    second = open_published(where, cache)
+    assert second.path != first.path
+    assert same(second, full)
+    after = {path: path.stat().st_mtime_ns for path in cache.glob("*/files/*/*.parquet")}
+    assert len(after.items() - before.items()) == (2 if before else 0)
+    assert len(after) == len(before)  # the files that are named no more are gone

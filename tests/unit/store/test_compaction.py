@@ -1,0 +1,206 @@
+"""A store rewritten in the order of its keys is the same store, whoever uses it meanwhile."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from toolkit.errors import StoreError
+from toolkit.market import Family
+from toolkit.store import Store, StoreWriter, compaction
+from toolkit.store.compaction import compact, scattered
+from toolkit.store.connection import opened
+from toolkit.store.moment import GROWING, row_order
+from toolkit.store.verification import verify
+from toolkit.tables import CHANGES, SERIES
+
+from .conftest import FIRST, JANUARY, committing, everything, minutes, same
+
+COMMITS = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from tests.unit.store.conftest import committing
+from toolkit.store import Store
+store = Store(sys.argv[1], wait_s=60)
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(int(sys.argv[3])):
+    committing(store)("A_B:X.spot", [(3_000_000_000 + 60 * number, float(number))])
+    print(number + 1, flush=True)
+"""
+
+
+def test_it_holds_the_same_in_the_order_of_its_keys(full: Store) -> None:
+    before = Store(shutil.copy(full.path, full.path.with_name("before.duckdb")))
+    full.path.chmod(0o640)
+    done = compact(full)
+    assert same(full, before)
+    assert verify(full) == []
+    assert done.after_bytes == full.path.stat().st_size
+    counted = [table.name for table in GROWING if table not in CHANGES]
+    assert done.rows == sum(everything(full)[name].height for name in counted)
+    assert full.path.stat().st_mode & 0o777 == 0o640
+    with full.reading() as connection:
+        for table in GROWING:
+            rows = connection.sql(f"FROM {table.name}").pl()
+            assert rows.equals(rows.sort(row_order(table)))
+    assert {path.name for path in full.path.parent.iterdir()} == {"rail.duckdb", "before.duckdb"}
+
+
+def test_rows_that_came_minute_by_minute_are_scattered_until_it_is_compacted(full: Store) -> None:
+    assert scattered(full) is None
+    with StoreWriter(full).writing() as connection:
+        connection.execute(
+            "INSERT INTO price SELECT 1 + i % 40, i, 1, 1, 1, NULL, 0, 1, NULL "
+            "FROM range(400_000) r(i)"
+        )
+    parts, least = scattered(full, few_parts=3, times=2) or (0, 0)
+    assert (round(parts), round(least)) == (4, 1)
+    assert scattered(full) is None  # a store of some parts is read fast as it is
+    compact(full)
+    assert scattered(full, few_parts=3, times=2) is None
+
+
+def test_space_that_was_freed_goes_back(full: Store) -> None:
+    with duckdb.connect(str(full.path)) as connection:
+        connection.execute("CREATE TABLE waste AS SELECT random() FROM range(1000000)")
+        connection.execute("CHECKPOINT")
+        connection.execute(
+            "INSERT INTO delivery SELECT 'x' || i, i, NULL, NULL, 1 FROM range(150000) r(i)"
+        )
+        connection.execute("CHECKPOINT")
+        connection.execute("DROP TABLE waste")
+    done = compact(full)
+    assert done.after_bytes < done.before_bytes / 2
+
+
+def test_loads_go_on_in_the_rewritten_file(full: Store) -> None:
+    writer = StoreWriter(full)
+    writer.bind(full.source)
+    compact(full)
+    committing(full)(FIRST, minutes(JANUARY + 100_000, 3))
+    assert verify(full) == []
+    assert full.series(FIRST).height == 63
+
+
+@pytest.mark.slow
+def test_nothing_that_is_committed_meanwhile_is_lost(full: Store) -> None:
+    """Threads of this process commit and read while the file is rewritten again and again."""
+    rows = full.series(FIRST).height
+    with ThreadPoolExecutor(3) as pool:
+        patient = Store(full.path, wait_s=60)
+        commits = pool.submit(
+            lambda: [
+                committing(patient)(FIRST, minutes(JANUARY + 10**6 + 60 * i, 1)) for i in range(10)
+            ]
+        )
+        reads = pool.submit(
+            lambda: [patient.series(FIRST).height for _ in iter(commits.done, True)]
+        )
+        rewritten = 0
+        while not commits.done() or not rewritten:
+            compact(patient)
+            rewritten += 1
+        heights = reads.result()
+    assert commits.result()
+    assert heights == sorted(heights)
+    assert full.series(FIRST).height == rows + 10
+    assert verify(full) == []
+
+
+@pytest.mark.slow
+def test_nothing_that_another_process_commits_meanwhile_is_lost(
+    full: Store, child: Callable
+) -> None:
+    other = child(COMMITS, full.path, Path(__file__).parents[3], 20)
+    assert other.hear() == "ready"
+    rows = full.series(FIRST).height
+    other.tell()
+    rewritten = 0
+    patient = Store(full.path, wait_s=60)
+    while rewritten < 3:
+        compact(patient)
+        rewritten += 1
+    while other.hear():
+        pass
+    assert other.end() == 0
+    assert full.series(FIRST).height == rows + 20
+    assert verify(full) == []
+
+
+def test_the_commits_of_a_killed_process_are_kept(full: Store) -> None:
+    wal = full.path.with_name("rail.duckdb.wal")
+    with duckdb.connect(str(full.path)) as connection:
+        connection.execute("UPDATE meta SET value = 'x' WHERE name = 'toolkit'")
+        connection.execute("INSERT INTO meta VALUES ('last', 'commit')")
+        left = {path: path.read_bytes() for path in (full.path, wal)}
+    for path, content in left.items():
+        path.write_bytes(content)
+    compact(full)
+    assert not wal.exists()
+    assert ("last", "commit") in everything(full)["meta"].rows()
+
+
+def test_a_file_with_tables_of_a_users_own_is_left(full: Store) -> None:
+    with duckdb.connect(str(full.path)) as connection:
+        connection.execute("CREATE TABLE notes (text VARCHAR)")
+    number = full.path.stat().st_ino
+    with pytest.raises(StoreError, match=r"tables of your own \(notes\)"):
+        compact(full)
+    assert full.path.stat().st_ino == number
+
+
+def test_a_disk_without_room_is_told_before_anything_is_written(full: Store) -> None:
+    with pytest.raises(StoreError, match="MB are free"):
+        compaction._check_free(full, 2**62)
+
+
+def test_what_could_not_be_copied_leaves_the_file_as_it_was(full: Store) -> None:
+    with duckdb.connect(str(full.path)) as connection:  # a time that no calendar has
+        connection.execute(
+            f"INSERT INTO {SERIES[Family.PRICE].name} SELECT * REPLACE (9e15::BIGINT AS ts) "
+            "FROM price LIMIT 1"
+        )
+    number = full.path.stat().st_ino
+    with pytest.raises(StoreError):
+        compact(full)
+    assert full.path.stat().st_ino == number
+    assert [path.name for path in full.path.parent.iterdir()] == ["rail.duckdb"]
+
+
+def test_old_drafts_go_when_somebody_next_writes(full: Store) -> None:
+    folder = full.path.parent
+    old, young = folder / ".rail.duckdb.0.new", folder / ".rail.duckdb.1.new"
+    for draft in (old, young):
+        draft.write_bytes(b"half")
+    os.utime(old, (0, 0))
+    StoreWriter(full).bind(full.source)
+    assert not old.exists()
+    assert young.exists()
+
+
+def test_a_file_replaced_between_opening_and_locking_is_opened_again(full: Store) -> None:
+    """Another thread replaces the file all the time: who opens it has the one that is there."""
+    ends = []
+
+    def replace() -> None:
+        for number in range(20):
+            draft = full.path.with_name(f"draft-{number}")
+            shutil.copyfile(full.path, draft)
+            draft.replace(full.path)
+        ends.append(True)
+
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(replace)
+        while not done.done():
+            with opened(full.path, writable=False, wait_s=60) as connection:
+                assert connection.execute("SELECT count(*) FROM price").fetchall()
+        done.result()
+    assert ends

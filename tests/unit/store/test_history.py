@@ -1,0 +1,285 @@
+"""The ledger as of a time is the ledger that a copy of the file made then has."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.dated import date_commit
+from tests.empty_store import empty_store
+from toolkit.errors import EmptyWindowError, InputError
+from toolkit.intervals import Interval
+from toolkit.market import EventFamily, EventLog, SnapshotKind, SnapshotLog, Stream, Trajectory
+from toolkit.series import read_series
+from toolkit.store import Batch, Edge, Gap, Ledger, Snapshot, Store, StoreWriter
+from toolkit.store.compaction import compact
+from toolkit.store.publish import import_store, publish
+from toolkit.store.verification import verify
+from toolkit.tables import CHANGES
+from toolkit.wire.events import document_frame
+from toolkit.workspace.holdings import stream_states
+
+from ...conftest import examples
+from .conftest import ORIGIN, SOURCE, frame_of
+
+PRICES = [Trajectory.parse(f"A_B:{name}.spot") for name in ("W", "X", "Y", "Z")]
+SPLASHES = EventLog(EventFamily.SPLASH)
+SPREADS = SnapshotLog(SnapshotKind.SPREAD)
+EVERY = (0, 20_000)
+SHOWN = (
+    b'{"items":[{"symbol":"A_B","buy_exchange":"X","buy_market":"spot","sell_exchange":"Y",'
+    b'"sell_market":"spot","spread_pct":1}]}'
+)
+
+SECOND = st.integers(0, 40).map(lambda step: 60 * step)
+STRETCH = st.tuples(SECOND, st.integers(1, 10)).map(lambda at: Interval(at[0], at[0] + 60 * at[1]))
+SOME = st.lists(st.sampled_from(PRICES), max_size=4, unique=True)
+STEP = st.fixed_dictionaries(
+    {
+        "asked": st.tuples(SOME, STRETCH),
+        "answered": st.tuples(SOME, STRETCH),
+        "open": st.lists(STRETCH, max_size=2),
+        "rows": st.lists(SECOND, max_size=3, unique=True),
+        "log": st.none() | STRETCH,
+        "clock": st.integers(2_000, 12_000),
+        "reach": st.none() | st.integers(100, 3_000),
+        "gap": st.none() | st.tuples(st.integers(1, 2), SECOND, st.none() | st.integers(1, 600)),
+        "polled": st.booleans(),
+        "heard_again": st.booleans(),
+        "new_load": st.booleans(),
+        "seconds": st.integers(0, 60),
+    }
+)
+
+
+def batch_of(step: dict[str, Any]) -> Batch:
+    """A batch with all that a step of a sequence brings."""
+    batch = Batch()
+    edge = Edge(step["clock"], retention_s=step["reach"], step_s=60, asked_at=step["clock"])
+    streams, stretch = step["answered"]
+    for stream in streams:
+        rows = frame_of([(ts, 1.0) for ts in sorted(step["rows"])])
+        batch.add(stream, rows, stretch, edge, open_parts=step["open"])
+    if step["log"]:
+        at = step["log"].start
+        event = {"family": "splash", "event_id": "e", "ts_ms": 1000 * at, "ts": at}
+        documents = document_frame([event | {"document": "{}"}])
+        batch.add_documents(
+            SPLASHES, documents, step["log"], Edge(step["clock"]), open_parts=step["open"]
+        )
+    if step["gap"]:
+        number, start, length_s = step["gap"]
+        end = None if length_s is None else start + length_s
+        batch.gaps[number] = Gap(number, PRICES[0], start, end, "closed")
+    if step["polled"]:
+        batch.add_snapshot(Snapshot(SPREADS, step["clock"], SHOWN), edge)
+    return batch
+
+
+def in_full(known: Ledger) -> tuple[object, ...]:
+    """A ledger with all that `Edge` does not compare, and without what is for loads alone."""
+    if known.edge is None:
+        return (known,)
+    return (replace(known, edge=replace(known.edge, late_s=0)), known.edge.asked_at)
+
+
+def knowledge(store: Store, as_of: int | None = None) -> dict[str, Any]:
+    """All that a store says of its ledger."""
+    with store.reading():
+        ledger = store.ledger(as_of=as_of)
+        found: dict[str, Any] = {
+            "ledger": {stream: in_full(known) for stream, known in ledger.items()},
+            "gaps": store.gaps(as_of=as_of).rows(),
+            "loads": store.loads(as_of=as_of).rows(),
+            "catalogue": store.catalogue(as_of=as_of).rows(),
+            "status": stream_states(store, as_of=as_of).drop("behind_s").rows(),
+            "sql": sorted(store.sql("from held_coverage", as_of=as_of).rows()),
+            "rows": sorted(store.sql("from prices", as_of=as_of).rows()),
+        }
+        for key, kind, *_ in found["catalogue"]:
+            if kind != "snapshot":
+                known = ledger.get(Stream.parse(key))
+                if kind == "snapshot-spread" or (known and known.edge):
+                    states = store.coverage(Stream.parse(key), EVERY, as_of=as_of)
+                    found[f"coverage {key}"] = states.rows()
+    return found
+
+
+@pytest.mark.slow
+@given(st.lists(STEP, min_size=1, max_size=4))
+@examples(15)
+def test_the_ledger_as_of_each_commit_is_what_a_copy_made_then_has(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[dict[str, Any]]
+) -> None:
+    folder = tmp_path_factory.mktemp("copies")
+    store = empty_store(folder / "rail.duckdb", SOURCE)
+    writer, now, load_id = StoreWriter(store), 1_000, 0
+    copies: dict[int, dict[str, Any]] = {}
+    for step in steps:
+        now += step["seconds"]
+        if step["new_load"] or not load_id:
+            load_id = writer.start_load(ORIGIN, step["asked"][0], step["asked"][1])
+        else:
+            writer.ask(dict.fromkeys(*step["asked"]))
+        writer.commit(load_id, batch_of(step))
+        if step["heard_again"]:
+            writer.end_gaps(step["clock"])
+        date_commit(store, now)
+        copies[now] = knowledge(store)
+    assert verify(store) == []
+    compact(store)
+    publish(store, folder / "published")
+    imported = import_store(folder / "published", folder / "imported.duckdb")
+    for each in (store, imported):
+        assert verify(each) == []
+    for at, wanted in copies.items():
+        assert knowledge(store, at) == wanted
+        assert imported.ledger(as_of=at) == store.ledger(as_of=at)
+        assert imported.gaps(as_of=at).equals(store.gaps(as_of=at))
+    assert knowledge(store, 999)["catalogue"] == []
+
+
+def commit_two(store: Store) -> None:
+    """A first answer and a gap as of 1000, more of both as of 2000."""
+    writer = StoreWriter(store)
+    load_id = writer.start_load(ORIGIN, PRICES[:1], Interval(0, 600))
+    for at, end in ((1_000, 120), (2_000, 300)):
+        batch = Batch(gaps={1: Gap(1, PRICES[0], 400, None if at == 1_000 else 500, "closed")})
+        rows = frame_of([(ts, float(at)) for ts in range(0, end, 60)])
+        batch.add(PRICES[0], rows, Interval(0, end), Edge(at, step_s=60, asked_at=at))
+        writer.commit(load_id, batch)
+        date_commit(store, at)
+
+
+def test_coverage_gaps_and_status_are_those_of_the_time(store: Store) -> None:
+    commit_two(store)
+    states = [store.coverage(PRICES[0], (0, 600), as_of=at).rows() for at in (1_999, 2_000)]
+    assert states == [
+        [(0, 120, "held"), (120, 600, "missing")],
+        [(0, 300, "held"), (300, 600, "missing")],
+    ]
+    assert [store.gaps(as_of=at)["end_ts"].to_list() for at in (999, 1_000, 2_000)] == [
+        [],
+        [None],
+        [500],
+    ]
+    shares = [stream_states(store, as_of=at)["answered_share"].to_list() for at in (999, 1_000)]
+    assert shares == [[], [0.2]]
+    assert stream_states(store)["answered_share"].to_list() == [0.5]
+
+
+def test_a_series_has_the_states_and_the_window_of_its_time(store: Store) -> None:
+    commit_two(store)
+    then, now = (read_series(store, PRICES[0], as_of=at) for at in (1_500, 2_500))
+    assert (then.window, now.window) == ((0, 600), (0, 600))
+    assert then.gaps()["length_s"].to_list() == [480]
+    assert now.gaps()["length_s"].to_list() == [300]
+    with pytest.raises(EmptyWindowError, match="held nothing as of"):
+        read_series(store, PRICES[0], as_of=999)
+
+
+def test_a_stream_that_came_later_was_not_known(store: Store) -> None:
+    commit_two(store)
+    writer = StoreWriter(store)
+    writer.start_load(ORIGIN, PRICES[1:2], Interval(0, 600))
+    date_commit(store, 3_000)
+    assert PRICES[1] in store.ledger(as_of=3_000)
+    assert PRICES[1] not in store.ledger(as_of=2_999)
+    with pytest.raises(
+        EmptyWindowError, match=r"knew nothing of A_B:X.spot as of 1970-01-01 00:49"
+    ):
+        read_series(store, PRICES[1], as_of=2_999)
+
+
+def test_sql_as_of_a_time_reads_the_views_as_they_were_and_no_table(store: Store) -> None:
+    commit_two(store)
+    query = "SELECT price, ts FROM prices ORDER BY ts"
+    assert store.sql(query, as_of=1_000).rows() == [(1_000.0, 0), (1_000.0, 60)]
+    assert store.sql(query)["price"].to_list() == [2_000.0] * 5
+    ends = [
+        store.sql("SELECT end_ts FROM held_coverage WHERE state = 'settled'", as_of=at)
+        for at in (1_000, 2_000)
+    ]
+    assert [frame["end_ts"].to_list() for frame in ends] == [[120], [300]]
+    for name in ("price", "coverage", "stream"):
+        with pytest.raises(InputError, match="the views prices"):
+            store.sql(f"FROM {name}", as_of=1_000)
+
+
+def test_a_migrated_store_says_from_when_on_its_ledger_is_known(tmp_path: Path) -> None:
+    store = empty_store(tmp_path / "rail.duckdb", SOURCE)
+    commit_two(store)
+    before = knowledge(store)
+    with duckdb.connect(str(store.path)) as connection:
+        for table in CHANGES:
+            connection.execute(f"DROP TABLE {table.name}")
+        connection.execute("UPDATE meta SET value = '6' WHERE name = 'format_version'")
+    migrated, began = Store(store.path), int(time.time())
+    assert knowledge(migrated) == before
+    begins = migrated.history_from
+    assert begins is not None
+    assert began <= begins <= time.time()
+    assert knowledge(migrated, begins) == before
+    assert verify(migrated) == []
+    assert (tmp_path / "rail.format-6.duckdb").exists()
+    early = read_series(migrated, PRICES[0], 0, 600, as_of=1_000)
+    assert len(early) == 2
+    assert "the ledger's history begins" in early.origin.notes[-1]
+    for asked in (
+        early.gaps,
+        lambda: migrated.gaps(as_of=1_000),
+        lambda: migrated.ledger(as_of=1_000),
+        lambda: migrated.catalogue(as_of=1_000),
+        lambda: migrated.coverage(PRICES[0], (0, 600), as_of=1_000),
+        lambda: migrated.sql("from prices", as_of=1_000),
+        lambda: stream_states(migrated, as_of=1_000),
+    ):
+        with pytest.raises(InputError, match=r"as_of: .*history"):
+            asked()
+
+
+def test_a_change_that_is_lost_or_made_by_hand_is_a_fault(store: Store) -> None:
+    commit_two(store)
+    for change, table in (
+        ("DELETE FROM coverage_change WHERE change_id = 1", "coverage"),
+        ("UPDATE edge SET served_at = 7", "edge"),
+        ("DELETE FROM gap_change WHERE end_ts IS NOT NULL", "gap"),
+    ):
+        with StoreWriter(store).writing() as connection:
+            connection.execute(change)
+        assert [fault for fault in verify(store) if fault.startswith(f"{table}: its history")]
+
+
+def test_streams_that_change_alike_are_one_row_and_what_did_not_change_is_none(
+    store: Store,
+) -> None:
+    writer = StoreWriter(store)
+    load_id = writer.start_load(ORIGIN, PRICES, Interval(0, 600))
+    for _ in range(2):
+        batch = Batch()
+        for price in PRICES:
+            batch.add(
+                price, frame_of([(0, 1.0)]), Interval(0, 60), Edge(900, step_s=60, asked_at=9)
+            )
+        writer.commit(load_id, batch)
+    with store.reading() as connection:
+        for table, states in (("coverage_change", 2), ("edge_change", 1)):
+            runs = connection.execute(
+                f"SELECT first_stream_id, last_stream_id FROM {table}"
+            ).fetchall()
+            assert runs == [(1, 4)] * states
+
+
+def test_functions_of_a_strangers_file_take_no_part_in_what_was_known(store: Store) -> None:
+    commit_two(store)
+    wanted = knowledge(store, 1_000)
+    with duckdb.connect(str(store.path)) as connection:
+        connection.execute("CREATE MACRO coalesce(x, y) AS 7; CREATE MACRO max(x) AS 7")
+    assert knowledge(store, 1_000) == wanted

@@ -1,0 +1,93 @@
+"""The end of a process whose daemon threads work with a store: its own exit code, a whole store."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from toolkit.client import Client
+from toolkit.ending import nobody_waits, under_way
+from toolkit.intervals import Interval
+from toolkit.loader import sync
+from toolkit.market import Stream
+from toolkit.service import Clock, Config, Simulated, running
+from toolkit.store import Store
+
+LONG = "RAIL_KILLS" in os.environ  # read before a test may not; `make kill-loop` sets it
+NOW = 1_795_046_400
+KEYS = ["BTC_USDT:AURORA.spot:CORONA.futures", "BTC_USDT:AURORA.spot", "events/spread"]
+WINDOW = Interval(NOW - 2 * 86_400, NOW)
+
+IN_A_DAEMON = """
+import sys, threading, time
+from toolkit.client import Client
+from toolkit.intervals import Interval
+from toolkit.loader import Pace, Since, follow, sync
+from toolkit.market import Stream
+from toolkit.store import Store
+
+url, path, keys, start, end, seconds = sys.argv[1:]
+streams = [Stream.parse(key) for key in keys.split()]
+start, end = int(start), int(end)
+store, client, begun = Store(path), Client(url, "demo-pro"), threading.Event()
+
+def syncs():
+    sync(client, store, streams, Interval(start, end), on_progress=lambda _: begun.set())
+
+def follows():
+    seen = lambda progress: progress.new and begun.set()
+    follow(client, store, streams, since=Since(start), pace=Pace(sweep_s=0.1), on_progress=seen)
+
+def reads():
+    while True:
+        store.sql("select key, avg(spread_log_bps) from spreads group by key")
+        begun.set()
+
+threading.Thread(target=globals()["WHAT"], daemon=True).start()
+assert begun.wait(60)
+time.sleep(float(seconds))
+"""
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[str]:
+    with running(Config(Simulated(7), port=0, clock=Clock(fixed_at=NOW), quota=10**6)) as local:
+        yield local.base_url
+
+
+def loaded(service: str, path: Path) -> Store:
+    store = Store(path)
+    with Client(service, "demo-pro") as client:
+        sync(client, store, [Stream.parse(key) for key in KEYS], WINDOW)
+    return store
+
+
+def test_a_block_ends_as_if_it_were_not_marked() -> None:
+    with pytest.raises(LookupError), under_way(), under_way():
+        raise LookupError
+    with under_way():
+        assert not nobody_waits()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("what", "times"), [("syncs", 10 if LONG else 4), ("follows", 2), ("reads", 2)]
+)
+def test_a_process_ends_with_its_own_code_while_a_daemon_thread_works_with_a_store(
+    service: str, tmp_path: Path, what: str, times: int
+) -> None:
+    whole = loaded(service, tmp_path / "whole.duckdb")
+    held = whole.counts(WINDOW)
+    for time in range(times):
+        path = tmp_path / (f"{what}-{time}.duckdb" if what != "reads" else "whole.duckdb")
+        seconds = f"{0.3 * time / times:.2f}"
+        argv = [sys.executable, "-c", IN_A_DAEMON.replace("WHAT", what), service, str(path)]
+        argv += [" ".join(KEYS), str(WINDOW.start), str(WINDOW.end), seconds]
+        ended = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+        assert (ended.returncode, ended.stderr, ended.stdout) == (0, "", "")
+        assert loaded(service, path).counts(WINDOW) == held

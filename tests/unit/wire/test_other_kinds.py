@@ -1,0 +1,309 @@
+"""A service that differs in kind is read by a profile alone: shapes, words, units, cursors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from toolkit.errors import InputError, WireError
+from toolkit.intervals import Interval
+from toolkit.market import EventFamily, Family, Trajectory
+from toolkit.wire.events import read_document
+from toolkit.wire.exchange import Answer, RetryPolicy
+from toolkit.wire.listing import list_symbols
+from toolkit.wire.profile import BUILT_IN, Profile, timed, with_schemas
+from toolkit.wire.rows import read_history_page
+from toolkit.wire.user_profile import UserProfile
+
+PRICE = Trajectory.parse("BTC_USDT:KRAKEN.spot")
+SPREAD = Trajectory.parse("BTC_USDT:COINBASE.spot:KRAKEN.futures")
+FUNDING = Trajectory.parse("funding/BTC_USDT:BINANCE.futures:BYBIT.futures")
+SPELLED = """
+[spelling]
+exchange_case = "lower"
+symbol = "{base}-{quote}"
+markets = { spot = "SPOT", futures = "PERP" }
+"""
+
+
+@pytest.fixture
+def profile(tmp_path: Path):
+    def read(text: str, before: Profile = BUILT_IN) -> Profile:
+        path = tmp_path / "profile.toml"
+        path.write_text(text)
+        return UserProfile.read(path).applied(before)
+
+    return read
+
+
+def body(document: object) -> bytes:
+    return json.dumps(document).encode()
+
+
+def test_one_composed_key_is_asked_for_in_the_words_of_the_service(profile) -> None:
+    route = profile(
+        SPELLED
+        + """
+        [history.spread]
+        ask = { key = "{symbol}|{buy.exchange}:{buy.market}|{sell.exchange}:{sell.market}",
+                before = "{end_time}", size = "{limit}", every = "1m" }
+        times = "iso"
+        limit = 7
+        """.replace(",\n", ",")
+    ).histories[Family.SPREAD]
+    assert route.query(SPREAD, 1_700_000_040) == {
+        "key": "BTC-USDT|coinbase:SPOT|kraken:PERP",
+        "before": "2023-11-14T22:14:00Z",
+        "size": "7",
+        "every": "1m",
+    }
+
+
+NESTED = """
+[history.price]
+items = "result.data"
+next = "result.page.before"
+numbers = "text"
+fields.ts = { wire = "t.open", unit = "iso" }
+fields.price = { wire = "px.last" }
+fields.mark_price = { wire = "px.mark" }
+fields.volume = { wire = "vol" }
+"""
+
+
+def test_nested_rows_with_iso_times_and_decimal_text_are_read(profile) -> None:
+    route = profile(NESTED).histories[Family.PRICE]
+    row = {
+        "t": {"open": "2023-11-14T22:14:00Z", "close": "2023-11-14T22:15:00Z"},
+        "px": {"last": "97.61", "mark": None},
+        "vol": "12",
+    }
+    page = {"result": {"data": [row], "page": {"before": "2023-11-14T22:14:00Z"}}, "kind": "prices"}
+    read = read_history_page(route, PRICE, Answer(200, {}, body(page)))
+    assert read.frame.row(0)[:4] == (1_700_000_040, 97.61, None, 12.0)
+    assert json.loads(read.frame["extra"][0]) == {"t": {"close": "2023-11-14T22:15:00Z"}}
+    assert read.next_end_time == 1_700_000_040
+
+
+def test_rows_that_are_lists_are_read_by_position_and_a_header_pages_them(profile) -> None:
+    route = profile(
+        """
+        [history.price]
+        items = "[]"
+        next = "header:X-Before"
+        numbers = "text"
+        fields.ts = { wire = "[0]", unit = "ms" }
+        fields.price = { wire = "[1]" }
+        fields.mark_price = { wire = "[2]" }
+        fields.volume = { wire = "[3]" }
+        """
+    ).histories[Family.PRICE]
+    rows = [[1_700_000_040_000, "97.6", None, "12", 5], [1_699_999_980_000, "97.5", None, "3", 6]]
+    answer = Answer(200, {"x-before": "1699999980"}, body(rows))
+    read = read_history_page(route, PRICE, answer)
+    assert read.frame["ts"].to_list() == [1_700_000_040, 1_699_999_980]
+    assert read.frame["price"].to_list() == [97.6, 97.5]
+    assert read.frame["extra"].to_list() == ['{"[4]":5}', '{"[4]":6}']
+    assert read.next_end_time == 1_699_999_980
+    ended = read_history_page(route, PRICE, Answer(200, {}, body(rows)))
+    assert (ended.next_end_time, ended.ends) == (None, True)
+
+
+@pytest.mark.parametrize(
+    ("unit", "sent", "rate"),
+    [
+        ("percent_per_interval", 0.01, 0.0001),
+        ("bps_per_interval", 1.0, 0.0001),
+        ("percent_per_hour", 0.01, 0.0004),
+        ("fraction_per_8h", 0.0001, 0.00005),
+        ("fraction_per_year", 0.876, 0.0004),
+    ],
+)
+def test_rates_of_any_time_become_those_of_their_interval(profile, unit, sent, rate) -> None:
+    route = profile(f'[history.funding]\nfields.buy_rate = {{ unit = "{unit}" }}\n')
+    row = {"ts": 60, "buy_rate": sent, "sell_rate": None, "differential_pct_8h": None}
+    row |= {"buy_interval_hours": 4, "sell_interval_hours": 4}
+    answer = Answer(200, {}, body({"items": [row], "next_end_time": None}))
+    read = read_history_page(route.histories[Family.FUNDING], FUNDING, answer)
+    assert read.frame["buy_rate"][0] == pytest.approx(rate, rel=1e-15)
+
+
+def test_a_rate_per_hour_of_an_unknown_interval_is_null_with_a_finding(profile) -> None:
+    found = profile('[history.funding]\nfields.buy_rate = { unit = "percent_per_hour" }\n')
+    row = {"ts": 60, "buy_rate": 0.01, "sell_rate": None, "differential_pct_8h": None}
+    row |= {"buy_interval_hours": None, "sell_interval_hours": None}
+    answer = Answer(200, {}, body({"items": [row], "next_end_time": None}))
+    read = read_history_page(found.histories[Family.FUNDING], FUNDING, answer)
+    assert read.frame["buy_rate"][0] is None
+    assert [each.kind for each in read.findings] == ["interval_missing"]
+
+
+def test_a_differential_of_a_year_and_a_spread_in_bps_are_converted(profile) -> None:
+    found = profile(
+        """
+        [history.funding]
+        fields.differential_pct_8h = { unit = "fraction_per_year" }
+        [history.spread]
+        fields.spread_pct = { unit = "bps" }
+        """
+    )
+    factors = [
+        found.histories[family].rule(column).factor
+        for family, column in (
+            (Family.FUNDING, "differential_pct_8h"),
+            (Family.SPREAD, "spread_pct"),
+        )
+    ]
+    assert factors == [800 / 8_760, 0.01]
+
+
+EVENTS = (
+    SPELLED
+    + """
+[events.spread]
+items = "result.data"
+next = "header:x-next"
+more = "result.more"
+ask = { from = "{start_time}", to = "{end_time}", size = "{limit}", after = "{cursor}" }
+times = "ms"
+numbers = "text"
+paths.symbol = ["pair"]
+paths.buy_exchange = ["legs[0].venue"]
+paths.buy_market = ["legs[0].kind"]
+paths.ts_ms = ["t.happened"]
+paths.lifecycle = ["meta.state"]
+paths.magnitude_pct = ["size.bps"]
+units = { magnitude_pct = "bps", ts_ms = "iso" }
+words = { open = "BORN", closed = "GONE" }
+"""
+)
+
+
+def test_documents_of_other_words_units_and_places_fill_our_columns(profile) -> None:
+    route = profile(EVENTS).events[EventFamily.SPREAD]
+    document = {
+        "pair": "BTC-USDT",
+        "legs": [{"venue": "kraken", "kind": "PERP"}],
+        "t": {"happened": "2023-11-14T22:14:00.250Z"},
+        "meta": {"state": "BORN"},
+        "size": {"bps": "154.5"},
+        "event_id": "e1",
+    }
+    findings: list = []
+    row = read_document(route, body(document), findings)
+    assert (row["symbol"], row["buy_exchange"], row["buy_market"]) == (
+        "BTC_USDT",
+        "KRAKEN",
+        "futures",
+    )
+    assert (row["ts"], row["ts_ms"]) == (1_700_000_040, 1_700_000_040_250)
+    assert (row["lifecycle"], row["magnitude_pct"]) == ("open", 1.545)
+    assert json.loads(row["document"]) == document
+    assert findings == []
+
+
+def test_a_log_is_asked_by_templates_and_one_without_a_value_is_left_out(profile) -> None:
+    route = profile(EVENTS).events[EventFamily.SPREAD]
+    first = route.query(Interval(60, 120), None)
+    assert first == {"from": "60000", "to": "120000", "size": "500"}
+    assert route.query(Interval(60, 120), "c7")["after"] == "c7"
+
+
+def test_a_log_s_longest_window_its_depth_and_its_delay_are_the_file_s(profile) -> None:
+    said = "window_s = 86400\nretention_s = 604800\ndelay_s = 300\n"
+    route = profile(f"[events.splash]\n{said}").events[EventFamily.SPLASH]
+    assert (route.longest_window_s, route.retention_s, route.delay_s) == (86_400, 604_800, 300)
+    assert profile("[history.price]\ndelay_s = 0\n").histories[Family.PRICE].delay_s == 0
+
+
+@pytest.mark.parametrize(
+    ("section", "document"),
+    [
+        (
+            'items = "pairs"\nsymbol = "*"\nleg = "{exchange}:{market}"',
+            {"pairs": {"BTC-USDT": ["kraken:SPOT", "binance:PERP"]}},
+        ),
+        (
+            """
+            items = "result.data"
+            symbol = "pair"
+            legs = "places"
+            exchange = "venue"
+            market = "kind"
+            """,
+            {
+                "result": {
+                    "data": [
+                        {
+                            "pair": "BTC-USDT",
+                            "places": [
+                                {"venue": "kraken", "kind": "SPOT"},
+                                {"venue": "binance", "kind": "PERP"},
+                            ],
+                        }
+                    ]
+                }
+            },
+        ),
+        (
+            'legs = ""',
+            {
+                "items": [
+                    {"symbol": "BTC-USDT", "exchange": "kraken", "market": "SPOT"},
+                    {"symbol": "BTC-USDT", "exchange": "binance", "market": "PERP"},
+                ]
+            },
+        ),
+    ],
+)
+def test_a_listing_of_another_shape_lists_the_same(profile, section, document) -> None:
+    found = profile(f'{SPELLED}\n[listing]\n{section}\nq = "search"\n')
+    flow = list_symbols(found, "BTC", RetryPolicy())
+    assert next(flow).request.query[0] == ("search", "BTC")
+    with pytest.raises(StopIteration) as ended:
+        flow.send(Answer(200, {}, body(document)))
+    listing = ended.value.value
+    assert {str(s): list(map(str, legs)) for s, legs in listing.legs.items()} == {
+        "BTC_USDT": ["KRAKEN.spot", "BINANCE.futures"]
+    }
+    assert listing.findings == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[history.price]\nask = { key = "{symbl}" }', "{symbl}"),
+        ('[history.price]\nask = { key = "{buy.exchange}" }', "{buy.exchange}"),
+        ('[history.price]\nask = { key = "{symbol" }', "{symbol"),
+        ('[history.price]\nask = { key = "{symbol}/{limit}" }', "not of both"),
+        ('[history.price]\nask = { a = "b" }\nparameters = { limit = "n" }', "either ask or"),
+        ('[history.price]\ntimes = "days"', "times"),
+        ('[spelling]\nsymbol = "{base}{quote}"', "between them"),
+        ('[spelling]\nmarkets = { perp = "P" }', "spot, futures, dex"),
+        ('[spelling]\nexchanges = { A = "x", B = "x" }', "of its own"),
+        ('[listing]\nleg = "{exchange}"', "{exchange}:{market}"),
+        ('[listing]\nsymbols = "x"', "symbols"),
+        ('[events.spread]\nunits = { magnitude_pct = "s" }', "same dimension"),
+        ('[events.spread]\nunits = { symbol = "s" }', "symbol"),
+        ('[history.price]\nfields.price = { unit = "percent_per_week" }', "_per_year"),
+    ],
+)
+def test_what_a_profile_cannot_say_is_refused_before_anything_is_asked(
+    profile, text: str, words: str
+) -> None:
+    with pytest.raises(InputError) as refused:
+        profile(text)
+    assert words in str(refused.value)
+    assert len(str(refused.value)) <= 400
+
+
+def test_a_time_of_a_unit_that_schemas_invent_is_read_where_the_file_names_it(profile) -> None:
+    fields = {"ts": {"unit": "ticks"}, "price": {}, "mark_price": {}, "volume": {}}
+    tool = {"route": "/api/v1/data/history/price", "record": {"fields": fields}}
+    found = with_schemas(BUILT_IN, body({"source": {"id": "x"}, "tools": {"t": tool}}))
+    with pytest.raises(WireError, match=r"fields.ts = \{ unit = \"s\" \} in \[history.price\]"):
+        timed(found)
+    said = profile('[history.price]\nfields.ts = { unit = "ms" }\n', found)
+    assert timed(said).histories[Family.PRICE].rule("ts").factor == 0.001

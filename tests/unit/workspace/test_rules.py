@@ -1,0 +1,84 @@
+"""The watchlist of `rail follow`: what a rail.toml may hold, and one clear error for all else."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from tests.tested_by import ROOT
+from toolkit.errors import InputError
+from toolkit.workspace.rules import EXAMPLE, FILE_NAME, Watchlist, find_watchlist
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / FILE_NAME
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_the_example_names_every_field_and_is_a_watchlist(tmp_path: Path) -> None:
+    found = Watchlist.read(written(tmp_path, EXAMPLE))
+    assert [*tomllib.loads(EXAMPLE)["follow"], "name"] == [each.name for each in fields(Watchlist)]
+    assert found.top_open == 50
+    assert EXAMPLE in (ROOT / "docs" / "concepts.md").read_text(encoding="utf-8")
+    assert (found.back_s, found.keep_s, found.poll_s) == (30 * 86_400, 86_400, 60.0)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('streams = "BTC_USDT:*"', "streams: 'BTC_USDT:*' is not allowed; allowed: a list of"),
+        ('streams = ["BTC"]', "streams: 'BTC' is not allowed; allowed:"),
+        ("symbols = [1]", "symbols: [1] is not allowed; allowed: a list of texts"),
+        ('exchanges = [""]', "exchanges: [''] is not allowed; allowed: a list of texts"),
+        ('families = ["spreads"]', "nearest: spread"),
+        ("open_now = 1", "open_now: 1 is not allowed; allowed: true or false"),
+        ("top_open = 0", "top_open: 0 is not allowed; allowed: a whole number of 1 or more"),
+        ("top_open = true", "top_open: True is not allowed"),
+        ('widest_funding = "yes"', "widest_funding: 'yes' is not allowed"),
+        ("events_above_pct = -1.0", "allowed: percent above 0, to 1000; 1.0 is one percent"),
+        ('events_within = "week"', "events_within: 'week' is not allowed; allowed: a whole number"),
+        ('snapshots = ["spread", "depth"]', "snapshots: 'depth' is not allowed; allowed: symbols"),
+        ('back = "7"', "back: '7' is not allowed; allowed: a whole number and s, m, h or d"),
+        ('keep = "0d"', "keep: '0d' is not allowed"),
+        ("poll_s = 0.5", "poll_s: 0.5 is not allowed; allowed: seconds from 1 to 86400"),
+        ("sweep_s = true", "sweep_s: True is not allowed"),
+        ('rules_s = "5m"', "rules_s: '5m' is not allowed"),
+        ('stream = ["BTC_USDT:*"]', "follow: 'stream' is not allowed; allowed: streams, symbols"),
+    ],
+)
+def test_each_wrong_value_is_one_line_with_its_field_and_what_is_allowed(
+    tmp_path: Path, line: str, said: str
+) -> None:
+    path = written(tmp_path, f"[follow]\n{line}\n")
+    with pytest.raises(InputError) as refused:
+        Watchlist.read(path)
+    assert str(refused.value).startswith(f"{path} follow")
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["[follow", "", "follow = 1", "[follow]\nsnapshots = []", "[follows]\nopen_now = true"]
+)
+def test_a_file_that_is_no_watchlist_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(InputError, match=r"rail\.toml"):
+        Watchlist.read(written(tmp_path, text))
+
+
+def test_it_is_found_beside_the_store_before_the_working_directory(
+    tmp_path: Path, workdir: Path
+) -> None:
+    store = tmp_path / "stores" / "rail.duckdb"
+    store.parent.mkdir()
+    assert find_watchlist(store).streams == ("watchlist",)
+    written(workdir, "[follow]\ntop_open = 1\n")
+    assert find_watchlist(store).top_open == 1
+    written(store.parent, "[follow]\ntop_open = 2\n")
+    assert find_watchlist(store).top_open == 2
+    other = tmp_path / "other.toml"
+    other.write_text("[follow]\ntop_open = 3\n", encoding="utf-8")
+    assert find_watchlist(store, other).top_open == 3

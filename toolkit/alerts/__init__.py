@@ -1,0 +1,5 @@
+"""What somebody wants to be told of while rows come in: rules, their evaluation, delivery."""
+
+from toolkit.alerts.rules import CHANNELS, AlertKind, AlertRule, read_alerts
+
+__all__ = ["CHANNELS", "AlertKind", "AlertRule", "read_alerts"]

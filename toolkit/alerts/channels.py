@@ -1,0 +1,162 @@
+"""Where alerts are sent besides the log: a signed webhook, and chat or mail.
+
+Addresses and secrets come from the environment, or from files that it names, and show nowhere:
+
+=========================  ====================================================================
+variable                   what it is
+=========================  ====================================================================
+``RAIL_ALERT_WEBHOOK``     an address that takes POST: https, or http on this machine
+``RAIL_ALERT_SECRET``      what signs it: ``whsec_`` and the base64 of 24 to 64 bytes
+``RAIL_ALERT_CHAT``        addresses of apprise, with spaces between, for chat and mail
+=========================  ====================================================================
+
+``RAIL_ALERT_WEBHOOK_FILE``, and likewise of the others, names a file with the value.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from toolkit.alerts.chat import Chat
+from toolkit.alerts.message import Alert
+from toolkit.client.transport import post
+from toolkit.errors import InputError, UnreachableError
+from toolkit.wire.address import is_loopback
+from toolkit.wire.signatures import StandardWebhooks
+
+_ANSWER_S = 10.0
+_AGAIN = {408, 425, 429}
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The outcome of one attempt: whether it was taken, and whether to try again if not."""
+
+    taken: bool
+    reason: str | None = None
+    again: bool = False
+
+
+class Channel(Protocol):
+    """A place that alerts are sent to. ``waits_s`` are the waits before each further attempt."""
+
+    @property
+    def name(self) -> str:
+        """The word for it in a rule's ``send``."""
+
+    @property
+    def waits_s(self) -> tuple[float, ...]:
+        """The seconds before each further attempt."""
+
+    def send(self, alert: Alert) -> Sent:
+        """Make one attempt. Nothing is raised for what a receiver does."""
+
+
+class Webhook:
+    """An address that takes POST, signed as Standard Webhooks has it.
+
+    Each attempt has the alert's own id as ``webhook-id``, by which a receiver knows a repeat. A
+    delivery is taken with an answer of 2xx. It is tried again where no answer came, and after 408,
+    425, 429 and 5xx. Its repr shows neither the address nor the secret.
+
+    >>> Webhook("https://example.org/secret", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+    Webhook()
+    """
+
+    name = "webhook"
+    waits_s: tuple[float, ...] = (1.0, 5.0, 15.0)
+
+    def __init__(self, url: str, secret: str) -> None:
+        parts = urlsplit(url)
+        if not (parts.scheme == "https" and parts.hostname) and not (
+            parts.scheme == "http" and is_loopback(parts.hostname)
+        ):
+            allowed = "an address with https://, or http:// of this machine"
+            raise InputError("RAIL_ALERT_WEBHOOK", "***", allowed)
+        self._url = url
+        try:
+            self._scheme = StandardWebhooks([secret])
+        except InputError as error:
+            raise InputError("RAIL_ALERT_SECRET", "***", error.allowed) from None
+
+    def __repr__(self) -> str:
+        return "Webhook()"
+
+    def send(self, alert: Alert) -> Sent:
+        """Make one attempt. See `Channel.send`."""
+        body = alert.body
+        headers = self._scheme.headers(alert.alert_id, body)
+        headers |= {"Content-Type": "application/json"}
+        try:
+            status = post(self._url, headers, body, within_s=_ANSWER_S)
+        except UnreachableError as error:
+            return Sent(taken=False, reason=str(error), again=True)
+        if 200 <= status < 300:
+            return Sent(taken=True)
+        again = status in _AGAIN or status >= 500
+        return Sent(taken=False, reason=f"status {status}", again=again)
+
+
+class ChatChannel:
+    """Chat and mail, by the addresses of apprise. It is tried once: a repeat would be seen twice.
+
+    >>> ChatChannel("json://localhost/secret")
+    ChatChannel()
+    """
+
+    name = "chat"
+    waits_s: tuple[float, ...] = ()
+
+    def __init__(self, urls: str) -> None:
+        self._chat = Chat(urls)
+
+    def __repr__(self) -> str:
+        return "ChatChannel()"
+
+    def send(self, alert: Alert) -> Sent:
+        """Send it to each address. It is taken where each took it."""
+        taken = self._chat.send(alert.rule, alert.words)
+        return Sent(taken=taken, reason=None if taken else "an address did not take it")
+
+
+def read_channels(environment: Mapping[str, str] = os.environ) -> dict[str, Channel]:
+    """Return the channels that the environment sets up, by name.
+
+    Raises `InputError` for an address or a secret of no use, and a file that cannot be read. None
+    of these errors shows a value.
+
+    >>> read_channels({})
+    {}
+    >>> read_channels({"RAIL_ALERT_WEBHOOK": "https://example.org"})
+    Traceback (most recent call last):
+    toolkit.errors.InputError: RAIL_ALERT_SECRET: None is not allowed; allowed: whsec_ and the ...
+    """
+    found: dict[str, Channel] = {}
+    url = _value(environment, "RAIL_ALERT_WEBHOOK")
+    if url:
+        secret = _value(environment, "RAIL_ALERT_SECRET")
+        if not secret:
+            allowed = "whsec_ and the base64 of 24 to 64 bytes, which sign the webhook"
+            raise InputError("RAIL_ALERT_SECRET", None, allowed)
+        found["webhook"] = Webhook(url, secret)
+    if chat := _value(environment, "RAIL_ALERT_CHAT"):
+        found["chat"] = ChatChannel(chat)
+    return found
+
+
+def _value(environment: Mapping[str, str], name: str) -> str:
+    """Return the value of a variable, or of the file that the variable with _FILE names."""
+    if value := environment.get(name, "").strip():
+        return value
+    if not (path := environment.get(f"{name}_FILE", "").strip()):
+        return ""
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "no text"
+        raise InputError(f"{name}_FILE", path, "a file with the value", advice=str(why)) from None

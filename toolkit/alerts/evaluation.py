@@ -1,0 +1,220 @@
+"""When an alert opens and when it is over: pure functions of rows, in frames.
+
+Marks are rows (rule, subject, ts, value) at which an alert would open (``opens``) or be over
+(``clears``). `transitions` are those at which it does: an alert that is open does not open again
+before it was over. Between the two levels of a rule neither is the case, so that a value that
+trembles at a level is one alert.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from toolkit.alert_tables import AlertChange
+from toolkit.alerts.rules import AlertKind, AlertRule
+from toolkit.market import TYPE_ROLES, EventRole
+from toolkit.statistics.definition import with_spread
+from toolkit.statistics.fees import FeeModel
+from toolkit.statistics.net_edge import costs_over_time, gross_bps
+from toolkit.statistics.rates_in_force import HOURS_A_YEAR
+
+MARKS = pl.Schema(
+    {
+        "subject": pl.String,
+        "stream": pl.String,
+        "about": pl.String,
+        "ts": pl.Int64,
+        "value": pl.Float64,
+        "opens": pl.Boolean,
+        "clears": pl.Boolean,
+    }
+)
+"""The columns of marks. ``subject`` is the stream's key, or the id of an event of it.
+
+``about`` names what it is of for a reader: the stream's key, or symbol and legs of the event.
+"""
+
+_LEGS = [
+    pl.concat_str(f"{leg}_exchange", f"{leg}_market", separator=".") for leg in ("buy", "sell")
+]
+_CLOSING = [word for word, role in TYPE_ROLES.items() if role is EventRole.CLOSES]
+
+
+def spread_values(rows: pl.DataFrame, rule: AlertRule, fees: FeeModel | None) -> pl.DataFrame:
+    """Return the spread of each row (bps), whichever leg is dearer, as a rule has it.
+
+    Reads trajectory, ts, buy_price, sell_price and spread_pct. Columns of what is returned: stream,
+    ts, value. Gross it is the size of ``spread_log_bps``. Of a net rule it is
+    `toolkit.statistics.net_edge.gross_bps` less the cost of a round trip at the row's time, null
+    where the fee table has no cost of the pair.
+
+    >>> rows = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.spot"], "ts": [0], "buy_price": [101.0],
+    ...     "sell_price": [100.0], "spread_pct": [1.0]})
+    >>> rule = AlertRule.of({"name": "a", "kind": "spread", "above_bps": 50})
+    >>> spread_values(rows, rule, None)["value"].round(2).to_list()
+    [99.5]
+    """
+    spreads = with_spread(rows)
+    if not rule.net or fees is None:
+        value = pl.col("spread_log_bps").abs() if not rule.net else pl.lit(None, pl.Float64)
+        return spreads.select(stream="trajectory", ts="ts", value=value)
+    keys = spreads["trajectory"].unique(maintain_order=True)
+    costs = costs_over_time(keys, fees, rule.notional, rule.style)
+    return (
+        spreads.sort("ts")
+        .join_asof(costs, on="ts", by="trajectory", check_sortedness=False)
+        .select(
+            stream="trajectory",
+            ts="ts",
+            value=gross_bps(pl.col("spread_bps"), rule.style) - pl.col("cost_bps"),
+        )
+    )
+
+
+def funding_values(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the differential of the rates in force at each row (percent per year), as its size.
+
+    Reads trajectory, ts, the rates and intervals of both legs and ``differential_pct_8h``. That is
+    the service's own figure. Where it is null, it is computed from the last rate of each leg, a
+    leg without an interval (spot) paying none. Columns of what is returned: stream, ts, value.
+
+    >>> rows = pl.DataFrame({"trajectory": ["a"], "ts": [0], "buy_rate": [0.0], "sell_rate": [1e-4],
+    ...     "buy_interval_hours": [8.0], "sell_interval_hours": [8.0],
+    ...     "differential_pct_8h": [None]}, schema_overrides={"differential_pct_8h": pl.Float64})
+    >>> funding_values(rows)["value"].round(3).to_list()
+    [10.95]
+    """
+    hourly = [
+        pl.when(pl.col(f"{leg}_interval_hours").is_not_null())
+        .then((pl.col(f"{leg}_rate") / pl.col(f"{leg}_interval_hours")).forward_fill())
+        .otherwise(0.0)
+        .over("trajectory", order_by="ts")
+        for leg in ("sell", "buy")
+    ]
+    own = (hourly[0] - hourly[1]) * 100 * HOURS_A_YEAR
+    sent = pl.col("differential_pct_8h") * (HOURS_A_YEAR / 8)
+    return rows.select(stream="trajectory", ts="ts", value=pl.coalesce(sent, own).abs())
+
+
+def level_marks(
+    values: pl.DataFrame, rule: AlertRule, longest_s: Mapping[str, float], default_s: float
+) -> pl.DataFrame:
+    """Return the marks of values (stream, ts, value) against the levels of a rule.
+
+    An alert opens at a row from which back, for ``rule.for_s`` seconds or more, every row is above
+    the level. Two rows further apart than ``longest_s`` of their stream (s, ``default_s`` where it
+    has none) are no stretch above: what was between them is not known, and the time begins anew.
+    It is over at a row at or below ``rule.clear``. A value that is null or no number is neither,
+    and begins the time anew as well. Rows may come in any order.
+
+    >>> rule = AlertRule.of({"name": "a", "kind": "spread", "above_bps": 50, "for": "2m"})
+    >>> values = pl.DataFrame({"stream": ["s"] * 5, "ts": [0, 60, 120, 180, 240],
+    ...     "value": [60.0, 60.0, 60.0, 45.0, 40.0]})
+    >>> level_marks(values, rule, {}, 90).select("ts", "opens", "clears").rows()
+    [(120, True, False), (240, False, True)]
+    """
+    if values.is_empty():
+        return MARKS.to_frame()
+    value = pl.when(pl.col("value").is_finite()).then("value")
+    allowed_s = pl.col("stream").replace_strict(
+        dict(longest_s), default=default_s, return_dtype=pl.Float64
+    )
+    above = (pl.col("value") > rule.level).fill_null(value=False)
+    broken = (pl.col("ts") - pl.col("ts").shift(1).over("stream") > allowed_s).fill_null(value=True)
+    run = (broken | ~pl.col("above")).cast(pl.Int64).cum_sum().over("stream")
+    began = pl.col("ts").filter("above").min().over("stream", "run")
+    opens = pl.col("above") & (pl.col("ts") - pl.col("began") >= rule.for_s)
+    return (
+        values.sort("stream", "ts")
+        .with_columns(value.alias("value"))
+        .with_columns(above.alias("above"))
+        .with_columns(run.alias("run"))
+        .with_columns(began.alias("began"))
+        .with_columns(
+            opens.fill_null(value=False).alias("opens"),
+            (pl.col("value") <= rule.clear).fill_null(value=False).alias("clears"),
+            pl.col("stream").alias("subject"),
+            pl.col("stream").alias("about"),
+        )
+        .filter(pl.col("opens") | pl.col("clears"))
+        .select(MARKS.names())
+    )
+
+
+def event_marks(documents: pl.DataFrame, rule: AlertRule) -> pl.DataFrame:
+    """Return the marks of event documents: an alert is open from a size on to the event's close.
+
+    Reads the columns of `toolkit.tables.EVENT`. The size of a spread or splash is ``magnitude_pct``
+    or ``peak_pct`` (percent), whichever is larger. Of a dislocation of funding it is the size of
+    ``differential_pct_8h`` (percent per 8 hours). A document that closes its event opens nothing.
+    """
+    closes = (pl.col("lifecycle") == "closed").fill_null(value=False) | pl.col(
+        "event_type"
+    ).str.split(".").list.last().is_in(_CLOSING).fill_null(value=False)
+    size = pl.max_horizontal("magnitude_pct", "peak_pct", pl.col("differential_pct_8h").abs())
+    wanted = pl.col("symbol").is_in(rule.symbols) if rule.symbols else pl.lit(value=True)
+    return (
+        documents.filter(wanted)
+        .select(
+            subject="event_id",
+            stream="events/" + pl.col("family"),
+            about=pl.concat_str("symbol", *_LEGS, "event_type", separator=" ", ignore_nulls=True),
+            ts="ts",
+            value=size,
+            opens=~closes & (size >= rule.level).fill_null(value=False),
+            clears=closes,
+        )
+        .filter(pl.col("opens") | pl.col("clears"))
+        .sort("subject", "ts", "clears")
+    )
+
+
+def threshold_marks(values: Mapping[str, float | None], rule: AlertRule, now: int) -> pl.DataFrame:
+    """Return the marks of what is looked at from time to time: ages, or seconds until a loss.
+
+    ``values`` are those at ``now`` (s) by stream. An age opens above the level of its rule, a loss
+    at it or below. Otherwise it is over, also where there is no value any more.
+
+    >>> rule = AlertRule.of({"name": "a", "kind": "stale", "older_than": "10m"})
+    >>> threshold_marks({"s": 900.0, "t": 600.0}, rule, 5).select("subject", "opens").rows()
+    [('s', True), ('t', False)]
+    """
+    loss = rule.kind is AlertKind.LOSS
+    rows = [
+        (key, key, key, now, value, opens, not opens)
+        for key, value in values.items()
+        for opens in [value is not None and (value <= rule.level if loss else value > rule.level)]
+    ]
+    return pl.DataFrame(rows, schema=MARKS, orient="row")
+
+
+def transitions(marks: pl.DataFrame, opened: frozenset[str] | set[str]) -> pl.DataFrame:
+    """Return the marks that change something, with ``change``: opened or cleared.
+
+    Marks of one subject are taken by ts, at equal times the opening first. ``opened`` are the
+    subjects whose alert is open before. A subject changes with the first mark of the other kind.
+
+    >>> marks = pl.DataFrame({"subject": ["s"] * 3, "stream": ["s"] * 3, "about": ["s"] * 3,
+    ...     "ts": [0, 60, 120], "value": [9.0, 9.0, 1.0],
+    ...     "opens": [True, True, False], "clears": [False, False, True]})
+    >>> transitions(marks, set()).select("ts", "change").rows()
+    [(0, 'opened'), (120, 'cleared')]
+    >>> transitions(marks, {"s"}).select("ts", "change").rows()
+    [(120, 'cleared')]
+    """
+    before = pl.col("subject").is_in(list(opened))
+    return (
+        marks.sort("subject", "ts", "clears", maintain_order=True)
+        .with_columns(was=pl.col("opens").shift(1).over("subject"))
+        .with_columns(was=pl.coalesce("was", before))
+        .filter(pl.col("opens") != pl.col("was"))
+        .with_columns(
+            change=pl.when("opens")
+            .then(pl.lit(AlertChange.OPENED.value))
+            .otherwise(pl.lit(AlertChange.CLEARED.value))
+        )
+        .select("subject", "stream", "about", "ts", "value", "change")
+        .sort("ts", "subject", maintain_order=True)
+    )

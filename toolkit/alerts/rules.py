@@ -1,0 +1,261 @@
+"""The rules of alerts: what each watches, and from where to where it is in force.
+
+A rule is a table ``[[alert]]`` of ``rail.toml``. `EXAMPLE` shows every field. What comes of a rule
+is in `toolkit.alerts.evaluation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from typing import Any, Self, cast
+
+from toolkit.cards import duration
+from toolkit.errors import InputError
+from toolkit.fields import among, check_names, number, switch, texts
+from toolkit.market import EventLog, Family, SnapshotLog, Stream, Trajectory, parse_length
+from toolkit.statistics.fee_table import NOTIONAL, Style, check_asked
+from toolkit.statistics.fees import FeeModel
+
+EXAMPLE = """\
+# Alerts of `rail follow`. As many tables as there are rules, each with a name of its own.
+
+[[alert]]
+name = "wide BTC"
+kind = "spread"             # the spread, either way round, in bps
+above_bps = 50              # above this ...
+for = "5m"                  # ... in every row of so long; a time without rows begins anew
+# clear_bps = 40            # over at this or below. Default: 0.8 of above_bps
+# net = true                # less the costs of a round trip, by the fee table that `fees` names
+# notional = 10000          # ... of so much, in the quote currency
+# style = "taker"           # ... traded so: taker, maker, maker_buy, maker_sell, ...
+streams = ["BTC_USDT:*"]    # keys and patterns. Default: all of the kind that are followed
+# symbols = ["BTC_USDT"]    # of these symbols alone
+# send = ["webhook"]        # webhook, chat. Default: all that are set up. The log has all of them
+# late = "1h"               # what is older than this when it is found is kept and not sent
+
+[[alert]]
+name = "funding apart"
+kind = "funding"            # the differential of a pair's rates in force, either way round
+above_apr_pct = 30          # percent per year. clear_apr_pct, for and symbols as above
+
+[[alert]]
+name = "large pumps"
+kind = "event"              # an event of a log, from its opening to its close
+streams = ["events/splash"]
+at_least_pct = 5            # its size: percent, of a dislocation of funding percent per 8 h
+
+[[alert]]
+name = "old data"
+kind = "stale"              # no newer row of a price or spread, no newer answer of anything else
+older_than = "10m"
+
+[[alert]]
+name = "soon lost"
+kind = "loss"               # the archive drops something that the store lacks
+within = "6h"
+"""
+"""Rules of every kind with every field."""
+
+
+class AlertKind(StrEnum):
+    """What a rule watches."""
+
+    SPREAD = "spread"
+    FUNDING = "funding"
+    EVENT = "event"
+    STALE = "stale"
+    LOSS = "loss"
+
+
+CHANNELS = ("webhook", "chat")
+"""Where alerts are sent besides the log."""
+
+CLEAR_SHARE = 0.8
+"""Where a spread or differential is over, as a share of the level of its rule, by default."""
+
+_PRINTS = "`rail alerts example` prints rules"
+_COMMON = ("name", "kind", "streams", "symbols", "send", "late")
+_LEVELS = {
+    AlertKind.SPREAD: ("above_bps", "clear_bps", "for", "net", "notional", "style"),
+    AlertKind.FUNDING: ("above_apr_pct", "clear_apr_pct", "for"),
+    AlertKind.EVENT: ("at_least_pct",),
+    AlertKind.STALE: ("older_than",),
+    AlertKind.LOSS: ("within",),
+}
+_UNITS = dict(zip(AlertKind, ("bps", "% per year", "%", "s", "s"), strict=True))
+_LATE = "1h"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertRule:
+    """One rule, read. ``level`` and ``clear`` are in ``unit``, times in seconds.
+
+    >>> rule = AlertRule.of({"name": "wide", "kind": "spread", "above_bps": 50, "for": "5m"})
+    >>> rule.level, rule.clear, rule.for_s, str(rule)
+    (50.0, 40.0, 300, 'spread above 50 bps for 5 min, over at 40')
+    """
+
+    name: str
+    kind: AlertKind
+    level: float
+    clear: float
+    for_s: int = 0
+    streams: tuple[str, ...] = ("*",)
+    symbols: tuple[str, ...] = ()
+    net: bool = False
+    notional: float = NOTIONAL
+    style: Style = "taker"
+    send: tuple[str, ...] | None = None
+    late_s: int = 3_600
+
+    @classmethod
+    def of(cls, table: Mapping[str, Any], where: str = "alert") -> Self:
+        """Read a table ``[[alert]]``. Raises `InputError`, which begins with ``where``.
+
+        >>> AlertRule.of({"name": "wide", "kind": "spread"}, "rail.toml alert")
+        Traceback (most recent call last):
+        toolkit.errors.InputError: rail.toml alert wide above_bps: None is not allowed; allowed: ...
+        """
+        name = table.get("name")
+        if not isinstance(name, str) or not name.strip() or not name.isprintable():
+            raise InputError(f"{where} name", name, "a name of its own", advice=_PRINTS)
+        here = f"{where} {name}"
+        kind = table.get("kind")
+        if not isinstance(kind, str) or kind not in set(AlertKind):
+            raise InputError(f"{here} kind", kind, list(AlertKind), advice=_PRINTS)
+        of = AlertKind(kind)
+        check_names(f"{here} ({kind})", table, (*_COMMON, *_LEVELS[of]))
+        level, clear = _levels(here, of, table)
+        net = switch(f"{here} net", table.get("net", False))
+        notional, style = table.get("notional", NOTIONAL), table.get("style", "taker")
+        try:
+            check_asked(FeeModel.example(), notional, style)
+        except InputError as error:
+            raise InputError(f"{here} {error.parameter}", error.value, error.allowed) from None
+        send = table.get("send")
+        return cls(
+            name=name,
+            kind=of,
+            level=level,
+            clear=clear,
+            for_s=_length(f"{here} for", table["for"]) if "for" in table else 0,
+            streams=_patterns(f"{here} streams", of, table.get("streams", ["*"])),
+            symbols=texts(f"{here} symbols", table.get("symbols", [])),
+            net=net,
+            notional=float(notional),
+            style=style,
+            send=None if send is None else among(CHANNELS)(f"{here} send", send),
+            late_s=_length(f"{here} late", table.get("late", _LATE)),
+        )
+
+    @property
+    def unit(self) -> str:
+        """The unit of the values that it compares."""
+        return _UNITS[self.kind]
+
+    def matches(self, stream: Stream) -> bool:
+        """Check whether a stream is one of those that it watches, either way round.
+
+        >>> rule = AlertRule.of({"name": "a", "kind": "spread", "above_bps": 1,
+        ...     "streams": ["BTC_USD:A.spot:*"]})
+        >>> [rule.matches(Stream.parse(f"BTC_USD:{legs}"))
+        ...  for legs in ("A.spot:B.spot", "B.spot:A.spot", "B.spot:C.spot", "A.spot")]
+        [True, True, False, False]
+        """
+        if not _of_kind(self.kind, stream):
+            return False
+        either = [stream]
+        if isinstance(stream, Trajectory):
+            if self.symbols and str(stream.symbol) not in self.symbols:
+                return False
+            either.append(Trajectory(stream.family, stream.symbol, stream.legs[::-1]))
+        return any(fnmatchcase(each.key, asked) for each in either for asked in self.streams)
+
+    def __str__(self) -> str:
+        """Return it in words."""
+        lasting = f" for {duration(self.for_s)}" if self.for_s else ""
+        if self.kind is AlertKind.EVENT:
+            return f"event of {self.level:g} % or more"
+        if self.kind is AlertKind.STALE:
+            return f"nothing new for {duration(int(self.level))}"
+        if self.kind is AlertKind.LOSS:
+            return f"dropped by the archive within {duration(int(self.level))}"
+        what = "spread" if self.kind is AlertKind.SPREAD else "funding differential"
+        what = f"net {what}" if self.net else what
+        return f"{what} above {self.level:g} {self.unit}{lasting}, over at {self.clear:g}"
+
+
+def read_alerts(tables: object, where: str = "alert") -> tuple[AlertRule, ...]:
+    """Read the tables ``[[alert]]`` of a file. Raises `InputError` for what is none of it.
+
+    >>> read_alerts([{"name": "a", "kind": "loss", "within": "1d"}] * 2)
+    Traceback (most recent call last):
+    toolkit.errors.InputError: alert name: 'a' is not allowed; allowed: a name that no other rule...
+    """
+    if not isinstance(tables, Sequence) or not all(isinstance(each, Mapping) for each in tables):
+        raise InputError(where, tables, "tables: [[alert]]", advice=_PRINTS)
+    rules = tuple(AlertRule.of(cast("Mapping[str, Any]", each), where) for each in tables)
+    for place, rule in enumerate(rules):
+        if rule.name in {other.name for other in rules[:place]}:
+            raise InputError(f"{where} name", rule.name, "a name that no other rule has")
+    return rules
+
+
+def _levels(here: str, kind: AlertKind, table: Mapping[str, Any]) -> tuple[float, float]:
+    """Return from which value on it is in force, and at which one it is over."""
+    name, *others = _LEVELS[kind]
+    if kind in (AlertKind.STALE, AlertKind.LOSS):
+        seconds = float(_length(f"{here} {name}", table.get(name)))
+        return seconds, seconds
+    level = _above_zero(f"{here} {name}", table.get(name))
+    if kind is AlertKind.EVENT:
+        return level, level
+    clear_name = others[0]
+    clear = number(table.get(clear_name, CLEAR_SHARE * level))
+    if clear is None or not clear <= level:
+        allowed = f"a number of at most {name} ({level:g})"
+        raise InputError(f"{here} {clear_name}", table[clear_name], allowed)
+    return level, float(clear)
+
+
+def _above_zero(parameter: str, value: object) -> float:
+    found = number(value)
+    if found is None or not 0 < found < 1e9:
+        raise InputError(parameter, value, "a number above 0", advice=_PRINTS)
+    return float(found)
+
+
+def _length(parameter: str, value: object) -> int:
+    return parse_length(cast("str", value), parameter=parameter)
+
+
+_BELONGS: dict[AlertKind, Callable[[Stream], bool]] = {
+    AlertKind.SPREAD: lambda stream: stream.kind == Family.SPREAD,
+    AlertKind.FUNDING: lambda stream: stream.kind == Family.FUNDING,
+    AlertKind.EVENT: lambda stream: isinstance(stream, EventLog),
+    AlertKind.STALE: lambda stream: isinstance(stream, Trajectory | EventLog | SnapshotLog),
+    AlertKind.LOSS: lambda stream: isinstance(stream, Trajectory | EventLog),
+}
+
+
+def _of_kind(kind: AlertKind, stream: Stream) -> bool:
+    return _BELONGS[kind](stream)
+
+
+def _patterns(parameter: str, kind: AlertKind, value: object) -> tuple[str, ...]:
+    found = texts(parameter, value)
+    if not found:
+        raise InputError(parameter, value, 'one key or pattern or more, e.g. ["BTC_USDT:*"]')
+    for each in found:
+        if "*" in each:
+            continue
+        try:
+            stream = Stream.parse(each)
+        except InputError as error:
+            raise InputError(parameter, each, error.allowed, advice=error.advice) from None
+        if not _of_kind(kind, stream):
+            raise InputError(parameter, each, f"a stream that a rule of kind {kind} watches")
+    return found

@@ -1,0 +1,334 @@
+"""Alerts of a follow: rules evaluated as rows are committed, changes recorded with them, then sent.
+
+What is in force is read from the store when a follow begins, and so is from when on its rows are
+news. Of what comes, each row is evaluated once, with as many rows before it as its rule looks back
+at. A row that comes after a newer one of its stream changes no alert, but counts as one above.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import polars as pl
+
+from toolkit.alerts.channels import Channel
+from toolkit.alerts.evaluation import (
+    event_marks,
+    funding_values,
+    level_marks,
+    spread_values,
+    threshold_marks,
+    transitions,
+)
+from toolkit.alerts.message import Alert
+from toolkit.alerts.rules import AlertKind, AlertRule
+from toolkit.alerts.sending import AlertSender
+from toolkit.errors import RailError, StoreLockedError
+from toolkit.market import EventLog, Family, Stream, Trajectory
+from toolkit.statistics.fees import FeeModel
+from toolkit.store import Batch, StoreWriter
+from toolkit.store.alerts import FOUND, AlertRecord, known_ids, resume_deliveries
+from toolkit.store.lookup import soonest_losses
+
+_LOOK_S, _LOSS_S = 5.0, 60.0
+_ENDING_S, _RESUMED_S = 10.0, 3_600
+_STEPS, _FUNDING_STEP_S, _STEP_S = 1.5, 8 * 3_600, 60
+_LATE_EVENTS_S = 600  # documents come in no order, and each is known by its id
+_FAMILIES = {AlertKind.SPREAD: Family.SPREAD, AlertKind.FUNDING: Family.FUNDING}
+
+
+@dataclass(frozen=True, slots=True)
+class Rulebook:
+    """The rules in force, and the fee table of net ones."""
+
+    rules: tuple[AlertRule, ...] = ()
+    fees: FeeModel | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AlertPlan:
+    """What a follow needs for alerts: ``read`` gives the rules anew, and where they are sent."""
+
+    read: Callable[[], Rulebook]
+    channels: Mapping[str, Channel] = field(default_factory=dict)
+
+
+class AlertWatch:
+    """The alerts of a follow under way.
+
+    ``clock`` gives the service's time (s), ``followed`` the streams followed now. Each change is a
+    ``note`` when it is recorded. Nothing that a rule or a channel does ends the follow.
+    """
+
+    def __init__(
+        self,
+        plan: AlertPlan,
+        writer: StoreWriter,
+        load_id: int,
+        *,
+        clock: Callable[[], int],
+        followed: Callable[[], Collection[Stream]],
+        note: Callable[[str], object],
+    ) -> None:
+        self._plan, self._writer, self._load_id = plan, writer, load_id
+        self._clock, self._followed, self._note = clock, followed, note
+        self._book = plan.read()
+        self._source = str(writer.store.source.id)
+        self._began_at = clock()
+        self._later: dict[str, int] = {}
+        self._until: dict[tuple[str, str], int] = {}
+        self._coming: dict[tuple[str, str], int] = {}
+        self._found: list[tuple[Alert, tuple[str, ...]]] = []
+        self._looked, self._loss_looked = 0.0, 0.0
+        self._losses: dict[Stream, int] = {}
+        self._wrong = ""
+        self._senders = {
+            name: AlertSender(channel, writer, note) for name, channel in plan.channels.items()
+        }
+        for row in resume_deliveries(writer, _RESUMED_S).iter_rows(named=True):
+            if row["channel"] in self._senders:
+                self._senders[row["channel"]].put(Alert.from_row(row))
+        with writer.store.reading() as connection:
+            held = AlertRecord(connection, load_id)
+            self._keep_streams(held.streams())
+            self._open = held.open_alerts()
+        self._held_until = dict(self._last_ts)
+
+    def _keep_streams(self, streams: pl.DataFrame) -> None:
+        rows = list(streams.iter_rows(named=True))
+        self._last_ts: dict[str, int] = {
+            row["key"]: row["last_ts"] for row in rows if row["last_ts"] is not None
+        }
+        self._steps: dict[str, int] = {row["key"]: row["step_s"] for row in rows if row["step_s"]}
+        self._delays = {row["key"]: row["delay_s"] or 0 for row in rows}
+        self._answered = {row["key"]: row["served_at"] for row in rows if row["served_at"]}
+
+    # -- as rows are committed ---------------------------------------------------------------------
+
+    def committing(self, batch: Batch) -> Callable[[Any], None]:
+        """Return what evaluates a batch and records what changes, inside its transaction."""
+
+        def record(connection: Any) -> None:
+            self._coming, self._found = {}, []
+            recording = AlertRecord(connection, self._load_id)
+            try:
+                marks = [*self._level_marks(recording, batch), *self._event_marks(batch)]
+            except (RailError, pl.exceptions.PolarsError) as error:
+                self._note_once(f"alerts were not evaluated: {error}")
+            else:
+                self._record(recording, marks)
+
+        return record
+
+    def committed(self) -> None:
+        """Send what was recorded, now that it is committed."""
+        self._until |= self._coming
+        found, self._found, self._coming = self._found, [], {}
+        for alert, channels in found:
+            about = (alert.rule, alert.subject)
+            (self._open.add if alert.change == "opened" else self._open.discard)(about)
+            self._note(f"alert {alert.change}: {alert.words}")
+            for channel in channels:
+                self._senders[channel].put(alert)
+
+    def _level_marks(
+        self, recording: AlertRecord, batch: Batch
+    ) -> Iterable[tuple[AlertRule, pl.DataFrame]]:
+        for kind, family in _FAMILIES.items():
+            rules = [rule for rule in self._book.rules if rule.kind is kind]
+            touched = [t for t in batch.rows if t.family is family] if rules else []
+            wanted = {rule: [t for t in touched if rule.matches(t)] for rule in rules}
+            since: dict[Stream, int] = {}
+            for rule, streams in wanted.items():
+                for t in streams:
+                    low = self._evaluated(rule, t.key) - rule.for_s - round(self._longest_s(t)) - 1
+                    since[t] = min(since.get(t, low), low)
+            rows = recording.rows(family, since) if since else pl.DataFrame()
+            for rule, streams in wanted.items():
+                if streams:
+                    yield rule, self._marks_of(rule, rows, streams)
+
+    def _marks_of(
+        self, rule: AlertRule, rows: pl.DataFrame, streams: Sequence[Trajectory]
+    ) -> pl.DataFrame:
+        keys = [stream.key for stream in streams]
+        of = rows.filter(pl.col("trajectory").is_in(keys))
+        values = (
+            funding_values(of)
+            if rule.kind is AlertKind.FUNDING
+            else spread_values(of, rule, self._book.fees)
+        )
+        longest = {stream.key: self._longest_s(stream) for stream in streams}
+        marks = level_marks(values, rule, longest, _STEPS * _STEP_S)
+        until = {key: self._evaluated(rule, key) for key in keys}
+        for key, ts in values.group_by("stream").agg(pl.col("ts").max()).iter_rows():
+            self._coming[rule.name, key] = max(ts, until[key])
+        after = pl.col("stream").replace_strict(until, default=0, return_dtype=pl.Int64)
+        return marks.filter(pl.col("ts") > after)
+
+    def _event_marks(self, batch: Batch) -> Iterable[tuple[AlertRule, pl.DataFrame]]:
+        rules = [rule for rule in self._book.rules if rule.kind is AlertKind.EVENT]
+        if not rules or not batch.documents:
+            return
+        documents = pl.concat(batch.documents)
+        for family in documents["family"].unique():
+            log = EventLog.of(family)
+            of = documents.filter(family=family)
+            for rule in rules:
+                if rule.matches(log):
+                    since = self._news_from(rule, log.key) - _LATE_EVENTS_S
+                    yield rule, event_marks(of.filter(pl.col("ts") >= since), rule)
+
+    def _evaluated(self, rule: AlertRule, key: str) -> int:
+        """Return up to when the rows of a stream are no news to a rule (s)."""
+        known = self._until.get((rule.name, key))
+        return self._news_from(rule, key) if known is None else known
+
+    def _news_from(self, rule: AlertRule, key: str) -> int:
+        lately = self._began_at - round(_STEPS * _STEP_S)
+        if rule.name in self._later:
+            return self._later[rule.name]
+        return self._held_until.get(key, lately)
+
+    def _longest_s(self, stream: Stream) -> float:
+        usual = _FUNDING_STEP_S if stream.kind == Family.FUNDING else _STEP_S
+        return _STEPS * self._steps.get(stream.key, usual)
+
+    # -- recording ---------------------------------------------------------------------------------
+
+    def _record(
+        self, recording: AlertRecord, marks: Iterable[tuple[AlertRule, pl.DataFrame]]
+    ) -> None:
+        """Record what changes. The store has the last word on what is open."""
+        changing = [
+            (rule, each)
+            for rule, each in marks
+            if not transitions(each, self._opened(rule, self._open)).is_empty()
+        ]
+        if not changing:
+            return
+        self._open = recording.open_alerts()
+        now = self._clock()
+        found = {
+            alert.alert_id: (alert, rule)
+            for rule, each in changing
+            for row in transitions(each, self._opened(rule, self._open)).iter_rows(named=True)
+            for alert in [Alert.of(rule, self._source, now, row)]
+        }
+        known = known_ids(recording, list(found))
+        new = {each: pair for each, pair in found.items() if each not in known}
+        late = {
+            alert.alert_id
+            for alert, rule in new.values()
+            if now - alert.ts > rule.late_s + self._delays.get(alert.stream, 0)
+        }
+        to = {each: self._channels_of(rule) for each, (_, rule) in new.items()}
+        self._found = [(a, () if a.alert_id in late else to[a.alert_id]) for a, _ in new.values()]
+        recording.record(_frame([alert for alert, _ in new.values()]), to, late)
+
+    def _channels_of(self, rule: AlertRule) -> tuple[str, ...]:
+        return tuple(n for n in self._senders if rule.send is None or n in rule.send)
+
+    @staticmethod
+    def _opened(rule: AlertRule, opened: Iterable[tuple[str, str]]) -> set[str]:
+        return {subject for name, subject in opened if name == rule.name}
+
+    # -- from time to time -------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Read the rules anew and look at ages and losses, if that is due.
+
+        A store that another process holds is looked at the next time.
+        """
+        if time.monotonic() - self._looked < _LOOK_S:
+            return
+        self._looked = time.monotonic()
+        self._read_rules()
+        try:
+            marks = [*self._threshold_marks(), *self._gone()]
+            if any(not transitions(m, self._opened(r, self._open)).is_empty() for r, m in marks):
+                with self._writer.writing(self._load_id) as connection:
+                    self._coming, self._found = {}, []
+                    self._record(AlertRecord(connection, self._load_id), marks)
+                self.committed()
+        except StoreLockedError:
+            return
+
+    def _read_rules(self) -> None:
+        try:
+            book = self._plan.read()
+        except RailError as error:
+            self._note_once(f"the alerts could not be read, those from before go on: {error}")
+            return
+        before = {rule.name for rule in self._book.rules}
+        for rule in book.rules:
+            if rule.name not in before:
+                self._later[rule.name] = self._clock() - round(_STEPS * _STEP_S)
+        self._wrong, self._book = "", book
+
+    def _note_once(self, says: str) -> None:
+        if says != self._wrong:
+            self._wrong = says
+            self._note(says)
+
+    def _threshold_marks(self) -> list[tuple[AlertRule, pl.DataFrame]]:
+        if not self._book.rules:
+            return []
+        rules = [r for r in self._book.rules if r.kind in (AlertKind.STALE, AlertKind.LOSS)]
+        with self._writer.store.reading() as connection:
+            self._keep_streams(AlertRecord(connection, self._load_id).streams())
+            if any(rule.kind is AlertKind.LOSS for rule in rules):
+                self._look_for_losses(rules)
+        now, found = self._clock(), []
+        for rule in rules:
+            values = {
+                stream.key: value
+                for stream in self._followed()
+                if rule.matches(stream)
+                and (value := self._threshold(rule, stream, now)) is not None
+            }
+            over = dict.fromkeys(self._opened(rule, self._open) - values.keys())
+            found.append((rule, threshold_marks(values | over, rule, now)))
+        return found
+
+    def _look_for_losses(self, rules: Sequence[AlertRule]) -> None:
+        if time.monotonic() - self._loss_looked >= _LOSS_S:
+            self._loss_looked = time.monotonic()
+            within_s = max(rule.level for rule in rules if rule.kind is AlertKind.LOSS)
+            self._losses = soonest_losses(self._writer.store.ledger(), round(within_s))
+
+    def _threshold(self, rule: AlertRule, stream: Stream, now: int) -> float | None:
+        """Return the age of a stream (s), or the seconds until it loses something."""
+        if rule.kind is AlertKind.LOSS:
+            left = self._losses.get(stream)
+            return None if left is None else float(left)
+        key = stream.key
+        if stream.kind in (Family.PRICE, Family.SPREAD):
+            newest = self._last_ts.get(key)
+            since = None if newest is None else newest + self._steps.get(key, 0)
+        else:
+            since = self._answered.get(key)
+        return float(max(0, now - (self._began_at if since is None else since)))
+
+    def _gone(self) -> list[tuple[AlertRule, pl.DataFrame]]:
+        """Return the marks that clear what rules have open that are there no more."""
+        names = {rule.name for rule in self._book.rules}
+        table = {"kind": "stale", "older_than": 1, "send": []}
+        gone = sorted({rule for rule, _ in self._open if rule not in names})
+        found = []
+        for rule in (AlertRule.of(table | {"name": name}) for name in gone):
+            nothing = dict.fromkeys(self._opened(rule, self._open))
+            found.append((rule, threshold_marks(nothing, rule, self._clock())))
+        return found
+
+    def end(self) -> None:
+        """Send what waits, for a few seconds. The next follow sends the rest."""
+        for sender in self._senders.values():
+            sender.end(_ENDING_S)
+
+
+def _frame(alerts: Sequence[Alert]) -> pl.DataFrame:
+    return pl.DataFrame([asdict(alert) for alert in alerts], schema=FOUND)

@@ -1,0 +1,247 @@
+"""One symbol on one axis of time: prices and funding of its legs, and its events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import plotly.graph_objects as go
+import polars as pl
+
+from toolkit.charts.downsampling import require_columns
+from toolkit.charts.events import EVENT_UNITS, event_hover, event_spans
+from toolkit.charts.figure import Figure
+from toolkit.charts.lines import gapped_line, rows_to_draw
+from toolkit.charts.theme import COLOURS, FAMILY_COLOURS
+from toolkit.charts.time_axis import clock_text, utc_offset_s
+from toolkit.charts.view import View
+from toolkit.errors import InputError
+from toolkit.foreign import html
+from toolkit.intervals import Interval
+from toolkit.market import EventFamily, Source
+from toolkit.statistics.contract import whole_number
+
+_COLOURS = len(COLOURS["light"])
+_DASHES = ("solid", "dot", "dash", "dashdot")
+_DOMAINS = {"yaxis": [0.5, 1.0], "yaxis2": [0.17, 0.46], "yaxis3": [0.0, 0.13]}
+_HEIGHT_PX = 560
+_PRICES = ("price", "from_median")
+_PRICE, _FUNDING, _EVENTS = "y", "y2", "y3"
+
+
+def symbol_chart(
+    prices: pl.DataFrame,
+    funding: pl.DataFrame,
+    lifecycles: pl.DataFrame,
+    *,
+    symbol: str,
+    start: int,
+    end: int,
+    source: Source,
+    shown: str = "price",
+    timezone: str = "UTC",
+    theme: str | None = None,
+    points: int = 4000,
+) -> Figure:
+    """Draw the prices of all legs of a symbol, their funding rates and the symbol's events.
+
+    Parameters
+    ----------
+    prices
+        One row a leg and time: ``leg`` (String), ``ts`` (s, Unix UTC) and ``price`` (quote,
+        nullable).
+    funding
+        One row a leg and change of its rate: ``leg``, ``ts`` and ``apr_pct`` (percent a year in
+        force from then on, positive: longs pay, nullable: none from then on).
+    lifecycles
+        As for `event_timeline`, with ``event_id`` (String).
+    symbol
+        The symbol of all of them.
+    start, end
+        The window ``[start, end)`` in Unix seconds. Rows outside are not drawn.
+    source, timezone, theme
+        As for `spread_chart`.
+    shown
+        ``price``, or ``from_median``: 1e4 ln(price / median of the legs at that time) in bps, of
+        times at which two legs have a price.
+    points
+        About the most rows drawn of all prices together. Extremes are kept.
+
+    Returns
+    -------
+    Figure
+        Above a line a leg, in the middle its rate in the same colour, below a bar an event, one row
+        a family. The three have one axis of time. A bar has its ``event_id`` as ``customdata``,
+        without tags.
+        Without prices, rates and events in the window: a figure with a sentence.
+
+    Raises
+    ------
+    InputError
+        A missing column, two rows of one leg and ts, or a parameter that is not allowed.
+
+    Examples
+    --------
+    >>> prices = pl.DataFrame({"leg": ["X.spot", "X.spot", "Y.spot", "Y.spot"],
+    ...     "ts": [0, 60, 0, 60], "price": [100.0, 101.0, 100.0, 100.0]})
+    >>> funding = pl.DataFrame({"leg": ["Y.futures"], "ts": [0], "apr_pct": [10.95]})
+    >>> lives = pl.DataFrame(schema={"family": pl.String, "symbol": pl.String, "legs": pl.String,
+    ...     "t_open": pl.Int64, "t_close": pl.Int64, "duration_s": pl.Float64, "kind": pl.String,
+    ...     "peak": pl.Float64, "event_id": pl.String})
+    >>> figure = symbol_chart(prices, funding, lives, symbol="A_B", start=0, end=120,
+    ...                       source=Source("replay", "depeg"))
+    >>> [line.name for line in figure.data if line.name]
+    ['X.spot', 'Y.spot', 'Y.futures', 'spread', 'splash', 'funding']
+    """
+    if shown not in _PRICES:
+        raise InputError("shown", shown, _PRICES)
+    points = whole_number("points", points, 2)
+    view = View(symbol, source, theme, Interval.checked(start, end), timezone, f"{symbol}:*")
+    for frame, name in ((prices, "price"), (funding, "apr_pct")):
+        require_columns(frame, ["ts", name])
+    lines = _price_lines(prices, shown, points, view)
+    rates = _rate_lines(funding, view)
+    spans = event_spans(lifecycles, view.window).drop_nulls("since")
+    if not lines and not rates and spans.is_empty():
+        return view.empty(
+            f"No prices, rates and events of {view}. Choose another window, or load them with: "
+            f"{view.sync_command}"
+        )
+    bars = [
+        _bars(spans.filter(family=family.value), at, family, view)
+        for at, family in enumerate(EventFamily)
+    ]
+    n_rows = prices.filter(pl.col("ts").is_between(*view.window, closed="left")).height
+    words = f"n = {n_rows:,} prices, {spans.height:,} events"
+    return Figure(_coloured(lines, rates) + bars).update_layout(
+        view.layout(f"{symbol}: prices, funding and events", words)
+        | _axes(html(symbol.rpartition("_")[2]), shown)
+    )
+
+
+def _price_lines(
+    prices: pl.DataFrame, shown: str, points: int, view: View
+) -> dict[str, go.Scatter]:
+    """Draw the prices of each leg, fewer rows of each where there are many legs."""
+    column, hover = "price", "%{y:,.10~g}"
+    if shown == "from_median":
+        column, hover = "from_median", "%{y:+,.2f} bps"
+        price = pl.col("price")
+        apart = pl.when(price.count().over("ts") > 1).then(
+            1e4 * (price / price.median().over("ts")).log()
+        )
+        prices = prices.with_columns(apart.alias(column))
+    legs = prices["leg"].unique().sort()
+    most = max(points // max(legs.len(), 1), 50)
+    found = {}
+    for leg in legs:
+        mine = prices.filter(pl.col("leg") == leg)
+        rows = rows_to_draw(mine, [column], view.window, step_s=None, points=most)
+        if rows.total and rows.frame[column].count():
+            name = html(leg)
+            words = f"{name} {hover}"
+            found[leg] = gapped_line(rows, column, name=name, hover=words, timezone=view.timezone)
+    return found
+
+
+def _rate_lines(funding: pl.DataFrame, view: View) -> dict[str, go.Scatter]:
+    """Draw the rates of each leg as steps, with the one in force at the window's start."""
+    found = {}
+    for leg in funding["leg"].unique().sort():
+        mine = funding.filter(pl.col("leg") == leg).sort("ts")
+        ts = pl.col("ts")
+        before = mine.filter(ts <= view.window.start).tail(1)
+        inside = mine.filter(ts.is_between(*view.window, closed="none"))
+        steps = pl.concat([before.with_columns(ts=pl.lit(view.window.start, pl.Int64)), inside])
+        last = steps.tail(1).with_columns(ts=pl.lit(view.window.end, pl.Int64))
+        steps = pl.concat([steps, last])
+        if steps["apr_pct"].count() == 0:
+            continue
+        found[leg] = go.Scatter(
+            x=clock_text(steps["ts"], view.timezone).to_list(),
+            y=steps["apr_pct"].to_numpy(),
+            name=html(leg),
+            hovertemplate=f"{html(leg)} %{{y:+,.2f}} % a year<extra></extra>",
+            mode="lines",
+            line={"shape": "hv", "width": 1.3},
+            connectgaps=False,
+            yaxis=_FUNDING,
+        )
+    return found
+
+
+def _coloured(lines: dict[str, go.Scatter], rates: dict[str, go.Scatter]) -> list[go.Scatter]:
+    """Put the lines of both plots in the order in which a leg has one colour in both.
+
+    A template gives its colours to the traces in turn, so both plots begin with the first of them,
+    and a leg without a line leaves its place free.
+    """
+    legs = sorted({*lines, *rates})
+    free = -len(legs) % _COLOURS
+    found = []
+    for plot, place in ((lines, _PRICE), (rates, _FUNDING)):
+        for at, leg in enumerate([*legs, *[None] * free]):
+            trace = plot.get(leg) if leg else None
+            if trace is None:
+                found.append(go.Scatter(x=[], y=[], showlegend=False, yaxis=place))
+                continue
+            dash = _DASHES[at // _COLOURS % len(_DASHES)]
+            shown = plot is lines or leg not in lines
+            found.append(trace.update(legendgroup=leg, showlegend=shown, line_dash=dash))
+    return found
+
+
+def _bars(spans: pl.DataFrame, row: int, family: EventFamily, view: View) -> go.Bar:
+    since, until = spans["since"].cast(pl.Int64), spans["until"].ceil().cast(pl.Int64)
+    shown = [clock_text(times, view.timezone) for times in (since, until)]
+    offsets = utc_offset_s(until, view.timezone) - utc_offset_s(since, view.timezone)
+    length_ms = 1000 * (spans["until"] - since + offsets)
+    colour, unit = FAMILY_COLOURS[family], EVENT_UNITS.get(family, "%")
+    return go.Bar(
+        base=shown[0].to_list(),
+        x=length_ms.round().cast(pl.Int64).clip(lower_bound=0).to_numpy(),
+        y=[row] * spans.height,
+        width=0.7,
+        orientation="h",
+        name=family.value,
+        showlegend=False,
+        customdata=[html(event_id) for event_id in spans["event_id"]],
+        hovertext=[
+            event_hover(each, first, last, view.timezone, unit)
+            for each, first, last in zip(spans.iter_rows(named=True), *shown, strict=True)
+        ],
+        hoverinfo="text",
+        marker={"color": colour, "opacity": 0.6, "line": {"color": colour, "width": 1}},
+        yaxis=_EVENTS,
+    )
+
+
+def _axes(quote: str, shown: str) -> dict[str, Any]:
+    """Lay out the three plots over one axis of time, with a crosshair through all of them."""
+    price: dict[str, Any] = {"title": {"text": f"price ({quote})"}, "exponentformat": "none"}
+    if shown == "from_median":
+        price = {"title": {"text": "from median (bps)"}, "zeroline": True}
+    cross = {"showspikes": True, "spikemode": "across", "spikethickness": 1, "spikesnap": "cursor"}
+    still: dict[str, Any] = {"fixedrange": True}
+    families = [family.value for family in EventFamily]
+    return {
+        "height": _HEIGHT_PX,
+        "barmode": "overlay",
+        "hovermode": "closest",
+        "showlegend": True,
+        "xaxis_anchor": _EVENTS,
+        "xaxis_title": None,
+        "yaxis": price | still | {"domain": _DOMAINS["yaxis"], "separatethousands": True},
+        "yaxis2": {"title": {"text": "funding (% a year)"}, "zeroline": True, **still}
+        | {"domain": _DOMAINS["yaxis2"]},
+        "yaxis3": {
+            "domain": _DOMAINS["yaxis3"],
+            "tickmode": "array",
+            "tickvals": list(range(len(families))),
+            "ticktext": families,
+            "range": [len(families) - 0.5, -0.5],
+            "showgrid": False,
+            "zeroline": False,
+            **still,
+        },
+        **{f"xaxis_{name}": value for name, value in cross.items()},
+    }

@@ -1,0 +1,139 @@
+"""`rail alerts`: what was found, what is open, what the rules watch, and a test of delivery."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import polars as pl
+import typer
+
+from toolkit.alerts.message import Alert
+from toolkit.alerts.rules import EXAMPLE
+from toolkit.cards import counted
+from toolkit.cli.options import StorePath
+from toolkit.cli.show import console
+from toolkit.cli.tables import Sheet, TableColumn, TableOptions, show, tabled
+from toolkit.errors import InputError, RailError
+from toolkit.market import Stream
+from toolkit.statistics.conditions import Schema
+from toolkit.store import Store
+from toolkit.store.alerts import read_alerts
+from toolkit.workspace import store_path
+from toolkit.workspace.alerts import alert_plan, find_alerts, matched_streams, named_rule
+
+ALERTS: Schema = {
+    "ts": pl.Int64(),
+    "rule": pl.String(),
+    "change": pl.String(),
+    "is_open": pl.Boolean(),
+    "about": pl.String(),
+    "subject": pl.String(),
+    "stream": pl.String(),
+    "value": pl.Float64(),
+    "level": pl.Float64(),
+    "unit": pl.String(),
+    "delivery": pl.String(),
+    "reason": pl.String(),
+    "words": pl.String(),
+    "kind": pl.String(),
+    "alert_id": pl.String(),
+    "found_at": pl.Int64(),
+    "recorded_at": pl.Int64(),
+}
+"""The columns of the history, as `toolkit.store.alerts.read_alerts` explains them."""
+
+_COLUMNS = (
+    TableColumn("time", "ts", "time"),
+    TableColumn("rule", "rule", "text"),
+    TableColumn("change", "change", "text"),
+    TableColumn("open", "is_open", "text"),
+    TableColumn("of", "about", "text"),
+    TableColumn("value", "value", "bps"),
+    TableColumn("level", "level", "bps"),
+    TableColumn("unit", "unit", "text"),
+    TableColumn("delivery", "delivery", "words"),
+    TableColumn("why not", "reason", "words"),
+)
+_WHAT = ("history", "check", "test", "example")
+
+
+@tabled(lambda: ALERTS)
+def alerts_command(
+    what: Annotated[
+        str, typer.Argument(help="history, check (the rules), test (one rule), or example.")
+    ] = "history",
+    rule: Annotated[str | None, typer.Argument(help="Of test: the name of the rule.")] = None,
+    store: StorePath = None,
+    *,
+    view: TableOptions,
+) -> None:
+    """Show the alerts that rail follow found, newest first, and which of them are open.
+
+    The rules are tables [[alert]] of the rail.toml beside the store or here. A follow evaluates
+    them as rows come, and reads them anew when they change. Each change is printed by the follow,
+    and sent once where the environment says: RAIL_ALERT_WEBHOOK with RAIL_ALERT_SECRET, and
+    RAIL_ALERT_CHAT with addresses of apprise, for chat and mail.
+
+    check reads the rules and shows which streams of the store they watch. test RULE sends one
+    alert that is marked as a test. example prints rules of every kind.
+
+    Example: rail alerts --where is_open
+
+    Example: rail alerts example
+
+    Example: rail alerts check
+    """
+    if what not in _WHAT:
+        raise InputError("what", what, _WHAT)
+    if rule is not None and what != "test":
+        raise InputError("rule", rule, "a rule after `rail alerts test` alone")
+    if what == "example":
+        typer.echo(EXAMPLE, nl=False)
+        return
+    held = Store(store_path(store))
+    if what == "check":
+        _check(held)
+    elif what == "test":
+        _test(held, rule)
+    else:
+        rows = read_alerts(held).select(list(ALERTS))
+        n_open = int(rows["is_open"].sum())
+        heading = f"{counted(rows.height, 'change')} of alerts, {n_open:,} open"
+        show(view, Sheet(heading, held.source.label, rows, _COLUMNS))
+
+
+def _check(held: Store) -> None:
+    """Print each rule with the streams of the store that it watches, and where it is sent."""
+    rules, channels = find_alerts(held.path).rules, alert_plan(held.path).channels
+    streams = [Stream.parse(k) for k in held.catalogue()["stream"]] if held.path.exists() else []
+    for row in matched_streams(rules, streams).iter_rows(named=True):
+        first = f", the first is {row['first']}" if row["first"] else ""
+        console.print(f"{row['rule']}: {row['condition']}")
+        console.print(f"  {counted(row['streams'], 'stream')} of the store{first}")
+    if not rules:
+        console.print("no rules: `rail alerts example` prints some for rail.toml")
+    to = " and ".join(["the log", *channels])
+    console.print(f"{counted(len(rules), 'rule')}, sent to {to}")
+
+
+def _test(held: Store, name: str | None) -> None:
+    """Send a test of a rule to each of its channels. Raises `RailError` where one refused it."""
+    if name is None:
+        rules = [rule.name for rule in find_alerts(held.path).rules]
+        raise InputError("rule", None, rules or "none: rail.toml has no [[alert]]")
+    rule = named_rule(held.path, name)
+    channels = alert_plan(held.path).channels
+    asked = {n: to for n, to in channels.items() if rule.send is None or n in rule.send}
+    if not asked:
+        allowed = "a channel: RAIL_ALERT_WEBHOOK with RAIL_ALERT_SECRET, or RAIL_ALERT_CHAT"
+        raise InputError("environment", None, allowed)
+    alert = Alert.test_of(rule, int(time.time()))
+    console.print(alert.words)
+    failed = []
+    for channel, to in asked.items():
+        sent = to.send(alert)
+        console.print(f"  {channel}: {'delivered' if sent.taken else sent.reason}")
+        failed += [] if sent.taken else [channel]
+    if failed:
+        raise RailError(f"the test was not delivered by {' and '.join(failed)}")

@@ -1,0 +1,237 @@
+"""`rail events`: how long events last, how often they open, how large they are, what followed."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import polars as pl
+import typer
+
+from toolkit.cards import counted
+from toolkit.cli.event_channels import channel_columns, channels_command
+from toolkit.cli.event_cooccurrence import together_columns, together_command
+from toolkit.cli.event_logs import (
+    NO_LIVES,
+    Group,
+    LifeGroup,
+    Logs,
+    event_window,
+    group_columns,
+    key_column,
+)
+from toolkit.cli.event_open import open_columns, open_command
+from toolkit.cli.event_payoffs import payoff_columns, payoff_command
+from toolkit.cli.event_rows import add_event_rows
+from toolkit.cli.options import End, Start, StorePath, check_times
+from toolkit.cli.tables import Sheet, TableColumn, TableOptions, show, tabled
+from toolkit.market import EventFamily
+from toolkit.statistics import events as event_statistics
+from toolkit.statistics.conditions import Schema
+from toolkit.statistics.event_survival import MOST_GROUPS
+from toolkit.workspace import named_store
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.callback()
+def _root() -> None:
+    """Print how long events last, how often they open, how large they are, and what followed."""
+
+
+_Family = Annotated[EventFamily | None, typer.Option("--family", help="Of this family alone.")]
+
+_SURVIVAL = (
+    TableColumn("half over by", "median_life_s", "s"),
+    TableColumn("95 % from", "median_life_lower_s", "s"),
+    TableColumn("to", "median_life_upper_s", "s"),
+    TableColumn("events", "n", "count"),
+    TableColumn("closed", "closed", "count"),
+    TableColumn("open", "open", "count"),
+    TableColumn("close lost", "reopened", "count"),
+    TableColumn("opened before", "orphans", "count"),
+    TableColumn("a quarter by", "life_q25_s", "s"),
+    TableColumn("three quarters", "life_q75_s", "s"),
+    TableColumn("90 % by", "life_q90_s", "s"),
+    TableColumn("watched", "n_lives", "count"),
+    TableColumn("cut by gaps", "cut", "count"),
+    TableColumn("coverage", "coverage", "share"),
+)
+_RATES = (
+    TableColumn("a day", "rate_per_day", "plain"),
+    TableColumn("95 % from", "rate_lower_per_day", "plain"),
+    TableColumn("to", "rate_upper_per_day", "plain"),
+    TableColumn("opened", "n", "count"),
+    TableColumn("coverage", "coverage", "share"),
+    TableColumn("half within", "between_median_s", "s"),
+    TableColumn("an hour", "rate_per_h", "plain"),
+    TableColumn("not held", "n_not_held", "count"),
+)
+_MAGNITUDES = (
+    TableColumn("median %", "size_median_pct", "%"),
+    TableColumn("25 %", "size_q25_pct", "%"),
+    TableColumn("75 %", "size_q75_pct", "%"),
+    TableColumn("95 %", "size_q95_pct", "%"),
+    TableColumn("99 %", "size_q99_pct", "%"),
+    TableColumn("largest", "size_largest_pct", "%"),
+    TableColumn("events", "n", "count"),
+    TableColumn("tail index", "tail_10pct_index", "number"),
+    TableColumn("daily error", "tail_10pct_daily_error", "number"),
+    TableColumn("not closed", "n_open", "count"),
+    TableColumn("opened before", "n_opened_before", "count"),
+    TableColumn("of 5 %", "tail_5pct_index", "number"),
+    TableColumn("mean", "size_mean_pct", "%"),
+    TableColumn("no size", "n_without", "count"),
+)
+_LEAGUE = (
+    TableColumn("rank", "rank", "count"),
+    TableColumn("drawn to the mean", "rate_shrunk_per_day", "plain"),
+    TableColumn("share", "share", "share"),
+)
+
+
+def survival_columns() -> Schema:
+    """Return the columns of lives, by any group."""
+    return dict(event_statistics.survival(NO_LIVES, group_columns(LifeGroup)).schema)
+
+
+def rate_columns() -> Schema:
+    """Return the columns of rates and of leagues, by any group."""
+    return dict(event_statistics.league(NO_LIVES, group_columns(Group)).schema)
+
+
+def magnitude_columns() -> Schema:
+    """Return the columns of magnitudes, by any group."""
+    return dict(event_statistics.magnitudes(NO_LIVES, group_columns(LifeGroup)).schema)
+
+
+@app.command("survival")
+@tabled(survival_columns)
+def survival_command(
+    by: Annotated[
+        list[LifeGroup] | None,
+        typer.Option("--by", help="A row for each of these. May be repeated."),
+    ] = None,
+    family: _Family = None,
+    start: Start = None,
+    end: End = None,
+    store: StorePath = None,
+    *,
+    view: TableOptions,
+) -> None:
+    """Print how long events last: the times by which parts of them are over, with intervals.
+
+    An event that is still open lived at least so far (Kaplan-Meier). One that opened before the
+    window is watched from the window on. Nothing is known of an event beyond a gap of its log.
+    Groups are compared by the log-rank test. --by size takes the size at the opening, in bands from
+    1, 2, 5, 10 and so on: the largest is larger for living longer. Without a window it takes all
+    that is held.
+
+    Example: rail events survival --family spread --by symbol
+    """
+    check_times(start, end)
+    held = named_store(store)
+    asked = event_window(held, start, end)
+    logs = Logs.read(held, asked, _families(family))
+    lives, groups = logs.lives(), group_columns(by or [])
+    found = event_statistics.survival(lives, groups, held=logs.held)
+    columns = [key_column(["family", *groups]), *_SURVIVAL]
+    heading = f"How long events last, over {asked}"
+    notes = _compared(lives, groups, logs.held)
+    show(view, Sheet(heading, held.source.label, found, columns, window=asked, notes=notes))
+
+
+@app.command("stats")
+@tabled(rate_columns)
+def stats_command(
+    by: Annotated[
+        list[Group] | None,
+        typer.Option("--by", help="Rank these by how often. May be repeated."),
+    ] = None,
+    family: _Family = None,
+    start: Start = None,
+    end: End = None,
+    store: StorePath = None,
+    *,
+    view: TableOptions,
+) -> None:
+    """Print how often events open, a day of time in which their log is held, with intervals.
+
+    A gap of the log is no quiet time. With --by it is a league, the first on top, and each rate is
+    also drawn to the mean of its family: of many groups with few events the first are those with
+    luck. What became of the events is in `rail stats events`. Without a window it takes all that
+    is held.
+
+    Example: rail events stats --by symbol --top 20
+    """
+    check_times(start, end)
+    held = named_store(store)
+    asked = event_window(held, start, end)
+    logs = Logs.read(held, asked, _families(family))
+    lives, groups = logs.lives(), group_columns(by or [])
+    columns = [key_column(["family", *groups])]
+    if groups:
+        found = event_statistics.league(lives, groups, held=logs.held)
+        columns += [_LEAGUE[0], *_RATES[:3], *_LEAGUE[1:], *_RATES[3:]]
+    else:
+        found = event_statistics.rates(lives, held=logs.held)
+        columns += _RATES
+    heading = f"How often events open, over {asked}"
+    show(view, Sheet(heading, held.source.label, found, columns, window=asked))
+
+
+@app.command("magnitudes")
+@tabled(magnitude_columns)
+def magnitudes_command(
+    by: Annotated[
+        list[LifeGroup] | None,
+        typer.Option("--by", help="A row for each of these. May be repeated."),
+    ] = None,
+    family: _Family = None,
+    start: Start = None,
+    end: End = None,
+    store: StorePath = None,
+    *,
+    view: TableOptions,
+) -> None:
+    """Print how large events become, in percent, and how fast large ones become rare.
+
+    Of events that opened in the window, by their largest size. Of those not closed it is the size
+    so far. With a tail index of 3, sizes twice as large are 8 times as rare: it is of the largest
+    10 %, which have to be 50 events. Without a window it takes all that is held.
+
+    Example: rail events magnitudes --family splash --by symbol
+    """
+    check_times(start, end)
+    held = named_store(store)
+    asked = event_window(held, start, end)
+    groups = group_columns(by or [])
+    found = event_statistics.magnitudes(Logs.read(held, asked, _families(family)).lives(), groups)
+    heading = f"How large events become, over {asked}"
+    columns = [key_column(["family", *groups]), *_MAGNITUDES]
+    show(view, Sheet(heading, held.source.label, found, columns, window=asked))
+
+
+def _families(family: EventFamily | None) -> list[EventFamily]:
+    return [family] if family else list(EventFamily)
+
+
+def _compared(lives: pl.DataFrame, groups: list[str], held: pl.DataFrame) -> list[str]:
+    """Write a line per family on whether its groups live equally long."""
+    if not groups:
+        return []
+    parts = lives.select("family", *groups).unique().group_by("family").len()
+    few = parts.filter(pl.col("len").is_between(2, MOST_GROUPS))["family"]
+    tested = lives.filter(pl.col("family").is_in(few.implode()))
+    found = event_statistics.log_rank(tested, groups, held=held).drop_nulls("p_value")
+    return [
+        f"{row['family']}: log-rank test of {counted(row['n_groups'], 'group')}, "
+        f"p = {row['p_value']:.3g} if all live equally long"
+        for row in found.iter_rows(named=True)
+    ]
+
+
+add_event_rows(app)
+app.command("channels")(tabled(channel_columns)(channels_command))
+app.command("open")(tabled(open_columns)(open_command))
+app.command("payoff")(tabled(payoff_columns)(payoff_command))
+app.command("together")(tabled(together_columns)(together_command))

@@ -1,0 +1,104 @@
+"""`rail events together`: which events come near others in time, beyond their own hours."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+import polars as pl
+import typer
+
+from toolkit.cards import counted
+from toolkit.cli.event_logs import (
+    NO_LIVES,
+    Group,
+    Logs,
+    event_window,
+    group_columns,
+    key_column,
+)
+from toolkit.cli.options import End, Start, StorePath, check_times
+from toolkit.cli.tables import Sheet, TableColumn, TableOptions, show
+from toolkit.statistics import events as event_statistics
+from toolkit.statistics.conditions import Schema
+from toolkit.workspace import named_store
+from toolkit.workspace.rules import length_s
+
+_TOGETHER = (
+    TableColumn("times expected", "ratio", "plain"),
+    TableColumn("q", "q_value", "plain"),
+    TableColumn("pairs", "pairs", "count"),
+    TableColumn("expected", "pairs_expected", "plain"),
+    TableColumn("by chance to", "null_band_upper", "plain"),
+    TableColumn("second after", "after_ratio", "plain"),
+    TableColumn("its q", "after_q_value", "plain"),
+    TableColumn("first", "n", "count"),
+    TableColumn("second", "n_other", "count"),
+    TableColumn("coverage", "coverage", "share"),
+)
+
+
+def together_columns() -> Schema:
+    """Return the columns of pairs of groups, by any group."""
+    return dict(event_statistics.cooccurrence(NO_LIVES, group_columns(Group)).schema)
+
+
+def together_command(
+    by: Annotated[
+        list[Group] | None,
+        typer.Option("--by", help="Compare each of these with each other. May be repeated."),
+    ] = None,
+    same: Annotated[
+        list[Group] | None,
+        typer.Option("--same", help="Count pairs of one symbol, or of the same legs, alone."),
+    ] = None,
+    within: Annotated[
+        str, typer.Option("--within", help="How far apart openings are at most, such as 5m.")
+    ] = "5m",
+    start: Start = None,
+    end: End = None,
+    store: StorePath = None,
+    *,
+    view: TableOptions,
+) -> None:
+    """Print which events open near others in time, more often than their own hours explain.
+
+    Two openings are a pair where they are at most --within apart. Expected is what is left where
+    one log is shifted by whole days, within the time that is held of both: each log keeps its
+    hours and its bursts. A q of 0.05: one in twenty of the rows up to here is by chance. The surest
+    are on top, and each pair is there in both orders. Without a window it takes all that is held.
+
+    Example: rail events together --same symbol --within 10m
+    """
+    check_times(start, end)
+    within_s = length_s(within, "--within")
+    held = named_store(store)
+    asked = event_window(held, start, end)
+    logs = Logs.read(held, asked)
+    groups, shared = (group_columns(given or []) for given in (by, same))
+    found = event_statistics.cooccurrence(
+        logs.lives(), groups, same=shared, held=logs.held, within_s=within_s
+    ).sort("p_value", "ratio", descending=[False, True], nulls_last=True, maintain_order=True)
+    names = ["family", *groups]
+    others = replace(key_column([f"other_{name}" for name in names]), heading="with")
+    columns = [key_column(names), others, *_TOGETHER]
+    heading = f"Which events come together within {within}, over {asked}"
+    notes = _of_shifts(found)
+    show(view, Sheet(heading, held.source.label, found, columns, window=asked, notes=notes))
+
+
+def _of_shifts(found: pl.DataFrame) -> list[str]:
+    """Write what the shifts of a window of few days cannot tell."""
+    tested = found.drop_nulls("p_value")
+    notes = []
+    if tested.filter(pl.col("season_s") < 86_400).height:
+        hours = "few days are held, so logs are shifted by whole hours"
+        notes.append(f"{hours}: hours of the day that are busy in both count as coming together")
+    least = tested.select((pl.len() / 2 / (1 + pl.col("n_shifts"))).max()).item()
+    if tested.height and least > 0.05:
+        pairs = counted(tested.height // 2, "pair")
+        notes.append(
+            f"of {pairs} and so few shifts a single one that comes together has a q of "
+            f"{min(least, 1):.2g} at best: a longer window can show more"
+        )
+    return notes

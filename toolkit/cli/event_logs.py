@@ -1,0 +1,116 @@
+"""Event logs that a command asks for: the window, the documents, and when the logs are held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import polars as pl
+
+from toolkit.cli.options import window
+from toolkit.cli.tables import TableColumn
+from toolkit.errors import EmptyWindowError
+from toolkit.foreign import plain
+from toolkit.intervals import Interval
+from toolkit.market import EventFamily, EventLog
+from toolkit.statistics import events as event_statistics
+from toolkit.store import Store, event_logs, held_stretches, service_clock
+
+
+class Group(StrEnum):
+    """What tells groups of events apart."""
+
+    SYMBOL = "symbol"
+    LEGS = "legs"
+    EXCHANGE = "exchange"
+    SIZE = "size"
+
+
+class LifeGroup(StrEnum):
+    """What tells groups of lives apart: also the hour of their opening, UTC."""
+
+    SYMBOL = "symbol"
+    LEGS = "legs"
+    EXCHANGE = "exchange"
+    SIZE = "size"
+    HOUR = "hour"
+
+
+_COLUMNS: dict[str, str] = {"size": "size_from"}
+"""The columns of groups that have another name than their option."""
+
+
+NO_LIVES = pl.DataFrame(
+    schema={
+        **dict.fromkeys(("family", "kind", "symbol", "legs", "exchange", "event"), pl.String),
+        **dict.fromkeys(("t_open", "t_close", "observed", "hour"), pl.Int64),
+        **dict.fromkeys(("known_until", "window_start", "window_end"), pl.Int64),
+        **dict.fromkeys(("duration_s", "entry_s", "size_from", "peak"), pl.Float64),
+    }
+)
+"""Lifecycles without a row, with the columns of groups: what a statistic makes of them."""
+
+
+def group_columns(groups: Iterable[Group | LifeGroup]) -> list[str]:
+    """Return the columns that groups are told apart by.
+
+    >>> group_columns(Group)
+    ['symbol', 'legs', 'exchange', 'size_from']
+    """
+    return [_COLUMNS.get(each, each.value) for each in groups]
+
+
+def key_column(names: Sequence[str]) -> TableColumn:
+    """Make the first column of several, in one that folds where it is narrow."""
+
+    def shown(row: dict[str, Any]) -> str:
+        return " ".join("–" if row[name] is None else plain(str(row[name])) for name in names)
+
+    return TableColumn(", ".join(names), names[0], "text", shown)
+
+
+@dataclass(frozen=True, slots=True)
+class Logs:
+    """What a store holds of event logs in a window, and of the time before in which they opened.
+
+    ``logs`` has family and known_until (s), and ``held`` the stretches of `held_stretches`.
+    """
+
+    window: Interval
+    documents: pl.DataFrame
+    logs: pl.DataFrame
+    held: pl.DataFrame
+
+    @classmethod
+    def read(
+        cls, store: Store, asked: Interval, families: Iterable[EventFamily] = EventFamily
+    ) -> Logs:
+        """Read the logs of some families, in one state of the store."""
+        wanted, read = list(families), event_statistics.documents_window(asked)
+        with store.reading():
+            logs = event_logs(store.catalogue())
+            documents = pl.concat([store.events(each, read) for each in wanted])
+            held = held_stretches(store.ledger([EventLog(each) for each in wanted]), logs)
+        return cls(asked, documents, logs, held)
+
+    def lives(self) -> pl.DataFrame:
+        """Return the lifecycles that touch the window, with the columns of `with_groups`."""
+        found = event_statistics.event_lifecycles(self.documents, *self.window, logs=self.logs)
+        return event_statistics.with_groups(found)
+
+
+def event_window(store: Store, start: str | None, end: str | None) -> Interval:
+    """Return the window asked for, without one that of all logs. It raises `EmptyWindowError`."""
+    with store.reading():
+        ledger = store.ledger([EventLog(family) for family in EventFamily])
+        logs = event_logs(store.catalogue()).drop_nulls("first_ts")
+    stretches = [stretch for known in ledger.values() for stretch in known.answered]
+    stretches += [Interval(a, b + 1) for a, b in logs.select("first_ts", "last_ts").iter_rows()]
+    if not stretches:
+        raise EmptyWindowError(
+            f"{store.path} holds no event log yet; `{store.command('sync', 'events/*')}` loads them"
+        )
+    everything = Interval(min(s.start for s in stretches), max(s.end for s in stretches))
+    return window(start, end, now=lambda: service_clock(store), default=lambda: everything)

@@ -1,0 +1,331 @@
+"""`rail events audit` and `study`: events held against the rows of trajectories."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+import polars as pl
+import typer
+
+from toolkit.cards import counted, duration
+from toolkit.cli.event_logs import Group, group_columns, key_column
+from toolkit.cli.held import Asked
+from toolkit.cli.options import End, Start, StorePath, check_times
+from toolkit.cli.tables import Sheet, TableColumn, TableOptions, show, tabled
+from toolkit.errors import EmptyWindowError
+from toolkit.market import EventFamily, EventLog, Family, Trajectory, format_ts, parse_length
+from toolkit.series import EventSeries, read_series
+from toolkit.series.logs import STUDIED
+from toolkit.statistics import events as event_statistics
+from toolkit.statistics.conditions import Schema
+from toolkit.statistics.event_changes import CONTROL_DAYS, name_of_change
+from toolkit.statistics.event_detections import trajectory_of
+from toolkit.statistics.passes import in_one_pass
+from toolkit.store import Store, swapped
+from toolkit.workspace import named_store
+from toolkit.workspace.event_rows import rows_around
+
+_PARTS = 6
+"""Rows of a study on its longer side."""
+
+_LIVES = pl.DataFrame(
+    schema={
+        **dict.fromkeys(("family", "event", "symbol", "legs"), pl.String),
+        **dict.fromkeys(("t_open", "t_close", "known_until"), pl.Int64),
+        "peak": pl.Float64,
+    }
+)
+_AUDIT = (
+    TableColumn("precision", "precision", "share"),
+    TableColumn("95 % from", "precision_lower", "share"),
+    TableColumn("to", "precision_upper", "share"),
+    TableColumn("recall", "recall", "share"),
+    TableColumn("95 % from", "recall_lower", "share"),
+    TableColumn("to", "recall_upper", "share"),
+    TableColumn("median delay", "delay_median_s", "s"),
+    TableColumn("events", "n_events", "count"),
+    TableColumn("judged", "n_events_judged", "count"),
+    TableColumn("episodes", "n_episodes", "count"),
+    TableColumn("judged", "n_episodes_judged", "count"),
+    TableColumn("a quarter below", "delay_q25_s", "s"),
+    TableColumn("above", "delay_q75_s", "s"),
+)
+_WHY = {
+    "no_rows": "of trajectories that are not held, not counted above",
+    "gap": "while no spread is known",
+    "below": "with less than that all the time",
+    "missed": "missed by the log",
+    "began_before": "whose beginning was not seen",
+    "log_ended": "after the log was known last",
+    "log_gap": "in a gap of the log",
+    "still_open": "while an event from before may be open",
+}
+
+
+_SIDES = {"log": "event", "rows": "episode"}
+
+
+class Less(StrEnum):
+    """What is taken from the path around an event."""
+
+    NONE = "none"
+    PAST = "past"
+    CONTROLS = "controls"
+
+
+def add_event_rows(app: typer.Typer) -> None:
+    """Add the subcommands to `rail events`."""
+    app.command("audit")(tabled(audit_columns)(audit_command))
+    app.command("study")(tabled(study_columns)(study_command))
+
+
+def audit_columns() -> Schema:
+    """Return the columns of audits, by any group, and of what one side alone has."""
+    schema = {"trajectory": pl.String, "ts": pl.Int64, "spread_bps": pl.Float64}
+    spreads = pl.DataFrame(schema=schema)
+    listed = _grouped(event_statistics.audited(_LIVES, spreads, 0, 1, enter_bps=1, step_s=60))
+    summed = event_statistics.audit(listed, by=group_columns(Group))
+    return dict(listed.schema) | dict(summed.schema)
+
+
+def audit_command(
+    by: Annotated[
+        list[Group] | None,
+        typer.Option("--by", help="A row for each of these. May be repeated."),
+    ] = None,
+    listed: Annotated[
+        bool, typer.Option("--list", help="List what one side alone has, with why.")
+    ] = False,
+    enter_bps: Annotated[
+        float | None,
+        typer.Option(
+            "--enter-bps", help="The spread that opens an event. Default: the smallest size of one."
+        ),
+    ] = None,
+    start: Start = None,
+    end: End = None,
+    store: StorePath = None,
+    *,
+    view: TableOptions,
+) -> None:
+    """Print how true the log of spread events is to the spreads in the store.
+
+    Precision is the share of events that the spreads show too. Recall is the share of episodes,
+    stretches of such a spread, that have an event. The delay is from the beginning of an episode to
+    its event, below 0 within a bar. What cannot be judged counts on neither side: trajectories that
+    are not held, and gaps of the rows and of the log. --by size takes the largest spread of an
+    episode, and of an event without one its own.
+
+    Before: rail sync events/spread
+
+    Example: rail events audit --by symbol
+    """
+    check_times(start, end)
+    held = named_store(store)
+    events = _log(held, EventFamily.SPREAD, start, end)
+    if enter_bps is None:
+        enter_bps = event_statistics.smallest_size_bps(events.lifecycles(), events.window)
+    everything = _audited(held, events, enter_bps)
+    found = everything.filter(pl.col("audit_reason").ne_missing("no_rows"))
+    notes = _alone(everything)
+    if listed:
+        rows, columns = found.filter(pl.col("found_in") != "both"), list(_LISTED)
+    else:
+        groups = group_columns(by or [])
+        rows = event_statistics.audit(found, by=groups)
+        columns = [key_column(groups), *_AUDIT] if groups else list(_AUDIT)
+    heading = f"Spread events against spreads of {enter_bps:,.1f} bps over {events.window}"
+    show(view, Sheet(heading, held.source.label, rows, columns, window=events.window, notes=notes))
+
+
+def study_columns() -> Schema:
+    """Return the columns of studies of prices, spreads and differentials."""
+    found: dict[str, pl.DataType] = {}
+    event = pl.DataFrame({"trajectory": ["a"], "ts": [0]})
+    for column in STUDIED.values():
+        rows = pl.DataFrame({"trajectory": ["a"], "ts": [0], column: [1.0]})
+        found |= event_statistics.study(event, rows, column=column, step_s=60).schema
+    return found
+
+
+def study_command(
+    family: Annotated[EventFamily, typer.Argument(help="Around events of this family.")],
+    on: Annotated[
+        str | None,
+        typer.Option(
+            "--on",
+            metavar="KEY",
+            help="What this trajectory did around the events of its symbol. Default: what that of "
+            "each event did.",
+        ),
+    ] = None,
+    before: Annotated[
+        str | None,
+        typer.Option("--before", help="So long before events. Default: 1h, of funding 1d."),
+    ] = None,
+    after: Annotated[
+        str | None, typer.Option("--after", help="So long after them. Default: as --before.")
+    ] = None,
+    less: Annotated[
+        Less,
+        typer.Option("--less", help="What is taken from each path. past: its trend before."),
+    ] = Less.NONE,
+    start: Start = None,
+    end: End = None,
+    store: StorePath = None,
+    *,
+    view: TableOptions,
+) -> None:
+    """Print what followed events: the mean and median path around their openings, with bands.
+
+    Of a splash it is the price of its leg in the direction of the event, in bps from the price
+    known then. That is of the bar before, so that the first step has a part of the move that made
+    the event: what followed counts from the next price. Of spread events it is the log spread, of
+    funding events the differential (percent per 8 h), less the median before. An event that follows
+    another too soon is left out. With --less controls it is the path beyond that of times without
+    an event.
+
+    Before: rail sync events/spread
+
+    Example: rail events study spread --after 2h
+    """
+    check_times(start, end)
+    key = None if on is None else Trajectory.parse(on)
+    usual = "1d" if (key.family if key else family) == Family.FUNDING.value else "1h"
+    before_s = parse_length(before or usual, parameter="--before")
+    after_s = parse_length(after or before or usual, parameter="--after")
+    held = named_store(store)
+    events = _log(held, family, start, end)
+    margin_s = before_s + after_s + (86_400 * CONTROL_DAYS if less is Less.CONTROLS else 0)
+    found = events.study(
+        rows_around(held, events, margin_s, on=key),
+        on=key,
+        before_s=before_s,
+        after_s=after_s,
+        every_s=-(-max(before_s, after_s) // _PARTS),
+        less=less.value,
+    )
+    what = "their own trajectories" if key is None else key.key
+    heading = f"What {what} did around events of {family.value} over {events.window}"
+    columns, notes = _path(found), _left_out(found)
+    show(view, Sheet(heading, held.source.label, found, columns, window=events.window, notes=notes))
+
+
+def _log(store: Store, family: EventFamily, start: str | None, end: str | None) -> EventSeries:
+    events = read_series(store, EventLog(family), start, end)
+    assert isinstance(events, EventSeries)
+    return events
+
+
+def _audited(store: Store, events: EventSeries, enter_bps: float) -> pl.DataFrame:
+    """Hold the log to all spreads of the store, some trajectories at a time.
+
+    A log in which pairs have events both ways round is held to both ways of each.
+    """
+    known = store.catalogue().filter(pl.col("rows") > 0, kind=Family.SPREAD.value)["stream"]
+    if known.is_empty():
+        loads = store.command("sync", "--all-spreads")
+        raise EmptyWindowError(f"{store.path} holds no spread yet; `{loads}` loads some")
+    held = {key: Trajectory.parse(key) for key in known}
+    detected = set(events.detections()["trajectory"])
+    if any(swapped(key) in detected or swapped(key) in held for key in detected):
+        held |= {swapped(key): each for key, each in held.items() if swapped(key) not in held}
+    asked = Asked("spread", {Trajectory.parse(key): of for key, of in held.items()}, events.window)
+    left, trajectory = events.lifecycles().with_columns(trajectory_of()), pl.col("trajectory")
+    not_held = trajectory.is_null() | ~trajectory.is_in(list(held))
+
+    def audited(rows: pl.DataFrame) -> pl.DataFrame:
+        nonlocal left
+        mine = trajectory.is_in(rows["trajectory"].unique().implode()) | not_held
+        taken, left = left.filter(mine), left.filter(~mine)
+        return event_statistics.audited(
+            taken.drop("trajectory"), rows, *events.window, held=events.held, enter_bps=enter_bps
+        )
+
+    (found,) = in_one_pass(asked.groups(store, events.window), audited)
+    return _grouped(found.sort("trajectory", maintain_order=True))
+
+
+def _grouped(found: pl.DataFrame) -> pl.DataFrame:
+    """Add what tells rows of an audit apart: symbol, legs, exchange, and the band of the size."""
+    symbol, legs = (pl.col("trajectory").str.splitn(":", 2).struct[n] for n in (0, 1))
+    size = pl.coalesce("episode_peak_pct", "event_peak_pct")
+    added = found.with_columns(
+        symbol.alias("symbol"),
+        legs.str.replace(":", " → ", literal=True).alias("legs"),
+        size.alias("size"),
+    )
+    return event_statistics.with_groups(added).drop("hour", "size")
+
+
+def _since(row: dict[str, Any]) -> str:
+    """Write when a row of an audit began."""
+    return format_ts(row["episode_start"] if row["t_open"] is None else row["t_open"])
+
+
+def _size(row: dict[str, Any]) -> str:
+    size = row["event_peak_pct"] if row["episode_peak_pct"] is None else row["episode_peak_pct"]
+    return "–" if size is None else f"{size:.2f}"
+
+
+def _why(row: dict[str, Any]) -> str:
+    return f"{_SIDES[row['found_in']]} {_WHY[row['audit_reason']]}"
+
+
+_LISTED = (
+    TableColumn("trajectory", "trajectory", "text"),
+    TableColumn("from", "t_open", "text", _since),
+    TableColumn("largest %", "event_peak_pct", "%", _size),
+    TableColumn("why", "audit_reason", "words", _why),
+)
+
+
+def _alone(found: pl.DataFrame) -> list[str]:
+    """Write what one side alone has, counted by why."""
+    alone = found.filter(pl.col("found_in") != "both")
+    counts = (
+        alone.group_by("found_in", "audit_reason").len().sort("found_in", "len", descending=True)
+    )
+    return [
+        f"{counted(number, _SIDES[found_in])} {_WHY[reason]}"
+        for found_in, reason, number in counts.iter_rows()
+    ]
+
+
+def _path(found: pl.DataFrame) -> list[TableColumn]:
+    """Return the columns of a study, which are named after what was studied."""
+    column = next(
+        each for each in STUDIED.values() if name_of_change(each, "mean") in found.columns
+    )
+    unit = "bps" if column.endswith("_bps") or column == STUDIED[Family.PRICE] else "plain"
+
+    def figure(heading: str, name: str) -> TableColumn:
+        return TableColumn(heading, name_of_change(column, name), unit)
+
+    return [
+        TableColumn("after the event", "offset_s", "text", _offset),
+        figure("mean", "mean"),
+        figure("95 % from", "mean_lower"),
+        figure("to", "mean_upper"),
+        figure("median", "median"),
+        figure("95 % from", "median_lower"),
+        figure("to", "median_upper"),
+        figure("a quarter below", "q25"),
+        figure("above", "q75"),
+        TableColumn("events", "n", "count"),
+        TableColumn("clusters", "n_clusters", "count"),
+    ]
+
+
+def _offset(row: dict[str, Any]) -> str:
+    seconds = row["offset_s"]
+    return "0" if seconds == 0 else f"{'-' if seconds < 0 else ''}{duration(abs(seconds))}"
+
+
+def _left_out(found: pl.DataFrame) -> list[str]:
+    """Write how many events there are, and how many are left out and why."""
+    row = found.row(0, named=True)
+    soon = f"{row['n_overlapping']:,} that follow another too soon"
+    unknown = f"{row['n_unknown']:,} of which nothing is known then"
+    return [f"{counted(row['n_events'], 'event')}; left out: {soon}, {unknown}"]

@@ -1,0 +1,190 @@
+"""`rail fees`: the fee table, what it lacks for the store, and an example of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, cast
+
+import polars as pl
+import typer
+
+from toolkit.cli.options import FeesFile, Notional, StorePath, StyleName
+from toolkit.cli.tables import Sheet, TableColumn, TableOptions, show, tabled
+from toolkit.errors import EmptyWindowError, InputError
+from toolkit.market import Leg, SnapshotTrajectory, Stream, Trajectory, format_ts
+from toolkit.statistics.conditions import Schema
+from toolkit.statistics.fee_example import EXAMPLE_EXCHANGES, example_text
+from toolkit.statistics.fee_table import NOTIONAL, RATES, FeeModel, Style, check_asked
+from toolkit.store import Store, service_clock
+from toolkit.workspace import find_fees, named_store
+
+FEES: Schema = {
+    "leg": pl.String(),
+    "streams": pl.Int64(),
+    "taker_bps": pl.Float64(),
+    "maker_bps": pl.Float64(),
+    "slippage_bps": pl.Float64(),
+    "gas_quote": pl.Float64(),
+    "withdraw_quote": pl.String(),
+    "tier": pl.String(),
+    "valid_from": pl.Int64(),
+    "valid_to": pl.Int64(),
+    "lacks": pl.String(),
+    "fee_model": pl.String(),
+    "fee_model_hash": pl.String(),
+}
+"""The columns of a leg's row: how many streams have it, its entry in force, and what is missing."""
+
+_COLUMNS = (
+    TableColumn("leg", "leg", "text"),
+    TableColumn("streams", "streams", "count"),
+    TableColumn("taker bps", "taker_bps", "bps"),
+    TableColumn("maker bps", "maker_bps", "bps"),
+    TableColumn("slippage bps", "slippage_bps", "bps"),
+    TableColumn("lacks", "lacks", "words"),
+    TableColumn("gas", "gas_quote", "bps"),
+    TableColumn("tier", "tier", "text"),
+    TableColumn("from", "valid_from", "time"),
+    TableColumn("to", "valid_to", "time"),
+    TableColumn("to withdraw", "withdraw_quote", "text"),
+)
+_Legs = Sequence[Trajectory | SnapshotTrajectory]
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What a command computes net figures by: a fee table, a notional and a style."""
+
+    fees: FeeModel
+    notional: float
+    style: Style
+
+    @property
+    def heading(self) -> str:
+        """The costs in words, for a line above or below figures."""
+        return f"net of {self.fees.label}, style {self.style}, notional {self.notional:,.0f}"
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of a statistic that is net of fees."""
+        return {"fees": self.fees, "notional": self.notional, "style": self.style}
+
+
+NO_COSTS = Costs(FeeModel("", ()), 1.0, "taker")
+"""Of which nothing but the columns of net figures is used."""
+
+
+def chosen_costs(
+    store: Store, fees: object, style: str | None, notional: float | None
+) -> Costs | None:
+    """Return what ``--fees``, ``--style`` and ``--notional`` ask for, None without a fee table.
+
+    Raises `InputError` for a style or a notional that is none, and for one without a fee table.
+    """
+    found = find_fees(store.path, cast("str | None", fees))
+    if found is None:
+        for option, given in (("--style", style), ("--notional", notional)):
+            if given is not None:
+                advice = "`rail fees --example` prints one"
+                raise InputError(option, given, "with a fee table: --fees FILE", advice=advice)
+        return None
+    costs = Costs(
+        found, NOTIONAL if notional is None else notional, cast("Style", style or "taker")
+    )
+    check_asked(costs.fees, costs.notional, costs.style)
+    return costs
+
+
+def needed_costs(store: Store, fees: object, style: str | None, notional: float | None) -> Costs:
+    """Return `chosen_costs`, or raise `InputError` where there is no fee table."""
+    costs = chosen_costs(store, fees, style, notional)
+    if costs is None:
+        raise InputError(
+            "--fees",
+            None,
+            'the file of a fee table, or fees = "fees.toml" in rail.toml',
+            advice="`rail fees --example > fees.toml` writes one to edit",
+        )
+    return costs
+
+
+@tabled(lambda: FEES)
+def fees_command(
+    example: Annotated[
+        bool,
+        typer.Option("--example", help="Print a fee table of the store's exchanges, to be edited."),
+    ] = False,
+    fees: FeesFile = None,
+    style: StyleName = None,
+    notional: Notional = None,
+    store: StorePath = None,
+    *,
+    view: TableOptions,
+) -> None:
+    """Show the fee table in force, by leg, and what it lacks for the streams of the store.
+
+    The table is yours: no fee is built in, and what it does not state is unknown. It is the file of
+    --fees, else the one that rail.toml names by fees = "fees.toml". What is lacking is what the
+    style needs now, by the clock of the service.
+
+    Before: rail fees --example > fees.toml
+
+    Example: rail fees --fees fees.toml --style maker
+
+    Example: rail fees --example
+    """
+    held = named_store(store)
+    streams = _streams(held)
+    if example:
+        exchanges = sorted({leg.exchange for stream in streams for leg in stream.legs})
+        typer.echo(example_text(exchanges or EXAMPLE_EXCHANGES), nl=False)
+        return
+    costs = needed_costs(held, fees, style, notional)
+    if not streams:
+        raise EmptyWindowError(
+            f"{held.path} holds no stream that has legs; `{held.command('sync')}` loads some"
+        )
+    now = service_clock(held)
+    rows = pl.DataFrame(_lines(costs, streams, now), schema=dict(FEES), orient="row")
+    lacking = rows["lacks"].ne("").sum()
+    heading = f"Fee table {costs.fees.label} at {format_ts(now)}"
+    notes = [f"{lacking} of {rows.height} legs lack what style {costs.style} needs"]
+    show(view, Sheet(heading, held.source.label, rows, _COLUMNS, notes=notes))
+
+
+def _streams(store: Store) -> _Legs:
+    """Return the streams of the store that have legs, none where there is no store."""
+    if not store.path.exists():
+        return []
+    keys = map(Stream.parse, store.catalogue()["stream"])
+    return [each for each in keys if isinstance(each, Trajectory | SnapshotTrajectory)]
+
+
+def _lines(costs: Costs, streams: _Legs, at: int) -> Iterable[tuple[object, ...]]:
+    """Yield a row of `FEES` for each leg, sorted."""
+    fees = costs.fees
+    for leg in sorted({leg for stream in streams for leg in stream.legs}, key=str):
+        mine = [stream for stream in streams if leg in stream.legs]
+        fee = fees.in_force(leg, at)
+        lacks = fees.lacking_of(leg, *dict.fromkeys(RATES[costs.style]), at=at)
+        if costs.style == "transfer" and fee is not None:
+            lacks += _withdrawals(fees, leg, mine, at)
+        stated = dict(fee.withdraw_quote) if fee else {}
+        yield (
+            str(leg),
+            len(mine),
+            *(getattr(fee, name, None) for name in list(FEES)[2:6]),
+            " ".join(f"{asset} {amount:g}" for asset, amount in stated.items()),
+            *(getattr(fee, name, None) for name in ("tier", "valid_from", "valid_to")),
+            ", ".join(lack.removesuffix(f" of {leg}") for lack in lacks),
+            fees.name,
+            fees.hash,
+        )
+
+
+def _withdrawals(fees: FeeModel, leg: Leg, streams: _Legs, at: int) -> list[str]:
+    """List what is missing to withdraw from a leg what streams buy on it."""
+    bought = [stream for stream in streams if len(stream.legs) == 2 and stream.buy == leg]
+    lacks = {lack for each in bought for lack in fees.lacking(each, "transfer", at=at)}
+    return sorted(lack for lack in lacks if lack.startswith(("withdraw_quote", "a withdrawal")))

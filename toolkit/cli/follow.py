@@ -1,0 +1,174 @@
+"""`rail follow`: keep a watchlist current, without anybody watching."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import polars as pl
+import typer
+
+from toolkit.cards import counted
+from toolkit.cli.exit_codes import ExitCode
+from toolkit.cli.options import STREAM_KEYS, AllowHttp, BaseUrl, StorePath
+from toolkit.cli.show import console, errors
+from toolkit.cli.tables import Sheet, TableColumn, TableOptions, show, tabled
+from toolkit.errors import InputError
+from toolkit.loader import FollowProgress
+from toolkit.market import format_ts
+from toolkit.store import Store
+from toolkit.workspace import Settings, Workspace, store_path
+from toolkit.workspace.following import named_streams, since_of, wanted_watchlist
+from toolkit.workspace.rules import EXAMPLE, Watchlist, length_s
+
+_LISTED: dict[str, pl.DataType] = {"stream": pl.String(), "kind": pl.String(), "rule": pl.String()}
+_COLUMNS = (
+    TableColumn("stream", "stream", "text"),
+    TableColumn("kind", "kind", "text"),
+    TableColumn("rule", "rule", "words"),
+)
+_SECONDS_A_LINE = 60.0
+
+
+@tabled(lambda: _LISTED)
+def follow_command(
+    streams: Annotated[
+        list[str] | None, typer.Argument(help=f"In place of a watchlist: {STREAM_KEYS}")
+    ] = None,
+    watchlist: Annotated[
+        Path | None,
+        typer.Option(
+            "--watchlist",
+            metavar="FILE",
+            help="Rules. Default: rail.toml beside the store or here, else 5 symbols.",
+        ),
+    ] = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="Bring everything up to now, and end: for cron.")
+    ] = False,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", help="Fill up from here, UTC, or 7d. Default: the watchlist's."),
+    ] = None,
+    lasting: Annotated[
+        str | None,
+        typer.Option("--for", help="Stop after this long: 90s, 10m, 2h, 1d. Default: Ctrl-C."),
+    ] = None,
+    listed: Annotated[
+        bool, typer.Option("--list", help="Print the streams and the rule of each, and end.")
+    ] = False,
+    example: Annotated[
+        bool, typer.Option("--example", help="Print a watchlist with every field, and end.")
+    ] = False,
+    store: StorePath = None,
+    base_url: BaseUrl = None,
+    allow_http: AllowHttp = False,
+    *,
+    view: TableOptions,
+) -> None:
+    """Keep a watchlist current: by streams where the plan has them, else by polling.
+
+    What the store lacks is asked from the archive, as far back as the watchlist has it. Restarts,
+    outages, a spent quota and a locked store are waited for. Once per minute a line says how it
+    goes. Ctrl-C and SIGTERM end it cleanly, with a last look into the archive. A second one cuts it
+    short. The key is read from RAIL_API_KEY.
+
+    With --once it exits 0 when every stream was loaded, 3 when some were refused. The options of
+    tables are those of --list.
+
+    Example: rail follow --once LTC_USDT:AURORA.spot:BOREAS.spot --since 1d
+
+    Example: rail follow --list --top 5
+
+    Example: rail follow --example
+    """
+    if example:
+        typer.echo(EXAMPLE, nl=False)
+        return
+    seconds = None if lasting is None else length_s(lasting, "--for")
+    settings = Settings.read(base_url=base_url, allow_http=allow_http)
+    into = Store(store_path(store))
+    if streams and watchlist:
+        raise InputError("--watchlist", str(watchlist), "none beside streams")
+    wanted = wanted_watchlist(into, streams or None, watchlist)
+    since_of(wanted, since, lambda: 1)
+    with Workspace(settings.client(), into) as workspace:
+        if listed:
+            _list(workspace, wanted, view)
+            return
+        workspace.client.discover()  # while this waits, Ctrl-C has its usual effect
+        with _stopping() as (stop, came):
+            result = workspace.follow(
+                watchlist=wanted,
+                since=since,
+                once=once,
+                duration_s=seconds,
+                stop=stop,
+                on_progress=None if once else _lines(),
+                on_note=_say,
+            )
+    console.print(str(result))
+    if signal.SIGINT in came:
+        raise typer.Exit(ExitCode.STOPPED)
+    if once and result.refused:
+        raise typer.Exit(ExitCode.PARTLY)
+
+
+def _list(workspace: Workspace, watchlist: Watchlist, view: TableOptions) -> None:
+    """Print the streams that are meant now, and why."""
+    client = workspace.client
+    named = named_streams(client, workspace.store, watchlist)
+    rows = [(stream.key, stream.kind, rule) for stream, rule in named.items()]
+    frame = pl.DataFrame(rows, schema=_LISTED, orient="row")
+    source = client.profile().source
+    heading = f"{counted(len(rows), 'stream')} of {watchlist.name}"
+    show(view, Sheet(heading, source.label if source else client.base_url, frame, _COLUMNS))
+
+
+@contextlib.contextmanager
+def _stopping() -> Iterator[tuple[threading.Event, list[int]]]:
+    """Yield an event that the first SIGINT or SIGTERM sets, and which of them came.
+
+    The second has its usual effect.
+    """
+    stop, came = threading.Event(), list[int]()
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def usual() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def stopped(number: int, _frame: FrameType | None) -> None:
+        usual()
+        came.append(number)
+        stop.set()
+
+    for number in before:
+        signal.signal(number, stopped)
+    try:
+        yield stop, came
+    finally:
+        usual()
+
+
+def _lines() -> Callable[[FollowProgress], None]:
+    """Return what prints how it goes, once per minute."""
+    shown_s = -_SECONDS_A_LINE
+
+    def line(progress: FollowProgress) -> None:
+        nonlocal shown_s
+        if progress.elapsed_s - shown_s >= _SECONDS_A_LINE:
+            shown_s = progress.elapsed_s
+            _say(str(progress))
+
+    return line
+
+
+def _say(text: str) -> None:
+    errors.print(f"{format_ts(int(time.time()))} {text}")

@@ -1,0 +1,123 @@
+"""Tables of how funding behaves: how long its sign lasts, and how far venues are apart."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from toolkit.cli.figures import Figure
+from toolkit.cli.held import Asked
+from toolkit.cli.measured import no_rows
+from toolkit.cli.tables import Sheet, TableColumn
+from toolkit.errors import EmptyWindowError, InputError
+from toolkit.statistics import funding
+from toolkit.statistics.conditions import Schema
+from toolkit.statistics.passes import Analysis, in_one_pass
+from toolkit.store import Store
+
+_PERSISTENCE: tuple[Figure, ...] = (
+    ("stretches between settlements", "n", "count"),
+    ("coverage", "coverage", "share"),
+    ("time above the band", "positive_share", "share"),
+    ("time below the band", "negative_share", "share"),
+    ("time in the band", "within_band_share", "share"),
+    ("flips of the sign", "flips", "count"),
+    ("flips per day", "flips_per_day", "plain"),
+    ("longest time of one sign", "longest_run_s", "s"),
+    ("its begin or end was not seen", "longest_run_censored", "flag"),
+    ("same sign at the next settlement", "same_sign_share", "share"),
+    ("whole buckets of 8 h", "n_8h", "count"),
+    ("autocorrelation at 8 h", "acf_8h", "plain"),
+    ("autocorrelation at 24 h", "acf_24h", "plain"),
+    ("autocorrelation at 72 h", "acf_72h", "plain"),
+    ("carry to noise, a year", "carry_to_noise", "plain"),
+    ("leg bought at a cap", "buy_at_cap_share", "share"),
+    ("leg sold at a cap", "sell_at_cap_share", "share"),
+    ("leg bought at the baseline", "buy_at_baseline_share", "share"),
+    ("leg sold at the baseline", "sell_at_baseline_share", "share"),
+)
+_PERSISTENCE_COLUMNS = (
+    TableColumn("trajectory", "trajectory", "text"),
+    TableColumn("carry/noise", "carry_to_noise", "plain"),
+    TableColumn("positive", "positive_share", "share"),
+    TableColumn("flips/day", "flips_per_day", "plain"),
+    TableColumn("longest run", "longest_run_s", "s"),
+    TableColumn("coverage", "coverage", "share"),
+    TableColumn("same next", "same_sign_share", "share"),
+    TableColumn("acf 8 h", "acf_8h", "plain"),
+    TableColumn("acf 24 h", "acf_24h", "plain"),
+    TableColumn("acf 72 h", "acf_72h", "plain"),
+    TableColumn("at a cap", "at_cap_share", "share"),
+    TableColumn("at baseline", "at_baseline_share", "share"),
+    TableColumn("n", "n", "count"),
+)
+_DISPERSION_COLUMNS = (
+    TableColumn("symbol", "symbol", "text"),
+    TableColumn("range APR %", "range_mean_apr_pct", "%"),
+    TableColumn("sd APR %", "std_mean_apr_pct", "%"),
+    TableColumn("venues", "n_venues", "count"),
+    TableColumn("coverage", "coverage", "share"),
+    TableColumn("IQR APR %", "iqr_mean_apr_pct", "%"),
+    TableColumn("median range", "range_median_apr_pct", "%"),
+    TableColumn("95 % range", "range_q95_apr_pct", "%"),
+    TableColumn("n", "n", "count"),
+)
+
+
+def persistence_columns() -> Schema:
+    """Return the columns of `toolkit.statistics.funding.persistence`."""
+    return funding.persistence(no_rows("funding"), 0, 1).schema
+
+
+def dispersion_columns() -> Schema:
+    """Return the columns of `toolkit.statistics.funding.dispersion_summary`."""
+    return funding.dispersion_summary(no_rows("funding"), 0, 1).schema
+
+
+def persistence_sheet(store: Store, asked: Asked, band_apr_pct: float) -> Sheet:
+    """Measure how long funding keeps its sign, in one pass over all rows."""
+    found = _of_settlements(
+        store,
+        asked,
+        lambda rows: funding.persistence(rows, *asked.window, band_apr_pct=band_apr_pct),
+    )
+    band = f", beyond {band_apr_pct:g} % a year" if band_apr_pct else ""
+    return Sheet(
+        f"Signs of the funding in force, sell less buy, over {asked.window}{band}",
+        store.source.label,
+        found.sort("trajectory"),
+        _PERSISTENCE_COLUMNS,
+        order="-carry_to_noise",
+        figures=_PERSISTENCE,
+    )
+
+
+def dispersion_sheet(store: Store, asked: Asked, bucket: str, min_coverage: float) -> Sheet:
+    """Measure how far venues are apart, from each leg once, whatever pairs it is part of."""
+    legs = funding.legs(_of_settlements(store, asked, funding.legs))
+    found = funding.dispersion_summary(
+        legs, *asked.window, bucket=bucket, min_coverage=min_coverage
+    )
+    return Sheet(
+        f"Funding of the venues of a symbol, highest less lowest, per {bucket} of {asked.window}",
+        store.source.label,
+        found,
+        _DISPERSION_COLUMNS,
+        order="-range_mean_apr_pct",
+    )
+
+
+def _of_settlements(store: Store, asked: Asked, measure: Analysis) -> pl.DataFrame:
+    """Measure settlements some trajectories at a time, and name those without any."""
+    if asked.polls is not None:
+        named = ", ".join(each.key for each in asked.held)
+        raise InputError("trajectories", named, "pairs, which settle: a rate in force pays nothing")
+    inside = pl.col("ts").is_between(*asked.window, closed="right")
+    found, silent = in_one_pass(
+        asked.groups(store, funding.rows_window(asked.window)),
+        measure,
+        lambda rows: rows.filter(inside).select(pl.col("trajectory").unique()),
+    )
+    if silent.is_empty():
+        raise EmptyWindowError(f"{store.path} holds no settlement in {asked.window}")
+    asked.name_silent(silent["trajectory"], str(asked.window))
+    return found

@@ -1,0 +1,210 @@
+"""`rail screen`: all pairs of the store beside each other, ranked by any figure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Annotated
+
+import polars as pl
+import typer
+
+from toolkit.cards import counted
+from toolkit.cli.fees import Costs, chosen_costs
+from toolkit.cli.net import NET_FUNDING_COLUMNS, NET_SPREAD_COLUMNS, net_notes
+from toolkit.cli.options import (
+    End,
+    FeesFile,
+    Notional,
+    Start,
+    StorePath,
+    StyleName,
+    check_times,
+)
+from toolkit.cli.tables import Sheet, TableColumn, TableOptions, show, tabled
+from toolkit.errors import InputError
+from toolkit.market import format_ts
+from toolkit.statistics.conditions import Schema
+from toolkit.statistics.flags import FLAGS
+from toolkit.statistics.screening import without_flags
+from toolkit.workspace import named_store
+from toolkit.workspace.screening import Screened, Screening
+
+_SPREAD = (
+    TableColumn("trajectory", "trajectory", "text"),
+    TableColumn("now bps", "spread_last_log_bps", "bps"),
+    TableColumn("z", "last_z", "number"),
+    TableColumn("sd bps", "spread_std_log_bps", "bps"),
+    TableColumn("half-life", "half_life_s", "s"),
+    TableColumn("coverage", "coverage", "share"),
+    TableColumn("flags", "flags", "text"),
+    TableColumn("age", "last_age_s", "s"),
+    TableColumn("percentile", "last_percentile", "%"),
+    TableColumn("mean bps", "spread_mean_log_bps", "bps"),
+    TableColumn("n", "n", "count"),
+    TableColumn("5 % bps", "spread_q05_log_bps", "bps"),
+    TableColumn("95 % bps", "spread_q95_log_bps", "bps"),
+)
+_EDGE = TableColumn("net edge bps", "net_edge_bps", "bps")
+_FUNDING = (
+    TableColumn("trajectory", "trajectory", "text"),
+    TableColumn("APR %", "funding_apr_pct", "%"),
+    TableColumn("carry bps", "carry_bps", "bps"),
+    TableColumn("coverage", "coverage", "share"),
+    TableColumn("settled", "n", "count"),
+    TableColumn("positive", "positive_share", "share"),
+    TableColumn("flips per day", "flips_per_day", "number"),
+)
+
+_RATES = (
+    TableColumn("trajectory", "trajectory", "text"),
+    TableColumn("now APR %", "funding_apr_last_pct", "%"),
+    TableColumn("z", "last_z", "number"),
+    TableColumn("mean APR %", "funding_apr_mean_pct", "%"),
+    TableColumn("sd APR %", "funding_apr_std_pct", "%"),
+    TableColumn("coverage", "coverage", "share"),
+    TableColumn("age", "last_age_s", "s"),
+    TableColumn("percentile", "last_percentile", "%"),
+    TableColumn("n", "n", "count"),
+)
+_NOT_TRACKED = TableColumn("not tracked", "not_tracked", "count")
+_SHOWN = {
+    Screened.SPREAD: _SPREAD,
+    Screened.FUNDING: _FUNDING,
+    Screened.SNAPSHOT_SPREAD: (*_SPREAD, _NOT_TRACKED),
+    Screened.SNAPSHOT_FUNDING: (*_RATES, _NOT_TRACKED),
+}
+
+_Names = list[str] | None
+_Symbols = Annotated[_Names, typer.Option("--symbol", help="Only this symbol. May be repeated.")]
+_Exchanges = Annotated[
+    _Names,
+    typer.Option("--exchange", help="Only pairs with both legs on these. May be repeated."),
+]
+_Types = Annotated[
+    _Names,
+    typer.Option("--type", help="Only pairs of these markets: spot/futures. May be repeated."),
+]
+_WithoutSymbols = Annotated[
+    _Names, typer.Option("--exclude-symbol", help="Leave out this symbol. May be repeated.")
+]
+_WithoutFlags = Annotated[
+    _Names,
+    typer.Option(
+        "--exclude-flag",
+        help=f"Leave out pairs with this flag, or with any: 'any'. May be repeated. Flags: "
+        f"{', '.join(FLAGS)}.",
+    ),
+]
+_FamilyName = Annotated[
+    Screened,
+    typer.Option("--family", help="What is measured: those kept from snapshots have their own."),
+]
+
+
+@cache
+def _columns() -> Schema:
+    """Return the columns of all that can be screened, net ones among them."""
+    found: Schema = {}
+    for kind in reversed(Screened):
+        found = {**found, **Screening(kind).columns}
+    return found
+
+
+@tabled(_columns)
+def screen_command(
+    start: Start = None,
+    end: End = None,
+    family: _FamilyName = Screened.SPREAD,
+    symbols: _Symbols = None,
+    exchanges: _Exchanges = None,
+    types: _Types = None,
+    exclude_symbols: _WithoutSymbols = None,
+    exclude_flags: _WithoutFlags = None,
+    store: StorePath = None,
+    fees: FeesFile = None,
+    style: StyleName = None,
+    notional: Notional = None,
+    *,
+    view: TableOptions,
+) -> None:
+    """Rank all spreads of the store by any figure, or all funding pairs, in one pass.
+
+    Of each spread: its newest level, how many standard deviations that is from the mean of the
+    window, its percentile in it, the figures of `rail stats spread`, and flags of prices that are
+    not what they seem. The widest now is first. With a fee table the net figures follow: the net
+    edge is the mean over all time of what a spread is beyond the cost. Without a window it takes
+    all that is held.
+
+    Of funding: the figures of `rail stats funding` and of `rail stats persistence`.
+
+    Of snapshot-spread and snapshot-funding: the pairs and rates that snapshots showed, with
+    coverage by polls. An answer that lacks a pair is no gap. Rates in force have no net figures.
+
+    Example: rail screen --top 5
+
+    Example: rail screen --where "half_life_s < 3600 and coverage > 0.95"
+
+    Example: rail screen --exclude-flag any --sort -spread_std_log_bps
+    """
+    check_times(start, end)
+    held = named_store(store)
+    asked = Screening(family, symbols, exchanges, types=types, exclude_symbols=exclude_symbols)
+    for option, given in (("--fees", fees), ("--style", style), ("--notional", notional)):
+        if given is not None and not asked.has_costs:
+            raise InputError(option, str(given), "for settlements, not for rates in force")
+    costs = chosen_costs(held, fees, style, notional) if asked.has_costs else None
+    if costs is not None:
+        asked = replace(asked, **costs.arguments)
+    asked.check_costs(view.sort, view.where, ("--sort", "--where"))
+    without = _flags(family, exclude_flags)
+    found = asked.rows(held, start, end, names=("--start", "--end"))
+    kept = without_flags(found, without)
+    sheet = Sheet(
+        _heading(found, family),
+        held.source.label,
+        kept,
+        _SHOWN[family],
+        order=family.order,
+        notes=_left_out(found.height - kept.height),
+    )
+    show(view, sheet if costs is None else _with_net(sheet, costs, family))
+
+
+def _flags(family: Screened, named: _Names) -> tuple[str, ...]:
+    """Read the flags to leave out, of which ``any`` stands for all."""
+    if not named:
+        return ()
+    if family not in (Screened.SPREAD, Screened.SNAPSHOT_SPREAD):
+        raise InputError("--exclude-flag", named[0], "with spreads, which alone have flags")
+    for name in named:
+        if name not in (*FLAGS, "any"):
+            raise InputError("--exclude-flag", name, ["any", *FLAGS])
+    return FLAGS if "any" in named else tuple(named)
+
+
+def _heading(found: pl.DataFrame, family: Screened) -> str:
+    start, end = (format_ts(found[name][0]) for name in ("window_start", "window_end"))
+    if family is Screened.FUNDING:
+        return f"Funding received over ({start}, {end}]"
+    rates = family is Screened.SNAPSHOT_FUNDING
+    of = "Funding rate in force, percent a year," if rates else "Spreads 1e4 ln(sell / buy)"
+    heading = f"{of} over [{start}, {end})"
+    if not family.kept:
+        return heading
+    first = found.row(0, named=True)
+    answered = first["n"] + first["n_null"] + first["not_tracked"]
+    polls = f"{counted(answered, 'poll')} answered, {first['n_expected'] - answered:,} missed"
+    return f"{heading}, kept from snapshots: {polls}"
+
+
+def _left_out(number: int) -> list[str]:
+    return [f"--exclude-flag leaves out {number:,}"] if number else []
+
+
+def _with_net(sheet: Sheet, costs: Costs, family: Screened) -> Sheet:
+    """Put the net columns after the first ones, and name the table by which they are."""
+    of_funding = family is Screened.FUNDING
+    net = NET_FUNDING_COLUMNS if of_funding else (_EDGE, *NET_SPREAD_COLUMNS)
+    columns = [*sheet.columns[:3], *net, *sheet.columns[3:]]
+    return replace(sheet, columns=columns, notes=[*sheet.notes, *net_notes(sheet.rows, costs)])

@@ -1,0 +1,320 @@
+"""Analyses of spreads as subcommands of `rail stats`: one row of a table each."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import polars as pl
+import typer
+
+from toolkit.cli.fees import NO_COSTS, needed_costs
+from toolkit.cli.figures import Figure
+from toolkit.cli.held import asked_for, joining
+from toolkit.cli.measured import no_rows, series_sheet
+from toolkit.cli.options import (
+    End,
+    FeesFile,
+    FxLeg,
+    MaxStale,
+    Multiplier,
+    Notional,
+    Start,
+    StorePath,
+    StyleName,
+    check_times,
+)
+from toolkit.cli.tables import TableColumn, TableOptions, show, tabled
+from toolkit.intervals import Interval
+from toolkit.market import Family
+from toolkit.statistics import spread
+from toolkit.statistics.conditions import Schema
+from toolkit.statistics.polls import PollCount, by_polls
+from toolkit.workspace import named_store
+
+Shown = tuple[str, str, str]
+"""A figure of a table: its heading, the column of the rows and its unit, as in `Figure`."""
+
+_FIRST: tuple[Figure, ...] = (
+    ("rows", "n", "count"),
+    ("coverage", "coverage", "share"),
+    ("step", "step_s", "s"),
+)
+_KEY = TableColumn("trajectory", "trajectory", "text")
+_COVERAGE = TableColumn("coverage", "coverage", "share")
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadAnalysis:
+    """A subcommand: what it computes and shows, and its words.
+
+    ``options`` are the names of the statistic's own, each with its type and help. ``example`` gives
+    a value to those without a default. A statistic that is ``net`` takes a fee table, a style and a
+    notional, as its subcommand does.
+    """
+
+    statistic: Callable[..., pl.DataFrame]
+    words: str
+    shown: tuple[Shown, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    example: Mapping[str, float] = field(default_factory=dict)
+    order: str = ""
+
+    @property
+    def net(self) -> bool:
+        """Whether the statistic is net of fees."""
+        return "fees" in inspect.signature(self.statistic).parameters
+
+    @property
+    def name(self) -> str:
+        """The subcommand: the name of the statistic."""
+        return self.statistic.__name__.replace("_", "-")
+
+    def columns(self) -> Schema:
+        """Return the columns of the rows, those kept from snapshots among them."""
+        fees = NO_COSTS.arguments if self.net else {}
+        found = self.statistic(no_rows("spread"), 0, 1, **fees, **self.example)
+        return by_polls(found, PollCount(0, 0)).schema
+
+
+def _option(kind: Any, text: str) -> Any:
+    return Annotated[kind, typer.Option(help=text)]
+
+
+SPREAD_ANALYSES = (
+    SpreadAnalysis(
+        spread.stationarity,
+        """Test whether spreads return to a level: unit root, variance ratios, autocorrelation.
+
+        The test of Dickey and Fuller rejects a unit root (no return) where t is below its critical
+        value. A variance ratio is below 1 where the spread returns, 1 for a random walk. No
+        difference spans a gap.
+
+        Example: rail stats stationarity --where rejects_unit_root_5pct""",
+        (
+            ("rejects at 5 %", "rejects_unit_root_5pct", "flag"),
+            ("ADF t", "adf_t", "plain"),
+            ("5 % critical", "adf_critical_5pct", "plain"),
+            ("lags", "adf_lags", "count"),
+            ("variance ratio of 10 steps", "variance_ratio_10", "plain"),
+            ("of 60", "variance_ratio_60", "plain"),
+            ("z of 60", "variance_ratio_60_z", "plain"),
+            ("of 1,440", "variance_ratio_1440", "plain"),
+            ("correlation at 1 step", "acf_1", "plain"),
+            ("at 60", "acf_60", "plain"),
+            ("at 1,440", "acf_1440", "plain"),
+        ),
+        {"adf_lags": _option(int | None, "Lags of the unit root test. Default: by the rows.")},
+        order="adf_t",
+    ),
+    SpreadAnalysis(
+        spread.hour_of_week,
+        """Print the mean of spreads by hour of the week (UTC), with errors from week to week.
+
+        One in twenty hours differs where there is no season. Hours of less than four weeks have no
+        interval.
+
+        Example: rail stats hour-of-week LTC_USDT:AURORA.spot:BOREAS.spot""",
+        (
+            ("weekday", "weekday", "count"),
+            ("hour", "hour", "count"),
+            ("mean bps", "spread_mean_log_bps", "bps"),
+            ("from", "spread_mean_lower_log_bps", "bps"),
+            ("to", "spread_mean_upper_log_bps", "bps"),
+            ("weeks", "weeks", "count"),
+            ("deviation bps", "spread_deviation_log_bps", "bps"),
+            ("differs", "differs", "flag"),
+        ),
+    ),
+    SpreadAnalysis(
+        spread.time_to_close,
+        """Print how long spreads take to come back, from where they are entered.
+
+        An entry is a spread that comes to ENTER bps from a level, its close the first one within
+        EXIT bps. Where a gap or the end comes first, it counts as longer than seen.
+
+        Example: rail stats time-to-close --enter-bps 30 --exit-bps 5""",
+        (
+            ("half closed by", "close_median_s", "s"),
+            ("95 % from", "close_lower_s", "s"),
+            ("to", "close_upper_s", "s"),
+            ("entries", "entries", "count"),
+            ("closed", "closed", "count"),
+            ("a quarter by", "close_q25_s", "s"),
+            ("90 % by", "close_q90_s", "s"),
+            ("entry not seen", "truncated", "count"),
+        ),
+        {
+            "enter_bps": _option(float, "How far from the level a spread is entered."),
+            "exit_bps": _option(float, "How near the level it has closed."),
+            "toward": _option(float, "The level, in bps."),
+        },
+        {"enter_bps": 1.0, "exit_bps": 0.0},
+        order="close_median_s",
+    ),
+    SpreadAnalysis(
+        spread.net_time_to_close,
+        """Print how long spreads beyond the cost of a round trip take to come back.
+
+        An entry is a spread, on either side of a level, whose distance is ENTER bps above the cost
+        then. Its close is the first one within EXIT bps of the level, before costs. Where a gap or
+        the end comes first, it counts as longer than seen.
+
+        Before: rail fees --example > fees.toml
+
+        Example: rail stats net-time-to-close --exit-bps 5 --fees fees.toml""",
+        (
+            ("half closed by", "close_median_s", "s"),
+            ("95 % from", "close_lower_s", "s"),
+            ("to", "close_upper_s", "s"),
+            ("entries", "entries", "count"),
+            ("closed", "closed", "count"),
+            ("cost from bps", "cost_lowest_bps", "bps"),
+            ("to bps", "cost_highest_bps", "bps"),
+            ("entry not seen", "truncated", "count"),
+        ),
+        {
+            "enter_bps": _option(float, "How far beyond the cost a spread is entered."),
+            "exit_bps": _option(float, "How near the level it has closed."),
+            "toward": _option(float, "The level, in bps."),
+        },
+        {"exit_bps": 0.0},
+        order="close_median_s",
+    ),
+    SpreadAnalysis(
+        spread.net_episodes,
+        """Print how often spreads pay more than a round trip costs, for how long, and how much.
+
+        An episode begins where a spread is ENTER bps beyond the cost then, and ends where it is
+        less than LEAVE bps beyond it. One that a gap or the end cuts off lasted longer than seen.
+
+        Before: rail fees --example > fees.toml
+
+        Example: rail stats net-episodes --fees fees.toml""",
+        (
+            ("episodes", "net_episodes", "count"),
+            ("time in them", "net_duration_s", "s"),
+            ("net bps h", "net_area_bps_h", "bps"),
+            ("largest net bps", "net_peak_bps", "bps"),
+            ("half over by", "life_median_s", "s"),
+            ("95 % from", "life_lower_s", "s"),
+            ("to", "life_upper_s", "s"),
+            ("cost from bps", "cost_lowest_bps", "bps"),
+            ("to bps", "cost_highest_bps", "bps"),
+            ("begin not seen", "truncated", "count"),
+        ),
+        {
+            "enter_bps": _option(float, "How far beyond the cost an episode begins."),
+            "leave_bps": _option(
+                float | None, "How far beyond the cost it ends. Default: as far as it begins."
+            ),
+        },
+        order="-net_area_bps_h",
+    ),
+    SpreadAnalysis(
+        spread.lead_lag,
+        """Print which leg of spreads moves first: the lag at which their returns agree most.
+
+        A positive lag means that the buy leg leads. A lead of less than a step cannot be seen, and
+        a clock that runs late looks like one. Shares of discovery need steps of 2 s or less.
+
+        Example: rail stats lead-lag --where "beyond_band and peak_lag_s != 0\"""",
+        (
+            ("lag s", "peak_lag_s", "count"),
+            ("correlation", "peak_correlation", "plain"),
+            ("95 % of none", "null_band", "plain"),
+            ("beyond", "beyond_band", "flag"),
+            ("at 0", "correlation_at_0", "plain"),
+            ("lead-lag ratio", "lead_lag_ratio", "plain"),
+            ("returns", "returns_n", "count"),
+            ("share of discovery", "gonzalo_granger_share", "share"),
+        ),
+        {"max_lag_steps": _option(int, "The longest lag, in steps.")},
+        order="-peak_lag_s",
+    ),
+    SpreadAnalysis(
+        spread.tail_index,
+        """Print how fast large spreads become rare: the index of Hill at depths of the tail.
+
+        With an index of 3, sizes twice as large are 8 times as rare. The daily error allows for
+        sizes that follow each other.
+
+        Example: rail stats tail-index --where "tail_5pct_index < 3\"""",
+        (
+            ("index of 5 %", "tail_5pct_index", "plain"),
+            ("daily error", "tail_5pct_daily_error", "plain"),
+            ("beyond bps", "spread_tail_5pct_x_min_log_bps", "bps"),
+            ("rows of it", "tail_5pct_n", "count"),
+            ("days", "tail_5pct_days", "count"),
+            ("index of 1 %", "tail_1pct_index", "plain"),
+            ("of 2 %", "tail_2pct_index", "plain"),
+            ("of 10 %", "tail_10pct_index", "plain"),
+        ),
+        order="tail_5pct_index",
+    ),
+)
+
+
+_FEES = {"fees": FeesFile, "style": StyleName, "notional": Notional}
+
+
+def add_spread_analyses(app: typer.Typer, keys: Any) -> None:
+    """Add the subcommands to `rail stats`. ``keys`` is the type of their argument."""
+    for analysis in SPREAD_ANALYSES:
+        app.command(analysis.name)(tabled(analysis.columns)(_command(analysis, keys)))
+
+
+def _command(analysis: SpreadAnalysis, keys: Any) -> Callable[..., None]:
+    """Make the function of a subcommand, with the statistic's own options in its signature."""
+
+    def run(
+        trajectories: list[str] | None,
+        start: str | None,
+        end: str | None,
+        store: Any,
+        fx: str | None,
+        multiplier: float | None,
+        max_stale: str | None,
+        *,
+        view: TableOptions,
+        **options: Any,
+    ) -> None:
+        check_times(start, end)
+        joined = joining(fx, multiplier, max_stale)
+        given = {name: options.pop(name) for name in _FEES if analysis.net}
+        fees = NO_COSTS.arguments if analysis.net else {}
+        analysis.statistic(no_rows("spread"), 0, 1, **fees, **options)  # refuses what it must
+        held = named_store(store)
+        costs = needed_costs(held, **given) if analysis.net else None
+        fees = costs.arguments if costs else {}
+        asked = asked_for(held, Family.SPREAD, trajectories, start, end, joined)
+
+        def measure(rows: pl.DataFrame, window: Interval, step_s: int | None) -> pl.DataFrame:
+            return analysis.statistic(rows, *window, step_s=step_s, **fees, **options)
+
+        columns = [_KEY, *(TableColumn(*each) for each in analysis.shown), _COVERAGE]
+        listed = [(label.removesuffix(" bps"), name, unit) for label, name, unit in analysis.shown]
+        shown = ([*_FIRST, *listed], columns)
+        heading = f"Spreads, {analysis.name}, over {asked.window}"
+        if costs:
+            heading += f", {costs.heading}"
+        show(view, series_sheet(held, asked, measure, heading, shown, order=analysis.order))
+
+    own = inspect.signature(analysis.statistic).parameters
+    every = {name: (kind, own[name].default) for name, kind in analysis.options.items()}
+    shared = {"trajectories": keys, "start": Start, "end": End, "store": StorePath}
+    shared |= {"fx": FxLeg, "multiplier": Multiplier, "max_stale": MaxStale}
+    every |= {
+        name: (kind, None) for name, kind in (shared | (_FEES if analysis.net else {})).items()
+    }
+    either = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    taken = [
+        inspect.Parameter(name, either, default=default, annotation=kind)
+        for name, (kind, default) in every.items()
+    ]
+    taken.sort(key=lambda each: each.default is not inspect.Parameter.empty)
+    run.__dict__["__signature__"] = inspect.Signature(taken)
+    run.__doc__ = inspect.cleandoc(analysis.words)
+    return run

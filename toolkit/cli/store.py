@@ -1,0 +1,196 @@
+"""`rail store` and `rail import`: what is done with a whole store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, cast
+
+import typer
+
+from toolkit.cards import counted
+from toolkit.cli.options import StorePath
+from toolkit.cli.show import console
+from toolkit.errors import InputError, StoreError
+from toolkit.series import own_series
+from toolkit.series.own import Stamp, Unit
+from toolkit.store import Store
+from toolkit.store.backup import back_up_store
+from toolkit.store.compaction import compact
+from toolkit.store.publish import import_store, publish
+from toolkit.store.verification import verify
+from toolkit.workspace import store_path
+from toolkit.workspace.own_store import keep_own
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.callback()
+def _root() -> None:
+    """Publish, check, rewrite or copy a store, while others use it."""
+
+
+@app.command("publish")
+def publish_command(
+    where: Annotated[
+        str, typer.Argument(help="A folder, or the address of an object store: s3://BUCKET/FOLDER.")
+    ],
+    prune: Annotated[
+        bool,
+        typer.Option("--prune", help="Remove older files, which the new manifest does not name."),
+    ] = False,
+    store: StorePath = None,
+) -> None:
+    """Publish the store: one Parquet file per stream and month of UTC, and manifest.json.
+
+    Files are named by their content, so what did not change is not written again. The manifest is
+    replaced last. Polars, DuckDB and pandas read the files, `rail import` makes a store of them.
+    Object stores need the extra "publish", and take their credentials from the environment.
+
+    Example: rail store publish archive
+
+    Example: rail store publish archive --prune
+    """
+    done = publish(Store(store_path(store)), where, prune=prune)
+    console.print(f"{done.where}: {counted(done.rows, 'row')}, {_files(done.files, done.bytes)}")
+    console.print(f"uploaded {_files(done.uploaded_files, done.uploaded_bytes)}")
+    console.print(f"kept {_files(done.kept_files, done.kept_bytes)}")
+    if prune:
+        console.print(f"removed {counted(done.removed_files, 'file')}")
+
+
+@app.command("verify")
+def verify_command(store: StorePath = None) -> None:
+    """Check that the store is whole, and name each fault.
+
+    Every byte is read. Keys, revisions, loads, streams, counters and the ledger are held to their
+    laws. The exit code is 1 where there is a fault. Loads go on meanwhile.
+
+    Example: rail store verify
+    """
+    held = Store(store_path(store))
+    faults = verify(held)
+    for fault in faults:
+        console.print(fault)
+    if faults:
+        raise StoreError(
+            f"{held.path} has {counted(len(faults), 'fault')}; put a sound copy in its place, or "
+            "load into a new store",
+            path=str(held.path),
+        )
+    console.print(f"{held.path} is whole")
+
+
+@app.command("compact")
+def compact_command(store: StorePath = None) -> None:
+    """Rewrite the store in the order of its keys, which reads faster and takes less space.
+
+    Loads go on meanwhile. The rewritten file takes the place of the store within a moment at the
+    end. It needs as much free space as the store has. Worth it after large or many small loads.
+
+    Example: rail store compact
+    """
+    held = Store(store_path(store))
+    done = compact(held)
+    console.print(
+        f"{held.path}: {counted(done.rows, 'row')}, {done.before_bytes:,} bytes before, "
+        f"{done.after_bytes:,} after"
+    )
+
+
+@app.command("backup")
+def backup_command(
+    target: Annotated[str, typer.Argument(help="The file to make.")],
+    store: StorePath = None,
+) -> None:
+    """Copy the store to a new file, as it is between two commits.
+
+    Loads wait until it is copied, as they wait for another load. The copy is a store.
+
+    Example: rail store backup copy.duckdb
+    """
+    held = Store(store_path(store))
+    size = back_up_store(held, target)
+    console.print(f"{target}: {size:,} bytes, a copy of {held.path}")
+
+
+_Key = Annotated[
+    str | None,
+    typer.Option("--key", help="What rows of your own are: BTC_USD:VENDOR.spot."),
+]
+_Columns = Annotated[
+    str | None,
+    typer.Option("--map", help="The file's names of our columns: ts=time,price=close."),
+]
+_Unit = Annotated[str, typer.Option("--unit", help="Of times that are numbers: s, ms, us, ns.")]
+_Timezone = Annotated[
+    str | None, typer.Option("--timezone", help="Of times without one, e.g. UTC.")
+]
+_Stamped = Annotated[
+    str, typer.Option("--stamped", help="Which end of its bar a row's time is: start or end.")
+]
+_Step = Annotated[
+    int | None, typer.Option("--step", help="Length of a bar (s). Default: the commonest.")
+]
+
+
+def import_command(
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="A manifest.json, the folder or address it is in, or a .csv or .parquet file."
+        ),
+    ],
+    key: _Key = None,
+    columns: _Columns = None,
+    unit: _Unit = "s",
+    timezone: _Timezone = None,
+    stamped: _Stamped = "start",
+    step_s: _Step = None,
+    store: StorePath = None,
+) -> None:
+    """Make a store of published data, or keep rows of your own in a store of their own.
+
+    Of a manifest the store equals the one that was published. Each file is held to its SHA-256.
+    Where one is missing or damaged, nothing is made. A store that is there is left as it is.
+
+    With --key the rows of a file are prices, spreads or funding of your own. They are checked, and
+    kept in a store that takes no service's data. More files may follow.
+
+    Before: rail store publish archive
+
+    Example: rail import archive/manifest.json --store again.duckdb
+    """
+    path = store_path(store)
+    if key is not None:
+        mine = own_series(
+            data,
+            key,
+            columns=_names(columns),
+            unit=cast("Unit", unit),
+            timezone=timezone,
+            stamped=cast("Stamp", stamped),
+            step_s=step_s,
+        )
+        done = keep_own(mine, path)
+        rows = f"{counted(done.new, 'row')} new, {done.revised:,} revised, {done.repeated:,} known"
+        console.print(f"{path}: {rows}, of {mine.stream} over {mine.window}, {mine.source.label}")
+        return
+    if Path(data).suffix in (".csv", ".parquet"):
+        raise InputError("--key", None, "what the rows are, e.g. BTC_USD:VENDOR.spot")
+    made = import_store(data, path)
+    streams = made.catalogue()
+    rows = counted(int(streams["rows"].sum()), "row")
+    console.print(f"{made.path}: {counted(streams.height, 'stream')}, {rows}, {made.source.label}")
+
+
+def _names(text: str | None) -> dict[str, str]:
+    """Read ``ours=theirs,ours=theirs``."""
+    pairs = [pair.partition("=") for pair in (text or "").split(",") if pair.strip()]
+    for ours, equals, theirs in pairs:
+        if not (ours.strip() and equals and theirs.strip()):
+            raise InputError("--map", text, "ours=theirs,ours=theirs, e.g. ts=time,price=close")
+    return {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
+
+
+def _files(files: int, size: int) -> str:
+    return f"{counted(files, 'file')}, {size:,} bytes"

@@ -1,0 +1,165 @@
+"""The page of alerts: what is open, what was, and the rules with a form that changes them."""
+
+from __future__ import annotations
+
+import time
+
+import polars as pl
+
+from toolkit.alerts.channels import read_channels
+from toolkit.cards import duration
+from toolkit.dashboard.alert_form import choose_rule, show_form
+from toolkit.dashboard.alert_news import SHOWN, read_changes
+from toolkit.dashboard.following import address_to_ask, follower_of, is_followed
+from toolkit.dashboard.formatting import NULL
+from toolkit.dashboard.navigation import go_to
+from toolkit.dashboard.reading import Held
+from toolkit.dashboard.rows import RowColumn, opened_key, show_rows
+from toolkit.dashboard.screen import st
+from toolkit.dashboard.shell import PageShell, page
+from toolkit.errors import RailError
+from toolkit.foreign import Markdown, markdown
+from toolkit.market import Family, Stream
+from toolkit.workspace.alert_file import alert_file
+from toolkit.workspace.alerts import find_alerts, matched_streams
+from toolkit.workspace.rules import find_watchlist
+
+_OPEN_MOST, _HISTORY_MOST, _RULES_MOST = 8, 14, 8
+_PAGES = {Family.SPREAD: "trajectory", Family.PRICE: "trajectory", Family.FUNDING: "funding"}
+
+
+def _body(shell: PageShell) -> None:
+    held = shell.held
+    changes = read_changes(held.path, held.version)
+    for key in ("alerts_open", "alerts_history"):
+        if (opened := opened_key(key)) is not None:
+            _go(changes, opened)
+    try:
+        rules = find_alerts(held.path).rules
+    except RailError as error:
+        st.error(Markdown.harmless(str(error)))
+        return
+    if (opened := opened_key("alerts_rules")) is not None:
+        choose_rule(next((rule for rule in rules if rule.name == opened), None))
+    show_form(shell)
+    with st.grid(2, min_column_width=480):
+        with st.container():
+            _show_open(shell, changes.filter("is_open"))
+        with st.container():
+            _show_rules(shell, changes)
+    _show_history(shell, changes)
+
+
+def _go(changes: pl.DataFrame, change_id: str) -> None:
+    """Go to what a change is of."""
+    row = changes.filter(pl.col("change_id").cast(pl.String) == change_id).row(0, named=True)
+    stream = Stream.parse(row["stream"])
+    if stream.kind in set(_PAGES):
+        go_to(_PAGES[Family(stream.kind)], trajectory=stream.key)
+    go_to("events" if stream.kind == "events" else "health")
+
+
+def _show_open(shell: PageShell, rows: pl.DataFrame) -> None:
+    st.markdown(Markdown("**Open now** · {:,}").format(rows.height))
+    if rows.is_empty():
+        st.caption(Markdown("No alert is open."))
+        return
+    now = shell.held.now()
+    for_s = [max(0, now - ts) for ts in rows["ts"]]
+    columns = [
+        RowColumn("alert", "text", rows["rule"].to_list()),
+        RowColumn("of", "text", rows["about"].to_list()),
+        _values("at opening", rows),
+        RowColumn("for", "number", for_s, shown=[duration(each) for each in for_s], narrow=False),
+    ]
+    keys = rows["change_id"].cast(pl.String).to_list()
+    show_rows(Markdown("Alerts that are open"), keys, columns, "alerts_open", _OPEN_MOST)
+
+
+def _show_rules(shell: PageShell, changes: pl.DataFrame) -> None:
+    held = shell.held
+    rules = find_alerts(held.path).rules
+    streams = [Stream.parse(key) for key in held.streams["stream"]]
+    found = matched_streams(rules, streams)
+    sent_to = Markdown(" and ").join(["the log", *(markdown(name) for name in read_channels())])
+    st.markdown(
+        Markdown("**Rules** · {:,}").format(len(rules)),
+        help=Markdown(
+            "The tables {} of {}. `rail follow` evaluates them as rows come and sends each change "
+            "once, to {}. A click on a rule changes, tests or removes it."
+        ).format(markdown("[[alert]]"), markdown(alert_file(held.path).name), sent_to),
+    )
+    if not rules:
+        st.caption(Markdown("None yet. The row above makes one."))
+    else:
+        opened = changes.filter("is_open")["rule"].value_counts()
+        n_open = dict(opened.iter_rows())
+        columns = [
+            RowColumn("rule", "text", found["rule"].to_list()),
+            RowColumn("condition", "text", found["condition"].to_list()),
+            RowColumn("streams", "number", found["streams"].to_list(), digits=0, narrow=False),
+            RowColumn("open", "number", [n_open.get(r.name, 0) for r in rules], digits=0),
+        ]
+        names = [rule.name for rule in rules]
+        show_rows(Markdown("Rules of alerts"), names, columns, "alerts_rules", _RULES_MOST)
+    _show_watched(held)
+
+
+def _show_watched(held: Held) -> None:
+    """Name what is followed, and say so where nothing evaluates the rules now."""
+    watched = find_watchlist(held.path)
+    named = ", ".join([*watched.streams, *watched.symbols]) or watched.name
+    st.caption(
+        Markdown("Followed: {}.").format(markdown(named, 160)),
+        help=Markdown("A rule watches what is followed: the table {} of rail.toml.").format(
+            markdown("[follow]")
+        ),
+    )
+    if not (follower_of(held.path).runs or is_followed(held.streams, held.loads, time.time())):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.markdown(Markdown(":orange[**⚠**] Nothing evaluates the rules now."))
+            st.button(
+                Markdown("Follow the service"),
+                key="alerts_follow",
+                on_click=follower_of(held.path).start,
+                args=(address_to_ask(held.base_url),),
+            )
+
+
+def _show_history(shell: PageShell, changes: pl.DataFrame) -> None:
+    newest = Markdown(", the newest") if changes.height == SHOWN else Markdown("")
+    st.markdown(Markdown("**History** · {:,} changes{}").format(changes.height, newest))
+    if changes.is_empty():
+        st.caption(Markdown("Nothing has happened yet. What a follow finds is kept here."))
+        return
+    times = shell.clock(changes["ts"]).to_list()
+    delivery = changes["delivery"].fill_null("log").to_list()
+    columns = [
+        RowColumn(
+            f"time ({shell.timezone})",
+            "text",
+            times,
+            shown=[each[5:] for each in times],
+            titles=times,
+        ),
+        RowColumn("alert", "text", changes["rule"].to_list(), narrow=False),
+        RowColumn("change", "text", changes["change"].to_list()),
+        RowColumn("of", "text", changes["about"].to_list()),
+        _values("value", changes),
+        RowColumn("sent", "text", delivery, titles=changes["reason"].to_list(), narrow=False),
+    ]
+    keys = changes["change_id"].cast(pl.String).to_list()
+    show_rows(Markdown("History of alerts"), keys, columns, "alerts_history", _HISTORY_MOST)
+
+
+def _values(name: str, rows: pl.DataFrame) -> RowColumn:
+    """Return the column of the values with their units, times in words."""
+    shown = [
+        NULL if value is None else duration(round(value)) if unit == "s" else f"{value:,.1f} {unit}"
+        for value, unit in rows.select("value", "unit").iter_rows()
+    ]
+    return RowColumn(name, "number", rows["value"].to_list(), shown=shown, narrow=False)
+
+
+if __name__ == "__main__":
+    page(Markdown("Alerts"), _body)

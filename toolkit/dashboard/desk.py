@@ -1,0 +1,152 @@
+"""The bar above every page: whose data, how old, in which clock, renewed how often, net of what.
+
+All of it is one choice for all pages, goes along from one to the other, and is in the link.
+"""
+
+from __future__ import annotations
+
+import zoneinfo
+from pathlib import Path
+
+import polars as pl
+
+from toolkit.charts.time_axis import clock_text
+from toolkit.dashboard.age import show_age
+from toolkit.dashboard.fee_choice import FeeChoice
+from toolkit.dashboard.following import show_following
+from toolkit.dashboard.formatting import dated, newest_end, plan_words, source_words
+from toolkit.dashboard.link import read_choice, read_option, read_zone
+from toolkit.dashboard.membership import show_leaving
+from toolkit.dashboard.page_link import PageLink
+from toolkit.dashboard.reading import Held, store_version
+from toolkit.dashboard.screen import Screen, st
+from toolkit.foreign import Markdown, markdown
+from toolkit.market import SnapshotTrajectory, Stream, Trajectory
+
+_REFRESH = {"off": None, "5 s": 5, "30 s": 30, "1 min": 60}
+_USUAL_REFRESH = "30 s"
+_CLOCKS = PageLink("clocks", ("clock", "refresh"))
+_KEPT = PageLink("kept", ("symbols", "fees", "style"))
+_ZONES = {zone for zone in zoneinfo.available_timezones() if "/" in zone}
+_UNKNOWN = Markdown(":gray[**UNKNOWN**]")
+_BADGES = {
+    "simulated": Markdown(":orange[**SIMULATED**]"),
+    "replay": Markdown(":blue[**REPLAY**]"),
+    "live": Markdown(":green[**LIVE**]"),
+}
+
+
+def choose_clock(place: Screen, path: Path) -> str:
+    """Draw the clock and how often the page looks for new rows, and return the clock's zone."""
+    state = st.session_state
+    usual = {"clock": "UTC", "refresh": "5 s" if state.get("follow") else _USUAL_REFRESH}
+    params = _CLOCKS.to_follow(ready="clock" in state)
+    if params is not None:
+        zone, fault = read_zone(params.get("clock"))
+        faults = [fault] if fault else []
+        state["clock"] = zone
+        state["refresh"] = read_option(params, "refresh", _REFRESH, usual["refresh"], faults)
+        _CLOCKS.keep_faults(faults)
+    browser = st.context.timezone or "UTC"
+    first = dict.fromkeys(["UTC", browser, state["clock"]])
+    with place:
+        st.selectbox(
+            Markdown("Clock"),
+            [*first, *sorted(_ZONES - first.keys())],
+            key="clock",
+            format_func=lambda zone: f"{zone} (browser)" if zone == browser != "UTC" else zone,
+            label_visibility="collapsed",
+            persist_state="session",
+            width=150,
+        )
+        st.selectbox(
+            Markdown("Refresh"),
+            list(_REFRESH),
+            key="refresh",
+            format_func=lambda often: f"↻ {often}",
+            label_visibility="collapsed",
+            persist_state="session",
+            width=95,
+        )
+    chosen = {name: state[name] for name in ("clock", "refresh")}
+    _CLOCKS.write({name: value for name, value in chosen.items() if value != usual[name]})
+    _renew(path, _REFRESH[state["refresh"]])
+    return str(state["clock"])
+
+
+def _renew(path: Path, every_s: int | None) -> None:
+    """Run the page again when the file has changed. Nothing moves while it has not."""
+    if every_s is None:
+        return
+    seen = store_version(path)
+
+    @st.fragment(run_every=every_s)
+    def look() -> None:
+        if store_version(path) != seen:
+            st.rerun(scope="app")
+
+    look()
+
+
+def show_source(place: Screen, held: Held, timezone: str) -> None:
+    """Show whose data it is and its age. A click on it opens the plan, the times and the file."""
+    with place:
+        with st.popover(_BADGES.get(held.source.kind, _UNKNOWN), type="tertiary"):
+            st.markdown(source_words(held.source))
+            st.markdown(plan_words(held.loads, dated(held.streams)))
+            st.markdown(_times_words(held, timezone))
+            st.markdown(Markdown("Store: {}").format(markdown(str(held.path))))
+            show_following(held)
+            show_leaving()
+        show_age(held)
+
+
+def _times_words(held: Held, timezone: str) -> Markdown:
+    """Format when the newest row ended and when the service answered last, by its own clock."""
+    if held.loads.is_empty():
+        return Markdown("Never synced.")
+    ended, as_of = newest_end(held.streams), held.as_of
+    answered = held.streams["asked_at"].count()
+    known = clock_text(pl.Series([ended, as_of], dtype=pl.Int64), timezone)
+    newest = Markdown("No rows yet") if ended is None else Markdown("Newest row ended {}")
+    asked = Markdown("last answer as of {}") if answered else Markdown("no answer yet")
+    return Markdown("{}, {} {}, by the service's clock.").format(
+        newest.format(known[0]), asked.format(known[1]), timezone
+    )
+
+
+def choose_kept(place: Screen, held: Held) -> tuple[frozenset[str], FeeChoice]:
+    """Draw the symbols and the fees that all pages keep to. No symbol chosen is all of them."""
+    state = st.session_state
+    symbols = held_symbols(held)
+    fees = FeeChoice.of(held)
+    params = _KEPT.to_follow(ready="symbols" in state)
+    if params is not None:
+        faults: list[Markdown] = []
+        state["symbols"] = read_choice(params, "symbols", symbols, faults)
+        fees.follow(params, faults)
+        _KEPT.keep_faults(faults)
+    with place:
+        chosen = state["symbols"]
+        label = Markdown("{} symbols").format(len(chosen)) if chosen else Markdown("All symbols")
+        with st.popover(label, type="tertiary"):
+            st.multiselect(
+                Markdown("Only these symbols, on all pages but Data health"),
+                symbols,
+                key="symbols",
+                placeholder="all",
+                persist_state="session",
+            )
+        with st.popover(fees.label, type="tertiary"):
+            fees.choose()
+    kept = {"symbols": ",".join(state["symbols"])} if state["symbols"] else {}
+    _KEPT.write(kept | fees.params)
+    return frozenset(state["symbols"]), fees
+
+
+def held_symbols(held: Held) -> list[str]:
+    """Return the symbols of the trajectories that are held, in order."""
+    streams = map(Stream.parse, held.streams["stream"])
+    return sorted(
+        {str(s.symbol) for s in streams if isinstance(s, Trajectory | SnapshotTrajectory)}
+    )

@@ -1,0 +1,127 @@
+"""Sections of the page of events: how often, how long, and what prices did after."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from toolkit.cards import duration, signed
+from toolkit.charts import event_hours_chart, event_study_chart, league_chart, survival_chart
+from toolkit.dashboard.event_reading import MOVES
+from toolkit.dashboard.formatting import NULL, command_words
+from toolkit.dashboard.lifecycles import Filter
+from toolkit.dashboard.reading import measure_following
+from toolkit.dashboard.screen import st
+from toolkit.dashboard.shell import PageShell, draw
+from toolkit.foreign import Markdown
+from toolkit.intervals import Interval
+from toolkit.market import EventFamily
+from toolkit.statistics.events import detections, league, rates_by_hour, survival_curve
+
+_MOST_LEGS = 100
+_RANKED = {"symbols": ["symbol"], "pairs": ["symbol", "legs"]}
+_MOST_RANKED = 15
+_WEEK_S = 604_800
+_SIDE_PX, _METRIC_PX = 480, 180
+
+
+@st.fragment()
+def show_rates_and_lives(shell: PageShell, lives: pl.DataFrame, chosen: Filter) -> None:
+    """Show of one kind of event how long they live, which groups have most, and when they open."""
+    held, state = shell.held.log_stretches, st.session_state
+    moves = [move for move in MOVES if move in lives["move"]]
+    if state.get("event_rated") not in moves:
+        state["event_rated"] = moves[0]
+    state.setdefault("event_ranked", next(iter(_RANKED)))
+    with st.container(horizontal=True, gap="small"):
+        move = st.segmented_control(
+            Markdown("Kind"), moves, key="event_rated", required=True, label_visibility="collapsed"
+        )
+        ranked = st.segmented_control(
+            Markdown("Ranked"),
+            list(_RANKED),
+            key="event_ranked",
+            required=True,
+            label_visibility="collapsed",
+        )
+    mine = lives.filter(move=move)
+    known: dict[str, Any] = {
+        "source": shell.held.source,
+        "subject": replace(chosen, families=(move,)).words,
+        "timezone": shell.timezone,
+    }
+    ranks = league(mine, _RANKED[ranked], held=held)
+    with st.grid(2, min_column_width=_SIDE_PX):
+        with st.container():
+            draw(survival_chart(survival_curve(mine, held=held), **known), key="lives")
+        with st.container():
+            draw(league_chart(ranks, limit=_MOST_RANKED, **known), key="league")
+    start, end = mine.select("window_start", "window_end").row(0)
+    if end - start >= _WEEK_S:
+        draw(event_hours_chart(rates_by_hour(mine, held=held), **known), key="event_week")
+
+
+def show_following(shell: PageShell, documents: pl.DataFrame, window: Interval) -> None:
+    """Show what prices did after the pumps and dumps of the filter, in their direction."""
+    opened = detections(documents).filter(
+        pl.col("ts").is_between(*window, closed="left"), family=EventFamily.SPLASH.value
+    )
+    if opened.is_empty():
+        return
+    st.subheader(Markdown("After pumps and dumps"), anchor=False)
+    held = set(shell.held.streams.filter(pl.col("rows") > 0)["stream"])
+    legs = opened["trajectory"].value_counts(sort=True)["trajectory"]
+    known = tuple(sorted([key for key in legs if key in held][:_MOST_LEGS]))
+    if not known:
+        load = command_words("sync", legs[0])
+        st.caption(Markdown("No price of their legs is held; {} loads the first.").format(load))
+        return
+    path, found = measure_following(
+        shell.held.path,
+        opened.filter(pl.col("trajectory").is_in(known)),
+        _step(shell, known),
+        versions=tuple(shell.held.versions[key] for key in known),
+    )
+    words = f"pumps and dumps on {len(known):,} of {legs.len():,} legs, from the next price"
+    with st.grid(max(found.height, 1), min_column_width=_METRIC_PX):
+        for row in found.iter_rows(named=True):
+            with st.container(gap="xxsmall"):
+                _show_horizon(row)
+    draw(event_study_chart(path, source=shell.held.source, subject=words), key="following")
+
+
+def _step(shell: PageShell, known: tuple[str, ...]) -> int:
+    """Return the commonest step of the legs, the smallest on a tie."""
+    steps = shell.held.streams.filter(pl.col("stream").is_in(known))["step_s"].drop_nulls()
+    return int(steps.mode().sort()[0]) if steps.len() else 60
+
+
+def _show_horizon(row: Mapping[str, Any]) -> None:
+    """Show what prices did until one time after the events."""
+    change, lower, upper = (row[f"return_median{end}_log_bps"] for end in ("", "_lower", "_upper"))
+    band = Markdown("too few for a band")
+    if lower is not None:
+        band = Markdown("95 %: {} to {}").format(signed(lower, 1), signed(upper, 1))
+    went, back = row["went_on_share"], row["retraced_median"]
+    st.metric(
+        Markdown("{} later, median (bps)").format(duration(row["horizon_s"])),
+        Markdown.harmless(NULL if change is None else signed(change, 1)),
+        delta=band,
+        delta_color="off",
+        delta_arrow="off",
+        help=_FOLLOWED,
+    )
+    shares = [
+        Markdown.harmless(NULL if share is None else f"{100 * share:.0f} %")
+        for share in (went, back)
+    ]
+    st.caption(Markdown("{} went on, {} given back, n = {:,}").format(*shares, row["n"]))
+
+
+_FOLLOWED = Markdown(
+    "In the event's direction, from the first price after its detection. Given back: the median "
+    "share, 0 % at the furthest price since, 100 % where the move began 1 h before."
+)

@@ -1,0 +1,91 @@
+"""The events that the page of events shows: read and paired once for each state of their logs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+from streamlit import cache_resource
+
+from toolkit.dashboard.formatting import NULL
+from toolkit.dashboard.reading import WAIT_S, Held, StreamVersion
+from toolkit.intervals import Interval
+from toolkit.market import EventFamily, EventRole
+from toolkit.statistics.event_documents import identified
+from toolkit.statistics.events import documents_window, event_lifecycles
+from toolkit.store import Store
+
+MOVES = ("spread", "pump", "dump", "splash", "funding")
+"""What an event can be, in the order in which it is listed. A splash is neither pump nor dump."""
+
+_KEEP_S = 600
+
+
+def held_events(held: Held) -> Interval:
+    """Return the window from the oldest document of any log to where the newest log is known."""
+    logs = held.logs
+    end = -(-max(logs["known_until"].fill_null(logs["served_at"])) // 60) * 60
+    first = [ts for ts in logs["first_ts"] if ts is not None]
+    return Interval(min([*first, end - 86_400]) // 60 * 60, end)
+
+
+def read_documents(held: Held, window: Interval) -> pl.DataFrame:
+    """Read the documents of a window and of the days before that its events need, identified."""
+    return _documents(held.path, *window, versions=_versions(held))
+
+
+def read_lifecycles(held: Held, window: Interval) -> pl.DataFrame:
+    """Pair the documents of a window, with the column ``move``, one of `MOVES`.
+
+    A symbol or legs that no document names are a dash. A commit of other streams pairs nothing
+    again.
+    """
+    return _lifecycles(held.path, *window, versions=_versions(held), _logs=held.logs)
+
+
+def with_moves(lives: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
+    """Add to lifecycles what each event is: its family, of a splash pump or dump by its opening.
+
+    >>> lives = pl.DataFrame({"family": ["splash"] * 2, "event": ["a", "b"], "since": [60, 90]})
+    >>> documents = pl.DataFrame({"family": ["splash"], "event": ["a"], "ts": [60],
+    ...                           "role": ["opens"], "event_type": ["splash.dump"]})
+    >>> with_moves(lives, documents)["move"].to_list()
+    ['dump', 'splash']
+    """
+    word = pl.col("event_type").str.split(".").list.last()
+    opened = documents.filter(
+        word.is_in(["pump", "dump"]), role=EventRole.OPENS.value, family=EventFamily.SPLASH.value
+    )
+    of = opened.select("family", "event", since="ts", move=word)
+    return lives.join(
+        of.unique(["family", "event", "since"], keep="first", maintain_order=True),
+        on=["family", "event", "since"],
+        how="left",
+        maintain_order="left",
+    ).with_columns(pl.col("move").fill_null(pl.col("family")))
+
+
+def _versions(held: Held) -> tuple[StreamVersion, ...]:
+    """Return what changes with every commit of an event log, and with none of another stream."""
+    known = held.logs.select("family", "known_until").iter_rows()
+    return tuple((*held.versions[f"events/{family}"], until) for family, until in known)
+
+
+@cache_resource(ttl=_KEEP_S, max_entries=4, show_spinner="Reading the events")
+def _documents(
+    path: Path, start: int, end: int, *, versions: tuple[StreamVersion, ...]
+) -> pl.DataFrame:
+    del versions
+    store, window = Store(path, wait_s=WAIT_S), documents_window(Interval(start, end))
+    with store.reading():
+        return identified(pl.concat([store.events(family, window) for family in EventFamily]))
+
+
+@cache_resource(ttl=_KEEP_S, max_entries=8, show_spinner="Pairing the events")
+def _lifecycles(
+    path: Path, start: int, end: int, *, versions: tuple[StreamVersion, ...], _logs: pl.DataFrame
+) -> pl.DataFrame:
+    documents = _documents(path, start, end, versions=versions)
+    found = event_lifecycles(documents, start, end, logs=_logs)
+    named = found.with_columns(pl.col("symbol", "legs").fill_null(NULL))
+    return with_moves(named, documents)

@@ -1,0 +1,71 @@
+"""One trajectory over a stretch of time, as the parts of its page are given it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from toolkit.charts.marks import events_of
+from toolkit.charts.subject import Subject
+from toolkit.dashboard.reading import read_events, read_polls, read_rows
+from toolkit.dashboard.shell import PageShell
+from toolkit.dashboard.trajectory_choice import ShownPart
+from toolkit.market import Family
+from toolkit.statistics.events import documents_window
+
+
+@dataclass(frozen=True, slots=True)
+class Explored:
+    """A trajectory of the store, and what is asked about it."""
+
+    shell: PageShell
+    trajectory: Subject
+    asked: ShownPart
+    step_s: int | None
+
+    @property
+    def query(self) -> dict[str, Any]:
+        """What is read: the trajectory and its stretch of time, as the file is now."""
+        return {
+            "path": self.shell.held.path,
+            "key": self.trajectory.key,
+            "start": self.asked.view.start,
+            "end": self.asked.view.end,
+            "version": self.shell.held.version,
+        }
+
+    @property
+    def chart(self) -> dict[str, Any]:
+        """What charts of it take."""
+        return {
+            "trajectory": self.trajectory,
+            "start": self.asked.view.start,
+            "end": self.asked.view.end,
+            "source": self.shell.held.source,
+            "timezone": self.shell.timezone,
+        }
+
+    @property
+    def logged(self) -> pl.DataFrame:
+        """The log of spread events, no row where it is not held."""
+        return self.shell.held.logs.filter(family="spread")
+
+    def rows(self) -> pl.DataFrame:
+        """Read the rows."""
+        own = self.shell.held.versions[self.trajectory.key]
+        return read_rows(**self.query | {"version": own})
+
+    def polls(self) -> pl.DataFrame | None:
+        """Read the polls of a series kept from snapshots, None of another one."""
+        return read_polls(**self.query)
+
+    def events(self) -> pl.DataFrame | None:
+        """Read the events of the two legs, None where they are not wanted or their log not held."""
+        spread = self.trajectory.family is Family.SPREAD
+        if not spread or not self.asked.marks or self.logged.is_empty():
+            return None
+        held = self.shell.held
+        found = read_events(held.path, *documents_window(self.asked.view), version=held.version)
+        return events_of(found, self.trajectory)

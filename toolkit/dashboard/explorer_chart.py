@@ -1,0 +1,92 @@
+"""The chart of a trajectory, which is zoomed by dragging over a part of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from toolkit.charts import Figure, price_chart, rate_chart, spread_chart
+from toolkit.charts.theme import MARK_COLOUR
+from toolkit.dashboard.explorer import Explored
+from toolkit.dashboard.explorer_beyond import Beyond
+from toolkit.dashboard.screen import st
+from toolkit.dashboard.shell import draw
+from toolkit.dashboard.trajectory_choice import take_threshold
+from toolkit.dashboard.zoom import ZOOMED_BY_US, listen_to_zoom
+from toolkit.foreign import Markdown
+from toolkit.market import Family
+
+_POINTS = 2000
+"""The most rows drawn. Of more the extremes are."""
+_PX = {"none": 430, "below": 580, "from_mean": 580}
+
+
+def draw_explored(
+    explored: Explored, rows: pl.DataFrame, events: pl.DataFrame | None, beyond: Beyond | None
+) -> None:
+    """Draw the rows. A part that is dragged over is read anew, and each of its rows drawn."""
+    chart = _figure(explored, rows, events, beyond)
+    chart.update_yaxes(fixedrange=True)  # a drag is for the time alone
+    draw(chart, key="chart", headed=False, **ZOOMED_BY_US, edits={"shapePosition": True})
+    listen_to_zoom("chart", explored.shell.timezone, "trajectory_zoom", take_threshold)
+    if rows.is_empty():
+        return
+    drawn = Markdown("Every one of {:,} rows is drawn.").format(rows.height)
+    if rows.height > _POINTS:
+        drawn = Markdown(
+            "The extremes of {:,} rows are drawn. Drag over a part to see each of its rows."
+        ).format(rows.height)
+    words = [drawn]
+    if explored.asked.zoom:
+        words.append(Markdown("Double-click to zoom out."))
+    if explored.asked.threshold_bps:
+        words.append(Markdown("Drag a threshold to move it."))
+    if beyond is not None and beyond.level_bps:
+        words.append(Markdown("Grey: beyond {:,.1f} bps.").format(beyond.level_bps))
+    st.caption(Markdown(" ").join(words))
+
+
+def _figure(
+    explored: Explored, rows: pl.DataFrame, events: pl.DataFrame | None, beyond: Beyond | None
+) -> Figure:
+    polls = explored.polls()
+    shared = {"step_s": explored.step_s, "points": _POINTS, **explored.chart}
+    if explored.trajectory.family is Family.FUNDING:
+        return rate_chart(rows, polls=polls, **shared)
+    if explored.trajectory.family is Family.PRICE:
+        return price_chart(rows, **shared)
+    asked = explored.asked
+    levels = [asked.threshold_bps, beyond.level_bps if beyond else None]
+    wanted = dict.fromkeys(level for level in levels if level)
+    chart = spread_chart(
+        rows,
+        polls=polls,
+        thresholds_bps=[side * level for level in wanted for side in (1, -1)],
+        episodes=beyond.stretches if beyond else None,
+        events=events,
+        logs=explored.shell.held.logs,
+        legs=asked.legs,
+        distribution=True,
+        **shared,
+    )
+    if not rows.is_empty():
+        chart.update_layout(height=_PX[asked.legs], yaxis2_title_text="spread (bps)")
+        for side in (1, -1) if asked.threshold_bps else ():
+            chart.add_shape(_handle(side * (asked.threshold_bps or 0.0)))
+    return chart
+
+
+def _handle(level_bps: float) -> dict[str, Any]:
+    """Return the line at which a threshold is dragged. zoom.js knows it by its name."""
+    return {
+        "name": "threshold",
+        "type": "line",
+        "xref": "x domain",
+        "yref": "y2",
+        "x0": 0,
+        "x1": 1,
+        "y0": level_bps,
+        "y1": level_bps,
+        "line": {"color": MARK_COLOUR, "width": 1, "dash": "dash"},
+    }

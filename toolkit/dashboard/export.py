@@ -1,0 +1,53 @@
+"""What a page hands over: its rows as files with their source, its address, and Python for both."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+
+import polars as pl
+
+from toolkit.dashboard.screen import Screen, component, st
+from toolkit.dashboard.tables import rows_csv, rows_parquet
+from toolkit.foreign import Markdown, file_name
+from toolkit.market import Source
+
+_SHARE = component("share")
+_WRITERS = {"CSV": rows_csv, "Parquet": rows_parquet}
+
+
+def show_share() -> None:
+    """Show a button that copies the page's address, with everything that was chosen in it."""
+    _SHARE(data={}, key="share", width="content")
+
+
+def hand_over(place: Screen, rows: pl.DataFrame, source: Source, name: str, python: str) -> None:
+    """Offer rows as CSV and Parquet by one click each, and the Python that gives them.
+
+    ``rows`` has ``ts`` (s UTC). ``name`` is of the files, without an ending. They are written when
+    they are asked for.
+    """
+    with place:
+        for words, write in _WRITERS.items():
+            st.download_button(
+                Markdown.harmless(words),
+                partial(write, rows, source),
+                file_name=f"{file_name(name)}.{words.lower()}",
+                key=f"export_{words.lower()}",
+                type="tertiary",
+                on_click="ignore",
+                help=Markdown("These rows with their source, as a {} file.").format(words),
+            )
+        with st.popover(Markdown("Python"), type="tertiary"):
+            st.code(python, language="python")
+
+
+def literal(value: object) -> str:
+    r"""Write texts and lists of them as Python reads them, in double quotes.
+
+    >>> print(literal(["A_B", 'it"s']))
+    ["A_B", "it\"s"]
+    """
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(literal, value))}]"
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,126 @@
+"""A section of the page of funding: what one pair's position kept, by how long it was held."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import polars as pl
+
+from toolkit.cards import duration
+from toolkit.charts.lines import share_text
+from toolkit.dashboard.fee_choice import Net
+from toolkit.dashboard.formatting import NULL
+from toolkit.dashboard.rows import RowColumn, show_rows
+from toolkit.dashboard.screen import st
+from toolkit.foreign import Markdown
+from toolkit.intervals import Interval
+from toolkit.statistics.funding import holdings
+
+_EVERY_S = 3_600
+_BPS = (
+    ("median", "gross_median_bps"),
+    ("5 %", "gross_q05_bps"),
+    ("95 %", "gross_q95_bps"),
+    ("mean", "gross_mean_bps"),
+    ("mean from", "gross_mean_lower_bps"),
+    ("to", "gross_mean_upper_bps"),
+)
+_NET_BPS = (("net median", "net_median_bps"),)
+_ENOUGH = 24
+"""Of fewer entries, those of a day, nothing is said of when they earned the fees back."""
+_EARNED = "fees earned (%)"
+_HORIZONS = ("8h", "1d", "2d", "3d", "5d", "7d", "14d", "30d")
+_NARROW = ("median", "net median", "net > 0 (%)", _EARNED)
+_DIGITS = {_EARNED: 1, "net > 0 (%)": 1, "n": 0, "coverage (%)": 1}
+_HELP = Markdown(
+    "Entered at each full hour of the window and closed after the time held. A range of the mean "
+    "holds it at 95 %, with overlapping times not taken for independent ones. Fees earned: the "
+    "share that had earned a round trip by then. Times that the window is too short for are left "
+    "out."
+)
+
+
+def show_holdings(rows: pl.DataFrame, window: Interval, net: Net | None) -> None:
+    """Show the distribution of what the position kept over all hours at which to enter it."""
+    st.markdown(Markdown("**What holding it kept** · bps of one leg's notional"), help=_HELP)
+    held = partial(holdings, rows, *window, every=_EVERY_S, horizons=_HORIZONS)
+    found = held() if net is None else held(fees=net.fees, style=net.style, notional=net.notional)
+    known = found.filter(pl.col("n") > 0)
+    if known.is_empty():
+        st.caption(Markdown("Nothing of the window is long enough and covered."))
+        return
+    enough = known.filter(pl.col("n") >= _ENOUGH)
+    if net is not None and enough.height:
+        st.markdown(breakeven_words(enough.row(-1, named=True)))
+    table = holdings_table(known)
+    columns = [
+        RowColumn(name, "text", table[name].fill_null(NULL).to_list())
+        if table.schema[name] == pl.String
+        else RowColumn(
+            name,
+            "bar" if name == _EARNED else "number",
+            table[name].to_list(),
+            digits=_DIGITS.get(name, 2),
+            narrow=name in _NARROW,
+        )
+        for name in table.columns
+    ]
+    show_rows(
+        Markdown("What holding it kept"), table["held"].to_list(), columns, "holdings", opens=False
+    )
+
+
+def breakeven_words(row: Mapping[str, Any]) -> Markdown:
+    """Put into words after how long the fees were earned back, of positions held for one time.
+
+    >>> row = {"horizon_s": 604800, "n": 73, "breakeven_share": 0.8, "breakeven_q25_h": 24.0,
+    ...        "breakeven_median_h": 60.0, "breakeven_q75_h": None}
+    >>> breakeven_words(row)
+    'Of 73 entries held 7 d, 80 % earned the fees back: a quarter within 1 d, half within 2 d 12 h'
+    """
+    if row["breakeven_share"] is None:
+        return Markdown("When the fees are earned back is not known: the fee table lacks some.")
+    shares = (("a quarter", "q25"), ("half", "median"), ("three quarters", "q75"))
+    times = [(words, row[f"breakeven_{name}_h"]) for words, name in shares]
+    parts = [f"{words} within {duration(3600 * hours)}" for words, hours in times if hours]
+    by = Markdown(": {}").format(", ".join(parts)) if parts else Markdown("")
+    return Markdown("Of {:,} entries held {}, {} earned the fees back{}").format(
+        row["n"], duration(row["horizon_s"]), share_text(row["breakeven_share"]), by
+    )
+
+
+def holdings_table(found: pl.DataFrame) -> pl.DataFrame:
+    """Build one line per time held of the rows of `toolkit.statistics.funding.holdings`.
+
+    Net columns are there where a fee table was given.
+
+    >>> from toolkit.statistics.fees import FeeModel
+    >>> times = [1_767_225_600 + 28_800 * k for k in range(1, 31)]
+    >>> rows = pl.DataFrame({"trajectory": ["BTC_USDT:KRAKEN.spot:BINANCE.futures"] * 30,
+    ...     "ts": times, "buy_rate": [0.0] * 30, "sell_rate": [3e-4] * 30,
+    ...     "buy_interval_hours": [None] * 30, "sell_interval_hours": [8] * 30})
+    >>> fees = FeeModel.example()
+    >>> table = holdings_table(holdings(rows, horizons=["7d"], fees=fees, style="maker"))
+    >>> table.select("held", "median", "net median", "net > 0 (%)", "fees earned (%)").row(0)
+    ('7 d', 63.0, 36.0, 100.0, 100.0)
+    """
+    net = found["fee_model"].null_count() == 0
+    columns = [
+        pl.col("horizon_s").map_elements(duration, pl.String).alias("held"),
+        *(pl.col(name).round(2).alias(label) for label, name in _BPS[:1]),
+    ]
+    if net:
+        columns += [
+            *(pl.col(name).round(2).alias(label) for label, name in _NET_BPS),
+            (100 * pl.col("net_positive_share")).round(1).alias("net > 0 (%)"),
+            (100 * pl.col("breakeven_share")).round(1).alias(_EARNED),
+        ]
+    columns += [pl.col(name).round(2).alias(label) for label, name in _BPS[1:]]
+    columns += [
+        pl.col("drawdown_median_bps").round(2).alias("largest fall, median"),
+        pl.col("n"),
+        (100 * pl.col("coverage")).round(1).alias("coverage (%)"),
+    ]
+    return found.select(columns)

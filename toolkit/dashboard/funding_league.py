@@ -1,0 +1,215 @@
+"""The league of the page of funding: what each pair that is held has kept, the most first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from toolkit.charts import FUNDING_UNITS
+from toolkit.charts.lines import share_text
+from toolkit.charts.matrix import DECIMALS
+from toolkit.commands import rail
+from toolkit.dashboard.fee_choice import Net
+from toolkit.dashboard.formatting import reason_words
+from toolkit.dashboard.funding_choice import FundingChoice
+from toolkit.dashboard.funding_measured import LENGTHS_D, measure_carried
+from toolkit.dashboard.lately import funding_lately
+from toolkit.dashboard.overview_funding import sign_words
+from toolkit.dashboard.rows import RowColumn, show_rows
+from toolkit.dashboard.screen import st
+from toolkit.dashboard.shell import PageShell, say_empty
+from toolkit.foreign import Markdown
+from toolkit.market import Family, Trajectory
+from toolkit.statistics.funding import net_summary
+from toolkit.statistics.rates_in_force import HOURS_A_YEAR
+from toolkit.store import swapped
+
+_ROWS: dict[str, Any] = (
+    dict.fromkeys(("key", "stream", "symbol", "buy", "sell"), pl.String)
+    | {"is_turned": pl.Boolean, "fall_bps": pl.Float64}
+    | {f"kept_{days}d": pl.Float64 for days in LENGTHS_D}
+    | {f"words_{days}d": pl.String for days in LENGTHS_D}
+)
+_ROWS_HIGH = 20
+_SHOWN = 500
+_BY_DAYS = 7
+_FEW_DAYS = 2.0
+_HELP = Markdown(
+    "From settled rates alone, in bps of one leg's notional, until both legs of a pair have "
+    "settled. Net is less one round trip, whatever the time. "
+    "Each pair is turned so that it received over the longest time known: that is hindsight, and "
+    "no promise. **sign**: ● steady, the difference had this sign for 90 % of the last 30 days "
+    "that are held; ◐ mixed, 60 %; ○ flips, less. **fall**: the largest of the cumulative carry "
+    "in that time, before fees. Pairs without a settlement in the last 30 days of any are left "
+    "out."
+)
+
+
+def show_league(shell: PageShell, asked: FundingChoice, net: Net | None) -> None:
+    """Show the table."""
+    heading = Markdown("**Kept by the pairs held**")
+    rows = league_rows(measure_carried(shell.held), net, asked.notional)
+    rows = shell.kept(rows)
+    pairs = shell.kept(_pairs(shell)).height
+    if rows.is_empty() and not pairs:
+        st.markdown(heading)
+        say_empty(Markdown("No pair's funding is held."), rail("sync", "--all-funding"))
+        return
+    taken = Markdown("gross of fees") if net is None else Markdown("net, {}").format(net.style)
+    some = Markdown(", {:,} shown").format(_SHOWN) if rows.height > _SHOWN else Markdown("")
+    st.markdown(
+        Markdown("{} · settled, {}, {:,} of {:,} pairs{}").format(
+            heading, taken, rows.height, pairs, some
+        ),
+        help=_HELP if net is None else Markdown("{} {}").format(_HELP, net.words),
+    )
+    rows = rows.head(_SHOWN)
+    show_rows(
+        Markdown("What pairs kept, the most over 7 days first"),
+        rows["key"].to_list(),
+        [*_named(rows), *_kept(rows, net), *_steady(shell, rows, asked.unit)],
+        "league",
+        _ROWS_HIGH,
+    )
+
+
+def _pairs(shell: PageShell) -> pl.DataFrame:
+    """List the pairs of which settlements are held, once whichever way round: key, symbol."""
+    keys = shell.held.streams.filter(pl.col("rows") > 0, kind=Family.FUNDING.value)["stream"]
+    once = sorted({min(key, swapped(key)) for key in keys})
+    symbols = [str(Trajectory.parse(key).symbol) for key in once]
+    return pl.DataFrame(
+        {"key": once, "symbol": symbols}, schema=dict.fromkeys(("key", "symbol"), pl.String)
+    )
+
+
+def league_rows(carried: pl.DataFrame, net: Net | None, notional: float) -> pl.DataFrame:
+    """Build one row a pair, turned so that it received, the most over 7 days first.
+
+    ``carried`` is of `toolkit.dashboard.funding_measured.measure_carried`. Columns: key (of the
+    pair as turned), stream (as held), is_turned, symbol, buy and sell (legs), fall_bps, and of each
+    length kept_1d (bps, net where there are fees) and words_1d (what it rests on, or why it is
+    null), likewise 7d and 30d. A pair that is held both ways round is one row.
+    """
+    turned = _turned(carried)
+    if net is not None:
+        turned = net_summary(turned, net.fees, notional=net.notional, style=net.style)
+    rows = []
+    for (key,), lengths in turned.partition_by(
+        "trajectory", as_dict=True, maintain_order=True
+    ).items():
+        pair = Trajectory.parse(str(key), Family.FUNDING)
+        row: dict[str, Any] = {"key": key, "symbol": str(pair.symbol)}
+        row |= dict(zip(("buy", "sell"), map(str, pair.legs), strict=True))
+        for each in lengths.iter_rows(named=True):
+            row |= {name: each[name] for name in ("stream", "is_turned", "fall_bps")}
+            row[f"kept_{each['days']}d"] = each[_column(net)]
+            row[f"words_{each['days']}d"] = _words(each, net, notional, pair.symbol.quote)
+        rows.append(row)
+    return pl.DataFrame(rows, schema=_ROWS, orient="row").sort(
+        f"kept_{_BY_DAYS}d", "key", descending=[True, False], nulls_last=True
+    )
+
+
+def _column(net: Net | None) -> str:
+    return "carry_bps" if net is None else "net_carry_bps"
+
+
+def _turned(carried: pl.DataFrame) -> pl.DataFrame:
+    """Turn each pair so that it received over the longest time that is known."""
+    longest = pl.col("carry_bps").sort_by("days").drop_nulls().last().over("trajectory")
+    with_turns = carried.with_columns(is_turned=(longest < 0).fill_null(value=False))
+    keys = [
+        swapped(key) if is_turned else key
+        for key, is_turned in with_turns.select("trajectory", "is_turned").iter_rows()
+    ]
+    sign = pl.when("is_turned").then(-1.0).otherwise(1.0)
+    return (
+        with_turns.with_columns(
+            pl.Series("trajectory", keys, pl.String),
+            pl.col("trajectory").alias("stream"),
+            *((pl.col(name) * sign + 0.0).alias(name) for name in ("carry_bps", "funding_apr_pct")),
+            fall_bps=pl.when("is_turned").then("largest_rise_bps").otherwise("largest_fall_bps"),
+        )
+        .sort("trajectory", "stream", "days")
+        .unique(["trajectory", "days"], keep="first", maintain_order=True)
+    )
+
+
+def _words(row: Mapping[str, Any], net: Net | None, notional: float, quote: str) -> str:
+    """Say what a figure rests on and what it is in money, or why it is null."""
+    name = _column(net)
+    if row[name] is None:
+        if net is not None and row["carry_bps"] is not None:
+            return f"the fee table lacks {row['cost_lacks']}"
+        return f"{reason_words(row, name)}, coverage {share_text(row['coverage'])}"
+    words = [
+        f"{notional:,.0f} {quote} kept {1e-4 * notional * row[name]:+,.2f}",
+        f"coverage {share_text(row['coverage'])}",
+    ]
+    if net is not None:
+        words.append(f"received {row['carry_bps']:+,.2f} bps, fees {row['cost_bps']:,.2f} bps")
+    return ", ".join(words)
+
+
+def _named(rows: pl.DataFrame) -> list[RowColumn]:
+    legs = [
+        f"{sell.removesuffix('.futures')} → {buy.removesuffix('.futures')}"
+        for buy, sell in rows.select("buy", "sell").iter_rows()
+    ]
+    return [
+        RowColumn("symbol", "text", rows["symbol"].to_list()),
+        RowColumn("short → long", "text", legs),
+    ]
+
+
+def _kept(rows: pl.DataFrame, net: Net | None) -> list[RowColumn]:
+    what = "net (bps)" if net else "bps"
+    return [
+        RowColumn(
+            f"{days} d" if days != _BY_DAYS else f"{days} d {what}",
+            "number",
+            (rows[f"kept_{days}d"].round(1) + 0.0).to_list(),
+            digits=1,
+            help=f"kept over {days} days, bps of one leg's notional",
+            titles=rows[f"words_{days}d"].to_list(),
+            narrow=days == _BY_DAYS,
+        )
+        for days in LENGTHS_D
+    ]
+
+
+def _steady(shell: PageShell, rows: pl.DataFrame, unit: str) -> list[RowColumn]:
+    """Build the columns of the last 30 days: how steady the sign is, flips, fall and the line."""
+    lately = {name: facts for name, *facts in _lately(shell, rows).iter_rows()}
+    times = FUNDING_UNITS[unit] / HOURS_A_YEAR
+    words, shares, why, flips, falls, lines = [], [], [], [], [], []
+    for stream, turned, fall in rows.select("stream", "is_turned", "fall_bps").iter_rows():
+        positive, negative, changes, days, line = lately.get(stream, (None,) * 5)
+        share = negative if turned else positive
+        few = share is None or days is None or days < _FEW_DAYS
+        shares.append(None if few else share)
+        words.append("–" if few or share is None else sign_words(share))
+        why.append("too little is held" if few else f"of this sign {share:.0%} of {days:.1f} days")
+        flips.append(None if few else changes)
+        falls.append(None if few else fall)
+        sign = -times if turned else times
+        lines.append(line and [None if value is None else sign * value for value in line])
+    of_days = "of the last 30 days that are held"
+    steady = f"how steady the sign was, {of_days}"
+    return [
+        RowColumn("sign", "number", shares, shown=words, titles=why, help=steady),
+        RowColumn("flips", "number", flips, 0, help=f"changes of sign, {of_days}", narrow=False),
+        RowColumn("fall", "number", falls, help=f"the largest in bps, {of_days}", narrow=False),
+        RowColumn(
+            "7 days", "line", lines, DECIMALS[unit], help=f"{unit}, means of 8 h", narrow=False
+        ),
+    ]
+
+
+def _lately(shell: PageShell, rows: pl.DataFrame) -> pl.DataFrame:
+    return funding_lately(shell.held, rows["stream"].to_list()).select(
+        "trajectory", "positive_share", "negative_share", "flips", "days", "line"
+    )

@@ -1,0 +1,132 @@
+"""The rates in force, a row a symbol and a column an exchange, in cells that open pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import polars as pl
+
+from toolkit.cards import signed
+from toolkit.charts import in_unit
+from toolkit.charts.matrix import DECIMALS, SCALE, full_colour
+from toolkit.commands import rail
+from toolkit.dashboard.screen import component, st
+from toolkit.dashboard.shell import PageShell, say_empty
+from toolkit.foreign import Markdown, plain
+from toolkit.store import held_key
+from toolkit.wire.snapshots import snapshot_items
+from toolkit.workspace.snapshot_tables import funding_rates
+
+_KEY = "rates"
+_MATRIX = component("rates")
+_ROW_PX, _ROWS_HIGH = 27, 20
+_HELP = Markdown(
+    "What the service gives for the next settlement of each leg. It is paid only if it still "
+    "stands then: nothing here is settled. Above 0 longs pay shorts. **S**: the highest, where to "
+    "be short. **L**: the lowest, where to be long. **apart**: the one less the other, before "
+    "fees. A cell opens its leg short against the lowest, the lowest the pair furthest apart. What "
+    "is not held is loaded first."
+)
+
+
+def show_matrix(shell: PageShell, answer: tuple[int, str] | None, unit: str) -> None:
+    """Draw the rates of the service's overview, or what brings one.
+
+    ``answer`` is the time and the text of the newest one that is held.
+    """
+    heading = Markdown("**Rates in force**")
+    if answer is None:
+        st.markdown(heading)
+        say_empty(Markdown("No funding overview is held."), rail("sync", "snapshot/funding"))
+        return
+    at, document = answer
+    if words := snapshot_items("funding", document).words:
+        st.warning(Markdown("The overview of {}: {}.").format(shell.moment(at), words))
+    rates = shell.kept(funding_rates(document))
+    st.markdown(
+        Markdown("{} · predicted, not settled, at {}").format(heading, shell.moment(at)), help=_HELP
+    )
+    if rates.is_empty():
+        st.caption(Markdown("The overview names no rate."))
+        return
+    keys = set(shell.held.streams["stream"])
+    state = st.session_state
+
+    def keep() -> None:
+        state[f"{_KEY}_opened"] = state[_KEY].opened
+
+    data = matrix_data(rates, unit, keys, shell)
+    _MATRIX(data=data, key=_KEY, on_opened_change=keep)
+
+
+def matrix_data(
+    rates: pl.DataFrame, unit: str, held: Collection[str], shell: PageShell
+) -> dict[str, Any]:
+    """Return what the script draws: rows of cells, the pair furthest apart first, and the scale.
+
+    ``rates`` is of `toolkit.workspace.snapshot_tables.funding_rates`, ``held`` are the keys of the
+    streams that are held.
+    """
+    known = in_unit(rates, unit).with_columns(next=shell.clock(rates["next_funding_time"]))
+    venues = known["leg"].unique().sort().to_list()
+    digits, full = DECIMALS[unit], full_colour(unit)
+    rows = [
+        _row(symbol, legs.sort("value", "leg"), venues, unit, held)
+        for (symbol,), legs in known.group_by("symbol")
+    ]
+    rows.sort(key=lambda row: (row["apart"] is None, -(row["apart"] or 0), row["symbol"]))
+    for row in rows:
+        row["shown"] = "–" if row["apart"] is None else f"{row['apart']:,.{digits}f}"
+    return {
+        "label": f"Funding rates in force, {unit}",
+        "venues": [plain(venue.removesuffix(".futures")) for venue in venues],
+        "rows": rows,
+        "scale": [colour for _, colour in SCALE],
+        "full": full,
+        "bar": [f"{-full:g}", "0", f"+{full:g} {unit}"],
+        "most_px": _ROW_PX * (_ROWS_HIGH + 1) + 4 if len(rows) > _ROWS_HIGH else None,
+    }
+
+
+def _row(
+    symbol: str, legs: pl.DataFrame, venues: list[str], unit: str, held: Collection[str]
+) -> dict[str, Any]:
+    """Build the cells of a symbol. ``legs`` are in the order of their rates, the lowest first."""
+    lowest, highest = legs["leg"][0], legs["leg"][-1]
+    apart = legs["value"][-1] - legs["value"][0] if legs.height > 1 else None
+    widest = f"funding/{symbol}:{lowest}:{highest}" if legs.height > 1 else None
+    cells: dict[str, dict[str, Any]] = {}
+    for line in legs.iter_rows(named=True):
+        leg = line["leg"]
+        key = widest if leg == lowest else f"funding/{symbol}:{lowest}:{leg}"
+        if widest is None:
+            alone = f"snapshot-funding/{symbol}:{leg}"
+            key = alone if alone in held else None
+        badge = {highest: "S", lowest: "L"}.get(leg, "") if apart else ""
+        cells[leg] = {
+            "value": line["value"],
+            "shown": signed(line["value"], DECIMALS[unit]),
+            "badge": badge,
+            "key": key,
+            "title": plain(_title(line, unit, key, held)),
+        }
+    return {
+        "symbol": plain(symbol),
+        "key": widest,
+        "apart": apart,
+        "cells": [cells.get(venue) for venue in venues],
+    }
+
+
+def _title(line: dict[str, Any], unit: str, key: str | None, held: Collection[str]) -> str:
+    """Say of a cell what the service gave, when it settles next and what a click opens."""
+    words = (
+        f"{line['symbol']} {line['leg']}: {line['value']:+.5g} {unit}, as the service gave it "
+        f"{100 * line['rate']:+.8g} % per {line['interval_hours']:g} h, next settlement "
+        f"{line['next'] or 'not known'}"
+    )
+    if key is None:
+        return words
+    loads = "" if key in held or held_key(key, held) else ", which is loaded first"
+    return f"{words}. Opens {key.removeprefix('funding/')}{loads}"

@@ -1,0 +1,121 @@
+"""What the page of funding measures of all pairs: kept until a pair's own rows change."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from toolkit.dashboard.reading import Held, measure_each
+from toolkit.intervals import Interval
+from toolkit.market import Family
+from toolkit.statistics.funding import carry, heatmap, rows_window, summary
+from toolkit.statistics.settlements import LEGS
+
+LENGTHS_D = (1, 7, 30)
+"""How far back pairs are measured (days)."""
+
+_HOUR_S, _DAY_S = 3_600, 86_400
+_SUMMED = (
+    *("trajectory", "window_start", "window_end", "coverage"),
+    *("carry_bps", "carry_reason", "funding_apr_pct", "funding_apr_reason"),
+)
+
+
+def measure_carried(held: Held) -> pl.DataFrame:
+    """Measure what each pair that is held received over its last 1, 7 and 30 days.
+
+    A row is a pair and a length: trajectory, days, the columns of
+    `toolkit.statistics.funding.summary` that `toolkit.statistics.funding.net_summary` takes, and
+    coverage. ``largest_fall_bps`` is that of the cumulative carry from a maximum before it, over
+    the part of the 30 days that both legs cover, ``largest_rise_bps`` that of the pair turned
+    round. A pair's time ends where both legs have settled. Where that is more than a day before the
+    newest settlement of all, it ends with that one, and too little is covered for a figure.
+    """
+    pairs = held.streams.filter(pl.col("rows") > 0, kind=Family.FUNDING.value)
+    newest = pairs["last_ts"].drop_nulls().sort()
+    end = (int(newest[-1]) // _HOUR_S + 1) * _HOUR_S if newest.len() else _HOUR_S
+    window = rows_window(Interval(end - (LENGTHS_D[-1] + 1) * _DAY_S, end))
+    (found,) = measure_each(
+        held, Family.FUNDING.value, window, "carried", lambda rows: _carried(rows, end)
+    )
+    return found
+
+
+def measure_time(held: Held, window: Interval, bucket: str) -> pl.DataFrame:
+    """Measure `toolkit.statistics.funding.heatmap` of each pair and of each of its legs.
+
+    ``of`` is pair, buy or sell: a leg is held short, so that it receives a rate above 0. The
+    trajectory is always that of the pair.
+    """
+
+    def measured(rows: pl.DataFrame) -> pl.DataFrame:
+        found = [heatmap(rows, *window, bucket=bucket).with_columns(of=pl.lit("pair"))]
+        for leg in LEGS:
+            alone = rows.with_columns(
+                sell_rate=pl.col(f"{leg}_rate"),
+                sell_interval_hours=pl.col(f"{leg}_interval_hours"),
+                buy_rate=pl.lit(0.0),
+                buy_interval_hours=pl.lit(None, pl.Float64),
+            )
+            found.append(heatmap(alone, *window, bucket=bucket).with_columns(of=pl.lit(leg)))
+        return pl.concat(found)
+
+    wide = rows_window(window)
+    (found,) = measure_each(held, Family.FUNDING.value, wide, f"time {window} {bucket}", measured)
+    return found
+
+
+def settled_until(rows: pl.DataFrame) -> pl.DataFrame:
+    """Find until when both legs of each pair have settled: trajectory and end (s UTC).
+
+    ``rows`` are as in `toolkit.statistics.funding`. A leg that never settles is left out of it.
+
+    >>> rows = pl.DataFrame({"trajectory": ["a"] * 3, "ts": [0, 3600, 7200],
+    ...                      "buy_rate": [0.1, 0.1, 0.1], "sell_rate": [0.1, 0.1, None]})
+    >>> settled_until(rows).row(0)
+    ('a', 3600)
+    """
+    last = (pl.col("ts").filter(pl.col(f"{leg}_rate").is_finite()).max() for leg in LEGS)
+    return rows.group_by("trajectory", maintain_order=True).agg(
+        pl.min_horizontal(last).alias("end")
+    )
+
+
+def _carried(rows: pl.DataFrame, newest: int) -> pl.DataFrame:
+    """Measure the pairs together whose time ends together."""
+    late = (pl.col("end") < newest - _DAY_S - _HOUR_S) | pl.col("end").is_null()
+    ends = settled_until(rows).with_columns(end=pl.when(late).then(newest).otherwise("end"))
+    parts = rows.join(ends, on="trajectory", maintain_order="left").partition_by(
+        "end", as_dict=True
+    )
+    found = []
+    for (end,), part in parts.items() or [((newest,), rows)]:
+        begin = end - LENGTHS_D[-1] * _DAY_S
+        falls = largest_falls(carry(part, begin, end, min_coverage=0.0))
+        for days in LENGTHS_D:
+            summed = summary(part, end - days * _DAY_S, end).select(*_SUMMED)
+            summed = summed.with_columns(days=pl.lit(days, pl.Int64))
+            found.append(summed.join(falls, on="trajectory", how="left", maintain_order="left"))
+    return pl.concat(found)
+
+
+def largest_falls(carried: pl.DataFrame) -> pl.DataFrame:
+    """Find the largest fall of each cumulative carry from a maximum before it, and largest rise.
+
+    ``carried`` is of `toolkit.statistics.funding.carry`. The position begins at 0. One row a
+    trajectory: trajectory, largest_fall_bps and largest_rise_bps, both from 0 on, null where the
+    carry is not known.
+
+    >>> carried = pl.DataFrame({"trajectory": ["a"] * 4, "ts": [1, 2, 3, 4],
+    ...                         "carry_bps": [-1.0, 4.0, 1.5, 2.0]})
+    >>> largest_falls(carried).row(0)
+    ('a', 2.5, 5.0)
+    """
+    known = pl.concat([pl.lit(0.0), pl.col("carry_bps").sort_by("ts")])
+    return (
+        carried.drop_nulls("carry_bps")
+        .group_by("trajectory")
+        .agg(
+            (known.cum_max() - known).max().alias("largest_fall_bps"),
+            (known - known.cum_min()).max().alias("largest_rise_bps"),
+        )
+    )

@@ -1,0 +1,198 @@
+"""One pair's funding through time: what its position received, kept and would have kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from toolkit.cards import duration
+from toolkit.charts import funding_chart
+from toolkit.commands import rail
+from toolkit.dashboard.fee_choice import Net
+from toolkit.dashboard.formatting import reason_words
+from toolkit.dashboard.funding_choice import FundingChoice
+from toolkit.dashboard.funding_countdown import show_countdown
+from toolkit.dashboard.funding_holdings import show_holdings
+from toolkit.dashboard.funding_measured import settled_until
+from toolkit.dashboard.funding_steadiness import show_steadiness
+from toolkit.dashboard.funding_tables import (
+    COUNTS,
+    carry_rows,
+    net_rows,
+    pair_window,
+    settlement_table,
+)
+from toolkit.dashboard.reading import read_rows
+from toolkit.dashboard.rows import RowColumn, show_rows
+from toolkit.dashboard.screen import st
+from toolkit.dashboard.shell import PageShell, draw, say_empty
+from toolkit.foreign import Markdown
+from toolkit.intervals import Interval
+from toolkit.market import Family, Trajectory
+from toolkit.statistics.definition import turned
+from toolkit.statistics.funding import net_summary, rows_window, summary
+from toolkit.store import held_key
+
+_SHOWN = 500
+_CHART_PX = 460
+_DAY_S = 86_400
+_LEAST_PX = 130
+_CARRY_HELP = Markdown(
+    "In bps of the notional of one leg, from settled rates alone: long the leg bought, short the "
+    "leg sold, opened at the window's start and closed at its end. A settlement pays its whole "
+    "rate to who holds the position then. Prices are not in it."
+)
+
+
+def show_pair(
+    shell: PageShell,
+    pairs: pl.DataFrame,
+    asked: FundingChoice,
+    net: Net | None,
+    rates: pl.DataFrame | None,
+) -> None:
+    """Show the pair that is chosen.
+
+    ``pairs`` are the funding streams that are held, ``rates`` those in force, None without them.
+    """
+    if pairs.is_empty():
+        say_empty(Markdown("No pair's funding is held."), rail("sync", "--all-funding"))
+        return
+    held = None if asked.pair is None else held_key(asked.pair, pairs["stream"].to_list())
+    if asked.pair is None or held is None:
+        return
+    window = pair_window(pairs, held, asked.preset)
+    rows = read_rows(shell.held.path, held, *rows_window(window), version=shell.held.versions[held])
+    if held != asked.pair:
+        rows = turned(rows, asked.pair)
+    window = _settled_window(rows, window)
+    if rows.is_empty():
+        _draw_pair(shell, rows, window, asked, None)
+        return
+    with st.container(horizontal=True, vertical_alignment="center", key="kept_line"):
+        row = _show_kept(shell, rows, window, asked, net)
+        show_countdown(shell, asked.pair, rows, rates)
+    _show_figures(row, asked.unit)
+    _draw_pair(shell, rows, window, asked, row.get("cost_bps"))
+    show_holdings(rows, window, net)
+    show_steadiness(shell, rows, window, asked.unit)
+    _show_settlements(shell, rows, window)
+
+
+def _draw_pair(
+    shell: PageShell,
+    rows: pl.DataFrame,
+    window: Interval,
+    asked: FundingChoice,
+    cost_bps: float | None,
+) -> None:
+    figure = funding_chart(
+        rows,
+        trajectory=Trajectory.parse(str(asked.pair), Family.FUNDING),
+        start=window.start,
+        end=window.end,
+        unit=asked.unit,
+        cost_bps=cost_bps,
+        source=shell.held.source,
+        timezone=shell.timezone,
+    )
+    figure.update_layout(height=_CHART_PX)
+    draw(figure, key="pair", headed=rows.is_empty())
+
+
+def _show_metrics(lines: Sequence[Mapping[str, str]]) -> None:
+    with st.grid(8 if len(lines) > 4 else 4, min_column_width=_LEAST_PX):
+        for line in lines:
+            st.metric(
+                Markdown.harmless(line["figure"]),
+                Markdown.harmless(line["value"]),
+                delta=Markdown.harmless(line["reason"] or line["rests on"]),
+                delta_color="off",
+                delta_arrow="off",
+            )
+
+
+def _show_kept(
+    shell: PageShell, rows: pl.DataFrame, window: Interval, asked: FundingChoice, net: Net | None
+) -> dict[str, Any]:
+    """Say what a position would have kept, and return its row of figures."""
+    figures = summary(rows, *window)
+    if net is not None:
+        figures = net_summary(figures, net.fees, notional=net.notional, style=net.style)
+    row = figures.row(0, named=True)
+    quote = Trajectory.parse(str(asked.pair), Family.FUNDING).symbol.quote
+    stretch = (duration(window.length_s), shell.moment(window.end))
+    st.markdown(
+        money_words(row, asked.notional, quote, stretch),
+        help=_CARRY_HELP if net is None else Markdown("{} {}").format(_CARRY_HELP, net.words),
+    )
+    return row
+
+
+def _show_figures(row: Mapping[str, Any], unit: str) -> None:
+    """Show what the pair received, also net, and how many settlements are odd."""
+    lines = carry_rows(row, unit)
+    if "net_carry_bps" in row:
+        lines[2:2] = net_rows(row, unit)
+    _show_metrics(lines[: -len(COUNTS)])
+    odd = lines[-len(COUNTS) :]
+    if counted := [f"{line['figure']}: {line['value']}" for line in odd if line["value"] != "0"]:
+        st.caption(Markdown("; ").join(counted))
+
+
+def money_words(
+    row: Mapping[str, Any], notional: float, quote: str, stretch: tuple[str, str]
+) -> Markdown:
+    """Put into words what a position of a size would have kept in a stretch: length and end.
+
+    ``row`` is of `toolkit.statistics.funding.summary`, or of `net_summary` for a net figure.
+
+    >>> row = {"carry_bps": 20.0, "carry_reason": None, "cost_bps": 5.0, "net_carry_bps": 15.0}
+    >>> money_words(row, 10_000.0, "USDT", ("7 d", "Friday"))
+    '**10,000 USDT would have kept 15.00 USDT** in the 7 d to Friday, net of 5.00 for fees'
+    >>> money_words({"carry_bps": -20.0, "carry_reason": None}, 500.0, "USDT", ("1 d", "Friday"))
+    '**500 USDT would have lost 1.00 USDT** in the 1 d to Friday, before fees'
+    """
+    name = "net_carry_bps" if "net_carry_bps" in row else "carry_bps"
+    size = Markdown("{:,.0f} {}").format(notional, quote)
+    if row[name] is None:
+        lacks = row.get("cost_lacks") if row["carry_bps"] is not None else None
+        why = f"the fee table lacks {lacks}" if lacks else reason_words(row, name)
+        unknown = Markdown("What {} would have kept in the {} to {} is not known: {}")
+        return unknown.format(size, *stretch, why)
+    money = 1e-4 * notional * row[name]
+    fees = Markdown("before fees")
+    if name != "carry_bps":
+        fees = Markdown("net of {:,.2f} for fees").format(1e-4 * notional * row["cost_bps"])
+    verb = Markdown("lost") if money < 0 else Markdown("kept")
+    return Markdown("**{} would have {} {:,.2f} {}** in the {} to {}, {}").format(
+        size, verb, abs(money), quote, *stretch, fees
+    )
+
+
+def _settled_window(rows: pl.DataFrame, window: Interval) -> Interval:
+    """Move the window back to where both legs have settled, as long as it was."""
+    ends = settled_until(rows)["end"].drop_nulls()
+    back = window.end - int(ends[0]) if ends.len() else 0
+    return Interval(window.start - back, window.end - back) if 0 < back < _DAY_S else window
+
+
+def _show_settlements(shell: PageShell, rows: pl.DataFrame, window: Interval) -> None:
+    table = settlement_table(rows, window, shell.timezone)
+    some = f"{_SHOWN:,} of " if table.height > _SHOWN else ""
+    st.markdown(
+        Markdown("**Settlements** · {}{:,}, newest first").format(some, table.height),
+    )
+    shown = table.head(_SHOWN)
+    digits = {"rate (%)": 4, "accrued over (h)": 0, "% a year": 1}
+    columns = [
+        RowColumn(name, "number", shown[name].to_list(), digits=digits[name])
+        if name in digits
+        else RowColumn(name, "text", shown[name].fill_null("").to_list())
+        for name in shown.columns
+        if shown[name].null_count() < shown.height
+    ]
+    keys = [str(at) for at in range(shown.height)]
+    show_rows(Markdown("Settlements"), keys, columns, "settlements", most=12, opens=False)

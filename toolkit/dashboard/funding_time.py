@@ -1,0 +1,116 @@
+"""Funding through time: a row for each symbol, leg or pair that is held."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from toolkit.cards import duration
+from toolkit.charts import funding_heatmap
+from toolkit.charts.heatmap import MOST_CELLS
+from toolkit.commands import rail
+from toolkit.dashboard.funding_choice import ROWS, FundingChoice
+from toolkit.dashboard.funding_measured import measure_time
+from toolkit.dashboard.link import PRESETS
+from toolkit.dashboard.screen import st
+from toolkit.dashboard.shell import PageShell, draw, say_empty
+from toolkit.foreign import Markdown
+from toolkit.intervals import Interval
+from toolkit.market import Family, Market, Trajectory
+
+_HOUR_S = 3_600
+_BUCKETS_S = {f"{hours}h": hours * _HOUR_S for hours in (1, 4, 8, 24, 168, 672)}
+_FINEST = {"24 hours": "1h", "7 days": "4h", "30 days": "8h", "All": "24h"}
+_ROW_PX, _AROUND_PX, _LEAST_PX = 24, 120, 220
+_HELP = {
+    "symbols": Markdown("Mean of the legs of a symbol that are known in a bucket, each alike."),
+    "legs": Markdown("Above 0 longs pay shorts."),
+    "pairs": Markdown("Above 0 the pair receives: long its first leg, short its second."),
+}
+_SETTLED = Markdown(
+    "By settled rates, each over the time that it accrued. The colours are fixed, and a cell "
+    "without fill is not known."
+)
+
+
+def show_time(shell: PageShell, pairs: pl.DataFrame, asked: FundingChoice) -> None:
+    """Draw the heat map. ``pairs`` are the funding streams that are held."""
+    if pairs["last_ts"].drop_nulls().is_empty():
+        say_empty(Markdown("No pair's funding is held."), rail("sync", "--all-funding"))
+        return
+    window, bucket = time_buckets(pairs, asked.preset)
+    rows = heat_rows(measure_time(shell.held, window, bucket), asked.rows)
+    rows = shell.kept(rows)
+    n = rows["trajectory"].n_unique()
+    words = Markdown("**Settled funding** · {:,} {}, means of {}, {} to {}")
+    moments = map(shell.moment, window)
+    st.markdown(
+        words.format(n, ROWS[asked.rows].lower(), duration(_BUCKETS_S[bucket]), *moments),
+        help=Markdown("{} {}").format(_HELP[asked.rows], _SETTLED),
+    )
+    figure = funding_heatmap(
+        rows, source=shell.held.source, unit=asked.unit, timezone=shell.timezone
+    )
+    figure.update_traces(showscale=True)
+    figure.update_layout(height=max(_LEAST_PX, _AROUND_PX + _ROW_PX * n))
+    draw(figure, key="time", headed=False)
+
+
+def time_buckets(pairs: pl.DataFrame, preset: str) -> tuple[Interval, str]:
+    """Choose the window up to the newest settlement, and the length of its buckets.
+
+    The buckets are the finest of which a heat map of all legs and pairs takes that many.
+
+    >>> facts = {"first_ts": [28800], "last_ts": [864000], "step_s": [28800]}
+    >>> pairs = pl.DataFrame({"stream": ["a"]} | facts)
+    >>> time_buckets(pairs, "24 hours"), time_buckets(pairs, "All")
+    ((Interval(start=777600, end=864000), '1h'), (Interval(start=0, end=864000), '24h'))
+    """
+    known = pairs.drop_nulls("last_ts")
+    begins = known.select(pl.col("first_ts") - pl.col("step_s").fill_null(0)).to_series()
+    first, last = begins.sort()[0], known["last_ts"].sort()[-1]
+    length_s = PRESETS[preset] or last - first
+    names = list(_BUCKETS_S)
+    for bucket in names[names.index(_FINEST[preset]) :]:
+        size = _BUCKETS_S[bucket]
+        if 2 * pairs.height * (length_s // size + 2) <= MOST_CELLS:
+            break
+    end = -(-last // size) * size
+    begin = first if PRESETS[preset] is None else end - length_s
+    return Interval(begin // size * size, end), bucket
+
+
+def heat_rows(measured: pl.DataFrame, rows: str) -> pl.DataFrame:
+    """Select the rows of a heat map, with the symbol of each: of symbols, legs or pairs.
+
+    ``measured`` is of `toolkit.dashboard.funding_measured.measure_time`. A leg of several pairs is
+    one row: of each bucket the cell that is covered most.
+    """
+    if rows == "pairs":
+        found = measured.filter(of="pair")
+        symbol = {key: str(Trajectory.parse(key).symbol) for key in found["trajectory"].unique()}
+        return found.with_columns(symbol=pl.col("trajectory").replace_strict(symbol))
+    parts = []
+    for (key, of), part in (
+        measured.filter(pl.col("of") != "pair")
+        .partition_by("trajectory", "of", as_dict=True, maintain_order=True)
+        .items()
+    ):
+        pair = Trajectory.parse(str(key), Family.FUNDING)
+        leg = pair.legs[of == "sell"]
+        if leg.market is not Market.SPOT:
+            names = {"symbol": str(pair.symbol), "trajectory": f"{pair.symbol}:{leg}"}
+            parts.append(part.with_columns(**{name: pl.lit(text) for name, text in names.items()}))
+    legs = pl.concat(parts or [measured.clear().with_columns(symbol=pl.lit(""))])
+    legs = legs.sort("coverage", descending=True).unique(
+        ["trajectory", "ts"], keep="first", maintain_order=True
+    )
+    legs = legs.sort("trajectory", "ts")
+    if rows == "legs":
+        return legs
+    same = ("window_start", "window_end")
+    return (
+        legs.group_by("symbol", "ts")
+        .agg(pl.col("funding_apr_pct", "coverage").mean(), pl.col(*same).first())
+        .with_columns(trajectory="symbol")
+        .sort("trajectory", "ts")
+    )

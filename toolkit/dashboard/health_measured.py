@@ -1,0 +1,153 @@
+"""What is known of each stream, measured once for each version of a stream and not of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+from streamlit import cache_data, cache_resource
+
+from toolkit.dashboard.health_gaps import caused
+from toolkit.dashboard.health_tables import COVERAGE, coverage_line
+from toolkit.dashboard.reading import Version
+from toolkit.intervals import Interval, clip
+from toolkit.loader.planned import expected_requests
+from toolkit.market import SnapshotKind, SnapshotLog, SnapshotTrajectory, Stream
+from toolkit.store import Ledger, Store, answer_words
+from toolkit.store.schema import read_format
+from toolkit.tables import GapStatus, LedgerState
+
+_KEEP_S = 600
+_WAIT_S = 3.0
+_STRETCHES = {"stream": pl.String, **COVERAGE}
+
+
+class Health(NamedTuple):
+    """What is known of a store, at one version of its file.
+
+    ``lines`` has one row of `coverage_line` for each stream, with its ``answer``
+    (`toolkit.store.answer_words`), ``retention_s`` and ``served_at`` (s, null where it never
+    answered), over the time from its first second asked for, or first row, to the service's clock
+    when it was last asked. ``stretches`` has the coverage of all of them: stream, start_ts,
+    end_ts, state. ``missing`` has those that are missing, with their cause, the requests that they
+    take, and when they leave the archive: see `toolkit.dashboard.health_gaps.caused`. ``rows`` is
+    of `toolkit.store.Store.rows_by_load`.
+    """
+
+    lines: pl.DataFrame
+    stretches: pl.DataFrame
+    missing: pl.DataFrame
+    rows: pl.DataFrame
+    store_format: int
+
+
+@cache_data(ttl=_KEEP_S, max_entries=2, show_spinner="Reading the ledger")
+def measure_health(path: Path, version: Version) -> Health:
+    """Measure what is known. A stream that nobody asked since is not read again."""
+    del version
+    store = Store(path, wait_s=_WAIT_S)
+    with store.reading() as connection:
+        ledger, catalogue, loads = store.ledger(), store.catalogue(), store.loads()
+        newest = int(loads["served_at"][0]) if loads.height else 0
+        place = _kept(path, loads.tail(1).select("started_at", "served_at").rows())
+        kept = _kept_states(store, catalogue)
+        lines, parts = [], []
+        for row in catalogue.iter_rows(named=True):
+            stream = Stream.parse(row["stream"])
+            known = ledger.get(stream, Ledger(None))
+            facts = (newest, *(row[name] for name in ("rows", "revisions", "asked_at")))
+            if known.edge is not None:
+                facts = (known.edge.served_at, *facts[1:])
+            if isinstance(stream, SnapshotTrajectory):
+                coverage = _kept_coverage(stream, kept, row["first_ts"])
+            elif (place.get(stream.key) or ((), None))[0] == facts:
+                coverage = place[stream.key][1]
+            else:
+                coverage = _coverage(store, stream, known, row["first_ts"], newest)
+                place[stream.key] = (facts, coverage)
+            edge = known.edge
+            lines.append(
+                coverage_line(stream, coverage)
+                | {"answer": answer_words(ledger.get(stream), row["rows"])}
+                | {"retention_s": edge and edge.retention_s, "served_at": edge and edge.served_at}
+            )
+            if coverage is not None:
+                parts.append(coverage.select(pl.lit(stream.key).alias("stream"), *COVERAGE))
+        stretches = pl.concat([pl.DataFrame(schema=_STRETCHES), *parts])
+        lost = store.gaps().filter(status=GapStatus.OPEN.value)
+        gaps = caused(stretches.filter(state=LedgerState.MISSING.value), ledger, lost)
+        missing = gaps.with_columns(requests=expected_requests(store, gaps))
+        rows, store_format = store.rows_by_load(), read_format(connection, path)
+    schema = {"retention_s": pl.Int64, "served_at": pl.Int64}
+    frame = pl.DataFrame(lines, infer_schema_length=None, schema_overrides=schema)
+    return Health(frame, stretches, missing, rows, store_format)
+
+
+@cache_data(ttl=_KEEP_S, max_entries=4, show_spinner=False)
+def measure_requests(path: Path, parts: pl.DataFrame) -> int:
+    """Estimate the requests of parts of streams: `toolkit.loader.planned.expected_requests`."""
+    return int(expected_requests(Store(path, wait_s=_WAIT_S), parts).sum())
+
+
+@cache_resource(ttl=_KEEP_S, max_entries=4, show_spinner=False)
+def _kept(path: Path, first: list[tuple[int, ...]]) -> dict[str, tuple[Any, pl.DataFrame | None]]:
+    """Return the place of what was measured of a file, told from another by its first load."""
+    del path, first
+    return {}
+
+
+def _coverage(
+    store: Store, stream: Stream, known: Ledger, first_ts: int | None, newest: int
+) -> pl.DataFrame | None:
+    """Return the coverage of a stream, None where nothing is known to be due."""
+    if known.edge is None:
+        return _unanswered(known, newest)
+    window = _known_window(known, first_ts)
+    if window is None or isinstance(stream, SnapshotLog):
+        return None
+    return store.coverage(stream, window)
+
+
+def _kept_states(store: Store, catalogue: pl.DataFrame) -> dict[SnapshotKind, pl.DataFrame]:
+    """Read `Store.coverage` of the series kept from snapshots: of a kind all have the same."""
+    found: dict[SnapshotKind, pl.DataFrame] = {}
+    for key in catalogue["stream"]:
+        stream = Stream.parse(key)
+        if isinstance(stream, SnapshotTrajectory) and stream.of not in found:
+            polls = store.polls(stream.of)
+            if polls["period_s"].count():  # of one poll nothing is known to be due
+                window = Interval(polls["ts"][0], polls["ts"][-1] + 1)
+                found[stream.of] = store.coverage(stream, window)
+    return found
+
+
+def _kept_coverage(
+    stream: SnapshotTrajectory, kept: Mapping[SnapshotKind, pl.DataFrame], first_ts: int | None
+) -> pl.DataFrame | None:
+    """Return the coverage of a series from its first row on."""
+    states = kept.get(stream.of)
+    if states is None or first_ts is None:
+        return None
+    since = states.filter(pl.col("end_ts") > first_ts)
+    return since.with_columns(pl.col("start_ts").clip(lower_bound=first_ts))
+
+
+def _unanswered(known: Ledger, served_at: int) -> pl.DataFrame | None:
+    """Return the coverage of a stream that was asked for and never answered: all is missing."""
+    missing = clip(known.asked, (0, served_at))
+    if not missing:
+        return None
+    state = pl.lit(LedgerState.MISSING.value).alias("state")
+    return pl.DataFrame(missing, schema=["start_ts", "end_ts"], orient="row").with_columns(state)
+
+
+def _known_window(known: Ledger, first_ts: int | None) -> Interval | None:
+    """Return the time from the first second asked for or held to the last question."""
+    if known.edge is None:
+        return None
+    end = known.edge.served_at
+    starts = [part.start for part in (*known.asked[:1], *known.answered[:1])]
+    begun = [start for start in (*starts, first_ts) if start is not None and start < end]
+    return Interval(min(begun), end) if begun else None

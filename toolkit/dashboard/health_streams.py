@@ -1,0 +1,155 @@
+"""The table of all streams: their coverage over time as a map, and how much of it is held."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from toolkit.cards import counted, duration
+from toolkit.charts.lines import share_text
+from toolkit.dashboard.export import hand_over
+from toolkit.dashboard.formatting import NULL
+from toolkit.dashboard.health_map import CoverageMap, coverage_map
+from toolkit.dashboard.health_measured import Health
+from toolkit.dashboard.health_tables import STATE_COLUMNS
+from toolkit.dashboard.rows import RowColumn, show_rows
+from toolkit.dashboard.screen import st
+from toolkit.dashboard.shell import PageShell
+from toolkit.foreign import Markdown
+from toolkit.market import SnapshotTrajectory, Stream, Trajectory, format_ts
+
+STATES = Markdown(
+    "**held**: answered, with rows. **empty**: the service has no row there. **not yet known**: "
+    "rows may still appear or change. **missing**: not loaded. **unrecoverable**: older than the "
+    "plan reaches.\n\nShares are of the time from the first second asked for to the service's "
+    "clock at the stream's last answer. Of an event log, all that was answered for is held."
+)
+_SHOWN = 500
+_HIGH = 16
+
+
+def show_streams(shell: PageShell, health: Health) -> None:
+    """Show the table, what lacks most first."""
+    lines = _measured(shell, health.lines).head(_SHOWN)
+    legs = [_name_and_legs(key) for key in lines["stream"]]
+    columns = [
+        RowColumn("stream", "text", [name for name, _ in legs]),
+        RowColumn("legs", "text", [legs for _, legs in legs]),
+        RowColumn("kind", "text", lines["kind"].to_list(), narrow=False),
+        *_map_column(shell, lines, coverage_map(health.stretches)),
+        RowColumn("held %", "number", lines["held"].to_list(), digits=2),
+        *_gap_columns(lines),
+        RowColumn("rows", "number", lines["rows"].to_list(), digits=0, narrow=False),
+        RowColumn(
+            "age",
+            "number",
+            lines["age_s"].to_list(),
+            help="from the end of the newest row to the service's clock now",
+            shown=[_time_words(age_s) for age_s in lines["age_s"]],
+            narrow=False,
+        ),
+    ]
+    if lines["answer"].n_unique() > 1:
+        columns.append(RowColumn("answer", "text", lines["answer"].to_list(), narrow=False))
+    show_rows(
+        Markdown("Streams, what lacks most first"),
+        lines["stream"].to_list(),
+        columns,
+        "streams",
+        _HIGH,
+    )
+    below = st.container(horizontal=True, vertical_alignment="center", gap="small")
+    limited = Markdown("{:,} of ").format(_SHOWN) if health.lines.height > _SHOWN else Markdown("")
+    with below:
+        st.caption(
+            Markdown("{}{}, what lacks most first. A row opens its page.").format(
+                limited, counted(health.lines.height, "stream")
+            ),
+            help=STATES,
+        )
+    path, now = str(shell.held.path), shell.held.now()
+    python = f"import toolkit as tk\n\nwith tk.open({path!r}) as rail:\n    found = rail.status()\n"
+    rows = lines.with_columns(ts=pl.lit(now))
+    hand_over(below, rows, shell.held.source, f"streams_{format_ts(now)}", python)
+
+
+def _measured(shell: PageShell, lines: pl.DataFrame) -> pl.DataFrame:
+    """Add rows, age_s and held (percent, null where nothing is known), and sort the lines."""
+    now = shell.held.now()
+    ended = pl.col("last_ts") + pl.col("step_s").fill_null(0)
+    facts = shell.held.streams.select("stream", "rows", age_s=(now - ended).clip(lower_bound=0))
+    held = pl.when(pl.col("known_s") > 0).then(100 * pl.col("held_s") / pl.col("known_s"))
+    return (
+        lines.with_columns(held=held)
+        .join(facts, on="stream", how="left", maintain_order="left")
+        .sort(
+            pl.col("missing_s") > 0,
+            "held",
+            "stream",
+            descending=[True, False, False],
+            nulls_last=True,
+        )
+    )
+
+
+def _name_and_legs(key: str) -> tuple[str, str]:
+    """Return the symbol of a stream and its legs. Of a log its key, and no legs.
+
+    >>> _name_and_legs("A_B:X.spot:Y.dex"), _name_and_legs("events/splash")
+    (('A_B', 'X.spot → Y.dex'), ('events/splash', ''))
+    """
+    stream = Stream.parse(key)
+    if isinstance(stream, Trajectory | SnapshotTrajectory):
+        return str(stream.symbol), " → ".join(map(str, stream.legs))
+    return key, ""
+
+
+def _map_column(
+    shell: PageShell, lines: pl.DataFrame, found: CoverageMap | None
+) -> list[RowColumn]:
+    if found is None:
+        return []
+    ends = shell.clock(pl.Series([found.start, found.start + found.cells * found.step_s]))
+    return [
+        RowColumn(
+            " to ".join(end.removesuffix(" 00:00") for end in ends),
+            "map",
+            [found.runs.get(key) for key in lines["stream"]],
+            help=f"each cell is {found.step_words}",
+            shown=[_shares_words(row) for row in lines.iter_rows(named=True)],
+            cells=(found.start, found.step_s),
+        )
+    ]
+
+
+def _shares_words(row: dict[str, Any]) -> str:
+    known_s = row["known_s"]
+    parts = [
+        f"{state.value} {share_text(row[column] / known_s)}"
+        for state, column in STATE_COLUMNS.items()
+        if known_s and row[column]
+    ]
+    return ", ".join(parts) or "nothing is known to be due"
+
+
+def _gap_columns(lines: pl.DataFrame) -> list[RowColumn]:
+    """Return the time that is missing, where any is, and the longest stretch that is not held."""
+    missing = RowColumn(
+        "missing",
+        "number",
+        [s or None for s in lines["missing_s"]],
+        help="time that was not loaded",
+        narrow=False,
+        shown=[_time_words(s or None) for s in lines["missing_s"]],
+    )
+    lengths = (lines["gap_end"] - lines["gap_start"]).to_list()
+    gaps = [
+        NULL if length is None else f"{duration(length)} {state}"
+        for length, state in zip(lengths, lines["gap_state"], strict=True)
+    ]
+    return [missing, RowColumn("longest gap", "number", lengths, shown=gaps, narrow=False)]
+
+
+def _time_words(seconds: int | None) -> str:
+    return NULL if seconds is None else duration(seconds)

@@ -1,0 +1,205 @@
+"""What streams showed lately: the newest value, its line over a day, and how unusual it is.
+
+Windows end at whole hours, so that within an hour only what has new rows is read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import polars as pl
+
+from toolkit.dashboard.reading import SPREADS, Held, StreamVersion, measure_each
+from toolkit.intervals import Interval
+from toolkit.market import Family
+from toolkit.statistics.funding import heatmap, persistence
+from toolkit.statistics.spread import with_spread
+
+_HOUR_S, _DAY_S = 3_600, 86_400
+_BUCKET_S = 1_800
+_BUCKETS = _DAY_S // _BUCKET_S
+_LEVELS = 1_000
+_LEAST = 100
+"""Of fewer observations no percentile is given."""
+
+
+def newest_spread_end(streams: pl.DataFrame) -> int | None:
+    """Return the end (s UTC) of the newest row of any spread, None where none is held.
+
+    >>> newest_spread_end(pl.DataFrame({"kind": ["spread"], "last_ts": [60], "step_s": [60]}))
+    120
+    """
+    spreads = streams.filter(pl.col("kind").is_in(SPREADS))
+    ends = spreads.select(pl.col("last_ts") + pl.col("step_s").fill_null(0)).to_series()
+    known = ends.drop_nulls().sort()
+    return int(known[-1]) if known.len() else None
+
+
+def spreads_lately(held: Held, keys: Iterable[str] | None = None) -> pl.DataFrame:
+    """Measure the last 24 h of spreads, of all that are held where no keys are given.
+
+    One row for each with a row in that time: trajectory, ts (s UTC, of the newest observation),
+    last (bps, log), line (list of means of half an hour, bps, null where there is none, the newest
+    last). The 24 h end where the newest row of any spread does.
+    """
+    end = newest_spread_end(held.streams)
+    empty = _lines(pl.DataFrame(schema=_OBSERVED), 0)
+    if end is None:
+        return empty
+    hour = end // _HOUR_S * _HOUR_S
+    window = Interval(hour - _DAY_S, hour + _HOUR_S)
+    found = [
+        measure_each(
+            held,
+            kind,
+            window,
+            "lately",
+            lambda rows: _lines(_observed(rows), window.start),
+            versions=None if keys is None else _held_of(held, kind, keys, held.versions),
+        )[0]
+        for kind in SPREADS
+    ]
+    until = (end - 1 - window.start) // _BUCKET_S + 1
+    line = pl.col("line").list.slice(max(0, until - _BUCKETS), min(until, _BUCKETS))
+    return pl.concat([empty, *found]).with_columns(line)
+
+
+def spread_levels(held: Held, keys: Iterable[str]) -> pl.DataFrame:
+    """Measure what values spreads had in the 30 days before the newest whole hour.
+
+    One row for each with a row in that time: trajectory, n, levels (list of up to 1,001 ordered
+    values, bps, at equal steps of rank). Rows that come late count from the next hour on.
+    """
+    end = newest_spread_end(held.streams)
+    empty = _levels(pl.DataFrame(schema=_OBSERVED))
+    if end is None:
+        return empty
+    hour = end // _HOUR_S * _HOUR_S
+    window = Interval(hour - 30 * _DAY_S, hour)
+    versions = {key: (*v[:4], *first) for key, v, first in _beginnings(held)}
+    found = [
+        measure_each(
+            held,
+            kind,
+            window,
+            "levels",
+            lambda rows: _levels(_observed(rows)),
+            versions=_held_of(held, kind, keys, versions),
+        )[0]
+        for kind in SPREADS
+    ]
+    return pl.concat([empty, *found])
+
+
+def percentile(levels: pl.Series, n: int, value: float) -> float | None:
+    """Return the percent of values below one, half of those equal to it among them.
+
+    None of fewer than 100 values.
+
+    >>> percentile(pl.Series([1.0, 2.0, 2.0, 3.0]), 400, 2.0)
+    50.0
+    >>> percentile(pl.Series([1.0, 2.0]), 2, 2.0) is None
+    True
+    """
+    if n < _LEAST:
+        return None
+    below, upto = (levels < value).sum(), (levels <= value).sum()
+    return 50.0 * (int(below) + int(upto)) / levels.len()
+
+
+def funding_lately(held: Held, keys: Iterable[str]) -> pl.DataFrame:
+    """Measure the last 30 days of differentials of funding pairs.
+
+    One row for each with a differential in that time: trajectory, positive_share, negative_share
+    (of the time known), flips, days (known), line (list of the means of 8 h over 7 days, % a year,
+    null where there is none, the newest last). The 30 days end at the newest whole hour.
+    """
+    rows = held.streams.filter(kind=Family.FUNDING.value)["last_ts"].drop_nulls().sort()
+    empty = pl.DataFrame(schema=_STEADY)
+    if rows.is_empty():
+        return empty
+    end = (int(rows[-1]) // _HOUR_S + 1) * _HOUR_S
+    window = Interval(end - 30 * _DAY_S, end)
+    (found,) = measure_each(
+        held,
+        Family.FUNDING.value,
+        window,
+        "lately",
+        lambda rows: _steady(rows, window),
+        versions=_held_of(held, Family.FUNDING.value, keys, held.versions),
+    )
+    return pl.concat([empty, found])
+
+
+def _held_of(
+    held: Held, kind: str, keys: Iterable[str], versions: dict[str, StreamVersion]
+) -> dict[str, StreamVersion]:
+    """Select the versions of the keys of a kind that have rows."""
+    known = set(held.streams.filter(pl.col("rows") > 0, kind=kind)["stream"])
+    return {key: versions[key] for key in keys if key in known}
+
+
+def _beginnings(held: Held) -> Iterable[tuple[str, StreamVersion, StreamVersion]]:
+    """Yield of each stream its version, and what tells whether older rows came or changed."""
+    firsts = held.streams.select("stream", "first_ts", "revisions").iter_rows()
+    return ((key, held.versions[key], tuple(first)) for key, *first in firsts)
+
+
+_OBSERVED = {"trajectory": pl.String(), "ts": pl.Int64(), "spread_log_bps": pl.Float64()}
+_STEADY = {
+    "trajectory": pl.String(),
+    "positive_share": pl.Float64(),
+    "negative_share": pl.Float64(),
+    "flips": pl.Int64(),
+    "days": pl.Float64(),
+    "line": pl.List(pl.Float64()),
+}
+
+
+def _observed(rows: pl.DataFrame) -> pl.DataFrame:
+    return with_spread(rows).select(*_OBSERVED).drop_nulls("spread_log_bps")
+
+
+def _lines(observed: pl.DataFrame, start: int) -> pl.DataFrame:
+    """Return the newest observation of each, and the means of half hours from ``start`` on."""
+    buckets = pl.DataFrame({"bucket": pl.Series(range(_BUCKETS + 2), dtype=pl.Int64)})
+    means = observed.group_by("trajectory", bucket=(pl.col("ts") - start) // _BUCKET_S).agg(
+        pl.col("spread_log_bps").mean().alias("line")
+    )
+    newest = observed.group_by("trajectory").agg(
+        pl.col("ts").last(), pl.col("spread_log_bps").last().alias("last")
+    )
+    lines = (
+        newest.select("trajectory")
+        .join(buckets, how="cross")
+        .join(means, on=["trajectory", "bucket"], how="left")
+        .sort("trajectory", "bucket")
+        .group_by("trajectory")
+        .agg("line")
+    )
+    return newest.join(lines, on="trajectory", how="left")
+
+
+def _levels(observed: pl.DataFrame) -> pl.DataFrame:
+    value = pl.col("spread_log_bps")
+    ranks = pl.int_range(_LEVELS + 1) * (pl.len() - 1) // _LEVELS
+    return observed.group_by("trajectory").agg(
+        pl.len().cast(pl.Int64).alias("n"),
+        pl.when(pl.len() > _LEVELS)
+        .then(value.sort().gather(ranks).implode())
+        .otherwise(value.sort().implode())
+        .alias("levels"),
+    )
+
+
+def _steady(rows: pl.DataFrame, window: Interval) -> pl.DataFrame:
+    shares = persistence(rows, *window).select(
+        "trajectory",
+        "positive_share",
+        "negative_share",
+        "flips",
+        (pl.col("coverage") * (window.length_s / _DAY_S)).alias("days"),
+    )
+    week = heatmap(rows, window.end - 7 * _DAY_S, window.end, bucket="8h")
+    lines = week.group_by("trajectory").agg(pl.col("funding_apr_pct").alias("line"))
+    return shares.join(lines, on="trajectory", how="left").select(*_STEADY)

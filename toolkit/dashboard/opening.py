@@ -1,0 +1,98 @@
+"""Opening the chart of a stream from another page: what is not held is loaded first."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from toolkit.dashboard.loads import Load, can_ask, load_now
+from toolkit.dashboard.navigation import go_to
+from toolkit.dashboard.screen import Screen, st
+from toolkit.dashboard.shell import PageShell
+from toolkit.errors import InputError
+from toolkit.foreign import Markdown, markdown
+from toolkit.market import Family, Trajectory
+from toolkit.store import swapped
+
+_FAILED = "opening_failed"
+_WINDOWS = {Family.FUNDING: "7d"}
+"""How much is loaded of what is not held, else 24 h: of funding these are three settlements."""
+
+
+def stream_of(key: str, held: Container[str]) -> tuple[str, bool] | None:
+    """Return the stream that shows a pair, and whether its legs are the other way round.
+
+    What was loaded comes before what is kept from snapshots. None where neither is held.
+
+    >>> stream_of("A_B:X.spot:Y.spot", {"A_B:Y.spot:X.spot"})
+    ('A_B:Y.spot:X.spot', True)
+    >>> stream_of("A_B:X.spot:Y.spot", {"snapshot-spread/A_B:X.spot:Y.spot"})
+    ('snapshot-spread/A_B:X.spot:Y.spot', False)
+    >>> stream_of("A_B:X.spot:Y.spot", set()) is None
+    True
+    """
+    either = [(key, False), (swapped(key), True)] if key.count(":") == 2 else []
+    for prefix in ("", "snapshot-spread/"):
+        for legs, turned in either or [(key, False)]:
+            if f"{prefix}{legs}" in held:
+                return f"{prefix}{legs}", turned
+    return None
+
+
+def can_load(key: str) -> bool:
+    """Check that a key of foreign names is one, so that no command takes it for an option.
+
+    >>> can_load("A_B:X.spot:Y.spot"), can_load("--store=x")
+    (True, False)
+    """
+    try:
+        Trajectory.parse(key)
+    except InputError:
+        return False
+    return True
+
+
+def show_failed(place: Screen) -> None:
+    """Show why the row that was opened last could not be, until another one is opened."""
+    if words := st.session_state.get(_FAILED):
+        place.error(words)
+
+
+def open_pair(shell: PageShell, key: str, place: Screen) -> None:
+    """Go to the chart of a spread or of funding. What is not held is loaded, with its progress.
+
+    Where it cannot be loaded, the page stays, with one line that says why.
+    """
+    st.session_state.pop(_FAILED, None)
+    page = "funding" if key.startswith("funding/") else "trajectory"
+    if not can_load(key):
+        words = Markdown("{} is no name that a service can be asked for.")
+        st.session_state[_FAILED] = words.format(markdown(key))
+    elif found := stream_of(key, set(shell.held.streams["stream"])):
+        go_to(page, trajectory=found[0])
+    elif load_now(shell.held, newest_of(key), place):
+        go_to(page, trajectory=key)
+    show_failed(place)
+
+
+def offer_absent(shell: PageShell) -> None:
+    """Offer to load the trajectory that a link asked for and the store does not hold."""
+    state = st.session_state
+    key = state.get("trajectory_absent")
+    if not (key and state["trajectory_faults"] and can_load(key)):
+        return
+    load = newest_of(key)
+    if not can_ask(shell.held):
+        st.code(load.commands, language="bash")
+    elif st.button(load.words, key="load_absent"):
+        open_pair(shell, key, st.container())
+
+
+def newest_of(key: str) -> Load:
+    """Return the load of the newest rows of a trajectory.
+
+    >>> newest_of("A_B:X.spot").parts[0].words
+    ('sync', 'A_B:X.spot', '--start', '24h')
+    """
+    since = _WINDOWS.get(Trajectory.parse(key).family, "24h")
+    words = Markdown("Load {} {} of {}").format(since[:-1], since[-1], markdown(key))
+    return Load.of(words, key, since=since)

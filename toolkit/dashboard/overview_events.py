@@ -1,0 +1,93 @@
+"""A section of the front page: the events of a day, by the hour and one by one."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from toolkit.charts import activity_chart
+from toolkit.dashboard.event_tables import document_columns, logs_that_end, newest_events
+from toolkit.dashboard.loads import LOGS, Load, offer
+from toolkit.dashboard.reading import Held, read_coverage, read_events
+from toolkit.dashboard.rows import show_rows
+from toolkit.dashboard.screen import st
+from toolkit.dashboard.shell import PageShell, draw
+from toolkit.errors import StoreError, StoreLockedError
+from toolkit.foreign import Markdown
+from toolkit.intervals import Interval
+from toolkit.market import EventFamily, EventLog
+from toolkit.tables import LedgerState
+
+_DAY_S, _WEEK_S = 86_400, 604_800
+_HOUR_S = 3_600
+_SHOWN = 10
+_CHART_PX = 210
+
+
+def show_events(
+    shell: PageShell, window: Interval, events: pl.DataFrame, lifecycles: pl.DataFrame
+) -> None:
+    """Show the events of a day."""
+    heading = Markdown("**Events**")
+    if shell.held.logs.is_empty():
+        st.markdown(heading)
+        load = Load.of(Markdown("Load 7 days of events"), *LOGS, since="7d")
+        offer(shell.held, Markdown("No event log is held."), load)
+        return
+    of_day = shell.kept(events.filter(pl.col("ts") >= window.start))
+    newest = newest_events(of_day, _SHOWN)
+    total = of_day.select("family", "event").n_unique()
+    words = Markdown("{} · {:,} in the 24 h to {}").format(heading, total, shell.moment(window.end))
+    if ended := logs_that_end(shell.held.logs, window.end, shell.timezone):
+        words = Markdown("{}. {}").format(words, ended)
+    st.markdown(words)
+    with st.grid(2, min_column_width=480):
+        with st.container():
+            _draw_hours(shell, window, of_day)
+        with st.container():
+            _list(shell, newest, lifecycles)
+
+
+def _draw_hours(shell: PageShell, window: Interval, of_day: pl.DataFrame) -> None:
+    before = week_before(shell.held, window)
+    figure = activity_chart(
+        of_day,
+        start=window.start,
+        end=window.end,
+        source=shell.held.source,
+        timezone=shell.timezone,
+        before=None if before is None else shell.kept(before),
+    )
+    draw(figure.update_layout(height=_CHART_PX), key="activity", headed=False)
+    if before is None:
+        st.caption(Markdown("The same hours of the week before are not held."))
+
+
+def week_before(held: Held, window: Interval) -> pl.DataFrame | None:
+    """Read the events of the same hours a week earlier, with their times moved up to ``window``.
+
+    None unless all the logs that are held were answered for there.
+    """
+    hours = Interval(window.start // _HOUR_S * _HOUR_S, -(-window.end // _HOUR_S) * _HOUR_S)
+    earlier = Interval(hours.start - _WEEK_S, hours.end - _WEEK_S)
+    keys = {family: EventLog(family).key for family in EventFamily}
+    logs = [key for family, key in keys.items() if family.value in set(held.logs["family"])]
+    versions = tuple(held.versions[key] for key in logs)
+    for key, version in zip(logs, versions, strict=True):
+        try:
+            states = read_coverage(held.path, key, *earlier, version=version)["state"]
+        except StoreLockedError:
+            raise
+        except StoreError:  # it was never asked for: its documents were delivered
+            return None
+        if not states.is_in([LedgerState.HELD.value, LedgerState.EMPTY.value]).all():
+            return None
+    found = read_events(held.path, *earlier, version=versions)
+    return found.with_columns(pl.col("ts") + _WEEK_S)
+
+
+def _list(shell: PageShell, newest: pl.DataFrame, lifecycles: pl.DataFrame) -> None:
+    if newest.is_empty():
+        st.caption(Markdown("No event opened, changed or closed in these 24 h."))
+        return
+    columns = document_columns(newest, lifecycles, shell.timezone)
+    show_rows(Markdown("The newest events"), newest["event_id"].to_list(), columns, "newest")

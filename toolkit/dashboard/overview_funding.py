@@ -1,0 +1,113 @@
+"""A section of the front page: the symbols whose funding rates are furthest apart now."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from toolkit.dashboard.lately import funding_lately
+from toolkit.dashboard.loads import Load, offer
+from toolkit.dashboard.opening import stream_of
+from toolkit.dashboard.rows import RowColumn, show_rows
+from toolkit.dashboard.screen import st
+from toolkit.dashboard.shell import PageShell
+from toolkit.foreign import Markdown
+from toolkit.wire.snapshots import snapshot_items
+from toolkit.workspace.snapshot_tables import funding_rates, widest_differentials
+
+_SHOWN = 50
+_FEW_DAYS = 2.0
+_STEADY, _MIXED = 0.9, 0.6
+_HELP = Markdown(
+    "Short the leg with the highest rate, long the one with the lowest. **APR %**: the difference "
+    "of the rates in force, a year of it, simple. **sign**: ● steady, the difference had this sign "
+    "for 90 % of the last 30 days that are held; ◐ mixed, 60 %; ○ flips, less. **7 days**: means "
+    "of 8 h, % a year."
+)
+
+
+def show_funding(shell: PageShell, rates: tuple[int, str] | None) -> None:
+    """Show the table."""
+    heading = Markdown("**Funding apart**")
+    if rates is None:
+        st.markdown(heading)
+        load = Load.of(Markdown("Load the funding overview"), "snapshot/funding")
+        offer(shell.held, Markdown("No funding overview is held."), load)
+        return
+    at, document = rates
+    if words := snapshot_items("funding", document).words:
+        st.warning(Markdown("The overview of {}: {}.").format(shell.moment(at), words))
+    widest = widest_differentials(shell.kept(funding_rates(document)))
+    widest = widest.filter(pl.col("differential_apr_pct") > 0).head(_SHOWN)
+    if widest.is_empty():
+        st.markdown(heading)
+        if not words:
+            st.caption(
+                Markdown("The overview of {} names no symbol with two rates that differ.").format(
+                    shell.moment(at)
+                )
+            )
+        return
+    st.markdown(Markdown("{} · rates in force at {}").format(heading, shell.moment(at)), help=_HELP)
+    show_rows(
+        Markdown("Funding rates, the furthest apart first"),
+        widest["key"].to_list(),
+        _columns(shell, widest),
+        "apart",
+    )
+
+
+def _columns(shell: PageShell, widest: pl.DataFrame) -> list[RowColumn]:
+    held = set(shell.held.streams.filter(pl.col("rows") > 0)["stream"])
+    found = [stream_of(key, held) for key in widest["key"]]
+    lately = {
+        name: facts
+        for name, *facts in funding_lately(shell.held, [each[0] for each in found if each])
+        .select("trajectory", "positive_share", "negative_share", "flips", "days", "line")
+        .iter_rows()
+    }
+    words, shares, why, lines = [], [], [], []
+    for each in found:
+        stream, turned = each or ("", False)
+        positive, negative, flips, days, line = lately.get(stream, (None, None, None, None, None))
+        share = negative if turned else positive
+        few = share is None or days is None or days < _FEW_DAYS
+        words.append("–" if few or share is None else sign_words(share))
+        shares.append(None if few else share)
+        why.append(
+            "fewer than two days of it are held: open it to load it"
+            if few or share is None
+            else f"of this sign {share:.0%} of {days:.1f} days, {flips} flips"
+        )
+        sign = -1.0 if turned else 1.0
+        lines.append(line and [None if value is None else sign * value for value in line])
+    legs = [f"{sell} → {buy}" for sell, buy in widest.select("sell", "buy").iter_rows()]
+    return [
+        RowColumn("symbol", "text", widest["symbol"].to_list()),
+        RowColumn("short → long", "text", legs),
+        RowColumn(
+            "APR %",
+            "number",
+            widest["differential_apr_pct"].to_list(),
+            help="difference of the rates in force, a year of it, simple",
+        ),
+        RowColumn(
+            "sign",
+            "number",
+            shares,
+            shown=words,
+            titles=why,
+            help="how long the difference had this sign in the last 30 days that are held",
+        ),
+        RowColumn("7 days", "line", lines, help="% a year, means of 8 h"),
+    ]
+
+
+def sign_words(share: float) -> str:
+    """Put into words how much of the time a difference had the sign that it has now.
+
+    >>> [sign_words(share) for share in (0.95, 0.7, 0.4)]
+    ['● steady', '◐ mixed', '○ flips']
+    """
+    if share >= _STEADY:
+        return "● steady"
+    return "◐ mixed" if share >= _MIXED else "○ flips"

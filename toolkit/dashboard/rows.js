@@ -1,0 +1,191 @@
+// A table whose rows open by click and by keyboard. Everything is shown as text.
+const SVG = "http://www.w3.org/2000/svg";
+const ARROW = " → ";
+
+function made(tag, into, text, className) {
+  const element = document.createElement(tag);
+  if (text !== undefined) element.textContent = text;
+  if (className) element.className = className;
+  into.append(element);
+  return element;
+}
+
+function drawLine(cell, values, words) {
+  const known = values.filter((value) => value !== null);
+  if (known.length < 2) {
+    cell.textContent = "–";
+    cell.title = words;
+    return;
+  }
+  const low = Math.min(...known);
+  const size = Math.max(...known) - low || 1;
+  const place = (value) => (18 - (16 * (value - low)) / size).toFixed(1);
+  const svg = document.createElementNS(SVG, "svg");
+  svg.setAttribute("viewBox", `0 0 ${values.length - 1} 20`);
+  svg.setAttribute("preserveAspectRatio", "none");
+  svg.setAttribute("role", "img");
+  svg.setAttribute("aria-label", words);
+  if (low < 0 && low + size > 0) {
+    const zero = document.createElementNS(SVG, "line");
+    const ends = { x1: 0, x2: values.length - 1, y1: place(0), y2: place(0) };
+    for (const [name, value] of Object.entries(ends)) zero.setAttribute(name, value);
+    svg.append(zero);
+  }
+  let drawn = "";
+  values.forEach((value, at) => {
+    if (value === null) return;
+    const joined = at > 0 && values[at - 1] !== null;
+    drawn += `${joined ? "L" : "M"}${at} ${place(value)}${joined ? "" : "h0.4"}`;
+  });
+  const path = document.createElementNS(SVG, "path");
+  path.setAttribute("d", drawn);
+  svg.append(path);
+  cell.append(svg);
+  cell.title = words;
+}
+
+// One drawing of a row's cells of time, the states of each stacked. A little that is missing is
+// seen: it is a third of the height at least.
+function drawMap(cell, column, at) {
+  const runs = column.values[at] || [];
+  const [start, step] = column.cells;
+  const count = runs.reduce((sum, [number]) => sum + number, 0);
+  const svg = document.createElementNS(SVG, "svg");
+  svg.setAttribute("viewBox", `0 0 ${count} 100`);
+  svg.setAttribute("preserveAspectRatio", "none");
+  svg.setAttribute("role", "img");
+  svg.setAttribute("aria-label", column.shown[at]);
+  svg.classList.add("map");
+  const time = (ts) => new Date(1000 * ts).toISOString().slice(0, 16).replace("T", " ");
+  let x = 0;
+  for (const [number, ...shares] of runs) {
+    const group = document.createElementNS(SVG, "g");
+    const known = shares.map((share, state) => [column.states[state], share]).filter((each) => each[1]);
+    const words = known.map(([[state], share]) => `${state} ${share} %`).join(", ");
+    const title = document.createElementNS(SVG, "title");
+    const ends = [x, x + number].map((cells) => time(start + cells * step));
+    title.textContent = `${ends.join(" to ")} UTC: ${words || "not asked for"}`;
+    group.append(title);
+    const least = known.length > 1 ? 33 : 100;
+    let left = 100;
+    known.reverse().forEach(([[state, colour], share], place) => {
+      const marked = state === "missing" || state === "unrecoverable";
+      const last = place === known.length - 1;
+      const high = last ? left : Math.min(left, marked ? Math.max(least, share) : share);
+      const rect = document.createElementNS(SVG, "rect");
+      const shape = { x, y: 100 - left, width: number, height: high, fill: colour };
+      for (const [name, value] of Object.entries(shape)) rect.setAttribute(name, value);
+      left -= high;
+      group.append(rect);
+    });
+    x += number;
+    svg.append(group);
+  }
+  cell.append(svg);
+}
+
+function drawLegend(place, column) {
+  column.states.forEach(([state, colour], at) => {
+    const present = column.values.some((runs) => (runs || []).some((run) => run[at + 1]));
+    if (!present) return;
+    const sample = made("span", place, undefined, "sample");
+    made("span", sample, "■").style.color = colour;
+    sample.append(` ${state}`);
+  });
+}
+
+function drawCell(cell, column, at, open) {
+  const text = column.shown[at];
+  if (column.kind === "map") return drawMap(cell, column, at);
+  if (column.kind === "line") return drawLine(cell, column.values[at] || [], text);
+  if (open) {
+    const button = made("button", cell, text);
+    button.type = "button";
+  } else if (text.includes(ARROW)) {
+    cell.classList.add("legs");
+    text.split(ARROW).forEach((leg, number) => {
+      if (number) cell.append(" ");
+      made("span", cell, number ? `→ ${leg}` : leg, "leg");
+    });
+  } else {
+    if (column.kind === "bar" && column.values[at] !== null) {
+      made("span", cell, "", "bar").style.setProperty("--share", `${column.values[at]}%`);
+    }
+    cell.append(text);
+  }
+  if (column.titles && column.titles[at]) cell.title = column.titles[at];
+}
+
+function order(data, sort) {
+  const places = data.keys.map((_, at) => at);
+  const column = data.columns.find((each) => each.name === sort?.name);
+  if (!column) return places;
+  const values = column.values || column.shown;
+  const way = sort.falling ? -1 : 1;
+  return places.sort((a, b) => {
+    if (values[a] === values[b]) return a - b;
+    if (values[a] === null) return 1;
+    if (values[b] === null) return -1;
+    return values[a] < values[b] ? -way : way;
+  });
+}
+
+function draw(place, data, opened) {
+  const focused = place.getRootNode().activeElement?.closest?.("[data-key]")?.dataset.key;
+  const table = document.createElement("table");
+  table.classList.toggle("opens", data.opens);
+  made("caption", table, data.label);
+  const heads = made("tr", made("thead", table));
+  for (const column of data.columns) {
+    const head = made("th", heads, undefined, column.className);
+    head.scope = "col";
+    const sorted = place.sort?.name === column.name;
+    if (sorted) head.ariaSort = place.sort.falling ? "descending" : "ascending";
+    const mark = sorted ? (place.sort.falling ? " ▾" : " ▴") : "";
+    const button = made("button", head, column.name + mark);
+    button.type = "button";
+    button.title = column.help || "";
+    if (column.kind === "line" || column.kind === "map") button.disabled = true;
+    if (column.kind === "map") drawLegend(button, column);
+    button.onclick = () => {
+      const falling = sorted ? !place.sort.falling : column.kind !== "text";
+      place.sort = { name: column.name, falling };
+      draw(place, data, opened);
+    };
+  }
+  const body = made("tbody", table);
+  for (const at of order(data, place.sort)) {
+    const row = made("tr", body);
+    row.dataset.key = data.keys[at];
+    data.columns.forEach((column, number) => {
+      const opens = number === 0 && data.opens;
+      drawCell(made("td", row, undefined, column.className), column, at, opens);
+    });
+    if (!data.opens) continue;
+    row.onclick = () => opened(data.keys[at]);
+    row.querySelector("button").ariaLabel = `Open ${data.names[at]}`;
+  }
+  body.onkeydown = (event) => {
+    const way = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[event.key];
+    const next = way && event.target.closest("tr")[way];
+    if (!next) return;
+    event.preventDefault();
+    next.querySelector("button").focus();
+  };
+  place.replaceChildren(table);
+  const again = [...body.rows].find((row) => row.dataset.key === focused);
+  again?.querySelector("button").focus({ preventScroll: true });
+}
+
+export default function (component) {
+  const { data, parentElement, setTriggerValue } = component;
+  const place = parentElement.querySelector("#rows");
+  place.style.maxHeight = data.most_px ? `${data.most_px}px` : "";
+  if (!data.opens) place.tabIndex = 0; // to scroll by keys
+  const seen = JSON.stringify(data);
+  if (place.seen === seen) return;
+  place.seen = seen;
+  const top = place.scrollTop;
+  draw(place, data, (key) => setTriggerValue("opened", key));
+  place.scrollTop = top;
+}

@@ -1,0 +1,136 @@
+"""A table whose rows open by click and by keyboard, with cells that are read at a glance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from toolkit.charts.theme import STATE_COLOURS
+from toolkit.dashboard.formatting import NULL
+from toolkit.dashboard.screen import component, st
+from toolkit.foreign import Markdown, plain
+
+_ROWS = component("rows")
+_ROW_PX = 27
+_STATES = [(state.value, colour) for state, colour in STATE_COLOURS.items()]
+
+Kind = Literal["text", "number", "bar", "line", "map"]
+
+
+@dataclass(frozen=True, slots=True)
+class RowColumn:
+    """One column: its heading with the unit, and of each row the value that it sorts by.
+
+    Of a ``text`` a value is a String, of a ``number`` a number, of a ``bar`` percent from 0 to 100,
+    of a ``line`` a list of numbers in equal steps of time, null where nothing is known, of a
+    ``map`` a list of runs of equal cells of time: their number and the percent of each
+    `LedgerState`. None is a dash. ``cells`` is when a map begins (s UTC) and how long a cell is
+    (s). ``shown`` is what a cell shows in place of its value, or says of a map. ``titles`` is what
+    pointing at it adds, such as why it is a dash. On a phone a column that is not ``narrow`` is
+    left out.
+    """
+
+    name: str
+    kind: Kind
+    values: Sequence[Any]
+    digits: int = 1
+    help: str = ""
+    shown: Sequence[str] | None = None
+    titles: Sequence[str | None] | None = None
+    narrow: bool = True
+    cells: tuple[int, int] | None = None
+
+    @property
+    def texts(self) -> list[str]:
+        """What each cell shows. Of a line it is what it says in words.
+
+        >>> RowColumn("bps", "number", [1234.5, None]).texts
+        ['1,234.5', '–']
+        >>> RowColumn("24 h", "line", [[1.0, None, 3.0]]).texts
+        ['from 1.0 to 3.0, lowest 1.0, highest 3.0']
+        """
+        if self.shown is not None:
+            return [plain(text) for text in self.shown]
+        return [self._text(value) for value in self.values]
+
+    def _text(self, value: Any) -> str:
+        if self.kind == "line":
+            return self._line_words([each for each in value or [] if each is not None])
+        if value is None:
+            return NULL
+        return plain(value) if self.kind == "text" else f"{value:,.{self.digits}f}"
+
+    def _sent(self) -> list[Any]:
+        """Return the values as they go to the browser. A line is 18 px high: 4 digits do."""
+        if self.kind != "line":
+            return list(self.values)
+        return [
+            [None if each is None else float(f"{each:.4g}") for each in value or []]
+            for value in self.values
+        ]
+
+    def _line_words(self, known: list[float]) -> str:
+        if len(known) < 2:
+            return "fewer than two values are held"
+        first, last, low, high = (
+            f"{each:,.{self.digits}f}" for each in (known[0], known[-1], min(known), max(known))
+        )
+        return f"from {first} to {last}, lowest {low}, highest {high}"
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What the script gets."""
+        right = {"number": "number", "bar": "number", "map": "map"}.get(self.kind, "")
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "help": self.help,
+            "className": right if self.narrow else f"{right} narrow-out".strip(),
+            "values": None if self.kind == "text" and self.shown is None else self._sent(),
+            "shown": self.texts,
+            "titles": self.titles and [title and plain(title) for title in self.titles],
+        } | ({"cells": self.cells, "states": _STATES} if self.kind == "map" else {})
+
+
+def show_rows(
+    label: Markdown,
+    keys: Sequence[str],
+    columns: Sequence[RowColumn],
+    key: str,
+    most: int = 10,
+    *,
+    opens: bool = True,
+) -> None:
+    """Draw the table. `opened_key` has the key of the row that was opened.
+
+    The first column is of texts, and its cells are the buttons where a row ``opens``. ``keys`` has
+    one key for each row, ``label`` describes the table to who cannot see it. More rows than
+    ``most`` are scrolled. A column of which nothing is known is left out. What was sorted by, where
+    it was scrolled to and the row in focus outlast a new run of the page.
+    """
+    state = st.session_state
+    columns = [c for c in columns if c.kind == "text" or any(v is not None for v in c.values)]
+
+    def keep() -> None:
+        state[f"{key}_opened"] = state[key].opened
+
+    texts = [column.texts for column in columns if column.kind == "text"]
+    data = {
+        "label": label,
+        "keys": list(keys),
+        "names": [", ".join(parts) for parts in zip(*texts, strict=True)],
+        "columns": [column.data for column in columns],
+        "opens": opens,
+        "most_px": _ROW_PX * (most + 1) + 4 if len(keys) > most else None,
+    }
+    _ROWS(data=data, key=key, on_opened_change=keep)
+
+
+def opened_key(key: str) -> str | None:
+    """Return the key of the row of a table that was opened since, once. None where none was.
+
+    It is known before the table is drawn again, so that a page need not be built to be left.
+    """
+    opened = st.session_state.pop(f"{key}_opened", None)
+    return opened if isinstance(opened, str) else None

@@ -1,0 +1,193 @@
+"""What is chosen on the page of spreads, in one row of widgets that are kept in its link."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import polars as pl
+
+from toolkit.dashboard.link import PRESETS, SHORT_PRESETS, read_choice, read_number, read_option
+from toolkit.dashboard.page_link import PageLink
+from toolkit.dashboard.screen import Screen, st
+from toolkit.dashboard.spread_table import SpreadFilters
+from toolkit.dashboard.spreads_columns import COLUMNS, SORTS, USUAL
+from toolkit.foreign import Markdown
+from toolkit.market import Family
+from toolkit.statistics.screening import SPREAD_ORDER
+
+_ABOVE_BPS = 20.0
+_MOST_BPS = 10_000.0
+_DEFAULT_WINDOW = "7 days"
+_HISTORY = "history"
+_ROWS = {_HISTORY: Family.SPREAD.value, "snapshots": "snapshot-spread"}
+_KINDS = {"exchange": "exchanges", "type": "type", "exclude": "symbol"}
+_LABELS = (
+    ("exchange", Markdown("Both legs on these exchanges"), "all"),
+    ("type", Markdown("Markets"), "all"),
+    ("exclude", Markdown("Symbols left out"), "none"),
+)
+_USUAL = {"window": _DEFAULT_WINDOW, "rows": _HISTORY, "sort": SPREAD_ORDER, "matrix": None}
+_LINK = PageLink(
+    "spreads", ("rows", *_KINDS, "min", "above", "window", "columns", "sort", "matrix")
+)
+
+
+class Chosen(NamedTuple):
+    """What the page shows: ``matrix`` is the symbol of the heat map, None for none."""
+
+    asked: SpreadFilters
+    above_bps: float
+    preset: str
+    columns: tuple[str, ...]
+    matrix: str | None
+
+
+def chosen_kind(streams: pl.DataFrame) -> str:
+    """Return which rows are chosen: what was loaded, or what is kept from snapshots."""
+    kinds = _kinds(streams)
+    state = st.session_state
+    params = _LINK.to_follow(ready="above" in state)
+    if params is not None or "rows" not in state:
+        state["rows"] = read_option(params or {}, "rows", kinds, next(iter(kinds), _HISTORY), [])
+    return _ROWS[state["rows"]]
+
+
+def _kinds(streams: pl.DataFrame) -> dict[str, str]:
+    """Return what the store has of `_ROWS`."""
+    return {word: kind for word, kind in _ROWS.items() if kind in streams["kind"]}
+
+
+def choose(
+    bar: Screen, kind: str, streams: pl.DataFrame, names: pl.DataFrame, has_costs: bool
+) -> Chosen:
+    """Draw the widgets, filled from the link, and keep the link in step with them."""
+    allowed = {
+        name: names[column].explode().unique().sort().to_list() for name, column in _KINDS.items()
+    }
+    symbols = allowed["exclude"]
+    sorts = [name for name in SORTS if has_costs or name != "-net_share"]
+    _follow_link(allowed, sorts)
+    state = st.session_state
+    with bar:
+        st.segmented_control(
+            Markdown("Window"),
+            list(PRESETS),
+            key="window",
+            required=True,
+            label_visibility="collapsed",
+            format_func=SHORT_PRESETS.__getitem__,
+            persist_state="session",
+        )
+        active = sum(bool(state[name]) for name in (*_KINDS, "min"))
+        words = Markdown("Filters ({})").format(active) if active else Markdown("Filters")
+        with st.popover(words, type="tertiary"):
+            _choose_rows(allowed, len(_kinds(streams)) > 1)
+        with st.popover(Markdown("Columns"), type="tertiary"):
+            _choose_columns(sorts)
+        with st.popover(Markdown("Heat map"), type="tertiary"):
+            st.selectbox(
+                Markdown("Last spreads between all exchanges of"),
+                symbols,
+                key="matrix",
+                index=None,
+                placeholder="no symbol",
+                persist_state="session",
+            )
+    _LINK.write(_widget_params())
+    return Chosen(
+        SpreadFilters(
+            kind,
+            tuple(state["exchange"]),
+            tuple(state["type"]),
+            tuple(state["exclude"]),
+            state["min"],
+            state["sort"],
+        ),
+        state["above"],
+        state["window"],
+        tuple(state["columns"]),
+        state["matrix"],
+    )
+
+
+def _choose_rows(allowed: Mapping[str, list[str]], both: bool) -> None:
+    if both:
+        st.segmented_control(
+            Markdown("Rows"), list(_ROWS), key="rows", required=True, persist_state="session"
+        )
+    for name, label, placeholder in _LABELS:
+        st.multiselect(
+            label, allowed[name], key=name, placeholder=placeholder, persist_state="session"
+        )
+    st.number_input(
+        Markdown("Last spread at least (bps, either side)"),
+        0.0,
+        _MOST_BPS,
+        step=5.0,
+        format="%g",
+        key="min",
+        persist_state="session",
+    )
+
+
+def _choose_columns(sorts: list[str]) -> None:
+    st.selectbox(
+        Markdown("Order"), sorts, key="sort", format_func=SORTS.__getitem__, persist_state="session"
+    )
+    st.number_input(
+        Markdown("Count time and episodes at or beyond (bps)"),
+        0.1,
+        _MOST_BPS,
+        step=5.0,
+        format="%g",
+        key="above",
+        persist_state="session",
+    )
+    st.pills(
+        Markdown("Columns"),
+        list(COLUMNS),
+        key="columns",
+        selection_mode="multi",
+        format_func=lambda name: COLUMNS[name].words,
+        persist_state="session",
+    )
+
+
+def _follow_link(allowed: Mapping[str, list[str]], sorts: list[str]) -> None:
+    """Fill the widgets from a link that the page did not write itself."""
+    state = st.session_state
+    params = _LINK.to_follow(ready="above" in state)
+    if params is None:
+        for name, values in allowed.items():  # rows of another kind may have others
+            state[name] = [value for value in state[name] if value in values]
+        if state["sort"] not in sorts:
+            state["sort"] = SPREAD_ORDER
+        if state["matrix"] not in allowed["exclude"]:
+            state["matrix"] = None
+        return
+    faults: list[Markdown] = []
+    for name, values in allowed.items():
+        state[name] = read_choice(params, name, values, faults)
+    state["min"] = read_number(params, "min", 0.0, (0.0, _MOST_BPS), faults)
+    state["above"] = read_number(params, "above", _ABOVE_BPS, (0.1, _MOST_BPS), faults)
+    state["window"] = read_option(params, "window", PRESETS, _DEFAULT_WINDOW, faults)
+    state["sort"] = read_option(params, "sort", sorts, SPREAD_ORDER, faults)
+    state["columns"] = read_choice(params, "columns", list(COLUMNS), faults) or list(USUAL)
+    state["matrix"] = next(iter(read_choice(params, "matrix", allowed["exclude"], faults)), None)
+    _LINK.keep_faults(faults)
+
+
+def _widget_params() -> dict[str, str]:
+    """Return the values of the widgets that are not the usual ones, as parameters of a link."""
+    state = st.session_state
+    params = {name: ",".join(state[name]) for name in _KINDS if state[name]}
+    for name, default in (("min", 0.0), ("above", _ABOVE_BPS)):
+        if state[name] != default:
+            params[name] = f"{state[name]:g}"
+    if set(state["columns"]) != set(USUAL):
+        params["columns"] = ",".join(name for name in COLUMNS if name in state["columns"])
+    for name, usual in _USUAL.items():
+        if state.get(name, usual) != usual:
+            params[name] = state[name]
+    return params

@@ -1,0 +1,209 @@
+"""The columns of the page of spreads: what each shows, in which form, and what it means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import polars as pl
+
+from toolkit.dashboard.rows import Kind, RowColumn
+from toolkit.dashboard.spread_table import NET
+from toolkit.foreign import Markdown
+from toolkit.statistics.screening import SPREAD_ORDER
+
+
+class FigureColumn(NamedTuple):
+    """A column: its words in the choice, what it shows of a row, its heading and its help.
+
+    On a phone those that are not ``narrow`` are left out.
+    """
+
+    words: str
+    figure: str
+    heading: str
+    help: Markdown
+    kind: Kind = "number"
+    digits: int = 2
+    times: float = 1
+    narrow: bool = False
+
+
+COLUMNS = {
+    "last": FigureColumn(
+        "last",
+        "spread_last_log_bps",
+        "last (bps)",
+        Markdown(
+            "The newest spread, in bps of the log spread: 10,000 ln(sell price / buy price). "
+            "Positive where the sell leg is dearer."
+        ),
+        narrow=True,
+    ),
+    "percentile": FigureColumn(
+        "percentile of the last",
+        "last_percentile",
+        "percentile",
+        Markdown("Share of the window's observations below the last, and half of those equal."),
+        "bar",
+        0,
+    ),
+    "recent": FigureColumn(
+        "last 24 h",
+        "recent",
+        "24 h",
+        Markdown("Mean of each half hour."),
+        "line",
+        1,
+        narrow=True,
+    ),
+    "z": FigureColumn(
+        "z-score of the last",
+        "last_z",
+        "z",
+        Markdown("The last less the mean of the window, over its standard deviation."),
+    ),
+    "mean": FigureColumn(
+        "mean", "spread_mean_log_bps", "mean (bps)", Markdown("Mean of the window.")
+    ),
+    "std": FigureColumn(
+        "standard deviation",
+        "spread_std_log_bps",
+        "sd (bps)",
+        Markdown("Standard deviation in the window."),
+    ),
+    "half_life": FigureColumn(
+        "half-life",
+        "half_life_s",
+        "half-life (min)",
+        Markdown("In which half of a deviation from the mean is gone. Null: the notes say why."),
+        digits=1,
+        times=1 / 60,
+    ),
+    "above": FigureColumn(
+        "share of time at or beyond",
+        "time_above_share",
+        "≥ {:g} bps (%)",
+        Markdown("Share of the time observed at or beyond that size, on either side of zero."),
+        times=100,
+    ),
+    "episodes": FigureColumn(
+        "episodes a day",
+        "episodes_per_day",
+        "episodes/d",
+        Markdown("How often a day it gets to that size, of those times whose begin was seen."),
+        digits=1,
+    ),
+    "net_share": FigureColumn(
+        "share of time beyond the cost",
+        "net_share",
+        "net (%)",
+        Markdown("Share of the time observed beyond the cost, on either side of zero."),
+        times=100,
+    ),
+    "net_mean": FigureColumn(
+        "net mean",
+        "net_mean_bps",
+        "net (bps)",
+        Markdown("Mean of what is left while it is beyond the cost, none where it never is."),
+    ),
+    "cost": FigureColumn(
+        "cost", "cost_bps", "cost (bps)", Markdown("Of a round trip, at the last observation.")
+    ),
+    "n": FigureColumn("observations", "n", "n", Markdown("Observations in the window."), digits=0),
+    "coverage": FigureColumn(
+        "coverage",
+        "coverage",
+        "coverage (%)",
+        Markdown("Share of the window with an observation. Kept from snapshots: of the polls due."),
+        times=100,
+    ),
+    "age": FigureColumn(
+        "age",
+        "age_s",
+        "age (min)",
+        Markdown("From the end of the newest row to now by the service's clock."),
+        digits=1,
+        times=1 / 60,
+    ),
+    "notes": FigureColumn(
+        "notes",
+        "notes",
+        "notes",
+        Markdown(
+            "Signs of bad prices, coverage below 100 %, an age beyond that of the others, and why "
+            "a figure is missing."
+        ),
+        "text",
+    ),
+}
+"""The columns that can be chosen, beside the symbol and its legs, by their name in a link."""
+
+USUAL = tuple(name for name in COLUMNS if name not in ("z", "n", "coverage", "age"))
+"""The columns that are shown where none were chosen. The net ones are there with fees alone, and
+then in the place of the share of time at or beyond a size."""
+
+SORTS = {
+    SPREAD_ORDER: "the widest now first",
+    "-last_percentile": "the highest percentile first",
+    "last_percentile": "the lowest percentile first",
+    "-spread_std_log_bps": "the most variable first",
+    "half_life_s": "the shortest half-life first",
+    "-net_share": "the longest beyond the cost first",
+    "trajectory": "by symbol and legs",
+}
+"""The orders of the rows, in words. Their names are those of `rail screen --sort`."""
+
+
+def shown_columns(
+    lines: pl.DataFrame, names: Sequence[str], above_bps: float, net_words: Markdown | None
+) -> tuple[list[RowColumn], list[str]]:
+    """Build the columns of the page's table, and what is the same in all rows, in words.
+
+    A row of ``lines`` is one of `toolkit.dashboard.spread_table.spread_lines`. What is the same in
+    all rows is no column. ``net_words`` name the fees of the net figures.
+    """
+    legs = [f"{buy} → {sell}" for buy, sell in lines.select("buy", "sell").iter_rows()]
+    columns = [
+        RowColumn("symbol", "text", lines["symbol"].to_list()),
+        RowColumn("buy → sell", "text", legs),
+    ]
+    for name in _chosen(lines, names):
+        figure = COLUMNS[name]
+        cells = lines[figure.figure]
+        meaning = figure.help
+        if net_words is not None and figure.figure in NET:
+            meaning = Markdown("{} {}").format(meaning, net_words)
+        columns.append(
+            RowColumn(
+                heading_of(name, above_bps),
+                figure.kind,
+                (cells if figure.times == 1 else cells * figure.times).to_list(),
+                figure.digits,
+                meaning,
+                narrow=figure.narrow,
+            )
+        )
+    kept, same = [], []
+    for column in columns:
+        constant = column.kind != "line" and len(set(column.texts)) == 1 < lines.height
+        if not constant or column.name == "buy → sell":
+            kept.append(column)
+        elif column.name != "notes":
+            same.append(f"{column.name} {column.texts[0]}")
+    return kept, same
+
+
+def heading_of(name: str, above_bps: float) -> str:
+    """Return the heading of a column, in which the size that time is counted from is named.
+
+    >>> heading_of("above", 20.0)
+    '≥ 20 bps (%)'
+    """
+    return COLUMNS[name].heading.format(above_bps)
+
+
+def _chosen(lines: pl.DataFrame, names: Sequence[str]) -> list[str]:
+    if "net_share" in lines.columns and set(names) == set(USUAL):
+        names = [name for name in names if name != "above"]
+    return [name for name in COLUMNS if name in names and COLUMNS[name].figure in lines.columns]

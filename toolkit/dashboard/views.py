@@ -1,0 +1,125 @@
+"""Saved views: a page and its link under a name, in a small file beside the store.
+
+The file is ``rail.duckdb.views.json`` for ``rail.duckdb``: a list of objects with name, page and
+link. It is the user's own and no data, so the store has no table of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from toolkit.dashboard.navigation import PAGES
+from toolkit.errors import InputError
+from toolkit.foreign import Markdown, plain
+
+_NAME_LONGEST = 30
+_LINK_LONGEST = 4_000
+_MOST = 12
+_NAME = f"1 to {_NAME_LONGEST} characters of words and numbers"
+
+
+@dataclass(frozen=True, slots=True)
+class SavedView:
+    """A page and the parameters of its link, under a name.
+
+    >>> SavedView("My coins", "spreads", "symbols=BTC_USDT%2CETH_USDT").params
+    {'symbols': 'BTC_USDT,ETH_USDT'}
+    >>> SavedView("", "spreads", "")
+    Traceback (most recent call last):
+    toolkit.errors.InputError: name: '' is not allowed; allowed: 1 to 30 characters of words and ...
+    """
+
+    name: str
+    page: str
+    link: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name or self.name.strip() != self.name:
+            raise InputError("name", self.name, f"{_NAME}, no blank at either end")
+        if len(self.name) > _NAME_LONGEST or Markdown.harmless(self.name) != self.name:
+            raise InputError("name", self.name, _NAME)
+        if self.page not in PAGES:
+            raise InputError("page", self.page, PAGES)
+        if not isinstance(self.link, str) or len(self.link) > _LINK_LONGEST:
+            raise InputError("link", self.link, f"a link of up to {_LINK_LONGEST:,} characters")
+
+    @classmethod
+    def of(cls, name: str, page: str, params: dict[str, str]) -> SavedView:
+        """Return the view of a page's parameters."""
+        return cls(name.strip(), page, urlencode(params))
+
+    @property
+    def params(self) -> dict[str, str]:
+        """The parameters of the link."""
+        return dict(parse_qsl(self.link))
+
+
+def views_file(store: Path) -> Path:
+    """Return the file of a store's views.
+
+    >>> views_file(Path("data/rail.duckdb"))
+    PosixPath('data/rail.duckdb.views.json')
+    """
+    return store.with_name(f"{store.name}.views.json")
+
+
+def read_views(store: Path) -> list[SavedView]:
+    """Return the views of a store, [] where none was saved.
+
+    Raises `InputError` where the file is none of views.
+    """
+    file = views_file(store)
+    try:
+        found: Any = json.loads(file.read_text("utf-8"))
+        return [SavedView(**each) for each in found][:_MOST]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, TypeError) as error:
+        said = plain(str(error), 160)
+        raise InputError(
+            "views",
+            str(file),
+            f"a list of name, page and link ({said})",
+            advice="mend or remove it",
+        ) from None
+
+
+def save_view(store: Path, view: SavedView) -> None:
+    """Save a view, in the place of one of the same name. Raises `InputError` for too many."""
+    before = [each for each in read_views(store) if each.name != view.name]
+    if len(before) >= _MOST:
+        raise InputError("views", len(before) + 1, f"{_MOST} views", advice="delete one")
+    _write(store, [*before, view])
+
+
+def delete_view(store: Path, name: str) -> None:
+    """Delete a view. One that is not there is none the less gone."""
+    _write(store, [each for each in read_views(store) if each.name != name])
+
+
+def _write(store: Path, views: Sequence[SavedView]) -> None:
+    """Put the file in its place whole, or leave the one that is there."""
+    file = views_file(store)
+    text = json.dumps([asdict(view) for view in views], indent=1, ensure_ascii=False)
+    try:
+        number, draft = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+        try:
+            with os.fdopen(number, "w", encoding="utf-8") as into:
+                into.write(text + "\n")
+            Path(draft).replace(file)
+        except BaseException:
+            with suppress(OSError):
+                Path(draft).unlink()
+            raise
+    except OSError as error:
+        raise InputError(
+            "views", str(file), f"a file that this user may write ({error.strerror})"
+        ) from None

@@ -1,0 +1,82 @@
+"""Ctrl-C: one press ends a block with one `KeyboardInterrupt`, after the block has cleaned up.
+
+polars and DuckDB see the signal too, and end their own queries for it. So one press can arrive
+twice: as an error out of a query, and a moment later as Python's own. The second would come in the
+middle of the cleaning up that the first began. And what DuckDB raises is an error of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from types import FrameType
+
+from toolkit.errors import StoppedError
+
+_OF_DUCKDB = ("Query interrupted", "failed: KeyboardInterrupt: ")
+"""How the texts of its errors end after a Ctrl-C: in a query, or while it took over a frame."""
+
+
+@contextlib.contextmanager
+def one_interrupt() -> Iterator[None]:
+    """Let a Ctrl-C end the block with `KeyboardInterrupt`, whatever error came of it.
+
+    In the main thread, the only one that Python interrupts, a press that already ended a query is
+    not raised once more while the block cleans up. Where Ctrl-C is ignored, it stays so.
+
+    >>> try:
+    ...     with one_interrupt():
+    ...         raise RuntimeError("Query interrupted")
+    ... except KeyboardInterrupt:
+    ...     print("as Python does")
+    as Python does
+    """
+    with _noted() as came:
+        try:
+            yield
+        except StoppedError:  # a command's own words for it
+            raise
+        except Exception as error:
+            if came or _is_interrupt(error):
+                raise KeyboardInterrupt from None
+            raise
+        except KeyboardInterrupt as error:
+            if error.__context__ is None:
+                raise
+            raise KeyboardInterrupt from None  # without the errors that it led to meanwhile
+
+
+@contextlib.contextmanager
+def _noted() -> Iterator[list[int]]:
+    """Note each Ctrl-C of the block besides its usual effect, in the main thread."""
+    came: list[int] = []
+    usual = signal.getsignal(signal.SIGINT)
+
+    def noted(number: int, frame: FrameType | None) -> None:
+        already_raised = not came and _is_interrupt(sys.exception())
+        came.append(number)
+        if callable(usual) and not already_raised:
+            usual(number, frame)
+
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if not (in_main_thread and callable(usual)):
+        yield came
+        return
+    signal.signal(signal.SIGINT, noted)
+    try:
+        yield came
+    finally:
+        if signal.getsignal(signal.SIGINT) is noted:  # else somebody has set it in the meantime
+            signal.signal(signal.SIGINT, usual)
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Return whether an error comes of a Ctrl-C, by itself or by the one that it replaced."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt) or str(error).endswith(_OF_DUCKDB):
+            return True
+        error = error.__cause__ or error.__context__
+    return False

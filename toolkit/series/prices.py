@@ -1,0 +1,45 @@
+"""Series of prices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from toolkit.series.base import checked_options
+from toolkit.series.trajectories import BarTrajectorySeries
+from toolkit.statistics import prices as price_statistics
+
+if TYPE_CHECKING:
+    from toolkit.charts import Figure
+
+
+class PriceSeries(BarTrajectorySeries):
+    """Prices of one symbol on one leg. A bar's price is its close, and its ``ts`` its start."""
+
+    @property
+    def _column(self) -> str | None:
+        return "price"
+
+    def summary(self) -> pl.DataFrame:
+        """Compute first, last, lowest and highest price, change and volatility.
+
+        See `toolkit.statistics.prices.summary`.
+        """
+        return price_statistics.summary(self.rows, *self.window, step_s=self.origin.step_s)
+
+    @checked_options
+    def plot(
+        self, *, timezone: str = "UTC", theme: str | None = None, points: int = 2000
+    ) -> Figure:
+        """Draw the price. The parameters are those of `toolkit.charts.price_chart`."""
+        from toolkit.charts import price_chart  # noqa: PLC0415 - plotly takes half a second
+
+        return price_chart(
+            self.rows,
+            **self._known,
+            step_s=self.origin.step_s,
+            timezone=timezone,
+            theme=theme,
+            points=points,
+        )

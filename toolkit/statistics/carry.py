@@ -1,0 +1,317 @@
+"""What it came to, to hold a funding position for a time: over all times at which to enter.
+
+A single figure of carry depends on when the position was opened. `holdings` opens it every hour and
+gives the distribution of what was kept, by how long it was held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from toolkit.errors import InputError
+from toolkit.market import When, parse_length
+from toolkit.statistics.accruals import accruals
+from toolkit.statistics.carry_figures import SCHEMA, Sample, figures
+from toolkit.statistics.carry_marks import NONE_KNOWN, FundedPosition, marks_of, plain
+from toolkit.statistics.carry_paths import Numbers, Path, Times, covered, held, merged
+from toolkit.statistics.contract import Frame, Question, Reason, checked_frame
+from toolkit.statistics.fee_table import check_asked, check_held_style
+from toolkit.statistics.fees import NOTIONAL, FeeModel, Style
+from toolkit.statistics.net_edge import costs_over_time
+from toolkit.statistics.settlements import LEGS, LegSettlements, settlements
+from toolkit.statistics.windows import settlements_extent, window_of
+
+__all__ = ["HORIZONS", "holdings"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+HORIZONS = ("1h", "8h", "1d", "3d", "7d", "30d")
+"""How long a position is held, where nothing else is asked."""
+
+
+def holdings(
+    frame: Frame,
+    start: When | None = None,
+    end: When | None = None,
+    *,
+    horizons: Sequence[str | int] = HORIZONS,
+    every: str | int = "1h",
+    prices: Frame | None = None,
+    step_s: int | None = None,
+    max_stale_s: int | None = None,
+    fees: FeeModel | None = None,
+    notional: float = NOTIONAL,
+    style: Style = "taker",
+    compound: bool = False,
+) -> pl.DataFrame:
+    """Compute the distribution of what a position kept, over all times at which it was entered.
+
+    One row per trajectory and horizon, sorted. The position is long the buy leg and short the sell
+    leg. A frame with ``rate`` and ``interval_hours`` in place of those of two legs is of single
+    legs, each held short, so that a positive rate is received. To hold the other way round, turn
+    the legs with `toolkit.statistics.spread.turned`. The better side is not chosen afterwards.
+
+    - A position is entered at each multiple of ``every`` in ``[start, end - horizon]``, from 00:00
+      UTC on, and closed a horizon later. A settlement at the entry is not received, one at the exit
+      is. Each pays its whole rate.
+    - An entry counts where both legs cover its whole horizon by settlements, as in
+      `toolkit.statistics.funding.summary`, and every price that it needs is known. The others are
+      counted in ``n_uncovered`` and ``n_unpriced``, and in no other figure.
+    - ``prices`` are rows of the same trajectories (with or without ``funding/``), ``buy_price`` and
+      ``sell_price``, or ``spread_log_bps`` alone. A row is known from its ts plus a step
+      (``step_s`` or the commonest), for ``max_stale_s`` more, by default three steps. Prices are
+      needed at the entry, at each settlement and at the exit.
+    - ``notional_basis`` is what a rate is paid on. ``constant``: the notional at the entry. The
+      spread then adds what it fell by in log bps. ``drifting``, with prices of both legs: the same
+      units of both are held, at the price then. All is in bps of the geometric mean of both
+      notionals at the entry, so that swapping the legs turns the sign and nothing else.
+      ``compound``: all that is received, and the fall of the spread, is put into the position at
+      each settlement, at no cost.
+    - Net is gross less `FeeModel.round_trip_bps` as of the entry, of the notional then.
+    - A position breaks even at the first settlement at which the level has earned the cost. The
+      quantiles count those that had not within the horizon as not yet (Kaplan and Meier: as all of
+      them are watched for one horizon, it is the share of all). The spread counts as it was then.
+    - The drawdown is the largest fall of the level from a maximum before it, over the entry, the
+      settlements and the exit. The cost is no fall.
+    - The bands hold the mean and the median of what entries keep at 95 %, by a block bootstrap over
+      time, which does not take overlapping holdings for independent ones. They are null where the
+      entries span fewer than 12 horizons. Their width was chosen on AR(1) rates. Over 2,000 runs
+      of rates that are moving averages they held the truth in 94 to 96 %. Where most is earned in
+      a few times of high rates, the band of the mean is too narrow: it held in 88 to 93 %, and in
+      80 % where there are about seven such times. That of the median held in 95 to 97 %.
+
+    ==========================  =======  ========  ==============================================
+    column                      type     unit      meaning
+    ==========================  =======  ========  ==============================================
+    trajectory                  given    none      key of the trajectory
+    horizon_s                   Int64    s         how long the position is held
+    n_due                       Int64    count     entries whose exit is in the window
+    n                           Int64    count     those that count
+    n_uncovered                 Int64    count     those with a leg that is not covered
+    n_unpriced                  Int64    count     those that are covered, and lack a price
+    n_unknown_fee               Int64    count     of n, those whose cost is not known
+    n_apart                     Float64  count     horizons that fit into the time of the entries
+    coverage                    Float64  fraction  n / n_due
+    t_first                     Int64    s         first entry that counts, Unix UTC
+    t_last                      Int64    s         last entry that counts, Unix UTC
+    entries_reason              String   none      empty, or as gross_reason
+    funding_mean_bps            Float64  bps       received from settlements, mean
+    basis_mean_bps              Float64  bps       gained from prices, mean, 0 without them
+    gross_mean_bps              Float64  bps       both
+    gross_q05_bps               Float64  bps       5 % quantile, likewise q25, median, q75, q95
+    drawdown_median_bps         Float64  bps       median of the largest fall
+    drawdown_q95_bps            Float64  bps       its 95 % quantile
+    gross_reason                String   none      empty (no entry is due), missing_leg (a leg has
+                                                   no settlement), dense_rows (some rows are perhaps
+                                                   no settlements), low_coverage (no entry counts)
+    gross_mean_lower_bps        Float64  bps       95 % band of the mean, likewise upper, and median
+    gross_band_reason           String   none      as gross_reason, too_few
+    cost_mean_bps               Float64  bps       of a round trip, mean over the entries
+    net_mean_bps                Float64  bps       gross less cost, and quantiles as above
+    net_apr_mean_pct            Float64  percent   a year of 8760 h at that, simple, of one leg's
+                                                   notional, and quantiles as above
+    net_positive_share          Float64  fraction  entries that kept more than nothing
+    breakeven_share             Float64  fraction  entries that had earned the cost at a settlement
+    net_reason                  String   none      as gross_reason, unknown_fee (of some entry)
+    net_mean_lower_bps          Float64  bps       95 % band of the mean, likewise upper, and median
+    net_band_reason             String   none      as net_reason, too_few
+    breakeven_q25_h             Float64  h         by when a quarter had earned the cost
+    breakeven_q25_reason        String   none      as net_reason, censored (fewer than a quarter),
+                                                   likewise median and q75
+    notional_basis              String   none      constant, drifting or compound
+    fee_model                   String   none      the table's name, null without one
+    fee_model_hash              String   none      the same where the table is the same
+    window_start                Int64    s         as asked, Unix UTC
+    window_end                  Int64    s         as asked, Unix UTC, itself inside
+    method                      String   none      what computed the row, with its version
+    params_hash                 String   none      the same where the same was asked of any window
+    ==========================  =======  ========  ==============================================
+
+    References
+    ----------
+    Politis, D. N. and Romano, J. P. (1992), A circular block-resampling procedure for stationary
+    data. The definitions of carry and of break-even are the field's own.
+
+    Raises
+    ------
+    InputError
+        As `toolkit.statistics.funding.summary`. A length is none, a notional is not above 0, or a
+        style opens no position. ``prices`` lack a column or have a row twice.
+
+    Examples
+    --------
+    Ten days at 3 bps per 8 h, against a spot leg.
+
+    >>> frame = pl.DataFrame(
+    ...     {
+    ...         "trajectory": ["BTC_USDT:KRAKEN.spot:BINANCE.futures"] * 30,
+    ...         "ts": [28800 * k for k in range(1, 31)],
+    ...         "buy_rate": [0.0] * 30,
+    ...         "sell_rate": [3e-4] * 30,
+    ...         "buy_interval_hours": [None] * 30,
+    ...         "sell_interval_hours": [8] * 30,
+    ...     }
+    ... )
+    >>> found = holdings(frame, horizons=["1d", "7d"])
+    >>> found.select("n", "gross_mean_bps", "net_reason").rows()
+    [(217, 9.0, 'unknown_fee'), (73, 63.0, 'unknown_fee')]
+    """
+    lengths = [parse_length(each, parameter="horizons") for each in horizons]
+    if isinstance(horizons, str) or not lengths or len(set(lengths)) < len(lengths):
+        raise InputError("horizons", horizons, "lengths such as ['8h', '7d'], each of them once")
+    every_s = parse_length(every, parameter="every")
+    if fees is not None:
+        check_asked(fees, notional, style)
+    check_held_style(style)
+    frame = _of_pairs(frame)
+    options: dict[str, str | float | None] = {
+        "horizons": ",".join(str(each) for each in lengths),
+        "every": every_s,
+        "priced": prices is not None,
+        "fees": fees.hash if fees else None,
+        "notional": notional,
+        "style": style,
+        "compound": compound,
+    }
+    question = Question(
+        "funding.holdings/1",
+        *window_of(frame, start, end, settlements_extent),
+        step_s=step_s,
+        max_stale_s=max_stale_s,
+        options=tuple(options.items()),
+    )
+    marks = marks_of(prices, question.step_s, question.max_stale_s)
+    rows = []
+    for legs in _trajectories(settlements(frame), question):
+        costs = costs_over_time([legs.key], fees, notional, style) if fees else None
+        found = None if marks is None else marks.get(plain(legs.key), NONE_KNOWN)
+        position = FundedPosition(legs.ts, legs.buy_rate, legs.sell_rate, found, compound)
+        path = position.path()
+        shared = {"trajectory": legs.key, "notional_basis": position.basis}
+        for each in sorted(lengths):
+            sample = _sample(legs, position, path, question, costs, horizon_s=each, every_s=every_s)
+            rows.append(shared | figures(sample))
+    table = {"fee_model": fees.name, "fee_model_hash": fees.hash} if fees else {}
+    return pl.DataFrame(
+        rows, schema={"trajectory": frame.collect_schema()["trajectory"]} | SCHEMA, orient="row"
+    ).with_columns(
+        *(
+            pl.lit(table.get(name), pl.String).alias(name)
+            for name in ("fee_model", "fee_model_hash")
+        ),
+        *question.columns,
+    )
+
+
+def _of_pairs(frame: Frame) -> Frame:
+    """Return a frame of single legs as one of pairs whose buy leg is spot, and others as it is."""
+    checked_frame(frame)
+    schema = frame.collect_schema()
+    if "rate" not in schema or "sell_rate" in schema or "interval_hours" not in schema:
+        return frame
+    return frame.with_columns(
+        sell_rate="rate",
+        sell_interval_hours="interval_hours",
+        buy_rate=pl.lit(0.0),
+        buy_interval_hours=pl.lit(None, pl.Float64),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Legs:
+    """What one trajectory's legs paid and cover. ``why`` is the reason where nothing is covered."""
+
+    key: Any
+    ts: Times
+    buy_rate: Numbers
+    sell_rate: Numbers
+    segments: list[tuple[Times, Times]]
+    why: Reason
+
+
+def _trajectories(found: LegSettlements, question: Question) -> Iterator[_Legs]:
+    """Yield the trajectories one after another, in their order."""
+    of_leg = accruals(found, question).partition_by("trajectory", "leg", as_dict=True)
+    by_leg = [pl.col("rate").filter(pl.col("leg") == leg).sum().alias(leg) for leg in LEGS]
+    inside = pl.col("ts").is_between(question.start, question.end, closed="right")
+    paid = found.rows.filter(inside).group_by("trajectory", "ts").agg(by_leg)
+    paid_of = paid.sort("trajectory", "ts").partition_by("trajectory", as_dict=True)
+    dense = (pl.col("interval_reason") == Reason.DENSE_ROWS.value).any()
+    known = found.rows.group_by("trajectory", "leg").agg(dense=dense)
+    dense_of = {(key, leg): dense for key, leg, dense in known.iter_rows()}
+    for key, *spot in found.trajectories.iter_rows():
+        legs = [(key, leg) for leg, is_spot in zip(LEGS, spot, strict=True) if not is_spot]
+        stretches = [of_leg.get(leg, paid.clear()) for leg in legs]
+        rows = paid_of.get((key,), paid.clear())
+        cases = {
+            Reason.MISSING_LEG: not all(leg in dense_of for leg in legs),
+            Reason.DENSE_ROWS: any(dense_of.get(leg) for leg in legs),
+        }
+        yield _Legs(
+            key=key,
+            ts=rows["ts"].to_numpy(),
+            buy_rate=rows["buy"].to_numpy(),
+            sell_rate=rows["sell"].to_numpy(),
+            segments=[
+                merged(each["accrues_from"].to_numpy(), each["accrues_until"].to_numpy())
+                if each.height
+                else merged(np.empty(0), np.empty(0))
+                for each in stretches
+            ],
+            why=next((reason for reason, holds in cases.items() if holds), Reason.LOW_COVERAGE),
+        )
+
+
+def _sample(
+    legs: _Legs,
+    position: FundedPosition,
+    path: Path,
+    question: Question,
+    costs: pl.DataFrame | None,
+    *,
+    horizon_s: int,
+    every_s: int,
+) -> Sample:
+    """Enter at each due time, and keep what counts."""
+    first = -(-question.start // every_s) * every_s
+    due = np.arange(first, question.end - horizon_s + 1, every_s, dtype=np.int64)
+    whole = due[covered(legs.segments, due, horizon_s)]
+    entries = position.entries(whole, path)
+    found = held(
+        path,
+        entries,
+        position.exit_marks(whole + horizon_s, path),
+        horizon_s,
+        cost := _costs_at(whole, costs),
+    )
+    counts = ~np.isnan(found.gross_bps)
+    return Sample(
+        horizon_s=horizon_s,
+        every_s=every_s,
+        n_due=due.size,
+        n_uncovered=due.size - whole.size,
+        ts=whole[counts],
+        cost_bps=cost[counts],
+        gross_bps=found.gross_bps[counts],
+        funding_bps=found.funding_bps[counts],
+        drawdown_bps=found.drawdown_bps[counts],
+        breakeven_h=found.breakeven_h[counts],
+        why=Reason.LOW_COVERAGE if whole.size else legs.why,
+    )
+
+
+def _costs_at(ts: Times, costs: pl.DataFrame | None) -> Numbers:
+    """Return the cost in force at each time, NaN where none is known."""
+    if costs is None or costs.is_empty():
+        return np.full(ts.size, np.nan)
+    since = np.searchsorted(costs["ts"].to_numpy(), ts, side="right") - 1
+    found = costs["cost_bps"].fill_null(np.nan).to_numpy()
+    return np.where(since >= 0, found[np.maximum(since, 0)], np.nan)

@@ -1,0 +1,283 @@
+"""How true a log of spread events is: its events against the episodes in the trajectories."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from toolkit.errors import InputError
+from toolkit.intervals import Ends, Interval
+from toolkit.market import EventFamily, When
+from toolkit.statistics.contract import (
+    Frame,
+    Question,
+    Reason,
+    checked_types,
+    first_reason,
+    real_number,
+    whole_number,
+)
+from toolkit.statistics.definition import holding
+from toolkit.statistics.episodes import episodes
+from toolkit.statistics.event_detections import trajectory_of
+from toolkit.statistics.event_judging import judged
+from toolkit.statistics.event_matching import matched_rows
+from toolkit.statistics.event_paths import KnownValues
+from toolkit.statistics.tails import share_columns
+from toolkit.statistics.windows import window_of
+
+__all__ = ["audit", "audited", "smallest_size_bps"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_COLUMN = "spread_bps"
+_BPS_A_PERCENT = 100
+_CONTRACT = ("window_start", "window_end", "method", "params_hash")
+_LIVES = {
+    **dict.fromkeys(("family", "event", "symbol", "legs"), "String"),
+    **dict.fromkeys(("t_open", "t_close", "known_until"), "Int64"),
+    "peak": "Float64",
+}
+
+
+def audited(
+    lives: pl.DataFrame,
+    spreads: Frame,
+    start: When | None = None,
+    end: When | None = None,
+    *,
+    held: pl.DataFrame | None = None,
+    enter_bps: float | None = None,
+    leave_bps: float | None = None,
+    slack_s: int | None = None,
+    step_s: int | None = None,
+    known_after_s: int | None = None,
+    max_stale_s: int | None = None,
+) -> pl.DataFrame:
+    """Match each spread event with an episode of its trajectory, and list what one side alone has.
+
+    ``lives`` are rows of `event_lifecycles`, of which those of spreads with an opening in the
+    window are used. ``spreads`` has ``trajectory``, ``ts`` and the prices of both legs, or
+    ``spread_bps``. An episode is a stretch in which the spread is ``enter_bps`` or more, until it
+    is below ``leave_bps`` (None: the same), as in `toolkit.statistics.spread.episodes`. Only the
+    positive side counts: a trajectory the other way round has events of its own. ``enter_bps`` None
+    is the smallest size of an event, as the log is then taken to have no smaller threshold.
+    ``held`` has the stretches of time in which the log is held, as in `survival`. An episode that
+    begins in a gap of the log, or whose beginning was not seen, does not count for recall, whether
+    it has an event or not. Nor does one while an event from before may be open: one that opened
+    before the window or in a gap of the log, or one without a close, until the next opening. An
+    event without a close is itself held against what was there when it opened. Of an archive that
+    is late the youngest events are not there yet: end the window before them.
+
+    A row's spread is known ``known_after_s`` after its ``ts``, by default a step: at a bar's end.
+    An event and an episode match where they overlap or are at most ``slack_s`` apart, by default a
+    step. One row per event, and one per episode that is not in an event's row, as an event may be
+    of several episodes. Sorted by trajectory, events first, and time:
+
+    ================  =======  =======  ==========================================================
+    column            type     unit     meaning
+    ================  =======  =======  ==========================================================
+    trajectory        String   none     of the event or the episode
+    found_in          String   none     both, log (no episode matches), rows (no event matches)
+    event             String   none     what the documents of the event share
+    t_open            Int64    s        when the event opened, Unix UTC
+    t_close           Int64    s        when it closed, null while it is open
+    event_peak_pct    Float64  percent  its largest size
+    episode_start     Int64    s        when the first such spread was known, Unix UTC
+    episode_end       Int64    s        when the first after it was known, Unix UTC
+    episode_peak_pct  Float64  percent  the largest spread of the episode
+    delay_s           Int64    s        t_open - episode_start, of the first event of an episode
+                                        that is seen from its beginning. Negative within a bar:
+                                        prices moved before its close
+    judged            Boolean  none     it counts for or against the log
+    episode_judged    Boolean  none     its episode counts for the recall, null without an episode
+    audit_reason      String   none     why one side lacks it: no_rows (the trajectory is not held),
+                                        gap (no spread is known while it was open), below (all were
+                                        below ``enter_bps``), missed (no event), began_before (no
+                                        event in the window, and its beginning was not seen),
+                                        log_ended (nothing is known of the log then), log_gap (the
+                                        log is not held then), still_open (an event from before
+                                        may be). Below and missed are judged
+    ================  =======  =======  ==========================================================
+
+    ``enter_bps`` (Float64), ``window_start``, ``window_end``, ``method``, ``params_hash`` follow.
+
+    Raises
+    ------
+    InputError
+        As `toolkit.statistics.spread.episodes`. A column is missing or of another type.
+
+    Examples
+    --------
+    >>> spreads = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.spot"] * 4, "ts": [0, 60, 120, 180],
+    ...     "spread_bps": [10.0, 80.0, 70.0, 10.0]})
+    >>> lives = pl.DataFrame({"family": ["spread"], "event": ["s1"], "symbol": ["A_B"],
+    ...     "legs": ["X.spot → Y.spot"], "t_open": [125], "t_close": [250], "peak": [0.8],
+    ...     "known_until": [300]})
+    >>> audited(lives, spreads, 0, 300, enter_bps=50).select("found_in", "delay_s").row(0)
+    ('both', 5)
+    """
+    window = window_of(spreads, start, end)
+    opened = _opened(lives, window)
+    frame = holding(spreads, _COLUMN)
+    known = KnownValues.of(
+        frame, _COLUMN, step_s=step_s, known_after_s=known_after_s, max_stale_s=max_stale_s
+    )
+    after = known.step_s if known_after_s is None else known_after_s
+    slack = known.step_s if slack_s is None else whole_number("slack_s", slack_s, 0)
+    if enter_bps is not None:
+        enter_bps = real_number("enter_bps", enter_bps, "basis points above 0", above=0)
+    enter = smallest_size_bps(lives, window) if enter_bps is None else enter_bps
+    above = frame.with_columns(pl.col(_COLUMN).clip(lower_bound=0))  # one that turns has ended
+    found = episodes(
+        above, *window, enter_bps=enter, leave_bps=leave_bps, column=_COLUMN, step_s=step_s
+    )
+    asked = (("slack_s", slack_s), ("leave_bps", leave_bps), ("known_after_s", known_after_s))
+    question = Question(
+        "events.audit/3", *window, _COLUMN, step_s, max_stale_s, (*asked, ("enter_bps", enter_bps))
+    )
+    rows = matched_rows(opened, found, known, after, slack)
+    listed = judged(rows, _spreads(lives), held, window, slack)
+    return listed.with_columns(pl.lit(enter).alias("enter_bps"), *question.columns)
+
+
+def _spreads(lives: pl.DataFrame) -> pl.DataFrame:
+    """Return the spread events, with their trajectory."""
+    checked_types(lives, _LIVES, parameter="lives")
+    rows = lives.filter(pl.col("family") == EventFamily.SPREAD.value)
+    return rows.with_columns(trajectory_of()).drop_nulls("trajectory")
+
+
+def _opened(lives: pl.DataFrame, window: Interval) -> pl.DataFrame:
+    """Return the spread events that opened in a window, by time."""
+    inside = pl.col("t_open").is_between(*window, closed="left")
+    return _spreads(lives).filter(inside).sort("t_open", "event")
+
+
+def smallest_size_bps(lives: pl.DataFrame, window: Ends) -> float:
+    """Return the smallest size of a spread event that opened in a window (bps).
+
+    It is the threshold of `audited` where none is given. Raises `InputError` where no event has a
+    size.
+
+    >>> lives = pl.DataFrame({"family": ["spread"], "event": ["s1"], "symbol": ["A_B"],
+    ...     "legs": ["X.spot → Y.spot"], "t_open": [125], "t_close": [250], "peak": [0.75],
+    ...     "known_until": [300]})
+    >>> smallest_size_bps(lives, (0, 300))
+    75.0
+    """
+    opened = _opened(lives, Interval.of(window))
+    least = opened.filter(pl.col("peak") > 0)["peak"].min()
+    if not isinstance(least, float):
+        allowed = "basis points above 0, as no event has a size to take them from"
+        raise InputError("enter_bps", None, allowed)
+    return _BPS_A_PERCENT * least
+
+
+def audit(rows: pl.DataFrame, *, by: Sequence[str] = ()) -> pl.DataFrame:
+    """Sum up how true a log is: how many events are real, how many episodes it saw, how late.
+
+    ``rows`` are those of `audited`, with columns of one's own for groups: the size, the plan that
+    the log was asked with. One row per group of the columns ``by``, sorted, or one row:
+
+    =====================  =======  ========  ====================================================
+    column                 type     unit      meaning
+    =====================  =======  ========  ====================================================
+    n_events               Int64    count     events in the log
+    n_events_judged        Int64    count     those with rows to hold them against
+    n_confirmed            Int64    count     those with an episode
+    precision              Float64  fraction  n_confirmed / n_events_judged
+    precision_lower        Float64  fraction  95 % interval, exact if events are apart
+    precision_upper        Float64  fraction  its upper end
+    precision_reason       String   none      empty
+    n_episodes             Int64    count     episodes in the rows
+    n_episodes_judged      Int64    count     those that count for the recall
+    n_seen                 Int64    count     those of them with an event
+    recall                 Float64  fraction  n_seen / n_episodes_judged
+    recall_lower           Float64  fraction  95 % interval, likewise
+    recall_upper           Float64  fraction  its upper end
+    recall_reason          String   none      empty
+    n_delays               Int64    count     episodes seen from their beginning with an event
+    delay_median_s         Float64  s         from the episode's beginning to the event, median
+    delay_q25_s            Float64  s         a quarter is shorter
+    delay_q75_s            Float64  s         a quarter is longer
+    peak_error_median_pct  Float64  percent   the event's largest size less the episode's, median
+    delay_reason           String   none      empty
+    =====================  =======  ========  ====================================================
+
+    ``enter_bps``, ``window_start``, ``window_end``, ``method`` and ``params_hash`` follow, those of
+    ``rows``. A recall below 1 may be of the rows: an episode within one bar is none of the log's
+    where the service asks for more than one.
+
+    Raises
+    ------
+    InputError
+        A column is missing or of another type.
+
+    References
+    ----------
+    Clopper, C. J. and Pearson, E. S. (1934), The use of confidence or fiducial limits, Biometrika
+    26.
+
+    Examples
+    --------
+    >>> spreads = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.spot"] * 4, "ts": [0, 60, 120, 180],
+    ...     "spread_bps": [10.0, 80.0, 10.0, 90.0]})
+    >>> lives = pl.DataFrame({"family": ["spread"], "event": ["s1"], "symbol": ["A_B"],
+    ...     "legs": ["X.spot → Y.spot"], "t_open": [125], "t_close": [150], "peak": [0.8],
+    ...     "known_until": [300]})
+    >>> found = audited(lives, spreads, 0, 300, enter_bps=50, slack_s=0)
+    >>> audit(found).select("precision", "recall", "delay_median_s").row(0)
+    (1.0, 0.5, 5.0)
+    """
+    flags = dict.fromkeys(("judged", "episode_judged"), "Boolean")
+    checked_types(rows, {"found_in": "String", **flags}, parameter="rows")
+    by = [by] if isinstance(by, str) else list(by)
+    for name in by:
+        if name not in rows.columns:
+            raise InputError("by", name, rows.columns)
+    event, both = pl.col("event").is_not_null(), pl.col("found_in") == "both"
+    # an episode of several events is one
+    episode = pl.struct("trajectory", "episode_start")
+    counts = pl.col("episode_judged")
+    seen = episode.filter(both & counts).n_unique()
+    alone = pl.col("found_in") == "rows"
+    delay = pl.col("delay_s")
+    sums = [
+        event.sum().alias("n_events"),
+        (event & pl.col("judged")).sum().alias("n_events_judged"),
+        (event & both).sum().alias("n_confirmed"),
+        (episode.filter(both).n_unique() + alone.sum()).alias("n_episodes"),
+        (seen + (alone & counts).sum()).alias("n_episodes_judged"),
+        seen.alias("n_seen"),
+        delay.count().alias("n_delays"),
+        delay.median().alias("delay_median_s"),
+        delay.quantile(0.25, "linear").alias("delay_q25_s"),
+        delay.quantile(0.75, "linear").alias("delay_q75_s"),
+        (pl.col("event_peak_pct") - pl.col("episode_peak_pct"))
+        .median()
+        .alias("peak_error_median_pct"),
+        *(pl.col(name).first() for name in ("enter_bps", *_CONTRACT)),
+    ]
+    found = rows.group_by(by).agg(sums).sort(by) if by else rows.select(sums)
+    return found.with_columns(pl.col("^n_.*$").cast(pl.Int64)).select(
+        *by,
+        "n_events",
+        "n_events_judged",
+        *share_columns("n_confirmed", "n_events_judged", "precision"),
+        "n_episodes",
+        "n_episodes_judged",
+        *share_columns("n_seen", "n_episodes_judged", "recall"),
+        "n_delays",
+        "delay_median_s",
+        "delay_q25_s",
+        "delay_q75_s",
+        "peak_error_median_pct",
+        first_reason({Reason.EMPTY: pl.col("n_delays") == 0}).alias("delay_reason"),
+        "enter_bps",
+        *_CONTRACT,
+    )

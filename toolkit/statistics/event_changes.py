@@ -1,0 +1,243 @@
+"""How a value changed around events, less what it would have done without them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+
+from toolkit.errors import InputError
+from toolkit.statistics.contract import column_for, whole_number
+from toolkit.statistics.event_paths import DAY_S, Flags, Floats, Integers, KnownValues
+
+COMPARISONS = ("none", "past", "against", "controls")
+"""What the path of an event may be taken less."""
+
+CONTROL_DAYS = 28
+"""How far from an event its times without one may be (days)."""
+
+_CONTROLS = 5
+_POINTS = 60
+_CELLS = 1_000_000
+_TO_BPS = 1e4
+_FAR_S = 2**39
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What is asked of the time around events."""
+
+    before_s: int
+    after_s: int
+    quiet_s: int = 0
+    less: str = "none"
+
+    def __post_init__(self) -> None:
+        whole_number("before_s", self.before_s, 1)
+        whole_number("after_s", self.after_s, 1)
+        whole_number("quiet_s", self.quiet_s, 0)
+        if self.quiet_s >= self.before_s:
+            raise InputError("quiet_s", self.quiet_s, f"less than before_s, {self.before_s}")
+        if self.less not in COMPARISONS:
+            raise InputError("less", self.less, COMPARISONS)
+
+    def options(self, **others: str | int | None) -> tuple[tuple[str, str | float | None], ...]:
+        """Return what is asked, with other options, for the hash of a result."""
+        return tuple((asdict(self) | others).items())
+
+
+def is_price(column: str) -> bool:
+    """Return whether a column holds prices, by its name.
+
+    >>> is_price("buy_price"), is_price("spread_log_bps")
+    (True, False)
+    """
+    return column == "price" or column.endswith("_price")
+
+
+def name_of_change(column: str, figure: str) -> str:
+    """Return the name of a figure of the changes of a column."""
+    return column_for(
+        "return_log_bps" if is_price(column) else column_for(column, "change"), figure
+    )
+
+
+def in_bps(known: KnownValues) -> KnownValues:
+    """Return prices as 1e4 times their logarithms, once for all the times they are looked up."""
+    return replace(known, values=_TO_BPS * np.log(known.values))
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The changes of trajectories from events on: one number and one time per event.
+
+    The values of a price are those of `in_bps`.
+    """
+
+    known: KnownValues
+    numbers: Integers
+    times: Integers
+    around: Around
+    is_price: bool
+
+    def values(self, offset_s: int) -> Floats:
+        """Return the value at an offset, of a price 1e4 times its logarithm."""
+        return self.known.at(self.numbers, self.times + offset_s)
+
+    @cached_property
+    def reference(self) -> Floats:
+        """The value that changes are from: of a price at the event, else the median before it."""
+        if self.is_price:
+            return self.values(0)
+        before = np.stack([self.values(int(each)) for each in self._before])
+        found = np.full(self.times.size, np.nan)
+        some = np.isfinite(before).any(axis=0)
+        found[some] = np.nanmedian(before[:, some], axis=0)
+        return found
+
+    @property
+    def _before(self) -> Integers:
+        """The offsets before the event, without those of the quiet time: at most 60."""
+        length = self.around.before_s - self.around.quiet_s
+        every = max(self.known.step_s, -(-length // _POINTS))
+        return np.arange(-self.around.before_s, -self.around.quiet_s, every, dtype=np.int64)
+
+    @cached_property
+    def _trend(self) -> Floats:
+        """The change per second over the time before the event, without the quiet time."""
+        first, last = -self.around.before_s, -self.around.quiet_s
+        return (self.values(last) - self.values(first)) / (last - first)
+
+    def at(self, offset_s: int) -> Floats:
+        """Return the change at an offset, NaN where it is not known."""
+        found = self.values(offset_s) - self.reference
+        return found - self._trend * offset_s if self.around.less == "past" else found
+
+    @cached_property
+    def volatility(self) -> Floats:
+        """The standard deviation of the steps before the event, NaN with less than two of them."""
+        steps = np.diff(np.stack([self.values(int(each)) for each in self._before]), axis=0)
+        found = np.full(self.times.size, np.nan)
+        some = np.isfinite(steps).sum(axis=0) > 1
+        found[some] = np.nanstd(steps[:, some], axis=0)
+        return found
+
+    def of(self, numbers: Integers, times: Integers) -> Changes:
+        """Return the plain changes of other trajectories and times."""
+        around = Around(self.around.before_s, self.around.after_s, self.around.quiet_s)
+        return Changes(self.known, numbers, times, around, self.is_price)
+
+
+@dataclass(frozen=True)
+class AbnormalChanges:
+    """The changes from events on, less their comparison, in the direction of each event."""
+
+    events: pl.DataFrame
+    changes: Changes
+    every: pl.DataFrame = field(default_factory=pl.DataFrame)
+    """All events, also those that were left out: none of them may be a control."""
+
+    @classmethod
+    def of(
+        cls,
+        known: KnownValues,
+        events: pl.DataFrame,
+        every: pl.DataFrame,
+        around: Around,
+        *,
+        is_price: bool,
+    ) -> AbnormalChanges:
+        """Take the events, each with a trajectory of the values."""
+        if around.less == "against" and "against" not in events.columns:
+            raise InputError("events", "no against", "a column against, with trajectories")
+        numbers, times = known.numbered(events["trajectory"]), events["ts"].to_numpy()
+        known = in_bps(known) if is_price else known
+        return cls(events, Changes(known, numbers, times, around, is_price), every)
+
+    @cached_property
+    def _others(self) -> tuple[Changes, Integers] | None:
+        """The changes to take off, and the event that each is taken off."""
+        changes = self.changes
+        if changes.around.less == "against":
+            numbers = changes.known.numbered(self.events["against"])
+            return changes.of(numbers, changes.times), np.arange(changes.times.size)
+        if changes.around.less == "controls":
+            owners, times = self._controls()
+            return changes.of(changes.numbers[owners], times), owners
+        return None
+
+    @property
+    def known(self) -> Flags:
+        """Which events have a first value, and one of their comparison."""
+        found = np.isfinite(self.changes.reference)
+        if self._others is not None:
+            others, owners = self._others
+            some = np.bincount(owners[np.isfinite(others.reference)], minlength=found.size)
+            found &= some > 0
+        return found
+
+    def at(self, offset_s: int) -> Floats:
+        """Return the change of each event at an offset, NaN where it is not known."""
+        found = self.changes.at(offset_s)
+        if self._others is not None:
+            others, owners = self._others
+            path = others.at(offset_s)
+            there = np.isfinite(path)
+            count = np.bincount(owners[there], minlength=found.size)
+            total = np.bincount(owners[there], weights=path[there], minlength=found.size)
+            with np.errstate(invalid="ignore"):
+                found = found - total / count
+        directed: Floats = found * self.events["direction"].to_numpy()
+        return directed
+
+    def _controls(self) -> tuple[Integers, Integers]:
+        """Find the times of each event's controls: the event's row and the time."""
+        size = self.changes.times.size
+        days = np.arange(1, CONTROL_DAYS + 1, dtype=np.int64)
+        shifts = DAY_S * np.stack([days, -days], axis=1).ravel()
+        per_chunk = max(1, _CELLS // (shifts.size * _POINTS))
+        found = [
+            self._nearest(np.arange(low, min(low + per_chunk, size)), shifts)
+            for low in range(0, size, per_chunk)
+        ]
+        owners, times = zip(*found, strict=True) if found else ([], [])
+        none = np.zeros(0, dtype=np.int64)
+        return np.concatenate([none, *owners]), np.concatenate([none, *times])
+
+    def _nearest(self, rows: Integers, shifts: Integers) -> tuple[Integers, Integers]:
+        """Choose of the same times on other days those of the volatility nearest to the event's."""
+        changes = self.changes
+        owners = np.repeat(rows, shifts.size)
+        times = changes.times[owners] + np.tile(shifts, rows.size)
+        numbers = changes.numbers[owners]
+        free = self._apart(numbers, times)
+        owners, times, numbers = owners[free], times[free], numbers[free]
+        own = changes.of(changes.numbers[rows], changes.times[rows]).volatility
+        distance = np.abs(changes.of(numbers, times).volatility - own[owners - rows[0]])
+        there = np.isfinite(distance)
+        owners, times, distance = owners[there], times[there], distance[there]
+        order = np.lexsort((distance, owners))  # stable: of equal ones the nearest day
+        owners, times = owners[order], times[order]
+        rank = np.arange(owners.size) - np.searchsorted(owners, owners)
+        return owners[rank < _CONTROLS], times[rank < _CONTROLS]
+
+    def _apart(self, numbers: Integers, times: Integers) -> Flags:
+        """Return which times are further from each event of their trajectory than its path."""
+        around = self.changes.around
+        apart_s = around.before_s + around.after_s
+        since = np.searchsorted(self._places, _places(numbers, times - apart_s), side="right")
+        until = np.searchsorted(self._places, _places(numbers, times + apart_s), side="left")
+        return np.asarray((numbers >= 0) & (since == until))
+
+    @cached_property
+    def _places(self) -> Integers:
+        """The places of all events in one order."""
+        numbers = self.changes.known.numbered(self.every["trajectory"])
+        return np.sort(_places(numbers, self.every["ts"].to_numpy()))
+
+
+def _places(numbers: Integers, times: Integers) -> Integers:
+    """Return one number for trajectory and time, in the order of both."""
+    return numbers * 2 * _FAR_S + np.clip(times, -_FAR_S, _FAR_S - 1)

@@ -1,0 +1,243 @@
+"""Channels by which event documents came: what each lost or doubled, how late, and which is first.
+
+A channel is a way of delivery: the archive asked by REST, a socket, a webhook.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from toolkit.errors import InputError
+from toolkit.intervals import Interval, clip, intersection, total_s, union
+from toolkit.market import When
+from toolkit.statistics.contract import (
+    Frame,
+    Question,
+    Reason,
+    checked_types,
+    collected,
+    first_reason,
+)
+from toolkit.statistics.tails import share_columns
+from toolkit.statistics.windows import documents_extent, window_of
+
+__all__ = ["channels"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_KEY = ("event_id", "event_type", "ts_ms")
+_ARRIVALS = {
+    **dict.fromkeys(("family", "event_id", "event_type"), "String"),
+    **dict.fromkeys(("ts_ms", "arrived_ms"), "Int64"),
+}
+_HELD = {"channel": "String", "family": "String", "start_ts": "Int64", "end_ts": "Int64"}
+_LATENCY = {"q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
+_LEAD = {"q05": 0.05, "median": 0.5, "q95": 0.95}
+_COUNTS = {
+    **dict.fromkeys(("family", "channel", "other"), pl.String()),
+    **dict.fromkeys(("n", "n_other", "n_both", "n_lost", "n_doubled"), pl.Int64()),
+    **dict.fromkeys(("n_timed", "n_early", "n_compared", "n_first", "held_s"), pl.Int64()),
+    **{f"latency_{name}_s": pl.Float64() for name in _LATENCY},
+    **{f"lead_{name}_s": pl.Float64() for name in _LEAD},
+}
+
+
+def channels(
+    arrivals: Mapping[str, Frame],
+    start: When | None = None,
+    end: When | None = None,
+    *,
+    held: pl.DataFrame | None = None,
+) -> pl.DataFrame:
+    """Compare channels: which documents each lost, how many it doubled, how late, which is first.
+
+    ``arrivals`` has the name of each channel with one row per delivery: ``family``, ``event_id``,
+    ``event_type`` (String, may be null), ``ts_ms`` (Int64, when it happened, Unix UTC) and
+    ``arrived_ms`` (Int64, when it came, Unix UTC, null where that is not known). A document is
+    known by the first four. It arrived where it came first, and further deliveries are doubled.
+    With a column ``n_deliveries`` (Int64) a row is of so many deliveries, null if nobody counted.
+
+    A store keeps of each document the first arrival by any channel. So two channels are compared
+    by two stores, of which each was fed by one: ``channels({"rest": a.arrivals("spread", window),
+    "webhook": b.arrivals("spread", window)})``, with `toolkit.store.Store.arrivals`. What they note
+    is the local clock, in whole seconds, when a document was committed. A latency has the error of
+    that clock. The difference of two channels on one machine does not.
+
+    ``held`` has the stretches of time in which channels were open: ``channel``, ``family``
+    (String), ``start_ts`` and ``end_ts`` (Int64, s, half-open). A channel without a row there
+    counts as open from its first document of the family to its last. A document that happened when
+    one of the two was not open counts for neither. There is one row per family and ordered pair of
+    channels, sorted:
+
+    ==================  =======  ========  =======================================================
+    column              type     unit      meaning
+    ==================  =======  ========  =======================================================
+    family              String   none      of the events
+    channel             String   none      the channel that the row is of
+    other               String   none      the one that it is compared with
+    n                   Int64    count     documents that came by the channel
+    n_other             Int64    count     documents that came by the other
+    n_both              Int64    count     documents that came by both
+    n_lost              Int64    count     documents that came by the other alone
+    lost_share          Float64  fraction  n_lost / n_other
+    lost_share_lower    Float64  fraction  95 % interval, exact if documents are lost apart from
+                                           each other. An outage loses many at once
+    lost_share_upper    Float64  fraction  its upper end
+    lost_share_reason   String   none      empty (the other has no document)
+    n_doubled           Int64    count     deliveries by the channel of what it had brought
+    doubled_reason      String   none      not_noted (n_deliveries is null of one)
+    n_timed             Int64    count     documents of the channel of which the arrival is known
+    n_early             Int64    count     those that came before they happened: so far, at least,
+                                           the two clocks differ
+    latency_q25_s       Float64  s         arrival less event, a quarter is smaller
+    latency_median_s    Float64  s         half is smaller
+    latency_q75_s       Float64  s         three quarters are smaller
+    latency_q95_s       Float64  s         95 % are smaller
+    latency_reason      String   none      empty
+    n_compared          Int64    count     documents of both of which both arrivals are known
+    n_first             Int64    count     those that came by the channel before the other
+    lead_q05_s          Float64  s         arrival by the other less that by the channel: positive
+                                           where the channel is first. 5 % are smaller
+    lead_median_s       Float64  s         half is smaller
+    lead_q95_s          Float64  s         95 % are smaller
+    lead_reason         String   none      empty
+    held_s              Int64    s         time of the window in which both were open
+    coverage            Float64  fraction  that time over the window
+    window_start        Int64    s         as asked, else of the documents, Unix UTC
+    window_end          Int64    s         itself outside
+    method              String   none      what computed the row, with its version
+    params_hash         String   none      the same where the same was asked of any window
+    ==================  =======  ========  =======================================================
+
+    Raises
+    ------
+    InputError
+        Less than two channels. A column is missing or of another type. A family, an event_id or a
+        ts_ms is null. No window is given and no document has come.
+
+    Examples
+    --------
+    >>> ids = {"family": ["spread"] * 3, "event_id": ["a", "b", "c"], "event_type": ["o"] * 3,
+    ...     "ts_ms": [1_000, 2_000, 3_000]}
+    >>> archive = pl.DataFrame(ids | {"arrived_ms": [9_000, 9_000, 9_000]})
+    >>> hook = pl.DataFrame(ids | {"arrived_ms": [1_200, 2_300, 3_200]})[[0, 0, 2]]
+    >>> found = channels({"rest": archive, "webhook": hook})
+    >>> found.select("channel", "n", "n_lost", "n_doubled", "latency_median_s", "n_first").rows()
+    [('rest', 3, 0, 0, 7.0, 0), ('webhook', 2, 1, 1, 0.2, 2)]
+    """
+    documents = _documents(arrivals)
+    window = window_of(documents, start, end, documents_extent)
+    if held is not None:
+        checked_types(held, _HELD, parameter="held")
+    rows = [
+        row
+        for (family,), part in documents.partition_by("family", as_dict=True).items()
+        for row in _pairs(str(family), part, _open(str(family), part, held), list(arrivals), window)
+    ]
+    found = pl.DataFrame(rows, schema=_COUNTS).sort("family", "channel", "other")
+    reasons = {
+        "doubled_reason": {Reason.NOT_NOTED: pl.col("n_doubled").is_null()},
+        "latency_reason": {Reason.EMPTY: pl.col("n_timed") == 0},
+        "lead_reason": {Reason.EMPTY: pl.col("n_compared") == 0},
+    }
+    return found.select(
+        *("family", "channel", "other", "n", "n_other", "n_both"),
+        *share_columns("n_lost", "n_other", "lost_share"),
+        *("n_doubled", first_reason(reasons["doubled_reason"]).alias("doubled_reason")),
+        *("n_timed", "n_early", *(f"latency_{name}_s" for name in _LATENCY)),
+        first_reason(reasons["latency_reason"]).alias("latency_reason"),
+        *("n_compared", "n_first", *(f"lead_{name}_s" for name in _LEAD)),
+        first_reason(reasons["lead_reason"]).alias("lead_reason"),
+        "held_s",
+        (pl.col("held_s") / pl.lit(window.length_s, pl.Int64)).alias("coverage"),
+        *Question("events.channels/1", *window).columns,
+    )
+
+
+def _documents(arrivals: Mapping[str, Frame]) -> pl.DataFrame:
+    """Return one row per channel and document: when it came first, and how often."""
+    if len(arrivals) < 2:
+        raise InputError("arrivals", ", ".join(arrivals) or None, "two channels or more")
+    parts = []
+    for name, frame in arrivals.items():
+        checked_types(frame, _ARRIVALS, parameter=f"arrivals of {name}")
+        counted = "n_deliveries" in frame.collect_schema()
+        times = pl.col("n_deliveries").cast(pl.Int64) if counted else pl.lit(1, pl.Int64)
+        rows = collected(frame.lazy().select(*_ARRIVALS, times.alias("n_deliveries")))
+        for column in ("family", "event_id", "ts_ms"):
+            if rows[column].null_count():
+                raise InputError(f"arrivals of {name}", f"a null {column}", "rows that have one")
+        parts.append(rows.with_columns(pl.lit(name).alias("channel")))
+    uncounted = pl.col("n_deliveries").is_null().any()
+    return (
+        pl.concat(parts)
+        .group_by("channel", "family", *_KEY)
+        .agg(
+            pl.col("arrived_ms").min(),
+            pl.when(~uncounted).then(pl.col("n_deliveries").sum()).alias("n_deliveries"),
+        )
+        .with_columns((pl.col("ts_ms") // 1_000).alias("ts"))
+    )
+
+
+def _open(
+    family: str, documents: pl.DataFrame, held: pl.DataFrame | None
+) -> dict[str, list[Interval]]:
+    """Return when each channel was open for a family."""
+    times = pl.col("ts").min().alias("start_ts"), (pl.col("ts").max() + 1).alias("end_ts")
+    found = {
+        name: [Interval(start, end)]
+        for name, start, end in documents.group_by("channel").agg(*times).iter_rows()
+    }
+    if held is None:
+        return found
+    known = held.filter(family=family).select("channel", "start_ts", "end_ts")
+    for (name,), part in known.partition_by("channel", as_dict=True, include_key=False).items():
+        found[str(name)] = union(part.iter_rows())
+    return found
+
+
+def _pairs(
+    family: str,
+    documents: pl.DataFrame,
+    opened: Mapping[str, list[Interval]],
+    names: list[str],
+    window: Interval,
+) -> Iterator[dict[str, Any]]:
+    """Compare each channel with each other one, over the time in which both were open."""
+    for channel, other in permutations(names, 2):
+        both = clip(intersection(opened.get(channel, []), opened.get(other, [])), window)
+        seen = documents.filter(_inside(documents["ts"].to_numpy(), both))
+        own, others = (
+            seen.filter(channel=name).select(*_KEY, "ts", "arrived_ms", "n_deliveries")
+            for name in (channel, other)
+        )
+        pairs = own.join(others, on=_KEY, nulls_equal=True, suffix="_other")
+        latency = ((own["arrived_ms"] - own["ts_ms"]) / 1_000).drop_nulls()
+        lead = ((pairs["arrived_ms_other"] - pairs["arrived_ms"]) / 1_000).drop_nulls()
+        uncounted = own["n_deliveries"].null_count() > 0
+        yield (
+            {"family": family, "channel": channel, "other": other}
+            | {"n": own.height, "n_other": others.height, "n_both": pairs.height}
+            | {"n_lost": others.height - pairs.height, "held_s": total_s(both)}
+            | {"n_doubled": None if uncounted else own["n_deliveries"].sum() - own.height}
+            | {"n_timed": latency.len(), "n_early": int((latency < 0).sum())}
+            | {"n_compared": lead.len(), "n_first": int((lead > 0).sum())}
+            | {f"latency_{n}_s": latency.quantile(q, "linear") for n, q in _LATENCY.items()}
+            | {f"lead_{n}_s": lead.quantile(q, "linear") for n, q in _LEAD.items()}
+        )
+
+
+def _inside(times: npt.NDArray[np.int64], stretches: list[Interval]) -> pl.Series:
+    """Return which times (s) are in any of the stretches, which are in order and apart."""
+    edges = np.array([edge for stretch in stretches for edge in stretch], dtype=np.int64)
+    return pl.Series(np.searchsorted(edges, times, side="right") % 2 == 1)

@@ -1,0 +1,336 @@
+"""Which events come together: pairs of openings near in time, against shifts of one log."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from toolkit.errors import InputError
+from toolkit.intervals import Interval, intersection, total_s
+from toolkit.statistics.conditions import Schema
+from toolkit.statistics.contract import Frame, Reason, collected, first_reason, whole_number
+from toolkit.statistics.event_exposure import Watched
+from toolkit.statistics.life_curve import numbered
+from toolkit.statistics.rate_changes import false_discoveries
+from toolkit.statistics.season_shifts import SeasonShifts
+
+MIN_EVENTS = 10
+"""A pair with fewer events than this on either side is counted and not compared."""
+MIN_SHIFTS = 19
+"""Of fewer shifts than this no p-value can be 0.05."""
+MOST_PAIRS = 100_000
+"""The most pairs of groups that are compared at once, each counted in both orders."""
+
+_SEASONS_S = (86_400, 3_600)
+_BEYOND_BAND = 0.025
+_COUNTED = ("group", "other_group", "n", "n_other", "held_s", "season_s", "n_shifts")
+_COMPARED = ("pairs_expected", "null_band_lower", "null_band_upper", "p_value")
+_FIGURES: Schema = {"pairs": pl.Int64(), **dict.fromkeys(_COMPARED, pl.Float64())}
+_ROWS: Schema = {
+    **dict.fromkeys(_COUNTED, pl.Int64()),
+    **_FIGURES,
+    **{f"after_{name}": kind for name, kind in _FIGURES.items()},
+}
+
+Counts = npt.NDArray[np.int64]
+
+
+def cooccurrence(
+    lives: Frame,
+    by: Sequence[str] = (),
+    *,
+    same: Sequence[str] = (),
+    held: pl.DataFrame | None = None,
+    within_s: int = 300,
+    season_s: int | None = None,
+) -> pl.DataFrame:
+    """Measure which events open near others in time, more often than their own hours explain.
+
+    ``lives``, ``by`` and ``held`` are those of `survival`. Each family, or group of a family, is
+    held against each other. Two openings are a pair where they are at most ``within_s`` (s) apart,
+    and one is after the other where it is at least 1 s later. An event can be in many pairs. With
+    ``same`` only events that are equal in these columns can be a pair: ``same=["symbol"]`` asks
+    which families come together on one symbol. An event with a null there is left out.
+
+    Only time that is held of both logs counts. What is expected is the mean over shifts of one log
+    by whole seasons within that time, from the end on to the beginning
+    (`toolkit.statistics.season_shifts`). A shifted log has its own bursts, its hours of the day,
+    and no event in a gap. All shifts but that by 0 are tried. ``season_s`` (s) is by default a day
+    where at least 20 days are held, else an hour, and then hours that are busy in both logs raise
+    the ratio. A week (604,800) keeps the hours of the week, in windows of 20 weeks. Days that are
+    busy in both logs raise the ratio in any case: they are what comes together. So does time in
+    which neither group could have an event, as before a listing: ask for a window after it.
+
+    The p-value is one plus the shifts with as many pairs or more, over one plus all shifts, so that
+    it is at least 1 / (1 + n_shifts). The q-value is that of Benjamini and Hochberg over all rows
+    with a p-value: of m pairs, a single one that comes together has one of at least m / (1 +
+    n_shifts), so that many groups need a long window. The band has 95 % of the ratios of the
+    shifts, and of less than 39 shifts all.
+
+    There are two rows per pair of groups, one in each order, sorted. With ``same`` only groups that
+    have a value of it in common are a pair:
+
+    =====================  =======  =====  =======================================================
+    column                 type     unit   meaning
+    =====================  =======  =====  =======================================================
+    family                 String   none   of the first group, then the columns ``by``
+    other_family           String   none   of the other group, then ``other_`` and columns ``by``
+    n                      Int64    count  openings of the first while both logs are held
+    n_other                Int64    count  openings of the other, in the same time
+    held_s                 Int64    s      time of the window in which both logs are held
+    coverage               Float64  none   that time over the window, fraction
+    season_s               Int64    s      the log was shifted by multiples of it
+    n_shifts               Int64    count  shifts, without that by 0
+    pairs                  Int64    count  pairs of openings at most ``within_s`` apart
+    pairs_expected         Float64  count  their mean over the shifts
+    ratio                  Float64  none   pairs over those expected
+    null_band_lower        Float64  none   95 % of ratios without any relation, lower bound
+    null_band_upper        Float64  none   the same, upper bound
+    ratio_reason           String   none   empty (nothing held of both), too_short (less than 19
+                                           shifts), too_few (less than 10 events of either,
+                                           or no pair in any shift)
+    p_value                Float64  none   chance of as many pairs without any relation
+    q_value                Float64  none   false discoveries among rows with as small a p-value
+    p_value_reason         String   none   empty, too_short, too_few
+    after_pairs            Int64    count  pairs in which the other opened after the first
+    after_pairs_expected   Float64  count  their mean over the shifts
+    after_ratio            Float64  none   after_pairs over those expected
+    after_null_band_lower  Float64  none   as null_band_lower
+    after_null_band_upper  Float64  none   as null_band_upper
+    after_ratio_reason     String   none   as ratio_reason
+    after_p_value          Float64  none   chance of as many such pairs without any relation
+    after_q_value          Float64  none   as q_value, over all after_p_value
+    after_p_value_reason   String   none   empty, too_short, too_few
+    window_start           Int64    s      as asked of the lifecycles, Unix UTC
+    window_end             Int64    s      itself outside
+    method                 String   none   what computed the row, with its version
+    params_hash            String   none   the same where the same was asked of any window
+    =====================  =======  =====  =======================================================
+
+    Raises
+    ------
+    InputError
+        As `survival`. ``same`` names no column. ``within_s`` is no whole number from 1.
+        ``season_s`` is less than ``within_s``. There are more than 100,000 pairs of groups.
+
+    References
+    ----------
+    Phipson, B. and Smyth, G. K. (2010), Permutation p-values should never be zero, Statistical
+    Applications in Genetics and Molecular Biology 9. Benjamini, Y. and Hochberg, Y. (1995), Journal
+    of the Royal Statistical Society B 57.
+
+    Examples
+    --------
+    A splash on each of 30 days, at an hour of its own, and a spread a minute after it.
+
+    >>> opened = [86_400 * day + day * day % 24 * 3_600 for day in range(30)]
+    >>> lives = pl.DataFrame({"family": ["splash"] * 30 + ["spread"] * 30,
+    ...     "t_open": opened + [each + 60 for each in opened], "duration_s": [30.0] * 60,
+    ...     "entry_s": [0.0] * 60, "observed": [1] * 60, "kind": ["closed"] * 60,
+    ...     "known_until": [2_592_000] * 60, "window_start": [0] * 60,
+    ...     "window_end": [2_592_000] * 60})
+    >>> row = cooccurrence(lives).row(0, named=True)
+    >>> row["pairs"], round(row["pairs_expected"], 2), row["after_pairs"], row["p_value"]
+    (30, 5.45, 30, 0.03333333333333333)
+    """
+    within_s = whole_number("within_s", within_s, 1, "seconds, at least 1")
+    if season_s is not None:
+        season_s = whole_number("season_s", season_s, within_s, "seconds, at least within_s")
+    elif within_s > _SEASONS_S[0]:
+        raise InputError("within_s", within_s, f"at most {_SEASONS_S[0]}, or as long a season_s")
+    logs = _Openings.of(Watched.of(lives, by, held), lives, same)
+    asked = {**{f"same_{name}": 1 for name in logs.same}, "within_s": within_s}
+    question = logs.watched.question("events.cooccurrence/1", **asked, season_s=season_s)
+    rows = pl.concat([pl.DataFrame(schema=_ROWS), *logs.compared(within_s, season_s)])
+    return logs.named(_judged(rows, logs.watched.window)).with_columns(question.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Openings:
+    """Openings by group, and by the part of the log in which an event can be in a pair.
+
+    ``groups`` has a row per group, in order. Groups and parts are numbers. ``members`` says which
+    groups have an event in which part. ``times`` (s) are in the order of ``code``, which is that of
+    the part and then of the group.
+    """
+
+    watched: Watched
+    same: list[str]
+    groups: pl.DataFrame
+    members: pl.DataFrame
+    times: Counts
+    code: Counts
+
+    @classmethod
+    def of(cls, watched: Watched, lives: Frame, same: Sequence[str]) -> _Openings:
+        """Give groups and parts numbers. It raises `InputError` as `cooccurrence` does."""
+        same = [same] if isinstance(same, str) else list(same)
+        schema = lives.collect_schema()
+        for name in same:
+            if name not in schema:
+                raise InputError("same", name, list(schema))
+        groups = watched.groups.select(watched.names)
+        keyed = watched.lives.select("t_open", pl.col("_number").cast(pl.Int64).alias("group"))
+        part = pl.lit(0, pl.Int64)
+        if same:
+            shared = collected(lives.lazy().select(same))
+            known = shared.select(pl.all_horizontal(pl.all().is_not_null())).to_series()
+            part = pl.lit(numbered(shared, same)[1].cast(pl.Int64).set(~known, None))
+        keyed = keyed.with_columns(part.alias("part")).drop_nulls("part")
+        members = keyed.select("part", "group").unique()
+        sizes = members.group_by("part").len()["len"].cast(pl.Int64)
+        if (pairs := (sizes * (sizes - 1) // 2).sum()) > MOST_PAIRS:
+            raise InputError("by", f"{pairs:,} pairs of groups", f"at most {MOST_PAIRS:,}")
+        code = pl.col("part") * groups.height + pl.col("group")
+        opened = keyed.drop_nulls("t_open").select("t_open", code.alias("code")).sort("code")
+        return cls(
+            watched,
+            same,
+            groups,
+            members,
+            *(opened[each].to_numpy() for each in ("t_open", "code")),
+        )
+
+    def compared(self, within_s: int, season_s: int | None) -> Iterator[pl.DataFrame]:
+        """Yield the rows of each group with the groups after it, family by family."""
+        held: dict[str, list[tuple[int, int]]] = {name: [] for name in self.groups["family"]}
+        for family, start, end in self.watched.inside().iter_rows():
+            held[family].append((start, end))
+        family_of = self.groups["family"].to_numpy()
+        for first, other in itertools.combinations_with_replacement(sorted(held), 2):
+            both = intersection(held[first], held[other])
+            shifts = _shifts(both, within_s, season_s)
+            logs = self.during(both)
+            n = np.bincount(logs.code % family_of.size, minlength=family_of.size)
+            theirs = np.flatnonzero(family_of == other)
+            known = {
+                "held_s": total_s(both),
+                "season_s": shifts.season_s,
+                "n_shifts": shifts.shifts - 1,
+            }
+            shared = [pl.lit(each, pl.Int64).alias(name) for name, each in known.items()]
+            for one in np.flatnonzero(family_of == first).tolist():
+                partners, counts = logs.pair_counts(one, theirs[theirs > one], shifts, within_s)
+                found = _both_orders(one, partners, n, counts)
+                yield found.with_columns(shared).select(*_ROWS)
+
+    def during(self, held: list[Interval]) -> _Openings:
+        """Return the openings of which the second is held."""
+        edges = np.array(held, np.int64).ravel()
+        inside = np.searchsorted(edges, self.times, "right") % 2 == 1
+        return replace(self, times=self.times[inside], code=self.code[inside])
+
+    def pair_counts(
+        self, one: int, among: Counts, shifts: SeasonShifts, within_s: int
+    ) -> tuple[Counts, Counts]:
+        """Return which of the groups share a part with this one, and the pairs with each of them.
+
+        The pairs are those of `SeasonShifts.pair_counts`, with a row per group, of all parts.
+        """
+        parts = self.members.filter(group=one)["part"]
+        near = self.members.filter(pl.col("part").is_in(parts.implode()))["group"].unique()
+        partners = np.intersect1d(near.to_numpy(), among)
+        found = np.zeros((3, partners.size, shifts.shifts), np.int64)
+        if not partners.size:
+            return partners, found
+        begins = np.sort(parts.to_numpy()) * self.groups.height
+        wanted = (one, one + 1, partners[0], partners[-1] + 1)
+        ends = [np.searchsorted(self.code, begins + each).tolist() for each in wanted]
+        for low, high, other_low, other_high in zip(*ends, strict=True):
+            if low < high and other_low < other_high:
+                group = self.code[other_low:other_high] % self.groups.height
+                found += shifts.pair_counts(
+                    self.times[low:high],
+                    self.times[other_low:other_high],
+                    np.searchsorted(partners, group),
+                    partners.size,
+                    within_s,
+                )
+        return partners, found
+
+    def named(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Put the columns of the groups in the place of their numbers."""
+        rows = rows.sort("group", "other_group")
+        first, other = (self.groups[rows[name]] for name in ("group", "other_group"))
+        others = other.rename({name: f"other_{name}" for name in other.columns})
+        return pl.concat([first, others, rows.drop("group", "other_group")], how="horizontal")
+
+
+def _shifts(held: list[Interval], within_s: int, season_s: int | None) -> SeasonShifts:
+    """Choose the season: a day where enough of them are held, else an hour where that helps."""
+    wanted = [each for each in _SEASONS_S if each >= within_s] if season_s is None else [season_s]
+    found = [SeasonShifts.of(held, each) for each in wanted]
+    return next((each for each in found if each.shifts > MIN_SHIFTS), found[0])
+
+
+def _both_orders(one: int, partners: Counts, n: Counts, counts: Counts) -> pl.DataFrame:
+    """Make two rows of each partner: the group before it, and it before the group."""
+    before, _, after = counts
+    either = _figures(counts.sum(axis=0))
+    orders = []
+    for first, other, later in ((one, partners, after), (partners, one, before)):
+        columns = {"group": first, "other_group": other, "n": n[first], "n_other": n[other]}
+        following = {f"after_{name}": each for name, each in _figures(later).items()}
+        named = {**columns, **either, **following}
+        orders.append(
+            pl.DataFrame(
+                {name: np.broadcast_to(each, partners.size) for name, each in named.items()}
+            )
+        )
+    return pl.concat(orders)
+
+
+def _figures(counts: Counts) -> dict[str, npt.NDArray[Any]]:
+    """Compare the counts without a shift, in the first column, with those of the shifts."""
+    pairs, drawn = counts[:, 0], np.sort(counts[:, 1:], axis=1)
+    shifts = drawn.shape[1]
+    if not shifts:
+        return {"pairs": pairs} | dict.fromkeys(_COMPARED, np.full(pairs.size, np.nan))
+    beyond = max(1, int(_BEYOND_BAND * (1 + shifts)))
+    expected = drawn.mean(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        band = [drawn[:, place] / expected for place in (beyond - 1, -beyond)]
+    p_value = (1 + (drawn >= pairs[:, None]).sum(axis=1)) / (1 + shifts)
+    return {"pairs": pairs, **dict(zip(_COMPARED, (expected, *band, p_value), strict=True))}
+
+
+def _judged(rows: pl.DataFrame, window: Interval) -> pl.DataFrame:
+    """Add coverage, ratios, q-values and reasons, in the order of the columns."""
+    reason = first_reason(
+        {
+            Reason.EMPTY: pl.col("held_s") == 0,
+            Reason.TOO_SHORT: pl.col("n_shifts") < MIN_SHIFTS,
+            Reason.TOO_FEW: pl.min_horizontal("n", "n_other") < MIN_EVENTS,
+        }
+    )
+    figures = [each for name in ("", "after_") for each in _judged_figures(name, reason)]
+    return rows.select(
+        *_COUNTED[:5],
+        (pl.col("held_s") / pl.lit(window.length_s, pl.Int64)).alias("coverage"),
+        *_COUNTED[5:],
+        *figures,
+    )
+
+
+def _judged_figures(name: str, reason: pl.Expr) -> Iterator[pl.Expr]:
+    """Yield the columns of pairs in either order, or of those in one."""
+    expected, lower, upper, p_value = (pl.col(f"{name}{each}") for each in _COMPARED)
+    never = {Reason.TOO_FEW: expected == 0}
+    of_ratio = pl.coalesce(reason, first_reason(never))
+    known = reason.is_null()
+    yield pl.col(f"{name}pairs")
+    yield pl.when(known).then(expected)
+    ratio = (pl.col(f"{name}pairs") / expected).alias(f"{name}ratio")
+    for figure in (ratio, lower, upper):
+        yield pl.when(of_ratio.is_null()).then(figure)
+    yield of_ratio.alias(f"{name}ratio_reason")
+    sure = pl.when(known).then(p_value)
+    yield sure.alias(f"{name}p_value")
+    yield false_discoveries(sure).alias(f"{name}q_value")
+    yield reason.alias(f"{name}p_value_reason")

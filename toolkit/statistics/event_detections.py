@@ -1,0 +1,87 @@
+"""When events became known, and in which trajectory to look for what followed."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from toolkit.market import EventFamily, EventRole
+from toolkit.statistics.event_documents import identified
+
+__all__ = ["detections", "trajectory_of"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def detections(events: pl.DataFrame) -> pl.DataFrame:
+    """List the events that were seen to open: when, in which trajectory, which way, how large.
+
+    ``events`` are rows of `toolkit.store.Store.events` of any families, in any order. `study`,
+    `placebo` and `follow_through` take the result. An event whose opening is not among the
+    documents is left out: when it became known is not known. One that opens again is there again.
+    One row per opening, sorted by time:
+
+    ==========  =======  =======  ================================================================
+    column      type     unit     meaning
+    ==========  =======  =======  ================================================================
+    trajectory  String   none     of a spread or funding event that of its two legs, of a splash
+                                  the price of its leg. An event without all of that is left out
+    ts          Int64    s        of the opening document, Unix UTC
+    direction   Float64  none     -1 of a dump, else 1
+    size        Float64  percent  of the opening document, null where it has none
+    family      String   none     of the events
+    symbol      String   none     of the event
+    event       String   none     what the documents of one event share
+    ==========  =======  =======  ================================================================
+
+    Raises
+    ------
+    InputError
+        A column is missing or of another type.
+
+    Examples
+    --------
+    >>> events = pl.DataFrame({"family": ["splash"], "event_id": ["s1"], "symbol": ["A_USDT"],
+    ...     "event_type": ["splash.dump"], "lifecycle": [None], "ts": [60], "buy_exchange": ["X"],
+    ...     "buy_market": ["spot"], "sell_exchange": [None], "sell_market": [None]})
+    >>> detections(events).select("trajectory", "ts", "direction").row(0)
+    ('A_USDT:X.spot', 60, -1.0)
+    """
+    known = events if "event" in events.columns else identified(events)
+    dump = pl.col("event_type").str.split(".").list.last() == "dump"
+    return (
+        known.filter(pl.col("role") == EventRole.OPENS.value)
+        .select(
+            trajectory_of(),
+            "ts",
+            pl.when(dump).then(-1.0).otherwise(1.0).alias("direction"),
+            "size",
+            "family",
+            "symbol",
+            "event",
+        )
+        .unique(maintain_order=True)
+        .drop_nulls("trajectory")
+        .sort("ts", "trajectory", "event")
+    )
+
+
+def trajectory_of() -> pl.Expr:
+    """Build the key of the trajectory of an event, from its family, symbol and legs.
+
+    >>> event = {"family": ["funding"], "symbol": ["A_B"], "legs": ["X.spot → Y.futures"]}
+    >>> pl.DataFrame(event).select(trajectory_of()).item()
+    'funding/A_B:X.spot:Y.futures'
+    """
+    legs = pl.col("legs").str.replace(" → ", ":", literal=True)
+    key = pl.concat_str("symbol", legs, separator=":")
+    two = pl.col("legs").str.contains(" → ", literal=True)
+    return (
+        pl.when(family=EventFamily.FUNDING.value)
+        .then(pl.when(two).then(pl.concat_str(pl.lit("funding/"), key)))
+        .when(family=EventFamily.SPREAD.value)
+        .then(pl.when(two).then(key))
+        .otherwise(pl.when(~two).then(key))
+        .alias("trajectory")
+    )

@@ -1,0 +1,122 @@
+"""How large events are: the quantiles of their sizes by group, and how heavy the tail is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from toolkit.statistics.contract import Reason, checked_types, collected, first_reason
+from toolkit.statistics.event_exposure import Watched
+from toolkit.statistics.kernel import observed
+from toolkit.statistics.tail_index import fitted_tails, tail_columns
+
+__all__ = ["magnitudes"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95, "q99": 0.99}
+
+
+def magnitudes(lives: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
+    """Compute how large events become, by family and group, and how fast large ones become rare.
+
+    ``lives`` are rows of `event_lifecycles`, of one window. The size of an event is the ``peak`` of
+    its lifecycle without its sign. It is known in full only after the close, so that it is no
+    condition for what follows an event. Events that opened before the window are left out: the
+    longer an event lasts, the more of them touch a window, and long ones are larger. The size of an
+    event that is still open is that so far.
+
+    The tail index of sizes is that of `toolkit.statistics.spread.tail_index`: with an index of 3,
+    sizes twice as large are 8 times as rare. At p percent it needs 50 events in the tail.
+
+    There is one row per family and group of ``lives``, sorted:
+
+    ===========================  =======  =======  ===============================================
+    column                       type     unit     meaning
+    ===========================  =======  =======  ===============================================
+    family                       String   none     of the events, then the columns ``by``
+    n                            Int64    count    events that opened in the window and have a size
+    n_without                    Int64    count    events that opened there and have none
+    n_opened_before              Int64    count    events that opened before, or whose opening was
+                                                   not seen
+    n_open                       Int64    count    of n, those whose close was not seen
+    size_mean_pct                Float64  percent  mean size, of funding percent per 8 h
+    size_q05_pct                 Float64  percent  5 % quantile
+    size_q25_pct                 Float64  percent  25 % quantile
+    size_median_pct              Float64  percent  median
+    size_q75_pct                 Float64  percent  75 % quantile
+    size_q95_pct                 Float64  percent  95 % quantile
+    size_q99_pct                 Float64  percent  99 % quantile
+    size_largest_pct             Float64  percent  the largest
+    size_reason                  String   none     empty
+    tail_1pct_n                  Int64    count    events in the tail of 1 %, likewise 2, 5, 10
+    tail_1pct_days               Int64    count    UTC days that these opened on
+    size_tail_1pct_x_min_pct     Float64  percent  size beyond which they are
+    tail_1pct_index              Float64  none     the index
+    tail_1pct_error              Float64  none     index / sqrt(n of the tail)
+    tail_1pct_daily_error        Float64  none     standard error with days as draws
+    tail_1pct_reason             String   none     empty, too_few (also of one day, which has no
+                                                   daily error), degenerate
+    ===========================  =======  =======  ===============================================
+
+    ``window_start``, ``window_end``, ``method`` and ``params_hash`` are last.
+
+    Raises
+    ------
+    InputError
+        A column is missing or of another type. Lifecycles are of several windows.
+
+    References
+    ----------
+    Hill, B. M. (1975), A simple general approach to inference about the tail of a distribution,
+    Annals of Statistics 3.
+
+    Examples
+    --------
+    >>> lives = pl.DataFrame({"family": ["spread"] * 4, "t_open": [0, 600, 1200, 1800],
+    ...     "duration_s": [30.0] * 4, "entry_s": [0.0] * 4, "observed": [1] * 4,
+    ...     "kind": ["closed"] * 4, "known_until": [3600] * 4, "window_start": [0] * 4,
+    ...     "window_end": [3600] * 4, "peak": [0.6, 0.5, 1.1, None]})
+    >>> row = magnitudes(lives).row(0, named=True)
+    >>> row["n"], row["n_without"], row["size_median_pct"], row["tail_10pct_reason"]
+    (3, 1, 0.6, 'too_few')
+    """
+    checked_types(lives, {"peak": "Float64"}, parameter="lives")
+    watched, size = Watched.of(lives, by, None), pl.col("value")
+    groups = watched.groups.rename({"_number": "number"})
+    inside = pl.col("t_open").is_between(*watched.window, closed="left").fill_null(value=False)
+    sizes = collected(lives.lazy().select(observed("peak").abs().alias("value")))
+    rows = watched.lives.rename({"_number": "number"}).with_columns(sizes["value"], inside=inside)
+    sized = rows.filter(pl.col("inside"), size.is_not_null())
+    counts = rows.group_by("number").agg(
+        (pl.col("inside") & size.is_not_null()).sum().cast(pl.Int64).alias("n"),
+        (pl.col("inside") & size.is_null()).sum().cast(pl.Int64).alias("n_without"),
+        (~pl.col("inside")).sum().cast(pl.Int64).alias("n_opened_before"),
+    )
+    figures = sized.group_by("number").agg(
+        (pl.col("kind") != "closed").sum().cast(pl.Int64).alias("n_open"),
+        size.mean().alias("size_mean_pct"),
+        *(size.quantile(at, "linear").alias(f"size_{q}_pct") for q, at in _QUANTILES.items()),
+        size.max().alias("size_largest_pct"),
+    )
+    tails = fitted_tails(sized.select("number", ts="t_open", value="value"))
+    found = groups
+    for part in (counts, figures, tails):
+        found = found.join(part, on="number", how="left", maintain_order="left")
+    return found.select(
+        *watched.names,
+        "n",
+        "n_without",
+        "n_opened_before",
+        pl.col("n_open").fill_null(0),
+        "size_mean_pct",
+        *(f"size_{name}_pct" for name in _QUANTILES),
+        "size_largest_pct",
+        first_reason({Reason.EMPTY: pl.col("n") == 0}).alias("size_reason"),
+        *tail_columns("size_pct"),
+        *watched.question("events.magnitudes/1").columns,
+    )

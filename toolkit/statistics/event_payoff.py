@@ -1,0 +1,291 @@
+"""What taking events would have paid: the distribution over all of them, by how late it was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from toolkit.errors import InputError
+from toolkit.statistics.carry_figures import ENDS, FORMS, QUANTILES
+from toolkit.statistics.cluster_bootstrap import cluster_band
+from toolkit.statistics.contract import Question, Reason, checked_types, first_reason
+from toolkit.statistics.event_paths import checked_cluster, clusters_of
+from toolkit.statistics.net_edge import MULTIPLES
+
+__all__ = ["LEFT_OUT", "payoff"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+LEFT_OUT = {
+    "n_opened_before": ("opened_before",),
+    "n_close_lost": ("close_lost",),
+    "n_no_rows": ("no_rows",),
+    "n_unpriced": ("no_entry", "no_exit"),
+    "n_open": ("open",),
+    "n_log_gap": ("log_gap",),
+    "n_closed_before": ("closed_before",),
+    "n_returned_before": ("returned_before",),
+}
+"""The counts of events without a position, by the reasons that `positions` has for it."""
+
+_ENDED = {"n_closed": "close", "n_returned": "return", "n_limited": "limit"}
+_OVER = ("n_closed_before", "n_returned_before")
+_SIDES = ("gross", "net")
+_TABLE = {
+    "style": pl.String,
+    "notional": pl.Float64,
+    "fee_model": pl.String,
+    "fee_model_hash": pl.String,
+}
+_CONTRACT = ("window_start", "window_end", "params_hash")
+_READ = {
+    "trajectory": "String",
+    "t_open": "Int64",
+    "delay_s": "Int64",
+    "entry_spread_log_bps": "Float64",
+    "exit_ts": "Int64",
+    "held_s": "Int64",
+    "ended_by": "String",
+    "gross_bps": "Float64",
+    "position_reason": "String",
+    "cost_bps": "Float64",
+    "net_bps": "Float64",
+    "fee_model": "String",
+    "window_start": "Int64",
+    "window_end": "Int64",
+    "params_hash": "String",
+}
+_BANDS = {"n_clusters": pl.Int64} | {
+    f"{side}_{end}_bps": pl.Float64 for side in _SIDES for end in ENDS
+}
+_COLUMNS = (
+    *("n_events", "n", *LEFT_OUT, "n_clusters", "coverage", "taken_share", "events_reason"),
+    *(*_ENDED, "entry_median_log_bps", "held_median_s", "held_q95_s"),
+    *(f"gross_{form}_bps" for form in FORMS),
+    *("gross_per_event_bps", "gross_positive_share", "gross_reason"),
+    *(f"gross_{end}_bps" for end in ENDS),
+    *("gross_band_reason", "net_n", "cost_mean_bps"),
+    *(f"net_{form}_bps" for form in FORMS),
+    "net_per_event_bps",
+    *(f"net_mean{at}_bps" for at in MULTIPLES if at),
+    *(f"net_positive_share{at}" for at in MULTIPLES),
+    "net_reason",
+    *(f"net_{end}_bps" for end in ENDS),
+    "net_band_reason",
+)
+
+
+def payoff(rows: pl.DataFrame, *, by: Sequence[str] = (), cluster: str = "path") -> pl.DataFrame:
+    """Sum up what taking events would have paid, by how late they were taken.
+
+    ``rows`` are those of `toolkit.statistics.events.positions`, with columns of one's own for
+    groups. ``by`` are columns of groups, such as trajectory or symbol. A size that was known only
+    after the entry is no fair group.
+
+    An event without a position is in one of the counts ``n_opened_before`` to
+    ``n_returned_before``, and in no figure of positions. One that was over before the entry is not
+    taken and pays nothing, so that the positions of a late entry are those of long events. How fast
+    the payoff decays with the delay is in ``gross_per_event_bps``. Open events have lasted longest:
+    where they are many, the figures are of the shorter ones. A ``limit_s`` brings those in that
+    opened longer ago.
+
+    Events of one ``cluster`` may depend on each other: those that opened in a time as long as 95 %
+    of positions last from opening to exit (path) or in a day in UTC (day), of one trajectory, or of
+    one trajectory_day. The bands draw clusters again, and not events.
+
+    One row per group and delay, sorted:
+
+    =================================  =======  ========  ========================================
+    column                             type     unit      meaning
+    =================================  =======  ========  ========================================
+    delay_s                            Int64    s         how long after the opening it is taken
+    n_events                           Int64    count     events given
+    n                                  Int64    count     events with a position, of which the
+                                                          gross figures are
+    n_opened_before                    Int64    count     events that opened before the window
+    n_close_lost                       Int64    count     events whose close was lost
+    n_no_rows                          Int64    count     events whose trajectory is not held
+    n_unpriced                         Int64    count     events without a spread soon after the
+                                                          delay, or soon after the end
+    n_open                             Int64    count     events still open, their positions too
+    n_log_gap                          Int64    count     the same, up to a gap of the log
+    n_closed_before                    Int64    count     events that closed before the entry
+    n_returned_before                  Int64    count     events whose spread was back at the entry
+    n_clusters                         Int64    count     clusters of the n events
+    coverage                           Float64  fraction  events with a position, or over before the
+                                                          entry, of all
+    taken_share                        Float64  fraction  events with a position, of those
+    events_reason                      String   none      empty
+    n_closed                           Int64    count     positions that ended by the close
+    n_returned                         Int64    count     those that ended by the spread's return
+    n_limited                          Int64    count     those that ended by the limit
+    entry_median_log_bps               Float64  bps       spread at the entry, median
+    held_median_s                      Float64  s         from entry to exit, median
+    held_q95_s                         Float64  s         its 95 % quantile
+    gross_mean_bps                     Float64  bps       spread at the entry less that at the exit
+    gross_q05_bps                      Float64  bps       5 % quantile, likewise the next four
+    gross_q25_bps                      Float64  bps
+    gross_median_bps                   Float64  bps
+    gross_q75_bps                      Float64  bps
+    gross_q95_bps                      Float64  bps
+    gross_per_event_bps                Float64  bps       gross_mean_bps times taken_share: an event
+                                                          that is over pays 0
+    gross_positive_share               Float64  fraction  positions with a gross above 0
+    gross_reason                       String   none      empty
+    gross_mean_lower_bps               Float64  bps       95 % band of the mean, lower end
+    gross_mean_upper_bps               Float64  bps       its upper end
+    gross_median_lower_bps             Float64  bps       95 % band of the median, lower end
+    gross_median_upper_bps             Float64  bps       its upper end
+    gross_band_reason                  String   none      empty, too_few (it needs 20 events, 10
+                                                          clusters)
+    net_n                              Int64    count     positions whose cost is known, of which
+                                                          the net figures are
+    cost_mean_bps                      Float64  bps       of a round trip at the entry, mean
+    net_mean_bps                       Float64  bps       gross less cost, likewise the next five
+    net_q05_bps                        Float64  bps
+    net_q25_bps                        Float64  bps
+    net_median_bps                     Float64  bps
+    net_q75_bps                        Float64  bps
+    net_q95_bps                        Float64  bps
+    net_per_event_bps                  Float64  bps       net_mean_bps times taken_share
+    net_mean_at_half_cost_bps          Float64  bps       mean at half the cost
+    net_mean_at_twice_cost_bps         Float64  bps       mean at twice the cost
+    net_positive_share                 Float64  fraction  positions with a net above 0
+    net_positive_share_at_half_cost    Float64  fraction  the same at half the cost
+    net_positive_share_at_twice_cost   Float64  fraction  the same at twice the cost
+    net_reason                         String   none      empty, unknown_fee
+    net_mean_lower_bps                 Float64  bps       95 % bands as those of gross
+    net_mean_upper_bps                 Float64  bps
+    net_median_lower_bps               Float64  bps
+    net_median_upper_bps               Float64  bps
+    net_band_reason                    String   none      empty, unknown_fee, too_few
+    =================================  =======  ========  ========================================
+
+    ``style``, ``notional``, ``fee_model``, ``fee_model_hash``, ``window_start``, ``window_end``,
+    ``method`` and ``params_hash`` are last. Without rows there is no result row.
+
+    Raises
+    ------
+    InputError
+        A column is missing or of another type. The rows are of several calls of `positions`.
+
+    References
+    ----------
+    Field, C. A. and Welsh, A. H. (2007), Bootstrapping clustered data, Journal of the Royal
+    Statistical Society B 69.
+
+    Examples
+    --------
+    >>> from toolkit.statistics.events import positions
+    >>> spreads = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.spot"] * 4, "ts": [0, 60, 120, 180],
+    ...     "spread_log_bps": [90.0, 80.0, 50.0, 20.0]})
+    >>> lives = pl.DataFrame({"family": ["spread"], "event": ["s1"], "symbol": ["A_B"],
+    ...     "legs": ["X.spot → Y.spot"], "kind": ["closed"], "t_open": [60], "t_close": [190],
+    ...     "duration_s": [130.0], "entry_s": [0.0], "observed": [1], "known_until": [300],
+    ...     "window_start": [0], "window_end": [300]})
+    >>> found = payoff(positions(lives, spreads, delays_s=[0, 60, 300]))
+    >>> found.select("delay_s", "n", "n_closed_before", "gross_median_bps").rows()
+    [(0, 1, 0, 70.0), (60, 1, 0, 60.0), (300, 0, 1, None)]
+    """
+    checked_types(rows, _READ, parameter="rows")
+    checked_cluster(cluster)
+    by = [by] if isinstance(by, str) else list(by)
+    for name in by:
+        if name not in rows.columns:
+            raise InputError("by", name, rows.columns)
+    asked = rows.select(_CONTRACT).unique()
+    if asked.height > 1:
+        raise InputError("rows", f"{asked.height} questions", "rows of one call of positions")
+    keys = list(dict.fromkeys([*by, "delay_s"]))
+    ordered = rows.sort(*keys, "t_open", "trajectory", "exit_ts")
+    groups = ordered.group_by(keys, maintain_order=True)
+    bands = [_bands(part, cluster) for _, part in groups]
+    found = pl.concat(
+        [groups.agg(_sums()), pl.DataFrame(bands, schema=_BANDS, orient="row")], how="horizontal"
+    )
+    start, end, of = asked.row(0) if asked.height else (0, 1, None)
+    options = (("by", str(by)), ("cluster", cluster), ("positions", of))
+    question = Question("events.payoff/1", start, end, options=options)
+    return found.with_columns(_shares()).select(
+        *keys,
+        *_COLUMNS,
+        *(pl.lit(rows[name].first(), kind).alias(name) for name, kind in _TABLE.items()),
+        *question.columns,
+    )
+
+
+def _sums() -> list[pl.Expr]:
+    """Build the counts of a group, the sums of its positions and their quantiles."""
+    gross, net, cost = pl.col("gross_bps"), pl.col("net_bps"), pl.col("cost_bps")
+    held, reason = pl.col("held_s"), pl.col("position_reason")
+    counts = {name: reason.is_in(why).sum() for name, why in LEFT_OUT.items()}
+    counts |= {name: (pl.col("ended_by") == way).sum() for name, way in _ENDED.items()}
+    counts |= {"n_events": pl.len(), "n": gross.count(), "net_n": net.count()}
+    taken = gross.is_not_null()
+    figures = {
+        "entry_median_log_bps": pl.col("entry_spread_log_bps").filter(taken).median(),
+        "held_median_s": held.median(),
+        "held_q95_s": held.quantile(0.95, "linear"),
+        "gross_positive_share": (gross > 0).mean(),
+        "cost_mean_bps": cost.mean(),
+    }
+    for side, values in (("gross", gross), ("net", net)):
+        figures[f"{side}_mean_bps"] = values.mean()
+        for name, share in QUANTILES.items():
+            figures[f"{side}_{name}_bps"] = values.quantile(share, "linear")
+    for at, multiple in MULTIPLES.items():
+        left = gross - multiple * cost
+        figures[f"net_mean{at}_bps"] = left.mean()
+        figures[f"net_positive_share{at}"] = (left > 0).mean()
+    return [
+        *(count.cast(pl.Int64).alias(name) for name, count in counts.items()),
+        *(figure.alias(name) for name, figure in figures.items()),
+        pl.col("fee_model").is_not_null().any().alias("costed"),
+    ]
+
+
+def _shares() -> list[pl.Expr]:
+    """Build what is of all events whose outcome is known, and the reasons of nulls."""
+    n, judged = pl.col("n"), pl.sum_horizontal("n", *_OVER)
+    share = pl.when(judged > 0).then(n / judged)
+    nothing = pl.when(n == 0).then(pl.when(judged > 0).then(0.0))
+    empty, unknown = {Reason.EMPTY: n == 0}, {Reason.UNKNOWN_FEE: pl.col("net_n") == 0}
+    few = {side: {Reason.TOO_FEW: pl.col(f"{side}_mean_lower_bps").is_null()} for side in _SIDES}
+    return [
+        (judged / pl.col("n_events")).alias("coverage"),
+        share.alias("taken_share"),
+        first_reason({Reason.EMPTY: judged == 0}).alias("events_reason"),
+        nothing.otherwise(pl.col("gross_mean_bps") * share).alias("gross_per_event_bps"),
+        first_reason(empty).alias("gross_reason"),
+        first_reason({**empty, **few["gross"]}).alias("gross_band_reason"),
+        pl.when((n > 0) | pl.col("costed"))
+        .then(nothing.otherwise(pl.col("net_mean_bps") * share))
+        .alias("net_per_event_bps"),
+        first_reason({**empty, **unknown}).alias("net_reason"),
+        first_reason({**empty, **unknown, **few["net"]}).alias("net_band_reason"),
+    ]
+
+
+def _bands(part: pl.DataFrame, cluster: str) -> dict[str, float | int]:
+    """Count the clusters of a group, and draw them for the bands of mean and median."""
+    gross, net = (part[f"{side}_bps"].to_numpy() for side in _SIDES)
+    taken = np.isfinite(gross)
+    if not taken.any():
+        return {"n_clusters": 0}
+    lasted = (part["exit_ts"] - part["t_open"]).to_numpy()[taken]
+    longest = int(np.quantile(lasted, 0.95, method="higher"))
+    opened = part.select("trajectory", ts="t_open").filter(taken)
+    clusters = clusters_of(opened, cluster, longest)
+    found: dict[str, float | int] = {"n_clusters": np.unique(clusters).size}
+    for side, values in zip(_SIDES, (gross, net), strict=True):
+        known = np.isfinite(values[taken])
+        band = cluster_band(clusters[known], values[taken][known])
+        if band is not None:
+            ends = (f"{side}_{end}_bps" for end in ENDS)
+            found |= dict(zip(ends, (*band.mean, *band.median), strict=True))
+    return found

@@ -1,0 +1,201 @@
+"""Whether what follows events would have followed other times as well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from toolkit.errors import InputError
+from toolkit.statistics.cluster_bootstrap import FEWEST_VALUES
+from toolkit.statistics.contract import (
+    Frame,
+    Question,
+    Reason,
+    checked_column,
+    first_reason,
+    whole_number,
+)
+from toolkit.statistics.event_changes import (
+    COMPARISONS,
+    AbnormalChanges,
+    Around,
+    is_price,
+    name_of_change,
+)
+from toolkit.statistics.event_paths import (
+    Floats,
+    Integers,
+    KnownValues,
+    checked_events,
+    without_overlaps,
+)
+from toolkit.statistics.windows import documents_extent
+
+__all__ = ["placebo"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_SEED = 20_261_123
+
+
+def placebo(
+    events: Frame,
+    values: Frame,
+    *,
+    horizons_s: Sequence[int] = (300, 1_800, 7_200),
+    column: str = "price",
+    before_s: int = 3_600,
+    less: str = "none",
+    quiet_s: int = 0,
+    runs: int = 999,
+    step_s: int | None = None,
+    known_after_s: int | None = None,
+    max_stale_s: int | None = None,
+) -> pl.DataFrame:
+    """Test whether the mean change after events is one that other times would have as well.
+
+    All events are moved by one random time, around the end of the values to their beginning, so
+    that they keep their distances and what happened in all trajectories at once. The p-value is
+    the share of such runs with a mean at least as far from 0, the true one counted as a run. What
+    a time of day does to the values stays in the comparison, as the runs move it.
+
+    ``events``, ``values`` and the options are those of `study`. An event that follows another of
+    its trajectory by less than the longest horizon is left out. Draws are by a fixed seed. One row
+    per horizon, sorted. Names carry the unit of ``column``, here of a price:
+
+    ===================  =======  ========  ======================================================
+    column               type     unit      meaning
+    ===================  =======  ========  ======================================================
+    horizon_s            Int64    s         since the event
+    n                    Int64    count     events with a value at this time
+    n_events             Int64    count     events given
+    n_overlapping        Int64    count     events left out, as they follow another
+    return_mean_log_bps  Float64  bps       mean change of the n events
+    path_reason          String   none      empty
+    placebo_mean         Float64  as above  mean over the runs of their mean change
+    placebo_std          Float64  as above  standard deviation over the runs
+    p_value              Float64  fraction  share of runs at least as far from 0
+    runs                 Int64    count     runs with a value, of those asked for
+    p_value_reason       String   none      empty, too_few (less than 20 events)
+    ===================  =======  ========  ======================================================
+
+    ``window_start``, ``window_end`` (of the events given), ``method`` and ``params_hash`` are last.
+
+    Raises
+    ------
+    InputError
+        As `study`, and for less="controls": controls are a comparison of their own.
+
+    Examples
+    --------
+    >>> prices = [1.0 + 0.01 * (k % 20 < 10) for k in range(1_000)]
+    >>> ts = [60 * k for k in range(1_000)]
+    >>> bars = pl.DataFrame({"trajectory": ["a"] * 1_000, "ts": ts, "price": prices})
+    >>> events = pl.DataFrame({"trajectory": ["a"] * 49, "ts": [1_200 * k for k in range(1, 50)]})
+    >>> found = placebo(events, bars, horizons_s=[120], before_s=60, runs=99)
+    >>> found.select("n", pl.col("return_mean_log_bps").round(1), "p_value").row(0)
+    (49, 99.5, 0.12)
+    """
+    if not horizons_s:
+        raise InputError("horizons_s", horizons_s, "one or more whole numbers of seconds")
+    horizons = sorted({whole_number("horizons_s", each, 1, "seconds") for each in horizons_s})
+    whole_number("runs", runs, 19)
+    if less == "controls":
+        raise InputError("less", less, [each for each in COMPARISONS if each != "controls"])
+    around = Around(before_s, horizons[-1], quiet_s, less)
+    checked_column(values, column)
+    known = KnownValues.of(
+        values, column, step_s=step_s, known_after_s=known_after_s, max_stale_s=max_stale_s
+    )
+    given = checked_events(events)
+    options = around.options(known_after_s=known_after_s, horizons_s=str(horizons), runs=runs)
+    question = Question(
+        "events.placebo/1", *documents_extent(given), column, step_s, max_stale_s, options
+    )
+    # those of one trajectory together, as neighbours are looked up faster
+    kept = without_overlaps(given, horizons[-1]).sort("trajectory", "ts")
+    changes = AbnormalChanges.of(known, kept, given, around, is_price=is_price(column))
+    found, counts = _means(changes, horizons)
+    drawn = np.stack([_means(each, horizons)[0] for each in _moved(changes, runs)])
+    rows = [
+        {
+            "horizon_s": horizon,
+            "n": int(counts[at]),
+            "mean": found[at],
+            **_test(found[at], drawn[:, at], int(counts[at])),
+        }
+        for at, horizon in enumerate(horizons)
+    ]
+    empty = first_reason({Reason.EMPTY: pl.col("n") == 0})
+    return (
+        pl.DataFrame(rows, schema=_PLACEBO)
+        .with_columns(pl.col(pl.Float64).fill_nan(None))
+        .select(
+            "horizon_s",
+            "n",
+            pl.lit(given.height, pl.Int64).alias("n_events"),
+            pl.lit(given.height - kept.height, pl.Int64).alias("n_overlapping"),
+            pl.col("mean").alias(name_of_change(column, "mean")),
+            empty.alias("path_reason"),
+            *list(_PLACEBO)[3:],
+            *question.columns,
+        )
+    )
+
+
+_PLACEBO = {
+    "horizon_s": pl.Int64,
+    "n": pl.Int64,
+    "mean": pl.Float64,
+    "placebo_mean": pl.Float64,
+    "placebo_std": pl.Float64,
+    "p_value": pl.Float64,
+    "runs": pl.Int64,
+    "p_value_reason": pl.String,
+}
+
+
+def _means(changes: AbnormalChanges, horizons: Sequence[int]) -> tuple[Floats, Integers]:
+    """Return the mean change of the events at each horizon, NaN without one, and their number."""
+    paths = np.stack([changes.at(horizon) for horizon in horizons])
+    there = np.isfinite(paths)
+    counts = there.sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        return np.where(there, paths, 0.0).sum(axis=1) / counts, counts
+
+
+def _moved(changes: AbnormalChanges, runs: int) -> Iterator[AbnormalChanges]:
+    """Yield the events moved by random times, all by the same, around the values' end."""
+    known = changes.changes.known
+    if not known.known_ts.size:
+        return
+    first, last = int(known.known_ts.min()), int(known.known_ts.max())
+    length = last - first + known.step_s
+    for shift in np.random.default_rng(_SEED).integers(0, length, runs):
+        moved = (changes.changes.times - first + shift) % length + first
+        yield replace(changes, changes=replace(changes.changes, times=moved))
+
+
+def _test(mean: float, drawn: Floats, count: int) -> dict[str, float | int | str | None]:
+    """Return the p-value of a mean among those of the runs."""
+    drawn = drawn[np.isfinite(drawn)]
+    found: dict[str, float | int | str | None] = {
+        "placebo_mean": None,
+        "placebo_std": None,
+        "p_value": None,
+    }
+    found |= {"runs": drawn.size}
+    if count < FEWEST_VALUES or not drawn.size:
+        return found | {"p_value_reason": Reason.TOO_FEW if count else Reason.EMPTY}
+    further = int((np.abs(drawn) >= abs(mean) * (1 - 1e-12)).sum())
+    return found | {
+        "placebo_mean": drawn.mean(),
+        "placebo_std": drawn.std(),
+        "p_value": (1 + further) / (1 + drawn.size),
+    }

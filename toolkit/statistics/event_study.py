@@ -1,0 +1,228 @@
+"""What follows events: the path of a price, spread, rate or volume around them, with bands."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from toolkit.statistics.cluster_bootstrap import cluster_band
+from toolkit.statistics.contract import (
+    Frame,
+    Question,
+    Reason,
+    checked_column,
+    whole_number,
+)
+from toolkit.statistics.event_changes import (
+    AbnormalChanges,
+    Around,
+    is_price,
+    name_of_change,
+)
+from toolkit.statistics.event_paths import (
+    Floats,
+    Integers,
+    KnownValues,
+    checked_cluster,
+    checked_events,
+    clusters_of,
+    without_overlaps,
+)
+from toolkit.statistics.windows import documents_extent
+
+__all__ = ["study"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_OFFSETS_A_SIDE = 60
+
+
+def study(
+    events: Frame,
+    values: Frame,
+    *,
+    column: str = "price",
+    before_s: int = 3_600,
+    after_s: int = 3_600,
+    every_s: int | None = None,
+    less: str = "none",
+    quiet_s: int = 0,
+    cluster: str = "path",
+    step_s: int | None = None,
+    known_after_s: int | None = None,
+    max_stale_s: int | None = None,
+) -> pl.DataFrame:
+    """Compute the mean and median path of a column around events, with 95 % bands.
+
+    ``events`` has one row per event: ``trajectory`` (that of the values), ``ts`` (Int64, Unix
+    seconds UTC: when the event became known, not its extreme) and where wanted ``direction`` (1 or
+    -1, which the path is multiplied by). ``values`` has ``trajectory``, ``ts`` and ``column``
+    (Float64). Rows of both may come in any order.
+
+    A value is used from when it was known: ``known_after_s`` after its ``ts``, by default one step,
+    as a bar's close is known at its end. It is used for ``max_stale_s`` from then on, by default
+    three steps. Nothing later than an offset is in the path at that offset. The price known at an
+    event that was detected within a bar is of before that bar: paths then begin with the move that
+    made the event. Add a step to its ``ts`` for what followed the next price, which could be had.
+
+    Of a price (a column named price, or that ends in _price) the path is 1e4 ln(P(t) / P(event)),
+    in bps. Of any other column it is the value less its median over the time before the event, of
+    which the last ``quiet_s`` are left out. An event without that first value is left out, and so
+    is one that follows another of its trajectory by less than ``after_s``. ``less`` takes from it:
+
+    ========  ====================================================================================
+    less      meaning
+    ========  ====================================================================================
+    none      nothing
+    past      the trend of the time before the event, as long as it was before, carried on
+    against   the path of the trajectory in the events' column ``against``, such as another venue
+    controls  the mean path of five times without an event: of the same trajectory, at the same
+              time of day up to 28 days away, ``before_s`` + ``after_s`` from any of its events, of
+              the volatility of ``before_s`` nearest to the event's
+    ========  ====================================================================================
+
+    Events of one ``cluster`` may depend on each other: those of all trajectories in a time as long
+    as a path (path) or in a day in UTC (day), of one trajectory, or of one trajectory_day. The
+    bands draw clusters again, and not events.
+
+    One row per offset, sorted, every ``every_s`` (by default the 60th part of the longer side, in
+    steps). Names carry the unit of ``column``, here of a price:
+
+    ===========================  =======  =====  =================================================
+    column                       type     unit   meaning
+    ===========================  =======  =====  =================================================
+    offset_s                     Int64    s      since the event
+    n                            Int64    count  events with a value at this offset
+    n_events                     Int64    count  events given
+    n_overlapping                Int64    count  events left out, as they follow another
+    n_unknown                    Int64    count  events left out, without a first value or controls
+    n_clusters                   Int64    count  clusters of the n events
+    coverage                     Float64  share  n of the events that were not left out
+    step_s                       Int64    s      of the values
+    max_stale_s                  Int64    s      how long a value is used
+    return_mean_log_bps          Float64  bps    mean of the paths
+    return_median_log_bps        Float64  bps    median of the paths
+    return_q25_log_bps           Float64  bps    a quarter of the paths lie below
+    return_q75_log_bps           Float64  bps    a quarter of the paths lie above
+    path_reason                  String   none   empty
+    return_mean_lower_log_bps    Float64  bps    95 % band of the mean, lower end
+    return_mean_upper_log_bps    Float64  bps    95 % band of the mean, upper end
+    return_median_lower_log_bps  Float64  bps    95 % band of the median, lower end
+    return_median_upper_log_bps  Float64  bps    95 % band of the median, upper end
+    band_reason                  String   none   empty, too_few (it needs 20 events, 10 clusters)
+    ===========================  =======  =====  =================================================
+
+    ``window_start``, ``window_end`` (of the events given), ``method`` and ``params_hash`` are last.
+    A band is of each offset by itself: of a whole path that does nothing some offsets lie outside.
+
+    Raises
+    ------
+    InputError
+        A column is missing or of another type. A number is out of range. There is no event.
+
+    References
+    ----------
+    MacKinlay, A. C. (1997), Event studies in economics and finance, Journal of Economic Literature
+    35.
+
+    Examples
+    --------
+    >>> ts = [60 * k for k in range(10)]
+    >>> bars = pl.DataFrame({"trajectory": ["a"] * 10, "ts": ts, "price": [1.0] * 5 + [1.01] * 5})
+    >>> events = pl.DataFrame({"trajectory": ["a"], "ts": [300]})
+    >>> found = study(events, bars, before_s=120, after_s=120, every_s=60)
+    >>> found.select("offset_s", pl.col("return_mean_log_bps").round(1)).rows()
+    [(-120, 0.0), (-60, 0.0), (0, 0.0), (60, 99.5), (120, 99.5)]
+    """
+    around = Around(before_s, after_s, quiet_s, less)
+    checked_cluster(cluster)
+    checked_column(values, column)
+    known = KnownValues.of(
+        values, column, step_s=step_s, known_after_s=known_after_s, max_stale_s=max_stale_s
+    )
+    every = _every(around, known.step_s) if every_s is None else whole_number("every_s", every_s, 1)
+    given = checked_events(events)
+    options = around.options(known_after_s=known_after_s, every_s=every, cluster=cluster)
+    question = Question(
+        "events.study/1", *documents_extent(given), column, step_s, max_stale_s, options
+    )
+    kept = without_overlaps(given, after_s)
+    changes = AbnormalChanges.of(known, kept, given, around, is_price=is_price(column))
+    clusters = clusters_of(kept, cluster, before_s + after_s)
+    rows = [
+        _figures(changes.at(offset), clusters) | {"offset_s": offset}
+        for offset in range(-(before_s // every) * every, after_s + 1, every)
+    ]
+    used = int(changes.known.sum())
+    counts = {
+        "n_events": given.height,
+        "n_overlapping": given.height - kept.height,
+        "n_unknown": kept.height - used,
+    }
+    held = {"step_s": known.step_s, "max_stale_s": known.max_stale_s}
+    return pl.DataFrame(rows, schema=_SCHEMA).select(
+        "offset_s",
+        "n",
+        *(pl.lit(value, pl.Int64).alias(name) for name, value in counts.items()),
+        "n_clusters",
+        (pl.col("n") / pl.lit(used or None, pl.Int64)).alias("coverage"),
+        *(pl.lit(value, pl.Int64).alias(name) for name, value in held.items()),
+        *(
+            pl.col(name)
+            if name.endswith("_reason")
+            else pl.col(name).alias(name_of_change(column, name))
+            for name in list(_SCHEMA)[3:]
+        ),
+        *question.columns,
+    )
+
+
+def _name(column: str, figure: str) -> str:
+    return figure if figure.endswith("_reason") else name_of_change(column, figure)
+
+
+def _every(around: Around, step_s: int) -> int:
+    """Return the time between two offsets: the 60th part of the longer side, in whole steps."""
+    longer = max(around.before_s, around.after_s)
+    return max(1, -(-longer // (_OFFSETS_A_SIDE * step_s))) * step_s
+
+
+_SCHEMA = {
+    "offset_s": pl.Int64,
+    "n": pl.Int64,
+    "n_clusters": pl.Int64,
+    "mean": pl.Float64,
+    "median": pl.Float64,
+    "q25": pl.Float64,
+    "q75": pl.Float64,
+    "path_reason": pl.String,
+    "mean_lower": pl.Float64,
+    "mean_upper": pl.Float64,
+    "median_lower": pl.Float64,
+    "median_upper": pl.Float64,
+    "band_reason": pl.String,
+}
+
+
+def _figures(path: Floats, clusters: Integers) -> dict[str, float | int | str | None]:
+    """Compute the figures of the values that events have at one offset."""
+    there = np.isfinite(path)
+    path, clusters = path[there], clusters[there]
+    found: dict[str, float | int | str | None] = dict.fromkeys(_SCHEMA)
+    found |= {"n": path.size, "n_clusters": int((np.bincount(clusters) > 0).sum())}
+    if not path.size:
+        return found | {"path_reason": Reason.EMPTY, "band_reason": Reason.EMPTY}
+    low, middle, high = np.quantile(path, [0.25, 0.5, 0.75])
+    found |= {"mean": path.mean(), "median": middle, "q25": low, "q75": high}
+    band = cluster_band(clusters, path)
+    if band is None:
+        return found | {"band_reason": Reason.TOO_FEW}
+    return found | {
+        "mean_lower": band.mean[0],
+        "mean_upper": band.mean[1],
+        "median_lower": band.median[0],
+        "median_upper": band.median[1],
+    }

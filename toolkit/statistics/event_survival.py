@@ -1,0 +1,358 @@
+"""How long events last, by group: survival with the log's edges and gaps, and the log-rank test."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from toolkit.errors import InputError
+from toolkit.statistics.conditions import Schema
+from toolkit.statistics.contract import Frame, Reason, first_reason
+from toolkit.statistics.event_exposure import Watched
+from toolkit.statistics.life_curve import (
+    MIN_ENDED,
+    TWO_SIDED_95,
+    life_curve,
+    life_interval,
+    life_until,
+    times_of_groups,
+)
+from toolkit.statistics.tails import gamma_tails
+
+MOST_GROUPS = 100
+"""The most groups of a family that one log-rank test compares."""
+
+_SHARES = {"median_life": 0.5, "life_q25": 0.75, "life_q75": 0.25, "life_q90": 0.1}
+_WANTED = [
+    expression.alias(f"{name}{part}_s")
+    for name, share in _SHARES.items()
+    for part, expression in zip(
+        ("", "_lower", "_upper"), (life_until(share), *life_interval(share)), strict=True
+    )
+]
+_BOUNDS = [f"{name}_{end}_s" for name in _SHARES for end in ("lower", "upper")]
+_KINDS = ("closed", "open", "reopened", "orphans")
+
+_COMPARED: Schema = {
+    "family": pl.String(),
+    **dict.fromkeys(("n", "n_ended", "n_groups"), pl.Int64()),
+    "chi_square": pl.Float64(),
+    "freedom": pl.Int64(),
+    "p_value": pl.Float64(),
+    "log_rank_reason": pl.String(),
+}
+
+_AGES = 4_096
+
+Numbers = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
+
+
+def survival(
+    lives: Frame, by: Sequence[str] = (), *, held: pl.DataFrame | None = None
+) -> pl.DataFrame:
+    """Compute how long events last, with those whose end was not seen, by Kaplan and Meier.
+
+    ``lives`` are rows of `lifecycles` or `event_lifecycles` over one window, with any columns to
+    group ``by``. Of a LazyFrame, such as a scan of a file, the columns that are needed are read and
+    no others. Each family is a group of its own. An event counts from its opening:
+
+    - One that is still open, or whose close was lost, lived at least so long (right-censored).
+    - One that opened before the window was seen because it lived until then. It is watched from the
+      age that it had at the window's start (delayed entry), else long lives would be too many.
+    - One whose opening was not seen has no age. It is counted and not used.
+
+    ``held`` has the stretches of time that are held of each log: ``family`` (String), ``start_ts``
+    and ``end_ts`` (Int64, s, half-open), in any order. A close inside a gap would not have been
+    seen, so an event is watched up to the first gap after its opening. One that opened inside a
+    gap, or before the first stretch, is not watched. By default all is held until ``known_until``.
+
+    The bounds hold the time with 95 % for lives that are drawn alike and apart from each other
+    (`toolkit.statistics.life_curve.life_interval`). There is one row per family and group that has
+    an event, sorted:
+
+    =======================  =======  =====  ===================================================
+    column                   type     unit   meaning
+    =======================  =======  =====  ===================================================
+    family                   String   none   of the events, then the columns ``by``
+    n                        Int64    count  events that touch the window
+    closed                   Int64    count  those that opened and closed
+    open                     Int64    count  those that had not closed when the log was known
+                                             last
+    reopened                 Int64    count  those that opened again, with their close lost
+    orphans                  Int64    count  those whose opening was not seen
+    cut                      Int64    count  those that a gap of the log ended or left out
+    entered_late             Int64    count  lives that opened before the window
+    coverage                 Float64  none   part of the window that is held, fraction
+    n_lives                  Int64    count  events that were watched
+    n_ended                  Int64    count  those whose close was seen
+    median_life_s            Float64  s      time by which half are over
+    median_life_reason       String   none   empty, censored where the share that lives on never
+                                             falls so far, too_few where at some age before none
+                                             was watched
+    median_life_lower_s      Float64  s      95 %, lower bound
+    median_life_lower_reason String   none   as median_life_reason, also too_few for less than
+                                             10 ended
+    median_life_upper_s      Float64  s      95 %, upper bound
+    median_life_upper_reason String   none   as the lower one
+    life_q25_s               Float64  s      time by which a quarter are over, with bounds and
+                                             reasons as before, also q75 and q90
+    window_start             Int64    s      as asked of the lifecycles, Unix UTC
+    window_end               Int64    s      itself outside
+    method                   String   none   what computed the row, with its version
+    params_hash              String   none   the same where the same was asked of any window
+    =======================  =======  =====  ===================================================
+
+    Raises
+    ------
+    InputError
+        A column is missing or of another type. The lifecycles are of several windows. A column
+        of ``by`` is not there.
+
+    References
+    ----------
+    Kaplan, E. L. and Meier, P. (1958), Journal of the American Statistical Association 53.
+    Brookmeyer, R. and Crowley, J. (1982), Biometrics 38. Delayed entry: Klein, J. P. and
+    Moeschberger, M. L. (2003), Survival Analysis, section 4.6.
+
+    Examples
+    --------
+    >>> from toolkit.statistics.events import lifecycles
+    >>> log = pl.DataFrame({"family": ["spread"] * 5, "event_id": ["a", "a", "b", "b", "c"],
+    ...     "event_type": ["spread.opened", "spread.closed"] * 2 + ["spread.opened"],
+    ...     "lifecycle": ["open", "closed"] * 2 + ["open"], "ts": [10, 70, 120, 140, 150],
+    ...     "ts_ms": [10_000, 70_000, 120_000, 140_000, 150_000], "arrival": range(5)})
+    >>> lives = lifecycles(log, 50, 200)
+    >>> survival(lives).select("n", "closed", "open", "entered_late", "median_life_s").row(0)
+    (3, 2, 1, 1, 20.0)
+    """
+    watched = Watched.of(lives, by, held)
+    cut = watched.cut()
+    late = pl.col("duration_s").is_not_null() & (pl.col("entry_s") > 0)
+    kinds = {kind: pl.col("kind") == kind for kind in _KINDS[:-1]}
+    kinds["orphans"] = pl.col("kind").is_in(["orphan_close", "orphan_update"])
+    counts = cut.group_by("_number").agg(
+        pl.len().cast(pl.Int64).alias("n"),
+        *(each.sum().cast(pl.Int64).alias(kind) for kind, each in kinds.items()),
+        pl.col("cut").sum().cast(pl.Int64),
+        (late & (pl.col("entry_s") < pl.col("duration_s")))
+        .sum()
+        .cast(pl.Int64)
+        .alias("entered_late"),
+    )
+    times = times_of_groups(cut, ["_number"], _WANTED, _BOUNDS)
+    contract = ["n", *_KINDS, "cut", "entered_late", "coverage"]
+    return (
+        watched.groups.join(times, on="_number", maintain_order="left")
+        .join(counts, on="_number", maintain_order="left")
+        .join(watched.held_s(), on="family", how="left", maintain_order="left")
+        .select(*watched.names, *contract, *times.columns[1:])
+        .with_columns(watched.question("events.survival/1").columns)
+    )
+
+
+def survival_curve(
+    lives: Frame, by: Sequence[str] = (), *, held: pl.DataFrame | None = None
+) -> pl.DataFrame:
+    """Compute the share of events that live on at each age, with its 95 % band and those watched.
+
+    The parameters and what counts are those of `survival`. The band is of the share at one age, on
+    the scale of log(-log), by Greenwood's variance. There is one row per family, group and age at
+    which an event ends, is seen last or comes under watch, sorted:
+
+    ==================  =======  =====  ==========================================================
+    column              type     unit   meaning
+    ==================  =======  =====  ==========================================================
+    family              String   none   of the events, then the columns ``by``
+    life_s              Float64  s      the age
+    n                   Int64    count  events watched just before it (at risk)
+    ended               Int64    count  those that closed at it
+    censored            Int64    count  those that were seen last at it, and had not closed
+    entering            Int64    count  those that come under watch after it
+    survival            Float64  none   share that lives longer, fraction
+    survival_reason     String   none   too_few where at this age or before none was watched
+    survival_lower      Float64  none   95 %, lower bound
+    survival_upper      Float64  none   95 %, upper bound
+    band_reason         String   none   too_few, also before the first end and where all ended
+    coverage            Float64  none   part of the window that is held, fraction
+    window_start        Int64    s      as asked of the lifecycles, Unix UTC
+    window_end          Int64    s      itself outside
+    method              String   none   what computed the row, with its version
+    params_hash         String   none   the same where the same was asked of any window
+    ==================  =======  =====  ==========================================================
+
+    Raises
+    ------
+    InputError
+        As `survival`.
+
+    References
+    ----------
+    Kalbfleisch, J. D. and Prentice, R. L. (2002), The Statistical Analysis of Failure Time Data,
+    section 1.4: the band.
+
+    Examples
+    --------
+    >>> lives = pl.DataFrame({"family": ["spread"] * 3, "t_open": [0, 10, 20],
+    ...     "duration_s": [30.0, 60.0, 80.0], "entry_s": [0.0] * 3, "observed": [1, 1, 0],
+    ...     "kind": ["closed", "closed", "open"], "known_until": [100] * 3,
+    ...     "window_start": [0] * 3, "window_end": [100] * 3})
+    >>> survival_curve(lives).select("life_s", "n", "survival").rows()
+    [(30.0, 3, 0.6666666666666667), (60.0, 2, 0.33333333333333337), (80.0, 1, 0.33333333333333337)]
+    """
+    watched = Watched.of(lives, by, held)
+    share, fall = pl.col("share"), -pl.col("share").log()
+    known = ~pl.col("broken")
+    banded = known & (share > 0) & (share < 1)
+    reach = TWO_SIDED_95 * pl.col("log_error") / fall
+    bounds = {
+        name: pl.when(banded).then((-(fall.log() + sign * reach).exp()).exp()).alias(name)
+        for name, sign in (("survival_lower", 1), ("survival_upper", -1))
+    }
+    return (
+        watched.groups.join(
+            life_curve(watched.cut(), ["_number"]), on="_number", maintain_order="left_right"
+        )
+        .join(watched.held_s(), on="family", how="left", maintain_order="left")
+        .select(
+            *watched.names,
+            pl.col("duration_s").alias("life_s"),
+            pl.col("at_risk").alias("n"),
+            "ended",
+            (pl.col("leaving") - pl.col("ended")).alias("censored"),
+            "entering",
+            pl.when(known).then(share).alias("survival"),
+            first_reason({Reason.TOO_FEW: ~known}).alias("survival_reason"),
+            *bounds.values(),
+            first_reason({Reason.TOO_FEW: ~banded}).alias("band_reason"),
+            "coverage",
+            *watched.question("events.survival_curve/1").columns,
+        )
+    )
+
+
+def log_rank(lives: Frame, by: Sequence[str], *, held: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Test whether the groups of a family live equally long, by the log-rank test.
+
+    The parameters and what counts are those of `survival`. At each age at which events end, the
+    ends of a group are compared with its share of those watched. Groups that nobody was watched in
+    are left out. Events are taken to be independent: where many end together, differences seem
+    surer than they are. One row per family:
+
+    ==================  =======  =====  ==========================================================
+    column              type     unit   meaning
+    ==================  =======  =====  ==========================================================
+    family              String   none   of the events
+    n                   Int64    count  events that were watched
+    n_ended             Int64    count  those whose close was seen
+    n_groups            Int64    count  groups compared
+    coverage            Float64  none   part of the window that is held, fraction
+    chi_square          Float64  none   the statistic
+    freedom             Int64    count  its degrees of freedom
+    p_value             Float64  none   chance of as much difference between equal groups
+    log_rank_reason     String   none   too_few (one group, or less than 10 ended), degenerate
+                                        (no end while two groups were watched)
+    window_start        Int64    s      as asked of the lifecycles, Unix UTC
+    window_end          Int64    s      itself outside
+    method              String   none   what computed the row, with its version
+    params_hash         String   none   the same where the same was asked of any window
+    ==================  =======  =====  ==========================================================
+
+    Raises
+    ------
+    InputError
+        As `survival`. ``by`` names no column. A family has more than 100 groups.
+
+    References
+    ----------
+    Mantel, N. (1966), Evaluation of survival data and two new rank order statistics arising in its
+    consideration, Cancer Chemotherapy Reports 50.
+
+    Examples
+    --------
+    >>> lives = pl.DataFrame({"family": ["spread"] * 20, "t_open": [0] * 20,
+    ...     "duration_s": [10.0 + k for k in range(10)] + [50.0 + k for k in range(10)],
+    ...     "entry_s": [0.0] * 20, "observed": [1] * 20, "kind": ["closed"] * 20,
+    ...     "known_until": [100] * 20, "window_start": [0] * 20, "window_end": [100] * 20,
+    ...     "symbol": ["A_B"] * 10 + ["C_D"] * 10})
+    >>> row = log_rank(lives, ["symbol"]).row(0, named=True)
+    >>> round(row["chi_square"], 2), row["freedom"], row["p_value"] < 1e-4
+    (21.84, 1, True)
+    """
+    watched = Watched.of(lives, by, held)
+    if watched.names == ["family"]:
+        raise InputError("by", by, "the columns that tell groups apart, e.g. symbol")
+    lives = watched.cut().select("_number", "duration_s", "entry_s", "observed")
+    lives = lives.filter(pl.col("duration_s") > pl.col("entry_s")).sort("duration_s")
+    found = [
+        {"family": family}
+        | _compared(lives.filter(pl.col("_number").is_in(groups["_number"].to_list())))
+        for (family,), groups in watched.groups.partition_by("family", as_dict=True).items()
+    ]
+    rows = pl.DataFrame(found, schema=_COMPARED)
+    return (
+        rows.join(watched.held_s(), on="family", how="left", maintain_order="left")
+        .select("family", "n", "n_ended", "n_groups", "coverage", *rows.columns[4:])
+        .with_columns(watched.question("events.log_rank/1").columns)
+    )
+
+
+def _compared(lives: pl.DataFrame) -> dict[str, object]:
+    """Compare the groups of one family."""
+    there = np.bincount(lives["_number"].to_numpy()) > 0
+    count = int(there.sum())
+    if count > MOST_GROUPS:
+        raise InputError("by", f"{count} groups", f"at most {MOST_GROUPS} groups of a family")
+    ended = int(lives["observed"].sum())
+    found: dict[str, object] = {"n": lives.height, "n_ended": ended, "n_groups": count}
+    found |= dict.fromkeys(("chi_square", "freedom", "p_value"))
+    if count < 2 or ended < MIN_ENDED:
+        return found | {"log_rank_reason": Reason.TOO_FEW.value}
+    group = (np.cumsum(there) - 1)[lives["_number"].to_numpy()]
+    excess, variance = _excess(lives, group, count)
+    freedom = int(np.linalg.matrix_rank(variance, hermitian=True))
+    if freedom == 0:
+        return found | {"log_rank_reason": Reason.DEGENERATE.value}
+    chi_square = float(excess @ np.linalg.pinv(variance, hermitian=True) @ excess)
+    above = gamma_tails(np.array([freedom / 2]), np.array([chi_square / 2]))[1]
+    return found | {"chi_square": chi_square, "freedom": freedom, "p_value": float(above[0])}
+
+
+def _excess(lives: pl.DataFrame, group: Counts, count: int) -> tuple[Numbers, Numbers]:
+    """Sum over the ages by how much the ends of each group exceed its part, and the variance.
+
+    ``lives`` are sorted by duration. Some ages at a time have a table of groups by ages.
+    """
+    durations, entries = lives["duration_s"].to_numpy(), lives["entry_s"].to_numpy()
+    ended = lives["observed"].to_numpy() == 1
+    ages = np.unique(durations[ended])
+    over = np.searchsorted(ages, durations, side="right")
+    late = np.flatnonzero(entries > 0)
+    late = late[np.argsort(entries[late], kind="stable")]
+    begun = np.searchsorted(ages, entries[late], side="right")
+    # one that opened in the window is watched from the beginning, also of a life of 0 s
+    watched = np.bincount(group[entries <= 0], minlength=count)
+    marks = (begun, group[late]), (over, group), (over[ended] - 1, group[ended])
+    excess, variance = np.zeros(count), np.zeros((count, count))
+    for low in range(0, ages.size, _AGES):
+        size = min(_AGES, ages.size - low)
+        entering, leaving, ends = (_table(at, of, low, size, count) for at, of in marks)
+        at_risk = watched[:, None] + np.cumsum(entering - leaving, axis=1)
+        watched = at_risk[:, -1]
+        all_watched, all_ended = at_risk.sum(axis=0), ends.sum(axis=0)
+        share = at_risk / all_watched
+        excess += (ends - share * all_ended).sum(axis=1)
+        weight = all_ended * (all_watched - all_ended) / np.maximum(all_watched - 1, 1)
+        spread = share * np.sqrt(weight)
+        variance += np.diag(share @ weight) - spread @ spread.T
+    return excess, variance
+
+
+def _table(at: Counts, group: Counts, low: int, size: int, count: int) -> Counts:
+    """Count the marks of each group at each of some ages, from those sorted by the age's number."""
+    part = slice(*np.searchsorted(at, [low, low + size]))
+    cells = np.bincount(group[part] * size + at[part] - low, minlength=count * size)
+    return cells.reshape(count, size)

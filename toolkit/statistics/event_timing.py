@@ -1,0 +1,267 @@
+"""When events open: in bursts or apart, and at which hours of the week."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from toolkit.errors import InputError
+from toolkit.statistics.contract import Frame, Reason, first_reason, whole_number
+from toolkit.statistics.event_exposure import Watched
+from toolkit.statistics.hour_of_week import hour_of_week
+
+MIN_EVENTS = 20
+"""Fewer events than this, and nothing is computed about their bursts."""
+
+_HOUR_S, _WEEK_HOURS = 3_600, 168
+_SEED = 20_261_123
+_CELLS = 1_000_000
+_FIGURES = ("fano", "fano_apart", "p_value", "triggered_share")
+
+Counts = npt.NDArray[np.int64]
+
+
+def clustering(
+    lives: Frame,
+    by: Sequence[str] = (),
+    *,
+    held: pl.DataFrame | None = None,
+    bucket_s: int = 300,
+    draws: int = 499,
+) -> pl.DataFrame:
+    """Measure whether events open in bursts, beyond what the hours of the week explain.
+
+    ``lives``, ``by`` and ``held`` are those of `survival`. Openings are counted in buckets of
+    ``bucket_s`` (s, a part of an hour) that are held from end to end. The Fano factor is the
+    variance of these counts over their mean. Of events that open apart from each other at a
+    constant rate it is 1, and hours that are busier than others raise it as bursts do.
+
+    So it is compared with ``draws`` of the same events: each keeps its hour of the week, and its
+    bucket is drawn anew among all buckets of that hour, of all weeks. Of a window of one week these
+    are the buckets of the same hour, and only bursts within an hour are seen. Of few weeks the
+    draws keep a part of longer bursts, and the triggered share is too small. Draws are by a fixed
+    seed, and one with an equal factor counts as one with a larger. There is one row per family and
+    group that has an event, sorted:
+
+    ================  =======  =====  ============================================================
+    column            type     unit   meaning
+    ================  =======  =====  ============================================================
+    family            String   none   of the events, then the columns ``by``
+    n                 Int64    count  openings in the buckets
+    n_buckets         Int64    count  buckets that are held from end to end
+    coverage          Float64  none   part of the window that is held, fraction
+    fano              Float64  none   variance over mean of the counts (ddof 1)
+    fano_apart        Float64  none   its mean over the draws, in which events open apart
+    p_value           Float64  none   chance of as large a factor among the draws, itself counted
+    triggered_share   Float64  none   part of the events that others would have triggered, 0 where
+                                      there are no bursts: 1 - sqrt(fano_apart / fano)
+    clustering_reason String   none   empty, too_few (less than 20 events), degenerate (no hour
+                                      with an event has more than one bucket)
+    window_start      Int64    s      as asked of the lifecycles, Unix UTC
+    window_end        Int64    s      itself outside
+    method            String   none   what computed the row, with its version
+    params_hash       String   none   the same where the same was asked of any window
+    ================  =======  =====  ============================================================
+
+    Raises
+    ------
+    InputError
+        As `survival`. ``bucket_s`` does not divide an hour. ``draws`` is no whole number from 99.
+
+    References
+    ----------
+    Hardiman, S. J. and Bouchaud, J.-P. (2014), Branching-ratio approximation for the self-exciting
+    Hawkes process, Physical Review E 90: the triggered share, of buckets longer than bursts.
+
+    Examples
+    --------
+    Thirty events at the beginning of hours, three at a time.
+
+    >>> opened = [3_600 * (k // 3) + k % 3 for k in range(30)]
+    >>> lives = pl.DataFrame({"family": ["spread"] * 30, "t_open": opened,
+    ...     "duration_s": [30.0] * 30, "entry_s": [0.0] * 30, "observed": [1] * 30,
+    ...     "kind": ["closed"] * 30, "known_until": [36_000] * 30, "window_start": [0] * 30,
+    ...     "window_end": [36_000] * 30})
+    >>> row = clustering(lives).row(0, named=True)
+    >>> row["n_buckets"], round(row["fano"], 2), row["p_value"]
+    (120, 2.77, 0.002)
+    """
+    bucket_s = whole_number("bucket_s", bucket_s, 1, "seconds that divide an hour")
+    if _HOUR_S % bucket_s:
+        raise InputError("bucket_s", bucket_s, "seconds that divide an hour: 60, 300, 900")
+    draws = whole_number("draws", draws, 99)
+    watched = Watched.of(lives, by, held)
+    names = watched.names
+    whole = {
+        family: _whole(part, bucket_s)
+        for (family,), part in watched.inside().partition_by("family", as_dict=True).items()
+    }
+    opened = watched.openings().group_by("_number", maintain_order=True).agg(pl.col("t_open"))
+    rows = watched.groups.join(opened, on="_number", how="left", maintain_order="left")
+    none = np.empty(0, np.int64)
+    opened_at = [none if times is None else times.to_numpy() for times in rows["t_open"]]
+    found = [
+        _bursts(times, whole.get(family, none), bucket_s, draws)
+        for family, times in zip(rows["family"], opened_at, strict=True)
+    ]
+    schema = {"n": pl.Int64(), "n_buckets": pl.Int64(), **dict.fromkeys(_FIGURES, pl.Float64())}
+    figures = pl.DataFrame(found, schema=schema, orient="row")
+    few = {Reason.EMPTY: pl.col("n") == 0, Reason.TOO_FEW: pl.col("n") < MIN_EVENTS}
+    return (
+        pl.concat([rows.select(names), figures], how="horizontal")
+        .join(watched.held_s(), on="family", how="left", maintain_order="left")
+        .select(
+            *names,
+            *("n", "n_buckets", "coverage", *_FIGURES),
+            first_reason({**few, Reason.DEGENERATE: pl.col("fano").is_null()}).alias(
+                "clustering_reason"
+            ),
+            *watched.question("events.clustering/2", bucket_s=bucket_s, draws=draws).columns,
+        )
+    )
+
+
+def _whole(stretches: pl.DataFrame, length_s: int) -> Counts:
+    """Return the numbers of the buckets since 1970 that lie within the stretches."""
+    parts = [
+        np.arange(-(-start // length_s), end // length_s, dtype=np.int64)
+        for start, end in stretches.select("start_ts", "end_ts").iter_rows()
+    ]
+    return np.concatenate([np.empty(0, np.int64), *parts])
+
+
+def _bursts(
+    times: Counts, whole: Counts, bucket_s: int, draws: int
+) -> tuple[int, int, float | None, float | None, float | None, float | None]:
+    """Compute n, n_buckets and the figures of one group."""
+    bucket = times // bucket_s
+    bucket = bucket[np.isin(bucket, whole)]
+    at = np.searchsorted(whole, bucket)
+    nothing = (at.size, whole.size, None, None, None, None)
+    if at.size < MIN_EVENTS:
+        return nothing
+    hour = whole * bucket_s // _HOUR_S % _WEEK_HOURS
+    events, buckets = (np.bincount(each, minlength=_WEEK_HOURS) for each in (hour[at], hour))
+    if not ((events > 0) & (buckets > 1)).any():
+        return nothing
+    rng = np.random.default_rng(_SEED)
+    drawn = np.zeros(draws, np.int64)
+    for count, places in zip(events.tolist(), buckets.tolist(), strict=True):
+        drawn += _squares(rng, count, places, draws)
+    squares = int((np.bincount(at, minlength=whole.size) ** 2).sum())
+    fano, apart = (_fano(each, at.size, whole.size) for each in (squares, float(drawn.mean())))
+    p_value = (1 + int((drawn >= squares).sum())) / (1 + draws)
+    return at.size, whole.size, fano, apart, p_value, max(0.0, 1 - (apart / fano) ** 0.5)
+
+
+def _squares(rng: np.random.Generator, count: int, places: int, draws: int) -> Counts | int:
+    """Put events into buckets of equal chance, and sum the squares of the counts of each draw."""
+    if count < 2 or places < 2:
+        return count * count
+    # an event takes about an eighth of the time of a bucket
+    if count > min(8 * places, max(places, _CELLS // draws)):
+        held = rng.multinomial(count, np.full(places, 1 / places), size=draws)
+    else:
+        at = rng.integers(0, places, (draws, count)) + places * np.arange(draws)[:, None]
+        held = np.bincount(at.ravel(), minlength=places * draws).reshape(draws, places)
+    return np.asarray((held * held).sum(axis=1), np.int64)
+
+
+def _fano(squares: float, count: int, buckets: int) -> float:
+    """Compute variance (ddof 1) over mean from the sum of squares of counts."""
+    return float((squares - count * count / buckets) / (buckets - 1) * buckets / count)
+
+
+def rates_by_hour(
+    lives: Frame, by: Sequence[str] = (), *, held: pl.DataFrame | None = None
+) -> pl.DataFrame:
+    """Compute how many events open in each hour of the week, in UTC, with errors between weeks.
+
+    ``lives``, ``by`` and ``held`` are those of `survival`. Only hours that are held from end to end
+    count, and one without an opening counts as 0. The hours are compared from week to week as in
+    `toolkit.statistics.spread.hour_of_week`: the errors allow for bursts, and one hour in twenty
+    ``differs`` where there is no season.
+
+    There are 168 rows per family and group that has an event, sorted by group and hour:
+
+    =============================  =======  =====  =============================================
+    column                         type     unit   meaning
+    =============================  =======  =====  =============================================
+    family                         String   none   of the events, then the columns ``by``
+    n                              Int64    count  hours of the window that are held
+    coverage                       Float64  none   part of the window that they are, fraction
+    weekday                        Int64    none   1 Monday to 7 Sunday
+    hour                           Int64    h      0 to 23, UTC
+    weeks                          Int64    count  weeks in which this hour is held
+    events_per_h_mean              Float64  1/h    openings in it, mean over the weeks
+    events_per_h_median            Float64  1/h    median over the weeks
+    events_per_h_std               Float64  1/h    standard deviation between weeks (ddof 1)
+    hour_reason                    String   none   empty, too_few (one week, for the deviation)
+    events_per_h_mean_error        Float64  1/h    standard error of the mean
+    events_per_h_mean_lower        Float64  1/h    95 %, lower bound
+    events_per_h_mean_upper        Float64  1/h    95 %, upper bound
+    mean_reason                    String   none   empty, too_few (less than 4 weeks), degenerate
+    events_per_h_deviation         Float64  1/h    mean less that of each week
+    events_per_h_deviation_error   Float64  1/h    standard error of the deviation
+    events_per_h_deviation_lower   Float64  1/h    95 %, lower bound
+    events_per_h_deviation_upper   Float64  1/h    95 %, upper bound
+    differs                        Boolean  none   0 is outside the bounds of the deviation
+    deviation_reason               String   none   as mean_reason
+    window_start                   Int64    s      as asked of the lifecycles, Unix UTC
+    window_end                     Int64    s      itself outside
+    method                         String   none   what computed the row, with its version
+    params_hash                    String   none   the same where the same was asked of any window
+    =============================  =======  =====  =============================================
+
+    Raises
+    ------
+    InputError
+        As `survival`.
+
+    Examples
+    --------
+    Five weeks with two events at noon on each Monday.
+
+    >>> noon = [604_800 * week + 4 * 86_400 + 43_200 + k for week in range(5) for k in range(2)]
+    >>> lives = pl.DataFrame({"family": ["spread"] * 10, "t_open": noon,
+    ...     "duration_s": [30.0] * 10, "entry_s": [0.0] * 10, "observed": [1] * 10,
+    ...     "kind": ["closed"] * 10, "known_until": [3_024_000] * 10, "window_start": [0] * 10,
+    ...     "window_end": [3_024_000] * 10})
+    >>> found = rates_by_hour(lives)
+    >>> found.height, found.filter(weekday=1, hour=12)["events_per_h_mean"].item()
+    (168, 2.0)
+    """
+    watched = Watched.of(lives, by, held)
+    names, keys = watched.names, ["trajectory", "ts"]
+    groups = watched.groups.rename({"_number": "trajectory"})
+    hours = [
+        pl.DataFrame({"ts": _whole(part, _HOUR_S) * _HOUR_S}).with_columns(family=pl.lit(family))
+        for (family,), part in watched.inside().partition_by("family", as_dict=True).items()
+    ]
+    grid = pl.concat([pl.DataFrame(schema={"ts": pl.Int64, "family": pl.String}), *hours])
+    opened = (
+        watched.openings()
+        .group_by(trajectory="_number", ts=pl.col("t_open") // _HOUR_S * _HOUR_S)
+        .agg(pl.len().cast(pl.Float64).alias("events_per_h"))
+    )
+    some = pl.col("ts").is_not_null()  # a group whose log is never held has its rows as well
+    counted = (
+        groups.join(grid, on="family", how="left", maintain_order="left_right")
+        .join(opened, on=keys, how="left", maintain_order="left")
+        .select(
+            "trajectory",
+            pl.col("ts").fill_null(watched.window.start),
+            pl.when(some).then(pl.col("events_per_h").fill_null(0.0)).alias("events_per_h"),
+        )
+    )
+    found = hour_of_week(counted, *watched.window, column="events_per_h", step_s=_HOUR_S)
+    first, last = found.columns.index("weekday"), found.columns.index("window_start")
+    return (
+        groups.join(found, on="trajectory", maintain_order="left_right")
+        .select(*names, "n", "coverage", *found.columns[first:last])
+        .drop("hour_n")
+        .with_columns(watched.question("events.rates_by_hour/1").columns)
+    )

@@ -1,0 +1,389 @@
+"""Signs that the prices of a pair are not what they seem, with counts and first examples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import polars as pl
+
+from toolkit.market import When
+from toolkit.statistics.contract import (
+    Frame,
+    Question,
+    Reason,
+    checked_columns,
+    checked_frame,
+    first_reason,
+    real_number,
+    whole_number,
+)
+from toolkit.statistics.definition import holding
+from toolkit.statistics.kernel import Statistic, measure
+from toolkit.statistics.lead_lag import checked_lag, peaks, why
+from toolkit.statistics.windows import window_of
+
+__all__ = ["FLAGS", "flags"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+FLAGS = (
+    "stale_buy",
+    "stale_sell",
+    "repeated_buy",
+    "repeated_sell",
+    "levels_apart",
+    "power_of_ten",
+    "service_differs",
+    "clock_shift",
+)
+"""The names of the flags, each a Boolean column of `flags`."""
+
+_LEGS = ("buy", "sell")
+_CARRIED = ("buy_price", "sell_price", "spread_pct")
+_TENFOLD_LOG_BPS = 1e4 * math.log(10)
+_EMPTY = {Reason.EMPTY: pl.col("n") == 0}
+_MISSING = _EMPTY | {Reason.MISSING_LEG: pl.col("rows_of_both") == 0}
+
+
+def flags(
+    frame: Frame,
+    start: When | None = None,
+    end: When | None = None,
+    *,
+    stale_s: int = 3_600,
+    stale_moves: int = 10,
+    repeated_share: float = 0.5,
+    apart_bps: float = 1_000.0,
+    apart_share: float = 0.5,
+    differs_bps: float = 1.0,
+    max_lag_steps: int = 5,
+    least_correlation: float = 0.2,
+    step_s: int | None = None,
+    max_stale_s: int | None = None,
+) -> pl.DataFrame:
+    """Flag what is wrong with the prices of a pair: a frozen leg, another coin, a shifted clock.
+
+    Reads ``buy_price``, ``sell_price`` and ``spread_pct``, the service's own spread. What a flag
+    needs and the frame lacks makes it null. A flag is true where:
+
+    - ``stale_buy``, ``stale_sell``: the leg repeats its close for longer than ``stale_s`` without a
+      gap, while the other moves at least ``stale_moves`` times.
+    - ``repeated_buy``, ``repeated_sell``: more than ``repeated_share`` of the leg's closes are that
+      of one step before, whatever the other leg does.
+    - ``levels_apart``: in at least ``apart_share`` of the observations the log spread is beyond
+      ``apart_bps`` on either side, and near no power of ten. The ticker may mean another coin.
+    - ``power_of_ten``: in at least ``apart_share`` of them the ratio of the prices is within
+      ``apart_bps`` of 10^k, k not 0, as where one contract is of 1,000 coins.
+    - ``service_differs``: a spread of the legs is more than ``differs_bps`` from the service's.
+    - ``clock_shift``: of the correlations of the returns at up to ``max_lag_steps``, as in
+      `lead_lag`, the largest is not that at lag 0. It is at least ``least_correlation``, and above
+      that at lag 0 by more than the null band. One clock is late, or one leg repeats the other.
+
+    One row per trajectory, sorted by it, with the columns of `coverage` before these. A first time
+    is null where there is no example. A pair's thresholds are part of ``params_hash``:
+
+    ============================  =======  ========  ==============================================
+    column                        type     unit      meaning
+    ============================  =======  ========  ==============================================
+    flags                         String   none      names of the flags that are true, "" for none
+    rows_of_both                  Int64    count     observations with both prices
+    stale_buy                     Boolean  none      the leg does not move while the other does
+    stale_buy_runs                Int64    count     stretches in which the leg is stale
+    stale_buy_share               Float64  fraction  observations in them over rows_of_both
+    stale_buy_longest_s           Int64    s         longest of them, 0 for none
+    stale_buy_first_ts            Int64    s         begin of the first of them
+    stale_sell                    Boolean  none      the same of the sell leg
+    stale_sell_runs               Int64    count
+    stale_sell_share              Float64  fraction
+    stale_sell_longest_s          Int64    s
+    stale_sell_first_ts           Int64    s
+    stale_reason                  String   none      empty, missing_leg
+    repeated_buy                  Boolean  none      most of the leg's closes repeat another
+    repeated_buy_n                Int64    count     closes equal to that of one step before
+    repeated_buy_share            Float64  fraction  these over all closes one step after another
+    repeated_buy_first_ts         Int64    s         time of the first of them
+    repeated_sell                 Boolean  none      the same of the sell leg
+    repeated_sell_n               Int64    count
+    repeated_sell_share           Float64  fraction
+    repeated_sell_first_ts        Int64    s
+    repeated_reason               String   none      empty, missing_leg, too_few
+    levels_apart                  Boolean  none      the prices are far apart most of the time
+    levels_apart_n                Int64    count     observations beyond, near no power of ten
+    levels_apart_share            Float64  fraction  these over n
+    levels_apart_first_ts         Int64    s         time of the first of them
+    power_of_ten                  Boolean  none      their ratio is near a power of ten
+    power_of_ten_n                Int64    count     observations near a power of ten
+    power_of_ten_share            Float64  fraction  these over n
+    power_of_ten_first_ts         Int64    s         time of the first of them
+    power_of_ten_exponent         Int64    none      commonest k: the sell price is near 10^k times
+                                                     the buy price. Null where power_of_ten_n is 0
+    levels_reason                 String   none      empty
+    service_differs               Boolean  none      the service's spread is not that of the legs
+    service_compared              Int64    count     observations with both prices and spread_pct
+    service_differs_n             Int64    count     these that differ
+    service_differs_share         Float64  fraction  these over service_compared
+    service_differs_largest_bps   Float64  bps       largest difference of spread_bps
+    service_differs_first_ts      Int64    s         time of the first that differs
+    service_reason                String   none      empty (also where nothing can be compared)
+    clock_shift                   Boolean  none      the returns agree best at another lag
+    clock_shift_steps             Int64    steps     lag of the peak. Positive: the sell leg is late
+    clock_shift_correlation       Float64  none      correlation of the returns there
+    clock_shift_correlation_at_0  Float64  none      the same at lag 0
+    clock_shift_reason            String   none      empty, missing_leg, too_few, degenerate
+    ============================  =======  ========  ==============================================
+
+    Raises
+    ------
+    InputError
+        As `coverage` and `lead_lag`. A threshold is no number, or not above 0.
+
+    Examples
+    --------
+    A contract of 1,000 coins against the coin.
+
+    >>> frame = pl.DataFrame(
+    ...     {
+    ...         "trajectory": ["PEPE_USDT:AURORA.futures:BOREAS.spot"] * 3,
+    ...         "ts": [0, 60, 120],
+    ...         "buy_price": [0.0101, 0.0102, 0.0103],
+    ...         "sell_price": [1.01e-05, 1.02e-05, 1.04e-05],
+    ...     }
+    ... )
+    >>> flags(frame).select("flags", "power_of_ten_exponent", "clock_shift_reason").row(0)
+    ('power_of_ten', -3, 'too_few')
+    """
+    asked: dict[str, int | float] = {
+        "stale_s": whole_number("stale_s", stale_s, 1, "seconds, at least 1"),
+        "stale_moves": whole_number("stale_moves", stale_moves, 1),
+    }
+    for name, value in {
+        "repeated_share": repeated_share,
+        "apart_bps": apart_bps,
+        "apart_share": apart_share,
+        "differs_bps": differs_bps,
+        "least_correlation": least_correlation,
+    }.items():
+        asked[name] = real_number(name, value, "a number above 0", above=0)
+    asked["max_lag_steps"] = checked_lag(max_lag_steps)
+    window = window_of(frame, start, end)
+    frame = _with_legs(frame)
+    question = Question(
+        "quality.flags/1", *window, "spread_log_bps", step_s, max_stale_s, tuple(asked.items())
+    )
+    return _named(measure(frame, question, _statistic(asked)))
+
+
+def _with_legs(frame: Frame) -> Frame:
+    """Add the log spread, and what the frame lacks of both prices and ``spread_pct`` as null."""
+    checked_frame(frame)
+    frame = holding(frame, "spread_log_bps")
+    lacking = [name for name in _CARRIED if name not in frame.collect_schema()]
+    frame = frame.with_columns(pl.lit(None, pl.Float64).alias(name) for name in lacking)
+    checked_columns(frame, "spread_log_bps", *_CARRIED)
+    for name, least in (("buy_price", 0), ("sell_price", 0), ("spread_pct", -100)):
+        given = pl.col(name)
+        frame = frame.with_columns(pl.when(given.is_finite() & (given > least)).then(given))
+    return frame
+
+
+def _statistic(asked: Mapping[str, int | float]) -> Statistic:
+    """Make the statistic of all flags."""
+    most = int(asked["max_lag_steps"])
+    return Statistic(
+        lambda _column: [*_repeats(), *_levels(asked["apart_bps"]), *_compared(asked)],
+        lambda _column: [*_results(asked), *_shifts(asked["least_correlation"])],
+        lambda rows: _stale(rows, asked["stale_s"], asked["stale_moves"]).join(
+            peaks(_logs(rows), most), on="number", how="left", maintain_order="left"
+        ),
+        carried=_CARRIED,
+    )
+
+
+def _logs(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows with both prices as `peaks` reads them."""
+    buy, sell = pl.col("buy_price"), pl.col("sell_price")
+    return rows.filter(buy.is_not_null() & sell.is_not_null()).select(
+        "number", "ts", "step_s", buy.log().alias("value"), sell.log().alias("sell_log_price")
+    )
+
+
+def _stale(rows: pl.DataFrame, stale_s: float, stale_moves: float) -> pl.DataFrame:
+    """Find the stretches in which a leg repeats its close while the other moves."""
+    found = rows.select(pl.col("number").unique(maintain_order=True))
+    lasted = pl.col("ends") - pl.col("begins")
+    for leg, other in (_LEGS, _LEGS[::-1]):
+        stale = (
+            _runs(rows, f"{leg}_price", f"{other}_price")
+            .filter((lasted > stale_s) & (pl.col("moves") >= stale_moves))
+            .group_by("number", maintain_order=True)
+            .agg(
+                pl.len().cast(pl.Int64).alias(f"stale_{leg}_runs"),
+                pl.col("rows").sum().cast(pl.Int64).alias(f"stale_{leg}_rows"),
+                lasted.max().alias(f"stale_{leg}_longest_s"),
+                pl.col("begins").first().alias(f"stale_{leg}_first_ts"),
+            )
+        )
+        found = found.join(stale, on="number", how="left", maintain_order="left")
+    return found
+
+
+def _runs(rows: pl.DataFrame, leg: str, other: str) -> pl.DataFrame:
+    """List the stretches of equal closes of a leg without a gap, and the other's moves in each.
+
+    Columns: number, begins and ends (s, first and last row), rows, moves. A row without a close is
+    in none.
+    """
+    number, price, beside = pl.col("number"), pl.col(leg), pl.col(other)
+    after_gap = (number != number.shift(1)) | pl.col("gap").shift(1)
+    begins = after_gap.fill_null(True) | price.ne_missing(price.shift(1))
+    moved = (beside != beside.shift(1)).fill_null(False) & ~begins
+    marked = rows.select(
+        "number",
+        "ts",
+        price,
+        first=begins,
+        moves=moved.cast(pl.UInt32).cum_sum(),
+        at=pl.int_range(pl.len()),
+    )
+    last = marked.filter(pl.col("first").shift(-1).fill_null(True))
+    return (
+        marked.filter("first")
+        .select(
+            "number",
+            price,
+            begins="ts",
+            ends=last["ts"],
+            rows=last["at"] - pl.col("at") + 1,
+            moves=last["moves"] - pl.col("moves"),
+        )
+        .filter(price.is_not_null())
+    )
+
+
+def _counted(name: str, which: pl.Expr) -> list[pl.Expr]:
+    """Count the observations of which something is true, with the time of the first."""
+    return [
+        which.sum().cast(pl.Int64).alias(f"{name}_n"),
+        pl.col("ts").filter(which).first().alias(f"{name}_first_ts"),
+    ]
+
+
+def _repeats() -> list[pl.Expr]:
+    both = pl.col("buy_price").is_not_null() & pl.col("sell_price").is_not_null()
+    found = [both.sum().cast(pl.Int64).alias("rows_of_both")]
+    for leg in _LEGS:
+        price = pl.col(f"{leg}_price")
+        a_step_later = pl.col("ts").diff() == pl.col("step_s")
+        neighbours = a_step_later & price.is_not_null() & price.shift(1).is_not_null()
+        found += [
+            neighbours.sum().cast(pl.Int64).alias(f"{leg}_steps"),
+            *_counted(f"repeated_{leg}", (neighbours & (price == price.shift(1))).fill_null(False)),
+        ]
+    return found
+
+
+def _levels(apart_bps: float) -> list[pl.Expr]:
+    spread = pl.col("value")
+    exponent = (spread / _TENFOLD_LOG_BPS).round()
+    near = (spread - exponent * _TENFOLD_LOG_BPS).abs() <= apart_bps
+    tenfold = near & (exponent != 0)
+    return [
+        *_counted("levels_apart", (spread.abs() > apart_bps) & ~tenfold),
+        *_counted("power_of_ten", tenfold),
+        exponent.filter(tenfold).mode().min().cast(pl.Int64).alias("power_of_ten_exponent"),
+    ]
+
+
+def _compared(asked: Mapping[str, float]) -> list[pl.Expr]:
+    buy, sell = pl.col("buy_price"), pl.col("sell_price")
+    apart_bps = (1e4 * ((sell - buy) / buy) - 100 * pl.col("spread_pct")).abs()
+    return [
+        apart_bps.count().cast(pl.Int64).alias("service_compared"),
+        *_counted("service_differs", (apart_bps > asked["differs_bps"]).fill_null(False)),
+        apart_bps.max().alias("service_differs_largest_bps"),
+    ]
+
+
+def _results(asked: Mapping[str, float]) -> list[pl.Expr]:
+    n, both = pl.col("n"), pl.col("rows_of_both")
+    stale: list[pl.Expr] = []
+    repeated: list[pl.Expr] = []
+    for leg in _LEGS:
+        runs, rows = (pl.col(f"stale_{leg}_{name}").fill_null(0) for name in ("runs", "rows"))
+        stale += [
+            (runs > 0).alias(f"stale_{leg}"),
+            runs,
+            (rows / both).alias(f"stale_{leg}_share"),
+            pl.col(f"stale_{leg}_longest_s").fill_null(0),
+            pl.col(f"stale_{leg}_first_ts"),
+        ]
+        share = pl.col(f"repeated_{leg}_n") / pl.col(f"{leg}_steps")
+        repeated += _flag(f"repeated_{leg}", share, share > asked["repeated_share"])
+    levels = [
+        each
+        for name in ("levels_apart", "power_of_ten")
+        for share in [pl.col(f"{name}_n") / n]
+        for each in _flag(name, share, share >= asked["apart_share"])
+    ]
+    differs = pl.col("service_differs_n")
+    service = _flag("service_differs", differs / pl.col("service_compared"), differs > 0)
+    service = [
+        service[0],
+        pl.col("service_compared"),
+        *service[1:3],
+        pl.col("service_differs_largest_bps"),
+        service[3],
+    ]
+    few = {Reason.TOO_FEW: (pl.col("buy_steps") == 0) | (pl.col("sell_steps") == 0)}
+    nothing = {Reason.EMPTY: pl.col("service_compared").fill_null(0) == 0}
+    return [
+        both.fill_null(0),
+        *_unless(_MISSING, stale, "stale"),
+        *_unless(_MISSING | few, repeated, "repeated"),
+        *_unless(_EMPTY, [*levels, pl.col("power_of_ten_exponent")], "levels"),
+        *_unless(nothing, service, "service"),
+    ]
+
+
+def _flag(name: str, share: pl.Expr, true: pl.Expr) -> list[pl.Expr]:
+    return [
+        true.alias(name),
+        pl.col(f"{name}_n"),
+        share.alias(f"{name}_share"),
+        pl.col(f"{name}_first_ts"),
+    ]
+
+
+def _unless(cases: Mapping[Reason, pl.Expr], found: list[pl.Expr], name: str) -> list[pl.Expr]:
+    """Make figures null where there is a reason, which follows them."""
+    reason = first_reason(cases)
+    return [
+        *(pl.when(reason.is_null()).then(each) for each in found),
+        reason.alias(f"{name}_reason"),
+    ]
+
+
+def _shifts(least_correlation: float) -> list[pl.Expr]:
+    """Judge from the peaks of correlations whether a clock is shifted."""
+    lag, peak, band, at_zero = (pl.col(name) for name in ("peak_lag", "peak", "band", "at_zero"))
+    beyond = (peak > band) & (peak - at_zero > band)
+    found = {
+        "clock_shift": (lag != 0) & beyond & (peak >= least_correlation),
+        "clock_shift_steps": lag,
+        "clock_shift_correlation": peak,
+        "clock_shift_correlation_at_0": at_zero,
+    }
+    shown = [each.alias(name) for name, each in found.items()]
+    return _unless(_MISSING | why(at_zero), shown, "clock_shift")
+
+
+def _named(found: pl.DataFrame) -> pl.DataFrame:
+    """Put the names of the flags that are true before the first of them."""
+    true = [pl.when(pl.col(name)).then(pl.lit(name)) for name in FLAGS]
+    names = pl.concat_str(true, separator=", ", ignore_nulls=True).alias("flags")
+    first = found.columns.index("rows_of_both")
+    return found.select(*found.columns[:first], names, *found.columns[first:])

@@ -1,0 +1,261 @@
+"""What a price does after events: how far it goes on, and how much of the move it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from toolkit.errors import InputError
+from toolkit.statistics.cluster_bootstrap import cluster_band
+from toolkit.statistics.contract import Frame, Question, Reason, checked_column, whole_number
+from toolkit.statistics.event_changes import Around, Changes, in_bps
+from toolkit.statistics.event_paths import (
+    Flags,
+    Floats,
+    Integers,
+    KnownValues,
+    checked_cluster,
+    checked_events,
+    clusters_of,
+    without_overlaps,
+)
+from toolkit.statistics.tails import share_interval
+from toolkit.statistics.windows import documents_extent
+
+__all__ = ["follow_through"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_FIGURES = {
+    "n": pl.Int64,
+    "n_events": pl.Int64,
+    "n_overlapping": pl.Int64,
+    "run_up_median_log_bps": pl.Float64,
+    "return_median_log_bps": pl.Float64,
+    "return_q25_log_bps": pl.Float64,
+    "return_q75_log_bps": pl.Float64,
+    "highest_median_log_bps": pl.Float64,
+    "lowest_median_log_bps": pl.Float64,
+    "went_on_share": pl.Float64,
+    "path_reason": pl.String,
+    "return_median_lower_log_bps": pl.Float64,
+    "return_median_upper_log_bps": pl.Float64,
+    "went_on_lower": pl.Float64,
+    "went_on_upper": pl.Float64,
+    "band_reason": pl.String,
+    "n_retraced": pl.Int64,
+    "retraced_median": pl.Float64,
+    "retraced_q25": pl.Float64,
+    "retraced_q75": pl.Float64,
+    "retraced_reason": pl.String,
+}
+
+
+def follow_through(
+    events: Frame,
+    values: Frame,
+    *,
+    horizons_s: Sequence[int] = (300, 1_800, 7_200),
+    by: Sequence[str] = (),
+    column: str = "price",
+    before_s: int = 3_600,
+    cluster: str = "path",
+    step_s: int | None = None,
+    known_after_s: int | None = None,
+    max_stale_s: int | None = None,
+) -> pl.DataFrame:
+    """Compute how far prices went on after pumps and dumps, and which share they gave back.
+
+    ``events`` and ``values`` are those of `study`. A pump has the ``direction`` 1 and a dump -1,
+    so that a positive return went on the event's way. An event that follows another of its
+    trajectory by less than the longest horizon is left out. All returns are 1e4 ln(P(t) / P(event))
+    times the direction, of prices known at each time: as in `study`, add a step to ``ts`` for what
+    followed the first price after the event. A size that was known only after the event is no fair
+    group: take the magnitude at detection.
+
+    The move is from ``before_s`` before the event to the furthest price since. The share that was
+    retraced is (furthest - now) / (furthest - before): 0 at the furthest, 1 back where it began,
+    null where the furthest is not beyond the beginning.
+
+    Events of one ``cluster``, as in `study`, may depend on each other in the band of the median.
+
+    One row per group of the events' columns ``by`` and horizon, sorted:
+
+    ===========================  =======  ========  ==============================================
+    column                       type     unit      meaning
+    ===========================  =======  ========  ==============================================
+    horizon_s                    Int64    s         since the event
+    n                            Int64    count     events with a price at the event and then
+    n_events                     Int64    count     events given
+    n_overlapping                Int64    count     events left out, as they follow another
+    run_up_median_log_bps        Float64  bps       from ``before_s`` before to the event
+    return_median_log_bps        Float64  bps       from the event to the horizon
+    return_q25_log_bps           Float64  bps       a quarter lies below
+    return_q75_log_bps           Float64  bps       a quarter lies above
+    highest_median_log_bps       Float64  bps       the furthest on the event's way, up to then
+    lowest_median_log_bps        Float64  bps       the furthest against it
+    went_on_share                Float64  fraction  events with a return above 0
+    path_reason                  String   none      empty
+    return_median_lower_log_bps  Float64  bps       95 % band of the median, lower end
+    return_median_upper_log_bps  Float64  bps       the upper end
+    went_on_lower                Float64  fraction  95 % interval of the share, exact, which
+                                                    takes events to be apart from each other
+    went_on_upper                Float64  fraction  the upper end
+    band_reason                  String   none      empty, too_few (it needs 20 events, 10 clusters)
+    n_retraced                   Int64    count     events with a share retraced
+    retraced_median              Float64  fraction  median share retraced
+    retraced_q25                 Float64  fraction  a quarter lies below
+    retraced_q75                 Float64  fraction  a quarter lies above
+    retraced_reason              String   none      empty
+    ===========================  =======  ========  ==============================================
+
+    ``window_start``, ``window_end`` (of the events given), ``method`` and ``params_hash`` are last.
+
+    Raises
+    ------
+    InputError
+        As `study`. ``by`` names no column of the events.
+
+    References
+    ----------
+    Clopper, C. J. and Pearson, E. S. (1934), The use of confidence or fiducial limits, Biometrika
+    26.
+
+    Examples
+    --------
+    A pump from 100 to 110, seen at 105, that gives back half in five minutes.
+
+    >>> prices = [100.0] * 10 + [105.0, 110.0] + [105.0] * 10
+    >>> ts = [60 * k for k in range(22)]
+    >>> bars = pl.DataFrame({"trajectory": ["a"] * 22, "ts": ts, "price": prices})
+    >>> pump = pl.DataFrame({"trajectory": ["a"], "ts": [660], "direction": [1]})
+    >>> found = follow_through(pump, bars, horizons_s=[60, 300], before_s=300)
+    >>> found.select("horizon_s", pl.col("return_median_log_bps").round(1)).rows()
+    [(60, 465.2), (300, 0.0)]
+    >>> found["retraced_median"].round(2).to_list()
+    [0.0, 0.49]
+    """
+    if not horizons_s:
+        raise InputError("horizons_s", horizons_s, "one or more whole numbers of seconds")
+    horizons = sorted({whole_number("horizons_s", each, 1, "seconds") for each in horizons_s})
+    checked_column(values, column)
+    known = KnownValues.of(
+        values, column, step_s=step_s, known_after_s=known_after_s, max_stale_s=max_stale_s
+    )
+    given = checked_events(events)
+    by = [by] if isinstance(by, str) else list(by)
+    for name in by:
+        if name not in given.columns:
+            raise InputError("by", name, given.columns)
+    options = (
+        ("horizons_s", str(horizons)),
+        ("by", str(by)),
+        ("known_after_s", known_after_s),
+        ("cluster", checked_cluster(cluster)),
+    )
+    question = Question(
+        "events.follow_through/1",
+        *documents_extent(given),
+        column,
+        step_s,
+        max_stale_s,
+        (*options, ("before_s", before_s)),
+    )
+    kept = without_overlaps(given, horizons[-1])
+    measured = _measured(kept, known, Around(before_s, horizons[-1]), horizons)
+    schema = {name: given.schema[name] for name in by} | {"horizon_s": pl.Int64} | _FIGURES
+    keys = given.select(by).unique().sort(by).rows() if by else [()]
+    clusters = clusters_of(kept, cluster, before_s + horizons[-1])
+    rows = []
+    for key in keys:
+        own = dict(zip(by, key, strict=True))
+        count, mine = _of_group(given, own).sum(), _of_group(kept, own)
+        counts = {"n_events": int(count), "n_overlapping": int(count - mine.sum())}
+        for horizon, figures in measured.items():
+            found = _figures(figures[:, mine], clusters[mine])
+            rows.append(own | {"horizon_s": horizon} | found | counts)
+    return pl.DataFrame(rows, schema=schema).with_columns(*question.columns)
+
+
+def _of_group(events: pl.DataFrame, own: dict[str, object]) -> Flags:
+    """Return which events have the values of a group, all where there are no groups."""
+    found = np.ones(events.height, dtype=bool)
+    for name, value in own.items():
+        same = events.select(pl.col(name).eq_missing(pl.lit(value)))
+        found &= same.to_series().to_numpy()
+    return found
+
+
+def _measured(
+    events: pl.DataFrame, known: KnownValues, around: Around, horizons: Sequence[int]
+) -> dict[int, Floats]:
+    """Return run-up, return, highest, lowest and share retraced of each event, by horizon."""
+    numbers, times = known.numbered(events["trajectory"]), events["ts"].to_numpy()
+    changes = Changes(in_bps(known), numbers, times, around, is_price=True)
+    way = events["direction"].to_numpy()
+    before = way * changes.at(-around.before_s)
+    highest, lowest = way * changes.at(0), way * changes.at(0)
+    found = {}
+    at = 0
+    for horizon in horizons:
+        for offset in (*range(at + known.step_s, horizon, known.step_s), horizon):
+            path = way * changes.at(offset)
+            highest, lowest = np.fmax(highest, path), np.fmin(lowest, path)
+        at = horizon
+        move = highest - before
+        with np.errstate(divide="ignore", invalid="ignore"):
+            retraced = np.where(move > 0, (highest - path) / move, np.nan)
+        found[horizon] = np.stack([-before, path, highest, lowest, retraced])
+    return found
+
+
+def _figures(measured: Floats, clusters: Integers) -> dict[str, float | int | str | None]:
+    """Compute the figures of a group at one horizon."""
+    there = np.isfinite(measured[1])
+    measured, clusters = measured[:, there], clusters[there]
+    run_up, path, highest, lowest, retraced = measured
+    found: dict[str, float | int | str | None] = {"n": path.size, "n_retraced": 0}
+    if not path.size:
+        reasons = ("path_reason", "band_reason", "retraced_reason")
+        return found | dict.fromkeys(reasons, Reason.EMPTY)
+    went_on = int((path > 0).sum())
+    found |= {
+        "run_up_median_log_bps": _median(run_up),
+        **_quartiles(path, "return_{}_log_bps"),
+        "highest_median_log_bps": np.median(highest),
+        "lowest_median_log_bps": np.median(lowest),
+        "went_on_share": went_on / path.size,
+    }
+    band = cluster_band(clusters, path)
+    if band is None:
+        found |= {"band_reason": Reason.TOO_FEW}
+    else:
+        low, high = share_interval(np.array([went_on]), np.array([path.size]))
+        found |= {
+            "return_median_lower_log_bps": band.median[0],
+            "return_median_upper_log_bps": band.median[1],
+            "went_on_lower": float(low[0]),
+            "went_on_upper": float(high[0]),
+        }
+    retraced = retraced[np.isfinite(retraced)]
+    if not retraced.size:
+        return found | {"retraced_reason": Reason.EMPTY}
+    return found | {"n_retraced": retraced.size, **_quartiles(retraced, "retraced_{}")}
+
+
+def _median(values: Floats) -> float | None:
+    values = values[np.isfinite(values)]
+    return float(np.median(values)) if values.size else None
+
+
+def _quartiles(values: Floats, name: str) -> dict[str, float]:
+    found = np.quantile(values, [0.25, 0.5, 0.75])
+    return {
+        name.format(part): float(value)
+        for part, value in zip(("q25", "median", "q75"), found, strict=True)
+    }

@@ -1,0 +1,375 @@
+"""Which of two legs moves first: cross-correlation of their returns, and the share of discovery.
+
+A lag k is that of the sell leg: the correlation of the buy leg's return over a step with the sell
+leg's return k steps later. A peak at a positive lag means that the buy leg leads. A clock that runs
+late on one venue looks just like a lead of the other.
+"""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from toolkit.errors import InputError
+from toolkit.market import When
+from toolkit.statistics.contract import (
+    Frame,
+    Question,
+    Reason,
+    checked_columns,
+    first_reason,
+    unfolded,
+    whole_number,
+)
+from toolkit.statistics.discovery import MOST_STEP_S, SHARES, discovery_shares
+from toolkit.statistics.half_life import MIN_PAIRS
+from toolkit.statistics.kernel import Statistic, measure
+from toolkit.statistics.lags import Floats, Integers, Observations, centred, parts, sums
+from toolkit.statistics.windows import window_of
+
+__all__ = ["MOST_LAG_STEPS", "checked_lag", "cross_correlation", "lead_lag", "peaks", "why"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+MOST_LAG_STEPS = 720
+"""The longest lag that may be asked for."""
+
+_BUY, _SELL = "buy_log_price", "sell_log_price"
+_LISTS = ("pairs", "correlation", "null_band")
+_TWO_SIDED_95 = 1.959963984540054
+
+
+def lead_lag(
+    frame: Frame,
+    start: When | None = None,
+    end: When | None = None,
+    *,
+    max_lag_steps: int = 10,
+    step_s: int | None = None,
+    max_stale_s: int | None = None,
+) -> pl.DataFrame:
+    """Find the lag at which the returns of two legs agree most, and which leg finds the price.
+
+    Reads ``buy_price`` and ``sell_price``. Returns are differences of log prices of observations
+    exactly one step apart, so that none spans a gap. The correlation at a lag of k steps is that
+    of the buy leg's return at t and the sell leg's at t + k (Pearson, over the pairs where both
+    are there, at least 100). The peak is the largest of the correlations from -L to L steps, the
+    nearest to 0 of two. Without any relation the largest of the 2 L + 1, with either sign, is
+    within the null band at 95 % (96 % of 2,000 runs, and 97 % where volatility comes in bursts).
+
+    A lead of less than a step cannot be seen: at minutes nearly all venues peak at 0. The ratio is
+    the sum of squared correlations at k = 1 to L over that at k = -1 to -L: above 1 the buy leg
+    leads (Huth and Abergel). Where returns are related at lag 0 alone both are noise.
+
+    The shares of discovery need steps of 2 s or less, since at minutes their bounds are nearly 0
+    and 1. They are those of the buy leg: see `toolkit.statistics.discovery`.
+
+    One row per trajectory, with the columns of `coverage` before these. An observation is a row in
+    which both prices are finite and above 0:
+
+    =====================  =======  =====  =====================================================
+    column                 type     unit   meaning
+    =====================  =======  =====  =====================================================
+    returns_n              Int64    count  returns, each of both legs
+    peak_lag_s             Int64    s      lag of the peak. Positive: the buy leg leads
+    peak_correlation       Float64  none   correlation there
+    null_band              Float64  none   95 % of the largest in size, without any relation
+    beyond_band            Boolean  none   the peak is beyond it: the lag means something
+    correlation_at_0       Float64  none   correlation at lag 0
+    lead_lag_ratio         Float64  none   see above
+    lead_lag_reason        String   none   empty, too_few, degenerate
+    gonzalo_granger_share  Float64  share  part of the common price that the buy leg's news makes
+    hasbrouck_lower_share  Float64  share  information share of the buy leg, lower bound
+    hasbrouck_upper_share  Float64  share  its upper bound
+    discovery_reason       String   none   empty, step_too_coarse, too_few, degenerate
+    =====================  =======  =====  =====================================================
+
+    Raises
+    ------
+    InputError
+        As `coverage`. ``max_lag_steps`` is no whole number from 1 to 720.
+
+    References
+    ----------
+    Huth, N. and Abergel, F. (2014), High frequency lead/lag relationships: empirical facts, Journal
+    of Empirical Finance 26.
+
+    Examples
+    --------
+    A sell leg that repeats the buy leg's price a minute later.
+
+    >>> import random
+    >>> draw, level, prices = random.Random(1), 100.0, []
+    >>> for _ in range(500):
+    ...     level *= 1 + draw.gauss(0, 1e-3)
+    ...     prices.append(level)
+    >>> frame = pl.DataFrame(
+    ...     {
+    ...         "trajectory": ["a"] * 500,
+    ...         "ts": [60 * minute for minute in range(500)],
+    ...         "buy_price": prices,
+    ...         "sell_price": prices[:1] + prices[:-1],
+    ...     }
+    ... )
+    >>> row = lead_lag(frame).row(0, named=True)
+    >>> row["peak_lag_s"], round(row["peak_correlation"], 3), row["discovery_reason"]
+    (60, 1.0, 'step_too_coarse')
+    """
+    most = checked_lag(max_lag_steps)
+    window = window_of(frame, start, end)
+    asked = (("max_lag_steps", most),)
+    question = Question("spread.lead_lag/2", *window, _BUY, step_s, max_stale_s, asked)
+    legs = Statistic(_none, _results, lambda rows: _fitted(rows, most), carried=(_SELL,))
+    return measure(_prices(frame), question, legs)
+
+
+def cross_correlation(
+    frame: Frame,
+    start: When | None = None,
+    end: When | None = None,
+    *,
+    max_lag_steps: int = 10,
+    step_s: int | None = None,
+    max_stale_s: int | None = None,
+) -> pl.DataFrame:
+    """Compute the correlation of the returns of two legs at each lag, as `lead_lag` does.
+
+    There are 2 L + 1 rows per trajectory, sorted by trajectory and lag, each with the columns of
+    `coverage` of its trajectory before these:
+
+    ===================  =======  =====  =======================================================
+    column               type     unit   meaning
+    ===================  =======  =====  =======================================================
+    lag_s                Int64    s      positive: the sell leg's return is the later
+    pairs                Int64    count  pairs of returns
+    correlation          Float64  none   over these pairs
+    null_band            Float64  none   95 % of this correlation in size, without any relation
+    correlation_reason   String   none   empty, too_few, degenerate
+    ===================  =======  =====  =======================================================
+
+    Raises
+    ------
+    InputError
+        As `lead_lag`.
+
+    Examples
+    --------
+    >>> row = {"trajectory": "a", "ts": 0, "buy_price": 1.0, "sell_price": 1.0}
+    >>> frame = pl.DataFrame([row])
+    >>> cross_correlation(frame, 0, 60, max_lag_steps=1)["correlation_reason"].to_list()
+    ['too_few', 'too_few', 'too_few']
+    """
+    most = checked_lag(max_lag_steps)
+    window = window_of(frame, start, end)
+    asked = (("max_lag_steps", most),)
+    question = Question("spread.cross_correlation/1", *window, _BUY, step_s, max_stale_s, asked)
+    legs = Statistic(
+        _none, lambda _column: [pl.col(*_LISTS)], lambda rows: _by_lag(rows, most), carried=(_SELL,)
+    )
+    found = measure(_prices(frame), question, legs)
+    contract = [name for name in found.columns if name not in _LISTS]
+    before = contract.index("window_start")
+    pairs, reason = pl.col("pairs"), first_reason(why(pl.col("correlation")))
+    return unfolded(found, _LISTS, 2 * most + 1, "place").select(
+        *contract[:before],
+        ((pl.col("place") - most) * pl.col("step_s")).alias("lag_s"),
+        pairs.fill_null(0),
+        *(pl.when(reason.is_null()).then(name).alias(name) for name in _LISTS[1:]),
+        reason.alias("correlation_reason"),
+        *contract[before:],
+    )
+
+
+def checked_lag(max_lag_steps: int) -> int:
+    """Return the longest lag asked for, or raise `InputError`.
+
+    >>> checked_lag(721)
+    Traceback (most recent call last):
+    toolkit.errors.InputError: max_lag_steps: 721 is not allowed; allowed: at most 720
+    """
+    most = whole_number("max_lag_steps", max_lag_steps, 1)
+    if most > MOST_LAG_STEPS:
+        raise InputError("max_lag_steps", most, f"at most {MOST_LAG_STEPS}")
+    return most
+
+
+def _none(_column: str) -> list[pl.Expr]:
+    return []
+
+
+def _prices(frame: Frame) -> Frame:
+    """Add the logs of both prices, null in rows in which one of them is no price."""
+    checked_columns(frame, "buy_price", "sell_price")
+    buy, sell = pl.col("buy_price"), pl.col("sell_price")
+    both = buy.is_finite() & sell.is_finite() & (buy > 0) & (sell > 0)
+    return frame.with_columns(
+        pl.when(both).then(buy.log()).alias(_BUY), pl.when(both).then(sell.log()).alias(_SELL)
+    )
+
+
+class _Related(NamedTuple):
+    """Of each trajectory, by lag: NaN where nothing varies, infinite for too few pairs."""
+
+    pairs: Integers
+    correlation: Floats
+    error: Floats
+    """The standard error without any relation, whatever the volatility does."""
+
+
+def _related(rows: pl.DataFrame, most: int) -> tuple[Integers, _Related]:
+    """Correlate the returns of both legs at all lags: one row per lag, one column a trajectory.
+
+    The first is the number of each trajectory.
+    """
+    held = Observations.of(rows)
+    later = held.later(1)
+    first = np.flatnonzero(later >= 0)
+    at = later[first]
+    sell = rows[_SELL].to_numpy()
+    moved = pl.DataFrame(
+        {
+            "number": rows["number"].gather(at),
+            "ts": rows["ts"].gather(at),
+            "value": held.value[at] - held.value[first],
+            "step_s": rows["step_s"].gather(at),
+            "other": sell[at] - sell[first],
+        }
+    )
+    found = [_of_returns(part, most) for part in parts(moved)]
+    numbers = moved["number"].unique(maintain_order=True).to_numpy()
+    return numbers, _Related(*(np.concatenate(each, axis=1) for each in zip(*found, strict=True)))
+
+
+def _of_returns(rows: pl.DataFrame, most: int) -> _Related:
+    returns = Observations.of(rows)
+    own, other = rows["value"].to_numpy(), rows["other"].to_numpy()
+    found = {}
+    for lag in range(most + 1):
+        later = returns.later(lag)
+        paired = np.flatnonzero(later >= 0)
+        at, counts = later[paired], returns.counts(paired)
+        found[lag] = _at_lag(own[paired], other[at], counts)
+        found[-lag] = _at_lag(other[paired], own[at], counts) if lag else found[0]
+    in_order = [found[lag] for lag in range(-most, most + 1)]
+    return _Related(*(np.array(each) for each in zip(*in_order, strict=True)))
+
+
+def _at_lag(before: Floats, after: Floats, counts: Integers) -> tuple[Integers, Floats, Floats]:
+    x, y = centred(before, counts), centred(after, counts)
+    product = x * y
+    with np.errstate(all="ignore"):
+        scale = np.sqrt(sums(x * x, counts) * sums(y * y, counts))
+        correlation = sums(product, counts) / scale
+        error = np.sqrt(sums(product * product, counts)) / scale
+    few = counts < MIN_PAIRS
+    correlation = np.where(scale > 0, correlation, math.nan)
+    return counts, np.where(few, math.inf, correlation), np.where(few, math.inf, error)
+
+
+def _by_lag(rows: pl.DataFrame, most: int) -> pl.DataFrame:
+    numbers, found = _related(rows, most)
+    bands = _TWO_SIDED_95 * found.error
+    lists = zip(_LISTS, (found.pairs, found.correlation, bands), strict=True)
+    own = pl.DataFrame(
+        {"number": numbers, **{name: list(by_lag.T) for name, by_lag in lists}},
+        schema={
+            "number": pl.UInt32,
+            "pairs": pl.List(pl.Int64),
+            "correlation": pl.List(pl.Float64),
+            "null_band": pl.List(pl.Float64),
+        },
+    )
+    return _numbers(rows).join(own, on="number", how="left")
+
+
+def _numbers(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.select(pl.col("number").unique(maintain_order=True))
+
+
+def _fitted(rows: pl.DataFrame, most: int) -> pl.DataFrame:
+    """Find the peak of each trajectory of a chunk, and the shares of discovery."""
+    shares = discovery_shares(rows, _SELL)
+    return peaks(rows, most).join(shares, on="number", how="left", maintain_order="left")
+
+
+def peaks(rows: pl.DataFrame, most: int) -> pl.DataFrame:
+    """Find the lag at which the returns of each trajectory agree most, and how closely.
+
+    ``rows`` are observations of the buy leg's log price as ``value`` with ``number``, ``ts`` and
+    ``step_s``, and the sell leg's as ``sell_log_price``. There is a row for each number.
+
+    >>> rows = {"number": [0], "ts": [0], "step_s": [60], "value": [1.0], "sell_log_price": [1.0]}
+    >>> peaks(pl.DataFrame(rows), 1).select("number", "returns").row(0)
+    (0, None)
+    """
+    numbers, found = _related(rows, most)
+    near_first = np.array(sorted(range(-most, most + 1), key=abs))
+    size = np.where(np.isfinite(found.correlation), found.correlation, -math.inf)
+    peak = near_first[size[near_first + most].argmax(axis=0)] + most
+    column = np.arange(len(numbers))
+    every = 1 - (1 - 0.95 ** (1 / (2 * most + 1))) / 2
+    squares = np.square(found.correlation)
+    with np.errstate(all="ignore"):
+        # lag by lag, as numpy adds up one trajectory in another order than several
+        ratio = sum(squares[most + 1 :]) / sum(squares[:most])
+    own = pl.DataFrame(
+        {
+            "number": numbers,
+            "returns": found.pairs[most],
+            "peak_lag": peak - most,
+            "peak": found.correlation[peak, column],
+            "band": NormalDist().inv_cdf(every) * found.error[peak, column],
+            "at_zero": found.correlation[most],
+            "ratio": np.where(np.isfinite(ratio), ratio, math.nan),
+        },
+        schema_overrides={"number": pl.UInt32, "peak_lag": pl.Int64},
+    )
+    return _numbers(rows).join(own, on="number", how="left", maintain_order="left")
+
+
+def why(correlation: pl.Expr) -> dict[Reason, pl.Expr]:
+    """Build the reasons for a correlation that is infinite for too few pairs, NaN for no change.
+
+    >>> found = pl.DataFrame({"n": [0, 1, 1], "at_zero": [None, math.inf, 0.5]})
+    >>> found.select(first_reason(why(pl.col("at_zero")))).to_series().to_list()
+    ['empty', 'too_few', None]
+    """
+    return {
+        Reason.EMPTY: pl.col("n") == 0,
+        Reason.TOO_FEW: correlation.is_null() | correlation.is_infinite(),
+        Reason.DEGENERATE: correlation.is_nan(),
+    }
+
+
+def _results(_column: str) -> list[pl.Expr]:
+    reason, share = first_reason(why(pl.col("at_zero"))), pl.col(SHARES[0])
+    found = {
+        "peak_lag_s": pl.col("peak_lag") * pl.col("step_s"),
+        "peak_correlation": pl.col("peak"),
+        "null_band": pl.col("band"),
+        "beyond_band": pl.col("peak") > pl.col("band"),
+        "correlation_at_0": pl.col("at_zero"),
+        "lead_lag_ratio": pl.col("ratio").fill_nan(None),
+    }
+    missing = {
+        Reason.EMPTY: pl.col("n") == 0,
+        Reason.STEP_TOO_COARSE: pl.col("step_s") > MOST_STEP_S,
+        Reason.TOO_FEW: share.is_null(),
+        Reason.DEGENERATE: share.is_nan(),
+    }
+    return [
+        pl.col("returns").fill_null(0).alias("returns_n"),
+        *(pl.when(reason.is_null()).then(each).alias(name) for name, each in found.items()),
+        pl.coalesce(
+            reason, first_reason({Reason.TOO_FEW: pl.col("ratio").fill_nan(None).is_null()})
+        ).alias("lead_lag_reason"),
+        *(pl.col(name).fill_nan(None) for name in SHARES),
+        first_reason(missing).alias("discovery_reason"),
+    ]

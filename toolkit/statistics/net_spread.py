@@ -1,0 +1,220 @@
+"""What spreads leave after costs, summed up over a window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import polars as pl
+
+from toolkit.market import When
+from toolkit.statistics.contract import (
+    Frame,
+    Question,
+    Reason,
+    checked_types,
+    first_reason,
+    real_number,
+)
+from toolkit.statistics.definition import holding
+from toolkit.statistics.fee_table import FILLS, NOTIONAL, FeeModel, Style, check_asked
+from toolkit.statistics.kernel import Statistic, measure
+from toolkit.statistics.net_edge import MULTIPLES, check_pairs, costs_over_time, gross_bps, named_by
+from toolkit.statistics.windows import window_of
+
+_PERCENTS = (5, 50, 95, 99)
+_EMPTY = {Reason.EMPTY: pl.col("n") == 0}
+_UNKNOWN = {Reason.UNKNOWN_FEE: pl.col("net_n").fill_null(0) == 0}
+
+
+def net_summary(
+    frame: Frame,
+    start: When | None = None,
+    end: When | None = None,
+    *,
+    fees: FeeModel,
+    notional: float = NOTIONAL,
+    style: Style = "taker",
+    exit_bps: float = 0.0,
+    step_s: int | None = None,
+    max_stale_s: int | None = None,
+) -> pl.DataFrame:
+    """Sum up what spreads pay before and after costs: at half, once and twice the costs.
+
+    Reads ``spread_bps`` (computed from the prices where the frame lacks it) of trajectories whose
+    keys name two legs. An observation's gross is as of `toolkit.statistics.net_edge.gross_bps`, its
+    cost that of `FeeModel.round_trip_bps` at its time, and its net is gross less cost. Each counts
+    with the seconds that it holds, as in `time_above`, and in quantiles once. Observations whose
+    cost is not known are in the gross figures alone, and ``net_n`` counts the others. One row per
+    trajectory, with the columns of `coverage` before these:
+
+    ===========================  =======  ========  =============================================
+    column                       type     unit      meaning
+    ===========================  =======  ========  =============================================
+    gross_mean_bps               Float64  bps       time-weighted mean of gross
+    gross_q95_bps                Float64  bps       its 95 % quantile (type 7)
+    breakeven_bps                Float64  bps       fee per fill at which the mean leaves nothing:
+                                                    gross_mean_bps over 4 fills, or over 2
+    breakeven_q95_bps            Float64  bps       the same of gross_q95_bps
+    gross_reason                 String   none      empty, too_few (the step is not known)
+    cost_bps                     Float64  bps       cost of the last observation
+    cost_changes                 Int64    count     how often it changed in the window
+    cost_reason                  String   none      empty, unknown_fee
+    cost_lacks                   String   none      what the table lacks, null where nothing
+    net_n                        Int64    count     observations with a known cost
+    net_share                    Float64  fraction  time at which net > 0 over the time observed
+                                                    with a known cost
+    net_share_at_half_cost       Float64  fraction  the same at half the cost
+    net_share_at_twice_cost      Float64  fraction  the same at twice the cost
+    net_share_reason             String   none      empty, unknown_fee, too_few
+    net_mean_bps                 Float64  bps       time-weighted mean of net while it is above 0
+    net_mean_at_half_cost_bps    Float64  bps       the same at half the cost
+    net_mean_at_twice_cost_bps   Float64  bps       the same at twice the cost
+    net_mean_reason              String   none      as net_share_reason, nothing_left
+    net_q05_bps                  Float64  bps       5 % quantile of net, at any time. Also q50, q95
+                                                    and q99, then all at half and at twice the cost
+    net_q50_bps                  Float64  bps
+    net_q95_bps                  Float64  bps
+    net_q99_bps                  Float64  bps
+    net_q05_at_half_cost_bps     Float64  bps
+    net_q50_at_half_cost_bps     Float64  bps
+    net_q95_at_half_cost_bps     Float64  bps
+    net_q99_at_half_cost_bps     Float64  bps
+    net_q05_at_twice_cost_bps    Float64  bps
+    net_q50_at_twice_cost_bps    Float64  bps
+    net_q95_at_twice_cost_bps    Float64  bps
+    net_q99_at_twice_cost_bps    Float64  bps
+    net_quantiles_reason         String   none      empty, unknown_fee
+    style                        String   none      as asked
+    notional                     Float64  quote     as asked
+    fee_model                    String   none      the table's name
+    fee_model_hash               String   none      the same where the table is the same
+    ===========================  =======  ========  =============================================
+
+    Raises
+    ------
+    InputError
+        As `coverage`. A key names no two legs. ``fees`` is no fee table, ``notional`` no number
+        above 0, ``exit_bps`` no number, or ``style`` none of `Style`.
+
+    Examples
+    --------
+    Three of four minutes are beyond a cost of 53 bps, by 27 bps.
+
+    >>> frame = pl.DataFrame(
+    ...     {
+    ...         "trajectory": ["BTC_USDT:BINANCE.spot:KRAKEN.spot"] * 4,
+    ...         "ts": [1700000000, 1700000060, 1700000120, 1700000180],
+    ...         "spread_bps": [80.0, 80.0, -80.0, 20.0],
+    ...     }
+    ... )
+    >>> row = net_summary(frame, fees=FeeModel.example()).row(0, named=True)
+    >>> row["gross_mean_bps"], row["cost_bps"], row["net_share"], row["net_mean_bps"]
+    (65.0, 53.0, 0.75, 27.0)
+    """
+    check_asked(fees, notional, style)
+    exit_level = real_number("exit_bps", exit_bps, "a finite number")
+    frame = holding(frame, "spread_bps")
+    checked_types(frame, {"trajectory": "String"})
+    asked = {"notional": float(notional), "exit_bps": exit_level}
+    question = Question(
+        "spread.net_summary/1",
+        *window_of(frame, start, end),
+        "spread_bps",
+        step_s,
+        max_stale_s,
+        (("fees", fees.hash), ("style", style), *asked.items()),
+    )
+    net = _net(gross_bps(pl.col("value"), style, exit_level), fees, notional, style)
+    found = measure(frame, question, net)
+    lacks = _lacking(found["trajectory"], fees, style, question)
+    return found.with_columns(
+        pl.when(pl.col("net_n") < pl.col("n")).then(lacks).alias("cost_lacks")
+    )
+
+
+def _net(gross: pl.Expr, fees: FeeModel, notional: float, style: Style) -> Statistic:
+    """Make the statistic of gross and net figures, from each observation's value and cost."""
+
+    def prepare(observations: pl.LazyFrame, part: pl.DataFrame) -> pl.LazyFrame:
+        check_pairs(part["trajectory"])
+        costs = costs_over_time(part["trajectory"], fees, notional, style)
+        numbered = costs.join(part.select("trajectory", "number"), on="trajectory")
+        by_time = numbered.select("number", "ts", "cost_bps").sort("number", "ts").lazy()
+        return observations.join_asof(
+            by_time, on="ts", by="number", check_sortedness=False
+        ).with_columns(gross.alias("gross"), pl.col("weight_s").cast(pl.Float64))
+
+    return Statistic(_aggregated, lambda _: _finished(fees, notional, style), prepare=prepare)
+
+
+def _aggregated(_column: str) -> list[pl.Expr]:
+    gross, cost, weight = pl.col("gross"), pl.col("cost_bps"), pl.col("weight_s")
+    figures = {
+        "gross_s": (gross * weight).sum(),
+        "weighed_s": weight.sum(),
+        "gross_q95_bps": gross.quantile(0.95, "linear"),
+        "cost_bps": cost.last(),
+        "cost_changes": cost.ne_missing(cost.shift(1)).slice(1).sum().cast(pl.Int64),
+        "net_n": cost.count().cast(pl.Int64),
+        "known_s": weight.filter(cost.is_not_null()).sum(),
+    }
+    for at, multiple in MULTIPLES.items():
+        net = gross - multiple * cost
+        figures[f"beyond_s{at}"] = weight.filter(net > 0).sum()
+        figures[f"left_s{at}"] = (net * weight).filter(net > 0).sum()
+        for percent in _PERCENTS:
+            figures[f"net_q{percent:02}{at}_bps"] = net.quantile(percent / 100, "linear")
+    return [figure.alias(name) for name, figure in figures.items()]
+
+
+def _finished(fees: FeeModel, notional: float, style: Style) -> list[pl.Expr]:
+    weighed = pl.col("weighed_s") > 0
+    mean = pl.when(weighed).then(pl.col("gross_s") / pl.col("weighed_s"))
+    no_time = {Reason.TOO_FEW: (pl.col("known_s") > 0).not_().fill_null(value=True)}
+    share_reason = {**_EMPTY, **_UNKNOWN, **no_time}
+    shares = {
+        f"net_share{at}": pl.when(pl.col("known_s") > 0).then(
+            pl.col(f"beyond_s{at}") / pl.col("known_s")
+        )
+        for at in MULTIPLES
+    }
+    means = {
+        f"net_mean{at}_bps": pl.when(pl.col(f"beyond_s{at}") > 0).then(
+            pl.col(f"left_s{at}") / pl.col(f"beyond_s{at}")
+        )
+        for at in MULTIPLES
+    }
+    nothing = {Reason.NOTHING_LEFT: pl.any_horizontal(each.is_null() for each in means.values())}
+    quantiles = [f"net_q{percent:02}{at}_bps" for at in MULTIPLES for percent in _PERCENTS]
+    return [
+        mean.alias("gross_mean_bps"),
+        pl.col("gross_q95_bps"),
+        (mean / FILLS[style]).alias("breakeven_bps"),
+        (pl.col("gross_q95_bps") / FILLS[style]).alias("breakeven_q95_bps"),
+        first_reason({**_EMPTY, Reason.TOO_FEW: mean.is_null()}).alias("gross_reason"),
+        pl.col("cost_bps"),
+        pl.col("cost_changes").fill_null(0),
+        first_reason({**_EMPTY, Reason.UNKNOWN_FEE: pl.col("cost_bps").is_null()}).alias(
+            "cost_reason"
+        ),
+        pl.lit(None, pl.String).alias("cost_lacks"),
+        pl.col("net_n").fill_null(0),
+        *(share.alias(name) for name, share in shares.items()),
+        first_reason(share_reason).alias("net_share_reason"),
+        *(each.alias(name) for name, each in means.items()),
+        first_reason({**share_reason, **nothing}).alias("net_mean_reason"),
+        *map(pl.col, quantiles),
+        first_reason({**_EMPTY, **_UNKNOWN}).alias("net_quantiles_reason"),
+        *named_by(fees, notional, style),
+    ]
+
+
+def _lacking(keys: Iterable[str], fees: FeeModel, style: Style, question: Question) -> pl.Series:
+    """List in words what the table lacks of each trajectory at any time of the window."""
+    inside = [at for at in fees.changes if question.start < at < question.end]
+    times = [question.start, *inside]
+    words = [
+        ", ".join(dict.fromkeys(w for at in times for w in fees.lacking(key, style, at=at)))
+        for key in keys
+    ]
+    return pl.Series("cost_lacks", words, dtype=pl.String)

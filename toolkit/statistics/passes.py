@@ -1,0 +1,58 @@
+"""Several statistics of one pass over the rows, some whole trajectories at a time.
+
+A statistic is of one trajectory at a time. So the rows of whole trajectories give what all rows
+would, to the last bit, and a result of some of them is put below that of others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import polars as pl
+
+from toolkit.errors import InputError
+from toolkit.statistics.contract import checked_frame
+
+Analysis = Callable[[pl.DataFrame], pl.DataFrame]
+"""A statistic of rows with everything else that it takes: rows of trajectories to its own rows."""
+
+__all__ = ["Analysis", "in_one_pass"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def in_one_pass(groups: Iterable[pl.DataFrame], *analyses: Analysis) -> list[pl.DataFrame]:
+    """Apply statistics to the rows of some trajectories after another, and join the results.
+
+    ``groups`` are frames of whole trajectories, such as `toolkit.store.Store.groups` yields: no
+    trajectory is in two of them, and there is at least one, which may have no rows. The result has
+    a frame for each analysis: of all groups, one below the other. Each frame is let go before the
+    next is asked for, so that memory holds the rows of one and the results so far. Give each
+    statistic its window, as its rows know that of their own group only.
+
+    Raises `InputError` for no group, or no frame, and what the analyses raise.
+
+    >>> from toolkit.statistics import spread
+    >>> groups = [
+    ...     pl.DataFrame({"trajectory": [key] * 2, "ts": [0, 60], "spread_bps": [40.0, 60.0]})
+    ...     for key in "ab"
+    ... ]
+    >>> summaries, episodes = in_one_pass(
+    ...     groups,
+    ...     lambda rows: spread.summary(rows, 0, 120, column="spread_bps"),
+    ...     lambda rows: spread.episodes(rows, 0, 120, enter_bps=50, column="spread_bps"),
+    ... )
+    >>> summaries["spread_mean_bps"].to_list(), episodes["start_ts"].to_list()
+    ([50.0, 50.0], [60, 60])
+    """
+    found: list[list[pl.DataFrame]] = [[] for _ in analyses]
+    for rows in groups:
+        checked_frame(rows, "groups")
+        for results, analysis in zip(found, analyses, strict=True):
+            results.append(analysis(rows))
+        del rows
+    if not all(found):
+        raise InputError("groups", "nothing", "one or more frames of whole trajectories")
+    return [pl.concat(results) for results in found]

@@ -1,0 +1,173 @@
+"""How often events open against the week before, by the exact test of two Poisson counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from toolkit.errors import InputError
+from toolkit.intervals import Interval
+from toolkit.statistics.contract import Frame, Reason, first_reason, whole_number
+from toolkit.statistics.event_exposure import Watched
+from toolkit.statistics.event_rates import rates_of_groups
+from toolkit.statistics.tails import beta_tails, share_interval
+
+_WEEK_S = 604_800
+_COMPARABLE = (
+    (pl.col("held_s") > 0) & (pl.col("held_s_before") > 0) & (pl.col("n") + pl.col("n_before") > 0)
+)
+_NONE_BEFORE = {Reason.TOO_FEW: pl.col("n_before") == 0}
+_CHANGES: dict[str, dict[Reason, pl.Expr]] = {
+    "ratio": _NONE_BEFORE,
+    "ratio_lower": {},
+    "ratio_upper": _NONE_BEFORE,
+}
+
+
+def rate_changes(
+    lives: Frame,
+    by: Sequence[str] = (),
+    *,
+    held: pl.DataFrame | None = None,
+    length_s: int = _WEEK_S,
+) -> pl.DataFrame:
+    """Compare how often events open in the last week of the window with the week before.
+
+    ``lives``, ``by`` and ``held`` are those of `survival`, over a window of at least twice
+    ``length_s`` (s, by default a week). What counts is as in `rates`. If both weeks have one rate,
+    the openings fall on them in proportion to the time that is held of each. The test is the exact
+    one of that (binomial, twice the smaller tail), and the interval of the ratio agrees with it.
+    It takes events to open apart from each other: bursts seem surer changes than they are. Of many
+    groups some change by chance, which the ``q_value`` takes into account.
+
+    There is one row per family and group that has an event, sorted:
+
+    ====================  =======  =====  ======================================================
+    column                type     unit   meaning
+    ====================  =======  =====  ======================================================
+    family                String   none   of the events, then the columns ``by``
+    n                     Int64    count  events that opened in the last week
+    n_before              Int64    count  those of the week before
+    held_s                Int64    s      time of the last week in which the log is held
+    held_before_s         Int64    s      that of the week before
+    coverage              Float64  none   part of both weeks that is held, fraction
+    rate_per_day          Float64  1/d    openings per 24 hours in the last week
+    rate_per_day_reason   String   none   empty (nothing is held)
+    rate_before_per_day   Float64  1/d    that of the week before
+    rate_before_reason    String   none   empty (nothing is held)
+    ratio                 Float64  none   the last week's rate over that before
+    ratio_reason          String   none   empty (nothing held, or no opening), too_few (none in
+                                          the week before)
+    ratio_lower           Float64  none   95 %, lower bound
+    ratio_lower_reason    String   none   empty (nothing held, or no opening)
+    ratio_upper           Float64  none   95 %, upper bound
+    ratio_upper_reason    String   none   as ratio_reason
+    p_value               Float64  none   chance of as much change where there is none
+    q_value               Float64  none   false discoveries among the groups of the family
+                                          that changed at least so surely
+    p_value_reason        String   none   empty (nothing held, or no opening)
+    window_start          Int64    s      the beginning of the week before, Unix UTC
+    window_end            Int64    s      the end of the last week, itself outside
+    method                String   none   what computed the row, with its version
+    params_hash           String   none   the same where the same was asked of any window
+    ====================  =======  =====  ======================================================
+
+    Raises
+    ------
+    InputError
+        As `survival`. The window is shorter than twice ``length_s``.
+
+    References
+    ----------
+    Przyborowski, J. and Wilenski, H. (1940), Homogeneity of results in testing samples from Poisson
+    series, Biometrika 31. Benjamini, Y. and Hochberg, Y. (1995), Journal of the Royal Statistical
+    Society B 57: the q-value.
+
+    Examples
+    --------
+    >>> opened = [10, 20, 604_810, 604_820, 604_830, 604_840, 604_850, 604_860, 604_870, 604_880]
+    >>> lives = pl.DataFrame({"family": ["spread"] * 10, "t_open": opened,
+    ...     "duration_s": [30.0] * 10, "entry_s": [0.0] * 10, "observed": [1] * 10,
+    ...     "kind": ["closed"] * 10, "known_until": [1_209_600] * 10, "window_start": [0] * 10,
+    ...     "window_end": [1_209_600] * 10})
+    >>> row = rate_changes(lives).row(0, named=True)
+    >>> row["n"], row["n_before"], row["ratio"], round(row["p_value"], 6)
+    (8, 2, 4.0, 0.109375)
+    """
+    length_s = whole_number("length_s", length_s, 1, "seconds, at least 1")
+    watched = Watched.of(lives, by, held)
+    end = watched.window.end
+    weeks = [Interval(end - 2 * length_s, end - length_s), Interval(end - length_s, end)]
+    if watched.groups.height and watched.window.start > weeks[0].start:
+        raise InputError("lives", watched.window, f"a window of at least {2 * length_s} s")
+    parts = [rates_of_groups(watched.during(week), watched.groups) for week in weeks]
+    names = ["n", "held_s", "rate_per_day"]
+    before = parts[0].select(pl.col(names).name.suffix("_before"))
+    rows = pl.concat([parts[1].select(*watched.names, *names), before], how="horizontal")
+    both = watched.during(Interval(weeks[0].start, end))
+    return (
+        _compared(rows)
+        .with_columns(
+            coverage=(pl.col("held_s") + pl.col("held_s_before")) / (2 * length_s),
+            q_value=false_discoveries(pl.when(_COMPARABLE).then("p_value"), "family"),
+        )
+        .select(
+            *watched.names,
+            *("n", "n_before", "held_s"),
+            pl.col("held_s_before").alias("held_before_s"),
+            "coverage",
+            "rate_per_day",
+            first_reason({Reason.EMPTY: pl.col("held_s") == 0}).alias("rate_per_day_reason"),
+            pl.col("rate_per_day_before").alias("rate_before_per_day"),
+            first_reason({Reason.EMPTY: pl.col("held_s_before") == 0}).alias("rate_before_reason"),
+            *(column for name, cases in _CHANGES.items() for column in _with_reason(name, cases)),
+            pl.when(_COMPARABLE).then("p_value").alias("p_value"),
+            pl.when(_COMPARABLE).then("q_value").alias("q_value"),
+            first_reason({Reason.EMPTY: ~_COMPARABLE}).alias("p_value_reason"),
+            *both.question("events.rate_changes/1", length_s=length_s).columns,
+        )
+    )
+
+
+def _with_reason(name: str, cases: dict[Reason, pl.Expr]) -> list[pl.Expr]:
+    reason = first_reason({Reason.EMPTY: ~_COMPARABLE, **cases})
+    return [
+        pl.when(reason.is_null()).then(name).alias(name),
+        reason.alias(f"{name}_reason"),
+    ]
+
+
+def _compared(rows: pl.DataFrame) -> pl.DataFrame:
+    """Add the ratio of two rates with its interval, and the exact test of no change."""
+    wanted = ("n", "n_before", "held_s", "held_s_before")
+    late, early, held, before = (rows[name].to_numpy().astype(np.float64) for name in wanted)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        part = held / (held + before)
+        times = before / held
+        lower, upper = (each / (1 - each) * times for each in share_interval(late, late + early))
+        ratio = late / early * times
+    at_least, at_most = np.ones(late.shape), np.ones(late.shape)
+    some, less = (late > 0) & (part > 0), (early > 0) & (part < 1)
+    at_least[some] = beta_tails(late[some], early[some] + 1, part[some])[0]
+    at_most[less] = beta_tails(late[less] + 1, early[less], part[less])[1]
+    p_value = np.minimum(1.0, 2 * np.minimum(at_least, at_most))
+    columns = {"ratio": ratio, "ratio_lower": lower, "ratio_upper": upper, "p_value": p_value}
+    return rows.with_columns(pl.Series(name, values) for name, values in columns.items())
+
+
+def false_discoveries(p_value: pl.Expr, *by: str) -> pl.Expr:
+    """Build the q-values of p-values, by Benjamini and Hochberg. A null is no test.
+
+    ``by`` names the columns of what is tested together, by default all rows.
+
+    >>> frame = pl.DataFrame({"p": [0.01, None, 0.04, 0.03]})
+    >>> frame.select(false_discoveries(pl.col("p")).round(9))["p"].to_list()
+    [0.03, None, 0.04, 0.04]
+    """
+    scaled = p_value * p_value.count() / p_value.rank("max")
+    # of the groups that are at least so unsure, the smallest
+    order = scaled.sort_by(p_value, descending=True, nulls_last=True).cum_min()
+    found = order.gather(p_value.rank("ordinal", descending=True) - 1)
+    return found.over(*by) if by else found

@@ -1,0 +1,353 @@
+"""Screens: the figures of many trajectories side by side, kept by a condition and ranked by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import polars as pl
+
+from toolkit.errors import InputError
+from toolkit.market import When
+from toolkit.statistics import funding as funding_statistics
+from toolkit.statistics.conditions import Schema, column, condition
+from toolkit.statistics.contract import (
+    Frame,
+    Question,
+    Reason,
+    beside,
+    column_for,
+    first_reason,
+    whole_number,
+)
+from toolkit.statistics.definition import holding
+from toolkit.statistics.estimators import MOMENTS, QUANTILES, ROBUST
+from toolkit.statistics.fee_table import NOTIONAL, FeeModel, Style
+from toolkit.statistics.flags import FLAGS, flags
+from toolkit.statistics.half_life import HALF_LIFE
+from toolkit.statistics.kernel import Statistic, measure
+from toolkit.statistics.net_spread import net_summary
+from toolkit.statistics.persistence import persistence
+from toolkit.statistics.rates_in_force import with_apr
+from toolkit.statistics.windows import window_of
+
+__all__ = [
+    "FUNDING_ORDER",
+    "RATE_ORDER",
+    "SPREAD_ORDER",
+    "Ranking",
+    "excluded",
+    "funding_figures",
+    "rate_figures",
+    "screen",
+    "spread_figures",
+    "without_flags",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+SPREAD_ORDER = "-spread_last_size_log_bps"
+"""The order of a screen of spreads: the widest now is first."""
+FUNDING_ORDER = "-funding_apr_pct"
+"""The order of a screen of funding: what paid most is first."""
+RATE_ORDER = "-funding_apr_last_size_pct"
+"""The order of a screen of rates in force: the highest now is first, whatever its sign."""
+
+_COLUMN = "spread_log_bps"
+_RATE = "funding_apr_pct"
+_LEVEL = (MOMENTS, ROBUST, QUANTILES, HALF_LIFE)
+
+
+def screen(
+    frame: Frame,
+    start: When | None = None,
+    end: When | None = None,
+    *,
+    where: str | None = None,
+    sort: str = SPREAD_ORDER,
+    top: int | None = None,
+    exclude_flags: bool | Sequence[str] = False,
+    fees: FeeModel | None = None,
+    notional: float = NOTIONAL,
+    style: Style = "taker",
+    step_s: int | None = None,
+    max_stale_s: int | None = None,
+) -> pl.DataFrame:
+    """Measure many spreads, keep those that a condition is true of, and rank them by any figure.
+
+    A trajectory's row has the columns of `summary`, which are also those of `half_life`, then those
+    below before its ``window_start``, then those of `toolkit.statistics.quality.flags`, and with
+    ``fees`` those of `net_summary`. How flags and net figures were computed is in ``flags_method``
+    and ``net_method``, and in their ``params_hash``.
+
+    ``where`` is a condition on these columns, such as "coverage > 0.95 and half_life_s < 3600".
+    What is null passes none. ``sort`` names a column, with a minus sign before it for the largest
+    first. Nulls come last, and equal rows by trajectory. ``top`` keeps the first rows.
+    ``exclude_flags`` leaves out the trajectories with any flag, or with any of those named. A flag
+    that cannot be known leaves nothing out.
+
+    ========================  =======  ========  ================================================
+    column                    type     unit      meaning
+    ========================  =======  ========  ================================================
+    spread_last_log_bps       Float64  bps       newest observation, at ``t_last``
+    spread_last_size_log_bps  Float64  bps       its distance from 0
+    last_age_s                Int64    s         from ``t_last`` to the end of the window
+    last_reason               String   none      empty
+    last_z                    Float64  none      newest less the mean of the window, over its
+                                                 standard deviation
+    last_z_reason             String   none      empty, too_few, degenerate
+    last_percentile           Float64  %         observations of the window below the newest,
+                                                 and half of those equal to it, of all
+    last_percentile_reason    String   none      empty, too_few (one observation)
+    net_edge_bps              Float64  bps       last, with ``fees``: net while it is above 0, as
+                                                 the mean of all time with a known cost: net_share
+                                                 times net_mean_bps. It is the area beyond the
+                                                 cost in bps h per hour
+    net_edge_reason           String   none      empty, unknown_fee, too_few
+    ========================  =======  ========  ================================================
+
+    Raises
+    ------
+    InputError
+        As `summary` and `net_summary`. ``where`` is no condition on the columns, ``sort`` none of
+        them, ``top`` no whole number from 1, or ``exclude_flags`` names no flag.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame(
+    ...     {
+    ...         "trajectory": ["A_B:X.spot:Y.spot"] * 4 + ["C_D:X.spot:Y.spot"] * 4,
+    ...         "ts": [0, 60, 120, 180] * 2,
+    ...         "spread_log_bps": [1.0, 2.0, 3.0, 4.0, 9.0, 1.0, 9.0, 1.0],
+    ...     }
+    ... )
+    >>> found = screen(frame, where="coverage > 0.95", sort="-last_z")
+    >>> found.select("trajectory", "spread_last_log_bps", pl.col("last_z").round(2)).rows()
+    [('A_B:X.spot:Y.spot', 4.0, 1.16), ('C_D:X.spot:Y.spot', 1.0, -0.87)]
+    """
+    window = window_of(frame, start, end)
+    found = spread_figures(
+        frame,
+        *window,
+        fees=fees,
+        notional=notional,
+        style=style,
+        step_s=step_s,
+        max_stale_s=max_stale_s,
+    )
+    return Ranking.of(found.schema, where, sort, top, exclude_flags).applied(found)
+
+
+def spread_figures(
+    frame: Frame,
+    start: When,
+    end: When,
+    *,
+    fees: FeeModel | None = None,
+    notional: float = NOTIONAL,
+    style: Style = "taker",
+    step_s: int | None = None,
+    max_stale_s: int | None = None,
+) -> pl.DataFrame:
+    """Measure spreads as `screen` does, every trajectory in the order of the keys.
+
+    >>> rows = {"trajectory": ["A_B:X.spot:Y.spot"], "ts": [0], "spread_log_bps": [5.0]}
+    >>> spread_figures(pl.DataFrame(rows), 0, 60).select("last_age_s", "last_z_reason").row(0)
+    (60, 'too_few')
+    """
+    frame = holding(frame, _COLUMN)
+    question = Question(
+        "spread.screen/1", *window_of(frame, start, end), _COLUMN, step_s, max_stale_s
+    )
+    found = measure(frame, question, *_LEVEL, _latest(question.end))
+    window = (question.start, question.end)
+    flagged = flags(frame, *window, step_s=step_s, max_stale_s=max_stale_s)
+    found = beside(found, flagged, "flags")
+    if fees is None:
+        return found
+    net = net_summary(
+        frame,
+        *window,
+        fees=fees,
+        notional=notional,
+        style=style,
+        step_s=step_s,
+        max_stale_s=max_stale_s,
+    )
+    share, mean = pl.col("net_share"), pl.col("net_mean_bps")
+    edge = pl.when(share == 0).then(0.0).otherwise(share * mean)
+    return beside(found, net, "net").with_columns(
+        edge.alias("net_edge_bps"), pl.col("net_share_reason").alias("net_edge_reason")
+    )
+
+
+def funding_figures(
+    frame: Frame,
+    start: When,
+    end: When,
+    *,
+    fees: FeeModel | None = None,
+    notional: float = NOTIONAL,
+    style: Style = "taker",
+) -> pl.DataFrame:
+    """Measure funding: what it paid, how steady it was, and with ``fees`` what it left.
+
+    A trajectory's row has the columns of `toolkit.statistics.funding.summary`, with ``fees`` those
+    of `toolkit.statistics.funding.net_summary`, then those of
+    `toolkit.statistics.funding.persistence`. How the last were computed is in
+    ``persistence_method`` and ``persistence_params_hash``.
+
+    >>> rows = {"trajectory": "funding/A_B:X.futures:Y.futures", "ts": [28800, 57600],
+    ...     "buy_rate": [0.0, 0.0], "sell_rate": [1e-4, 1e-4],
+    ...     "buy_interval_hours": [8.0, 8.0], "sell_interval_hours": [8.0, 8.0]}
+    >>> funding_figures(pl.DataFrame(rows), 0, 57600)["carry_bps"].to_list()
+    [2.0]
+    """
+    found = funding_statistics.summary(frame, start, end)
+    if fees is not None:
+        found = funding_statistics.net_summary(found, fees, notional=notional, style=style)
+    return beside(found, persistence(frame, start, end), "persistence")
+
+
+def rate_figures(
+    frame: Frame,
+    start: When,
+    end: When,
+    *,
+    step_s: int | None = None,
+    max_stale_s: int | None = None,
+) -> pl.DataFrame:
+    """Measure rates in force, in percent a year, as `screen` measures spreads.
+
+    ``frame`` has the rows of one leg's rate: trajectory, ts, rate (fraction per its interval,
+    positive where longs pay shorts) and interval_hours (h). A trajectory's row has the columns of
+    `toolkit.statistics.spread.summary` of the column ``funding_apr_pct``, and those that `screen`
+    adds for the newest observation. They have no flags and no net figures: a rate in force pays
+    nothing until it settles.
+
+    >>> rows = {"trajectory": ["A_B:X.futures"], "ts": [0], "rate": [1e-4], "interval_hours": [8.0]}
+    >>> rate_figures(pl.DataFrame(rows), 0, 60)["funding_apr_last_pct"].round(6).to_list()
+    [10.95]
+    """
+    question = Question(
+        "screening.rate_figures/1", *window_of(frame, start, end), _RATE, step_s, max_stale_s
+    )
+    return measure(with_apr(frame), question, *_LEVEL, _latest(question.end))
+
+
+def _latest(end: int) -> Statistic:
+    """Make the statistic of the newest observation, beside `MOMENTS`."""
+
+    def finish(value: str) -> list[pl.Expr]:
+        last, empty = pl.col("last_value"), {Reason.EMPTY: pl.col("n") == 0}
+        mean, std = (pl.col(column_for(value, name)) for name in ("mean", "std"))
+        few = {Reason.TOO_FEW: std.is_null(), Reason.DEGENERATE: std == 0}
+        return [
+            last.alias(column_for(value, "last")),
+            last.abs().alias(column_for(value, "last_size")),
+            (end - pl.col("t_last")).alias("last_age_s"),
+            first_reason(empty).alias("last_reason"),
+            pl.when(std > 0).then((last - mean) / std).alias("last_z"),
+            first_reason(empty | few).alias("last_z_reason"),
+            pl.when(pl.col("n") > 1)
+            .then(100 * (pl.col("n_below") + pl.col("n_equal") / 2) / pl.col("n"))
+            .alias("last_percentile"),
+            first_reason(empty | {Reason.TOO_FEW: pl.col("n") == 1}).alias(
+                "last_percentile_reason"
+            ),
+        ]
+
+    def aggregate(_column: str) -> list[pl.Expr]:
+        values, last = pl.col("value"), pl.col("value").last()
+        return [
+            last.alias("last_value"),
+            (values < last).sum().cast(pl.Int64).alias("n_below"),
+            (values == last).sum().cast(pl.Int64).alias("n_equal"),
+        ]
+
+    return Statistic(aggregate, finish)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Which rows of a screen are kept and in which order, checked."""
+
+    sort: str
+    keep: pl.Expr | None = None
+    top: int | None = None
+    without: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        columns: Schema,
+        where: str | None,
+        sort: str,
+        top: int | None,
+        exclude_flags: bool | str | Sequence[str],
+    ) -> Self:
+        """Check what is asked of rows with these columns. Raises `InputError` as `screen`.
+
+        >>> Ranking.of({"n": pl.Int64()}, "n > 1", "-m", None, False)
+        Traceback (most recent call last):
+        toolkit.errors.InputError: sort: 'm' is not allowed; allowed: n
+        """
+        for name, given in (("where", where), ("sort", sort)):
+            if not isinstance(given, str) and not (name == "where" and given is None):
+                raise InputError(name, given, "a text")
+        column(sort.removeprefix("-"), columns, parameter="sort")
+        return cls(
+            sort,
+            None if where is None else condition(where, columns),
+            None if top is None else whole_number("top", top, 1),
+            excluded(exclude_flags, columns),
+        )
+
+    def applied(self, found: pl.DataFrame) -> pl.DataFrame:
+        """Return the rows that are kept, in their order.
+
+        >>> rows = pl.DataFrame({"trajectory": ["b", "a"], "n": [1, 1]})
+        >>> Ranking("-n", top=1).applied(rows).row(0)
+        ('a', 1)
+        """
+        kept = found if self.keep is None else found.filter(self.keep)
+        kept = without_flags(kept, self.without)
+        name, falling = self.sort.removeprefix("-"), self.sort.startswith("-")
+        kept = kept.sort(name, "trajectory", descending=[falling, False], nulls_last=True)
+        return kept if self.top is None else kept.head(self.top)
+
+
+def excluded(given: bool | str | Sequence[str], columns: Schema) -> tuple[str, ...]:
+    """Return the flags whose trajectories are left out: none, all, or those named.
+
+    >>> excluded("stale_buy", dict.fromkeys(FLAGS, pl.Boolean()))
+    ('stale_buy',)
+    """
+    if given is False:
+        return ()
+    if not set(FLAGS) <= set(columns):
+        raise InputError("exclude_flags", given, "False: only spreads have flags")
+    if given is True:
+        return FLAGS
+    names = (given,) if isinstance(given, str) else given
+    if not isinstance(names, list | tuple | set):
+        raise InputError("exclude_flags", given, "True, False, or names of flags")
+    for name in names:
+        if name not in FLAGS:
+            raise InputError("exclude_flags", name, list(FLAGS))
+    return tuple(names)
+
+
+def without_flags(found: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """Leave out the rows in which any of some flags is true.
+
+    >>> without_flags(pl.DataFrame({"stale_buy": [True, False, None]}), ["stale_buy"]).height
+    2
+    """
+    if not names:
+        return found
+    return found.filter(~pl.any_horizontal(pl.col(name).fill_null(False) for name in names))

@@ -1,0 +1,181 @@
+"""The history of alerts in the store, and what their evaluation reads inside a commit.
+
+A change of an alert is recorded in the transaction of the rows that it follows from, with a row
+for each place that it is to be sent to. A delivery is claimed before it is made: what is being sent
+when the process ends is not sent again, and nothing is sent twice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import duckdb
+import polars as pl
+
+from toolkit.alert_tables import ALERT, ALERT_DELIVERY, AlertChange, AlertOutcome
+from toolkit.market import Family, Stream
+from toolkit.store.store import Store
+from toolkit.store.streams import append
+from toolkit.store.writer import StoreWriter
+from toolkit.tables import SERIES
+
+_LEFT_OUT = ("change_id", "load_id", "recorded_at")
+FOUND = pl.Schema({n: kind for n, kind in ALERT.schema.items() if n not in _LEFT_OUT})
+"""The columns of changes that are handed over to be recorded."""
+
+_OPEN = (
+    "SELECT rule, subject FROM alert QUALIFY row_number() OVER "
+    "(PARTITION BY rule, subject ORDER BY change_id DESC) = 1 AND change = $opened"
+)
+_AGES = (
+    "SELECT key, kind, last_ts, e.step_s, e.delay_s, e.served_at FROM stream "
+    "LEFT JOIN edge e USING (stream_id)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AlertRecord:
+    """A transaction that is about to be committed: what it holds is read, changes are recorded."""
+
+    connection: duckdb.DuckDBPyConnection
+    load_id: int
+
+    def rows(self, family: Family, since: Mapping[Stream, int]) -> pl.DataFrame:
+        """Return the rows of trajectories of a family from a time each on, one row per ts.
+
+        Columns: trajectory (key), ts and the values of the family, as `Store.series` has them. Rows
+        of one transaction that are not committed yet are among them.
+        """
+        table = SERIES[family]
+        values = ", ".join(c.name for c in table.values if c.name != "extra")
+        wanted = pl.DataFrame(
+            {"key": [s.key for s in since], "low": list(since.values())},
+            schema={"key": pl.String, "low": pl.Int64},
+        )
+        self.connection.register("alert_streams", wanted)
+        found: pl.DataFrame = self.connection.sql(
+            f"SELECT key AS trajectory, ts, {values} FROM {table.name} r "  # noqa: S608 - ours
+            "JOIN stream USING (stream_id) JOIN alert_streams USING (key) "
+            "WHERE r.ts >= $lowest AND r.ts >= low ORDER BY key, ts, revision",
+            params={"lowest": min(since.values())},
+        ).pl()
+        self.connection.unregister("alert_streams")
+        return found.unique(["trajectory", "ts"], keep="last", maintain_order=True)
+
+    def streams(self) -> pl.DataFrame:
+        """Return of each stream: key, kind, last_ts (s), and step_s, delay_s and served_at."""
+        found: pl.DataFrame = self.connection.sql(_AGES).pl()
+        return found
+
+    def open_alerts(self) -> set[tuple[str, str]]:
+        """Return the rule and the subject of each alert that is open."""
+        rows = self.connection.execute(_OPEN, {"opened": AlertChange.OPENED.value}).fetchall()
+        return {(str(rule), str(subject)) for rule, subject in rows}
+
+    def record(
+        self, found: pl.DataFrame, channels: Mapping[str, Sequence[str]], late: Iterable[str]
+    ) -> None:
+        """Record changes, of the columns of `FOUND`, and where each is to be sent.
+
+        ``channels`` names the places by alert_id. What is ``late`` is sent nowhere.
+        """
+        now, too_late = int(time.time()), set(late)
+        newest = self.connection.execute("SELECT coalesce(max(change_id), 0) FROM alert")
+        first = int(newest.fetchall()[0][0]) + 1
+        rows = [
+            (number, *row, self.load_id, now)
+            for number, row in enumerate(found.select(FOUND.names()).iter_rows(), first)
+        ]
+        append(self.connection, ALERT, rows)
+        deliveries = [
+            (each, channel, outcome.value, 0, None, now)
+            for each in found["alert_id"]
+            for outcome in [AlertOutcome.LATE if each in too_late else AlertOutcome.WAITING]
+            for channel in channels.get(each, ())
+        ]
+        append(self.connection, ALERT_DELIVERY, deliveries)
+
+
+def known_ids(recording: AlertRecord, ids: Sequence[str]) -> set[str]:
+    """Return those of some ids that are recorded already."""
+    found = recording.connection.execute(
+        "SELECT alert_id FROM alert WHERE list_contains(?, alert_id)", [list(ids)]
+    ).fetchall()
+    return {str(each) for (each,) in found}
+
+
+def claim(writer: StoreWriter, alert_id: str, channel: str) -> bool:
+    """Claim a delivery before it is made. False where it is not waiting any more."""
+    with writer.writing() as connection:
+        taken = connection.execute(
+            "UPDATE alert_delivery SET outcome = ?, changed_at = ? "
+            "WHERE alert_id = ? AND channel = ? AND outcome = ? RETURNING alert_id",
+            [AlertOutcome.SENDING, int(time.time()), alert_id, channel, AlertOutcome.WAITING],
+        ).fetchall()
+    return bool(taken)
+
+
+def settle(
+    writer: StoreWriter,
+    alert_id: str,
+    channel: str,
+    outcome: AlertOutcome,
+    *,
+    attempts: int,
+    reason: str | None = None,
+) -> None:
+    """Record what became of a delivery."""
+    with writer.writing() as connection:
+        connection.execute(
+            "UPDATE alert_delivery SET outcome = ?, attempts = ?, reason = ?, changed_at = ? "
+            "WHERE alert_id = ? AND channel = ?",
+            [outcome, attempts, reason, int(time.time()), alert_id, channel],
+        )
+
+
+def resume_deliveries(writer: StoreWriter, late_s: int) -> pl.DataFrame:
+    """Settle what an earlier follow left behind, and return what is still to be sent.
+
+    What was being sent is of unknown outcome. What has waited for more than ``late_s`` (s, local
+    clock) is late. Columns of what is returned: those of `ALERT` and channel, oldest first.
+    """
+    now = int(time.time())
+    with writer.writing() as connection:
+        for outcome, before, since in (
+            (AlertOutcome.UNKNOWN, AlertOutcome.SENDING, now + 1),
+            (AlertOutcome.LATE, AlertOutcome.WAITING, now - late_s),
+        ):
+            connection.execute(
+                "UPDATE alert_delivery SET outcome = ?, changed_at = ? "
+                "WHERE outcome = ? AND changed_at < ?",
+                [outcome, now, before, since],
+            )
+        found: pl.DataFrame = connection.sql(
+            "SELECT a.*, channel FROM alert a JOIN alert_delivery d USING (alert_id) "
+            "WHERE outcome = $waiting ORDER BY change_id",
+            params={"waiting": AlertOutcome.WAITING.value},
+        ).pl()
+    return found
+
+
+def read_alerts(store: Store, *, most: int | None = None) -> pl.DataFrame:
+    """Return the history of alerts, newest first, at most so many changes.
+
+    One row per change: the columns of `toolkit.tables.ALERT` without load_id, and then is_open
+    (Boolean: the newest change of its rule and subject opened it), delivery (where it was sent and
+    what became of it, such as ``webhook delivered``, with commas between, null where it was sent
+    nowhere) and reason (why a delivery failed, null otherwise).
+    """
+    with store.reading() as connection:
+        found: pl.DataFrame = connection.sql(
+            "SELECT a.* EXCLUDE (load_id), change = $opened AND row_number() OVER "
+            "(PARTITION BY rule, subject ORDER BY change_id DESC) = 1 AS is_open, "
+            "delivery, reason FROM alert a LEFT JOIN (SELECT alert_id, "
+            "string_agg(channel || ' ' || outcome, ', ' ORDER BY channel) AS delivery, "
+            "string_agg(reason, ', ' ORDER BY channel) AS reason FROM alert_delivery "
+            "GROUP BY alert_id) d USING (alert_id) ORDER BY change_id DESC LIMIT $most",
+            params={"opened": AlertChange.OPENED.value, "most": 2**31 if most is None else most},
+        ).pl()
+    return found

@@ -1,0 +1,182 @@
+"""DuckDB's engines: each has one file attached while that is used, and reaches nothing else.
+
+To start DuckDB costs 30 ms, to attach a file to it 2. So the engine of a file outlives its uses,
+for the few files used last, and a use attaches the file and detaches it.
+
+A file may come from a stranger. So an engine reaches no file but its own and no address, loads no
+extension, and cannot be set to. A view in place of a table of ours is refused. A name in a query
+is looked up among DuckDB's own first, so that no function of the file stands in for one. Within a
+view it is the other way round. So nothing is written where the file has such functions.
+
+Source: docs/design.md, "One file, opened per use".
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from pathlib import Path
+
+import duckdb
+
+from toolkit import commands
+from toolkit.errors import NotAStoreError, StoreError, StoreLockedError
+from toolkit.foreign import plain
+from toolkit.store.refusals import open_failure
+from toolkit.tables import TABLES
+
+_NO_EXTENSIONS: dict[str, str | bool | int | float | list[str]] = {
+    "allow_community_extensions": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+}
+OWN_FILES = ("", ".wal", ".wal.checkpoint")
+"""The ends of the names of DuckDB's own files: the database, and what lies beside it at times."""
+
+DATABASE = "store"
+"""The name under which an engine has its file."""
+
+_IDLE_ENGINES = 4
+_LEAN_FILES = dict[Path, int]()
+_ENGINES: dict[Path, duckdb.DuckDBPyConnection] = {}
+"""Engines that have no file attached, the one used last at the end."""
+_ENGINES_LOCK = threading.Lock()
+
+
+@atexit.register
+def _close_engines() -> None:
+    """Close them while Python still can: DuckDB's binding complains of what is left later."""
+    while _ENGINES:
+        _ENGINES.popitem()[1].close()
+
+
+def keep_lean(path: Path, buffer_bytes: int) -> None:
+    """Let the engines of a file that this process starts from now on take little memory.
+
+    DuckDB gets so many bytes of buffers and one thread. Otherwise its buffers grow with the file's
+    last 122,880 rows, which each commit writes anew.
+    """
+    resolved = path.resolve()
+    with _ENGINES_LOCK:
+        _LEAN_FILES[resolved] = buffer_bytes
+        idle = _ENGINES.pop(resolved, None)
+    if idle:
+        idle.close()
+
+
+def copy_draft(path: Path) -> Path:
+    """Return the only other file that a writing connection may write: the draft of a copy.
+
+    Examples
+    --------
+    >>> copy_draft(Path("data/rail.duckdb"))
+    PosixPath('data/.rail.duckdb.copy')
+    """
+    return path.with_name(f".{path.name}.copy")
+
+
+def attached(path: Path, writable: bool) -> duckdb.DuckDBPyConnection:
+    """Return an engine with the file attached."""
+    quoted = str(path).replace("'", "''")
+    try:
+        if path.is_dir():
+            raise NotAStoreError(f"{path} is a directory; name a file", path=str(path))
+        if not path.exists():
+            load = commands.rail("sync", "--watchlist", store=path)
+            raise StoreError(
+                f"there is no store at {path}; `{load}` makes one, `rail demo` one to look at",
+                path=str(path),
+            )
+        if not path.is_file():
+            raise NotAStoreError(f"{path} is a pipe or a device; name a file", path=str(path))
+        number = _number(path)
+        with _ENGINES_LOCK:
+            engine = _ENGINES.pop(path, None)
+        engine = engine or _confined(path)
+    except (duckdb.Error, OSError) as error:
+        raise open_failure(path, error) from None
+    try:
+        access = "READ_WRITE" if writable else "READ_ONLY"
+        engine.execute(f"ATTACH '{quoted}' AS {DATABASE} ({access})")
+        _refuse_views(engine, path)
+    except duckdb.Error as error:
+        refusal = open_failure(path, error)
+        put_away(path, engine, sound=isinstance(refusal, StoreLockedError))
+        raise refusal from None
+    except BaseException:
+        engine.close()
+        raise
+    if _number(path) != number:  # it was opened, and before it was locked another took its place
+        engine.execute(f"DETACH {DATABASE}")
+        put_away(path, engine, sound=True)
+        raise StoreLockedError(
+            f"{path} was just replaced by another file; try again", path=str(path), pid=os.getpid()
+        )
+    return engine
+
+
+def _number(path: Path) -> int | None:
+    """Return the number of the file at a path, None where there is none."""
+    try:
+        return path.stat().st_ino
+    except FileNotFoundError:
+        return None
+
+
+def put_away(path: Path, engine: duckdb.DuckDBPyConnection, *, sound: bool) -> None:
+    """Keep an engine that has let go of its file, and close the one that was idle for longest.
+
+    One that failed is closed: after some errors DuckDB answers nothing any more.
+    """
+    if not sound:
+        engine.close()
+        return
+    with _ENGINES_LOCK:
+        _ENGINES[path] = engine
+        oldest = next(iter(_ENGINES)) if len(_ENGINES) > _IDLE_ENGINES else None
+        if oldest:
+            _ENGINES.pop(oldest).close()
+
+
+def _confined(path: Path) -> duckdb.DuckDBPyConnection:
+    """Start an engine that reaches one file, and is kept to it for good."""
+    most = _LEAN_FILES.get(path)
+    lean = {"memory_limit": f"{most}B", "threads": "1"} if most else {}
+    engine = duckdb.connect(config={**_NO_EXTENSIONS, "temp_directory": f"{path}.tmp", **lean})
+    allowed = [f"{file}{end}" for file in (path, copy_draft(path)) for end in OWN_FILES]
+    engine.execute("SET allowed_paths = ?", [allowed])
+    engine.execute("SET enable_external_access = false")
+    engine.execute("SET lock_configuration = true")
+    return engine
+
+
+def refuse_functions(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """Refuse to write where the file has functions in place of DuckDB's: its views would run them.
+
+    Looked at once per writer, for it takes 15 ms.
+    """
+    found = connection.execute(
+        "SELECT lower(function_name) AS name FROM duckdb_functions() GROUP BY name "
+        "HAVING bool_or(database_name = ?) AND bool_or(internal) ORDER BY name",
+        [DATABASE],
+    ).fetchall()
+    if found:
+        names = plain(", ".join(name for (name,) in found), 80)
+        raise NotAStoreError(
+            f"{path} has functions in place of DuckDB's ({names}), which its views would run; it "
+            "can be read and is not written to: drop them, or load into another file",
+            path=str(path),
+        )
+
+
+def _refuse_views(engine: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """Refuse views in place of our tables."""
+    views = engine.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
+    ours = {table.name for table in TABLES}
+    if found := sorted(name for (name,) in views if name.lower() in ours):
+        raise NotAStoreError(
+            f"{path} has views in place of tables ({', '.join(found)}), which run somebody's "
+            "queries; it is no store of this toolkit: name another file",
+            path=str(path),
+        )

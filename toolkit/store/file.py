@@ -1,0 +1,84 @@
+"""The file of a store: opened per use, as it is now or as it was known at a time."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import polars as pl
+
+from toolkit.cards import Shown
+from toolkit.market import Source
+from toolkit.store.connection import check_use, opened
+from toolkit.store.engine import keep_lean
+from toolkit.store.history import check_history, history_from, show_as_known
+from toolkit.store.migration import bring_up_to_date
+from toolkit.store.schema import read_source
+from toolkit.wire.limits import LIMITS, Limits
+
+
+class StoreFile(Shown):
+    """The file of a `toolkit.store.Store`, and how it is opened."""
+
+    _not_for_users = frozenset({"keep_lean"})
+
+    def __init__(self, path: str | Path, *, wait_s: float = 10.0, published: str = "") -> None:
+        check_use(path, wait_s)
+        self.path = Path(path)
+        self.wait_s = wait_s
+        self.published = published
+        self._up_to_date = False
+
+    @contextlib.contextmanager
+    def reading(self, as_of: int | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Yield a cursor on one snapshot for as long as the block lasts. Keep the block short.
+
+        Fetch inside the block: a stream kept beyond it keeps the file open. Blocks of one thread
+        nest and share one opening, each with a snapshot of its own. With ``as_of`` (s, local clock)
+        each table has what the store had committed by then.
+
+        Raises `StoreError` where there is no file, `NotAStoreError` where it is something else,
+        `StoreLockedError` where another process keeps it open for writing.
+        """
+        if not self._up_to_date:
+            bring_up_to_date(self.path, self.wait_s)
+            self._up_to_date = True
+        with opened(self.path, writable=False, wait_s=self.wait_s) as connection:
+            connection.execute("BEGIN READ ONLY")
+            read_source(connection, self.path)
+            if as_of is not None:
+                show_as_known(connection, as_of)
+            yield connection
+
+    @contextlib.contextmanager
+    def _knowing(self, as_of: int | None) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Yield what `reading` yields, for what the ledger knew: its history has to reach back."""
+        with self.reading(as_of) as connection:
+            check_history(connection, as_of)
+            yield connection
+
+    @property
+    def history_from(self) -> int | None:
+        """Since when the ledger is known as of a time (s, local clock), None for since ever.
+
+        A store of an older format keeps the history of its ledger from its migration on.
+        """
+        with self.reading() as connection:
+            return history_from(connection)
+
+    @property
+    def source(self) -> Source:
+        """The source of the data that the store holds."""
+        with opened(self.path, writable=False, wait_s=self.wait_s) as connection:
+            return read_source(connection, self.path)
+
+    def keep_lean(self, limits: Limits = LIMITS) -> None:
+        """Keep the memory of this process's further uses of the file small: see `connection`."""
+        keep_lean(self.path, limits.buffer_bytes)
+
+    def _rows(self, query: str, as_of: int | None = None, **params: object) -> pl.DataFrame:
+        with self.reading(as_of) as connection:
+            found: pl.DataFrame = connection.sql(query, params=params).pl()
+        return found

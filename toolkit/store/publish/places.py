@@ -1,0 +1,211 @@
+"""Where published files are: a folder, or an object store that obstore reaches.
+
+Both write a file whole or not at all: a folder by writing it under another name first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol, TypeGuard
+
+from toolkit.errors import StoreError, needs_extra
+from toolkit.store.refusals import first_line, full_disk
+
+MANIFEST = "manifest.json"
+"""The name of the one file that is replaced."""
+
+_DRAFT_S = 3600
+"""How long the writing of one file may take (s). An older draft is of a process that was killed."""
+
+
+class Destination(Protocol):
+    """What publishing needs of a place. Names of files have a ``/`` between folder and file."""
+
+    @property
+    def name(self) -> str:
+        """The place, as the user named it."""
+
+    def sizes(self) -> dict[str, int]:
+        """Return the bytes of each file there. A place that is not there yet has none."""
+
+    def read(self, name: str) -> bytes:
+        """Return a file's bytes. Raises `StoreError` where it is missing or cannot be read."""
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file, in place of one of that name, whole or not at all."""
+
+    def remove(self, name: str) -> None:
+        """Remove a file."""
+
+
+def place_of(where: str | os.PathLike[str]) -> Destination:
+    """Return the place that a path or an address names: itself, or the manifest in it.
+
+    >>> place_of("archive/manifest.json").name
+    'archive'
+    """
+    text = os.fspath(where).removesuffix(MANIFEST).rstrip("/") or "/"
+    if os.fspath(where) == MANIFEST:
+        text = "."
+    return Bucket(text) if "://" in text else Folder(Path(text))
+
+
+def is_published(where: object) -> TypeGuard[str | os.PathLike[str]]:
+    """Return whether a path or an address names published files, and no store.
+
+    >>> is_published("s3://bucket/archive"), is_published("rail.duckdb")
+    (True, False)
+    """
+    if not isinstance(where, str | os.PathLike):
+        return False
+    text = os.fspath(where)
+    if "\0" in text:
+        return False
+    return "://" in text or Path(text).name == MANIFEST or (Path(text) / MANIFEST).is_file()
+
+
+class Folder:
+    """A folder of this machine."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @property
+    def name(self) -> str:
+        """The folder's path."""
+        return str(self._path)
+
+    def sizes(self) -> dict[str, int]:
+        """Return the bytes of each file, drafts left out. Old drafts are removed."""
+        found = {}
+        with _failures(self.name):
+            for path in self._path.glob("**/*"):
+                with contextlib.suppress(FileNotFoundError):
+                    if path.name.startswith(".") and path.suffix == ".new":
+                        if time.time() - path.stat().st_mtime > _DRAFT_S:
+                            path.unlink()
+                    elif path.is_file():
+                        found[path.relative_to(self._path).as_posix()] = path.stat().st_size
+        return found
+
+    def read(self, name: str) -> bytes:
+        """Return a file's bytes."""
+        with _failures(self.name, name):
+            return (self._path / name).read_bytes()
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file under another name, wait until it is on the disk, and give it its name."""
+        path = self._path / name
+        draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}.new")
+        with _failures(self.name, name):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                with draft.open("xb") as file:
+                    file.write(content)
+                    file.flush()
+                    os.fsync(file.fileno())
+                draft.replace(path)
+            finally:
+                draft.unlink(missing_ok=True)
+            folder = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+    def remove(self, name: str) -> None:
+        """Remove a file."""
+        with _failures(self.name, name):
+            (self._path / name).unlink(missing_ok=True)
+
+
+class Bucket:
+    """An object store by its address. Credentials are those of the environment (``AWS_...``)."""
+
+    def __init__(self, address: str) -> None:
+        if re.match(r"[^/]*//[^/@]*:[^/@]*@", address):
+            raise StoreError(
+                "an address of an object store has no password; credentials are read from the "
+                "environment (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for s3)"
+            )
+        with needs_extra("publish"):
+            import obstore  # noqa: PLC0415 - an extra
+            import obstore.store  # noqa: PLC0415 - an extra
+        self.name = address
+        self._failures = (obstore.exceptions.BaseError, OSError, ValueError)
+        self._calls = obstore
+        with self._told():
+            if address.startswith("file:"):
+                self._store = obstore.store.from_url(address, mkdir=True)
+            else:
+                self._store = obstore.store.from_url(address)
+
+    def sizes(self) -> dict[str, int]:
+        """Return the bytes of each object."""
+        with self._told():
+            pages = self._calls.list(self._store)
+            return {each["path"]: each["size"] for page in pages for each in page}
+
+    def read(self, name: str) -> bytes:
+        """Return an object's bytes."""
+        with self._told(name):
+            return bytes(self._calls.get(self._store, name).bytes())
+
+    def write(self, name: str, content: bytes) -> None:
+        """Put an object: object stores do so whole or not at all."""
+        with self._told(name):
+            self._calls.put(self._store, name, content)
+
+    def remove(self, name: str) -> None:
+        """Delete an object."""
+        with self._told(name):
+            self._calls.delete(self._store, name)
+
+    def _told(self, name: str = "") -> contextlib.AbstractContextManager[None]:
+        return _failures(self.name, name, self._failures)
+
+
+@contextlib.contextmanager
+def _failures(
+    place: str, name: str = "", failures: tuple[type[Exception], ...] = (OSError,)
+) -> Iterator[None]:
+    """Raise `StoreError` with one line for what a place refuses."""
+    what = f"{place}/{name}" if name else place
+    try:
+        yield
+    except FileNotFoundError:
+        raise StoreError(
+            f"{what} is missing; publish there again, or name a place that has it", path=what
+        ) from None
+    except failures as error:
+        why = getattr(error, "strerror", None) or _why(error)
+        raise full_disk(Path(what), error) or StoreError(
+            f"{what} cannot be used ({why})", path=what
+        ) from None
+
+
+def _why(error: Exception) -> str:
+    r"""Return in one line, and without what was sent, why an object store did not do it.
+
+    >>> _why(OSError("Error performing PUT http://h/b/x in 1ms - Server returned non-2xx status "
+    ...     "code: 403 Forbidden: <?xml?>\n<Error><Code>AccessDenied</Code></Error>"))[:40]
+    '403 Forbidden, AccessDenied; check the c'
+    """
+    text = str(error)
+    if "169.254.169.254" in text:  # where a machine at Amazon has its own
+        return "no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+    if "BadScheme" in text:
+        return "http is refused: use https, or set AWS_ALLOW_HTTP=true"
+    if found := re.search(r"status code: (\d{3} [A-Za-z ]*\w)", text):
+        code = re.search(r"<Code>(\w+)</Code>", text)
+        said = f"{found[1]}, {code[1]}" if code else found[1]
+        return f"{said}; check the credentials, their permissions and the bucket's name and region"
+    if found := re.search(r"Error performing [A-Z]+ (\w+://[^/\s]+).*error sending request", text):
+        return f"no answer from {found[1]}; check AWS_ENDPOINT and the network"
+    return first_line(error)

@@ -1,0 +1,190 @@
+"""Publishing a store: one Parquet file per stream and month, and a manifest that names them.
+
+A file is named by its content. So what has not changed is there already, under its name, and
+nobody who reads an older manifest loses a file. Nothing is written over but the manifest, at the
+end: a process that is killed leaves what was published before, and files that no manifest names.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from toolkit.columns import Table
+from toolkit.errors import NotAStoreError, StoreError, StoreSourceError
+from toolkit.market import Source
+from toolkit.store.moment import GROWING, StoreState, owner_column, time_column
+from toolkit.store.publish.manifest import (
+    FILE_NAME,
+    Manifest,
+    PublishedFile,
+    digest,
+    published_source,
+    written,
+)
+from toolkit.store.publish.places import MANIFEST, Destination, place_of
+from toolkit.store.store import Store
+from toolkit.tables import STREAM
+
+_ROWS_OF_A_GROUP = 65_536
+_MONTH = "month of the file"
+_KEY_OF = {"family": "events/", "kind": "snapshot/"}
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What a publication holds, and what of it had to be written.
+
+    ``uploaded_bytes`` has those of the manifest as well, where it changed. ``removed_files`` are
+    older files, removed because no manifest names them.
+    """
+
+    where: str
+    rows: int
+    files: int
+    bytes: int
+    uploaded_files: int
+    uploaded_bytes: int
+    kept_files: int
+    kept_bytes: int
+    removed_files: int = 0
+
+
+def publish(store: Store, where: str | os.PathLike[str], *, prune: bool = False) -> Published:
+    """Publish a store as it is now, to a folder or the address of an object store.
+
+    Files that are there already are kept, others are written, then the manifest is replaced.
+    ``prune`` removes the files that the new manifest does not name: readers of an older manifest
+    lose them. Raises `StoreSourceError` where another source is published there, and `StoreError`
+    where the place cannot be written.
+    """
+    place = place_of(where)
+    sizes = place.sizes()
+    before = place.read(MANIFEST) if MANIFEST in sizes else b""
+    _check_source(place, before, store.source)
+    moment = StoreState.now(store)
+    files, kept, uploaded = [], 0, 0
+    for file, content in published_files(moment):
+        files.append(file)
+        if sizes.get(file.name) == file.bytes:
+            kept += 1
+        else:
+            place.write(file.name, content)
+            uploaded += file.bytes
+    manifest = Manifest.of(moment, files)
+    content = written(manifest)
+    if content != before:
+        place.write(MANIFEST, content)
+        uploaded += len(content)
+    named = {file.name for file in files}
+    unnamed = [name for name in sizes if FILE_NAME.fullmatch(name) and name not in named]
+    for name in unnamed if prune else ():
+        place.remove(name)
+    return Published(
+        place.name,
+        manifest.rows,
+        len(files),
+        manifest.bytes + len(content),
+        len(files) - kept,
+        uploaded,
+        kept,
+        manifest.bytes + len(content) - uploaded,
+        len(unnamed) if prune else 0,
+    )
+
+
+def _check_source(place: Destination, content: bytes, source: Source) -> None:
+    """Raise where the place has the data of another source, or something else under that name."""
+    if not content:
+        return
+    where = f"{place.name}/{MANIFEST}"
+    try:
+        held = published_source(content, where)
+    except NotAStoreError as error:
+        raise NotAStoreError(
+            f"{error}; nothing was written: move that file away to publish there", path=where
+        ) from None
+    if held.id != source.id:
+        raise StoreSourceError(
+            f"{place.name} has published data of another source ({held.label}), the store is of "
+            f"{source.label}; name another place",
+            path=place.name,
+        )
+
+
+def published_files(moment: StoreState) -> Iterator[tuple[PublishedFile, bytes]]:
+    """Yield each file of a store and its bytes: table by table, stream by stream, by month."""
+    keys = dict(moment.books[STREAM.name].select("stream_id", "key").rows())
+    for table in GROWING:
+        time, owner = time_column(table), owner_column(table)
+        month = pl.from_epoch(time).dt.strftime("%Y-%m").alias(_MONTH)
+        by = [_MONTH] if owner is None else [owner, _MONTH]
+        for part in moment.parts(table):
+            rows = moment.rows(table, part).with_columns(month)
+            pieces = rows.partition_by(by, as_dict=True, maintain_order=True)
+            for found, piece in sorted(pieces.items()):
+                stream = None if owner is None else _key(owner, found[0], keys)
+                yield _file(table, stream, str(found[-1]), piece)
+
+
+def _key(owner: str, value: object, keys: dict[object, str]) -> str:
+    """Return a stream's key."""
+    if owner != "stream_id":
+        return f"{_KEY_OF[owner]}{value}"
+    if value not in keys:
+        raise StoreError(f"rows of a stream {value} that is unknown; see `rail store verify`")
+    return keys[value]
+
+
+def _file(
+    table: Table, stream: str | None, month: str, rows: pl.DataFrame
+) -> tuple[PublishedFile, bytes]:
+    named = rows.select(table.names)
+    if stream is not None:
+        named = named.drop("stream_id", strict=False)
+        named = named.select(pl.lit(stream).alias("key"), pl.all())
+    content = encoded(named)
+    times = rows[time_column(table)]
+    first, last = int(times.min()), int(times.max())  # type: ignore[arg-type]  # never empty
+    sha256 = digest(content)
+    entry = PublishedFile(table.name, stream, month, rows.height, len(content), sha256, first, last)
+    return entry, content
+
+
+def encoded(rows: pl.DataFrame) -> bytes:
+    """Return rows as Parquet. The same rows give the same bytes, in one version of polars."""
+    file = io.BytesIO()
+    rows.rechunk().write_parquet(
+        file, compression="zstd", compression_level=3, row_group_size=_ROWS_OF_A_GROUP
+    )
+    return file.getvalue()
+
+
+def decoded(
+    table: Table, file: PublishedFile, content: bytes, numbers: dict[str, int]
+) -> pl.DataFrame:
+    """Return the rows of a file as the store has them. Raises `ValueError` for other rows.
+
+    ``numbers`` are those of the streams, by key.
+    """
+    rows = pl.read_parquet(io.BytesIO(content))
+    owner = owner_column(table)
+    if owner is not None:
+        if "key" not in rows.columns or (rows["key"] != file.stream).any():
+            raise ValueError("rows of another stream")
+        number = pl.lit(numbers.get(file.stream or ""), pl.Int32)
+        rows = rows.drop("key")
+        rows = rows.with_columns(stream_id=number) if owner == "stream_id" else rows
+    if set(rows.columns) != set(table.names):
+        raise ValueError("other columns")
+    rows = rows.select(table.names)
+    if rows.schema != table.schema:
+        raise ValueError("columns of other types")
+    months = rows.select(pl.from_epoch(time_column(table)).dt.strftime("%Y-%m")).to_series()
+    if rows.height != file.rows or (months != file.month).any():
+        raise ValueError("other rows than the manifest names")
+    return rows

@@ -1,0 +1,145 @@
+"""Making a store of published files, each file held to its SHA-256."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import polars as pl
+
+from toolkit.errors import StoreError, StoreSourceError
+from toolkit.market import Source
+from toolkit.store.moment import BOOKS, GROWING
+from toolkit.store.publish.manifest import Manifest, PublishedFile, digest, read_manifest
+from toolkit.store.publish.places import MANIFEST, Bucket, Destination, Folder, place_of
+from toolkit.store.publish.publication import decoded
+from toolkit.store.refusals import first_line
+from toolkit.store.schema import FORMAT_VERSION, made, new_file
+from toolkit.store.store import Store
+from toolkit.store.streams import append
+from toolkit.tables import META, STREAM
+
+_BOOKS = {table.name: table for table in BOOKS}
+_UNUSED_S = 86_400
+"""After how long a cached store of an older manifest is removed (s)."""
+
+
+def import_store(where: str | os.PathLike[str], path: str | Path) -> Store:
+    """Make a store of published files, which holds all that the published one held.
+
+    ``where`` is the folder or address, or the manifest in it. Nothing is at ``path`` unless every
+    file was there and sound. Raises `StoreError` where a file is missing or damaged, or a store is
+    at ``path`` already, `StoreSourceError` where that one is of another source, `NotAStoreError`
+    where there is no sound manifest, and `StoreVersionError` for one of another format.
+    """
+    place = place_of(where)
+    manifest, _ = _manifest(place)
+    store = Store(path)
+    if store.path.exists():
+        _refuse(store, manifest)
+    try:
+        _make(store.path, manifest, lambda file: _sound(place, file, place.read(file.name)))
+    except FileExistsError:
+        _refuse(store, manifest)
+    return store
+
+
+def open_published(where: str | os.PathLike[str], cache: Path) -> Store:
+    """Return a store to read published files from, which takes no rows.
+
+    It is a copy in the folder ``cache``, made once per manifest. Files of an object store are
+    fetched once, as long as a manifest names them. Raises what `import_store` raises.
+    """
+    place = place_of(where)
+    manifest, hashed = _manifest(place)
+    address = place.name if isinstance(place, Bucket) else str(Path(place.name).resolve())
+    folder = cache / digest(address.encode())[:16]
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{hashed[:16]}-{FORMAT_VERSION}.duckdb"
+    if not path.exists():
+        fetched = Folder(folder / "files") if isinstance(place, Bucket) else None
+        with contextlib.suppress(FileExistsError):  # another process has just made it
+            _make(path, manifest, lambda file: _fetched(place, fetched, file))
+        _forget(folder, path, manifest)
+    os.utime(path)
+    return Store(path, published=f"{place.name}/{MANIFEST}")
+
+
+def _manifest(place: Destination) -> tuple[Manifest, str]:
+    content = place.read(MANIFEST)
+    return read_manifest(content, f"{place.name}/{MANIFEST}"), digest(content)
+
+
+def _refuse(store: Store, manifest: Manifest) -> None:
+    """Raise: there is a store at the path already, of this source or of another."""
+    source = Source(manifest.source.kind, manifest.source.id)
+    if store.source.id != source.id:
+        raise StoreSourceError(
+            f"{store.path} holds data of another source ({store.source.label}), the published "
+            f"data is of {source.label}; name another store, a store never mixes sources",
+            path=str(store.path),
+        )
+    raise StoreError(
+        f"{store.path} is there already, and an import makes a new store; name another file",
+        path=str(store.path),
+    )
+
+
+def _sound(place: Destination, file: PublishedFile, content: bytes) -> bytes:
+    """Return a file's bytes, or raise where they are not those that were published."""
+    if digest(content) != file.sha256:
+        where = f"{place.name}/{file.name}"
+        raise StoreError(
+            f"{where} is damaged: its SHA-256 is not the one in the manifest; publish there again",
+            path=where,
+        )
+    return content
+
+
+def _fetched(place: Destination, fetched: Folder | None, file: PublishedFile) -> bytes:
+    """Return a file's bytes, from the folder of fetched files where it is there and sound."""
+    if fetched is None:
+        return _sound(place, file, place.read(file.name))
+    try:
+        return _sound(fetched, file, fetched.read(file.name))
+    except StoreError:
+        content = _sound(place, file, place.read(file.name))
+        fetched.write(file.name, content)
+        return content
+
+
+def _make(path: Path, manifest: Manifest, read: Callable[[PublishedFile], bytes]) -> None:
+    """Make the store, or nothing. Raises `FileExistsError` where there is a file by then."""
+    books = manifest.books
+    numbers = {str(key): int(n) for key, n in books[STREAM.name].select("key", "stream_id").rows()}
+    tables = {table.name: table for table in GROWING}
+    with new_file(path) as draft, made(draft, manifest.meta) as connection:
+        for name, rows in books.items():
+            if name != META.name:
+                append(connection, _BOOKS[name], rows)
+        for file in manifest.files:
+            content = read(file)
+            try:
+                table = tables[file.table]
+                append(connection, table, decoded(table, file, content, numbers))
+            except (pl.exceptions.PolarsError, ValueError, duckdb.DataError) as error:
+                raise StoreError(
+                    f"{file.name} cannot be taken in ({first_line(error)}); publish it again",
+                    path=file.name,
+                ) from None
+            os.utime(draft)
+
+
+def _forget(folder: Path, path: Path, manifest: Manifest) -> None:
+    """Remove what older manifests left in the cache: stores unused for a day, and files."""
+    for other in folder.glob("*.duckdb"):
+        if other != path and time.time() - other.stat().st_mtime > _UNUSED_S:
+            other.unlink(missing_ok=True)
+    named = {file.name for file in manifest.files}
+    fetched = Folder(folder / "files")
+    for name in fetched.sizes().keys() - named:
+        fetched.remove(name)

@@ -1,0 +1,84 @@
+"""Values of the wire to values of columns: types, units, signs, and times of every kind."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+import polars as pl
+
+from toolkit.wire.decimals import converted_text
+from toolkit.wire.findings import Finding
+from toolkit.wire.history_route import FieldRule, HistoryRoute
+from toolkit.wire.moments import iso_ms
+
+Time = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+
+
+def kind_of(rule: FieldRule) -> Any:
+    """Return the type that a field's values are decoded as."""
+    if rule.unit == "iso":
+        return str
+    number = Time if rule.column == "ts" else float | None
+    return number | str if rule.text else number
+
+
+def number_of(rule: FieldRule, value: float | str | None) -> int | float | None:
+    """Return a number as it is, of text the JSON number that it is, of ISO 8601 milliseconds.
+
+    Text in another unit is converted here, in decimals: ``"1.1"`` bps are 0.011 percent, and not
+    the float beside it. Raises `msgspec.DecodeError` for any other text.
+
+    >>> number_of(FieldRule("spread_pct", "s", "bps", "percent", text=True), "1.1"), 1.1 * 0.01
+    (0.011, 0.011000000000000001)
+    """
+    if not isinstance(value, str):
+        return value * rule.factor + 0.0 if value is not None and _in_decimals(rule) else value
+    if rule.unit == "iso":
+        return iso_ms(value)
+    if rule.column == "ts":
+        return int(msgspec.json.decode(value, type=Time))
+    if not _in_decimals(rule):
+        return float(msgspec.json.decode(value, type=float))
+    number = converted_text(value, rule.unit, rule.wanted)
+    return -number + 0.0 if rule.reversed else number
+
+
+def _in_decimals(rule: FieldRule) -> bool:
+    """Check for a field whose values are converted one by one, as `scaled` does not do again."""
+    return rule.text and rule.column != "ts" and rule.hours is None and rule.factor != 1.0
+
+
+def scaled(route: HistoryRoute, frame: pl.DataFrame, findings: list[Finding]) -> pl.DataFrame:
+    """Convert a page's frame to the columns' units. A time in ms becomes its second.
+
+    A rate of a fixed time is brought to the interval of its leg, and is null without one.
+    """
+    for rule in sorted(route.fields, key=lambda rule: rule.hours is not None):
+        column = pl.col(rule.column)
+        if rule.column == "ts":
+            frame = _in_seconds(route, rule, frame, findings)
+        elif rule.hours is not None:
+            whole = frame.with_columns(column * rule.factor * pl.col(rule.hours) + 0.0)
+            lost = whole[rule.column].null_count() - frame[rule.column].null_count()
+            if lost:
+                says = f"{rule.unit} without {rule.hours} in {lost} of {frame.height} rows: null"
+                findings.append(Finding("interval_missing", f"{route.path}.{rule.wire}", says))
+            frame = whole
+        elif rule.factor != 1.0 and not _in_decimals(rule):
+            frame = frame.with_columns(column * rule.factor + 0.0)  # no -0.0 of a sign turned
+    return frame
+
+
+def _in_seconds(
+    route: HistoryRoute, rule: FieldRule, frame: pl.DataFrame, findings: list[Finding]
+) -> pl.DataFrame:
+    column = pl.col(rule.column)
+    if rule.factor >= 1.0:
+        return frame if rule.factor == 1.0 else frame.with_columns(column * round(rule.factor))
+    parts = round(1 / rule.factor)
+    cut = frame.select((column % parts != 0).sum()).item()
+    if cut:
+        says = f"a part of a second was left out in {cut} of {frame.height} rows"
+        findings.append(Finding("time_cut", f"{route.path}.{rule.wire}", says))
+    return frame.with_columns(column // parts)

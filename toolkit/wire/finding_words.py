@@ -1,0 +1,190 @@
+"""What each kind of finding means, and what to write in the profile, for whoever reads of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from toolkit.cards import counted, some
+from toolkit.wire.profile import BUILT_IN, HistoryRoute
+
+_FIELD = '[{section}] fields.{column} = {{ wire = "...", unit = "..." }}'
+_UNIT = '[{section}] fields.{column} = {{ unit = "..." }}'
+_SIGN = "[{section}] fields.{column} = {{ reversed = true }}"
+_PLACES = '[{section}] paths.{column} = ["..."]'
+_NEXT = '[{section}] next = "..."'
+_KEY = '[{section}] key = ["ts", "..."]'
+_SIZE = "[limits] document_bytes = 65536"
+_MARKET = '[streams] market = "/..."'
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What a kind of finding means, and what to write in the profile about it, "" for nothing.
+
+    ``of_documents`` is what to write where the place is an event log.
+    """
+
+    means: str
+    profile: str = ""
+    of_documents: str = ""
+
+
+WORDS: Mapping[str, Words] = {
+    # the schemas document
+    "tool_missing": Words(
+        "the service does not list a tool; the built-in names are used",
+        '[tools] price_history = "..."',
+    ),
+    "schemas_missing": Words("the service has no schemas that can be read; the profile is used"),
+    "source_missing": Words("the service does not name its source; its address is used instead"),
+    "route_unusable": Words(
+        "the declared path of a route is unusable", '[{section}] path = "/..."'
+    ),
+    "seconds_unreadable": Words(
+        "a declared depth or delay is no number of seconds", "[{section}] retention_s = 604800"
+    ),
+    "paging_differs": Words("the declared way of paging is not one we know; it is not followed"),
+    "field_missing": Words("a field is not there; its column is null", _FIELD),
+    "field_unknown": Words(
+        "a field is taken by no column; its values are kept in extra",
+        '[{section}] fields.COLUMN = {{ wire = {wire}, unit = "..." }}',
+    ),
+    "unit_unusable": Words("a unit that cannot be converted; the values are kept in extra", _UNIT),
+    "unit_converted": Words("a field comes in another unit and is converted"),
+    "key_unusable": Words("the declared key names what no row has", _KEY),
+    "ties_allowed": Words("rows may share a time by the declared key; each is kept"),
+    "sign_unclear": Words("the declared sign is not understood; ours is assumed", _SIGN),
+    "sign_reversed": Words("a field has the opposite sign by its declaration and is turned"),
+    # the pages of histories
+    "interval_missing": Words(
+        "a rate of a fixed time comes without the hours of its interval, and is null; "
+        "the profile can name the field of the hours",
+        _UNIT,
+    ),
+    "type_changed": Words(
+        "a value has another type than its column, which is null there; it may be text",
+        '[{section}] numbers = "text"',
+        _PLACES,
+    ),
+    "items_renamed": Words("the rows are under another name", '[{section}] items = "..."'),
+    "next_missing": Words("a page does not name where the next begins", _NEXT),
+    "next_in_ms": Words("where the next page begins is in milliseconds; it is converted"),
+    "next_unreadable": Words("where the next page begins is no time; the rows tell it", _NEXT),
+    "time_cut": Words("times have parts of a second, which are left out"),
+    "key_broken": Words("different rows share a time although the key is ts; each is kept", _KEY),
+    "row_too_large": Words("the unknown fields of a row are too large to keep", _SIZE),
+    "sign_disagrees": Words("a value has the opposite sign of what its legs give", _SIGN),
+    "value_disagrees": Words("a value is not what its legs give", _UNIT),
+    # the event logs and their documents
+    "more_without_more": Words("an empty page promises more; it is taken as the last"),
+    "paging_unnamed": Words(
+        "a page names neither a cursor nor whether there is more", '[{section}] more = "..."'
+    ),
+    "outside_window": Words(
+        "documents came from outside the window; they are left out",
+        '[{section}] parameters = {{ start_time = "...", end_time = "..." }}',
+    ),
+    "not_newest_first": Words("a page is not in the order of time; all of it is kept"),
+    "without_time": Words("a document shows no time; it is kept here alone", "", _PLACES),
+    "not_a_name": Words("a value of a document is no name; its column is null", "", _PLACES),
+    "out_of_range": Words("a number of a document is too large; its column is null", "", _PLACES),
+    "document_too_large": Words("a document is too large to keep", _SIZE, _SIZE),
+    "document_unreadable": Words(
+        "a message of an event stream is no document",
+        '[streams] events.spread = "/..."',
+        '[streams] events.spread = "/..."',
+    ),
+    "versions_not_kept": Words(
+        "an event came in more versions than are kept; a field may differ at each delivery",
+        '[events.spread] volatile = ["trace", "..."]',
+    ),
+    # symbols and snapshots
+    "listing_cut": Words("the listing of symbols is cut"),
+    "listing_unstated": Words("nothing shows whether the listing of symbols is whole"),
+    "symbol_unreadable": Words("a symbol of the listing is not BASE_QUOTE; it is left out"),
+    "leg_unreadable": Words("an exchange or market of the listing is no leg; it is left out"),
+    "odd_item": Words("items of a snapshot are not understood; they are kept as they came"),
+    "snapshot_refused": Words(
+        "a snapshot was refused and is asked for no more", '[snapshots] spread = "/..."'
+    ),
+    "snapshot_missed": Words("a snapshot did not come"),
+    # tools over MCP
+    "structured_content_missing": Words("a tool's result has text alone"),
+    "schema_missing": Words("a tool declares no schema of its results"),
+    "schema_unusable": Words("the schema that a tool declares cannot be used"),
+    "result_differs": Words("a tool's result breaks the schema that it declares"),
+    # what happens while it is followed
+    "clock_jumped": Words("the service's clock jumped from the one before"),
+    "record_unreadable": Words(
+        "a message of a subscription is no row", '[streams] fields.item = "..."'
+    ),
+    "message_unreadable": Words("a message of the data socket is no object", _MARKET),
+    "id_unknown": Words(
+        "a message of the data socket names none of our ids", '[streams] fields.id = "..."'
+    ),
+    "stream_refused": Words("a stream was refused; its archive is asked instead", _MARKET),
+    "subscription_refused": Words(
+        "a subscription was refused; the archive is asked", '[streams] channels.price = "..."'
+    ),
+    "refused": Words("a stream that the rules name was refused"),
+    "sweep_failed": Words("the archive could not be asked; it is asked again"),
+    "rules_unread": Words("the rules could not be read anew; those before hold"),
+    "store_locked": Words("another process held the store; the load waited"),
+}
+"""The words of each kind. ``{section}``, ``{wire}`` and ``{column}`` are those of its place."""
+
+
+def explained(findings: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return a line for each kind of finding: meaning, count, first example, what to write.
+
+    ``findings`` are rows of `toolkit.wire.findings.as_rows`, as a store keeps them. A kind that is
+    not known, of a later version, is named as it is. No findings give no lines.
+
+    >>> found = {"kind": "field_missing", "where": "/api/v1/data/history/price.volume",
+    ...          "says": "in 3 of 9 rows", "times": 2}
+    >>> explained([found])
+    ['a field is not there; its column is null (field_missing, 2 times); first: ...']
+    >>> explained([found])[0].partition("; profile: ")[2]
+    '[history.price] fields.volume = { wire = "...", unit = "..." }'
+    """
+    kinds: dict[str, list[Mapping[str, Any]]] = {}
+    for each in findings:
+        kinds.setdefault(str(each["kind"]), []).append(each)
+    return [_line(kind, of_kind) for kind, of_kind in kinds.items()]
+
+
+def _line(kind: str, findings: list[Mapping[str, Any]]) -> str:
+    first, *others = findings
+    words = WORDS.get(kind, Words(kind))
+    times = counted(sum(int(each.get("times", 1)) for each in findings), "time")
+    where, says = str(first.get("where", "")), str(first.get("says", ""))
+    places = dict.fromkeys(str(each.get("where", "")) for each in others) | {where: None}
+    del places[where]
+    section, wire, column = _place(where)
+    write = words.of_documents if section.startswith("events") else ""
+    write = (write or words.profile).format(section=section, wire=wire, column=column)
+    parts = [
+        f"{words.means} ({f'{kind}, {times}' if kind in WORDS else times})",
+        f"first: {': '.join(part for part in (where, says) if part) or 'not kept'}",
+        f"also: {some(list(places))}" if places else "",
+        f"profile: {write}" if write else "nothing to write" * (kind in WORDS),
+    ]
+    return "; ".join(part for part in parts if part)
+
+
+def _place(where: str) -> tuple[str, str, str]:
+    """Return the section of the profile, the field and the column of a finding's place."""
+    for kind, routes in (("history", BUILT_IN.histories), ("events", BUILT_IN.events)):
+        for family, route in routes.items():
+            for start in (route.path, route.tool):
+                if where == start or where.startswith(f"{start}."):
+                    wire = where.removeprefix(start).removeprefix(".")
+                    rules = route.fields if isinstance(route, HistoryRoute) else ()
+                    known = {rule.wire: rule.column for rule in rules}
+                    column = known.get(wire, "" if rules else wire) or "COLUMN"
+                    return f"{kind}.{family}", msgspec.json.encode(wire or "...").decode(), column
+    return "history.FAMILY", '"..."', "COLUMN"

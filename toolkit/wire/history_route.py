@@ -1,0 +1,194 @@
+"""The histories' part of the wire profile: routes, how they are asked, what their records carry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from toolkit.market import UNIT_FACTORS, Family, Trajectory, unit_factor
+from toolkit.wire.exchange import Answer
+from toolkit.wire.limits import LIMITS, Limits
+from toolkit.wire.moments import clock_value
+from toolkit.wire.places import flat_answer
+from toolkit.wire.spelling import AS_OURS, Spelling
+from toolkit.wire.templates import filled, filled_query, placeholders
+
+_AN_HOUR = "fraction_per_hour"
+_USUAL_STEP_S = {Family.FUNDING: 3_600}
+OF_PAGE = ("start_time", "end_time", "limit")
+"""The parameters of a page. All others name its trajectory."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRule:
+    """A field of a wire record: the column it fills, its name, unit and sign on the wire.
+
+    ``wire`` is a place in the row: see `toolkit.wire.places`. With ``text`` its numbers may be text
+    of a JSON number, such as ``"97.6"``.
+    """
+
+    column: str
+    wire: str
+    unit: str
+    wanted: str
+    text: bool = False
+    reversed: bool = False
+
+    @property
+    def factor(self) -> float:
+        """What a wire number is multiplied by to be in the column's unit, with the column's sign.
+
+        >>> FieldRule("spread_pct", "spread_bps", "bps", "percent").factor
+        0.01
+        """
+        wanted = _AN_HOUR if self.hours else self.wanted
+        return unit_factor(self.unit, wanted) * (-1 if self.reversed else 1)
+
+    @property
+    def hours(self) -> str | None:
+        """The column that a rate of a fixed time is multiplied by to be that of its interval.
+
+        >>> FieldRule("buy_rate", "r", "percent_per_hour", "fraction_per_interval").hours
+        'buy_interval_hours'
+        """
+        fixed = UNIT_FACTORS.get(self.unit, ("", 0))[0] == UNIT_FACTORS[_AN_HOUR][0]
+        if fixed and self.wanted == "fraction_per_interval":
+            return self.column.replace("rate", "interval_hours")
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRoute:
+    """One trajectory route: where it is, how it is asked and what its records carry.
+
+    ``retention_s`` is how far back the caller's plan reaches (None: everything), ``delay_s`` by how
+    much it is delayed. ``limit`` is the page size asked for. ``minimum_plan`` is the least plan
+    that includes it, None where the service does not state one. ``key`` identifies a row of a
+    trajectory: ``ts`` and names of other fields, nothing where only all of a row does. ``ask`` has
+    the service's parameters as templates, in place of one parameter for each role. ``clock`` is the
+    unit of the times that are asked for. Where the service sends the ``oldest_first`` a page is
+    asked for by its start.
+    """
+
+    family: Family
+    path: str
+    tool: str
+    parameters: Mapping[str, str]
+    fields: tuple[FieldRule, ...]
+    items: str = "items"
+    next: str = "next_end_time"
+    limit: int = 500
+    retention_s: int | None = None
+    delay_s: int = 0
+    minimum_plan: str | None = None
+    key: tuple[str, ...] = ("ts",)
+    ask: Mapping[str, str] = field(default_factory=dict)
+    clock: str = "s"
+    oldest_first: bool = False
+    spelling: Spelling = AS_OURS
+    limits: Limits = field(default=LIMITS, repr=False)
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Our names of the parameters, which ``parameters`` replaces by the service's.
+
+        >>> from toolkit.wire.profile import BUILT_IN
+        >>> BUILT_IN.histories[Family.PRICE].roles
+        ('symbol', 'exchange', 'market', 'end_time', 'limit')
+        """
+        sides = [""] if self.family is Family.PRICE else ["buy_", "sell_"]
+        legs = (f"{side}{name}" for side in sides for name in ("exchange", "market"))
+        return ("symbol", *legs, "end_time", "limit")
+
+    @property
+    def placeholders(self) -> tuple[str, ...]:
+        """What a template of ``ask`` may have in braces.
+
+        >>> from toolkit.wire.profile import BUILT_IN
+        >>> BUILT_IN.histories[Family.PRICE].placeholders
+        ('symbol', 'base', 'quote', 'exchange', 'market', 'start_time', 'end_time', 'limit')
+        """
+        sides = [""] if self.family is Family.PRICE else ["buy.", "sell."]
+        legs = (f"{side}{name}" for side in sides for name in ("exchange", "market"))
+        return ("symbol", "base", "quote", *legs, *OF_PAGE)
+
+    def query(
+        self,
+        trajectory: Trajectory,
+        end_time: int,
+        start_time: int | None = None,
+        limit: int | None = None,
+    ) -> dict[str, object]:
+        """Return the query for the rows of a trajectory before ``end_time``.
+
+        ``start_time`` is the first second of them where the service sends the oldest first.
+
+        >>> from toolkit.wire.profile import BUILT_IN
+        >>> BUILT_IN.histories[Family.PRICE].query(Trajectory.parse("BTC_USD:KRAKEN.spot"), 60)
+        {'symbol': 'BTC_USD', 'exchange': 'KRAKEN', 'market': 'spot', 'end_time': 60, 'limit': 500}
+        """
+        reach_s = _USUAL_STEP_S.get(self.family, 60) * self.limit
+        start = max(0, end_time - reach_s) if start_time is None else start_time
+        page: dict[str, object] = {
+            "start_time": clock_value(start, self.clock),
+            "end_time": clock_value(end_time, self.clock),
+            "limit": limit or self.limit,
+        }
+        if self.ask:
+            return filled_query(self.ask, self.spelling.values(trajectory) | page)
+        named = {
+            self.parameters.get(role, role): page[role] for role in OF_PAGE if role in self.roles
+        }
+        return self.trajectory_query(trajectory) | named
+
+    def trajectory_query(self, trajectory: Trajectory) -> dict[str, object]:
+        """Return the part of the query that names the trajectory.
+
+        >>> from toolkit.wire.profile import BUILT_IN
+        >>> BUILT_IN.histories[Family.PRICE].trajectory_query(
+        ...     Trajectory.parse("BTC_USD:KRAKEN.spot"))
+        {'symbol': 'BTC_USD', 'exchange': 'KRAKEN', 'market': 'spot'}
+        """
+        values = self.spelling.values(trajectory)
+        if self.ask:
+            return {name: filled(self.ask[name], values) for name in self.trajectory_parameters}
+        words = [word for place, word in values.items() if place not in ("base", "quote")]
+        return dict(zip(self.trajectory_parameters, words, strict=True))
+
+    def flat(self, answer: Answer) -> Answer:
+        """Return an answer with its rows and fields at the top: see `toolkit.wire.places`."""
+        wires = tuple(rule.wire for rule in self.fields)
+        return flat_answer(answer, self.items, (self.next,), wires)
+
+    def rule(self, column: str) -> FieldRule | None:
+        """Return the rule of the field that fills a column, None where no field does.
+
+        >>> from toolkit.wire.profile import BUILT_IN
+        >>> BUILT_IN.histories[Family.PRICE].rule("price").unit
+        'quote'
+        """
+        return next((rule for rule in self.fields if rule.column == column), None)
+
+    @property
+    def row_key(self) -> tuple[str, ...]:
+        """The key by the names of columns, and of fields that no column takes.
+
+        >>> from dataclasses import replace
+        >>> from toolkit.wire.profile import BUILT_IN
+        >>> replace(BUILT_IN.histories[Family.PRICE], key=("ts", "price", "seq")).row_key
+        ('ts', 'price', 'seq')
+        """
+        columns = {rule.wire: rule.column for rule in self.fields}
+        return tuple(columns.get(name, name) for name in self.key)
+
+    @property
+    def trajectory_parameters(self) -> list[str]:
+        """The names of the parameters that name the trajectory.
+
+        >>> from toolkit.wire.profile import BUILT_IN
+        >>> BUILT_IN.histories[Family.PRICE].trajectory_parameters
+        ['symbol', 'exchange', 'market']
+        """
+        if self.ask:
+            return [n for n, t in self.ask.items() if {*placeholders(t)} - {*OF_PAGE}]
+        return [self.parameters.get(role, role) for role in self.roles if role not in OF_PAGE]

@@ -1,0 +1,116 @@
+"""The listing's part of the wire profile: where its symbols are, and how it writes their legs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from toolkit.errors import InputError
+from toolkit.market import Leg, Market
+from toolkit.wire.exchange import Answer
+from toolkit.wire.places import flat_answer, value_at
+from toolkit.wire.spelling import Spelling
+from toolkit.wire.templates import placeholders, reading
+
+
+@dataclass(frozen=True, slots=True)
+class ListingShape:
+    """Places in a listing. See `toolkit.wire.places`.
+
+    ``items`` is a list of objects. An item has its name under ``symbol`` and its legs under
+    ``legs``: objects with ``exchange`` and ``market``, or texts that the template ``leg`` reads.
+    Where ``symbol`` is "*", ``items`` is an object: the names in it are symbols, each with its
+    legs. Legs may be an object of exchanges too, each with its market or markets. Where ``legs`` is
+    "" the item itself is one leg, and where it is text ``leg`` has its ``{symbol}`` as well. ``q``
+    and ``limit`` are parameters, ``truncated`` says whether there is more.
+    """
+
+    items: str = "items"
+    symbol: str = "symbol"
+    legs: str = "venues"
+    leg: str = "{exchange}.{market}"
+    exchange: str = "exchange"
+    market: str = "market"
+    truncated: str = "truncated"
+    q: str = "q"
+    limit: str = "limit"
+
+    def __post_init__(self) -> None:
+        leg_template("listing.leg", self.leg)
+
+    def flat(self, answer: Answer) -> Answer:
+        """Return an answer with its items at the top."""
+        return flat_answer(answer, self.items, (self.truncated,), ())
+
+    def listed(self, items: msgspec.Raw) -> list[msgspec.Raw]:
+        """Return the items as a list of objects, each with its symbol and its legs.
+
+        >>> shape = ListingShape(symbol="*", legs="")
+        >>> [bytes(item) for item in shape.listed(msgspec.Raw(b'{"A_B": ["X.spot"]}'))]
+        [b'{"*":"A_B","":["X.spot"]}']
+        """
+        if self.symbol != "*":
+            return msgspec.json.decode(items, type=list[msgspec.Raw])
+        named = msgspec.json.decode(items, type=dict[str, msgspec.Raw])
+        encode = msgspec.json.encode
+        return [msgspec.Raw(encode({"*": name, self.legs: legs})) for name, legs in named.items()]
+
+    def read(self, raw: msgspec.Raw, spelling: Spelling) -> tuple[str, list[object]]:
+        """Return the symbol of an item, as we spell it, and its legs as they came.
+
+        Raises `msgspec.DecodeError` for an item without a symbol.
+        """
+        item = msgspec.json.decode(raw)
+        symbol = self._parts(item).get("symbol") if isinstance(item, str) else None
+        symbol = symbol or value_at(item, self.symbol)
+        if not isinstance(symbol, str):
+            raise msgspec.DecodeError(f"no text under {self.symbol!r}")
+        legs = value_at(item, self.legs) if self.legs or self.symbol == "*" else [item]
+        if isinstance(legs, dict):
+            legs = [
+                {self.exchange: exchange, self.market: market}
+                for exchange, markets in legs.items()
+                for market in (markets if isinstance(markets, list) else [markets])
+            ]
+        return spelling.our_symbol(symbol), legs if isinstance(legs, list) else []
+
+    def _parts(self, text: str) -> dict[str, object]:
+        pattern = reading(self.leg)
+        match = pattern.fullmatch(text) if pattern else None
+        return dict(match.groupdict()) if match else {}
+
+    def read_leg(self, said: object, spelling: Spelling) -> Leg:
+        """Return a leg of a listing. Raises `InputError` for what is none.
+
+        >>> shape = ListingShape(leg="{exchange}:{market}")
+        >>> shape.read_leg("kraken:SPOT", Spelling({"spot": "SPOT"}, exchange_case="lower"))
+        Leg(exchange='KRAKEN', market=<Market.SPOT: 'spot'>)
+        """
+        if isinstance(said, str):
+            parts = self._parts(said)
+        else:
+            parts = {
+                "exchange": value_at(said, self.exchange),
+                "market": value_at(said, self.market),
+            }
+        exchange, market = parts.get("exchange"), parts.get("market")
+        if not isinstance(exchange, str) or not isinstance(market, str):
+            raise InputError("leg", str(said)[:80], f"an exchange and a market, e.g. {self.leg}")
+        return Leg(spelling.our_exchange(exchange), Market(spelling.our_market(market)))
+
+
+def leg_template(where: str, template: str) -> str:
+    """Return a template that reads a leg. Raises `InputError` for one that reads none.
+
+    >>> leg_template("leg", "{exchange}:{market}")
+    '{exchange}:{market}'
+    """
+    if {*placeholders(template)} - {"symbol"} != {"exchange", "market"} or not reading(template):
+        allowed = "{exchange} and {market} with a text between them, e.g. {exchange}:{market}"
+        raise InputError(where, template, allowed)
+    return template
+
+
+BUILT_IN_LISTING = ListingShape()
+"""The listing of docs/interface.md."""

@@ -1,0 +1,109 @@
+"""The service's own words on why it refused, out of a body of any shape."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from toolkit.foreign import plain
+
+_LONGEST, _LONGEST_CODE = 300, 60
+_DEEPEST, _MOST = 4, 5
+_NAMES = (
+    *("detail", "details", "message", "errormessage", "errordescription", "description", "msg"),
+    *("reason", "info", "text", "title", "error", "errors", "fault"),
+)
+_ENDINGS = ("message", "msg", "description", "detail", "reason")
+_PLACES = ("parameter", "param", "field", "loc", "pointer")
+_TITLE = re.compile(r"<(title|message|h1)\b[^>]*>(.*?)</\1", re.IGNORECASE | re.DOTALL)
+_TAG = re.compile(r"<(script|style)\b.*?</\1\s*>|<[^>]*>", re.IGNORECASE | re.DOTALL)
+_READ = 16_384  # characters of a page that are looked at
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+def message_and_code(body: bytes) -> tuple[str, str]:
+    """Return what a refusal's body says, and its short code, each on one line, "" for none.
+
+    A problem document (RFC 9457) gives its ``detail``, else its ``title``, and what is wrong with
+    each parameter. In other JSON the fields that usually have a message are looked for, at any of
+    the upper levels, and then any sentence. Of HTML it is the title. Plain text is itself.
+
+    >>> message_and_code(b'{"code": "spent", "detail": "come back at noon"}')
+    ('come back at noon', 'spent')
+    >>> message_and_code(b'{"error": {"message": "no such pair"}}')[0]
+    'no such pair'
+    >>> message_and_code(b"<html><title>502 Bad Gateway</title>...")[0]
+    '502 Bad Gateway'
+    """
+    try:
+        said = msgspec.json.decode(body)
+    except _UNREADABLE:
+        return plain(_text(body), _LONGEST), ""
+    error = said.get("error") if isinstance(said, dict) else None
+    if isinstance(error, dict) and isinstance(error.get("data"), dict):
+        said = {**error["data"], "message": error.get("message")}  # JSON-RPC
+        error = None
+    codes = [each.get("code") for each in (said, error) if isinstance(each, dict)]
+    code = next((each for each in codes if isinstance(each, str)), "")
+    message = _message(said) or next(_sentences(said), "")
+    return plain(message, _LONGEST), plain(code, _LONGEST_CODE)
+
+
+def _text(body: bytes) -> str:
+    """Return the words of a body that is no JSON, "" for JSON that was cut and for no text."""
+    try:
+        text = body.decode().strip()[:_READ]
+    except UnicodeDecodeError:
+        return ""
+    if text.startswith(("{", "[")) or "\0" in text:
+        return ""
+    if not text.startswith("<"):
+        return text
+    found = _TITLE.search(text)
+    return _TAG.sub(" ", found[2] if found else text)
+
+
+def _message(value: Any, depth: int = 0) -> str:
+    """Return the message of a value: of a field that usually has one, with its parameter's name."""
+    if isinstance(value, str):
+        return value.strip()
+    if depth > _DEEPEST:
+        return ""
+    if isinstance(value, list):
+        return "; ".join(filter(None, (_message(each, depth + 1) for each in value[:_MOST])))
+    if not isinstance(value, dict):
+        return ""
+    fields = dict(_ranked(value))
+    name, message = next(
+        ((name, found) for name, each in fields.items() if (found := _message(each, depth + 1))),
+        ("", ""),
+    )
+    if message and name not in ("errors", "details") and isinstance(fields.get("errors"), list):
+        message = "; ".join(filter(None, (message, _message(fields["errors"], depth + 1))))
+    place = next((_place(value[each]) for each in _PLACES if value.get(each)), "")
+    return f"{place}: {message}" if place and message else message
+
+
+def _ranked(said: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the fields that usually have a message, the likeliest first, by their plain names."""
+    bare = {re.sub(r"[^a-z]", "", name.lower()): value for name, value in said.items()}
+    yield from ((name, bare[name]) for name in _NAMES if name in bare)
+    yield from ((n, value) for n, value in bare.items() if n not in _NAMES and n.endswith(_ENDINGS))
+
+
+def _place(value: Any) -> str:
+    """Return the name of a parameter, of which FastAPI gives a path."""
+    steps = value if isinstance(value, list) else [value]
+    return ".".join(str(step) for step in steps if isinstance(step, str | int))
+
+
+def _sentences(value: Any, depth: int = 0) -> Iterator[str]:
+    """Yield the texts of more than one word, wherever they are."""
+    if isinstance(value, str) and " " in value.strip():
+        yield value
+    elif isinstance(value, dict | list) and depth <= _DEEPEST:
+        for each in value.values() if isinstance(value, dict) else value[:_MOST]:
+            yield from _sentences(each, depth + 1)

@@ -1,0 +1,174 @@
+"""Places in JSON: where an answer keeps its rows, and a row its fields.
+
+``px.last`` is the field ``last`` of the object ``px``. ``[1]`` is the second value of a list.
+``header:x-next`` is a header of the answer. A field that is called so as it is comes first: a
+service may well call one ``px.last``.
+
+An answer with such places is made flat before it is read: each row becomes one object with the
+values at these places under their own names. What no place takes stays as it was, a list as an
+object with the names ``[0]``, ``[1]`` and so on.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from toolkit.wire.exchange import HEADER, UNREADABLE, Answer
+
+WHOLE = "[]"
+"""The place of rows that are the answer itself."""
+_STEP = re.compile(r"\[\d+\]|[^.\[\]]+")
+_Parts = dict[str, msgspec.Raw]
+
+
+def is_plain(place: str) -> bool:
+    """Check for a place that is the name of a field at the top, and no more.
+
+    >>> is_plain("price"), is_plain("px.last"), is_plain("[1]"), is_plain("header:x-next")
+    (True, False, False, False)
+    """
+    return not (place.startswith(HEADER) or "." in place or "[" in place)
+
+
+def value_at(value: object, place: str) -> object:
+    """Return the value at a place in decoded JSON, None where there is none.
+
+    >>> value_at({"px": {"last": 3}, "legs": ["a", "b"]}, "px.last"), value_at([1, 2], "[1]")
+    (3, 2)
+    """
+    if isinstance(value, dict) and place in value:
+        return value[place]
+    for step in _STEP.findall(place):
+        if isinstance(value, dict):
+            value = value.get(step)
+        elif isinstance(value, list) and step.startswith("["):
+            at = int(step[1:-1])
+            value = value[at] if at < len(value) else None
+        else:
+            return None
+    return value
+
+
+def leaves(value: object, prefix: str = "") -> dict[str, Any]:
+    """Return the values of an object by their places, the objects and lists in it opened.
+
+    >>> leaves({"px": {"last": 3}, "t": 60}), leaves([60, 3])
+    ({'px.last': 3, 't': 60}, {'[0]': 60, '[1]': 3})
+    """
+    found: dict[str, Any] = {}
+    if isinstance(value, dict):
+        parts = {f"{prefix}.{name}" if prefix else name: each for name, each in value.items()}
+    elif isinstance(value, list):
+        parts = {f"{prefix}[{at}]": each for at, each in enumerate(value)}
+    else:
+        return {prefix: value}
+    for place, each in parts.items():
+        found |= leaves(each, place) if isinstance(each, dict | list) else {place: each}
+    return found
+
+
+def flat_answer(answer: Answer, items: str, beside: Sequence[str], fields: Sequence[str]) -> Answer:
+    """Return an answer with its rows, and the values beside them, at the top under their places.
+
+    ``fields`` are the places in each row. An answer without such places, and one that is no JSON
+    object, comes back as it is: who reads it says what it lacks.
+
+    >>> body = b'{"result": {"data": [[60, {"last": 3}, "x"]]}}'
+    >>> flat = flat_answer(Answer(200, {"x-next": "60"}, body), "result.data", ["header:x-next"],
+    ...                    ["[0]", "[1].last"])
+    >>> flat.body
+    b'{"result.data":[{"[0]":60,"[1].last":3,"[2]":"x"}],"header:x-next":60}'
+    """
+    if all(map(is_plain, (items, *beside, *fields))):
+        return answer
+    try:
+        top = _parts(msgspec.Raw(answer.body), at_top=items)
+    except UNREADABLE:
+        return answer
+    if top is None:
+        return answer
+    for place in (items, *beside):
+        if place.startswith(HEADER):
+            top[place] = _header(answer, place.removeprefix(HEADER))
+        elif place not in top and not is_plain(place):
+            taken: _Parts = {}
+            rest = _taken(msgspec.Raw(msgspec.json.encode(top)), _tree([place]), taken)
+            top = (None if rest is None else _parts(rest)) or {}
+            top |= taken
+    if items in top and bytes(top[items])[:1] == b"[":
+        top[items] = _flat_rows(top[items], _tree(fields))
+    return Answer(answer.status, answer.headers, msgspec.json.encode(top), answer.url)
+
+
+def _flat_rows(items: msgspec.Raw, tree: Mapping[str, Any]) -> msgspec.Raw:
+    rows = []
+    for raw in msgspec.json.decode(items, type=list[msgspec.Raw]):
+        taken: _Parts = {}
+        rest = _taken(raw, tree, taken)
+        parts = None if rest is None else _parts(rest)
+        if rest is not None and parts is None:
+            return items  # rows that are no objects and no lists
+        rows.append(taken | (parts or {}))
+    return msgspec.Raw(msgspec.json.encode(rows))
+
+
+def _parts(raw: msgspec.Raw, at_top: str | None = None) -> _Parts | None:
+    """Return the values of an object or a list by their names, None for any other value."""
+    first = bytes(raw).lstrip()[:1]
+    if at_top == WHOLE:
+        return {WHOLE: raw} if first in (b"[", b"{") else None
+    if first == b"{":
+        return msgspec.json.decode(raw, type=_Parts)
+    if first == b"[":
+        values = msgspec.json.decode(raw, type=list[msgspec.Raw])
+        return {f"[{at}]": value for at, value in enumerate(values)}
+    return None
+
+
+def _taken(raw: msgspec.Raw, tree: Mapping[str, Any], taken: _Parts) -> msgspec.Raw | None:
+    """Move the values at a tree's places into ``taken``. Return what is left, None for nothing."""
+    parts = _parts(raw)
+    if parts is None:
+        return raw
+    for step, below in tree.items():
+        if step not in parts:
+            continue
+        if isinstance(below, str):
+            taken[below] = parts.pop(step)
+        elif (left := _taken(parts.pop(step), below, taken)) is not None:
+            parts[step] = left
+    return msgspec.Raw(msgspec.json.encode(parts)) if parts else None
+
+
+def _tree(places: Iterable[str]) -> dict[str, Any]:
+    return _tree_of(tuple(places))
+
+
+@functools.lru_cache(maxsize=64)
+def _tree_of(places: tuple[str, ...]) -> dict[str, Any]:
+    """Return the places by their first step, and so on. At the end of each is its own name."""
+    tree: dict[str, Any] = {}
+    for place in places:
+        *steps, last = _STEP.findall(place)
+        at = tree
+        for step in steps:
+            at = at.setdefault(step, {})
+        at[last] = place
+    return tree
+
+
+def _header(answer: Answer, name: str) -> msgspec.Raw:
+    """Return a header as JSON: a number as one, null where it is absent, else as text."""
+    said = answer.headers.get(name.lower())
+    if said is None or not said.strip():
+        return msgspec.Raw(b"null")
+    try:
+        msgspec.json.decode(said, type=int | float)
+    except UNREADABLE:
+        return msgspec.Raw(msgspec.json.encode(said))
+    return msgspec.Raw(said.strip().encode())

@@ -1,0 +1,211 @@
+"""Who may open a dashboard that others reach: those with the password, or members of a provider.
+
+The password is kept as a hash of scrypt (RFC 7914) in a file that its owner alone can read.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import os
+import secrets
+import stat
+import tomllib
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from toolkit.errors import InputError
+from toolkit.workspace.places import config_folder
+
+LEAST_CHARACTERS = 12
+"""A shorter password is refused."""
+
+_MOST_CHARACTERS = 1_000
+_COST, _BLOCK, _PARALLEL = 2**15, 8, 3
+"""32 MiB and about 0.3 s a try: one of the settings that OWASP's Password Storage gives."""
+_MEMORY = 64 * 2**20
+_NEEDED = ("client_id", "client_secret", "server_metadata_url", "redirect_uri", "cookie_secret")
+
+
+@dataclass(frozen=True, slots=True)
+class PasswordFile:
+    """The file that holds the hash of the password of the dashboard.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     kept = PasswordFile(Path(folder) / "password")
+    ...     kept.write("correct horse battery")
+    ...     kept.matches("correct horse battery"), kept.matches("wrong horse battery")
+    (True, False)
+    """
+
+    path: Path
+
+    @classmethod
+    def of_user(cls, environment: Mapping[str, str] = os.environ) -> PasswordFile:
+        """Return this user's file, ``dashboard-password`` in `config_folder`."""
+        return cls(config_folder(environment) / "dashboard-password")
+
+    def write(self, password: str) -> None:
+        """Keep the hash of a password in place of the one before. Others cannot read the file.
+
+        Raises `InputError` for a password shorter than 12 characters, or longer than 1,000, and for
+        a place that cannot be written.
+        """
+        if not LEAST_CHARACTERS <= len(password) <= _MOST_CHARACTERS:
+            allowed = f"{LEAST_CHARACTERS} to {_MOST_CHARACTERS:,} characters"
+            raise InputError("password", "***", allowed)
+        salt = secrets.token_bytes(16)
+        digest = _digest(password, salt, _COST, _BLOCK, _PARALLEL)
+        numbers = f"{_COST}${_BLOCK}${_PARALLEL}"
+        line = f"scrypt${numbers}${_text(salt)}${_text(digest)}\n"
+        draft = self.path.with_name(f"{self.path.name}.{secrets.token_hex(4)}")
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            opened = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(opened, "w", encoding="ascii") as file:
+                file.write(line)
+            draft.replace(self.path)
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise InputError(
+                "password file", str(self.path), "a place that can be written", advice=reason
+            ) from None
+
+    def check(self) -> None:
+        """Raise `InputError` where the file holds no hash, or where others can read it."""
+        self._read()
+        if stat.S_IMODE(self.path.stat().st_mode) & 0o077:
+            raise InputError(
+                "password file",
+                str(self.path),
+                "a file that its owner alone can read",
+                advice=f"chmod 600 {self.path}",
+            )
+
+    def matches(self, password: str) -> bool:
+        """Check a password. It takes as long for a wrong one. Raises `InputError` as `check`."""
+        cost, block, parallel, salt, digest = self._read()
+        given = _digest(password[:_MOST_CHARACTERS], salt, cost, block, parallel)
+        return hmac.compare_digest(given, digest)
+
+    def _read(self) -> tuple[int, int, int, bytes, bytes]:
+        try:
+            kind, *numbers, salt, digest = self.path.read_text(encoding="ascii").strip().split("$")
+            cost, block, parallel = map(int, numbers)
+            found = (cost, block, parallel, base64.b64decode(salt), base64.b64decode(digest))
+        except (OSError, ValueError):
+            kind, found = "", (0, 0, 0, b"", b"")
+        if kind != "scrypt" or len(found[-1]) != hashlib.sha256().digest_size:
+            raise InputError(
+                "password file",
+                str(self.path),
+                "the hash of a password",
+                advice="`rail app --set-password` writes it",
+            )
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderLogin:
+    """A login by an OpenID Connect provider, which Streamlit does by its ``[auth]`` secrets.
+
+    ``allowed`` are addresses that may enter, or ``*@example.com`` for all of a domain, or ``*``.
+
+    >>> login = ProviderLogin(("jane@rail.example", "*@desk.example"))
+    >>> login.lets_in({"email": "Joe@Desk.example"}), login.lets_in({"email": "joe@rail.example"})
+    (True, False)
+    >>> login.lets_in({"email": "joe@desk.example", "email_verified": False})
+    False
+    """
+
+    allowed: tuple[str, ...]
+
+    def lets_in(self, claims: Mapping[str, object]) -> bool:
+        """Check what a provider says of a person. An address that it has not verified is none."""
+        if "*" in self.allowed:
+            return True
+        email = claims.get("email")
+        if not isinstance(email, str) or claims.get("email_verified") is False:
+            return False
+        name = email.casefold()
+        domain = name.rpartition("@")[2]
+        return any(one in (name, f"*@{domain}") for one in map(str.casefold, self.allowed))
+
+
+def find_login(environment: Mapping[str, str] = os.environ) -> ProviderLogin | PasswordFile:
+    """Return how people log in: by the provider of Streamlit's secrets, else by the password.
+
+    Raises `InputError` where there is neither, and for one that is not complete.
+    """
+    for path in secrets_files():
+        if login := read_provider(path):
+            return login
+    kept = PasswordFile.of_user(environment)
+    if not kept.path.exists():
+        raise InputError(
+            "--share",
+            "no login",
+            "a password or an OpenID Connect provider",
+            advice="`rail app --set-password` sets one; docs/sharing.md has the provider",
+        )
+    kept.check()
+    return kept
+
+
+def secrets_files() -> list[Path]:
+    """Return where Streamlit looks for secrets: in the working directory, then of this user."""
+    return [place / ".streamlit" / "secrets.toml" for place in (Path.cwd(), Path.home())]
+
+
+def read_provider(path: Path) -> ProviderLogin | None:
+    """Read the provider of a file of secrets, None where it names none.
+
+    Raises `InputError` for a file that is no TOML, for an ``[auth]`` that lacks a value, and where
+    ``[rail] allowed`` does not say who may enter: anybody has an account with most providers.
+    """
+    try:
+        document: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError("secrets", str(path), "a TOML file that can be read") from error
+    auth, rail = document.get("auth"), document.get("rail", {})
+    if not isinstance(auth, dict):
+        return None
+    lacking = [name for name in _NEEDED if not isinstance(auth.get(name), str) or not auth[name]]
+    if lacking:
+        raise InputError("[auth]", f"without {', '.join(lacking)}", "a value for each, in quotes")
+    allowed = rail.get("allowed") if isinstance(rail, dict) else None
+    if not isinstance(allowed, list) or not allowed or not all(_is_rule(each) for each in allowed):
+        raise InputError(
+            "[rail] allowed",
+            allowed,
+            'a list of who may enter: ["jane@example.com", "*@example.com"], or ["*"] for all',
+        )
+    return ProviderLogin(tuple(allowed))
+
+
+def _is_rule(value: object) -> bool:
+    return isinstance(value, str) and (value == "*" or "@" in value.strip("@"))
+
+
+def _digest(password: str, salt: bytes, cost: int, block: int, parallel: int) -> bytes:
+    """Return scrypt of a password, whose characters are the same however they were typed (NFKC)."""
+    return hashlib.scrypt(
+        unicodedata.normalize("NFKC", password).encode("utf-8", "surrogatepass"),
+        salt=salt,
+        n=cost,
+        r=block,
+        p=parallel,
+        maxmem=_MEMORY,
+        dklen=32,
+    )
+
+
+def _text(value: bytes) -> str:
+    return base64.b64encode(value).decode("ascii")

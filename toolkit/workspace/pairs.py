@@ -1,0 +1,129 @@
+"""Pairs of any two prices that a store holds, many of them over one window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from toolkit.cards import some
+from toolkit.errors import EmptyWindowError, InputError
+from toolkit.intervals import Interval
+from toolkit.market import Pair, Stream, Trajectory, When, asked_window
+from toolkit.series.pairing import joined_notes
+from toolkit.statistics import spread as spread_statistics
+from toolkit.store import Store, held_trajectory, service_clock
+
+
+@dataclass(frozen=True, slots=True)
+class Joining:
+    """How prices are joined, as in `toolkit.statistics.spread.pair`.
+
+    ``fx`` is the FX leg of pairs whose quotes differ and whose keys name none.
+    """
+
+    fx: Trajectory | str | None = None
+    multiplier: float | None = None
+    max_stale_s: int | None = None
+
+    def pairs(self, keys: Iterable[Pair | str] | Pair | str) -> tuple[Pair, ...]:
+        """Read the keys of pairs, each once. Raises `InputError` for what makes no pair.
+
+        >>> keys = ["pair/A_USD:X.spot/A_USDT:X.spot", "pair/A_USD:X.spot/A_USD:Y.spot"]
+        >>> [str(pair.fx) for pair in Joining(fx="USDT_USD:X.spot").pairs(keys)]
+        ['USDT_USD:X.spot', 'None']
+        """
+        several = [keys] if isinstance(keys, str | Stream) else keys
+        if not isinstance(several, Iterable):
+            raise InputError("pairs", keys, "a list of keys pair/BUY/SELL")
+        found = tuple(dict.fromkeys(Pair.parse(key, self.fx) for key in several))
+        if not found:
+            raise InputError("pairs", keys, "one key or more of the form pair/BUY/SELL")
+        if self.fx is not None and all(str(pair.fx) != str(self.fx) for pair in found):
+            raise InputError("fx", self.fx, "none: each key has its FX leg, or legs of one quote")
+        for pair in found:
+            pair.coins(self.multiplier)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class HeldPairs:
+    """Pairs whose legs a store holds. ``legs`` has for each leg its row of the catalogue."""
+
+    store: Store
+    pairs: tuple[Pair, ...]
+    joining: Joining
+    legs: Mapping[Trajectory, dict[str, Any]]
+
+    @classmethod
+    def of(
+        cls, store: Store, keys: Iterable[Pair | str] | Pair | str, joining: Joining
+    ) -> HeldPairs:
+        """Find the legs of the pairs. Raises `UnknownTrajectoryError` for one that is not held."""
+        pairs = joining.pairs(keys)
+        with store.reading():
+            catalogue = store.catalogue()
+            legs = {leg: held_trajectory(store, leg) for pair in pairs for leg in pair.prices}
+        rows = {row["stream"]: row for row in catalogue.filter(kind="price").iter_rows(named=True)}
+        for leg in legs:
+            if not rows[leg.key]["rows"]:
+                again = store.command("sync", leg.key)
+                raise EmptyWindowError(f"{store.path} holds no rows of {leg}; `{again}` asks again")
+        return cls(store, pairs, joining, {leg: rows[leg.key] for leg in legs})
+
+    def window(
+        self, start: When | None, end: When | None, *, names: tuple[str, str] = ("start", "end")
+    ) -> Interval:
+        """Return the window asked for, by default from the first to the last common second.
+
+        Common is what all legs of one pair hold. ``names`` are those of the parameters.
+        """
+        now = lambda: service_clock(self.store)  # noqa: E731 - asked for where it is needed
+        asked = asked_window(start, end, now=now, default=self._everything, names=names)
+        return Interval.checked(*asked)
+
+    def _everything(self) -> Interval:
+        common = [self._common(pair) for pair in self.pairs]
+        found = [window for window in common if window.start < window.end]
+        if not found:
+            raise EmptyWindowError(f"the legs of {self._named} have no time in common")
+        return Interval(min(each.start for each in found), max(each.end for each in found))
+
+    def _common(self, pair: Pair) -> Interval:
+        rows = [self.legs[leg] for leg in pair.prices]
+        ends = [row["last_ts"] + (row["step_s"] or 1) for row in rows]
+        return Interval(max(row["first_ts"] for row in rows), min(ends))
+
+    def groups(self, window: Interval, *, as_of: int | None = None) -> Iterator[pl.DataFrame]:
+        """Yield the rows of each pair in a window, as `toolkit.statistics.spread.pair` gives them.
+
+        A pair of which a leg has no row there is passed over. Raises `EmptyWindowError` where all
+        are. ``as_of`` is that of `toolkit.store.Store.series`.
+        """
+        found = False
+        for pair in self.pairs:
+            prices = [self.store.series(leg, window, as_of=as_of) for leg in pair.prices]
+            if any(rows.is_empty() for rows in prices):
+                continue
+            steps = tuple(self.legs[leg]["step_s"] for leg in pair.prices)
+            yield spread_statistics.pair(
+                *prices,
+                multiplier=self.joining.multiplier,
+                max_stale_s=self.joining.max_stale_s,
+                steps_s=None if None in steps else steps,
+            )
+            found = True
+        if not found:
+            raise EmptyWindowError(f"{self.store.path} holds nothing in {window} of {self._named}")
+
+    @property
+    def notes(self) -> list[str]:
+        """How the prices were joined: of several pairs what is the same for all."""
+        notes = joined_notes(self.pairs[0], self.joining.multiplier, self.joining.max_stale_s)
+        return notes if len(self.pairs) == 1 else notes[:1]
+
+    @property
+    def _named(self) -> str:
+        return some([pair.key for pair in self.pairs])

@@ -1,0 +1,247 @@
+"""The watchlist of `rail follow`: rules that name streams, read from ``rail.toml``.
+
+Each field that names streams is a rule of its own. The watchlist is their union. ``symbols``,
+``exchanges`` and ``families`` together are one rule: what is listed of these symbols, on these
+exchanges, of these families. `EXAMPLE` shows every field.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+from toolkit.errors import InputError
+from toolkit.fields import among, check_names, number, switch, texts
+from toolkit.market import Family, SnapshotKind
+from toolkit.workspace.selection import WATCHLIST, read_keys
+
+FILE_NAME = "rail.toml"
+"""The watchlist's usual name, beside the store or in the working directory."""
+
+EXAMPLE = """\
+# fees = "fees.toml"    # beside this file: the fee table of net figures, see `rail fees --example`
+
+# The watchlist of `rail follow`. Every field may be left out.
+[follow]
+
+# Which streams. Each of these is a rule, and what any of them names is followed.
+streams = ["BTC_USDT:*", "events/*"]    # keys, and patterns of keys
+symbols = ["ETH_USDT", "LTC_USDT"]      # one rule with the next two: of these symbols ...
+exchanges = ["AURORA", "BOREAS"]        # ... on these exchanges ...
+families = ["spread", "funding"]        # ... these families: price, spread, funding
+open_now = true                         # every pair whose spread is open now
+top_open = 50                           # the widest open spreads
+widest_funding = true                   # of each symbol the two legs furthest apart
+events_above_pct = 1.0                  # every pair with a spread event of this size (percent)
+events_within = "7d"                    # ... in so long before now
+snapshots = ["spread", "funding"]       # market-wide snapshots: also activity, symbols
+
+# For how long, and how often.
+back = "30d"      # what the store lacks is asked for from so long ago on
+keep = "1d"       # a pair that no rule names any more is followed for so long
+poll_s = 60       # seconds between two snapshots
+sweep_s = 60      # seconds between two looks into the archive, more where the quota is small
+rules_s = 300     # seconds after which the rules are read anew
+"""
+"""A watchlist with every field, as ``rail follow --example`` prints it."""
+
+_PRINTS_ONE = "`rail follow --example` prints one"
+_SECTIONS = ("fees", "follow", "alert")
+_LENGTH = re.compile(r"(?P<number>[1-9]\d{0,8})(?P<unit>[smhd])")
+_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+_LENGTHS = "a whole number and s, m, h or d, e.g. 7d"
+
+
+def length_s(text: object, parameter: str) -> int:
+    """Return the seconds of a length of time such as 90s, 10m, 2h or 1d.
+
+    >>> length_s("2h", "back")
+    7200
+    >>> length_s("week", "back")
+    Traceback (most recent call last):
+    toolkit.errors.InputError: back: 'week' is not allowed; allowed: a whole number and s, m, h ...
+    """
+    match = _LENGTH.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        raise InputError(parameter, text, _LENGTHS)
+    return int(match["number"]) * _UNITS[match["unit"]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watchlist:
+    """Rules that name streams, and how often what is looked at. `EXAMPLE` explains each field.
+
+    ``name`` is where it is from, for messages. A value that makes no sense is an `InputError`.
+
+    >>> Watchlist(streams=["BTC_USDT:*"]).back_s
+    2592000
+    >>> Watchlist(top_open=0)
+    Traceback (most recent call last):
+    toolkit.errors.InputError: watchlist top_open: 0 is not allowed; allowed: a whole number ...
+    """
+
+    streams: Iterable[str] = ()
+    symbols: Iterable[str] = ()
+    exchanges: Iterable[str] = ()
+    families: Iterable[str] = ()
+    open_now: bool = False
+    top_open: int | None = None
+    widest_funding: bool = False
+    events_above_pct: float | None = None
+    events_within: str = "7d"
+    snapshots: Iterable[str] = ("spread", "funding")
+    back: str = "30d"
+    keep: str = "1d"
+    poll_s: float = 60.0
+    sweep_s: float = 60.0
+    rules_s: float = 300.0
+    name: str = "watchlist"
+
+    def __post_init__(self) -> None:
+        for each, check in _CHECKS.items():
+            object.__setattr__(self, each, check(f"{self.name} {each}", getattr(self, each)))
+
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        """Read a file as `EXAMPLE` shows. Raises `InputError` for what is none of it.
+
+        >>> Watchlist.read("none.toml")
+        Traceback (most recent call last):
+        toolkit.errors.InputError: watchlist: 'none.toml' is not allowed; allowed: a TOML file ...
+        """
+        said = read_settings(path, "watchlist").get("follow")
+        if not isinstance(said, dict):
+            raise InputError(f"{path} follow", said, "a table: [follow]", advice=_PRINTS_ONE)
+        check_names(f"{path} follow", said, _CHECKS)
+        found = cls(**said, name=f"{path} follow")
+        if not found.names_streams:
+            raise InputError(f"{path} follow", None, "one rule or more", advice=_PRINTS_ONE)
+        return found
+
+    @classmethod
+    def of(cls, streams: Iterable[str]) -> Self:
+        """Return the watchlist of some keys and patterns alone: nothing else is followed."""
+        return cls(streams=streams, snapshots=())
+
+    @classmethod
+    def default(cls) -> Self:
+        """Return what is followed where nobody has named anything."""
+        return cls(streams=[WATCHLIST])
+
+    @property
+    def names_streams(self) -> bool:
+        """Whether there is a rule at all."""
+        named = (self.streams, self.symbols, self.exchanges, self.families, self.snapshots)
+        found = (self.open_now, self.top_open, self.widest_funding, self.events_above_pct)
+        return any(named) or any(each is not None and each is not False for each in found)
+
+    @property
+    def back_s(self) -> int:
+        """``back`` in seconds."""
+        return length_s(self.back, "back")
+
+    @property
+    def keep_s(self) -> int:
+        """``keep`` in seconds."""
+        return length_s(self.keep, "keep")
+
+    def with_changes(self, **values: object) -> Self:
+        """Return it with other values of some fields. None leaves a field as it is."""
+        changed: dict[str, Any] = {n: value for n, value in values.items() if value is not None}
+        return replace(self, **changed)
+
+
+def find_watchlist(store: Path, given: str | Path | None = None) -> Watchlist:
+    """Read the file that is given, else ``rail.toml`` beside the store or in the working directory.
+
+    Without any of them, or where it has no rules, it is the default watchlist: the 5 symbols of
+    most legs, every event log and every snapshot.
+    """
+    if given is not None:
+        return Watchlist.read(given)
+    found = settings_file(store)
+    said = {} if found is None else read_settings(found, "watchlist")
+    if found is None or (said and "follow" not in said):
+        return Watchlist.default()
+    return Watchlist.read(found)
+
+
+def settings_file(store: Path) -> Path | None:
+    """Return the ``rail.toml`` beside the store, else in the working directory, else None."""
+    places = dict.fromkeys((store.absolute().parent / FILE_NAME, Path.cwd() / FILE_NAME))
+    return next((path for path in places if path.is_file()), None)
+
+
+def read_settings(path: str | Path, parameter: str) -> dict[str, Any]:
+    """Read a ``rail.toml``: the table ``follow``, the tables ``alert``, and the name ``fees``.
+
+    ``alert`` are the rules of alerts (`toolkit.alerts.rules`), ``fees`` is a fee table's file.
+
+    Raises `InputError` about ``parameter`` for what is no TOML file, and for other names in it.
+    """
+    try:
+        document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        why = f"{' '.join(str(error).split())}; {_PRINTS_ONE}"
+        raise InputError(parameter, str(path), "a TOML file of rules", advice=why) from None
+    check_names(str(path), document, _SECTIONS)
+    return document
+
+
+def _keys(parameter: str, value: object) -> tuple[str, ...]:
+    given = texts(parameter, value)
+    for each in given:
+        try:
+            read_keys(each)
+        except InputError as error:
+            raise InputError(parameter, each, error.allowed, advice=error.advice) from None
+    return given
+
+
+def _count(parameter: str, value: object) -> int | None:
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
+        return value
+    raise InputError(parameter, value, "a whole number of 1 or more")
+
+
+def _percent(parameter: str, value: object) -> float | None:
+    given = number(value)
+    if value is not None and (given is None or not 0 < given <= 1_000):
+        raise InputError(parameter, value, "percent above 0, to 1000", advice="1.0 is one percent")
+    return given
+
+
+def _length(parameter: str, value: object) -> str:
+    length_s(value, parameter)
+    return str(value)
+
+
+def _seconds(parameter: str, value: object) -> float:
+    given = number(value)
+    if given is None or not 1 <= given <= _UNITS["d"]:
+        raise InputError(parameter, value, "seconds from 1 to 86400")
+    return float(given)
+
+
+_CHECKS: dict[str, Callable[[str, object], object]] = {
+    "streams": _keys,
+    "symbols": texts,
+    "exchanges": texts,
+    "families": among(Family),
+    "open_now": switch,
+    "top_open": _count,
+    "widest_funding": switch,
+    "events_above_pct": _percent,
+    "events_within": _length,
+    "snapshots": among(SnapshotKind),
+    "back": _length,
+    "keep": _length,
+    "poll_s": _seconds,
+    "sweep_s": _seconds,
+    "rules_s": _seconds,
+}
+"""Each field of a watchlist, and how its value is checked."""

@@ -1,0 +1,332 @@
+"""Screens of what a store holds: all its series of a kind, in one pass over their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import polars as pl
+
+from toolkit.errors import EmptyWindowError, InputError
+from toolkit.intervals import Interval
+from toolkit.market import (
+    Family,
+    SnapshotTrajectory,
+    Trajectory,
+    When,
+    asked_window,
+    format_ts,
+)
+from toolkit.statistics.conditions import Schema
+from toolkit.statistics.fee_table import NOTIONAL, FeeModel, Style, check_asked
+from toolkit.statistics.funding import rows_window, settled_window
+from toolkit.statistics.passes import in_one_pass
+from toolkit.statistics.polls import PollCount, by_polls, poll_count
+from toolkit.statistics.screening import (
+    FUNDING_ORDER,
+    RATE_ORDER,
+    SPREAD_ORDER,
+    Ranking,
+    funding_figures,
+    rate_figures,
+    spread_figures,
+)
+from toolkit.store import Store, service_clock
+from toolkit.tables import ROWS
+
+
+class Screened(StrEnum):
+    """What can be screened: the kinds of series that have figures of many beside each other."""
+
+    SPREAD = "spread"
+    FUNDING = "funding"
+    SNAPSHOT_SPREAD = "snapshot-spread"
+    SNAPSHOT_FUNDING = "snapshot-funding"
+
+    @property
+    def kept(self) -> bool:
+        """Whether it is kept from snapshots."""
+        return self.startswith("snapshot-")
+
+    @property
+    def order(self) -> str:
+        """The order of the rows where no other is asked for."""
+        return _ORDERS.get(self, SPREAD_ORDER)
+
+
+_ORDERS = {Screened.FUNDING: FUNDING_ORDER, Screened.SNAPSHOT_FUNDING: RATE_ORDER}
+_Series = Trajectory | SnapshotTrajectory
+
+
+@dataclass(frozen=True, slots=True)
+class Screening:
+    """Which series of a store are measured, and by which costs. ``fees`` None leaves them out.
+
+    ``symbols``, ``exchanges`` and ``types`` None take all, ``exclude_symbols`` None leaves none
+    out. A series is taken where all its legs are on one of the exchanges, and where the markets of
+    its legs, such as ``spot/futures``, are one of the types. Raises `InputError` for a ``family``
+    that is not one of `Screened`, for fees of rates in force, and as
+    `toolkit.statistics.spread.net_summary`.
+    """
+
+    family: Family | str = Family.SPREAD
+    symbols: str | Iterable[str] | None = None
+    exchanges: str | Iterable[str] | None = None
+    fees: FeeModel | None = None
+    notional: float = NOTIONAL
+    style: Style = "taker"
+    types: str | Iterable[str] | None = None
+    exclude_symbols: str | Iterable[str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.family not in list(Screened):
+            raise InputError("family", self.family, list(Screened))
+        if self.fees is not None:
+            check_asked(self.fees, self.notional, self.style)
+            if not self.has_costs:
+                raise InputError("fees", self.fees.label, "for settlements, not for rates in force")
+
+    @property
+    def kind(self) -> Screened:
+        """The family, checked."""
+        return Screened(self.family)
+
+    @property
+    def has_costs(self) -> bool:
+        """Whether net figures are beside the others, with a fee table."""
+        return self.kind is not Screened.SNAPSHOT_FUNDING
+
+    @property
+    def columns(self) -> Schema:
+        """The columns of the rows, and those that they would have with a fee table."""
+        return self._columns(self.fees or FeeModel("", ()))
+
+    def _columns(self, fees: FeeModel | None) -> Schema:
+        values = dict.fromkeys((each.name for each in ROWS[self.family].values), pl.Float64)
+        nothing = pl.DataFrame(schema={"trajectory": pl.String, "ts": pl.Int64, **values})
+        polled = (PollCount(0, 0), 1) if self.kind.kept else None
+        return self._measured(nothing, Interval(0, 1), fees, polled).schema
+
+    def ranking(
+        self,
+        where: str | None = None,
+        sort: str | None = None,
+        top: int | None = None,
+        exclude_flags: bool | str | Sequence[str] = False,
+    ) -> Ranking:
+        """Check what is asked of the rows, before any is read. See `toolkit.statistics.spread`."""
+        order = self.kind.order if sort is None else sort
+        found = Ranking.of(self.columns, where, order, top, exclude_flags)
+        self.check_costs(order, found.keep)
+        return found
+
+    def check_costs(
+        self,
+        sort: str | None,
+        where: pl.Expr | None,
+        names: tuple[str, str] = ("sort", "where"),
+    ) -> None:
+        """Raise `InputError` where an order or a condition needs the fee table that is not there.
+
+        ``names`` are those of the two parameters.
+        """
+        if self.fees is not None:
+            return
+        gross = self._columns(None)
+        used = (
+            [sort.removeprefix("-")] if sort else [],
+            where.meta.root_names() if where is not None else [],
+        )
+        for parameter, columns in zip(names, used, strict=True):
+            for name in columns:
+                if name in self.columns and name not in gross:
+                    advice = "`rail fees --example` prints one to edit"
+                    raise InputError(parameter, name, "with a fee table: fees", advice=advice)
+
+    def rows(
+        self,
+        store: Store,
+        start: When | None = None,
+        end: When | None = None,
+        *,
+        as_of: int | None = None,
+        names: tuple[str, str] = ("start", "end"),
+    ) -> pl.DataFrame:
+        """Measure the series over a window, by default over all that is held.
+
+        Of those kept from snapshots the coverage is by polls, see
+        `toolkit.statistics.polls.by_polls`. ``names`` are those of the window's parameters. Raises
+        `EmptyWindowError` where nothing is held, or nothing in the window, and `InputError` for a
+        symbol or an exchange of no pair.
+        """
+        with store.reading():
+            held = store.catalogue().filter(pl.col("rows") > 0, kind=self.family)
+            chosen = self._chosen(store, held.iter_rows(named=True))
+            rows = list(chosen.values())
+            polled = None
+            if self.kind.kept:
+                step_s = rows[0]["step_s"]
+                window, polls = polled_window(
+                    store, self.kind, step_s, start, end, names=names, as_of=as_of
+                )
+                polled = polls, step_s
+            else:
+                window = held_window(store, Family(self.family), rows, start, end, names=names)
+        read = rows_window(window) if self.kind is Screened.FUNDING else window
+        groups = store.groups(set(chosen), read, as_of=as_of)
+        found = in_one_pass(groups, lambda rows: self._measured(rows, window, self.fees, polled))[0]
+        if found.is_empty():
+            raise EmptyWindowError(f"{store.path} holds no {self.family} in {window}")
+        return found.sort("trajectory")
+
+    def _measured(
+        self,
+        rows: pl.DataFrame,
+        window: Interval,
+        fees: FeeModel | None,
+        polled: tuple[PollCount, int | None] | None,
+    ) -> pl.DataFrame:
+        """Measure rows. ``polled`` are the polls and their period, None of what is none."""
+        costs: dict[str, Any] = {"fees": fees, "notional": self.notional, "style": self.style}
+        if self.kind is Screened.FUNDING:
+            return funding_figures(rows, *window, **costs)
+        polls, step_s = polled or (None, None)
+        if self.kind is Screened.SNAPSHOT_FUNDING:
+            found = rate_figures(rows, *window, step_s=step_s)
+        else:
+            found = spread_figures(rows, *window, **costs, step_s=step_s)
+        return found if polls is None else by_polls(found, polls)
+
+    def _chosen(
+        self, store: Store, held: Iterable[dict[str, Any]]
+    ) -> Mapping[_Series, dict[str, Any]]:
+        """Return the series that are held and meant, each with its row of the catalogue."""
+        parse = SnapshotTrajectory.parse if self.kind.kept else Trajectory.parse
+        pairs: dict[_Series, dict[str, Any]] = {parse(row["stream"]): row for row in held}
+        if not pairs:
+            loaded = self.kind.replace("-", "/") if self.kind.kept else "--watchlist"
+            loads = store.command("sync", loaded)
+            raise EmptyWindowError(f"{store.path} holds no {self.family} yet; `{loads}` loads some")
+        chosen = self.among(pairs)
+        if not chosen:
+            asked = ", ".join(f"{name} {given}" for name, given in self._asked if given is not None)
+            raise EmptyWindowError(f"{store.path} holds no {self.family} of {asked}")
+        return {pair: pairs[pair] for pair in chosen}
+
+    @property
+    def _asked(self) -> list[tuple[str, str | Iterable[str] | None]]:
+        names = ("symbols", "exchanges", "types", "exclude_symbols")
+        return [(name, getattr(self, name)) for name in names]
+
+    def among(self, held: Iterable[_Series]) -> list[_Series]:
+        """Return those of some series that are meant, in their order.
+
+        Raises `InputError` for a symbol, an exchange or a type of none of them.
+
+        >>> held = [Trajectory.parse(f"{coin}_USD:X.spot:Y.futures") for coin in ("BTC", "ETH")]
+        >>> [pair.key for pair in Screening(exclude_symbols="BTC_USD").among(held)]
+        ['ETH_USD:X.spot:Y.futures']
+        """
+        series = list(held)
+        known = {str(each.symbol) for each in series}
+        symbols = _named("symbols", self.symbols, known)
+        if self.exclude_symbols is not None:
+            symbols = symbols - _named("exclude_symbols", self.exclude_symbols, known)
+        venues = {leg.exchange for each in series for leg in each.legs}
+        exchanges = _named("exchanges", self.exchanges, venues)
+        types = _named("types", self.types, set(map(markets_of, series)))
+        return [
+            each
+            for each in series
+            if str(each.symbol) in symbols
+            and {leg.exchange for leg in each.legs} <= exchanges
+            and markets_of(each) in types
+        ]
+
+
+def markets_of(series: _Series) -> str:
+    """Return the markets of the legs of a series, in their order.
+
+    >>> markets_of(Trajectory.parse("BTC_USD:X.spot:Y.futures"))
+    'spot/futures'
+    """
+    return "/".join(leg.market for leg in series.legs)
+
+
+def _named(parameter: str, asked: str | Iterable[str] | None, known: set[str]) -> set[str]:
+    """Return the names asked for, all that are known for None."""
+    if asked is None:
+        return known
+    names = {asked} if isinstance(asked, str) else set(asked)
+    for name in sorted(names):
+        if name not in known:
+            raise InputError(parameter, name, sorted(known))
+    return names
+
+
+def polled_window(
+    store: Store,
+    kind: str,
+    step_s: int | None,
+    start: When | None,
+    end: When | None,
+    *,
+    names: tuple[str, str],
+    as_of: int | None = None,
+) -> tuple[Interval, PollCount]:
+    """Return the window asked for of series kept from snapshots, by default of all polls.
+
+    The polls in it are counted beside it. ``step_s`` is their period.
+    """
+    polls = store.polls(kind.removeprefix("snapshot-"), as_of=as_of)
+    if polls.is_empty():
+        raise EmptyWindowError(f"{store.path} held no {kind} then")
+    everything = Interval(polls["ts"][0], polls["ts"][-1] + (step_s or 1))
+    asked = Interval.checked(
+        *asked_window(
+            start, end, now=lambda: service_clock(store), default=lambda: everything, names=names
+        )
+    )
+    inside = polls.filter(pl.col("ts").is_between(*asked, closed="left"))
+    return asked, poll_count(inside, *asked)
+
+
+def held_window(
+    store: Store,
+    family: Family,
+    rows: Sequence[dict[str, Any]],
+    start: When | None,
+    end: When | None,
+    *,
+    names: tuple[str, str],
+) -> Interval:
+    """Return the window asked for of some rows of the catalogue, by default all that is held.
+
+    One of settlements ends where the last sync did. ``names`` are those of the parameters.
+    """
+    all_held = [_all_of(family, row) for row in rows]
+    everything = Interval(min(held.start for held in all_held), max(held.end for held in all_held))
+    asked = Interval.checked(
+        *asked_window(
+            start, end, now=lambda: service_clock(store), default=lambda: everything, names=names
+        )
+    )
+    if family is not Family.FUNDING:
+        return asked
+    known_until = max(row["served_at"] for row in rows)
+    if known_until <= asked.start:
+        key = rows[0]["stream"]
+        raise EmptyWindowError(
+            f"{store.path} knows nothing of {family} after {format_ts(known_until)}; "
+            f"`{store.command('sync', key)}` asks for more"
+        )
+    return Interval(asked.start, min(asked.end, known_until))
+
+
+def _all_of(family: Family, row: dict[str, Any]) -> Interval:
+    """Return the window of all rows of a stream of the catalogue."""
+    if family is Family.FUNDING:
+        return settled_window(row["first_ts"], row["last_ts"], row["step_s"])
+    return Interval(row["first_ts"], row["last_ts"] + (row["step_s"] or 1))
