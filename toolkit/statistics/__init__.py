@@ -8,9 +8,15 @@ came about. The conventions they share (observations, steps, gaps, weights, reas
 `contract` and `kernel`.
 """
 
-from toolkit.statistics import events, fees, funding, passes, prices, quality, spread, survival
-from toolkit.statistics.contract import Reason
-from toolkit.statistics.explanation import explain
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toolkit.statistics import events, fees, funding, passes, prices, quality, spread, survival
+    from toolkit.statistics.contract import Reason
+    from toolkit.statistics.explanation import explain
 
 __all__ = [
     "Reason",
@@ -24,6 +30,18 @@ __all__ = [
     "spread",
     "survival",
 ]
+
+_NAMES = {"Reason": "contract", "explain": "explanation"}
+
+
+if not TYPE_CHECKING:  # as in the toolkit's own: a misspelt name is to be an error of types
+
+    def __getattr__(name: str) -> object:
+        """Import what is asked for: a capture needs few statistics, and little memory."""
+        if name not in __all__:
+            raise AttributeError(f"module 'toolkit.statistics' has no attribute {name!r}")
+        module = importlib.import_module(f"toolkit.statistics.{_NAMES.get(name, name)}")
+        return getattr(module, name) if name in _NAMES else module
 
 
 def __dir__() -> list[str]:

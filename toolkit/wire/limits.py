@@ -63,7 +63,8 @@ class Limits:
         Bytes of messages that wait to be written. The reader then waits, and the sender with it.
         They are written together, half of these bytes at a time.
     delivery_bytes
-        Bytes of a webhook delivery's body. A document has 600.
+        Bytes of a webhook delivery's body. A document has 600, and each commit takes up to 4,096
+        bodies into memory.
     delivery_s
         Seconds in which a delivery's body is whole, so that a slow sender holds nothing.
     waiting_delivery_bytes
@@ -107,7 +108,7 @@ class Limits:
     message_bytes: int = 4 * 2**20
     socket_messages: int = 4
     waiting_bytes: int = 2 * 2**20
-    delivery_bytes: int = 256 * 2**10
+    delivery_bytes: int = 16 * 2**10
     delivery_s: float = 15.0
     waiting_delivery_bytes: int = 16 * 2**20
     document_versions: int = 100
