@@ -175,7 +175,7 @@ def send(address: str, secret: str, bodies: Iterator[tuple[str, bytes]], until: 
 @pytest.mark.parametrize(
     ("kind", "size"), [("texts", 16_000), ("lists", 16_000), ("texts", 600), ("others", 16_000)]
 )
-def test_a_flood_of_deliveries_takes_no_more_than_300_mb(
+def test_a_flood_of_deliveries_takes_no_more_than_330_mb(
     kind: str, size: int, tmp_path: Path
 ) -> None:
     secret, numbers = new_secret(), itertools.count()
@@ -191,6 +191,6 @@ def test_a_flood_of_deliveries_takes_no_more_than_300_mb(
         receiver.send_signal(signal.SIGTERM)
         said = receiver.stdout.read()
     peak_mb, stored, events, kept = (int(each) for each in said.split())
-    assert peak_mb <= 300
+    assert peak_mb <= 330
     assert stored == taken > 20
     assert (events, kept) == ((0, stored) if kind == "others" else (stored, 0))
