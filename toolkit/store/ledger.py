@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from toolkit.intervals import Interval, clip, difference, intersection, union
 from toolkit.tables import LedgerState
@@ -177,20 +178,33 @@ def states(
     (600, 880) missing
     (880, 1000) not yet known
     """
-    left = [window]
-    found: list[tuple[Interval, LedgerState]] = []
     oldest = window.start if edge.reachable_from is None else edge.reachable_from
-    rules: list[tuple[Sequence[tuple[int, int]], LedgerState]] = [
-        (intersection(answered, held), LedgerState.HELD),
-        (answered, LedgerState.EMPTY),
-        ([(edge.final_before, window.end)], LedgerState.UNKNOWN),
-        ([(window.start, oldest)], LedgerState.UNRECOVERABLE),
-        ([window], LedgerState.MISSING),
+    answers, rows = union(answered), union(held)
+    ends = [end for part in (*answers, *rows, window) for end in part]
+    cuts = np.unique(np.clip([*ends, edge.final_before, oldest], *window))
+    starts = cuts[:-1]
+    inside = _lies_in(starts, answers)
+    rules = [
+        (inside & _lies_in(starts, rows), LedgerState.HELD),
+        (inside, LedgerState.EMPTY),
+        (starts >= edge.final_before, LedgerState.UNKNOWN),
+        (starts < oldest, LedgerState.UNRECOVERABLE),
     ]
-    for intervals, state in rules:
-        found.extend((interval, state) for interval in intersection(left, union(intervals)))
-        left = difference(left, intervals)
-    return sorted(found)
+    named = [*(state for _, state in rules), LedgerState.MISSING]
+    found = np.select([mask for mask, _ in rules], range(len(rules)), len(rules))
+    begun = np.flatnonzero(np.diff(found, prepend=-1))
+    bounds = [*starts[begun].tolist(), window.end]
+    return [
+        (Interval(start, end), named[state])
+        for start, end, state in zip(bounds, bounds[1:], found[begun].tolist(), strict=False)
+    ]
+
+
+def _lies_in(ts: NDArray[np.int64], parts: Sequence[Interval]) -> NDArray[np.bool_]:
+    """Check of each second whether it lies in one of the parts, which are in order and apart."""
+    starts, ends = np.array(parts, dtype=np.int64).reshape(-1, 2).T
+    before = np.searchsorted(starts, ts, side="right")
+    return (before > 0) & (ts < np.append(ends, 0)[before - 1])
 
 
 def stretches(times: pl.Series, step_s: int, apart_s: int) -> list[Interval]:
