@@ -11,28 +11,24 @@ from toolkit.charts import Figure, funding_chart, price_chart, spread_chart
 from toolkit.charts.subject import subject_of
 from toolkit.charts.theme import FAMILY_COLOURS
 from toolkit.charts.time_axis import clock_text
-from toolkit.commands import rail
 from toolkit.dashboard.desk import held_symbols
 from toolkit.dashboard.event_reading import read_documents
 from toolkit.dashboard.event_rows import transition_columns
-from toolkit.dashboard.following import address_to_ask
 from toolkit.dashboard.formatting import NULL, command_words
 from toolkit.dashboard.lifecycles import SEEN, around, lasted_text, pretty, size_bps, size_text
 from toolkit.dashboard.link import Choice
+from toolkit.dashboard.loads import LOGS, Load, LoadPart, offer
 from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.opening import stream_of
 from toolkit.dashboard.reading import measure_following, read_rows
 from toolkit.dashboard.rows import opened_key, show_rows
 from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell, draw
-from toolkit.errors import RailError
-from toolkit.foreign import LONGEST, Markdown, file_name, html, markdown
+from toolkit.foreign import Markdown, file_name, html, markdown
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Family, Trajectory
 from toolkit.statistics.events import detections, event_lifecycles
-from toolkit.workspace import open_workspace
 
-_LOGS = tuple(f"events/{family}" for family in EventFamily)
 _DOCUMENTS_SHOWN = 200
 _AROUND_S = 3600
 _CHART_PX = 250
@@ -99,7 +95,7 @@ def show_event(shell: PageShell, event_id: str, shown: ShownEvent | None, alike:
         st.warning(
             Markdown(
                 "The link asks for {}, which this store does not hold; {} loads the logs of 7 days."
-            ).format(markdown(f"event={event_id}"), command_words("sync", *_LOGS))
+            ).format(markdown(f"event={event_id}"), command_words("sync", *LOGS.parts[0].streams))
         )
         return
     with st.container(border=True, gap="small", key="event_shown"):
@@ -170,7 +166,10 @@ def _draw_around(shell: PageShell, shown: ShownEvent) -> None:
     window, key = _margin(shown.span), _held_key(shell, trajectory)
     rows = None if key is None else _read(shell, key, window)
     if key is None or rows is None or rows.is_empty():
-        _offer_load(shell, trajectory, window)
+        what = Markdown("Its {} around that time is not held.").format(trajectory.family)
+        words = Markdown("Load {}").format(trajectory.family)
+        load = Load(words, (LoadPart((trajectory.key,), *window),))
+        offer(shell.held, what, load, part="event")
         return
     chart = _figure(shell, key, window, rows)
     chart.update_layout(height=_CHART_PX, showlegend=False, margin_b=36, xaxis_title_text="")
@@ -185,30 +184,6 @@ def _draw_around(shell: PageShell, shown: ShownEvent) -> None:
             go_to("funding", trajectory=trajectory.key)
         params = Choice(trajectory.key, window).params
         go_to("trajectory", trajectory=key, start=params["start"], end=params["end"])
-
-
-def _offer_load(shell: PageShell, trajectory: Trajectory, window: Interval) -> None:
-    """Say that nothing is held around the event, with the button that loads it."""
-    start, end = (
-        f"{Choice(trajectory.key, window).params[name][:-1]}:00Z" for name in ("start", "end")
-    )
-    st.caption(Markdown("Its {} around that time is not held.").format(trajectory.family))
-    words = ("sync", trajectory.key, "--start", start, "--end", end)
-    load = Markdown("Load {}").format(trajectory.family)
-    if st.button(load, key="event_load", help=command_words(*words)):
-        try:
-            with (
-                st.spinner(Markdown("Loading")),
-                open_workspace(
-                    shell.held.path, base_url=address_to_ask(shell.held.base_url)
-                ) as workspace,
-            ):
-                workspace.sync(trajectory.key, start, end, progress=False)
-        except RailError as error:
-            st.error(markdown(str(error), LONGEST))
-            st.code(rail(*words), language="bash")
-        else:
-            st.rerun()
 
 
 def _held_key(shell: PageShell, trajectory: Trajectory) -> str | None:

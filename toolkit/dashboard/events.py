@@ -8,7 +8,6 @@ import polars as pl
 
 from toolkit.cards import some
 from toolkit.charts import event_lanes
-from toolkit.commands import rail
 from toolkit.dashboard.event_answers import show_following, show_rates_and_lives
 from toolkit.dashboard.event_choice import (
     ZOOM,
@@ -23,27 +22,23 @@ from toolkit.dashboard.event_shown import ShownEvent, clicked_event, find_event,
 from toolkit.dashboard.event_tables import logs_that_end
 from toolkit.dashboard.export import hand_over
 from toolkit.dashboard.formatting import command_words
+from toolkit.dashboard.loads import LOGS, offer
 from toolkit.dashboard.rows import opened_key, show_rows
 from toolkit.dashboard.screen import Screen, st
-from toolkit.dashboard.shell import PageShell, draw, page, say_empty
+from toolkit.dashboard.shell import PageShell, draw, page
 from toolkit.dashboard.zoom import ZOOMED_BY_US, listen_to_zoom
 from toolkit.foreign import LONGEST, Markdown, markdown
 from toolkit.market import EventFamily, format_ts
 
 _SHOWN = 500
 _ROWS_HIGH = 12
-_LOGS = tuple(f"events/{family}" for family in EventFamily)
 
 
 def _body(shell: PageShell) -> None:
     logs = shell.held.logs
     if logs.is_empty():
-        say_empty(
-            Markdown("{} holds no event log yet. Load some, then look here again:").format(
-                markdown(str(shell.held.path))
-            ),
-            rail("sync", *_LOGS),
-        )
+        what = Markdown("{} holds no event log yet.").format(markdown(str(shell.held.path)))
+        offer(shell.held, what, LOGS)
         return
     bar = st.container(horizontal=True, vertical_alignment="center", gap="small", key="filters_row")
     follow_link()

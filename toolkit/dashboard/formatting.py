@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -85,13 +86,15 @@ def plan_words(loads: pl.DataFrame, streams: pl.DataFrame) -> Markdown:
     return Markdown(", ").join(parts)
 
 
-def command_words(*words: str) -> Markdown:
+def command_words(*words: str, store: Path | None = None, base_url: str | None = None) -> Markdown:
     """Format a command of `rail` as Markdown, whole: a part of a command is another command.
+
+    ``store`` and ``base_url`` are those of `toolkit.commands.rail`.
 
     >>> command_words("sync", "A_B:X.spot")
     '`rail sync A_B:X.spot`'
     """
-    whole = commands.rail(*words)
+    whole = commands.rail(*words, store=store, base_url=base_url)
     return markdown(whole, len(whole))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from toolkit.commands import rail
 from toolkit.dashboard.fee_choice import HELD_STYLES
 from toolkit.dashboard.funding_choice import PAIR, TIME, choose_funding, keep_choice
 from toolkit.dashboard.funding_league import show_league
@@ -13,12 +12,13 @@ from toolkit.dashboard.funding_pair import show_pair
 from toolkit.dashboard.funding_tables import kept_legs
 from toolkit.dashboard.funding_time import show_time
 from toolkit.dashboard.link import Choice, held_window, preset_window
+from toolkit.dashboard.loads import FUNDING, RATES, offer
 from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.opening import can_load, open_pair, show_failed
 from toolkit.dashboard.reading import read_snapshot
 from toolkit.dashboard.rows import RowColumn, opened_key, show_rows
 from toolkit.dashboard.screen import Screen, st
-from toolkit.dashboard.shell import PageShell, page, say_empty
+from toolkit.dashboard.shell import PageShell, page
 from toolkit.foreign import Markdown, markdown
 from toolkit.market import Family
 from toolkit.store import held_key
@@ -33,13 +33,10 @@ def _body(shell: PageShell) -> None:
     keys: list[str] = pairs["stream"].to_list()
     answer = read_snapshot(held.path, "funding", version=held.version)
     if answer is None and not keys:
-        say_empty(
-            Markdown(
-                "{} holds no funding yet. Load the rates in force, or what pairs of futures "
-                "legs have settled, then look here again:"
-            ).format(markdown(str(held.path))),
-            rail("sync", "snapshot/funding"),
-            rail("sync", "--all-funding", "--symbol", "BTC_USDT"),
+        offer(
+            held,
+            Markdown("{} holds no funding yet.").format(markdown(str(held.path))),
+            *(RATES, FUNDING),
         )
         return
     with st.container(gap="xsmall"):

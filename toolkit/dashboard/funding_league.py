@@ -10,16 +10,16 @@ import polars as pl
 from toolkit.charts import FUNDING_UNITS
 from toolkit.charts.lines import share_text
 from toolkit.charts.matrix import DECIMALS
-from toolkit.commands import rail
 from toolkit.dashboard.fee_choice import Net
 from toolkit.dashboard.formatting import reason_words
 from toolkit.dashboard.funding_choice import FundingChoice
 from toolkit.dashboard.funding_measured import LENGTHS_D, measure_carried
 from toolkit.dashboard.lately import funding_lately
+from toolkit.dashboard.loads import FUNDING, offer
 from toolkit.dashboard.overview_funding import sign_words
 from toolkit.dashboard.rows import RowColumn, show_rows
 from toolkit.dashboard.screen import st
-from toolkit.dashboard.shell import PageShell, say_empty
+from toolkit.dashboard.shell import PageShell
 from toolkit.foreign import Markdown
 from toolkit.market import Family, Trajectory
 from toolkit.statistics.funding import net_summary
@@ -55,7 +55,7 @@ def show_league(shell: PageShell, asked: FundingChoice, net: Net | None) -> None
     pairs = shell.kept(_pairs(shell)).height
     if rows.is_empty() and not pairs:
         st.markdown(heading)
-        say_empty(Markdown("No pair's funding is held."), rail("sync", "--all-funding"))
+        offer(shell.held, Markdown("No pair's funding is held."), FUNDING, part="league")
         return
     taken = Markdown("gross of fees") if net is None else Markdown("net, {}").format(net.style)
     some = Markdown(", {:,} shown").format(_SHOWN) if rows.height > _SHOWN else Markdown("")

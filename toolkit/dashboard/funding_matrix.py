@@ -10,9 +10,9 @@ import polars as pl
 from toolkit.cards import signed
 from toolkit.charts import in_unit
 from toolkit.charts.matrix import DECIMALS, SCALE, full_colour
-from toolkit.commands import rail
+from toolkit.dashboard.loads import RATES, offer
 from toolkit.dashboard.screen import component, st
-from toolkit.dashboard.shell import PageShell, say_empty
+from toolkit.dashboard.shell import PageShell
 from toolkit.foreign import Markdown, plain
 from toolkit.store import held_key
 from toolkit.wire.snapshots import snapshot_items
@@ -38,7 +38,7 @@ def show_matrix(shell: PageShell, answer: tuple[int, str] | None, unit: str) -> 
     heading = Markdown("**Rates in force**")
     if answer is None:
         st.markdown(heading)
-        say_empty(Markdown("No funding overview is held."), rail("sync", "snapshot/funding"))
+        offer(shell.held, Markdown("No funding overview is held."), RATES)
         return
     at, document = answer
     if words := snapshot_items("funding", document).words:

@@ -9,7 +9,6 @@ import polars as pl
 
 from toolkit.cards import duration
 from toolkit.charts import funding_chart
-from toolkit.commands import rail
 from toolkit.dashboard.fee_choice import Net
 from toolkit.dashboard.formatting import reason_words
 from toolkit.dashboard.funding_choice import FundingChoice
@@ -24,10 +23,11 @@ from toolkit.dashboard.funding_tables import (
     pair_window,
     settlement_table,
 )
+from toolkit.dashboard.loads import FUNDING, offer
 from toolkit.dashboard.reading import read_rows
 from toolkit.dashboard.rows import RowColumn, show_rows
 from toolkit.dashboard.screen import st
-from toolkit.dashboard.shell import PageShell, draw, say_empty
+from toolkit.dashboard.shell import PageShell, draw
 from toolkit.foreign import Markdown
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
@@ -58,7 +58,7 @@ def show_pair(
     ``pairs`` are the funding streams that are held, ``rates`` those in force, None without them.
     """
     if pairs.is_empty():
-        say_empty(Markdown("No pair's funding is held."), rail("sync", "--all-funding"))
+        offer(shell.held, Markdown("No pair's funding is held."), FUNDING, part="pair")
         return
     held = None if asked.pair is None else held_key(asked.pair, pairs["stream"].to_list())
     if asked.pair is None or held is None:

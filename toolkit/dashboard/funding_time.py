@@ -7,12 +7,12 @@ import polars as pl
 from toolkit.cards import duration
 from toolkit.charts import funding_heatmap
 from toolkit.charts.heatmap import MOST_CELLS
-from toolkit.commands import rail
 from toolkit.dashboard.funding_choice import ROWS, FundingChoice
 from toolkit.dashboard.funding_measured import measure_time
 from toolkit.dashboard.link import PRESETS
+from toolkit.dashboard.loads import FUNDING, offer
 from toolkit.dashboard.screen import st
-from toolkit.dashboard.shell import PageShell, draw, say_empty
+from toolkit.dashboard.shell import PageShell, draw
 from toolkit.foreign import Markdown
 from toolkit.intervals import Interval
 from toolkit.market import Family, Market, Trajectory
@@ -35,7 +35,7 @@ _SETTLED = Markdown(
 def show_time(shell: PageShell, pairs: pl.DataFrame, asked: FundingChoice) -> None:
     """Draw the heat map. ``pairs`` are the funding streams that are held."""
     if pairs["last_ts"].drop_nulls().is_empty():
-        say_empty(Markdown("No pair's funding is held."), rail("sync", "--all-funding"))
+        offer(shell.held, Markdown("No pair's funding is held."), FUNDING, part="time")
         return
     window, bucket = time_buckets(pairs, asked.preset)
     rows = heat_rows(measure_time(shell.held, window, bucket), asked.rows)

@@ -23,7 +23,7 @@ from toolkit.dashboard.screen import Screen, st
 from toolkit.errors import EmptyWindowError, RailError, StoppedError
 from toolkit.foreign import LONGEST, Command, Markdown, markdown
 from toolkit.loader import LoadResult, Progress
-from toolkit.market import format_ts
+from toolkit.market import EventFamily, format_ts
 from toolkit.workspace import open_workspace
 
 _LOOK_S = 1.0
@@ -78,8 +78,16 @@ class Load:
 
 WATCHLIST = Load.of(Markdown("Load 7 days of the watchlist"), "watchlist", since="7d")
 """Prices, spreads and funding of the 5 symbols of most legs, every log and snapshot."""
-LOGS = ("events/spread", "events/splash", "events/funding")
+LOGS = Load.of(
+    Markdown("Load 7 days of events"),
+    *(f"events/{family}" for family in EventFamily),
+    since="7d",
+)
 """Every event log."""
+FUNDING = Load.of(Markdown("Load 7 days of funding of all pairs"), "funding/*", since="7d")
+"""What every pair of futures legs has settled."""
+RATES = Load.of(Markdown("Load the rates in force"), "snapshot/funding")
+"""The service's funding overview."""
 
 
 @dataclass(eq=False, slots=True)
@@ -132,8 +140,9 @@ class PageLoader:
             self._stop.clear()
             asked = load.parts[0]
             short = len(load.parts) == 1 and len(asked.streams) <= _MOST_KEYS
-            by_hand = Markdown(" By hand: {}").format(command_words(*asked.words)) if short else ""
-            arguments = (load, base_url, by_hand)  # words of this page: a thread has no store
+            command = command_words(*asked.words, store=self.store, base_url=base_url)
+            by_hand = Markdown(" By hand: {}").format(command) if short else ""
+            arguments = (load, base_url, by_hand)
             self._thread = threading.Thread(target=self._carry_out, args=arguments, daemon=True)
             self._thread.start()
         return True
@@ -228,12 +237,15 @@ def load_button(
     )
 
 
-def offer(held: Held, what: Markdown, *loads: Load) -> None:
-    """Show what a page or a part of it lacks, with the button of each load that brings it."""
+def offer(held: Held, what: Markdown, *loads: Load, part: str = "load") -> None:
+    """Show what a page lacks, with the button of each load that brings it.
+
+    ``part`` tells the buttons of several parts of a page apart.
+    """
     st.info(what)
     with st.container(horizontal=True, gap="small"):
         for load in loads:
-            load_button(held, load, key=f"load_{'_'.join(load.parts[0].streams)}")
+            load_button(held, load, key=f"{part}_{'_'.join(load.parts[0].streams)}")
 
 
 def show_load(held: Held) -> None:

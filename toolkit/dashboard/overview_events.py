@@ -6,7 +6,7 @@ import polars as pl
 
 from toolkit.charts import activity_chart
 from toolkit.dashboard.event_tables import document_columns, logs_that_end, newest_events
-from toolkit.dashboard.loads import LOGS, Load, offer
+from toolkit.dashboard.loads import LOGS, offer
 from toolkit.dashboard.reading import Held, read_coverage, read_events
 from toolkit.dashboard.rows import show_rows
 from toolkit.dashboard.screen import st
@@ -30,8 +30,7 @@ def show_events(
     heading = Markdown("**Events**")
     if shell.held.logs.is_empty():
         st.markdown(heading)
-        load = Load.of(Markdown("Load 7 days of events"), *LOGS, since="7d")
-        offer(shell.held, Markdown("No event log is held."), load)
+        offer(shell.held, Markdown("No event log is held."), LOGS)
         return
     of_day = shell.kept(events.filter(pl.col("ts") >= window.start))
     newest = newest_events(of_day, _SHOWN)

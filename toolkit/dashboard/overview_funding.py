@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from toolkit.dashboard.lately import funding_lately
-from toolkit.dashboard.loads import Load, offer
+from toolkit.dashboard.loads import RATES, offer
 from toolkit.dashboard.opening import stream_of
 from toolkit.dashboard.rows import RowColumn, show_rows
 from toolkit.dashboard.screen import st
@@ -30,8 +30,7 @@ def show_funding(shell: PageShell, rates: tuple[int, str] | None) -> None:
     heading = Markdown("**Funding apart**")
     if rates is None:
         st.markdown(heading)
-        load = Load.of(Markdown("Load the funding overview"), "snapshot/funding")
-        offer(shell.held, Markdown("No funding overview is held."), load)
+        offer(shell.held, Markdown("No funding overview is held."), RATES)
         return
     at, document = rates
     if words := snapshot_items("funding", document).words:

@@ -22,7 +22,7 @@ from toolkit.dashboard.reading import Held, read_newest
 from toolkit.dashboard.screen import st
 from toolkit.dashboard.view_menu import show_views
 from toolkit.errors import RailError, StoreLockedError
-from toolkit.foreign import LONGEST, Command, Markdown, csv_cell, markdown, plain
+from toolkit.foreign import LONGEST, Markdown, csv_cell, markdown, plain
 from toolkit.workspace import store_path
 
 _LOOKS = Path(__file__).with_name("desk.css")
@@ -111,13 +111,6 @@ def _try_again() -> None:
             st.rerun(scope="app")
 
     again()
-
-
-def say_empty(what: Markdown, *lines: Command) -> None:
-    """Show that there is no data yet, and the command lines that load some."""
-    st.info(what)
-    if lines:
-        st.code(Command("\n").join(lines), language="bash")
 
 
 def draw(figure: Any, key: str, *, headed: bool = True, **config: Any) -> None:

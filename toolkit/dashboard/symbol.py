@@ -7,7 +7,6 @@ from typing import NamedTuple
 import polars as pl
 
 from toolkit.charts import spread_matrix, symbol_chart
-from toolkit.commands import rail
 from toolkit.dashboard.desk import held_symbols
 from toolkit.dashboard.event_reading import read_lifecycles
 from toolkit.dashboard.event_rows import event_columns
@@ -23,11 +22,12 @@ from toolkit.dashboard.link import (
     read_zoom,
     zoom_text,
 )
+from toolkit.dashboard.loads import LOGS, WATCHLIST, Load, offer
 from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.page_link import PageLink
 from toolkit.dashboard.rows import RowColumn, opened_key, show_rows
 from toolkit.dashboard.screen import Screen, st
-from toolkit.dashboard.shell import PageShell, draw, page, say_empty
+from toolkit.dashboard.shell import PageShell, draw, page
 from toolkit.dashboard.spread_table import SpreadFilters, spread_names
 from toolkit.dashboard.spreads_measured import measure_figures, measure_net
 from toolkit.dashboard.symbol_reading import (
@@ -41,7 +41,7 @@ from toolkit.dashboard.symbol_reading import (
 from toolkit.dashboard.zoom import ZOOMED_BY_US, listen_to_zoom
 from toolkit.foreign import Markdown, markdown
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, format_ts
+from toolkit.market import format_ts
 
 _ZOOM = "symbol_zoom"
 _DEFAULT_WINDOW = "24 hours"
@@ -49,7 +49,6 @@ _SHOWN = {"price": "Prices", "from_median": "bps from median"}
 _LEVELS = {"last": "Last", "mean": "Mean"}
 _EVENTS_SHOWN = 200
 _SIDE_PX = 480
-_LOGS = tuple(f"events/{family}" for family in EventFamily)
 _LINK = PageLink("symbol", ("symbol", "window", "zoom", "prices", "spreads"))
 
 
@@ -66,12 +65,8 @@ class _SymbolChoice(NamedTuple):
 def _body(shell: PageShell) -> None:
     symbols = held_symbols(shell.held)
     if not symbols:
-        say_empty(
-            Markdown("{} holds no symbol yet. Load one, then look here again:").format(
-                markdown(str(shell.held.path))
-            ),
-            rail("sync", "BTC_USDT:*"),
-        )
+        what = Markdown("{} holds no symbol yet.").format(markdown(str(shell.held.path)))
+        offer(shell.held, what, WATCHLIST)
         return
     bar = st.container(horizontal=True, vertical_alignment="center", gap="small", key="filters_row")
     _follow_link(shell, symbols)
@@ -215,10 +210,9 @@ def _show_spreads(shell: PageShell, bar: Screen, asked: _SymbolChoice) -> None:
     """Show the spreads between all exchanges as a matrix, and one by one."""
     kind = spread_kind(streams_of(shell.held, asked.symbol))
     if kind is None:
-        say_empty(
-            Markdown("No spread of {} is held.").format(markdown(asked.symbol)),
-            rail("sync", "--all-spreads", "--symbol", asked.symbol),
-        )
+        what = Markdown("No spread of {} is held.").format(markdown(asked.symbol))
+        words = Markdown("Load 7 days of {}").format(markdown(asked.symbol))
+        offer(shell.held, what, Load.of(words, f"{asked.symbol}:*", since="7d"))
         return
     net = shell.fees.net()
     lines = _spreads(shell, asked, kind, net)
@@ -307,7 +301,7 @@ def _hand_over(
 def _list_events(shell: PageShell, lives: pl.DataFrame | None) -> None:
     """List the events of the symbol, newest first."""
     if lives is None:
-        say_empty(Markdown("No event log is held."), rail("sync", *_LOGS))
+        offer(shell.held, Markdown("No event log is held."), LOGS, part="events")
         return
     st.markdown(Markdown("**Events**, {:,}, newest first").format(lives.height))
     if lives.is_empty():

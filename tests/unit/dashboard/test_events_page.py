@@ -7,6 +7,7 @@ import pytest
 
 from tests.empty_store import empty_store
 from toolkit.columns import BROUGHT
+from toolkit.dashboard.loads import loader_of
 from toolkit.dashboard.navigation import page_file
 from toolkit.dashboard.settings import MAIN
 from toolkit.intervals import Interval
@@ -316,12 +317,13 @@ def test_closing_an_event_leaves_the_list(page, store):
 
 
 def test_an_events_trajectory_that_is_not_held_says_what_loads_it(page, store):
-    around = ("--start", "2023-03-18T23:00:00Z", "--end", "2023-03-19T05:00:00Z")
     shown = page(store, event="s1")
-    assert sync(store, str(PAIR), *around) in shown.get_by_key("event_load").help
-    shown.get_by_key("event_load").click().run()  # nobody answers at that address
-    assert len(shown.error) == 1
-    assert sync(store, str(PAIR), *around) in texts(shown.code)
+    shown.button(key=f"event_{PAIR}").click().run()  # nobody answers at that address
+    loader_of(store).wait()
+    (says,) = texts(shown.run().error)
+    around = ("--start", "2023-03-18T23:00Z", "--end", "2023-03-19T05:00Z")
+    assert "failed" in says
+    assert sync(store, str(PAIR), *around) in says
 
 
 def test_an_events_trajectory_that_is_held_is_a_click_away(page, tmp_path):
@@ -375,11 +377,9 @@ def test_logs_without_documents_say_what_to_do(page, tmp_path):
 
 
 def test_a_store_without_event_logs_says_how_to_load_them(page, tmp_path):
-    empty = empty_store(tmp_path / "empty.duckdb", SOURCE)
-    shown = page(empty.path)
+    shown = page(empty_store(tmp_path / "empty.duckdb", SOURCE).path)
     assert "holds no event log yet" in shown.info[0].value
-    logs = ("events/spread", "events/splash", "events/funding")
-    assert texts(shown.code) == [sync(empty.path, *logs, service=None)]
+    assert "Load 7 days of events" in [button.label for button in shown.button]
 
 
 def test_a_store_that_is_not_there_says_what_makes_one(page, tmp_path):

@@ -188,7 +188,8 @@ def test_a_store_without_funding_says_how_to_load_it(page, tmp_path):
     shown = page(fill(tmp_path / "none.duckdb", pairs=False, rates=False))
     (says,) = texts(shown.info)
     assert "holds no funding yet" in says
-    assert "rail sync snapshot/funding" in texts(shown.code)[0]
+    assert shown.button(key="load_snapshot/funding").label == "Load the rates in force"
+    assert shown.button(key="load_funding/*").label == "Load 7 days of funding of all pairs"
 
 
 def test_a_store_that_was_never_synced_says_how_to_load_it(page, tmp_path):
@@ -200,7 +201,7 @@ def test_pairs_without_rates_say_what_brings_the_rates(page, tmp_path):
     path = fill(tmp_path / "pairs.duckdb", rates=False)
     shown = page(path)
     assert "No funding overview is held." in texts(shown.info)
-    assert sync(path, "snapshot/funding") in texts(shown.code)
+    assert shown.button(key="load_snapshot/funding").label == "Load the rates in force"
 
 
 def test_rates_without_pairs_say_what_brings_them(page, tmp_path):
@@ -208,7 +209,7 @@ def test_rates_without_pairs_say_what_brings_them(page, tmp_path):
     shown = page(path)
     shown.get_by_key("funding_view").set_value("pair").run()
     assert "No pair's funding is held." in texts(shown.info)
-    assert texts(shown.code) == [sync(path, "--all-funding")]
+    assert shown.button(key="pair_funding/*").label == "Load 7 days of funding of all pairs"
 
 
 def test_an_overview_without_rates_says_so(page, tmp_path):

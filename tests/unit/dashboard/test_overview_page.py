@@ -191,7 +191,7 @@ def test_a_log_that_is_newer_than_the_list_of_spreads_wins(page, held):
 def test_without_events_and_snapshots_each_part_says_what_brings_it(page, held):
     shown = page(held.path, "overview")
     assert [button.label for button in shown.button if button.label.startswith("Load")] == [
-        "Load the funding overview",
+        "Load the rates in force",
         "Load 7 days of events",
     ]
     assert not shown.code
