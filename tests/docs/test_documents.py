@@ -32,6 +32,11 @@ PARTS = {
 DESIGN = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
 
 
+TABLES = INTERFACE.split("| assumed | how to correct it | shown by |\n|---|---|---|\n")[1:]
+ASSUMED = [line for table in TABLES for line in table.split("\n\n")[0].splitlines()]
+SHOWN = re.compile(r"(?P<says>\| .+ \| .+ \|) `(?P<file>[\w/]+\.py)::(?P<test>test_\w+)` \|")
+
+
 def headings(document: Path) -> list[str]:
     """The headings of a document, without their marks."""
     return re.findall(r"(?m)^#+ (.+)$", document.read_text(encoding="utf-8"))
@@ -139,3 +144,12 @@ def test_the_design_shows_the_import_contract_that_is_tested() -> None:
     block = DESIGN.partition("## Who may import whom")[2].partition("```text\n")[2]
     shown = [sorted(line.split(", ")) for line in block.partition("\n```")[0].splitlines()]
     assert shown == [layer for layer in tested if layer]
+
+
+def test_each_assumption_says_how_to_correct_it_and_names_a_test_that_is_there() -> None:
+    assert len(ASSUMED) > 80
+    for line in ASSUMED:
+        shown = SHOWN.fullmatch(line)
+        assert shown, line
+        tests = (ROOT / "tests" / shown["file"]).read_text(encoding="utf-8")
+        assert f"def {shown['test']}(" in tests, line

@@ -48,6 +48,31 @@ def test_renamed_fields_in_other_units_are_read_through_the_file_alone(tmp_path:
     assert page.next_end_time == 1_700_000_040
 
 
+def test_every_path_is_the_users(tmp_path: Path) -> None:
+    users = written(
+        tmp_path,
+        """
+        schemas_path = "/s"
+        symbols_path = "/l"
+        mcp_path = "/m"
+        [history.price]
+        path = "/h"
+        [events.splash]
+        path = "/e"
+        [snapshots]
+        spread = "/o"
+        """,
+    )
+    found = users.applied(BUILT_IN)
+    assert (found.schemas_path, found.symbols_path, found.mcp_path) == ("/s", "/l", "/m")
+    assert (found.histories[Family.PRICE].path, found.events[EventFamily.SPLASH].path) == (
+        "/h",
+        "/e",
+    )
+    assert found.snapshots["spread"] == "/o"
+    assert found.snapshots["funding"] == BUILT_IN.snapshots["funding"]
+
+
 def test_the_file_stands_over_what_schemas_say(tmp_path: Path) -> None:
     users = written(tmp_path, '[history.spread]\nfields.spread_pct = { unit = "fraction" }\n')
     tool = {
