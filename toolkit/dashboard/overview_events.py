@@ -7,7 +7,7 @@ import polars as pl
 from toolkit.charts import activity_chart
 from toolkit.dashboard.event_tables import document_columns, logs_that_end, newest_events
 from toolkit.dashboard.loads import LOGS, offer
-from toolkit.dashboard.reading import Held, read_coverage, read_events
+from toolkit.dashboard.reading import Held, StreamVersion, read_coverage, read_events, read_snapshot
 from toolkit.dashboard.rows import show_rows
 from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell, draw
@@ -16,6 +16,7 @@ from toolkit.foreign import Markdown
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog
 from toolkit.tables import LedgerState
+from toolkit.wire.snapshots import activity_of_day
 
 _DAY_S, _WEEK_S = 86_400, 604_800
 _HOUR_S = 3_600
@@ -42,6 +43,7 @@ def show_events(
     with st.grid(2, min_column_width=480):
         with st.container():
             _draw_hours(shell, window, of_day)
+            _show_counted(shell)
         with st.container():
             _list(shell, newest, lifecycles)
 
@@ -61,6 +63,27 @@ def _draw_hours(shell: PageShell, window: Interval, of_day: pl.DataFrame) -> Non
         st.caption(Markdown("The same hours of the week before are not held."))
 
 
+def _show_counted(shell: PageShell) -> None:
+    """Say what the service counts of a day, and what of it is held."""
+    held = shell.held
+    answer = read_snapshot(held.path, "activity", version=held.version)
+    if answer is None:
+        return
+    at, document = answer
+    counted = activity_of_day(document)
+    if counted is None:
+        st.caption(Markdown("The service's own count of events was not understood."))
+        return
+    kept = read_events(held.path, at - _DAY_S, at, version=_log_versions(held))
+    ours = dict(kept.group_by("family").len().iter_rows())
+    parts = [
+        Markdown("{} {:,} ({:,})").format(family, count, ours.get(family.value, 0))
+        for family, count in counted.items()
+    ]
+    words = Markdown("Documents in the 24 h to {} as the service counts them (held): {}.")
+    st.caption(words.format(shell.moment(at), Markdown(", ").join(parts)))
+
+
 def week_before(held: Held, window: Interval) -> pl.DataFrame | None:
     """Read the events of the same hours a week earlier, with their times moved up to ``window``.
 
@@ -68,10 +91,8 @@ def week_before(held: Held, window: Interval) -> pl.DataFrame | None:
     """
     hours = Interval(window.start // _HOUR_S * _HOUR_S, -(-window.end // _HOUR_S) * _HOUR_S)
     earlier = Interval(hours.start - _WEEK_S, hours.end - _WEEK_S)
-    keys = {family: EventLog(family).key for family in EventFamily}
-    logs = [key for family, key in keys.items() if family.value in set(held.logs["family"])]
-    versions = tuple(held.versions[key] for key in logs)
-    for key, version in zip(logs, versions, strict=True):
+    versions = _log_versions(held)
+    for key, version in zip(_log_keys(held), versions, strict=True):
         try:
             states = read_coverage(held.path, key, *earlier, version=version)["state"]
         except StoreLockedError:
@@ -82,6 +103,15 @@ def week_before(held: Held, window: Interval) -> pl.DataFrame | None:
             return None
     found = read_events(held.path, *earlier, version=versions)
     return found.with_columns(pl.col("ts") + _WEEK_S)
+
+
+def _log_keys(held: Held) -> list[str]:
+    families = set(held.logs["family"])
+    return [EventLog(family).key for family in EventFamily if family.value in families]
+
+
+def _log_versions(held: Held) -> tuple[StreamVersion, ...]:
+    return tuple(held.versions[key] for key in _log_keys(held))
 
 
 def _list(shell: PageShell, newest: pl.DataFrame, lifecycles: pl.DataFrame) -> None:

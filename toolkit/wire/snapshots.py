@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from toolkit.foreign import is_name
+from toolkit.market import EventFamily
 from toolkit.wire.exchange import UNREADABLE
 
 ITEM_FIELDS: dict[str, dict[str, type]] = {
@@ -35,8 +36,9 @@ ITEM_FIELDS: dict[str, dict[str, type]] = {
         "next_funding_time": int,
     },
 }
-"""The fields of an item, by kind of snapshot. Of the activity nothing is read."""
+"""The fields of an item, by kind of snapshot. Of the activity see `activity_of_day`."""
 
+_DAY_S = 86_400
 _NULLABLE = frozenset(("opened_at", "next_funding_time"))
 _OPTIONAL = frozenset(("next_funding_time",))
 
@@ -95,6 +97,28 @@ def snapshot_items(kind: str, document: str | bytes) -> SnapshotItems:
             understood.append(item)
     why = ", ".join(fault for fault, _ in faults.most_common(4))
     return SnapshotItems(understood, len(items) - len(understood), why)
+
+
+def activity_of_day(document: str | bytes) -> dict[EventFamily, int] | None:
+    """Return how many documents of a day the service counts by family, None where that is unread.
+
+    >>> window = '{"window_s": 86400, "spread": 3, "splash": 0, "funding": 1}'
+    >>> [*activity_of_day(f'{{"windows": [{window}]}}').values()]
+    [3, 0, 1]
+    >>> activity_of_day('{"windows": []}') is None
+    True
+    """
+    try:
+        answer = msgspec.json.decode(document, type=dict[str, Any])
+    except UNREADABLE:
+        return None
+    windows = answer.get("windows")
+    for window in windows if isinstance(windows, list) else []:
+        if isinstance(window, dict) and window.get("window_s") == _DAY_S:
+            counts = {family: window.get(family.value) for family in EventFamily}
+            if all(type(count) is int and count >= 0 for count in counts.values()):
+                return counts  # type: ignore[return-value]  # whole numbers, as was just checked
+    return None
 
 
 def item_faults(kind: str, item: object) -> list[str]:

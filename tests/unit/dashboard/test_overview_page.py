@@ -145,6 +145,24 @@ def test_without_snapshots_open_spreads_come_from_the_event_log(page, logged):
     assert shown.button(key="load_snapshot/funding")
 
 
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (
+            b'{"windows": [{"window_s": 86400, "spread": 7, "splash": 0, "funding": 2}]}',
+            "as the service counts them (held): spread 7 (3), splash 0 (1), funding 2 (0).",
+        ),
+        (b'{"windows": {}}', "The service's own count of events was not understood."),
+    ],
+)
+def test_the_service_s_own_counts_are_beside_what_is_held(page, logged, answer, says):
+    writer = StoreWriter(logged)
+    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
+    keep_snapshot(logged, load, "activity", answer, SERVED_AT)
+    writer.finish_load(load, [])
+    assert says in captions(page(logged.path, "overview"))
+
+
 def sync_another_log(store, served_at):
     """A later answer for the log of splashes alone, which moves the newest clock."""
     writer = StoreWriter(store)

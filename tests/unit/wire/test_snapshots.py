@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from toolkit.wire.snapshots import snapshot_items
+from toolkit.wire.snapshots import activity_of_day, snapshot_items
 
 ITEM = {
     "symbol": "BTC_USD",
@@ -64,3 +64,19 @@ def test_an_item_whose_name_is_not_printable_or_too_long_is_odd() -> None:
     found = snapshot_items("funding", document)
     assert [item["symbol"] for item in found.understood] == ["A_B"]
     assert found.words == "3 of 4 not understood: symbol that is no name"
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "no json",
+        "[]",
+        '{"windows": null}',
+        '{"windows": [1, {"window_s": 3600, "spread": 1, "splash": 1, "funding": 1}]}',
+        '{"windows": [{"window_s": 86400, "spread": 1, "splash": 1}]}',
+        '{"windows": [{"window_s": 86400, "spread": "1", "splash": 1, "funding": 1}]}',
+        '{"windows": [{"window_s": 86400, "spread": -1, "splash": 1, "funding": true}]}',
+    ],
+)
+def test_counts_of_a_day_that_are_not_understood_are_none_and_never_zero(document: str) -> None:
+    assert activity_of_day(document) is None
