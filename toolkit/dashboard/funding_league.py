@@ -41,7 +41,7 @@ _HELP = Markdown(
     "settled. Net is less one round trip, whatever the time. "
     "Each pair is turned so that it received over the longest time known: that is hindsight, and "
     "no promise. **sign**: ● steady, the difference had this sign for 90 % of the last 30 days "
-    "that are held; ◐ mixed, 60 %; ○ unsteady, less, be it of the other sign or at 0. "
+    "that are held; ◐ mixed, 60 %; ○ weak, less, be it of the other sign or at 0. "
     "**fall**: the largest of the cumulative carry in that time, before fees. Pairs without a "
     "settlement in the last 30 days of any are left out."
 )

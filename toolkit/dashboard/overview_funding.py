@@ -20,7 +20,7 @@ _STEADY, _MIXED = 0.9, 0.6
 _HELP = Markdown(
     "Short the leg with the highest rate, long the one with the lowest. **APR %**: the difference "
     "of the rates in force, a year of it, simple. **sign**: ● steady, the difference had this sign "
-    "for 90 % of the last 30 days that are held; ◐ mixed, 60 %; ○ unsteady, less, be it of the "
+    "for 90 % of the last 30 days that are held; ◐ mixed, 60 %; ○ weak, less, be it of the "
     "other sign or at 0. **7 days**: means of 8 h, % a year."
 )
 
@@ -105,8 +105,8 @@ def sign_words(share: float) -> str:
     """Put into words how much of the time a difference had the sign that it has now.
 
     >>> [sign_words(share) for share in (0.95, 0.7, 0.4)]
-    ['● steady', '◐ mixed', '○ unsteady']
+    ['● steady', '◐ mixed', '○ weak']
     """
     if share >= _STEADY:
         return "● steady"
-    return "◐ mixed" if share >= _MIXED else "○ unsteady"
+    return "◐ mixed" if share >= _MIXED else "○ weak"
