@@ -24,7 +24,11 @@ from toolkit.dashboard.navigation import PAGES
 
 from .conftest import RAIL
 
-STREAMLIT = {"STREAMLIT_SERVER_ENABLE_AGENT_API": "true"}
+STREAMLIT = {
+    "STREAMLIT_SERVER_ENABLE_AGENT_API": "true",
+    # Else a page that takes over 30 s, as on a busy machine, is answered for before its end.
+    "STREAMLIT_SERVER_AGENT_WAIT_TIMEOUT": "300",
+}
 
 
 def free_port() -> int:

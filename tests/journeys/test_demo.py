@@ -26,7 +26,7 @@ from toolkit.store import Store, StoreWriter
 from toolkit.workspace.snapshot_tables import funding_rates, open_spreads, widest_differentials
 
 from .conftest import RAIL
-from .dashboard_process import App, faults, free_port
+from .dashboard_process import STREAMLIT, App, faults, free_port
 from .kill_loop import KILLS
 
 COLUMNS = 80
@@ -41,7 +41,7 @@ class Screen:
         self.pid, self._at = pty.fork()
         if self.pid == 0:
             environment = os.environ | {"XDG_DATA_HOME": str(data), "TERM": "xterm"}
-            environment |= {"STREAMLIT_SERVER_ENABLE_AGENT_API": "true"}
+            environment |= STREAMLIT
             os.chdir(data)
             os.execvpe(argv[0], argv, environment)
         fcntl.ioctl(self._at, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
