@@ -18,6 +18,7 @@ from toolkit.store import Store
 MOVES = ("spread", "pump", "dump", "splash", "funding")
 """What an event can be, in the order in which it is listed. A splash is neither pump nor dump."""
 
+_DAY_S = 86_400
 _KEEP_S = 600
 
 
@@ -41,6 +42,20 @@ def read_lifecycles(held: Held, window: Interval) -> pl.DataFrame:
     again.
     """
     return _lifecycles(held.path, *window, versions=_versions(held), _logs=held.logs)
+
+
+def log_days(held: Held) -> dict[str, Interval]:
+    """Return of each event log the 24 h before the end of its own answers."""
+    known = held.logs.select("family", "known_until").drop_nulls()
+    return {family: Interval(end - _DAY_S, end) for family, end in known.iter_rows()}
+
+
+def read_lately(held: Held) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Pair the documents of each log of the day of `log_days` and of the day before.
+
+    The documents come with them. They are those of a week more, which pairing needs.
+    """
+    return _lately(held.path, versions=_versions(held), _held=held)
 
 
 def with_moves(lives: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
@@ -79,6 +94,22 @@ def _documents(
     store, window = Store(path, wait_s=WAIT_S), documents_window(Interval(start, end))
     with store.reading():
         return identified(pl.concat([store.events(family, window) for family in EventFamily]))
+
+
+@cache_resource(ttl=_KEEP_S, max_entries=4, show_spinner="Pairing the events")
+def _lately(
+    path: Path, *, versions: tuple[StreamVersion, ...], _held: Held
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    del versions
+    store, days, documents, lifecycles = Store(path, wait_s=WAIT_S), log_days(_held), [], []
+    with store.reading():
+        for family in EventFamily:
+            day = days.get(family, Interval(0, _DAY_S))
+            two_days = Interval(day.start - _DAY_S, day.end)
+            documents.append(identified(store.events(family, documents_window(two_days))))
+            logs = _held.logs.filter(family=family.value)
+            lifecycles.append(event_lifecycles(documents[-1], *two_days, logs=logs))
+    return pl.concat(documents), pl.concat(lifecycles)
 
 
 @cache_resource(ttl=_KEEP_S, max_entries=8, show_spinner="Pairing the events")

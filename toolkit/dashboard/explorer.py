@@ -9,11 +9,11 @@ import polars as pl
 
 from toolkit.charts.marks import events_of
 from toolkit.charts.subject import Subject
-from toolkit.dashboard.reading import read_events, read_polls, read_rows
+from toolkit.dashboard.event_reading import read_documents
+from toolkit.dashboard.reading import read_polls, read_rows
 from toolkit.dashboard.shell import PageShell
 from toolkit.dashboard.trajectory_choice import ShownPart
 from toolkit.market import Family
-from toolkit.statistics.events import documents_window
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,5 @@ class Explored:
         spread = self.trajectory.family is Family.SPREAD
         if not spread or not self.asked.marks or self.logged.is_empty():
             return None
-        held = self.shell.held
-        found = read_events(held.path, *documents_window(self.asked.view), version=held.version)
+        found = read_documents(self.shell.held, self.asked.view)
         return events_of(found, self.trajectory)

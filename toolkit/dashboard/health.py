@@ -132,7 +132,7 @@ def _show_top_up(shell: PageShell, health: Health, now: int) -> None:
     held = shell.held
     if follower_of(held.path).runs or is_followed(held.streams, held.loads, time.time()):
         return
-    parts = behind(health.lines, now)
+    parts = behind(health.lines, now // 60 * 60)
     since_s = now - int(parts["start_ts"].to_numpy().min()) if parts.height else 0
     if since_s < _FRESH_S:
         return

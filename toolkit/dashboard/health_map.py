@@ -52,12 +52,12 @@ def coverage_map(stretches: pl.DataFrame) -> CoverageMap | None:
     start = first // step_s * step_s
     count = -(-(last - start) // step_s)
     shares = _shares(stretches, start, step_s)
-    runs = {}
-    for (key,), cells in shares.group_by("stream", maintain_order=True):
-        percents = [[0] * len(LedgerState) for _ in range(count)]
-        for cell, *each in cells.drop("stream").iter_rows():
-            percents[cell] = each
-        runs[str(key)] = _runs(percents)
+    percents: dict[str, list[list[int]]] = {}
+    for key, cell, *each in shares.iter_rows():
+        if key not in percents:
+            percents[key] = [[0] * len(LedgerState)] * count
+        percents[key][cell] = each
+    runs = {key: _runs(cells) for key, cells in percents.items()}
     return CoverageMap(start, step_s, count, runs)
 
 

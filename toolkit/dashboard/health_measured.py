@@ -10,6 +10,7 @@ import polars as pl
 from streamlit import cache_data, cache_resource
 
 from toolkit.dashboard.health_gaps import caused
+from toolkit.dashboard.health_map import CoverageMap, coverage_map
 from toolkit.dashboard.health_tables import COVERAGE, coverage_line
 from toolkit.dashboard.reading import Version
 from toolkit.intervals import Interval, clip
@@ -30,20 +31,19 @@ class Health(NamedTuple):
     ``lines`` has one row of `coverage_line` for each stream, with its ``answer``
     (`toolkit.store.answer_words`), ``retention_s`` and ``served_at`` (s, null where it never
     answered), over the time from its first second asked for, or first row, to the service's clock
-    when it was last asked. ``stretches`` has the coverage of all of them: stream, start_ts,
-    end_ts, state. ``missing`` has those that are missing, with their cause, the requests that they
-    take, and when they leave the archive: see `toolkit.dashboard.health_gaps.caused`. ``rows`` is
-    of `toolkit.store.Store.rows_by_load`.
+    when it was last asked. ``map`` is of the coverage of all of them. ``missing`` has what of it is
+    missing, with its cause, the requests that it takes, and when it leaves the archive: see
+    `toolkit.dashboard.health_gaps.caused`. ``rows`` is of `toolkit.store.Store.rows_by_load`.
     """
 
     lines: pl.DataFrame
-    stretches: pl.DataFrame
+    map: CoverageMap | None
     missing: pl.DataFrame
     rows: pl.DataFrame
     store_format: int
 
 
-@cache_data(ttl=_KEEP_S, max_entries=2, show_spinner="Reading the ledger")
+@cache_resource(ttl=_KEEP_S, max_entries=2, show_spinner="Reading the ledger")
 def measure_health(path: Path, version: Version) -> Health:
     """Measure what is known. A stream that nobody asked since is not read again."""
     del version
@@ -82,7 +82,7 @@ def measure_health(path: Path, version: Version) -> Health:
         rows, store_format = store.rows_by_load(), read_format(connection, path)
     schema = {"retention_s": pl.Int64, "served_at": pl.Int64}
     frame = pl.DataFrame(lines, infer_schema_length=None, schema_overrides=schema)
-    return Health(frame, stretches, missing, rows, store_format)
+    return Health(frame, coverage_map(stretches), missing, rows, store_format)
 
 
 @cache_data(ttl=_KEEP_S, max_entries=4, show_spinner=False)

@@ -10,7 +10,7 @@ from toolkit.cards import counted, duration
 from toolkit.charts.lines import share_text
 from toolkit.dashboard.export import hand_over
 from toolkit.dashboard.formatting import NULL
-from toolkit.dashboard.health_map import CoverageMap, coverage_map
+from toolkit.dashboard.health_map import CoverageMap
 from toolkit.dashboard.health_measured import Health
 from toolkit.dashboard.health_tables import STATE_COLUMNS
 from toolkit.dashboard.rows import RowColumn, show_rows
@@ -37,7 +37,7 @@ def show_streams(shell: PageShell, health: Health) -> None:
         RowColumn("stream", "text", [name for name, _ in legs]),
         RowColumn("legs", "text", [legs for _, legs in legs]),
         RowColumn("kind", "text", lines["kind"].to_list(), narrow=False),
-        *_map_column(shell, lines, coverage_map(health.stretches)),
+        *_map_column(shell, lines, health.map),
         RowColumn("held %", "number", lines["held"].to_list(), digits=2),
         *_gap_columns(lines),
         RowColumn("rows", "number", lines["rows"].to_list(), digits=0, narrow=False),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import polars as pl
-
+from toolkit.dashboard.event_reading import log_days, read_lately
 from toolkit.dashboard.event_tables import Count, count_events, open_events
 from toolkit.dashboard.formatting import NULL
 from toolkit.dashboard.loads import WATCHLIST, offer
@@ -14,15 +13,13 @@ from toolkit.dashboard.overview_attention import show_attention
 from toolkit.dashboard.overview_events import show_events
 from toolkit.dashboard.overview_funding import show_funding
 from toolkit.dashboard.overview_spreads import show_spreads
-from toolkit.dashboard.reading import read_events, read_snapshot
+from toolkit.dashboard.reading import read_snapshot
 from toolkit.dashboard.rows import opened_key
 from toolkit.dashboard.screen import Screen, st
 from toolkit.dashboard.shell import PageShell, page
 from toolkit.foreign import Markdown, markdown
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily
-from toolkit.statistics.event_documents import identified
-from toolkit.statistics.events import documents_window, event_lifecycles
 
 _DAY_S = 86_400
 _TABLE_LEAST_PX = 460
@@ -46,8 +43,8 @@ def _body(shell: PageShell) -> None:
 def _show_market(shell: PageShell) -> None:
     held = shell.held
     _open_row(shell, st.container())
-    days = _days(held.logs)
-    events, lifecycles = _read_logs(shell, days)
+    days = log_days(held)
+    events, lifecycles = read_lately(held)
     known = days.get(EventFamily.SPREAD)
     spreads = read_snapshot(held.path, "spread", version=held.version)
     opened = open_events(events, lifecycles, EventFamily.SPREAD)
@@ -75,25 +72,6 @@ def _open_row(shell: PageShell, place: Screen) -> None:
         show_failed(place)
     else:
         open_pair(shell, pair, place)
-
-
-def _days(logs: pl.DataFrame) -> dict[str, Interval]:
-    """Return of each event log the 24 h before the end of its own answers."""
-    known = logs.select("family", "known_until").drop_nulls()
-    return {family: Interval(end - _DAY_S, end) for family, end in known.iter_rows()}
-
-
-def _read_logs(shell: PageShell, days: dict[str, Interval]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Read the documents of each log for twice as long as its day, and pair them."""
-    held, documents, lifecycles = shell.held, [], []
-    for family in EventFamily:
-        day = days.get(family, Interval(0, _DAY_S))
-        two_days = Interval(day.start - _DAY_S, day.end)
-        read = read_events(held.path, *documents_window(two_days), version=held.version)
-        documents.append(identified(read.filter(family=family.value)))
-        logs = held.logs.filter(family=family.value)
-        lifecycles.append(event_lifecycles(documents[-1], *two_days, logs=logs))
-    return pl.concat(documents), pl.concat(lifecycles)
 
 
 def _show_figures(

@@ -7,7 +7,7 @@ import polars as pl
 from toolkit.charts import activity_chart
 from toolkit.dashboard.event_tables import document_columns, logs_that_end, newest_events
 from toolkit.dashboard.loads import LOGS, offer
-from toolkit.dashboard.reading import Held, StreamVersion, read_coverage, read_events, read_snapshot
+from toolkit.dashboard.reading import Held, read_coverage, read_snapshot
 from toolkit.dashboard.rows import show_rows
 from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell, draw
@@ -42,14 +42,15 @@ def show_events(
     st.markdown(words)
     with st.grid(2, min_column_width=480):
         with st.container():
-            _draw_hours(shell, window, of_day)
-            _show_counted(shell)
+            _draw_hours(shell, window, of_day, week_before(shell.held, events, window))
+            _show_counted(shell, events)
         with st.container():
             _list(shell, newest, lifecycles)
 
 
-def _draw_hours(shell: PageShell, window: Interval, of_day: pl.DataFrame) -> None:
-    before = week_before(shell.held, window)
+def _draw_hours(
+    shell: PageShell, window: Interval, of_day: pl.DataFrame, before: pl.DataFrame | None
+) -> None:
     figure = activity_chart(
         of_day,
         start=window.start,
@@ -63,7 +64,7 @@ def _draw_hours(shell: PageShell, window: Interval, of_day: pl.DataFrame) -> Non
         st.caption(Markdown("The same hours of the week before are not held."))
 
 
-def _show_counted(shell: PageShell) -> None:
+def _show_counted(shell: PageShell, events: pl.DataFrame) -> None:
     """Say what the service counts of a day, and what of it is held."""
     held = shell.held
     answer = read_snapshot(held.path, "activity", version=held.version)
@@ -74,7 +75,7 @@ def _show_counted(shell: PageShell) -> None:
     if counted is None:
         st.caption(Markdown("The service's own count of events was not understood."))
         return
-    kept = read_events(held.path, at - _DAY_S, at, version=_log_versions(held))
+    kept = events.filter(pl.col("ts").is_between(at - _DAY_S, at, closed="left"))
     ours = dict(kept.group_by("family").len().iter_rows())
     parts = [
         Markdown("{} {:,} ({:,})").format(family, count, ours.get(family.value, 0))
@@ -84,34 +85,24 @@ def _show_counted(shell: PageShell) -> None:
     st.caption(words.format(shell.moment(at), Markdown(", ").join(parts)))
 
 
-def week_before(held: Held, window: Interval) -> pl.DataFrame | None:
-    """Read the events of the same hours a week earlier, with their times moved up to ``window``.
+def week_before(held: Held, events: pl.DataFrame, window: Interval) -> pl.DataFrame | None:
+    """Select the events of the same hours a week earlier, their times moved up to ``window``.
 
     None unless all the logs that are held were answered for there.
     """
     hours = Interval(window.start // _HOUR_S * _HOUR_S, -(-window.end // _HOUR_S) * _HOUR_S)
     earlier = Interval(hours.start - _WEEK_S, hours.end - _WEEK_S)
-    versions = _log_versions(held)
-    for key, version in zip(_log_keys(held), versions, strict=True):
+    for key in (EventLog(EventFamily(family)).key for family in held.logs["family"]):
         try:
-            states = read_coverage(held.path, key, *earlier, version=version)["state"]
+            states = read_coverage(held.path, key, *earlier, version=held.versions[key])["state"]
         except StoreLockedError:
             raise
         except StoreError:  # it was never asked for: its documents were delivered
             return None
         if not states.is_in([LedgerState.HELD.value, LedgerState.EMPTY.value]).all():
             return None
-    found = read_events(held.path, *earlier, version=versions)
+    found = events.filter(pl.col("ts").is_between(*earlier, closed="left"))
     return found.with_columns(pl.col("ts") + _WEEK_S)
-
-
-def _log_keys(held: Held) -> list[str]:
-    families = set(held.logs["family"])
-    return [EventLog(family).key for family in EventFamily if family.value in families]
-
-
-def _log_versions(held: Held) -> tuple[StreamVersion, ...]:
-    return tuple(held.versions[key] for key in _log_keys(held))
 
 
 def _list(shell: PageShell, newest: pl.DataFrame, lifecycles: pl.DataFrame) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import polars as pl
@@ -53,7 +54,7 @@ StreamVersion = tuple[int | str | None, ...]
 """What changes with every commit of one stream's rows: see `Held.versions`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Held:
     """One look at a store: its source, its streams (`Store.catalogue`) and its loads.
 
@@ -72,7 +73,7 @@ class Held:
         """The event logs among the streams, with their family."""
         return event_logs(self.streams)
 
-    @property
+    @cached_property
     def versions(self) -> dict[str, StreamVersion]:
         """Of each stream what changes with every commit of its rows, and with none of another.
 
@@ -200,20 +201,6 @@ def read_coverage(
     """Read `Store.coverage` of one key."""
     del version
     return Store(path, wait_s=WAIT_S).coverage(Stream.parse(key), Interval(start, end))
-
-
-@cache_data(ttl=_KEEP_S, max_entries=20, show_spinner="Reading the store")
-def read_events(
-    path: Path, start: int, end: int, *, version: Version | tuple[StreamVersion, ...]
-) -> pl.DataFrame:
-    """Read `Store.events` of every family with ``start <= ts < end``, one below the other.
-
-    ``arrival`` is the order within a family, as `toolkit.statistics.events.lifecycles` wants it.
-    """
-    del version
-    store = Store(path, wait_s=WAIT_S)
-    with store.reading():
-        return pl.concat([store.events(family, Interval(start, end)) for family in EventFamily])
 
 
 @cache_data(ttl=_KEEP_S, max_entries=8, show_spinner="Following the prices")

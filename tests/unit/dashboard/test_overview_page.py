@@ -7,6 +7,7 @@ import json
 import polars as pl
 import pytest
 
+from toolkit.dashboard.event_reading import read_lately
 from toolkit.dashboard.overview_attention import lost_words
 from toolkit.dashboard.overview_events import week_before
 from toolkit.dashboard.reading import read_held, store_version
@@ -285,6 +286,8 @@ def test_the_week_before_is_read_where_it_is_held(bare):
     writer.commit(load, batch)
     writer.finish_load(load, [])
     held = read_held(bare.path, store_version(bare.path))
-    (found,) = week_before(held, Interval(end - 86_400, end)).to_dicts()
+    events, _ = read_lately(held)
+    (found,) = week_before(held, events, Interval(end - 86_400, end)).to_dicts()
     assert found["ts"] == START + 600 * 60 + week
-    assert week_before(held, Interval(end - 86_400 - week - 86_400, end - week - 86_400)) is None
+    before_the_log = Interval(end - 86_400 - week - 86_400, end - week - 86_400)
+    assert week_before(held, events, before_the_log) is None
