@@ -45,12 +45,12 @@ def caused(
     ('events/splash', 0, 60, 'asked for, and never answered', None)
     ('events/splash', 60, 90, 'between what was asked for', None)
     """
-    found = []
+    found, captured = [], lost.partition_by("stream", as_dict=True)
     for (key,), parts in missing.group_by("stream", maintain_order=True):
         stream = Stream.parse(str(key))
         known = ledger.get(stream, Ledger(None))
         left = [Interval(*part) for part in parts.select("start_ts", "end_ts").iter_rows()]
-        for cause, stretches in _causes(left[-1].end, known, lost.filter(stream=stream.key)):
+        for cause, stretches in _causes(left[-1].end, known, captured.get((key,), lost.clear())):
             for part in intersection(left, stretches):
                 leaves_at = known.edge.leaves_at(part.start) if known.edge else None
                 found.append((stream.key, *part, cause, leaves_at))

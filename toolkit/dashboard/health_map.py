@@ -31,8 +31,10 @@ class CoverageMap(NamedTuple):
         return _NAMES[_LENGTHS.index(self.step_s)]
 
 
-def coverage_map(stretches: pl.DataFrame) -> CoverageMap | None:
+def coverage_map(stretches: pl.DataFrame, shares: pl.DataFrame | None = None) -> CoverageMap | None:
     """Return the map of stretches: stream, start_ts, end_ts (s UTC), state. None without any.
+
+    ``shares`` are their `coverage_shares`, measured here by default.
 
     A cell is as short as 62 of them can hold all stretches: of 10 to 62 days it is a day. Where a
     part of a cell is not known, its percents sum to less than 100. A state of which there is
@@ -45,38 +47,54 @@ def coverage_map(stretches: pl.DataFrame) -> CoverageMap | None:
     """
     if stretches.is_empty():
         return None
-    first = int(stretches["start_ts"].to_numpy().min())
-    last = int(stretches["end_ts"].to_numpy().max())
-    fitting = [length for length in _LENGTHS if -(-last // length) - first // length <= _MOST]
-    step_s = fitting[0] if fitting else _LENGTHS[-1]
-    start = first // step_s * step_s
-    count = -(-(last - start) // step_s)
-    shares = _shares(stretches, start, step_s)
+    step_s = cell_s(stretches)
+    first, last = _ends(stretches)
+    start, count = first // step_s, -(-last // step_s) - first // step_s
+    known = coverage_shares(stretches, step_s) if shares is None else shares
     percents: dict[str, list[list[int]]] = {}
-    for key, cell, *each in shares.iter_rows():
+    for key, cell, *each in known.iter_rows():
         if key not in percents:
             percents[key] = [[0] * len(LedgerState)] * count
-        percents[key][cell] = each
+        percents[key][cell - start] = each
     runs = {key: _runs(cells) for key, cells in percents.items()}
-    return CoverageMap(start, step_s, count, runs)
+    return CoverageMap(start * step_s, step_s, count, runs)
 
 
-def _shares(stretches: pl.DataFrame, start: int, step_s: int) -> pl.DataFrame:
-    """Return stream, cell and a column of percents for each state."""
-    begins, ends = pl.col("start_ts") - start, pl.col("end_ts") - start
-    cell_s = pl.min_horizontal(ends, (pl.col("cell") + 1) * step_s) - pl.max_horizontal(
-        begins, pl.col("cell") * step_s
+def cell_s(stretches: pl.DataFrame) -> int:
+    """Return how long a cell of the map of stretches is (s)."""
+    first, last = _ends(stretches)
+    fitting = [length for length in _LENGTHS if -(-last // length) - first // length <= _MOST]
+    return fitting[0] if fitting else _LENGTHS[-1]
+
+
+def _ends(stretches: pl.DataFrame) -> tuple[int, int]:
+    if stretches.is_empty():
+        return 0, 0
+    return int(stretches["start_ts"].to_numpy().min()), int(stretches["end_ts"].to_numpy().max())
+
+
+def coverage_shares(stretches: pl.DataFrame, step_s: int) -> pl.DataFrame:
+    """Return stream, cell (its start / ``step_s``) and a column of percents for each state."""
+    cell_start = pl.col("cell") * step_s
+    cell_s = pl.min_horizontal("end_ts", cell_start + step_s) - pl.max_horizontal(
+        "start_ts", cell_start
     )
     seconds = (
         stretches.filter(pl.col("start_ts") < pl.col("end_ts"))
-        .with_columns(cell=pl.int_ranges(begins // step_s, (ends - 1) // step_s + 1))
-        .explode("cell")
-        .with_columns(cell_s=cell_s)
-        .group_by("stream", "cell", maintain_order=True)
-        .agg(
-            pl.col("cell_s").filter(pl.col("state") == state).sum().alias(state.value)
-            for state in LedgerState
+        .with_columns(
+            cell=pl.int_ranges(pl.col("start_ts") // step_s, (pl.col("end_ts") - 1) // step_s + 1)
         )
+        .explode("cell")
+        .select(
+            "stream",
+            "cell",
+            *(
+                pl.when(pl.col("state") == state).then(cell_s).otherwise(0).alias(state.value)
+                for state in LedgerState
+            ),
+        )
+        .group_by("stream", "cell", maintain_order=True)
+        .agg(pl.all().sum())
     )
     percents = {state.value: 100 * pl.col(state.value) / step_s for state in LedgerState}
     whole = [

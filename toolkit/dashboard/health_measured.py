@@ -10,8 +10,8 @@ import polars as pl
 from streamlit import cache_data, cache_resource
 
 from toolkit.dashboard.health_gaps import caused
-from toolkit.dashboard.health_map import CoverageMap, coverage_map
-from toolkit.dashboard.health_tables import COVERAGE, coverage_line
+from toolkit.dashboard.health_map import CoverageMap, cell_s, coverage_map, coverage_shares
+from toolkit.dashboard.health_tables import COVERAGE, STATE_COLUMNS, coverage_lines
 from toolkit.dashboard.reading import Version
 from toolkit.intervals import Interval, clip
 from toolkit.loader.planned import expected_requests
@@ -23,12 +23,19 @@ from toolkit.tables import GapStatus, LedgerState
 _KEEP_S = 600
 _WAIT_S = 3.0
 _STRETCHES = {"stream": pl.String, **COVERAGE}
+_LINES = {
+    "kind": pl.String,
+    "stream": pl.String,
+    "answer": pl.String,
+    "retention_s": pl.Int64,
+    "served_at": pl.Int64,
+}
 
 
 class Health(NamedTuple):
     """What is known of a store, at one version of its file.
 
-    ``lines`` has one row of `coverage_line` for each stream, with its ``answer``
+    ``lines`` has one row of `coverage_lines` for each stream, with its ``kind`` and ``answer``
     (`toolkit.store.answer_words`), ``retention_s`` and ``served_at`` (s, null where it never
     answered), over the time from its first second asked for, or first row, to the service's clock
     when it was last asked. ``map`` is of the coverage of all of them. ``missing`` has what of it is
@@ -52,37 +59,43 @@ def measure_health(path: Path, version: Version) -> Health:
         ledger, catalogue, loads = store.ledger(), store.catalogue(), store.loads()
         newest = int(loads["served_at"][0]) if loads.height else 0
         place = _kept(path, loads.tail(1).select("started_at", "served_at").rows())
+        before = place[0] if place else None
         kept = _kept_states(store, catalogue)
-        lines, parts = [], []
+        lines, versions, changed = [], {}, {}
         for row in catalogue.iter_rows(named=True):
             stream = Stream.parse(row["stream"])
             known = ledger.get(stream, Ledger(None))
-            facts = (newest, *(row[name] for name in ("rows", "revisions", "asked_at")))
-            if known.edge is not None:
-                facts = (known.edge.served_at, *facts[1:])
-            if isinstance(stream, SnapshotTrajectory):
-                coverage = _kept_coverage(stream, kept, row["first_ts"])
-            elif (place.get(stream.key) or ((), None))[0] == facts:
-                coverage = place[stream.key][1]
-            else:
-                coverage = _coverage(store, stream, known, row["first_ts"], newest)
-                place[stream.key] = (facts, coverage)
-            edge = known.edge
+            edge, polled = known.edge, None
+            if isinstance(stream, SnapshotTrajectory) and stream.of in kept:
+                polled = kept[stream.of]["end_ts"][-1]
+            asked = (edge.served_at if edge else newest, polled)
+            facts = (*asked, *(row[name] for name in ("rows", "revisions", "asked_at", "first_ts")))
+            versions[stream.key] = facts
+            if before is None or before.versions.get(stream.key) != facts:
+                coverage = (
+                    _kept_coverage(stream, kept, row["first_ts"])
+                    if isinstance(stream, SnapshotTrajectory)
+                    else _coverage(store, stream, known, row["first_ts"], newest)
+                )
+                changed[stream.key] = coverage
             lines.append(
-                coverage_line(stream, coverage)
+                {"kind": stream.kind, "stream": stream.key}
                 | {"answer": answer_words(ledger.get(stream), row["rows"])}
                 | {"retention_s": edge and edge.retention_s, "served_at": edge and edge.served_at}
             )
-            if coverage is not None:
-                parts.append(coverage.select(pl.lit(stream.key).alias("stream"), *COVERAGE))
-        stretches = pl.concat([pl.DataFrame(schema=_STRETCHES), *parts])
-        lost = store.gaps().filter(status=GapStatus.OPEN.value)
-        gaps = caused(stretches.filter(state=LedgerState.MISSING.value), ledger, lost)
+        place[:] = [_covered(before, versions, changed)]
+        covered, lost = place[0], store.gaps().filter(status=GapStatus.OPEN.value)
+        gaps = caused(covered.stretches.filter(state=LedgerState.MISSING.value), ledger, lost)
         missing = gaps.with_columns(requests=expected_requests(store, gaps))
         rows, store_format = store.rows_by_load(), read_format(connection, path)
-    schema = {"retention_s": pl.Int64, "served_at": pl.Int64}
-    frame = pl.DataFrame(lines, infer_schema_length=None, schema_overrides=schema)
-    return Health(frame, coverage_map(stretches), missing, rows, store_format)
+    frame = (
+        pl.DataFrame(lines, schema=_LINES)
+        .join(covered.lines, on="stream", how="left", maintain_order="left")
+        .with_columns(pl.col("known_s", *STATE_COLUMNS.values()).fill_null(0))
+    )
+    return Health(
+        frame, coverage_map(covered.stretches, covered.shares), missing, rows, store_format
+    )
 
 
 @cache_data(ttl=_KEEP_S, max_entries=4, show_spinner=False)
@@ -91,11 +104,48 @@ def measure_requests(path: Path, parts: pl.DataFrame) -> int:
     return int(expected_requests(Store(path, wait_s=_WAIT_S), parts).sum())
 
 
+class _Covered(NamedTuple):
+    """Coverage of all streams, by the facts in which the answers of each differ.
+
+    ``lines`` are `coverage_lines`, ``shares`` those of `coverage_shares`.
+    """
+
+    versions: dict[str, tuple[Any, ...]]
+    stretches: pl.DataFrame
+    lines: pl.DataFrame
+    shares: pl.DataFrame
+
+
 @cache_resource(ttl=_KEEP_S, max_entries=4, show_spinner=False)
-def _kept(path: Path, first: list[tuple[int, ...]]) -> dict[str, tuple[Any, pl.DataFrame | None]]:
+def _kept(path: Path, first: list[tuple[int, ...]]) -> list[_Covered]:
     """Return the place of what was measured of a file, told from another by its first load."""
     del path, first
-    return {}
+    return []
+
+
+def _covered(
+    before: _Covered | None,
+    versions: dict[str, tuple[Any, ...]],
+    changed: dict[str, pl.DataFrame | None],
+) -> _Covered:
+    """Measure the coverage of the streams that changed, and take that of the others as it was."""
+    parts = [
+        coverage.select(pl.lit(key).alias("stream"), *COVERAGE)
+        for key, coverage in changed.items()
+        if coverage is not None
+    ]
+    new = pl.concat([pl.DataFrame(schema=_STRETCHES), *parts])
+    lines = coverage_lines(new)
+    if before is None:
+        return _Covered(versions, new, lines, coverage_shares(new, cell_s(new)))
+    same = pl.col("stream").is_in(list(versions.keys() - changed))
+    stretches = pl.concat([before.stretches.filter(same), new])
+    step_s = cell_s(stretches)
+    if step_s == cell_s(before.stretches):
+        shares = pl.concat([before.shares.filter(same), coverage_shares(new, step_s)])
+    else:
+        shares = coverage_shares(stretches, step_s)
+    return _Covered(versions, stretches, pl.concat([before.lines.filter(same), lines]), shares)
 
 
 def _coverage(

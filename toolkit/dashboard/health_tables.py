@@ -9,12 +9,11 @@ import polars as pl
 
 from toolkit.cards import duration
 from toolkit.dashboard.formatting import NULL
-from toolkit.market import Stream
 from toolkit.tables import LedgerState
 from toolkit.wire.finding_words import explained
 
 STATE_COLUMNS = {state: f"{state.value.replace(' ', '_')}_s" for state in LedgerState}
-"""The column of `coverage_line` with the seconds of each state."""
+"""The column of `coverage_lines` with the seconds of each state."""
 
 RUNNING_S = 600
 """How long after its last sign of life a load without an end counts as running (s)."""
@@ -23,38 +22,39 @@ COVERAGE = {"start_ts": pl.Int64, "end_ts": pl.Int64, "state": pl.String}
 """The columns of `toolkit.store.Store.coverage`."""
 
 
-def coverage_line(stream: Stream, coverage: pl.DataFrame | None) -> dict[str, Any]:
-    """Return one row of the table of coverage: seconds of each state, the longest stretch not held.
+def coverage_lines(stretches: pl.DataFrame) -> pl.DataFrame:
+    """Return one row of the table of coverage for each stream, of its `Store.coverage`.
 
-    ``coverage`` is `toolkit.store.Store.coverage`, None where nothing was answered.
+    ``stretches`` has stream, start_ts, end_ts (s UTC) and state. Rows: stream, the seconds of each
+    state and of all (known_s), and the longest stretch not held (gap_start, gap_end, gap_state,
+    null without one).
 
-    >>> coverage = pl.DataFrame({"start_ts": [0, 60], "end_ts": [60, 100],
+    >>> coverage = pl.DataFrame({"stream": ["a", "a"], "start_ts": [0, 60], "end_ts": [60, 100],
     ...                          "state": ["held", "missing"]})
-    >>> line = coverage_line(Stream.parse("BTC_USD:KRAKEN.spot"), coverage)
+    >>> (line,) = coverage_lines(coverage).to_dicts()
     >>> line["held_s"], line["missing_s"], line["gap_start"], line["gap_end"], line["gap_state"]
     (60, 40, 60, 100, 'missing')
     """
-    if coverage is None:
-        coverage = pl.DataFrame(schema=COVERAGE)
-    lengths = coverage["end_ts"] - coverage["start_ts"]
-    seconds = dict(coverage.group_by("state").agg(lengths_s=_length().sum()).iter_rows())
-    gaps = coverage.filter(pl.col("state") != LedgerState.HELD).sort(
-        _length(), descending=True, maintain_order=True
+    length_s = pl.col("end_ts") - pl.col("start_ts")
+    seconds = stretches.select(
+        "stream",
+        known_s=length_s,
+        **{
+            column: pl.when(pl.col("state") == state).then(length_s).otherwise(0)
+            for state, column in STATE_COLUMNS.items()
+        },
     )
-    longest = gaps.row(0, named=True) if gaps.height else {}
-    return {
-        "kind": stream.kind,
-        "stream": stream.key,
-        "known_s": int(lengths.sum()),
-        **{column: int(seconds.get(state.value, 0)) for state, column in STATE_COLUMNS.items()},
-        "gap_start": longest.get("start_ts"),
-        "gap_end": longest.get("end_ts"),
-        "gap_state": longest.get("state"),
-    }
-
-
-def _length() -> pl.Expr:
-    return pl.col("end_ts") - pl.col("start_ts")
+    gaps = stretches.filter(pl.col("state") != LedgerState.HELD).sort(
+        length_s, descending=True, maintain_order=True
+    )
+    longest = gaps.unique("stream", keep="first", maintain_order=True).rename(
+        {"start_ts": "gap_start", "end_ts": "gap_end", "state": "gap_state"}
+    )
+    return (
+        seconds.group_by("stream", maintain_order=True)
+        .agg(pl.all().sum())
+        .join(longest, on="stream", how="left", maintain_order="left")
+    )
 
 
 def load_lines(loads: pl.DataFrame, rows: pl.DataFrame, now: int) -> pl.DataFrame:

@@ -174,7 +174,7 @@ def rowless_parts(
     """
     if step_s is None:
         return [answered]
-    held = stretches(times, step_s, step_s * 3 // 2)
+    held = stretches(times, step_s, step_s * 3 // 2).tolist()
     holes = [hole for hole in difference([answered], held) if 2 * hole.length_s > step_s]
     inside = [
         hole

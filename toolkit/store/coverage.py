@@ -18,11 +18,11 @@ from toolkit.market import Stream, Trajectory
 from toolkit.store.answers import Provisional, renewed, within_reach, without
 from toolkit.store.batch import Ledger
 from toolkit.store.history import log_changes
-from toolkit.store.ledger import Edge, states, stretches
+from toolkit.store.ledger import Edge, Stretches, states, stretches
 from toolkit.store.streams import append, number_streams, numbers_of
 from toolkit.tables import COVERAGE, COVERAGE_CHANGE, EDGE, EDGE_CHANGE, SERIES, CoverageState
 
-_Stretches = dict[int, list[tuple[Any, ...]]]
+_Recorded = dict[int, list[tuple[Any, ...]]]
 """By number of the stream: start, end, and when a provisional answer came first and last (s)."""
 
 
@@ -38,7 +38,7 @@ def record(
     """
     wanted = {number: joined for number, parts in stretches.items() if (joined := union(parts))}
     held = _touching(connection, state, wanted)
-    merged: _Stretches = {
+    merged: _Recorded = {
         number: [
             (*stretch, None, None)
             for stretch in union([*((row[0], row[1]) for row in held[number]), *parts])
@@ -67,7 +67,7 @@ def record_answers(
     }
     held = _touching(connection, CoverageState.PROVISIONAL, spans)
     known = _touching(connection, CoverageState.SETTLED, spans)
-    after: _Stretches = {}
+    after: _Recorded = {}
     for number in spans:
         before = [Provisional(*part) for part in held[number]]
         final = [(start, end) for start, end, *_ in known[number]]
@@ -81,7 +81,7 @@ def _touching(
     connection: duckdb.DuckDBPyConnection,
     state: CoverageState,
     spans: Mapping[int, Sequence[tuple[int, int]]],
-) -> _Stretches:
+) -> _Recorded:
     """Read the rows of a state that touch the spans, by number of the stream."""
     bounds = {"stream_id": pl.Int32, "low": pl.Int64, "high": pl.Int64}
     touched = [
@@ -89,7 +89,7 @@ def _touching(
         for number, parts in spans.items()
         if parts
     ]
-    found: _Stretches = {number: [] for number in spans}
+    found: _Recorded = {number: [] for number in spans}
     if touched:
         connection.register("touched", pl.DataFrame(touched, schema=bounds, orient="row"))
         for number, *row in connection.execute(
@@ -106,8 +106,8 @@ def _touching(
 def _replace(
     connection: duckdb.DuckDBPyConnection,
     state: CoverageState,
-    before: _Stretches,
-    after: _Stretches,
+    before: _Recorded,
+    after: _Recorded,
     committed_at: int | None,
 ) -> None:
     """Put rows of a state in the place of others, by number of the stream, and log the change."""
@@ -248,15 +248,10 @@ def read_coverage(
     known = read_ledger(connection, [stream], window).get(stream)
     if known is None or known.edge is None:
         return None
-    held = known.answered
+    held: Stretches = known.answered
     if isinstance(stream, Trajectory):
         held = _held(connection, stream, window, known.edge, tolerance_s)
-    found = states(window, known.answered, held, known.edge)
-    return pl.DataFrame(
-        [(*interval, state.value) for interval, state in found],
-        schema={"start_ts": pl.Int64, "end_ts": pl.Int64, "state": pl.String},
-        orient="row",
-    )
+    return states(window, known.answered, held, known.edge)
 
 
 def _held(
@@ -265,7 +260,7 @@ def _held(
     window: Interval,
     edge: Edge,
     tolerance_s: int | None,
-) -> list[Interval]:
+) -> Stretches:
     """Return the stretches of the window in which there are rows."""
     step_s = edge.step_s or 1
     apart_s = step_s * 3 // 2 if tolerance_s is None else tolerance_s

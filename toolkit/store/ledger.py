@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 from toolkit.intervals import Interval, clip, difference, intersection, union
 from toolkit.tables import LedgerState
 
+Stretches = Sequence[tuple[int, int]] | NDArray[np.int64]
+"""Starts and ends (s), a row for each."""
+
 SETTLE_S = 60
 """Seconds after which a visible row is final (docs/concepts.md, "Delay and settling")."""
 
@@ -158,30 +161,28 @@ def to_ask(window: Interval, answered: Iterable[tuple[int, int]], edge: Edge) ->
 
 
 def states(
-    window: Interval,
-    answered: Sequence[tuple[int, int]],
-    held: Sequence[tuple[int, int]],
-    edge: Edge,
-) -> list[tuple[Interval, LedgerState]]:
+    window: Interval, answered: Sequence[tuple[int, int]], held: Stretches, edge: Edge
+) -> pl.DataFrame:
     """Return what is known of every second of the window, in order, without gaps or overlaps.
 
-    ``answered`` is the ledger, ``held`` the stretches that have rows. Rows that are not final
-    yet lie outside the ledger: their stretch is not yet known.
+    The columns are those of `toolkit.store.Store.coverage`. ``answered`` is the ledger, ``held``
+    the stretches that have rows. Rows that are not final yet lie outside the ledger: their stretch
+    is not yet known.
 
     >>> edge = Edge(served_at=1000, retention_s=800, step_s=60)
-    >>> for interval, state in states(Interval(100, 1000), [(300, 600)], [(300, 500)], edge):
-    ...     print(tuple(interval), state.value)
-    (100, 200) unrecoverable
-    (200, 300) missing
-    (300, 500) held
-    (500, 600) empty
-    (600, 880) missing
-    (880, 1000) not yet known
+    >>> for row in states(Interval(100, 1000), [(300, 600)], [(300, 500)], edge).rows():
+    ...     print(row)
+    (100, 200, 'unrecoverable')
+    (200, 300, 'missing')
+    (300, 500, 'held')
+    (500, 600, 'empty')
+    (600, 880, 'missing')
+    (880, 1000, 'not yet known')
     """
     oldest = window.start if edge.reachable_from is None else edge.reachable_from
-    answers, rows = union(answered), union(held)
-    ends = [end for part in (*answers, *rows, window) for end in part]
-    cuts = np.unique(np.clip([*ends, edge.final_before, oldest], *window))
+    answers, rows = _apart(answered), _apart(held)
+    ends = [*answers.ravel(), *window, edge.final_before, oldest]
+    cuts = np.unique(np.clip(np.append(rows.ravel(), ends), *window))
     starts = cuts[:-1]
     inside = _lies_in(starts, answers)
     rules = [
@@ -190,35 +191,45 @@ def states(
         (starts >= edge.final_before, LedgerState.UNKNOWN),
         (starts < oldest, LedgerState.UNRECOVERABLE),
     ]
-    named = [*(state for _, state in rules), LedgerState.MISSING]
+    words = pl.Series([*(state.value for _, state in rules), LedgerState.MISSING.value])
     found = np.select([mask for mask, _ in rules], range(len(rules)), len(rules))
     begun = np.flatnonzero(np.diff(found, prepend=-1))
-    bounds = [*starts[begun].tolist(), window.end]
-    return [
-        (Interval(start, end), named[state])
-        for start, end, state in zip(bounds, bounds[1:], found[begun].tolist(), strict=False)
-    ]
+    bounds = np.append(starts[begun], window.end)
+    return pl.DataFrame(
+        {"start_ts": bounds[:-1], "end_ts": bounds[1:], "state": words[found[begun]]}
+    )
 
 
-def _lies_in(ts: NDArray[np.int64], parts: Sequence[Interval]) -> NDArray[np.bool_]:
+def _apart(parts: Stretches) -> NDArray[np.int64]:
+    """Return the seconds of all parts as parts in order and apart, as `toolkit.intervals.union`."""
+    each = np.array(parts, dtype=np.int64).reshape(-1, 2)
+    starts, ends = each[each[:, 0] < each[:, 1]].T
+    order = np.argsort(starts, kind="stable")
+    starts, reached = starts[order], np.maximum.accumulate(ends[order])
+    begun = np.flatnonzero(starts > np.append(np.iinfo(np.int64).min, reached)[:-1])
+    return np.column_stack([starts[begun], reached[np.append(begun, starts.size)[1:] - 1]])
+
+
+def _lies_in(ts: NDArray[np.int64], parts: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Check of each second whether it lies in one of the parts, which are in order and apart."""
-    starts, ends = np.array(parts, dtype=np.int64).reshape(-1, 2).T
+    starts, ends = parts.T
     before = np.searchsorted(starts, ts, side="right")
     return (before > 0) & (ts < np.append(ends, 0)[before - 1])
 
 
-def stretches(times: pl.Series, step_s: int, apart_s: int) -> list[Interval]:
+def stretches(times: pl.Series, step_s: int, apart_s: int) -> NDArray[np.int64]:
     """Find the stretches that have rows, none of them further from the next than ``apart_s``.
 
-    ``times`` are the rows' ts, in any order. Each row lasts ``step_s``.
+    ``times`` are the rows' ts, in any order. Each row lasts ``step_s``. The stretches are in order,
+    each its start and its end.
 
-    >>> [tuple(i) for i in stretches(pl.Series([0, 60, 150, 300]), 60, 90)]
-    [(0, 210), (300, 360)]
+    >>> stretches(pl.Series([0, 60, 150, 300]), 60, 90).tolist()
+    [[0, 210], [300, 360]]
     """
     ts = np.sort(times.to_numpy())  # of polars the same costs 10 times as much for a page
-    breaks = np.flatnonzero(np.diff(ts) > apart_s)
+    breaks = np.flatnonzero(np.diff(ts) > max(apart_s, step_s))
     firsts, lasts = ts[[0, *(breaks + 1)][: ts.size]], ts[[*breaks, -1][: ts.size]]
-    return union(zip(firsts.tolist(), (lasts + step_s).tolist(), strict=True))
+    return np.column_stack([firsts, lasts + step_s])
 
 
 def final_part(answered: Interval, edge: Edge) -> list[Interval]:

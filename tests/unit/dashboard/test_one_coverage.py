@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from toolkit.cli.stats import app
-from toolkit.dashboard.health_tables import coverage_line
+from toolkit.dashboard.health_tables import coverage_lines
 from toolkit.intervals import Interval
 from toolkit.market import Source, Trajectory, format_ts
 from toolkit.statistics import quality, spread
@@ -40,7 +40,9 @@ def filled(path, rows, window):
 def figures(store, window):
     """The coverage of the pair by name of who gives it."""
     rows = store.series(PAIR, window)
-    ledger = coverage_line(PAIR, store.coverage(PAIR, window))
+    (ledger,) = coverage_lines(
+        store.coverage(PAIR, window).with_columns(stream=pl.lit(PAIR.key))
+    ).to_dicts()
     times = ["--start", str(window.start), "--end", str(window.end)]
     done = CliRunner().invoke(
         app, ["spread", PAIR.key, "--store", str(store.path), *times, "--format", "json"]

@@ -13,13 +13,13 @@ from toolkit.dashboard.event_tables import (
 )
 from toolkit.dashboard.health_tables import (
     STATE_COLUMNS,
-    coverage_line,
+    coverage_lines,
     load_lines,
 )
 from toolkit.dashboard.spread_table import SpreadFilters, spread_lines
 from toolkit.dashboard.spreads_columns import shown_columns
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, Stream
+from toolkit.market import EventFamily
 from toolkit.statistics.event_documents import identified
 from toolkit.statistics.events import event_lifecycles
 from toolkit.statistics.screening import spread_figures
@@ -203,6 +203,7 @@ def test_filters_are_all_of_them_at_once(asked, kept):
 
 COVERAGE = pl.DataFrame(
     {
+        "stream": ["A_U:X.spot"] * 4,
         "start_ts": [0, 50, 60, 90],
         "end_ts": [50, 60, 90, 100],
         "state": ["unrecoverable", "missing", "held", "not yet known"],
@@ -211,7 +212,7 @@ COVERAGE = pl.DataFrame(
 
 
 def test_a_line_of_coverage_accounts_for_every_second_and_names_the_longest_gap():
-    line = coverage_line(Stream.parse("A_U:X.spot"), COVERAGE)
+    (line,) = coverage_lines(COVERAGE).to_dicts()
     assert [line[column] for column in STATE_COLUMNS.values()] == [30, 0, 10, 10, 50]
     assert line["known_s"] == 100
     assert (line["gap_start"], line["gap_end"], line["gap_state"]) == (0, 50, "unrecoverable")
@@ -219,7 +220,7 @@ def test_a_line_of_coverage_accounts_for_every_second_and_names_the_longest_gap(
 
 def test_what_is_held_throughout_has_no_gap():
     whole = COVERAGE.filter(state="held")
-    line = coverage_line(Stream.parse("A_U:X.spot"), whole)
+    (line,) = coverage_lines(whole).to_dicts()
     assert line["gap_start"] is line["gap_state"] is None
 
 
