@@ -13,6 +13,7 @@ from toolkit.dashboard.event_reading import read_documents
 from toolkit.dashboard.reading import read_polls, read_rows
 from toolkit.dashboard.shell import PageShell
 from toolkit.dashboard.trajectory_choice import ShownPart
+from toolkit.intervals import Interval
 from toolkit.market import Family
 
 
@@ -66,5 +67,7 @@ class Explored:
         spread = self.trajectory.family is Family.SPREAD
         if not spread or not self.asked.marks or self.logged.is_empty():
             return None
-        found = read_documents(self.shell.held, self.asked.view)
+        # of a window and what is zoomed into, so that a zoom within the window reads none again
+        whole = [*self.asked.choice.window, *self.asked.view]
+        found = read_documents(self.shell.held, Interval(min(whole), max(whole)))
         return events_of(found, self.trajectory)
