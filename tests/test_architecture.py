@@ -71,6 +71,7 @@ THIRD_PARTIES = {
     "rich": ("toolkit.cli", "toolkit.workspace"),
     # The receiver is mountable, and the door is a middleware.
     "starlette": ("toolkit.loader.webhooks", "toolkit.service", "toolkit.dashboard.shared"),
+    "statsmodels": ("toolkit.statistics.event_hazards",),
     "streamlit": ("toolkit.dashboard", "app"),
     "tomlkit": ("toolkit.workspace.alert_file",),
     "typer": ("toolkit.cli",),
@@ -80,7 +81,7 @@ THIRD_PARTIES = {
 # The MCP SDK's interface is written in the terms of these two.
 THIRD_PARTIES |= dict.fromkeys(("anyio", "mcp_types"), THIRD_PARTIES["mcp"])
 NEVER = {"plotly.express"}  # slow to import, and of no use where figures are built from traces
-PURE = {"statistics": {"numpy", "polars"}}
+PURE = {"statistics": {"numpy", "polars", "statsmodels"}}
 SOCKETS = {"asyncio", "http.client", "http.server", "select", "selectors", "socket", "ssl"}
 SANS_IO = {"wire": SOCKETS | {"threading", "urllib.request"}}
 
@@ -89,17 +90,8 @@ MODULE_LINES, MODULE_LINES_AT_MOST, BODY_LINES = 400, 600, 50
 LONG_MODULES: dict[str, str] = {}  # modules over 400 lines, each with the reason it is one
 
 COSTLY = {
-    *(
-        "apprise",
-        "mcp",
-        "pandas",
-        "plotly.express",
-        "scipy",
-        "starlette",
-        "statsmodels",
-        "streamlit",
-    ),
-    *("typer", "uvicorn"),
+    *("apprise", "mcp", "pandas", "plotly.express", "scipy", "starlette"),
+    *("statsmodels", "streamlit", "typer", "uvicorn"),
 }
 
 

@@ -13,6 +13,7 @@ from tests.unit.statistics.event_lives import lives, openings
 from toolkit.statistics.events import (
     cooccurrence,
     follow_through,
+    hazard_ratios,
     league,
     payoff,
     positions,
@@ -134,6 +135,23 @@ def watched(rng: Rng, runs: int) -> dict[str, Ends]:
     }
 
 
+def lasting(rng: Rng, runs: int) -> dict[str, Ends]:
+    """250 lives whose hazard is that of their size and venue, of which some are cut off."""
+    logs = np.array([0.5, 0.7, -0.7])
+    parts = []
+    for _ in range(runs):
+        size, venue = rng.normal(size=250), rng.choice(["X", "Y", "Z"], 250, p=[0.5, 0.3, 0.2])
+        hazard = np.exp(np.column_stack([size, venue == "Y", venue == "Z"]) @ logs)
+        ends, seen = rng.exponential(1_200 / hazard), rng.exponential(3_600, 250)
+        frame = lives(np.minimum(ends, seen), ends <= seen, size=size, venue=venue)
+        parts.append(hazard_ratios(frame, ["size", "venue"]))
+    found = pl.concat(parts)
+    lower, upper = (f"hazard_ratio_{end}" for end in ("lower", "upper"))
+    return {
+        f"events.hazard_ratios {lower}": cells_of(found, lower, upper, np.exp(logs), runs),
+    }
+
+
 def followed(drift: float, rng: Rng, runs: int) -> dict[str, Ends]:
     """30 days of four walks that no event moves, which share a drift that is drawn for each day."""
     ts, parts = 600 * np.arange(30 * 144), []
@@ -250,6 +268,7 @@ PROCESSES = [
     Process("8 weeks of events with a season and bursts", by_hour),
     Process("two logs apart with hours, bursts and a gap", apart),
     Process("lognormal lives seen in a window of 4 medians", watched),
+    Process("250 lives whose hazard follows size and venue", lasting),
     Process("150 events on four spreads that swing together", taken),
     Process("150 events that move nothing", partial(followed, 0.0)),
     Process("150 events that move nothing, days that move all", partial(followed, 5e-5)),

@@ -154,6 +154,15 @@ class EventSeries(Series):
         return event_statistics.survival(self._lives, by, held=self.held)
 
     @checked_options
+    def hazard_ratios(self, covariates: Sequence[str] = ("size",)) -> pl.DataFrame:
+        """Estimate what makes the events end sooner or later, by the regression of Cox.
+
+        ``covariates`` are columns of numbers or text, of those that `rates` takes and ``size``. See
+        `toolkit.statistics.events.hazard_ratios`.
+        """
+        return event_statistics.hazard_ratios(self._lives, covariates, held=self.held)
+
+    @checked_options
     def rates(self, by: Sequence[str] = ()) -> pl.DataFrame:
         """Compute how often events open, over the time in which the log is held.
 

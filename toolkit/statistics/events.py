@@ -1,10 +1,11 @@
 """How long events last, how often they come, what comes with them, and how true their log is.
 
 `lifecycles` and `event_lifecycles` pair the documents of event logs. `magnitudes` says how large
-events are. `detections` says when they became known, and `study`, `placebo` and `follow_through`
-what prices, spreads and rates did then. `positions` and `payoff` say what spread events would have
-paid. `cooccurrence` says which events come together. `audit` holds a log to the trajectories, and
-`channels` the ways by which it came to each other.
+events are, `survival` how long they last and `hazard_ratios` what makes them last. `detections`
+says when they became known, and `study`, `placebo` and `follow_through` what prices, spreads and
+rates did then. `positions` and `payoff` say what spread events would have paid. `cooccurrence` says
+which events come together. `audit` holds a log to the trajectories, and `channels` the ways by
+which it came to each other.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from toolkit.statistics.event_cooccurrence import cooccurrence
 from toolkit.statistics.event_detections import detections
 from toolkit.statistics.event_documents import event_role, identified
 from toolkit.statistics.event_groups import with_groups
+from toolkit.statistics.event_hazards import hazard_ratios
 from toolkit.statistics.event_magnitudes import magnitudes
 from toolkit.statistics.event_pairing import UNKNOWN, paired
 from toolkit.statistics.event_payoff import payoff
@@ -57,6 +59,7 @@ __all__ = [
     "documents_window",
     "event_lifecycles",
     "follow_through",
+    "hazard_ratios",
     "league",
     "lifecycles",
     "log_rank",

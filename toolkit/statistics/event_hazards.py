@@ -1,0 +1,201 @@
+"""What makes events last: the regression of Cox on their sizes, venues and hours."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from toolkit.errors import InputError, needs_extra
+from toolkit.statistics.conditions import Schema
+from toolkit.statistics.contract import Frame, Reason
+from toolkit.statistics.event_exposure import Watched
+from toolkit.statistics.life_curve import MIN_ENDED, TWO_SIDED_95
+
+MOST_RATIOS = 50
+"""The most ratios of a family that one regression estimates."""
+
+Numbers = npt.NDArray[np.float64]
+
+_RATIOS: Schema = {
+    "family": pl.String(),
+    **dict.fromkeys(("covariate", "value", "baseline"), pl.String()),
+    **dict.fromkeys(("n", "n_ended", "n_left_out"), pl.Int64()),
+    **dict.fromkeys(
+        ("hazard_ratio", "hazard_ratio_lower", "hazard_ratio_upper", "p_value"), pl.Float64()
+    ),
+    "hazard_ratio_reason": pl.String(),
+}
+
+
+def hazard_ratios(
+    lives: Frame, covariates: Sequence[str], *, held: pl.DataFrame | None = None
+) -> pl.DataFrame:
+    """Estimate what makes events end sooner or later, by the regression of Cox.
+
+    ``lives`` and ``held``, and what counts, are those of `survival`. A hazard ratio of 2 says that
+    of events of any age twice as many end in the next moment, where all other covariates are equal.
+    Of a column of numbers it is the ratio for one more of its unit. Of a column of text there is
+    one for each value, against the value that most events have. Ties are taken as by Efron.
+
+    The ratio is taken to be the same at every age: `survival_curve` by the same groups shows
+    whether it is. Events are taken to be independent, as in `log_rank`. Lives with a null among
+    the covariates are left out, and those of a value of which none ended, which has no ratio.
+    One row per family, covariate and value but the baseline, in the order of ``covariates``:
+
+    ===================  =======  =====  =========================================================
+    column               type     unit   meaning
+    ===================  =======  =====  =========================================================
+    family               String   none   of the events
+    covariate            String   none   the column
+    value                String   none   of text the value, else null
+    baseline             String   none   of text the value it is compared with, else null
+    n                    Int64    count  events that were watched, and used
+    n_ended              Int64    count  those whose close was seen
+    n_left_out           Int64    count  watched events that are not used
+    coverage             Float64  none   part of the window that is held, fraction
+    hazard_ratio         Float64  none   rate of ending against the baseline, or one unit less
+    hazard_ratio_lower   Float64  none   95 %, lower bound
+    hazard_ratio_upper   Float64  none   95 %, upper bound
+    p_value              Float64  none   chance of a ratio as far from 1 were it 1
+    hazard_ratio_reason  String   none   too_few (less than 10 ended for each ratio of the family),
+                                         degenerate (a value of which none ended, or covariates
+                                         that follow from each other)
+    window_start         Int64    s      as asked of the lifecycles, Unix UTC
+    window_end           Int64    s      itself outside
+    method               String   none   what computed the row, with its version
+    params_hash          String   none   the same where the same was asked of any window
+    ===================  =======  =====  =========================================================
+
+    Raises
+    ------
+    InputError
+        As `survival`. ``covariates`` is empty, or has a column of neither text nor numbers. A
+        family has more than 50 ratios.
+    MissingExtraError
+        statsmodels is not installed: the extra ``survival`` has it.
+
+    References
+    ----------
+    Cox, D. R. (1972), Regression models and life-tables, Journal of the Royal Statistical Society
+    B 34. Efron, B. (1977), Journal of the American Statistical Association 72. Ten for each ratio:
+    Peduzzi, P. et al. (1995), Journal of Clinical Epidemiology 48.
+
+    Examples
+    --------
+    >>> count = 40
+    >>> lives = pl.DataFrame({"family": ["spread"] * count, "t_open": [0] * count,
+    ...     "duration_s": [1.0 + k * (1 + k % 2) for k in range(count)],
+    ...     "entry_s": [0.0] * count, "observed": [1] * count, "kind": ["closed"] * count,
+    ...     "known_until": [100] * count, "window_start": [0] * count, "window_end": [100] * count,
+    ...     "symbol": ["A_B", "C_D"] * (count // 2)})
+    >>> found = hazard_ratios(lives, ["symbol"])
+    >>> found.select("value", "baseline", "n", pl.col("hazard_ratio").round(2)).row(0)
+    ('C_D', 'A_B', 40, 0.25)
+    """
+    watched = Watched.of(lives, covariates, held)
+    names = watched.names[1:]
+    if not names:
+        raise InputError("covariates", covariates, "columns of the lives, e.g. size")
+    for name in names:
+        kind = watched.groups.schema[name]
+        if not (kind == pl.String or kind.is_numeric()):
+            raise InputError("covariates", f"{name} ({kind})", "columns of text or numbers")
+    cut = watched.cut().filter(pl.col("duration_s") > pl.col("entry_s"))
+    known = cut.select("_number", "duration_s", "entry_s", "observed").join(
+        watched.groups, on="_number", maintain_order="left"
+    )
+    found = [
+        {"family": family} | row
+        for (family,), of_family in known.partition_by("family", as_dict=True).items()
+        for row in _ratios(of_family, names)
+    ]
+    rows = pl.DataFrame(found, schema=_RATIOS)
+    return (
+        rows.join(watched.held_s(), on="family", how="left", maintain_order="left")
+        .select(*rows.columns[:7], "coverage", *rows.columns[7:])
+        .sort("family", maintain_order=True)
+        .with_columns(watched.question("events.hazard_ratios/1").columns)
+    )
+
+
+def _ratios(lives: pl.DataFrame, names: list[str]) -> list[dict[str, object]]:
+    """Estimate the ratios of one family."""
+    known = lives.drop_nulls(names)
+    used = _comparable(known, [name for name in names if known.schema[name] == pl.String])
+    rows: list[dict[str, object]] = []
+    columns: dict[int, pl.Expr] = {}  # of the design, by the number of the row
+    for name in names:
+        if known.schema[name] != pl.String:
+            columns[len(rows)] = pl.col(name).cast(pl.Float64)
+            rows.append({"covariate": name})
+            continue
+        most, all_values = _values(used, name), _values(known, name)
+        against: dict[str, object] = {"covariate": name, "baseline": most[0] if most else None}
+        for value in (value for value in all_values if value not in most[:1]):
+            if value in most:
+                columns[len(rows)] = (pl.col(name) == value).cast(pl.Float64)
+            rows.append(against | {"value": value, "hazard_ratio_reason": Reason.DEGENERATE.value})
+        if len(all_values) < 2:
+            rows.append(against | {"hazard_ratio_reason": Reason.TOO_FEW.value})
+    if len(rows) > MOST_RATIOS:
+        raise InputError("covariates", f"{len(rows)} ratios", f"at most {MOST_RATIOS} of a family")
+    ended = int(used["observed"].sum())
+    design = used.select(each.alias(str(at)) for at, each in columns.items()).to_numpy()
+    too_few: dict[str, object] = {"hazard_ratio_reason": Reason.TOO_FEW.value}
+    found = [too_few] * len(columns)
+    if columns and ended >= MIN_ENDED * len(columns):
+        found = _fitted(used, design)
+    for at, figures in zip(columns, found, strict=True):
+        rows[at] |= figures
+    counts = {"n": used.height, "n_ended": ended, "n_left_out": lives.height - used.height}
+    return [row | counts for row in rows]
+
+
+def _values(lives: pl.DataFrame, name: str) -> list[str]:
+    """Return the values of a column, the one that most lives have first."""
+    counted = lives.group_by(name).len().sort("len", name, descending=[True, False])
+    return counted[name].to_list()
+
+
+def _comparable(lives: pl.DataFrame, texts: list[str]) -> pl.DataFrame:
+    """Leave out the lives of values of which none ended, until each value has one that did."""
+    some_ended = [(pl.col("observed").sum() > 0).over(name) for name in texts]
+    kept = lives.filter(some_ended) if texts else lives
+    return kept if kept.height == lives.height else _comparable(kept, texts)
+
+
+def _fitted(lives: pl.DataFrame, design: Numbers) -> list[dict[str, object]]:
+    """Fit the regression: the ratio of each column of the design, with its bounds."""
+    with needs_extra("survival"):
+        from statsmodels.duration.hazard_regression import PHReg  # noqa: PLC0415 - of an extra
+
+    degenerate: dict[str, object] = {"hazard_ratio_reason": Reason.DEGENERATE.value}
+    centred = design - design.mean(axis=0)
+    if np.linalg.matrix_rank(centred) < design.shape[1]:
+        return [degenerate] * design.shape[1]
+    spread = centred.std(axis=0)  # a step of the fit is of one size for all columns
+    entries = lives["entry_s"].to_numpy()  # statsmodels watches from that age on, not after it
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            fit = PHReg(
+                lives["duration_s"].to_numpy(),
+                centred / spread,
+                status=lives["observed"].to_numpy(),
+                entry=np.nextafter(entries, np.inf) if entries.any() else None,
+                ties="efron",
+            ).fit(disp=0)
+        except (Warning, np.linalg.LinAlgError):  # it does not end at finite ratios
+            return [degenerate] * design.shape[1]
+    slopes, errors = fit.params / spread, fit.bse / spread
+    bounds = slopes - TWO_SIDED_95 * errors, slopes, slopes + TWO_SIDED_95 * errors
+    lower, ratio, upper = np.exp(bounds)
+    names = ("hazard_ratio_lower", "hazard_ratio", "hazard_ratio_upper", "p_value")
+    return [
+        dict(zip(names, map(float, each), strict=True)) | {"hazard_ratio_reason": None}
+        for each in zip(lower, ratio, upper, fit.pvalues, strict=True)
+    ]
