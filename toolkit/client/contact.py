@@ -47,6 +47,7 @@ from toolkit.wire.exchange import (
     with_retries,
 )
 from toolkit.wire.limits import LIMITS, Limits
+from toolkit.wire.places import text_at
 from toolkit.wire.profile import BUILT_IN, Profile, timed, with_schemas, without_schemas
 from toolkit.wire.requests import Requests
 from toolkit.wire.rows import column_schema
@@ -193,7 +194,8 @@ class Contact(Shown):
         said = {name.lower(): self.without_key(value) for name, value in headers}
         if status == 200:
             return Answer(status, said, self.struck(body), url)
-        return Answer(status, said, self.without_key(body.decode(errors="replace")).encode(), url)
+        clean = self.without_key(body.decode(errors="replace")).encode()
+        return Answer(status, said, clean, url, text_at(clean, self.assumed.error_message))
 
     def _clock(self) -> int:
         return self._served_at if self._served_at is not None else int(time.time())
@@ -315,7 +317,8 @@ class Contact(Shown):
             raise InputError("snapshot", kind, paths)
         limit = {"limit": profile.symbols_limit} if kind == "symbols" else {}
         answer = yield from with_retries(Request.get(paths[kind], limit), self.retries)
-        return whole_document(answer)
+        shape = profile.shapes.get(kind)
+        return whole_document(shape.ours(answer) if shape else answer)
 
 
 class ClosingContact(Contact):

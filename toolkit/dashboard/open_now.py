@@ -38,8 +38,10 @@ class OpenNow:
     def count(self) -> Markdown:
         """How many are open, as far as the answer is understood."""
         n_open = self.rows.height
-        if self.items and (self.items.nothing or (self.items.odd and not n_open)):
+        if self.items and self.items.why and not n_open:
             return Markdown("not understood")
+        if self.items and not self.items.dated:
+            return Markdown("not known")
         more = self.items and self.items.odd
         return (Markdown("{:,} or more") if more else Markdown("{:,}")).format(n_open)
 

@@ -87,8 +87,9 @@ def _chosen(shell: PageShell, newest: OpenNow | None) -> _ListedSpreads | None:
         words = Markdown("{} by {} of {}").format(newest.count, by, shell.moment(newest.at))
         ages = pl.Series("age", newest.ages, dtype=pl.String)
         return _ListedSpreads(_in_bps(newest.rows.with_columns(ages)), newest.at, words)
-    none = Markdown("None is open") if newest else Markdown("Which are open is not known")
-    if newest is not None and newest.items and newest.items.odd:
+    known = newest is not None and (newest.items is None or newest.items.dated)
+    none = Markdown("None is open") if known else Markdown("Which are open is not known")
+    if newest is not None and newest.items and newest.items.why:
         none = Markdown("The list is not understood")
     if newest is not None and newest.tracked.height:
         words = Markdown("{} at {}: the {:,} that the service tracks").format(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any
 
 import msgspec
 import polars as pl
 
 from toolkit.wire.decimals import converted_text
+from toolkit.wire.exchange import UNREADABLE
 from toolkit.wire.findings import Finding
 from toolkit.wire.history_route import FieldRule, HistoryRoute
 from toolkit.wire.moments import iso_ms
@@ -42,6 +44,28 @@ def number_of(rule: FieldRule, value: float | str | None) -> int | float | None:
         return float(msgspec.json.decode(value, type=float))
     number = converted_text(value, rule.unit, rule.wanted)
     return -number + 0.0 if rule.reversed else number
+
+
+def converted(rule: FieldRule, value: object) -> object:
+    """Return one value in its column's unit, as it is where it is of another type.
+
+    >>> converted(FieldRule("opened_at", "t", "iso", "s"), "1970-01-01T00:01:00Z")
+    60
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return value
+    try:
+        if rule.unit == "iso":
+            return iso_ms(value) // 1000 if isinstance(value, str) else str(value)
+        if isinstance(value, str) and not rule.text:
+            return value
+        number = number_of(rule, value) or 0
+        if not _in_decimals(rule) and rule.factor != 1.0:
+            number = number * rule.factor + 0.0
+        whole = rule.wanted == "s" or (rule.wanted == "count" and number % 1 == 0)
+        return math.floor(number) if whole else number
+    except (*UNREADABLE, OverflowError):
+        return value
 
 
 def _in_decimals(rule: FieldRule) -> bool:

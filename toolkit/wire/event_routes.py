@@ -20,7 +20,7 @@ from toolkit.wire.limits import LIMITS, Limits
 from toolkit.wire.moments import clock_value, iso_ms
 from toolkit.wire.places import flat_answer
 from toolkit.wire.spelling import AS_OURS, Spelling
-from toolkit.wire.templates import filled_query, placeholders, reading
+from toolkit.wire.templates import filled_query, part_of, placeholders
 
 _COMMON = {
     "schema_id": ("schema",),
@@ -157,15 +157,8 @@ class EventRoute:
         if not isinstance(value, str):
             return value
         if column not in _WORDED:
-            return self.spelling.our_word(column, self._part_of_leg(column, value))
+            return self.spelling.our_word(column, part_of(self.leg, column, value))
         return next((ours for ours, theirs in self.words.items() if value == theirs), value)
-
-    def _part_of_leg(self, column: str, text: str) -> str:
-        pattern, part = reading(self.leg or ""), column.rpartition("_")[2]
-        if pattern is None or part not in pattern.groupindex:
-            return text
-        match = pattern.fullmatch(text)
-        return text if match is None else match[part]
 
     def _number(self, value: object, unit: str, wanted: str) -> object:
         if unit == "iso":

@@ -75,12 +75,16 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back: the status, the headers (names in lower case) and the body's bytes."""
+    """What came back: the status, the headers (names in lower case) and the body's bytes.
+
+    ``message`` is the text of a refusal at the place that the profile names, "" without one.
+    """
 
     status: int
     headers: Mapping[str, str]
     body: bytes
     url: str = ""
+    message: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +275,7 @@ def refusal(answer: Answer, *, tries: int = 1) -> ServiceError:
     >>> print(refusal(Answer(400, {}, b'{"fault": {"text": "no such pair"}}', url="http://h/p")))
     http://h/p could not read the request (400): no such pair
     """
-    detail, code = message_and_code(answer.body)
+    detail, code = message_and_code(answer.body, answer.message)
     status, url, asked_s = answer.status, answer.url, retry_after_s(answer)
     if status == SPENT:
         kind: type[ServiceError] = QuotaError

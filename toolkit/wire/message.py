@@ -24,12 +24,13 @@ _READ = 16_384  # characters of a page that are looked at
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-def message_and_code(body: bytes) -> tuple[str, str]:
+def message_and_code(body: bytes, named: str = "") -> tuple[str, str]:
     """Return what a refusal's body says, and its short code, each on one line, "" for none.
 
     A problem document (RFC 9457) gives its ``detail``, else its ``title``, and what is wrong with
     each parameter. In other JSON the fields that usually have a message are looked for, at any of
     the upper levels, and then any sentence. Of HTML it is the title. Plain text is itself.
+    ``named`` is the text at the place that the profile names, which comes before all others.
 
     >>> message_and_code(b'{"code": "spent", "detail": "come back at noon"}')
     ('come back at noon', 'spent')
@@ -48,7 +49,7 @@ def message_and_code(body: bytes) -> tuple[str, str]:
         error = None
     codes = [each.get("code") for each in (said, error) if isinstance(each, dict)]
     code = next((each for each in codes if isinstance(each, str)), "")
-    message = _message(said) or next(_sentences(said), "")
+    message = named or _message(said) or next(_sentences(said), "")
     return plain(message, _LONGEST), plain(code, _LONGEST_CODE)
 
 

@@ -54,6 +54,19 @@ def value_at(value: object, place: str) -> object:
     return value
 
 
+def text_at(body: bytes, place: str) -> str:
+    """Return the text at a place in a body of JSON, "" where there is none.
+
+    >>> text_at(b'{"fault": {"why": "no such pair"}}', "fault.why")
+    'no such pair'
+    """
+    try:
+        found = value_at(msgspec.json.decode(body), place) if place else None
+    except UNREADABLE:
+        return ""
+    return found if isinstance(found, str) else ""
+
+
 def leaves(value: object, prefix: str = "") -> dict[str, Any]:
     """Return the values of an object by their places, the objects and lists in it opened.
 
@@ -68,7 +81,7 @@ def leaves(value: object, prefix: str = "") -> dict[str, Any]:
     else:
         return {prefix: value}
     for place, each in parts.items():
-        found |= leaves(each, place) if isinstance(each, dict | list) else {place: each}
+        found |= leaves(each, place) if each and isinstance(each, dict | list) else {place: each}
     return found
 
 

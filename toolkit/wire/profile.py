@@ -25,6 +25,7 @@ from toolkit.wire.findings import Finding
 from toolkit.wire.history_route import FieldRule, HistoryRoute
 from toolkit.wire.limits import LIMITS, Limits
 from toolkit.wire.listing_shape import BUILT_IN_LISTING, ListingShape
+from toolkit.wire.snapshot_shape import SnapshotShape
 from toolkit.wire.spelling import AS_OURS, Spelling
 from toolkit.wire.stream_names import BUILT_IN_STREAMS, StreamNames
 from toolkit.wire.tools import BUILT_IN_TOOLS, tools_by_route
@@ -67,8 +68,10 @@ class Profile:
     spelling: Spelling = AS_OURS
     schemas_path: str = "/api/v1/data/schemas"
     snapshots: Mapping[str, str] = field(default_factory=lambda: SNAPSHOTS)
+    shapes: Mapping[str, SnapshotShape] = field(default_factory=dict)
     streams: StreamNames = BUILT_IN_STREAMS
     mcp_path: str = "/mcp"
+    error_message: str = ""
     tools: Mapping[str, str] = field(default_factory=lambda: BUILT_IN_TOOLS)
     source: Source | None = None
     schema_hash: str | None = None

@@ -39,13 +39,16 @@ ITEM_FIELDS: dict[str, dict[str, type]] = {
 """The fields of an item, by kind of snapshot. Of the activity see `activity_of_day`."""
 
 _DAY_S = 86_400
-_NULLABLE = frozenset(("opened_at", "next_funding_time"))
+NULLABLE = frozenset(("opened_at", "next_funding_time"))
+"""The fields that may be null."""
 _OPTIONAL = frozenset(("next_funding_time",))
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotItems:
     """The items of a snapshot that are understood, how many are not, and why.
+
+    ``dated`` is whether the service says when each opened: `toolkit.wire.snapshot_shape`.
 
     >>> SnapshotItems([], 2, "no opened_at").nothing
     True
@@ -54,6 +57,7 @@ class SnapshotItems:
     understood: list[dict[str, Any]]
     odd: int = 0
     why: str = ""
+    dated: bool = True
 
     @property
     def nothing(self) -> bool:
@@ -85,7 +89,7 @@ def snapshot_items(kind: str, document: str | bytes) -> SnapshotItems:
     except UNREADABLE:
         return SnapshotItems([], 0, "no JSON")
     if kind not in ITEM_FIELDS:
-        return SnapshotItems([])
+        return SnapshotItems([], 0, "" if activity_of_day(document) else "no counts of a day")
     items = answer.get("items") if isinstance(answer, dict) else None
     if not isinstance(items, list):
         return SnapshotItems([], 0, "no list of items")
@@ -96,7 +100,8 @@ def snapshot_items(kind: str, document: str | bytes) -> SnapshotItems:
         if not found:
             understood.append(item)
     why = ", ".join(fault for fault, _ in faults.most_common(4))
-    return SnapshotItems(understood, len(items) - len(understood), why)
+    dated = "opened_at" not in answer.get("not_said", ())
+    return SnapshotItems(understood, len(items) - len(understood), why, dated)
 
 
 def activity_of_day(document: str | bytes) -> dict[EventFamily, int] | None:
@@ -140,7 +145,7 @@ def item_faults(kind: str, item: object) -> list[str]:
 
 def _fits(value: object, wanted: type, name: str) -> bool:
     if value is None:
-        return name in _NULLABLE
+        return name in NULLABLE
     if wanted in (str, list):
         return isinstance(value, wanted)
     number = isinstance(value, int | float) and not isinstance(value, bool)

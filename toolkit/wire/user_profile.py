@@ -33,6 +33,11 @@ It overrides `/schemas`, which overrides what is built in. It names only what di
     [snapshots]
     activity = "/api/v2/activity"
 
+    [snapshots.spread]
+    items = "pairs.*"
+    fields.symbol = { wire = "*1" }
+    fields.spread_pct = { wire = "size.bps", unit = "bps" }
+
     [streams]
     market = "/api/v2/ws"
     events.splash = "/api/v2/splashes/ws"
@@ -51,7 +56,7 @@ from __future__ import annotations
 
 import dataclasses
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
@@ -59,14 +64,16 @@ from typing import Annotated, Literal, TypeVar
 import msgspec
 
 from toolkit.errors import InputError
-from toolkit.market import EventFamily, Family, unit_factor
+from toolkit.market import EventFamily, Family, SnapshotKind, unit_factor
 from toolkit.tables import SERIES
 from toolkit.wire.event_routes import UNITS, EventRoute
 from toolkit.wire.history_route import OF_PAGE
 from toolkit.wire.limits import Limits
 from toolkit.wire.listing_shape import ListingShape, leg_template
 from toolkit.wire.profile import PLAIN_PATH, FieldRule, HistoryRoute, Profile
-from toolkit.wire.spelling import Spelling
+from toolkit.wire.snapshot_shape import SHAPED, SnapshotShape
+from toolkit.wire.snapshots import NULLABLE
+from toolkit.wire.spelling import AS_OURS, Spelling
 from toolkit.wire.stream_names import StreamNames
 from toolkit.wire.templates import check_templates, placeholders
 
@@ -111,6 +118,14 @@ class _EventsSection(_RouteSection, forbid_unknown_fields=True):
     volatile: list[str] | None = None
 
 
+class _SnapshotSection(msgspec.Struct, forbid_unknown_fields=True):
+    path: str | None = None
+    items: str | None = None
+    numbers: Literal["json", "text"] | None = None
+    leg: str | None = None
+    fields: dict[str, _FieldSection] = {}
+
+
 class _StreamsSection(msgspec.Struct, forbid_unknown_fields=True):
     market: str | None = None
     events: dict[EventFamily, str] = {}
@@ -134,9 +149,10 @@ class _ProfileFile(msgspec.Struct, forbid_unknown_fields=True):
     schemas_path: str | None = None
     symbols_path: str | None = None
     mcp_path: str | None = None
+    error_message: str | None = None
     history: dict[Family, _HistorySection] = {}
     events: dict[EventFamily, _EventsSection] = {}
-    snapshots: dict[str, str] = {}
+    snapshots: dict[str, str | _SnapshotSection] = {}
     streams: _StreamsSection = msgspec.field(default_factory=_StreamsSection)
     tools: dict[str, str] = {}
     limits: dict[str, int | float] = {}
@@ -177,7 +193,15 @@ class UserProfile:
         """
         said = self._said
         routes = (*said.history.values(), *said.events.values())
-        paths = [said.symbols_path, said.schemas_path, said.mcp_path, *said.snapshots.values()]
+        snapshots = {
+            kind: each if isinstance(each, _SnapshotSection) else _SnapshotSection(each)
+            for kind, each in said.snapshots.items()
+        }
+        shaped = {kind for kind, each in snapshots.items() if each != _SnapshotSection(each.path)}
+        if self._spelling(profile.spelling) != AS_OURS:
+            shaped |= {SnapshotKind.SPREAD.value, SnapshotKind.FUNDING.value}
+        snapshot_paths = {kind: each.path for kind, each in snapshots.items() if each.path}
+        paths = [said.symbols_path, said.schemas_path, said.mcp_path, *snapshot_paths.values()]
         paths += [said.streams.market, *said.streams.events.values()]
         for path in (*paths, *(route.path for route in routes)):
             if path is not None and PLAIN_PATH.fullmatch(path) is None:
@@ -197,11 +221,17 @@ class UserProfile:
             profile,
             histories=histories,
             events=events,
-            snapshots={**profile.snapshots, **said.snapshots},
+            snapshots={**profile.snapshots, **snapshot_paths},
+            shapes={
+                kind: self._shape(kind, snapshots.get(kind, _SnapshotSection()))
+                for kind in profile.snapshots
+                if kind in shaped
+            },
             streams=self._streams(profile.streams),
             symbols_path=said.symbols_path or profile.symbols_path,
             schemas_path=said.schemas_path or profile.schemas_path,
             mcp_path=said.mcp_path or profile.mcp_path,
+            error_message=said.error_message or profile.error_message,
             tools={**profile.tools, **said.tools},
             listing=self._listing(profile.listing),
             spelling=self._spelling(profile.spelling),
@@ -210,26 +240,11 @@ class UserProfile:
     def _history(self, route: HistoryRoute, said: _HistorySection) -> HistoryRoute:
         table = SERIES[route.family]
         wanted = {c.name: c.unit for c in table.columns if c.name == "ts" or c in table.values}
-        self._known(f"history.{route.family}.fields", said.fields, wanted)
-        rules = {rule.column: rule for rule in route.fields}
-        for column, field in said.fields.items():
-            rule = rules.get(column)
-            unit = field.unit or (rule.unit if rule else None)
-            if (
-                unit is not None
-            ):  # else schemas gave it none that can be used, and nor does the user
-                wire = field.wire or (rule.wire if rule else column)
-                turned = rule is not None and rule.reversed
-                turned = turned if field.reversed is None else field.reversed
-                rules[column] = FieldRule(column, wire, unit, wanted[column], reversed=turned)
-                _ = rules[column].factor  # what cannot be converted is refused here
-        as_text = any(rule.text for rule in route.fields)
-        as_text = said.numbers == "text" if said.numbers else as_text
         places = [place for place in said.ask.values() if _mixes(place)]
         if places:
             allowed = "a template of the page, or one of the trajectory, not of both"
             raise InputError(f"{self.path} history.{route.family}.ask", places[0], allowed)
-        fields = tuple(replace(rule, text=as_text) for rule in rules.values())
+        fields = self._fields(f"history.{route.family}", route.fields, said, wanted)
         key = route.key if said.key is None else tuple(said.key)
         named = self._named(f"history.{route.family}", route, said)
         oldest = said.order == "oldest_first" if said.order else route.oldest_first
@@ -237,6 +252,48 @@ class UserProfile:
             allowed = "oldest_first with an ask that has {start_time}"
             raise InputError(f"{self.path} history.{route.family}.order", "oldest_first", allowed)
         return replace(named, fields=fields, key=key, oldest_first=oldest)
+
+    def _fields(
+        self,
+        where: str,
+        built_in: tuple[FieldRule, ...],
+        said: _HistorySection | _SnapshotSection,
+        wanted: Mapping[str, str],
+        absent: Collection[str] = (),
+    ) -> tuple[FieldRule, ...]:
+        """Apply a section's places, units and signs to the rules of its fields."""
+        self._known(f"{where}.fields", said.fields, wanted)
+        rules = {rule.column: rule for rule in built_in}
+        for column, field in said.fields.items():
+            rule = rules.get(column)
+            if field.wire == "" and column not in absent:
+                raise InputError(f"{self.path} {where}.fields.{column}.wire", "", "a place")
+            unit = field.unit or (rule.unit if rule else None)
+            if (
+                unit is not None
+            ):  # else schemas gave it none that can be used, and nor does the user
+                wire = field.wire if field.wire is not None else rule.wire if rule else column
+                turned = rule is not None and rule.reversed
+                turned = turned if field.reversed is None else field.reversed
+                rules[column] = FieldRule(column, wire, unit, wanted[column], reversed=turned)
+                _ = rules[column].factor  # what cannot be converted is refused here
+        as_text = any(rule.text for rule in built_in)
+        as_text = said.numbers == "text" if said.numbers else as_text
+        return tuple(replace(rule, text=as_text) for rule in rules.values())
+
+    def _shape(self, kind: str, said: _SnapshotSection) -> SnapshotShape:
+        where = f"snapshots.{kind}"
+        if kind not in SHAPED:
+            allowed = "a path; its shape is said in [listing]"
+            raise InputError(f"{self.path} {where}", "a section", allowed)
+        shape = SnapshotShape.built_in(kind)
+        return replace(
+            shape,
+            fields=self._fields(where, shape.fields, said, SHAPED[kind], NULLABLE),
+            items=said.items or shape.items,
+            leg=leg_template(f"{self.path} {where}.leg", said.leg) if said.leg else None,
+            spelling=self._spelling(shape.spelling),
+        )
 
     def _events(self, route: EventRoute, said: _EventsSection) -> EventRoute:
         section = f"events.{route.family}"

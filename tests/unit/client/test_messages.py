@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from tests.unit.client.conftest import Asking, Scripted
 from toolkit.errors import ServiceError
+from toolkit.wire.user_profile import UserProfile
 
 KEY = "k7-very-secret-0815"
 BODIES = {
@@ -42,3 +44,14 @@ def test_the_key_is_struck_out_of_the_message(
     with pytest.raises(ServiceError, match=r"the key \*\*\* is not valid") as refused:
         ask(api_key=KEY).client.profile()
     assert KEY not in str(refused.value) + refused.value.detail
+
+
+def test_the_profile_names_the_field_of_the_services_message(
+    ask: Callable[..., Asking], scripted: Scripted, tmp_path: Path
+) -> None:
+    scripted.answer(400, {"message": "see the fault", "fault": {"why": ["no such pair"]}}, times=2)
+    path = tmp_path / "profile.toml"
+    path.write_text('error_message = "fault.why[0]"')
+    with pytest.raises(ServiceError) as refused:
+        ask(profile=UserProfile.read(path)).client.symbols()
+    assert refused.value.detail == "no such pair"

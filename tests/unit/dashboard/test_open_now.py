@@ -46,6 +46,14 @@ def test_a_newer_log_wins_over_a_list_that_is_not_understood():
     assert open_now(odd, logged(OLDER), NEWER).count == "1"
 
 
+def test_which_are_open_is_not_known_where_the_list_does_not_say_it():
+    at, document = listed(None)
+    found = open_now(
+        (at, json.dumps({**json.loads(document), "not_said": ["opened_at"]})), logged(), None
+    )
+    assert (found.count, found.tracked.height) == ("not known", 1)
+
+
 def test_without_any_answer_nothing_is_counted():
     assert open_now(None, logged(), None) is None
 

@@ -52,9 +52,9 @@ def test_a_rate_without_its_next_time_is_understood() -> None:
     assert snapshot_items("funding", json.dumps({"items": [RATE | {"rate": "0.01"}]})).nothing
 
 
-def test_no_json_is_not_understood_and_the_activity_is_not_read() -> None:
+def test_no_json_is_not_understood_and_an_activity_without_counts_neither() -> None:
     assert snapshot_items("spread", "<html>").words == "not understood: no JSON"
-    assert snapshot_items("activity", "{}").words == ""
+    assert snapshot_items("activity", "{}").words == "not understood: no counts of a day"
 
 
 def test_an_item_whose_name_is_not_printable_or_too_long_is_odd() -> None:

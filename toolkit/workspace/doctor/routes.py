@@ -11,14 +11,14 @@ from toolkit.cards import counted, duration, some
 from toolkit.client import Client
 from toolkit.errors import ServiceError
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, Family, Market, SnapshotKind, Trajectory
+from toolkit.market import EventFamily, Family, Market, Trajectory
 from toolkit.wire.draft import Draft
 from toolkit.wire.exchange import ANSWERED, Answer, Failure, Request, refusal
 from toolkit.wire.listing import Listing, price_trajectories, spread_trajectories
 from toolkit.wire.needed import check_needed
 from toolkit.wire.profile import HistoryRoute, Profile
 from toolkit.wire.rows import RawPage, read_history_page
-from toolkit.wire.snapshot_rows import SNAPSHOT_SIDES, split_snapshot
+from toolkit.wire.snapshots import snapshot_items
 from toolkit.wire.survey import described_fields, rows_of, shown_fields, survey_fields
 from toolkit.workspace.doctor.findings import Check, State, refused_words, state_of
 
@@ -183,9 +183,11 @@ class Routes:
         except ServiceError as error:
             return self._failed(name, error)
         says = f"answers ({len(body):,} bytes)"
-        if kind in SNAPSHOT_SIDES and not split_snapshot(SnapshotKind(kind), body).understood:
-            says += ", in a shape that is not understood: it is kept, and nothing is read of it"
-            return Check("routes", name, State.NOTE, says)
+        if odd := snapshot_items(kind, body).words:
+            advice = f"say in a profile where it has what: [snapshots.{kind}]"
+            return Check(
+                "routes", name, State.NOTE, f"{says}, {odd}; it is kept as it came", advice
+            )
         return Check("routes", name, State.OK, says)
 
 

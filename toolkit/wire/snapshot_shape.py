@@ -1,0 +1,137 @@
+"""The snapshots' part of the wire profile: where an answer has its items, and an item its fields.
+
+An answer of another shape is put into ours before it is kept: its items under ``items``, of the
+activity its day under ``windows``. What no place takes stays, under ``rest``. So the store and the
+pages read one shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from toolkit.market import EventFamily, SnapshotKind
+from toolkit.tables import SNAPSHOT_SERIES
+from toolkit.wire.conversion import converted
+from toolkit.wire.exchange import UNREADABLE, Answer
+from toolkit.wire.history_route import FieldRule
+from toolkit.wire.places import WHOLE, flat_answer, leaves
+from toolkit.wire.snapshots import ITEM_FIELDS
+from toolkit.wire.spelling import AS_OURS, Spelling
+from toolkit.wire.templates import part_of
+
+_SERIES = (SnapshotKind.SPREAD.value, SnapshotKind.FUNDING.value)
+_DAY = {"window_s": 86_400}
+SHAPED: Mapping[str, Mapping[str, str]] = {
+    "activity": {family.value: "count" for family in EventFamily},
+    **{
+        kind: {name: "" for name, wanted in ITEM_FIELDS[kind].items() if wanted is str}
+        | {c.name: c.unit for c in SNAPSHOT_SERIES[f"snapshot-{kind}"].values if c.name != "extra"}
+        for kind in _SERIES
+    },
+}
+"""The fields that places may be given for, by kind of snapshot, each with its unit, "" for text."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotShape:
+    """Places in a snapshot of another shape. See `toolkit.wire.places`.
+
+    ``items`` is a list, or an object whose names are ``*1`` of each item. With ``.*`` behind it
+    each value there is again a list, or an object whose names are ``*2``. A field with the place ""
+    is one that the service does not have. ``leg`` reads an exchange and its market from one text.
+    Of the activity the fields are the counts of a day, at places in the whole answer.
+    """
+
+    kind: str
+    fields: tuple[FieldRule, ...]
+    items: str = "items"
+    leg: str | None = None
+    spelling: Spelling = AS_OURS
+
+    @classmethod
+    def built_in(cls, kind: str) -> SnapshotShape:
+        """Return the shape of docs/interface.md.
+
+        >>> SnapshotShape.built_in("activity").fields[0].unit
+        'count'
+        """
+        fields = tuple(FieldRule(name, name, unit, unit) for name, unit in SHAPED[kind].items())
+        return cls(kind, fields)
+
+    def ours(self, answer: Answer) -> Answer:
+        """Return an answer in our shape, as it is where its items are not found.
+
+        A value that cannot be converted stays as it is, and a field that is not there is left out:
+        who reads the items says so.
+
+        >>> rule = FieldRule("rate", "r.now", "percent_per_interval", "fraction_per_interval")
+        >>> shape = SnapshotShape("funding", (rule, FieldRule("symbol", "*1", "", "")), "rates.*")
+        >>> sent = Answer(200, {}, b'{"rates": {"A_B": [{"r": {"now": 50}, "mood": 1}]}, "ts": 7}')
+        >>> shape.ours(sent).body
+        b'{"items":[{"rate":0.5,"symbol":"A_B","rest":{"mood":1}}],"rest":{"ts":7}}'
+        """
+        of_day = self.kind == "activity"
+        place = WHOLE if of_day else self.items.rstrip(".*")
+        try:
+            flat = answer if place == WHOLE else flat_answer(answer, place, (), ())
+            top = msgspec.json.decode(flat.body)
+        except UNREADABLE:
+            return answer
+        if place == WHOLE:
+            held, top = top, {}
+        else:
+            held = top.pop(place, None) if isinstance(top, dict) else None
+        if not isinstance(held, dict | list):
+            return answer
+        if of_day:
+            said: dict[str, object] = {"windows": [_DAY | self._item({}, held)]}
+        else:
+            items = _opened(held, self.items.count(".*"))
+            said = {"items": [self._item(names, item) for names, item in items]}
+        if absent := [rule.column for rule in self.fields if not rule.wire]:
+            said["not_said"] = absent
+        return replace(answer, body=msgspec.json.encode(said | ({"rest": top} if top else {})))
+
+    def _item(self, names: Mapping[str, object], item: object) -> dict[str, object]:
+        there = {**names, **leaves(item)}
+        found: dict[str, object] = {}
+        taken = set()
+        for rule in sorted(self.fields, key=lambda rule: rule.hours is not None):
+            if not rule.wire:
+                found[rule.column] = None
+            elif rule.wire in there:
+                value = self._value(rule, there[rule.wire])
+                if rule.hours and isinstance(value, float):
+                    hours = found.get(rule.hours)
+                    if not isinstance(hours, int | float):
+                        continue  # a rate of no interval that is known
+                    value *= hours
+                found[rule.column] = value
+                taken.add(rule.wire)
+        rest = {place: value for place, value in there.items() if place not in taken}
+        return found | ({"rest": rest} if rest else {})
+
+    def _value(self, rule: FieldRule, value: object) -> object:
+        if rule.wanted:
+            return converted(rule, value)
+        if not isinstance(value, str):
+            return value
+        return self.spelling.our_word(rule.column, part_of(self.leg, rule.column, value))
+
+
+def _opened(
+    held: Mapping[str, Any] | list[Any], deeper: int, names: Mapping[str, object] | None = None
+) -> Iterator[tuple[Mapping[str, object], object]]:
+    """Yield the items of a list or an object, and of those in it, each with the names above it."""
+    above, level = names or {}, len(names or {}) + 1
+    each = held.items() if isinstance(held, Mapping) else ((None, value) for value in held)
+    for name, value in each:
+        named = above if name is None else {**above, f"*{level}": name}
+        if deeper and isinstance(value, dict | list):
+            yield from _opened(value, deeper - 1, named)
+        else:
+            yield named, value
