@@ -99,6 +99,7 @@ LOAD = Table(
         Column("quota", "BIGINT", "count", "requests a window of the quota", nullable=True),
         Column("quota_window_s", "BIGINT", "s", "length of that window", nullable=True),
         Column("quota_left", "BIGINT", "count", "left of it at the last answer", nullable=True),
+        Column("profile_hash", "VARCHAR", "", "SHA-256 of the user's wire profile", nullable=True),
     ),
     key=("load_id",),
 )
@@ -129,6 +130,7 @@ EDGE = Table(
         Column("tail_ts", "BIGINT", "s", "end of the newest row that came", nullable=True),
         Column("served_at", "BIGINT", "s", "the service's clock at the question"),
         Column("asked_at", "BIGINT", "s", "the local clock at the question"),
+        Column("settle_s", "BIGINT", "s", "how long a row that is visible may still change"),
     ),
     key=("stream_id",),
 )

@@ -10,6 +10,7 @@ from toolkit.loader.clock import ClockReading
 from toolkit.loader.tasks import LogTask, SnapshotTask, Task, TrajectoryTask, by_deadline
 from toolkit.market import EventLog, Family, SnapshotLog, Stream, Trajectory
 from toolkit.store import Edge, Ledger, due_parts, joined, to_ask, unchanged
+from toolkit.store.ledger import SETTLE_S
 from toolkit.wire.profile import Profile
 
 _DAY_S = 86_400
@@ -103,9 +104,9 @@ def edge_of(profile: Profile, stream: Stream, known: Ledger, clock: ClockReading
         return replace(edge, delay_s=log.delay_s, retention_s=log.retention_s, step_s=0)
     if isinstance(stream, Trajectory):
         route = profile.histories[stream.family]
-        return replace(
-            edge, delay_s=route.delay_s, retention_s=route.retention_s, step_s=before.step_s
-        )
+        settle_s = SETTLE_S if route.settle_s is None else route.settle_s
+        edge = replace(edge, delay_s=route.delay_s, settle_s=settle_s)
+        return replace(edge, retention_s=route.retention_s, step_s=before.step_s)
     return edge
 
 

@@ -221,6 +221,7 @@ def load_origin(client: Client, served_at: int) -> LoadOrigin:
         version_now,
         client.allowance,
         {family: route.row_key for family, route in profile.histories.items()},
+        profile.users_hash,
     )
 
 

@@ -69,6 +69,7 @@ class LoadOrigin:
     toolkit_version: str
     allowance: Allowance | None = None
     keys: Mapping[Family, tuple[str, ...]] = field(default_factory=dict)
+    profile_hash: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

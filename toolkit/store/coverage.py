@@ -171,9 +171,8 @@ def write_edges(
         last = before[number][tail_at] if number in before else None
         asked_at = now if e.asked_at is None else e.asked_at
         tail_ts = max((ts for ts in (last, e.tail_ts) if ts is not None), default=None)
-        rows.append(
-            (number, load_id, e.retention_s, e.delay_s, e.step_s, tail_ts, e.served_at, asked_at)
-        )
+        clocks = (tail_ts, e.served_at, asked_at, e.settle_s)
+        rows.append((number, load_id, e.retention_s, e.delay_s, e.step_s, *clocks))
     append(connection, EDGE, rows)
     changed = [row for row in rows if row != before.get(row[0])]
     log_changes(connection, EDGE_CHANGE, changed, now)
@@ -198,7 +197,7 @@ def read_ledger(
     firsts: dict[int, int | None] = {}
     for number, kind, first_ts, *edge in connection.execute(
         "SELECT stream_id, kind, first_ts, served_at, delay_s, retention_s, step_s, tail_ts, "
-        "asked_at, late_s FROM edge JOIN stream USING (stream_id) "
+        "asked_at, late_s, settle_s FROM edge JOIN stream USING (stream_id) "
         "WHERE list_contains(?, stream_id)",
         [list(numbers.values())],
     ).fetchall():

@@ -19,7 +19,10 @@ Stretches = Sequence[tuple[int, int]] | NDArray[np.int64]
 """Starts and ends (s), a row for each."""
 
 SETTLE_S = 60
-"""Seconds after which a visible row is final (docs/concepts.md, "Delay and settling")."""
+"""Seconds after which a visible row is final, unless the profile says another number.
+
+See docs/concepts.md, "Delay and settling".
+"""
 
 LATE_S = 86_400
 """How long after the newest row an empty answer is not taken for the last word."""
@@ -37,8 +40,9 @@ class Edge:
 
     ``tail_ts`` is where its newest row ends: after that the answer was empty, None if not seen.
     ``asked_at`` is the local clock at the question, None where it does not matter. ``late_s`` is
-    how much later than its time a row or document of the stream once arrived. ``jumped`` is whether
-    the service's clock has just left the local one.
+    how much later than its time a row or document of the stream once arrived. ``settle_s`` is how
+    long a visible row may still change. ``jumped`` is whether the service's clock has just left the
+    local one.
     """
 
     served_at: int
@@ -48,6 +52,7 @@ class Edge:
     tail_ts: int | None = None
     asked_at: int | None = field(default=None, compare=False)
     late_s: int = 0
+    settle_s: int = SETTLE_S
     jumped: bool = field(default=False, compare=False)
 
     @property
@@ -72,7 +77,7 @@ class Edge:
         """The second before which an answer counts: rows from here on may still appear.
 
         A row of interval ``step_s`` stamped ts appears at ts + step_s + delay_s and is final
-        `SETTLE_S` later. Emptiness after the newest row of a trajectory counts only once it is
+        ``settle_s`` later. Emptiness after the newest row of a trajectory counts only once it is
         older than `LATE_S`. An event log has ``step_s`` 0: it may be quiet for as long as it likes.
 
         >>> Edge(served_at=100_000, step_s=60).final_before
@@ -81,7 +86,7 @@ class Edge:
         99000
         """
         step_s = UNKNOWN_STEP_S if self.step_s is None else self.step_s
-        on_time = self.clock - self.delay_s - SETTLE_S - step_s
+        on_time = self.clock - self.delay_s - self.settle_s - step_s
         if self.tail_ts is None or step_s == 0:
             return on_time
         return min(on_time, max(self.tail_ts, self.clock - LATE_S))
@@ -128,7 +133,8 @@ def unchanged(
     known = any(start < final <= end for start, end in answered)
     known |= all(start >= final for start, _ in asked)
     changed = before.served_at != now.served_at and not (bars and _same_bars(before, now))
-    if changed or not known or now.jumped or now.delay_s != before.delay_s:
+    as_before = (now.delay_s, now.settle_s) == (before.delay_s, before.settle_s)
+    if changed or not known or now.jumped or not as_before:
         return []
     return union([*young, (before.served_at, now.served_at)])
 
@@ -143,7 +149,7 @@ def _same_bars(before: Edge, now: Edge) -> bool:
     ):
         return False
     last_final = [
-        (edge.served_at - delay_s - SETTLE_S - tail - 1) // step_s for edge in (before, now)
+        (edge.served_at - delay_s - edge.settle_s - tail - 1) // step_s for edge in (before, now)
     ]
     return last_final[0] == last_final[1]
 

@@ -10,6 +10,7 @@ format      what it brought
 6           when each row and document was committed
 7           how the ledger changes, from the migration on
 8           the history of alerts
+9           how long a row may change, and the hash of the user's profile
 ==========  ======================================================================================
 """
 
@@ -32,6 +33,7 @@ from toolkit.store.connection import opened
 from toolkit.store.coverage import record, record_answers
 from toolkit.store.engine import DATABASE, refuse_functions
 from toolkit.store.history import begin_history
+from toolkit.store.ledger import SETTLE_S
 from toolkit.store.refusals import full_disk
 from toolkit.store.schema import FORMAT_VERSION, read_format
 from toolkit.store.snapshots import insert_snapshots
@@ -43,6 +45,7 @@ from toolkit.tables import (
     DATED,
     DELIVERY,
     EDGE,
+    EDGE_CHANGE,
     GAP,
     SERIES,
     SNAPSHOT,
@@ -131,6 +134,7 @@ def _change(connection: duckdb.DuckDBPyConnection, version: int) -> None:
     if version < 5:
         _split_snapshots(connection)
     _add_committed_at(connection)
+    _add_settling(connection)
     if version < 7:
         begin_history(connection)
     make_views(connection)
@@ -208,7 +212,8 @@ def _merge_ledgers(connection: duckdb.DuckDBPyConnection) -> None:
     append(connection, COVERAGE, closed)
     record(connection, CoverageState.ASKED, spans)
     newest = edges.sort("load_id", "served_at").unique("stream_id", keep="last")
-    connection.register("newest", newest.select(EDGE.names))
+    newest = newest.with_columns(settle_s=pl.lit(SETTLE_S, pl.Int64)).select(EDGE.names)
+    connection.register("newest", newest)
     connection.execute("INSERT INTO edge SELECT * FROM newest ORDER BY stream_id")
     connection.unregister("newest")
 
@@ -294,6 +299,19 @@ def _add_committed_at(connection: duckdb.DuckDBPyConnection) -> None:
     """Add the time of the commit, which is not known of what is held: null."""
     for table in DATED:
         connection.execute(f"ALTER TABLE {table.name} ADD COLUMN IF NOT EXISTS committed_at BIGINT")
+
+
+def _add_settling(connection: duckdb.DuckDBPyConnection) -> None:
+    """Add how long a row may change, a minute until now, and the hash of a load's profile."""
+    connection.execute("ALTER TABLE load ADD COLUMN IF NOT EXISTS profile_hash VARCHAR")
+    for table in (EDGE, EDGE_CHANGE):
+        if "settle_s" not in connection.table(table.name).columns:
+            connection.execute(f"ALTER TABLE {table.name} RENAME TO before")
+            connection.execute(table.ddl)
+            connection.execute(
+                f"INSERT INTO {table.name} BY NAME SELECT *, {SETTLE_S} AS settle_s FROM before"  # noqa: S608 - ours
+            )
+            connection.execute("DROP TABLE before")
 
 
 def _renumber_gaps(connection: duckdb.DuckDBPyConnection) -> None:

@@ -120,7 +120,7 @@ class StoreWriter:
             load_id = int(newest[0][0]) + 1
             connection.execute(
                 "INSERT INTO load (load_id, started_at, served_at, base_url, schema_hash, "
-                "toolkit_version) VALUES (?, ?, ?, ?, ?, ?)",
+                "toolkit_version, profile_hash) VALUES (?, ?, ?, ?, ?, ?, ?)",
                 [
                     load_id,
                     int(time.time()),
@@ -128,6 +128,7 @@ class StoreWriter:
                     origin.base_url,
                     origin.schema_hash,
                     origin.toolkit_version,
+                    origin.profile_hash,
                 ],
             )
             write_allowance(connection, load_id, origin.allowance)

@@ -62,7 +62,8 @@ class HistoryRoute:
     """One trajectory route: where it is, how it is asked and what its records carry.
 
     ``retention_s`` is how far back the caller's plan reaches (None: everything), ``delay_s`` by how
-    much it is delayed. ``limit`` is the page size asked for. ``minimum_plan`` is the least plan
+    much it is delayed, ``settle_s`` how long its last row may change (None: as docs/concepts.md has
+    it). ``limit`` is the page size asked for. ``minimum_plan`` is the least plan
     that includes it, None where the service does not state one. ``key`` identifies a row of a
     trajectory: ``ts`` and names of other fields, nothing where only all of a row does. ``ask`` has
     the service's parameters as templates, in place of one parameter for each role. ``clock`` is the
@@ -81,6 +82,7 @@ class HistoryRoute:
     retention_s: int | None = None
     delay_s: int = 0
     minimum_plan: str | None = None
+    settle_s: int | None = None
     key: tuple[str, ...] = ("ts",)
     ask: Mapping[str, str] = field(default_factory=dict)
     clock: str = "s"

@@ -75,6 +75,7 @@ class Profile:
     tools: Mapping[str, str] = field(default_factory=lambda: BUILT_IN_TOOLS)
     source: Source | None = None
     schema_hash: str | None = None
+    users_hash: str | None = None
     findings: tuple[Finding, ...] = field(default=())
     limits: Limits = field(default=LIMITS, repr=False)
 

@@ -55,6 +55,7 @@ It overrides `/schemas`, which overrides what is built in. It names only what di
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -105,6 +106,7 @@ class _RouteSection(msgspec.Struct, forbid_unknown_fields=True):
 class _HistorySection(_RouteSection, forbid_unknown_fields=True):
     order: Literal["newest_first", "oldest_first"] | None = None
     key: list[str] | None = None
+    settle_s: Annotated[int, msgspec.Meta(ge=0)] | None = None
     fields: dict[str, _FieldSection] = {}
 
 
@@ -160,10 +162,11 @@ class _ProfileFile(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class UserProfile:
-    """A user's file: its limits, and names by which `applied` overrides a profile."""
+    """A user's file: its limits, its SHA-256, and names by which `applied` overrides a profile."""
 
     path: Path
     limits: Limits
+    hash: str
     _said: _ProfileFile
 
     @classmethod
@@ -175,7 +178,8 @@ class UserProfile:
         toolkit.errors.InputError: profile: 'none.toml' is not allowed; allowed: a TOML file ...
         """
         try:
-            said = msgspec.convert(tomllib.loads(Path(path).read_text()), _ProfileFile)
+            text = Path(path).read_text()
+            said = msgspec.convert(tomllib.loads(text), _ProfileFile)
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             told = " ".join(str(error).split())
             raise InputError(
@@ -184,7 +188,8 @@ class UserProfile:
         except msgspec.ValidationError as error:
             allowed = "what toolkit/wire/user_profile.py shows"
             raise InputError("profile", str(path), allowed, advice=str(error)) from None
-        return cls(Path(path), Limits.named(said.limits), said)
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        return cls(Path(path), Limits.named(said.limits), digest, said)
 
     def applied(self, profile: Profile) -> Profile:
         """Apply the file to a profile.
@@ -235,6 +240,7 @@ class UserProfile:
             tools={**profile.tools, **said.tools},
             listing=self._listing(profile.listing),
             spelling=self._spelling(profile.spelling),
+            users_hash=self.hash,
         )
 
     def _history(self, route: HistoryRoute, said: _HistorySection) -> HistoryRoute:
@@ -251,7 +257,8 @@ class UserProfile:
         if oldest and not any("{start_time}" in each for each in named.ask.values()):
             allowed = "oldest_first with an ask that has {start_time}"
             raise InputError(f"{self.path} history.{route.family}.order", "oldest_first", allowed)
-        return replace(named, fields=fields, key=key, oldest_first=oldest)
+        settle_s = route.settle_s if said.settle_s is None else said.settle_s
+        return replace(named, fields=fields, key=key, settle_s=settle_s, oldest_first=oldest)
 
     def _fields(
         self,

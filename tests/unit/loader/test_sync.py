@@ -26,6 +26,7 @@ from toolkit.service import Bars, Clock, Config, Running, running
 from toolkit.store import Store
 from toolkit.wire.exchange import RetryPolicy
 from toolkit.wire.listing import spread_trajectories
+from toolkit.wire.user_profile import UserProfile
 
 START, END = miniature.START, miniature.END
 PRICE = Trajectory.parse("BTC_USDT:AURORA.spot")
@@ -99,10 +100,18 @@ def wanted_rows(start: int, end: int) -> pl.DataFrame:
     return frame.filter((pl.col("ts") >= start) & (pl.col("ts") < end)).select("ts", "price")
 
 
-def sync_line(source: Line, now: int, store: Store, start: int = 0, end: int = 10**6) -> int:
+def sync_line(
+    source: Line,
+    now: int,
+    store: Store,
+    start: int = 0,
+    end: int = 10**6,
+    *,
+    profile: UserProfile | None = None,
+) -> int:
     with (
         running(config(source=source, clock=Clock(fixed_at=now))) as service,
-        Client(service.base_url, "demo-pro") as client,
+        Client(service.base_url, "demo-pro", profile=profile) as client,
     ):
         return sync(client, store, [PRICE], Interval(start, end)).rows.new
 
@@ -203,6 +212,20 @@ def test_a_row_revised_before_it_was_final_is_kept_in_both_versions(store: Store
     assert store.series(PRICE)["price"].to_list() == [1.0 + i for i in range(20)]
     catalogue = store.catalogue().row(0, named=True)
     assert (catalogue["rows"], catalogue["revisions"]) == (20, 1)
+
+
+def test_a_row_that_changes_for_longer_is_met_by_the_profile(store: Store, tmp_path: Path) -> None:
+    users = tmp_path / "profile.toml"
+    users.write_text("[history.price]\nsettle_s = 600")
+    profile = UserProfile.read(users)
+    sync_line(Line(bars=20, interval_s=60, tail={12: 99.0}), 1200, store, profile=profile)
+    states = store.coverage(PRICE, Interval(0, 1200)).rows()
+    assert states == [(0, 540, "held"), (540, 1200, "not yet known")]
+
+    sync_line(Line(bars=30, interval_s=60), 1800, store, profile=profile)
+
+    assert store.series(PRICE)["price"].to_list() == [1.0 + i for i in range(30)]
+    assert store.loads()["profile_hash"].to_list() == [profile.hash] * 2
 
 
 def test_rows_that_a_late_service_fills_in_are_loaded_by_the_next_sync(store: Store) -> None:

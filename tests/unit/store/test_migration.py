@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -12,9 +13,10 @@ import pytest
 from toolkit.errors import NotAStoreError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Source, Stream, Trajectory
-from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter, read_deliveries
+from toolkit.store import Batch, Edge, Inserted, LoadOrigin, Store, StoreWriter, read_deliveries
 from toolkit.store.migration import backup_path
 from toolkit.store.schema import FORMAT_VERSION, read_format
+from toolkit.store.verification import verify
 from toolkit.tables import LOAD, TABLES
 from toolkit.wire.allowance import Allowance
 from toolkit.wire.events import document_frame
@@ -120,6 +122,21 @@ def whole(path: Path) -> dict[str, list[tuple[object, ...]]]:
 def held_format(path: Path) -> int:
     with duckdb.connect(str(path), read_only=True) as connection:
         return read_format(connection, path)
+
+
+def test_a_store_of_format_8_takes_a_minute_for_how_long_its_rows_may_change(
+    store: Store, commit: Callable[..., Inserted]
+) -> None:
+    commit(PRICE, [(60, 1.0)])
+    as_new = whole(store.path)
+    with duckdb.connect(str(store.path)) as connection:
+        for table in ("edge", "edge_change"):
+            connection.execute(f"ALTER TABLE {table} DROP COLUMN settle_s")
+        connection.execute("ALTER TABLE load DROP COLUMN profile_hash")
+        connection.execute("UPDATE meta SET value = '8' WHERE name = 'format_version'")
+    assert Store(store.path).loads()["profile_hash"].to_list() == [None]
+    assert whole(store.path) == as_new
+    assert verify(store) == []
 
 
 def test_the_first_look_brings_it_to_this_format_and_nothing_it_held_is_lost(old: Store) -> None:
