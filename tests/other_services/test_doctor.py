@@ -1,4 +1,4 @@
-"""Doctor's exit code is that of a sync, for every kind, with its profile and without one."""
+"""Doctor's exit code is that of a sync, for every kind, with its profile, a wrong one and none."""
 
 from __future__ import annotations
 
@@ -16,30 +16,56 @@ from tests.other_services.server import API_KEY
 RAIL = Path(sys.executable).with_name("rail")
 KEY = "BTC_USDT:AURORA.spot"
 
+Done = subprocess.CompletedProcess[str]
+
+
+def profile_of(kind: str) -> Path:
+    return Path(__file__).with_name(f"{kind.partition('-')[0]}.toml")
+
+
+def run(folder: Path, base_url: str, profile: Path | None, *words: str) -> Done:
+    known = {name: value for name, value in os.environ.items() if name != "RAIL_PROFILE"}
+    known |= {"RAIL_API_KEY": API_KEY, "RAIL_BASE_URL": base_url}
+    if profile:
+        known["RAIL_PROFILE"] = str(profile)
+    done = subprocess.run(
+        [RAIL, *words], cwd=folder, env=known, text=True, capture_output=True, check=False
+    )
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def doctor_and_sync(kind: str, profile: Path | None, folder: Path) -> tuple[Done, Done]:
+    with running_other(kind, sample()) as base_url:
+        doctor = run(folder, base_url, profile, "doctor")
+        return doctor, run(folder, base_url, profile, "sync", KEY, "--start", "1h")
+
 
 @pytest.mark.parametrize("named", [True, False], ids=["with its profile", "without one"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_doctor_says_usable_where_a_sync_works_and_only_there(
     kind: str, named: bool, tmp_path: Path
 ) -> None:
-    with running_other(kind, sample()) as base_url:
-        known = {name: value for name, value in os.environ.items() if name != "RAIL_PROFILE"}
-        known |= {"RAIL_API_KEY": API_KEY, "RAIL_BASE_URL": base_url}
-        if named:
-            file = Path(__file__).with_name(f"{kind.partition('-')[0]}.toml")
-            known["RAIL_PROFILE"] = str(file)
-
-        def run(*words: str) -> subprocess.CompletedProcess[str]:
-            return subprocess.run(
-                [RAIL, *words], cwd=tmp_path, env=known, text=True, capture_output=True, check=False
-            )
-
-        doctor, sync = run("doctor"), run("sync", KEY, "--start", "1h")
+    doctor, sync = doctor_and_sync(kind, profile_of(kind) if named else None, tmp_path)
     assert doctor.returncode == sync.returncode == (0 if named else 1), doctor.stdout + sync.stderr
-    assert "Traceback" not in doctor.stderr + sync.stderr
     if named:
-        odd = "no interval_hours" if kind == "inforce" else ""  # a rate of an hour, and no more
-        assert (" ".join(doctor.stdout.split()).count("not understood"), odd in doctor.stdout) == (
-            bool(odd),
-            True,
-        )
+        odd = kind == "inforce"  # a rate of an hour, and no more
+        assert " ".join(doctor.stdout.split()).count("not understood: no rate") == odd
+
+
+@pytest.mark.parametrize(
+    ("kind", "right", "wrong"),
+    [
+        ("oldest", 'order = "oldest_first"', ""),
+        ("rows", "limit = 500", "limit = 600"),
+        ("inforce", 'wire = "at"', 'wire = "as_of"'),
+    ],
+)
+@pytest.mark.slow
+def test_a_profile_that_a_sync_cannot_read_by_is_refused_by_doctor_too(
+    kind: str, right: str, wrong: str, tmp_path: Path
+) -> None:
+    profile = tmp_path / "wrong.toml"
+    profile.write_text(profile_of(kind).read_text().replace(right, wrong))
+    doctor, sync = doctor_and_sync(kind, profile, tmp_path)
+    assert doctor.returncode == sync.returncode == 1, doctor.stdout + sync.stderr

@@ -70,7 +70,7 @@ def doctor_command(
     """Check a service: show what works, what does not, and what to do about it.
 
     Reachable? Key accepted? Which plan, which clock, which routes, do its records have the fields
-    expected, MCP, sockets? Asks about 25 questions, loads nothing. The key is read from
+    expected, MCP, sockets? Asks about 30 questions, loads nothing. The key is read from
     RAIL_API_KEY, a wire profile from the file that RAIL_PROFILE names. Exit code 0: data can be
     loaded; 1: not yet.
 

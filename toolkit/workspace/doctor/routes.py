@@ -15,9 +15,9 @@ from toolkit.market import EventFamily, Family, Market, Trajectory
 from toolkit.wire.draft import Draft
 from toolkit.wire.exchange import ANSWERED, Answer, Failure, Request, refusal
 from toolkit.wire.listing import Listing, price_trajectories, spread_trajectories
-from toolkit.wire.needed import check_needed
+from toolkit.wire.pages import Page
 from toolkit.wire.profile import HistoryRoute, Profile
-from toolkit.wire.rows import RawPage, read_history_page
+from toolkit.wire.rows import read_history_page
 from toolkit.wire.snapshots import snapshot_items
 from toolkit.wire.survey import described_fields, rows_of, shown_fields, survey_fields
 from toolkit.workspace.doctor.findings import Check, State, refused_words, state_of
@@ -71,7 +71,7 @@ class Routes:
         if not candidates:
             return Check("routes", name, State.SKIPPED, "no symbol is listed that it could be of")
         small = replace(route, limit=min(_ROWS, route.limit))
-        page: RawPage | None = None
+        page: Page | None = None
         for trajectory in candidates[:_TRIES]:
             answer = self._ask(small, trajectory, self._now)
             if isinstance(answer, ServiceError):
@@ -80,14 +80,15 @@ class Routes:
                     continue  # of this trajectory perhaps: its legs may not go together
                 return failed
             self._survey(route, answer)
-            try:
-                page = read_history_page(small, trajectory, answer)
-                check_needed(small, page.frame, answer)
+            try:  # what a load does
+                page = next(self._client.pages(trajectory, (0, self._now)))
             except ServiceError as error:
                 return Check(
                     "routes", name, State.FAILED, refused_words(error), "see its record below"
                 )
             if not page.frame.is_empty():
+                if self._paging is None and not route.oldest_first:
+                    self._paging = self._paged(small, trajectory, answer)
                 break
         if page is None:
             return failed
@@ -97,9 +98,7 @@ class Routes:
                 self.readable.append(route.family)
             return Check("routes", name, State.OK, f"answers; no rows of {trajectory.key}")
         self.readable.append(route.family)
-        if self._paging is None and page.frame["ts"].n_unique() > 1:
-            self._paging = self._paged(small, trajectory, page)
-        behind = duration(max(0, self._now - (page.newest or 0)))
+        behind = duration(max(0, self._now - int(page.frame["ts"].to_numpy().max())))
         says = f"{page.frame.height} rows of {trajectory.key}, the newest {behind} old"
         return Check("routes", name, State.OK, says)
 
@@ -136,10 +135,12 @@ class Routes:
         name = f"{route.family} record"
         self._fields[route.family] = Check("fields", name, state, says, advice)
 
-    def _paged(self, route: HistoryRoute, trajectory: Trajectory, page: RawPage) -> Check | None:
+    def _paged(self, route: HistoryRoute, trajectory: Trajectory, first: Answer) -> Check | None:
         """Check what end_time and the paging value mean. The loader handles every answer."""
+        page = read_history_page(route, trajectory, first)
         edge = page.oldest
-        assert edge is not None, "it has rows"
+        if edge is None or edge == page.newest:
+            return None
         answer = self._ask(route, trajectory, page.newest or 0)
         if isinstance(answer, ServiceError):
             return None
