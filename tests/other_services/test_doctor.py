@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from tests.other_services.data import sample
 from tests.other_services.kinds import KINDS, running_other
 from tests.other_services.server import API_KEY
+from toolkit.store import Store
 
 RAIL = Path(sys.executable).with_name("rail")
 KEY = "BTC_USDT:AURORA.spot"
@@ -69,3 +72,24 @@ def test_a_profile_that_a_sync_cannot_read_by_is_refused_by_doctor_too(
     profile.write_text(profile_of(kind).read_text().replace(right, wrong))
     doctor, sync = doctor_and_sync(kind, profile, tmp_path)
     assert doctor.returncode == sync.returncode == 1, doctor.stdout + sync.stderr
+
+
+def agreed(draft: str) -> str:
+    """Return a draft as a person makes it who agrees with all that it says."""
+    lines = [re.sub(r"^# ([\w.]+ = .*)$", r"\1", line) for line in draft.splitlines()]
+    return "\n".join(line for line in lines if "?" not in line)
+
+
+@pytest.mark.parametrize("kind", ["opposite", "opposite-unsaid", "inforce"])
+def test_the_draft_of_doctor_alone_is_enough_to_load_prices(kind: str, tmp_path: Path) -> None:
+    draft = tmp_path / "draft.toml"
+    with running_other(kind, sample()) as base_url:
+        assert run(tmp_path, base_url, None, "doctor", "--profile-out", draft.name).returncode == 1
+        draft.write_text(agreed(draft.read_text()))
+        for words in (["doctor"], ["sync", KEY, "--start", "1h", "--store", "rail.duckdb"]):
+            done = run(tmp_path, base_url, draft, *words)
+            assert done.returncode == 0, done.stdout + done.stderr
+    held = Store(tmp_path / "rail.duckdb").series(KEY)
+    wanted = sample().rows[KEY].sort("ts").filter(pl.col("ts") >= held["ts"][0])
+    assert held.height > 50
+    assert held["price"].to_list() == wanted["price"].to_list()

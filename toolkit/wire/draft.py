@@ -6,13 +6,16 @@ rest is valid TOML and accepted by `toolkit.wire.user_profile.UserProfile`.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from toolkit.wire.listing_shape import BUILT_IN_LISTING, ListingShape
 from toolkit.wire.survey import FieldSurvey, Guess, ShownField
 
 _TO_FILL = "?"
+_MS = 10**12  # a time of so many is one in ms: in s it would be in the year 33658
 
 
 class Draft:
@@ -45,14 +48,42 @@ class Draft:
         for column, unit in found.missing.items():
             guess = found.guesses.get(column)
             said = (guess.field.unit if guess else None) or unit
+            if said == "s" and guess and isinstance(at := guess.field.example, int) and at >= _MS:
+                said = "ms"
             wire = msgspec.json.encode(guess.field.name if guess else _TO_FILL).decode()
             lines += [
                 f"# {column} ({unit}) is not there by that name.",
                 _reason(guess, unit),
                 f'# fields.{column} = {{ wire = {wire}, unit = "{said}" }}',
             ]
-        lines += _left_over(found.unknown, found.guesses.values())
-        self.add(f"history.{family}", lines if found.missing else [])
+        if found.text:
+            lines += ["# Its numbers are text.", '# numbers = "text"']
+        lines += _left_over(found.unknown, found.guesses.values()) if found.missing else []
+        self.add(f"history.{family}", lines)
+
+    def items(self, family: str, place: str) -> None:
+        """Add where a history's rows are."""
+        wire = msgspec.json.encode(place).decode()
+        self.add(
+            f"history.{family}", ["# Its rows are in the page's only list.", f"# items = {wire}"]
+        )
+
+    def listing(self, shape: ListingShape) -> None:
+        """Add a shape by which all of a listing is read.
+
+        >>> draft = Draft()
+        >>> draft.listing(ListingShape(items="pairs", leg="{exchange}:{market}"))
+        >>> print(draft.text("https://rail.example").partition("[listing]")[2].strip())
+        # GUESS, by which every symbol that is listed is read with its legs.
+        # items = "pairs"
+        # leg = "{exchange}:{market}"
+        """
+        said = dataclasses.asdict(shape).items() - dataclasses.asdict(BUILT_IN_LISTING).items()
+        lines = [
+            f"# {name} = {msgspec.json.encode(value).decode()}" for name, value in sorted(said)
+        ]
+        reason = "# GUESS, by which every symbol that is listed is read with its legs."
+        self.add("listing", [reason, *lines])
 
     def tools(self, missing: Mapping[str, str], guesses: Mapping[str, Guess]) -> None:
         """Add guesses for the roles without a tool of the expected name.

@@ -14,13 +14,13 @@ from __future__ import annotations
 import difflib
 import itertools
 import string
-from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import msgspec
 
 from toolkit.cards import Card, Shown, counted, some
-from toolkit.errors import InputError
+from toolkit.errors import InputError, WireError
 from toolkit.market import Family, Leg, Market, Symbol, Trajectory
 from toolkit.wire.exchange import (
     NO_CONTENT,
@@ -34,6 +34,8 @@ from toolkit.wire.exchange import (
     with_retries,
 )
 from toolkit.wire.items import check_number
+from toolkit.wire.listing_shape import ListingShape
+from toolkit.wire.places import WHOLE, upper_levels, values_of
 from toolkit.wire.profile import Finding, Profile
 
 
@@ -70,6 +72,8 @@ class Listing(Shown):
         return Card(f"Listing: {counted(len(self.legs), 'symbol')}, {legs}{more}", facts)
 
 
+_BETWEEN = ".:/|@-"
+_LEGS = [f"{{exchange}}{between}{{market}}" for between in _BETWEEN]
 _CHARACTERS = string.ascii_uppercase + string.digits
 _PARTITIONS: tuple[tuple[str, Callable[[str, str], bool]], ...] = (
     ("_", str.__contains__),
@@ -169,6 +173,59 @@ def _found(profile: Profile, answer: Answer) -> _Found:
     if cut is None and len(items) >= profile.symbols_limit:
         cut = True
     return _Found(legs, cut, tuple(findings))
+
+
+def guessed_shape(profile: Profile, answer: Answer) -> ListingShape | None:
+    """Find a shape by which all of a listing is read, None where there is none.
+
+    >>> from toolkit.wire.profile import BUILT_IN
+    >>> found = guessed_shape(BUILT_IN, Answer(200, {}, b'{"pairs": {"A_B": ["X:spot"]}}'))
+    >>> found.items, found.symbol, found.leg
+    ('pairs', '*', '{exchange}:{market}')
+    """
+    try:
+        top = msgspec.json.decode(answer.body)
+    except UNREADABLE:
+        return None
+    for shape in _shapes(top):
+        try:
+            found = _found(replace(profile, listing=shape), answer)
+        except WireError:
+            continue
+        if found.legs and not found.findings and all(found.legs.values()):
+            return shape
+    return None
+
+
+def _shapes(top: object) -> Iterator[ListingShape]:
+    """Yield shapes that a listing may have, by its first item."""
+    levels = upper_levels(top) if isinstance(top, dict) else ()
+    for items, held in [(WHOLE, top), *(each for level in levels for each in level.items())]:
+        if isinstance(held, dict):
+            named = ListingShape(items=items, symbol="*")
+            yield from _with_legs(named, next(iter(held.values()), None))
+        elif isinstance(held, list) and held and isinstance(held[0], str):
+            for between in _BETWEEN:
+                for leg in _LEGS:
+                    yield ListingShape(items, symbol="", legs="", leg=f"{{symbol}}{between}{leg}")
+        elif isinstance(held, list) and held:
+            fields = values_of(held[0])
+            for symbol in [name for name, value in fields.items() if isinstance(value, str)]:
+                yield from _with_legs(ListingShape(items, symbol, ""), [fields])
+                for legs, value in fields.items():
+                    yield from _with_legs(ListingShape(items, symbol, legs), value)
+
+
+def _with_legs(shape: ListingShape, legs: object) -> Iterator[ListingShape]:
+    """Yield a shape with each way in which its legs may be written."""
+    if isinstance(legs, dict):
+        yield shape
+    elif isinstance(legs, list) and legs and isinstance(legs[0], str):
+        yield from (replace(shape, leg=leg) for leg in _LEGS)
+    elif isinstance(legs, list) and legs:
+        names = values_of(legs[0]).keys() - ({shape.symbol} if shape.legs == "" else set())
+        for exchange, market in itertools.permutations(sorted(names), 2):
+            yield replace(shape, exchange=exchange, market=market)
 
 
 def _legs(

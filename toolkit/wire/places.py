@@ -67,6 +67,31 @@ def text_at(body: bytes, place: str) -> str:
     return found if isinstance(found, str) else ""
 
 
+def values_of(value: object) -> dict[str, Any]:
+    """Return the values of an object or a list by their names, nothing of any other value.
+
+    >>> values_of([60, {"a": 1}])
+    {'[0]': 60, '[1]': {'a': 1}}
+    """
+    if isinstance(value, list):
+        return {f"[{at}]": each for at, each in enumerate(value)}
+    return value if isinstance(value, dict) else {}
+
+
+def upper_levels(page: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Return the values of an object, and those of the objects in it, by their places.
+
+    >>> upper_levels({"result": {"list": []}})[1]
+    {'result.list': []}
+    """
+    return page, {
+        f"{name}.{below}": value
+        for name, part in page.items()
+        if isinstance(part, dict)
+        for below, value in part.items()
+    }
+
+
 def leaves(value: object, prefix: str = "") -> dict[str, Any]:
     """Return the values of an object by their places, the objects and lists in it opened.
 

@@ -17,9 +17,12 @@ import msgspec
 from toolkit.errors import InputError
 from toolkit.market import unit_factor
 from toolkit.wire.exchange import UNREADABLE
+from toolkit.wire.places import upper_levels, value_at
 from toolkit.wire.profile import Finding, HistoryRoute, Profile
 
 _LEAST_LIKENESS = 0.45
+_NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?")
+_ISO = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d")
 _SIDES = {"buy", "sell"}
 _SYNONYMS = {
     **dict.fromkeys(("bid", "long", "entry"), "buy"),
@@ -61,12 +64,14 @@ class FieldSurvey:
     """A record's fields: those found, those wanted but not shown, those shown that nothing takes.
 
     ``missing`` are our columns with their units. ``guesses`` has an entry for some of them.
+    ``text`` is whether a field that is found or guessed has its numbers as text.
     """
 
     matched: tuple[str, ...]
     missing: Mapping[str, str]
     unknown: tuple[ShownField, ...]
     guesses: Mapping[str, Guess]
+    text: bool = False
 
 
 def described_fields(schemas: bytes, route: HistoryRoute) -> object:
@@ -103,6 +108,8 @@ def shown_fields(described: object, rows: Sequence[Mapping[str, Any]]) -> list[S
         example = next((row[name] for row in rows if row.get(name) is not None), None)
         kind = about.get("type") if isinstance(about.get("type"), str) else _json_type(example)
         unit = about.get("unit") if isinstance(about.get("unit"), str) else None
+        if isinstance(example, str) and _ISO.match(example):
+            kind, unit = "number", "iso"
         found.append(ShownField(name, kind, unit, example))
     return found
 
@@ -122,7 +129,15 @@ def survey_fields(route: HistoryRoute, shown: Iterable[ShownField]) -> FieldSurv
     missing = {rule.column: rule.wanted for rule in route.fields if rule.wire not in by_name}
     taken = {rule.wire for rule in route.fields}
     unknown = tuple(field for name, field in by_name.items() if name not in taken)
-    return FieldSurvey(matched, missing, unknown, guessed(missing, unknown))
+    guesses = guessed(missing, unknown)
+    read = [by_name[name] for name in taken & by_name.keys()]
+    read += [guess.field for guess in guesses.values()]
+    text = any(
+        _NUMBER.fullmatch(str(field.example)) and field.type == "number"
+        for field in read
+        if isinstance(field.example, str)
+    )
+    return FieldSurvey(matched, missing, unknown, guesses, text)
 
 
 def guessed(missing: Mapping[str, str], unknown: Iterable[ShownField]) -> dict[str, Guess]:
@@ -165,10 +180,20 @@ def rows_of(body: bytes, items: str) -> list[dict[str, Any]]:
         return []
     if not isinstance(page, dict):
         return []
-    arrays = [value for value in page.values() if isinstance(value, list)]
-    if isinstance(page.get(items), list):
-        arrays = [page[items]]
-    return [row for row in arrays[0] if isinstance(row, dict)] if len(arrays) == 1 else []
+    rows = value_at(page, rows_place(page, items))
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+
+
+def rows_place(page: Mapping[str, Any], items: str) -> str:
+    """Return the place of a page's only list, where it has none under ``items``.
+
+    >>> rows_place({"data": [], "next": None}, "items"), rows_place({"a": {"b": []}}, "items")
+    ('data', 'a.b')
+    """
+    for level in upper_levels(page):
+        if arrays := [name for name, value in level.items() if isinstance(value, list)]:
+            return arrays[0] if items not in arrays and len(arrays) == 1 else items
+    return items
 
 
 def with_listed_tools(profile: Profile, listed: Container[str]) -> Profile:
@@ -223,5 +248,7 @@ def _words(name: str) -> set[str]:
 
 
 def _json_type(example: object) -> str | None:
+    if isinstance(example, str) and _NUMBER.fullmatch(example):
+        return "number"
     kinds = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
     return None if example is None else kinds.get(type(example), "object")

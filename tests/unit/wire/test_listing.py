@@ -16,6 +16,7 @@ from toolkit.market import Symbol, Trajectory
 from toolkit.wire.exchange import Answer, Request, RetryPolicy, Send
 from toolkit.wire.listing import (
     Listing,
+    guessed_shape,
     list_symbols,
     nearest_keys,
     price_trajectories,
@@ -248,3 +249,39 @@ def test_the_nearest_keys_are_of_the_same_family() -> None:
         "BTC_USD:COINBASE.spot:KRAKEN.spot"
     ]
     assert nearest_keys(Trajectory.parse("XYZ_QQQ:ZZZ.dex"), Listing({}, truncated=False)) == []
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"A_B": {"X": ["spot", "futures"]}, "C_D": {"Y": "dex"}},
+        {"instruments": ["A_B@X.spot", "A_B@X.futures", "C_D@Y.dex"]},
+        [["A_B", "X", "spot"], ["A_B", "X", "futures"], ["C_D", "Y", "dex"]],
+        {
+            "result": {
+                "rows": [{"s": "A_B", "at": ["X/spot", "X/futures"]}, {"s": "C_D", "at": ["Y/dex"]}]
+            }
+        },
+        [
+            {"at": [{"kind": "spot", "on": "X"}, {"kind": "futures", "on": "X"}], "s": "A_B"},
+            {"at": [{"kind": "dex", "on": "Y"}], "s": "C_D"},
+        ],
+    ],
+)
+def test_the_shape_of_a_listing_is_found_by_which_all_of_it_is_read(sent: object) -> None:
+    answer = Answer(200, {}, json.dumps(sent).encode())
+    shape = guessed_shape(BUILT_IN, answer)
+    assert shape is not None
+    flow = list_symbols(replace(BUILT_IN, listing=shape), "A", RetryPolicy())
+    next(flow)
+    with pytest.raises(StopIteration) as ended:
+        flow.send(answer)
+    legs = {str(symbol): [*map(str, of)] for symbol, of in ended.value.value.legs.items()}
+    assert legs == {"A_B": ["X.spot", "X.futures"], "C_D": ["Y.dex"]}
+
+
+@pytest.mark.parametrize(
+    "body", [b"{}", b"[]", b"3", b"<html>", b'[["A_B","X","margin"]]', b"[{}]"]
+)
+def test_a_listing_that_no_shape_reads_is_not_guessed(body: bytes) -> None:
+    assert guessed_shape(BUILT_IN, Answer(200, {}, body)) is None

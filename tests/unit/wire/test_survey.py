@@ -14,6 +14,7 @@ from toolkit.wire.survey import (
     described_fields,
     guessed,
     rows_of,
+    rows_place,
     shown_fields,
     survey_fields,
 )
@@ -95,3 +96,32 @@ def test_everything_found_leaves_nothing_to_say() -> None:
     draft.fields("funding", found)
     assert len(draft) == 0
     assert tomllib.loads(draft.text("https://rail.example")) == {}
+
+
+def test_times_of_other_units_and_numbers_as_text_are_drafted_so() -> None:
+    price = BUILT_IN.histories[Family.PRICE]
+    for time, unit in ((1_700_000_000_000, "ms"), ("2023-11-14T22:14:00Z", "iso")):
+        row = {"t": time, "last": "97.6", "mark": None, "vol": "note"}
+        found = survey_fields(price, shown_fields(None, [row]))
+        draft = Draft()
+        draft.fields("price", found)
+        said = draft.text("http://h").splitlines()
+        assert f'# fields.ts = {{ wire = "t", unit = "{unit}" }}' in said
+        assert '# fields.price = { wire = "last", unit = "quote" }' in said
+        assert '# numbers = "text"' in said
+        assert not any('wire = "vol"' in line for line in said)
+
+
+@pytest.mark.parametrize(
+    ("page", "place"),
+    [
+        ({"rows": [], "next": 3}, "rows"),
+        ({"result": {"list": [], "n": 0}, "time": 1}, "result.list"),
+        ({"items": [], "rows": []}, "items"),
+        ({"asks": [], "bids": []}, "items"),
+        ({"a": {"rows": []}, "b": {"rows": []}}, "items"),
+        ({}, "items"),
+    ],
+)
+def test_the_only_list_of_a_page_is_where_its_rows_are(page, place: str) -> None:
+    assert rows_place(page, "items") == place

@@ -67,7 +67,7 @@ def examine(settings: Settings) -> Examination:
             client.base_url,
             source,
             checks,
-            usable=bool(routes.readable),
+            usable=routes.listed and bool(routes.readable),
             draft=routes.draft.text(client.base_url),
             differs=bool(len(routes.draft)),
         )

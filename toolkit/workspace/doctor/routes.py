@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
 from toolkit.cards import counted, duration, some
 from toolkit.client import Client
 from toolkit.errors import ServiceError
@@ -14,12 +16,13 @@ from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Family, Market, Trajectory
 from toolkit.wire.draft import Draft
 from toolkit.wire.exchange import ANSWERED, Answer, Failure, Request, refusal
-from toolkit.wire.listing import Listing, price_trajectories, spread_trajectories
+from toolkit.wire.listing import Listing, guessed_shape, price_trajectories, spread_trajectories
 from toolkit.wire.pages import Page
+from toolkit.wire.places import leaves
 from toolkit.wire.profile import HistoryRoute, Profile
 from toolkit.wire.rows import read_history_page
 from toolkit.wire.snapshots import snapshot_items
-from toolkit.wire.survey import described_fields, rows_of, shown_fields, survey_fields
+from toolkit.wire.survey import described_fields, rows_of, rows_place, shown_fields, survey_fields
 from toolkit.workspace.doctor.findings import Check, State, refused_words, state_of
 
 _ROWS = 50
@@ -31,11 +34,13 @@ _SCHEMAS = {family: f"svc.{family}.v1" for family in EventFamily}
 class Routes:
     """Asks the routes of a service. What differs from the expected goes into the draft.
 
-    ``readable`` are the histories with rows that can be read.
+    ``readable`` are the histories with rows that can be read. ``listed`` is whether the listing
+    can.
     """
 
     def __init__(self, client: Client, profile: Profile, schemas: bytes, now: int) -> None:
         self.readable: list[Family] = []
+        self.listed = True
         self.draft = Draft()
         self._client = client
         self._profile = profile
@@ -52,6 +57,7 @@ class Routes:
             yield _listed(listing)
         except ServiceError as error:
             yield self._failed("symbols/search", error)
+            listing = self._guessed_listing()
         for family, route in self._profile.histories.items():
             yield self._history(route, [] if listing is None else _candidates(listing, family))
         for event_family in self._profile.events:
@@ -61,6 +67,21 @@ class Routes:
         yield from self._fields.values()
         if self._paging:
             yield self._paging
+
+    def _guessed_listing(self) -> Listing | None:
+        """Go on with a listing that a shape of the draft reads, if one does. A load cannot."""
+        self.listed = False
+        profile = self._client.profile()
+        answer = self._client.ask(Request.get(profile.symbols_path, {}))
+        shape = guessed_shape(profile, answer) if isinstance(answer, Answer) else None
+        if shape is None:
+            return None
+        self.draft.listing(shape)
+        self._client.speak(replace(profile, listing=shape))
+        try:
+            return self._client.symbols()
+        except ServiceError:
+            return None
 
     def _failed(self, name: str, error: ServiceError) -> Check:
         advice = "" if error.status in (402, 403) else _advice(error)
@@ -82,13 +103,13 @@ class Routes:
             self._survey(route, answer)
             try:  # what a load does
                 page = next(self._client.pages(trajectory, (0, self._now)))
+                if self._paging is None and not page.frame.is_empty() and not route.oldest_first:
+                    self._paging = self._paged(small, trajectory, answer)
             except ServiceError as error:
                 return Check(
                     "routes", name, State.FAILED, refused_words(error), "see its record below"
                 )
             if not page.frame.is_empty():
-                if self._paging is None and not route.oldest_first:
-                    self._paging = self._paged(small, trajectory, answer)
                 break
         if page is None:
             return failed
@@ -115,7 +136,11 @@ class Routes:
         if route.family in self._fields:
             return
         described = described_fields(self._schemas, route)
-        rows = rows_of(route.flat(answer).body, route.items)
+        body = route.flat(answer).body
+        rows = [leaves(row) for row in rows_of(body, route.items)]
+        place = rows_place(msgspec.json.decode(body), route.items) if rows else route.items
+        if place != route.items:
+            self.draft.items(route.family.value, place)
         found = survey_fields(route, shown_fields(described, rows))
         if not found.matched and not found.unknown:
             return  # neither described nor any rows
