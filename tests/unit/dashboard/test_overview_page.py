@@ -226,12 +226,13 @@ def test_a_store_that_holds_nothing_says_what_to_type(page, bare):
     assert not shown.metric
 
 
-def test_a_list_that_is_not_understood_is_not_shown_as_nothing_open(page, held):
+@pytest.mark.parametrize("place", ["items", "rows"])
+def test_a_list_that_is_not_understood_is_not_shown_as_nothing_open(page, held, place):
     writer = StoreWriter(held)
     load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
     odd = [{"symbol": "BTC_USD", "since": 60, "gap": 2.5}] * 2
     for kind in ("spread", "funding"):
-        keep_snapshot(held, load, kind, json.dumps({"items": odd}).encode(), SERVED_AT)
+        keep_snapshot(held, load, kind, json.dumps({place: odd}).encode(), SERVED_AT)
     writer.finish_load(load, [])
     shown = page(held.path, "overview")
     assert metrics(shown)["Spreads open"] == "not understood"
@@ -240,6 +241,18 @@ def test_a_list_that_is_not_understood_is_not_shown_as_nothing_open(page, held):
     assert all("not understood: no " in each for each in said)
     assert "The list is not understood: the widest that are held" in words(shown)
     assert "names no symbol" not in captions(shown)
+
+
+def test_which_are_open_is_not_known_of_a_list_that_does_not_say_it(page, held):
+    load = StoreWriter(held).start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
+    leg = {"buy_exchange": "X", "buy_market": "spot", "sell_exchange": "Y", "sell_market": "dex"}
+    item = {"symbol": "BTC_USD", **leg, "spread_pct": 2.5, "opened_at": None}
+    answer = {"items": [item], "not_said": ["opened_at"]}
+    keep_snapshot(held, load, "spread", json.dumps(answer).encode(), SERVED_AT)
+    shown = page(held.path, "overview")
+    assert metrics(shown)["Spreads open"] == "not known"
+    assert "Which are open is not known at " in words(shown)
+    assert "the 1 that the service tracks" in words(shown)
 
 
 def test_what_needs_attention_is_one_line_with_the_way_to_it(page, held):
