@@ -28,8 +28,16 @@ def test_snapshots_of_another_shape_are_read_by_the_profile(kind: str) -> None:
         Client(base_url, API_KEY, profile=users) as client,
     ):
         answers = {
-            name: client.snapshot(name).decode() for name in ("spread", "funding", "activity")
+            name: client.snapshot(name).decode()
+            for name in ("symbols", "spread", "funding", "activity")
         }
+        listing = client.symbols()
+    listed = snapshot_items("symbols", answers["symbols"])
+    assert listed.words == ""
+    assert {
+        item["symbol"]: [f"{leg['exchange']}.{leg['market']}" for leg in item["venues"]]
+        for item in listed.understood
+    } == {str(symbol): [*map(str, legs)] for symbol, legs in listing.legs.items()}
     spreads = open_spreads(answers["spread"])
     found = dict(spreads.select("key", "spread_pct").iter_rows())
     assert found == {key: data.rows[key].sort("ts")["spread_pct"][-1] for key in SPREADS}

@@ -47,6 +47,7 @@ from toolkit.wire.exchange import (
     with_retries,
 )
 from toolkit.wire.limits import LIMITS, Limits
+from toolkit.wire.listing import as_snapshot
 from toolkit.wire.places import text_at
 from toolkit.wire.profile import BUILT_IN, Profile, timed, with_schemas, without_schemas
 from toolkit.wire.requests import Requests
@@ -315,10 +316,14 @@ class Contact(Shown):
         kind = str(kind).removeprefix("snapshot/")
         if kind not in list(paths):
             raise InputError("snapshot", kind, paths)
-        limit = {"limit": profile.symbols_limit} if kind == "symbols" else {}
+        of_symbols = kind == "symbols"
+        limit = {profile.listing.limit: profile.symbols_limit} if of_symbols else {}
         answer = yield from with_retries(Request.get(paths[kind], limit), self.retries)
-        shape = profile.shapes.get(kind)
-        return whole_document(shape.ours(answer) if shape else answer)
+        if of_symbols:
+            answer = as_snapshot(profile, answer)
+        elif shape := profile.shapes.get(kind):
+            answer = shape.ours(answer)
+        return whole_document(answer)
 
 
 class ClosingContact(Contact):

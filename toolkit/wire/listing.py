@@ -34,9 +34,10 @@ from toolkit.wire.exchange import (
     with_retries,
 )
 from toolkit.wire.items import check_number
-from toolkit.wire.listing_shape import ListingShape
+from toolkit.wire.listing_shape import BUILT_IN_LISTING, ListingShape
 from toolkit.wire.places import WHOLE, upper_levels, values_of
 from toolkit.wire.profile import Finding, Profile
+from toolkit.wire.spelling import AS_OURS
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +174,28 @@ def _found(profile: Profile, answer: Answer) -> _Found:
     if cut is None and len(items) >= profile.symbols_limit:
         cut = True
     return _Found(legs, cut, tuple(findings))
+
+
+def as_snapshot(profile: Profile, answer: Answer) -> Answer:
+    """Return a listing in our shape and words, with the answer under ``rest``.
+
+    One of our shape, and one that cannot be read, come back as they are.
+
+    >>> from toolkit.wire.profile import BUILT_IN
+    >>> shape = ListingShape("pairs", symbol="*", leg="{exchange}:{market}")
+    >>> other = replace(BUILT_IN, listing=shape)
+    >>> as_snapshot(other, Answer(200, {}, b'{"pairs": {"A_B": ["X:spot"]}}')).body
+    b'{"items":[{"symbol":"A_B","venues":[{"exchange":"X","market":"spot"}]}],"rest":{...}}'
+    """
+    if (profile.listing, profile.spelling) == (BUILT_IN_LISTING, AS_OURS):
+        return answer
+    try:
+        legs = _found(profile, answer).legs
+    except WireError:
+        return answer
+    items = [{"symbol": str(symbol), "venues": of} for symbol, of in legs.items()]
+    said = {"items": items, "rest": msgspec.Raw(answer.body)}
+    return replace(answer, body=msgspec.json.encode(said))
 
 
 def guessed_shape(profile: Profile, answer: Answer) -> ListingShape | None:
