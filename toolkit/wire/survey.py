@@ -17,7 +17,7 @@ import msgspec
 from toolkit.errors import InputError
 from toolkit.market import unit_factor
 from toolkit.wire.exchange import UNREADABLE
-from toolkit.wire.places import upper_levels, value_at
+from toolkit.wire.places import WHOLE, upper_levels, value_at, values_of
 from toolkit.wire.profile import Finding, HistoryRoute, Profile
 
 _LEAST_LIKENESS = 0.45
@@ -169,28 +169,28 @@ def guessed(missing: Mapping[str, str], unknown: Iterable[ShownField]) -> dict[s
 
 
 def rows_of(body: bytes, items: str) -> list[dict[str, Any]]:
-    """Return the objects of a page, under ``items`` or in its only array, or none.
+    """Return the rows of a page, under ``items`` or in its only array, or none.
 
-    >>> rows_of(b'{"data": [{"t": 60}], "next": null}', "items")
-    [{'t': 60}]
+    >>> rows_of(b'{"data": [{"t": 60}], "next": null}', "items"), rows_of(b"[[60, 3]]", "items")
+    ([{'t': 60}], [{'[0]': 60, '[1]': 3}])
     """
     try:
         page = msgspec.json.decode(body)
     except UNREADABLE:
         return []
-    if not isinstance(page, dict):
-        return []
     rows = value_at(page, rows_place(page, items))
-    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    return [row for row in map(values_of, rows) if row] if isinstance(rows, list) else []
 
 
-def rows_place(page: Mapping[str, Any], items: str) -> str:
+def rows_place(page: object, items: str) -> str:
     """Return the place of a page's only list, where it has none under ``items``.
 
     >>> rows_place({"data": [], "next": None}, "items"), rows_place({"a": {"b": []}}, "items")
     ('data', 'a.b')
     """
-    for level in upper_levels(page):
+    if isinstance(page, list):
+        return WHOLE
+    for level in upper_levels(page) if isinstance(page, dict) else ():
         if arrays := [name for name, value in level.items() if isinstance(value, list)]:
             return arrays[0] if items not in arrays and len(arrays) == 1 else items
     return items

@@ -121,6 +121,8 @@ def test_times_of_other_units_and_numbers_as_text_are_drafted_so() -> None:
         ({"asks": [], "bids": []}, "items"),
         ({"a": {"rows": []}, "b": {"rows": []}}, "items"),
         ({}, "items"),
+        ([[60, 3]], "[]"),
+        (3, "items"),
     ],
 )
 def test_the_only_list_of_a_page_is_where_its_rows_are(page, place: str) -> None:
