@@ -92,8 +92,10 @@ def upper_levels(page: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[st
     }
 
 
-def leaves(value: object, prefix: str = "") -> dict[str, Any]:
+def leaves(value: object, prefix: str = "", deepest: int = 50) -> dict[str, Any]:
     """Return the values of an object by their places, the objects and lists in it opened.
+
+    What lies deeper than ``deepest`` levels is not opened.
 
     >>> leaves({"px": {"last": 3}, "t": 60}), leaves([60, 3])
     ({'px.last': 3, 't': 60}, {'[0]': 60, '[1]': 3})
@@ -106,7 +108,8 @@ def leaves(value: object, prefix: str = "") -> dict[str, Any]:
     else:
         return {prefix: value}
     for place, each in parts.items():
-        found |= leaves(each, place) if each and isinstance(each, dict | list) else {place: each}
+        opens = deepest and each and isinstance(each, dict | list)
+        found |= leaves(each, place, deepest - 1) if opens else {place: each}
     return found
 
 

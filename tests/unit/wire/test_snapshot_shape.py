@@ -61,6 +61,19 @@ def test_an_answer_without_the_items_stays_as_it_is(ours, answer) -> None:
     assert ours(HOURLY, "funding", answer) == answer
 
 
+@pytest.mark.parametrize("deep", [40, 400, 900])
+def test_what_is_nested_deep_is_kept(ours, deep: int) -> None:
+    found = ours(HOURLY, "funding", {"rates": [{**LEG, "r": 0.5, "h": 8, "x": nested(deep)}]})
+    assert json.dumps(found).count("[") > deep
+
+
+def nested(deep: int) -> list[object]:
+    value: list[object] = [1]
+    for _ in range(deep):
+        value = [value, 2]
+    return value
+
+
 def test_names_of_another_spelling_are_ours_without_a_section(ours) -> None:
     spelled = '[spelling]\nexchange_case = "lower"\nmarkets = { futures = "PERP" }'
     item = LEG | {"exchange": "x", "market": "PERP", "rate": 0.5}
