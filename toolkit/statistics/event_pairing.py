@@ -11,6 +11,9 @@ from toolkit.statistics.contract import Reason, collected, first_reason
 UNKNOWN = "unknown"
 """The role of a document of no known word, and the kind of a lifecycle of such alone."""
 
+ROW = "_row"
+"""The column with the number of a document among those given."""
+
 SKEW_S = 60
 """How far a close may be stamped before the opening that arrived before it (s)."""
 
@@ -61,11 +64,16 @@ def _grouped(documents: pl.DataFrame, names: list[str]) -> pl.LazyFrame:
     role, at_ms = pl.col("role"), pl.col("at_ms")
     same = pl.all_horizontal(pl.col(name) == pl.col(name).shift(1) for name in names)
     begins = (role == EventRole.OPENS) | (role.shift(1) == EventRole.CLOSES) | ~same
-    value = pl.col("value")
+    value, words = pl.col("value"), pl.col("event_type").cast(pl.String)
+    number = begins.fill_null(value=True).cum_sum().set_sorted().alias("number")
+    numbered = documents.with_columns(number).lazy()
+    strange = (
+        numbered.filter(role == UNKNOWN)
+        .group_by("number")
+        .agg(words.unique().sort().str.join(", ").alias("unknown_types"))
+    )
     return (
-        documents.lazy()
-        .with_columns(begins.fill_null(value=True).cum_sum().alias("number"))
-        .group_by("number", maintain_order=True)
+        numbered.group_by("number", maintain_order=True)
         .agg(
             pl.col(names).first(),
             (role.first() == EventRole.OPENS).alias("opened"),
@@ -74,6 +82,7 @@ def _grouped(documents: pl.DataFrame, names: list[str]) -> pl.LazyFrame:
             pl.col("arrival").first().alias("arrival"),
             at_ms.first().alias("first_ms"),
             at_ms.last().alias("last_ms"),
+            pl.col(ROW).first(),
             pl.col("ts").first().alias("first_ts"),
             pl.col("ts").last().alias("last_ts"),
             pl.col("ts_ms").first().is_null().alias("coarse_first"),
@@ -81,11 +90,11 @@ def _grouped(documents: pl.DataFrame, names: list[str]) -> pl.LazyFrame:
             pl.len().cast(pl.Int64).alias("n"),
             (role == EventRole.UPDATES).sum().cast(pl.Int64).alias("n_updates"),
             pl.col("copies").sum().alias("n_duplicates"),
-            pl.col("ts_differs").sum().alias("n_ts_differs"),
+            pl.col("ts_differs").sum().cast(pl.Int64).alias("n_ts_differs"),
             (role == UNKNOWN).sum().cast(pl.Int64).alias("n_unknown"),
-            pl.col("event_type").filter(role == UNKNOWN).unique().sort().alias("strange"),
             value.get(value.abs().arg_max(), null_on_oob=True).alias("peak"),
         )
+        .join(strange, on="number", how="left", maintain_order="left")
     )
 
 
@@ -145,8 +154,8 @@ def _lifecycle_columns(names: list[str], window: Interval) -> list[pl.Expr]:
         ).alias("lifecycle_reason"),
         (elapsed_ms == 0).fill_null(value=False).alias("zero_duration"),
         pl.col("n", "n_updates", "n_duplicates", "n_ts_differs", "n_unknown"),
-        pl.col("strange").list.join(", ").alias("unknown_types"),
+        pl.col("unknown_types").fill_null(""),
         pl.col("peak"),
         first_reason({Reason.EMPTY: pl.col("peak").is_null()}).alias("peak_reason"),
-        pl.col("first_ts"),
+        pl.col(ROW),
     ]

@@ -16,7 +16,7 @@ import polars as pl
 
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
-from toolkit.market import EventRole, When
+from toolkit.market import When
 from toolkit.statistics.contract import (
     Frame,
     Question,
@@ -34,7 +34,7 @@ from toolkit.statistics.event_documents import event_role, identified
 from toolkit.statistics.event_groups import with_groups
 from toolkit.statistics.event_hazards import hazard_ratios
 from toolkit.statistics.event_magnitudes import magnitudes
-from toolkit.statistics.event_pairing import UNKNOWN, paired
+from toolkit.statistics.event_pairing import ROW, UNKNOWN, paired
 from toolkit.statistics.event_payoff import payoff
 from toolkit.statistics.event_placebo import placebo
 from toolkit.statistics.event_positions import positions
@@ -151,8 +151,8 @@ def event_lifecycles(
     checked_frame(events, "events")
     start, end = Interval.checked(start, end)
     known = events if "event" in events.columns else identified(events)
-    documents = known.drop_nulls("role")
-    parts: list[tuple[pl.DataFrame, int | None]] = [(documents, None)]
+    documents = known.lazy().with_row_index(ROW).drop_nulls("role")
+    parts: list[tuple[pl.LazyFrame, int | None]] = [(documents, None)]
     if logs is not None:
         parts = [(documents.clear(), None)]  # so that there is a row type without any log
         parts += [
@@ -160,23 +160,20 @@ def event_lifecycles(
             for family, known_until in logs.select("family", "known_until").iter_rows()
             if known_until is not None and known_until > start
         ]
-    found = [
-        _lifecycles(part, Interval(start, end), ("event",), "size", now=now, delay_s=0)
+    found = pl.concat(
+        _lifecycles(
+            part, pl.col("role"), Interval(start, end), ("event",), "size", now=now, delay_s=0
+        )
         for part, now in parts
-    ]
-    first = ["family", "event", "ts"]
-    named = documents.sort("ts_ms", "arrival").group_by(first, maintain_order=True)
-    opens = pl.col("role") == EventRole.OPENS.value
-    shown = named.agg(
-        pl.col("symbol", "legs", "event_id").first(), pl.col("size").filter(opens).first()
-    ).rename({"ts": "since"})
+    )
+    rows = found.drop_in_place(ROW)
+    shown = [known[name].gather(rows) for name in ("symbol", "legs", "event_id", "size", "ts")]
+    opened = pl.col("t_open").is_not_null()
     return (
-        pl.concat(found)
-        .rename({"first_ts": "since"})
-        .join(shown, on=["family", "event", "since"], maintain_order="left")
-        .with_columns(pl.when(pl.col("t_open").is_not_null()).then("size"))
-        .select(pl.exclude("since"), "since")
-        .sort("since", "family", "event", descending=[True, False, False])
+        found.hstack(shown)
+        .rename({"ts": "since"})
+        .with_columns(pl.when(opened).then("size"))
+        .sort("since", "family", "event", descending=[True, False, False], maintain_order=True)
     )
 
 
@@ -282,19 +279,17 @@ def lifecycles(
     >>> found.select("event_id", "duration_s", "observed", "kind").rows()
     [('a', 30.5, 1, 'closed'), ('b', 20.0, 0, 'open'), ('c', None, 0, 'orphan_close')]
     """
-    found = _lifecycles(
-        frame,
-        window_of(frame, start, end, documents_extent),
-        key,
-        magnitude,
-        now=now,
-        delay_s=delay_s,
-    )
-    return found.drop("first_ts")
+    checked_frame(frame)
+    window = window_of(frame, start, end, documents_extent)
+    documents = frame.lazy().with_row_index(ROW)
+    role = event_role().fill_null(UNKNOWN)
+    found = _lifecycles(documents, role, window, key, magnitude, now=now, delay_s=delay_s)
+    return found.drop(ROW).sort("family", *key, maintain_order=True)
 
 
 def _lifecycles(
-    frame: Frame,
+    frame: pl.LazyFrame,
+    role: pl.Expr,
     window: Interval,
     key: Sequence[str],
     magnitude: str | None,
@@ -302,7 +297,7 @@ def _lifecycles(
     now: int | None,
     delay_s: int,
 ) -> pl.DataFrame:
-    """Pair documents as `lifecycles` does, with ``first_ts`` of each lifecycle's first document."""
+    """Pair documents as `lifecycles` does, with the `ROW` of each lifecycle's first document."""
     start, end = window
     known_until = _known_until(end, now, delay_s)
     Interval.checked(start, known_until)
@@ -311,9 +306,13 @@ def _lifecycles(
         "events.lifecycles/3", start, end, magnitude, options=tuple(("key", name) for name in names)
     )
     seen = Interval(start - LOOK_BACK_S, known_until)
-    documents = _documents(frame, names, magnitude, seen)
+    documents = _documents(frame, role, names, magnitude, seen)
     found = paired(documents, ["family", *names], Interval(start, known_until))
-    return found.with_columns(pl.lit(known_until, pl.Int64).alias("known_until"), *question.columns)
+    return found.with_columns(
+        pl.col(pl.Categorical).cast(pl.String),
+        pl.lit(known_until, pl.Int64).alias("known_until"),
+        *question.columns,
+    )
 
 
 def _known_until(end: int, now: int | None, delay_s: int) -> int:
@@ -323,7 +322,11 @@ def _known_until(end: int, now: int | None, delay_s: int) -> int:
 
 
 def _documents(
-    frame: Frame, names: list[str], magnitude: str | None, window: Interval
+    frame: pl.LazyFrame,
+    role: pl.Expr,
+    names: list[str],
+    magnitude: str | None,
+    window: Interval,
 ) -> pl.DataFrame:
     """Return the documents of the window with their role, once each, in the order they happened."""
     if not names:
@@ -337,25 +340,33 @@ def _documents(
     keys = dict.fromkeys(names, "String or integer")
     checked_types(frame, _TYPES | keys | ({magnitude: "Float64"} if magnitude else {}))
     value = observed(magnitude) if magnitude else pl.lit(None, pl.Float64)
+    differs = ((pl.col("ts_ms") - 1000 * pl.col("ts")).abs() > 1000).fill_null(value=False)
+    # as categories words take a quarter of the memory, and are compared as numbers
+    words = pl.col(pl.String).cast(pl.Categorical)
     rows = collected(
-        frame.lazy().select(
-            *_TYPES, *(name for name in names if name not in _TYPES), value.alias("value")
+        frame.select(*dict.fromkeys([*_TYPES, *names, ROW]), value=value, role=role).with_columns(
+            words, pl.when(~differs).then("ts_ms"), ts_differs=differs
         )
     )
     for name in dict.fromkeys(["family", "event_type", "ts", "arrival", *names]):
         if rows[name].null_count():
             raise InputError("frame", f"a null {name}", "documents that have one")
-    rows = rows.filter(pl.col("ts").is_between(*window, closed="left"))
-    differs = ((pl.col("ts_ms") - 1000 * pl.col("ts")).abs() > 1000).fill_null(value=False)
-    rows = rows.with_columns(
-        event_role().fill_null(UNKNOWN),
-        differs.cast(pl.Int64).alias("ts_differs"),
-        pl.when(~differs).then("ts_ms").alias("ts_ms"),
+    rows = rows.filter(pl.col("ts").is_between(*window, closed="left")).with_columns(
+        pl.coalesce("ts_ms", 1000 * pl.col("ts")).alias("at_ms")
     )
-    identity = [name for name in rows.columns if name != "arrival"]
-    return (
-        rows.group_by(identity)
-        .agg(pl.col("arrival").min(), (pl.len() - 1).cast(pl.Int64).alias("copies"))
-        .with_columns(pl.coalesce("ts_ms", 1000 * pl.col("ts")).alias("at_ms"))
-        .sort("family", *names, "at_ms", "arrival", "event_type", "value")
+    place = [*(pl.col(name).to_physical() for name in ("family", *names)), pl.col("at_ms")]
+    order = pl.arg_sort_by(*place, "arrival", "event_type", "value")
+    return _once_each(rows[rows.select(order).to_series()], place)
+
+
+def _once_each(rows: pl.DataFrame, place: list[pl.Expr]) -> pl.DataFrame:
+    """Drop documents equal to an earlier one, which is near, and count them in ``copies``."""
+    same = pl.all_horizontal(each == each.shift(1) for each in place).fill_null(value=False)
+    tied = same | same.shift(-1, fill_value=False)
+    near = rows.with_row_index("number").filter(tied)
+    alike = pl.exclude("arrival", ROW, "number")
+    first = near.group_by(alike).agg(pl.col("number").min(), copies=pl.len().cast(pl.Int64) - 1)
+    copies = rows.select(copies=-tied.cast(pl.Int64)).to_series()
+    return rows.with_columns(copies.scatter(first["number"], first["copies"])).filter(
+        pl.col("copies") >= 0
     )

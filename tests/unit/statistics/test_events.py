@@ -284,21 +284,36 @@ def test_the_columns_are_those_that_the_docstring_tables():
         assert dtype in (str(result.schema[name]), "given")
 
 
-def test_an_orphan_has_the_time_and_the_id_of_its_own_first_document() -> None:
+def hashed_documents(*told: tuple[str, float]) -> pl.DataFrame:
+    """Documents of one spread without an id of its events, each of the size of its number."""
     texts = {"symbol": "A_B", "buy_exchange": "X", "buy_market": "spot"}
     texts |= {"sell_exchange": "Y", "sell_market": "spot", "lifecycle": None}
-    rows = [("opened", 10), ("closed", 40), ("closed", 5_000), ("opened", 5_050), ("closed", 5_090)]
-    events = pl.DataFrame(
+    return pl.DataFrame(
         [
             texts
             | {"family": "spread", "event_id": f"sha256:{n}", "event_type": f"spread.{kind}"}
-            | {"ts": ts, "ts_ms": 1_000 * ts, "arrival": n, "magnitude_pct": 1.0}
-            for n, (kind, ts) in enumerate(rows)
+            | {"ts": int(at), "ts_ms": round(1_000 * at), "arrival": n, "magnitude_pct": float(n)}
+            for n, (kind, at) in enumerate(told)
         ],
         schema_overrides={"lifecycle": pl.String},
+    )
+
+
+def test_an_orphan_has_the_time_and_the_id_of_its_own_first_document() -> None:
+    events = hashed_documents(
+        ("opened", 10), ("closed", 40), ("closed", 5_000), ("opened", 5_050), ("closed", 5_090)
     )
     found = event_lifecycles(events, 4_000, 6_000)
     assert found.select("kind", "since", "event_id").rows() == [
         ("closed", 5_050, "sha256:3"),
         ("orphan_close", 5_000, "sha256:2"),
+    ]
+
+
+def test_two_events_of_one_second_have_each_their_own_id_and_size() -> None:
+    events = hashed_documents(("opened", 10.1), ("closed", 10.2), ("opened", 10.5), ("closed", 12))
+    found = event_lifecycles(events, 0, 100)
+    assert found.select("event_id", "size", "duration_s").rows() == [
+        ("sha256:0", 0.0, 0.1),
+        ("sha256:2", 2.0, 1.5),
     ]
