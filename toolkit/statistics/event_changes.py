@@ -10,7 +10,7 @@ import polars as pl
 
 from toolkit.errors import InputError
 from toolkit.statistics.contract import column_for, whole_number
-from toolkit.statistics.event_paths import DAY_S, Flags, Floats, Integers, KnownValues
+from toolkit.statistics.event_paths import DAY_S, Flags, Floats, Integers, KnownValues, in_one_order
 
 COMPARISONS = ("none", "past", "against", "controls")
 """What the path of an event may be taken less."""
@@ -22,7 +22,6 @@ _CONTROLS = 5
 _POINTS = 60
 _CELLS = 1_000_000
 _TO_BPS = 1e4
-_FAR_S = 2**39
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,17 +226,12 @@ class AbnormalChanges:
         """Return which times are further from each event of their trajectory than its path."""
         around = self.changes.around
         apart_s = around.before_s + around.after_s
-        since = np.searchsorted(self._places, _places(numbers, times - apart_s), side="right")
-        until = np.searchsorted(self._places, _places(numbers, times + apart_s), side="left")
+        since = np.searchsorted(self._places, in_one_order(numbers, times - apart_s), side="right")
+        until = np.searchsorted(self._places, in_one_order(numbers, times + apart_s), side="left")
         return np.asarray((numbers >= 0) & (since == until))
 
     @cached_property
     def _places(self) -> Integers:
         """The places of all events in one order."""
         numbers = self.changes.known.numbered(self.every["trajectory"])
-        return np.sort(_places(numbers, self.every["ts"].to_numpy()))
-
-
-def _places(numbers: Integers, times: Integers) -> Integers:
-    """Return one number for trajectory and time, in the order of both."""
-    return numbers * 2 * _FAR_S + np.clip(times, -_FAR_S, _FAR_S - 1)
+        return np.sort(in_one_order(numbers, self.every["ts"].to_numpy()))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -30,9 +32,10 @@ CLUSTERS = ("path", "day", "trajectory", "trajectory_day")
 DAY_S = 86_400
 
 _MOST_STEPS = 4
+_FAR_S = 2**39
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KnownValues:
     """The observations of trajectories by the time at which they became known."""
 
@@ -94,16 +97,24 @@ class KnownValues:
 
         ``numbers`` and ``times`` have one length. Rows may come in any order.
         """
-        newest = self._newest(numbers, times)
-        if not self.values.size:
-            return np.full(times.shape, np.nan)
-        fresh = (newest >= 0) & (times - self.known_ts[newest] <= self.max_stale_s)
-        return np.where(fresh, self.values[newest], np.nan)
+        values, fresh_until = self._looked_up
+        place = self._place(numbers, times)
+        found = values[place]
+        found[times > fresh_until[place]] = np.nan
+        return found
 
-    def _newest(self, numbers: Integers, times: Integers) -> Integers:
-        """Return the place of the newest observation known at each time, -1 without one."""
+    @cached_property
+    def _looked_up(self) -> tuple[Floats, Integers]:
+        """Each value and until when it is fresh, NaN at the end; where there is a grid its own."""
+        found = np.append(self.values, np.nan), np.append(self.known_ts + self.max_stale_s, 0)
+        if self.grid is None:
+            return found
+        return found[0][self.grid.places], found[1][self.grid.places]
+
+    def _place(self, numbers: Integers, times: Integers) -> Integers:
+        """Return where the newest observation known at each time is looked up, -1 without one."""
         if self.grid is not None:
-            return self.grid.newest(numbers, times)
+            return self.grid.place(numbers, times)
         found = np.full(times.shape, -1)
         for asked, begin, end in self._parts(numbers):
             place = np.searchsorted(self.known_ts[begin:end], times[asked], side="right") - 1
@@ -149,15 +160,17 @@ class Grid:
 
     begin: int
     every_s: int
+    width: int
     places: npt.NDArray[np.int32]
-    """One row per trajectory and one of -1, one column per step, the first before all of them."""
+    """The observations: of each trajectory and of -1 one per step, the first before all of them."""
 
     @classmethod
     def of(cls, known_ts: Integers, first: Integers) -> Grid | None:
         """Return the grid, or None where its steps would be far more than the observations.
 
         >>> grid = Grid.of(np.array([60, 180, 120]), np.array([0, 2, 3]))
-        >>> grid.newest(np.array([0, 0, 1, -1]), np.array([179, 180, 60, 180])).tolist()
+        >>> asked = grid.place(np.array([0, 0, 1, -1]), np.array([179, 180, 60, 180]))
+        >>> grid.places[asked].tolist()
         [0, 1, -1, -1]
         """
         if not known_ts.size:
@@ -172,14 +185,13 @@ class Grid:
         row = np.repeat(np.arange(trajectories), np.diff(first))
         places[row, (known_ts - begin) // every_s + 1] = np.arange(known_ts.size)
         np.maximum.accumulate(places, axis=1, out=places)
-        return cls(begin, every_s, places)
+        return cls(begin, every_s, steps + 1, places.ravel())
 
-    def newest(self, numbers: Integers, times: Integers) -> Integers:
-        """Return the place of the newest observation known at each time, -1 without one."""
-        width = self.places.shape[1]
-        column = np.clip((times - self.begin) // self.every_s + 1, 0, width - 1)
+    def place(self, numbers: Integers, times: Integers) -> Integers:
+        """Return the place among the ``places`` of the newest known at each time."""
+        column = np.clip((times - self.begin) // self.every_s + 1, 0, self.width - 1)
         # the number -1, of a trajectory without observations, is the last row
-        return np.asarray(self.places.ravel()[numbers * width + column], np.int64)
+        return np.asarray(numbers * self.width + column, np.int64)
 
 
 def _step(rows: pl.DataFrame) -> int:
@@ -221,13 +233,28 @@ def without_overlaps(events: pl.DataFrame, apart_s: int) -> pl.DataFrame:
     >>> without_overlaps(events, 60)["ts"].to_list()
     [0, 60]
     """
-    kept = np.zeros(events.height, dtype=bool)
-    last: dict[str | int, int] = {}
-    for row, (trajectory, ts) in enumerate(events.select("trajectory", "ts").iter_rows()):
-        if trajectory not in last or ts - last[trajectory] >= apart_s:
-            last[trajectory] = ts
-            kept[row] = True
-    return events.filter(pl.Series(kept))
+    names = events["trajectory"].cast(pl.String).cast(pl.Categorical).to_physical().to_numpy()
+    order = np.argsort(names, kind="stable")
+    ends = np.append(np.flatnonzero(np.diff(names[order])) + 1, names.size)
+    numbers = np.searchsorted(ends, np.arange(names.size), side="right")
+    places = in_one_order(numbers, events["ts"].to_numpy()[order])
+    following = np.searchsorted(places, places + min(apart_s, _FAR_S)).tolist()
+    kept = []
+    for begin, end in itertools.pairwise([0, *ends.tolist()]):
+        next_one = begin
+        while next_one < end:
+            kept.append(next_one)
+            next_one = following[next_one]
+    return events[np.sort(order[kept])]
+
+
+def in_one_order(numbers: Integers, times: Integers) -> Integers:
+    """Return one number for trajectory and time, in the order of both.
+
+    >>> in_one_order(np.array([0, 1]), np.array([60, -60])).tolist() == [60, 2**40 - 60]
+    True
+    """
+    return numbers * 2 * _FAR_S + np.clip(times, -_FAR_S, _FAR_S - 1)
 
 
 def checked_cluster(cluster: str) -> str:

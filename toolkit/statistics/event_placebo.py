@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -27,7 +27,6 @@ from toolkit.statistics.event_changes import (
 )
 from toolkit.statistics.event_paths import (
     Floats,
-    Integers,
     KnownValues,
     checked_events,
     without_overlaps,
@@ -42,6 +41,7 @@ def __dir__() -> list[str]:
 
 
 _SEED = 20_261_123
+_TOGETHER = 10_000  # events, so that what is made on the way stays in the processor's cache
 
 
 def placebo(
@@ -121,8 +121,8 @@ def placebo(
     # those of one trajectory together, as neighbours are looked up faster
     kept = without_overlaps(given, horizons[-1]).sort("trajectory", "ts")
     changes = AbnormalChanges.of(known, kept, given, around, is_price=is_price(column))
-    found, counts = _means(changes, horizons)
-    drawn = np.stack([_means(each, horizons)[0] for each in _moved(changes, runs)])
+    found, counts = _means(_sums(changes, horizons))
+    drawn, _ = _means(_moved(changes, horizons, runs))
     rows = [
         {
             "horizon_s": horizon,
@@ -161,25 +161,38 @@ _PLACEBO = {
 }
 
 
-def _means(changes: AbnormalChanges, horizons: Sequence[int]) -> tuple[Floats, Integers]:
-    """Return the mean change of the events at each horizon, NaN without one, and their number."""
+def _means(sums: Floats) -> tuple[Floats, Floats]:
+    """Return means, NaN without a value, and how many values each is of."""
+    total, count = sums
+    with np.errstate(invalid="ignore"):
+        return total / count, count
+
+
+def _sums(changes: AbnormalChanges, horizons: Sequence[int]) -> Floats:
+    """Return the sum of the events' changes at each horizon, and how many have one."""
     paths = np.stack([changes.at(horizon) for horizon in horizons])
     there = np.isfinite(paths)
-    counts = there.sum(axis=1)
-    with np.errstate(invalid="ignore"):
-        return np.where(there, paths, 0.0).sum(axis=1) / counts, counts
+    paths[~there] = 0.0
+    return np.stack([paths.sum(axis=1), there.sum(axis=1)])
 
 
-def _moved(changes: AbnormalChanges, runs: int) -> Iterator[AbnormalChanges]:
-    """Yield the events moved by random times, all by the same, around the values' end."""
-    known = changes.changes.known
+def _moved(changes: AbnormalChanges, horizons: Sequence[int], runs: int) -> Floats:
+    """Return the sums of each run, with the events moved around the values' end by one time."""
+    of, known = changes.changes, changes.changes.known
+    sums = np.zeros((2, runs, len(horizons)))
     if not known.known_ts.size:
-        return
+        return sums
     first, last = int(known.known_ts.min()), int(known.known_ts.max())
     length = last - first + known.step_s
-    for shift in np.random.default_rng(_SEED).integers(0, length, runs):
-        moved = (changes.changes.times - first + shift) % length + first
-        yield replace(changes, changes=replace(changes.changes, times=moved))
+    shifts = np.random.default_rng(_SEED).integers(0, length, runs)
+    for low in range(0, of.times.size, _TOGETHER):
+        rows = slice(low, low + _TOGETHER)
+        part = replace(changes, events=changes.events[rows])
+        for run, shift in enumerate(shifts):
+            times = (of.times[rows] - first + shift) % length + first
+            moved = replace(of, numbers=of.numbers[rows], times=times)
+            sums[:, run] += _sums(replace(part, changes=moved), horizons)
+    return sums
 
 
 def _test(mean: float, drawn: Floats, count: int) -> dict[str, float | int | str | None]:
