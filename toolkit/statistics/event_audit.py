@@ -122,7 +122,7 @@ def audited(
     ('both', 5)
     """
     window = window_of(spreads, start, end)
-    opened = _opened(lives, window)
+    logged = _spreads(lives)
     frame = holding(spreads, _COLUMN)
     known = KnownValues.of(
         frame, _COLUMN, step_s=step_s, known_after_s=known_after_s, max_stale_s=max_stale_s
@@ -140,22 +140,22 @@ def audited(
     question = Question(
         "events.audit/3", *window, _COLUMN, step_s, max_stale_s, (*asked, ("enter_bps", enter_bps))
     )
-    rows = matched_rows(opened, found, known, after, slack)
-    listed = judged(rows, _spreads(lives), held, window, slack)
+    rows = matched_rows(_opened(logged, window), found, known, after, slack)
+    listed = judged(rows, logged, held, window, slack)
     return listed.with_columns(pl.lit(enter).alias("enter_bps"), *question.columns)
 
 
 def _spreads(lives: pl.DataFrame) -> pl.DataFrame:
     """Return the spread events, with their trajectory."""
     checked_types(lives, _LIVES, parameter="lives")
-    rows = lives.filter(pl.col("family") == EventFamily.SPREAD.value)
-    return rows.with_columns(trajectory_of()).drop_nulls("trajectory")
+    rows = lives.lazy().select(*_LIVES).filter(family=EventFamily.SPREAD.value)
+    return rows.with_columns(trajectory_of()).drop_nulls("trajectory").collect()
 
 
-def _opened(lives: pl.DataFrame, window: Interval) -> pl.DataFrame:
+def _opened(logged: pl.DataFrame, window: Interval) -> pl.DataFrame:
     """Return the spread events that opened in a window, by time."""
     inside = pl.col("t_open").is_between(*window, closed="left")
-    return _spreads(lives).filter(inside).sort("t_open", "event")
+    return logged.filter(inside).sort("t_open", "event")
 
 
 def smallest_size_bps(lives: pl.DataFrame, window: Ends) -> float:
@@ -170,7 +170,7 @@ def smallest_size_bps(lives: pl.DataFrame, window: Ends) -> float:
     >>> smallest_size_bps(lives, (0, 300))
     75.0
     """
-    opened = _opened(lives, Interval.of(window))
+    opened = _opened(_spreads(lives), Interval.of(window))
     least = opened.filter(pl.col("peak") > 0)["peak"].min()
     if not isinstance(least, float):
         allowed = "basis points above 0, as no event has a size to take them from"

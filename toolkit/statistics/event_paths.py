@@ -47,7 +47,6 @@ class KnownValues:
     values: Floats
     step_s: int
     max_stale_s: int
-    grid: Grid | None
 
     @classmethod
     def of(
@@ -85,7 +84,12 @@ class KnownValues:
         first = np.concatenate([[0], sizes["len"].to_numpy().cumsum()]).astype(np.int64)
         known_ts = rows["ts"].to_numpy() + after
         values = rows["value"].to_numpy()
-        return cls(numbers, first, known_ts, values, step, stale, Grid.of(known_ts, first))
+        return cls(numbers, first, known_ts, values, step, stale)
+
+    @cached_property
+    def grid(self) -> Grid | None:
+        """The newest observation at each step, where all observations keep to one clock."""
+        return Grid.of(self.known_ts, self.first)
 
     def numbered(self, trajectories: pl.Series) -> Integers:
         """Return the number of each trajectory, -1 of one without observations."""
