@@ -9,7 +9,7 @@ import polars as pl
 
 from toolkit.statistics.contract import Reason, first_reason
 from toolkit.statistics.kernel import Statistic
-from toolkit.statistics.lags import Decay, Floats, Observations, Pairs
+from toolkit.statistics.lags import Decay, Floats, Integers, Observations, Pairs, joined, parts
 from toolkit.statistics.reversion import reversion
 
 MIN_PAIRS = 100
@@ -26,14 +26,25 @@ _HALF_LIFE, _AR1, _ACF = "half_life", "half_life_ar1", "acf"
 _EMPTY = pl.col("n") == 0
 
 
-def _measured(rows: pl.DataFrame) -> pl.DataFrame:
-    """Fit each trajectory of a chunk: half-lives in steps, 0 for below one, infinite for none."""
+def _summed(rows: pl.DataFrame) -> tuple[Integers, Pairs, Pairs, Pairs, Decay, Decay]:
+    """Sum over the pairs of the lags `_ACF_LAGS`, and over the triples of both lags."""
     held = Observations.of(rows)
     next_one, far = held.later(1), held.later(1 + _LONG)
-    near = held.pairs(next_one)
-    apart = {1: near, 10: held.pairs(far), 30: held.pairs(held.later(30))}
-    short = held.decay(next_one, held.later(1 + _SHORT), _SHORT)
-    long = held.decay(next_one, far, _LONG)
+    return (
+        held.numbers,
+        held.pairs(next_one),
+        held.pairs(far),
+        held.pairs(held.later(30)),
+        held.decay(next_one, held.later(1 + _SHORT), _SHORT),
+        held.decay(next_one, far, _LONG),
+    )
+
+
+def _measured(rows: pl.DataFrame) -> pl.DataFrame:
+    """Fit each trajectory of a chunk: half-lives in steps, 0 for below one, infinite for none."""
+    numbers, *of_pairs, near_triples, far_triples = zip(*map(_summed, parts(rows)), strict=True)
+    apart = {lag: joined(Pairs, each) for lag, each in zip(_ACF_LAGS, of_pairs, strict=True)}
+    near, short, long = apart[1], joined(Decay, near_triples), joined(Decay, far_triples)
     with np.errstate(all="ignore"):
         slow = (long.triples >= MIN_PAIRS) & (long.a >= _LEFT * long.b)
         correlation = {lag: pairs.correlation for lag, pairs in apart.items()}
@@ -46,7 +57,7 @@ def _measured(rows: pl.DataFrame) -> pl.DataFrame:
     phi = np.exp2(-1 / np.where(steps > 0, steps, np.nan))
     return pl.DataFrame(
         {
-            "number": held.numbers,
+            "number": np.concatenate(numbers),
             "pairs": near.pairs,
             "triples": decay.triples,
             "lag": decay.lag,

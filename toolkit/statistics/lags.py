@@ -8,9 +8,9 @@ last bit whatever else is in the chunk.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ import polars as pl
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Values = TypeVar("Values", Floats, Integers)
+Made = TypeVar("Made")
 
 _LONGEST_LAG = 1_440
 _ROWS_PER_PART = 30_000
@@ -171,6 +172,15 @@ def parts(rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
     for end in ends.filter(part.ne_missing(part.shift(-1))) if rows.height else [0]:
         yield rows[at:end]
         at = end
+
+
+def joined(kind: Callable[..., Made], found: Iterable[tuple[Any, ...]]) -> Made:
+    """Put the arrays of some trajectories after those of others, trajectories in the last axis.
+
+    >>> joined(lambda *arrays: [each.tolist() for each in arrays], [([1], [5]), ([2], [6])])
+    [[1, 2], [5, 6]]
+    """
+    return kind(*(np.concatenate(each, axis=-1) for each in zip(*found, strict=True)))
 
 
 def sums(values: Values, counts: Integers, add: np.ufunc = np.add) -> Values:

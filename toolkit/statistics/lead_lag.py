@@ -28,7 +28,7 @@ from toolkit.statistics.contract import (
 from toolkit.statistics.discovery import MOST_STEP_S, SHARES, discovery_shares
 from toolkit.statistics.half_life import MIN_PAIRS
 from toolkit.statistics.kernel import Statistic, measure
-from toolkit.statistics.lags import Floats, Integers, Observations, centred, parts, sums
+from toolkit.statistics.lags import Floats, Integers, Observations, centred, joined, parts, sums
 from toolkit.statistics.windows import window_of
 
 __all__ = ["MOST_LAG_STEPS", "checked_lag", "cross_correlation", "lead_lag", "peaks", "why"]
@@ -244,7 +244,7 @@ def _related(rows: pl.DataFrame, most: int) -> tuple[Integers, _Related]:
     )
     found = [_of_returns(part, most) for part in parts(moved)]
     numbers = moved["number"].unique(maintain_order=True).to_numpy()
-    return numbers, _Related(*(np.concatenate(each, axis=1) for each in zip(*found, strict=True)))
+    return numbers, joined(_Related, found)
 
 
 def _of_returns(rows: pl.DataFrame, most: int) -> _Related:
