@@ -22,10 +22,11 @@ from toolkit.market import Trajectory
 from toolkit.statistics import spread
 from toolkit.store import Store
 
+from .recorded_hours import HOUR, Hours
 from .recorded_pairs import Pairs, funding_pairs, kept, price_pairs
 from .test_load_and_measure import Rail
 
-HOUR, YEAR_H = 3600, 8760
+YEAR_H = 8760
 Row = dict[str, Any]
 
 
@@ -168,6 +169,44 @@ def test_unit_roots_and_correlations_of_all_recorded_spreads(
                 assert close(row[f"acf_{lag}"], pairs.corr().iloc[0, 1], 1e-7)
 
 
+def variance_ratio(values: pd.Series, step: int, steps: int) -> float | None:
+    """The variance of changes over so many steps over that of single ones, from whole runs."""
+    gaps = np.flatnonzero(np.diff(values.index) != step) + 1
+    runs = [np.diff(run) for run in np.split(values.to_numpy(), gaps) if len(run) > steps]
+    changes = np.concatenate([[], *runs])
+    if len(changes) < max(5 * steps, 100):
+        return None
+    ones = np.ones(steps)
+    far = np.concatenate([np.convolve(run - changes.mean(), ones, "valid") for run in runs])
+    return np.mean(far**2) / steps / (1 - steps / len(changes)) / changes.var(ddof=1)
+
+
+def test_variance_ratios_of_all_recorded_spreads(rail: Rail, recorded: Recorded) -> None:
+    for row, rows in each_pair(printed(rail, recorded, "stationarity"), recorded.prices):
+        for steps in (10, 60, 1440):
+            name, values = f"variance_ratio_{steps}", spread_of(rows)
+            expected = variance_ratio(values, row["step_s"], steps)
+            assert (row[name] is None) == (expected is None) == bool(row[f"{name}_reason"])
+            assert expected is None or close(row[name], expected, 1e-7)
+
+
+def test_tails_of_all_recorded_spreads(rail: Rail, recorded: Recorded) -> None:
+    for row, rows in each_pair(printed(rail, recorded, "tail-index"), recorded.prices):
+        values = spread_of(rows).abs().sort_values(ascending=False)
+        for percent in (1, 2, 5, 10):
+            count = len(values) * percent // 100
+            largest, name = values.iloc[:count], f"tail_{percent}pct"
+            assert row[f"{name}_n"] == count
+            assert row[f"{name}_days"] == len(np.unique(largest.index // 86_400))
+            if count < 50:
+                assert (row[f"{name}_index"], row[f"{name}_reason"]) == (None, "too_few")
+                continue
+            index = 1 / np.log(largest / values.iloc[count]).mean()
+            assert close(row[f"spread_{name}_x_min_log_bps"], values.iloc[count])
+            assert close(row[f"{name}_index"], index, 1e-8)
+            assert close(row[f"{name}_error"], index / np.sqrt(count), 1e-8)
+
+
 def test_hours_of_the_week_of_all_recorded_spreads(rail: Rail, recorded: Recorded) -> None:
     found = printed(rail, recorded, "hour-of-week")
     by_key = {key: [row for row in found if row["trajectory"] == key] for key in recorded.prices}
@@ -259,41 +298,6 @@ def test_episodes_of_all_recorded_spreads(recorded: Recorded) -> None:
         got = found.select(columns).rows()
         assert [life[:2] + life[3:] for life in got] == [life[:2] + life[3:] for life in lives]
         assert [life[2] for life in got] == pytest.approx([life[2] for life in lives], rel=1e-9)
-
-
-class Hours:
-    """A pair's legs by the hour: the rate that each pays, what it settles, and what is in force."""
-
-    def __init__(self, rows: pl.DataFrame, start: int, end: int) -> None:
-        self.first, self.count = start // HOUR, (end - start) // HOUR
-        legs = [
-            rows.select("ts", rate=f"{side}_rate", hours=f"{side}_interval_hours").drop_nulls(
-                "rate"
-            )
-            for side in ("buy", "sell")
-        ]
-        paid_for, received, settled, in_force = zip(*map(self._leg, legs), strict=True)
-        self.covered = ~np.isnan(paid_for[0]) & ~np.isnan(paid_for[1])
-        self.more = paid_for[1] - paid_for[0]
-        self.received = received[1] - received[0]
-        self.settled = settled[1] - settled[0]
-        self.in_force = in_force[1] - in_force[0]
-        self.n = [leg.height for leg in legs]
-        self.paid_for = paid_for
-
-    def _leg(self, leg: pl.DataFrame) -> tuple[np.ndarray, ...]:
-        paid_for, received, in_force = np.full((3, self.count), np.nan)
-        settled, before = np.zeros(self.count + 1), -self.first
-        ends = [*(leg["ts"] // HOUR - self.first)[1:], self.count][: leg.height]
-        for (ts, rate, hours), following in zip(leg.rows(), ends, strict=True):
-            at = ts // HOUR - self.first
-            settled[at] += rate
-            since = max(before, at - int(hours), 0)
-            paid_for[since:at] = rate / hours
-            received[since:at] = rate / max(at - since, 1)  # whole, though it settled early
-            in_force[at : min(following, at + 2 * int(hours))] = rate / hours
-            before = at
-        return paid_for, received, settled, in_force
 
 
 def hours_of(row: Row, rows: pl.DataFrame) -> Hours:
