@@ -23,7 +23,8 @@ from toolkit.cli.options import (
 )
 from toolkit.cli.tables import Sheet, TableColumn, TableOptions, show, tabled
 from toolkit.errors import InputError
-from toolkit.market import format_ts
+from toolkit.market import Pair, format_ts
+from toolkit.series.pairing import joined_notes
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.flags import FLAGS
 from toolkit.statistics.screening import without_flags
@@ -88,6 +89,12 @@ _Types = Annotated[
 _WithoutSymbols = Annotated[
     _Names, typer.Option("--exclude-symbol", help="Leave out this symbol. May be repeated.")
 ]
+_Pairs = Annotated[
+    _Names,
+    typer.Option(
+        "--pair", help="Two prices held, pair/BUY/SELL or pair/BUY/SELL/FX. May be repeated."
+    ),
+]
 _WithoutFlags = Annotated[
     _Names,
     typer.Option(
@@ -120,6 +127,7 @@ def screen_command(
     exchanges: _Exchanges = None,
     types: _Types = None,
     exclude_symbols: _WithoutSymbols = None,
+    pairs: _Pairs = None,
     exclude_flags: _WithoutFlags = None,
     store: StorePath = None,
     fees: FeesFile = None,
@@ -136,6 +144,8 @@ def screen_command(
     edge is the mean over all time of what a spread is beyond the cost. Without a window it takes
     all that is held.
 
+    With --pair it takes the spreads of any two prices that are held instead of those stored.
+
     Of funding: the figures of `rail stats funding` and of `rail stats persistence`.
 
     Of snapshot-spread and snapshot-funding: the pairs and rates that snapshots showed, with
@@ -149,7 +159,9 @@ def screen_command(
     """
     check_times(start, end)
     held = named_store(store)
-    asked = Screening(family, symbols, exchanges, types=types, exclude_symbols=exclude_symbols)
+    asked = Screening(
+        family, symbols, exchanges, types=types, exclude_symbols=exclude_symbols, pairs=pairs
+    )
     for option, given in (("--fees", fees), ("--style", style), ("--notional", notional)):
         if given is not None and not asked.has_costs:
             raise InputError(option, str(given), "for settlements, not for rates in force")
@@ -166,7 +178,7 @@ def screen_command(
         kept,
         _SHOWN[family],
         order=family.order,
-        notes=_left_out(found.height - kept.height),
+        notes=[*_joined(pairs), *_left_out(found.height - kept.height)],
     )
     show(view, sheet if costs is None else _with_net(sheet, costs, family))
 
@@ -196,6 +208,10 @@ def _heading(found: pl.DataFrame, family: Screened) -> str:
     answered = first["n"] + first["n_null"] + first["not_tracked"]
     polls = f"{counted(answered, 'poll')} answered, {first['n_expected'] - answered:,} missed"
     return f"{heading}, kept from snapshots: {polls}"
+
+
+def _joined(pairs: _Names) -> list[str]:
+    return joined_notes(Pair.parse(pairs[0]))[:1] if pairs else []
 
 
 def _left_out(number: int) -> list[str]:

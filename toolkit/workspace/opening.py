@@ -267,6 +267,7 @@ class Workspace(Loading):
         exchanges: str | Iterable[str] | None = None,
         types: str | Iterable[str] | None = None,
         exclude_symbols: str | Iterable[str] | None = None,
+        pairs: Iterable[Pair | str] | Pair | str | None = None,
         where: str | None = None,
         sort: str | None = None,
         top: int | None = None,
@@ -284,14 +285,17 @@ class Workspace(Loading):
         `toolkit.statistics.polls.by_polls`: ``snapshot-spread`` as spreads, ``snapshot-funding`` as
         `toolkit.statistics.screening.rate_figures`, without fees. ``symbols``, ``exchanges`` and
         ``types`` take some pairs alone: those with both legs on one of the exchanges, and of the
-        markets ``spot/futures``. ``exclude_symbols`` leaves some out. ``fees`` is a fee table or
-        its file, without it that of the workspace. Without a window it is all that is held.
+        markets ``spot/futures``. ``exclude_symbols`` leaves some out. ``pairs`` are keys
+        ``pair/BUY/SELL`` of any two prices held, and ``/FX``: they take the place of the spreads
+        held, and are joined as `pairs` does. ``fees`` is a fee table or its file, without it that
+        of the workspace. Without a window it is all that is held, of pairs what their legs share.
 
         Raises `EmptyWindowError` where nothing is held, and `InputError` for what is no condition,
         no column, no flag, or a symbol, an exchange or a type of no pair.
         """
         table = self.fees if fees is None else find_fees(self.store.path, fees)
-        asked = Screening(family, symbols, exchanges, None, notional, style, types, exclude_symbols)
+        chosen = (types, exclude_symbols, pairs)
+        asked = Screening(family, symbols, exchanges, None, notional, style, *chosen)
         if fees is not None or asked.has_costs:
             asked = replace(asked, fees=table)
         ranking = asked.ranking(where, sort, top, exclude_flags)

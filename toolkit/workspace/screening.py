@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 
@@ -13,6 +13,7 @@ from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval
 from toolkit.market import (
     Family,
+    Pair,
     SnapshotTrajectory,
     Trajectory,
     When,
@@ -35,6 +36,7 @@ from toolkit.statistics.screening import (
 )
 from toolkit.store import Store, service_clock
 from toolkit.tables import ROWS
+from toolkit.workspace.pairs import HeldPairs, Joining
 
 
 class Screened(StrEnum):
@@ -58,6 +60,7 @@ class Screened(StrEnum):
 
 _ORDERS = {Screened.FUNDING: FUNDING_ORDER, Screened.SNAPSHOT_FUNDING: RATE_ORDER}
 _Series = Trajectory | SnapshotTrajectory
+_Meant = TypeVar("_Meant", Pair, _Series, Trajectory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +82,13 @@ class Screening:
     style: Style = "taker"
     types: str | Iterable[str] | None = None
     exclude_symbols: str | Iterable[str] | None = None
+    pairs: Iterable[Pair | str] | Pair | str | None = None
 
     def __post_init__(self) -> None:
         if self.family not in list(Screened):
             raise InputError("family", self.family, list(Screened))
+        if self.pairs is not None and self.kind is not Screened.SPREAD:
+            raise InputError("pairs", self.pairs, "pairs of prices with the family spread alone")
         if self.fees is not None:
             check_asked(self.fees, self.notional, self.style)
             if not self.has_costs:
@@ -161,6 +167,11 @@ class Screening:
         `EmptyWindowError` where nothing is held, or nothing in the window, and `InputError` for a
         symbol or an exchange of no pair.
         """
+        if self.pairs is not None:
+            meant = self.among(Joining().pairs(self.pairs))
+            joined = HeldPairs.of(store, meant, Joining())
+            window = joined.window(start, end, names=names)
+            return self._found(store, joined.groups(window, as_of=as_of), window)
         with store.reading():
             held = store.catalogue().filter(pl.col("rows") > 0, kind=self.family)
             chosen = self._chosen(store, held.iter_rows(named=True))
@@ -175,7 +186,16 @@ class Screening:
             else:
                 window = held_window(store, Family(self.family), rows, start, end, names=names)
         read = rows_window(window) if self.kind is Screened.FUNDING else window
-        groups = store.groups(set(chosen), read, as_of=as_of)
+        return self._found(store, store.groups(set(chosen), read, as_of=as_of), window, polled)
+
+    def _found(
+        self,
+        store: Store,
+        groups: Iterable[pl.DataFrame],
+        window: Interval,
+        polled: tuple[PollCount, int | None] | None = None,
+    ) -> pl.DataFrame:
+        """Measure all groups of rows in one pass, and raise where there is none."""
         found = in_one_pass(groups, lambda rows: self._measured(rows, window, self.fees, polled))[0]
         if found.is_empty():
             raise EmptyWindowError(f"{store.path} holds no {self.family} in {window}")
@@ -220,7 +240,7 @@ class Screening:
         names = ("symbols", "exchanges", "types", "exclude_symbols")
         return [(name, getattr(self, name)) for name in names]
 
-    def among(self, held: Iterable[_Series]) -> list[_Series]:
+    def among(self, held: Iterable[_Meant]) -> list[_Meant]:
         """Return those of some series that are meant, in their order.
 
         Raises `InputError` for a symbol, an exchange or a type of none of them.
@@ -246,7 +266,7 @@ class Screening:
         ]
 
 
-def markets_of(series: _Series) -> str:
+def markets_of(series: _Series | Pair) -> str:
     """Return the markets of the legs of a series, in their order.
 
     >>> markets_of(Trajectory.parse("BTC_USD:X.spot:Y.futures"))

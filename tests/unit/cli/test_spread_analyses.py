@@ -120,6 +120,17 @@ def test_figures_of_a_pair_are_those_that_python_gives(
     assert row == expected
 
 
+def test_a_screen_takes_pairs_of_prices(rail: Rail, priced: Path) -> None:
+    two, stored = [JOINED, f"pair/{SELL}/{BUY}"], ("--store", str(priced))
+    asked = ("screen", "--pair", two[0], "--pair", two[1], *stored)
+    with Workspace(Client("http://127.0.0.1:1", "key"), Store(priced)) as workspace:
+        expected = workspace.screen(pairs=two)
+    rows = as_json(rail(*asked, "--format", "json"))
+    assert {row.pop("source") for row in rows} == {Store(priced).source.label}
+    assert rows == expected.to_dicts()
+    assert "joined from two prices" in rail(*asked).stdout
+
+
 @pytest.mark.parametrize("analysis", SPREAD_ANALYSES, ids=lambda each: each.name)
 def test_each_analysis_takes_several_pairs_at_once(
     rail: Rail, priced: Path, fee_table: FeeModel, analysis: SpreadAnalysis

@@ -13,6 +13,7 @@ from toolkit.client import Client
 from toolkit.errors import EmptyWindowError, InputError, UnknownTrajectoryError
 from toolkit.market import Pair
 from toolkit.statistics import spread
+from toolkit.statistics.fees import FeeModel
 from toolkit.store import Store
 from toolkit.workspace import Workspace
 
@@ -72,6 +73,32 @@ def test_an_fx_leg_is_of_those_pairs_whose_keys_lack_one(held: Workspace) -> Non
         held.pairs([KEYS[0], crossed], fx=ETH)
     with pytest.raises(InputError, match=r"^fx: .*legs of one quote"):
         held.pairs(KEYS, fx=ETH)
+
+
+def test_a_screen_of_pairs_is_that_of_their_rows_over_what_their_legs_share(
+    held: Workspace,
+) -> None:
+    costs = {"fees": FeeModel.example(["AURORA", "BOREAS"])}
+    for options in ({}, costs):
+        expected = spread.screen(held.pairs(KEYS, *HOURS), *HOURS, **options)
+        assert held.screen(*HOURS, pairs=KEYS, **options).equals(expected)
+    assert expected.height == 2
+    ranked = held.screen(*HOURS, pairs=KEYS, where="spread_mean_log_bps > 0", sort="trajectory")
+    means = expected.filter(pl.col("spread_mean_log_bps") > 0)
+    assert ranked["trajectory"].to_list() == means["trajectory"].to_list()
+    whole, legs = held.screen(pairs=KEYS), held.pair(A, B).window
+    assert whole.select("window_start", "window_end").row(0) == tuple(legs)
+    alone = held.screen(*HOURS, pairs=[*KEYS, f"pair/{A}/{LATE}"], types="spot/spot")
+    assert set(alone["trajectory"]) == set(KEYS)
+
+
+def test_pairs_of_prices_are_screened_as_spreads_alone(held: Workspace) -> None:
+    with pytest.raises(InputError, match=r"^pairs: .* with the family spread alone"):
+        held.screen(pairs=KEYS, family="funding")
+    with pytest.raises(InputError, match=r"^pair: "):
+        held.screen(pairs="BTC_USDT:AURORA.spot:BOREAS.spot")
+    with pytest.raises(UnknownTrajectoryError, match="BTC_USDT:OWN"):
+        held.screen(pairs=f"pair/{A}/BTC_USDT:OWN.spot")
 
 
 def test_pairs_as_of_a_time_before_all_loads_hold_nothing(held: Workspace) -> None:
