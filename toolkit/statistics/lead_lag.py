@@ -228,23 +228,22 @@ def _related(rows: pl.DataFrame, most: int) -> tuple[Integers, _Related]:
 
     The first is the number of each trajectory.
     """
+    moved = [_returns(part) for part in parts(rows)]
+    numbers = [each["number"].unique(maintain_order=True).to_numpy() for each in moved]
+    return np.concatenate(numbers), joined(_Related, [_of_returns(each, most) for each in moved])
+
+
+def _returns(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the change of both legs over each step, at its end: ``value`` and ``other``."""
     held = Observations.of(rows)
     later = held.later(1)
     first = np.flatnonzero(later >= 0)
     at = later[first]
     sell = rows[_SELL].to_numpy()
-    moved = pl.DataFrame(
-        {
-            "number": rows["number"].gather(at),
-            "ts": rows["ts"].gather(at),
-            "value": held.value[at] - held.value[first],
-            "step_s": rows["step_s"].gather(at),
-            "other": sell[at] - sell[first],
-        }
+    return rows.select("number", "ts", "step_s")[at].with_columns(
+        value=pl.Series(held.value[at] - held.value[first]),
+        other=pl.Series(sell[at] - sell[first]),
     )
-    found = [_of_returns(part, most) for part in parts(moved)]
-    numbers = moved["number"].unique(maintain_order=True).to_numpy()
-    return numbers, joined(_Related, found)
 
 
 def _of_returns(rows: pl.DataFrame, most: int) -> _Related:
