@@ -74,14 +74,14 @@ def trajectory_of() -> pl.Expr:
     >>> pl.DataFrame(event).select(trajectory_of()).item()
     'funding/A_B:X.spot:Y.futures'
     """
-    legs = pl.col("legs").str.replace(" → ", ":", literal=True)
-    key = pl.concat_str("symbol", legs, separator=":")
-    two = pl.col("legs").str.contains(" → ", literal=True)
-    return (
-        pl.when(family=EventFamily.FUNDING.value)
-        .then(pl.when(two).then(pl.concat_str(pl.lit("funding/"), key)))
-        .when(family=EventFamily.SPREAD.value)
-        .then(pl.when(two).then(key))
-        .otherwise(pl.when(~two).then(key))
-        .alias("trajectory")
+    family, legs = pl.col("family"), pl.col("legs")
+    prefix = pl.when(family == EventFamily.FUNDING.value).then(pl.lit("funding/"))
+    key = (
+        prefix.otherwise(pl.lit("")),
+        "symbol",
+        pl.lit(":"),
+        legs.str.replace(" → ", ":", literal=True),
     )
+    has_two = family.is_in([EventFamily.FUNDING.value, EventFamily.SPREAD.value])
+    fits = legs.str.contains(" → ", literal=True) == has_two
+    return pl.when(fits).then(pl.concat_str(*key)).alias("trajectory")

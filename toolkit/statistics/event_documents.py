@@ -65,12 +65,12 @@ def identified(events: pl.DataFrame) -> pl.DataFrame:
         for side in ("buy", "sell")
     ]
     legs = pl.concat_str(*sides, separator=" → ", ignore_nulls=True)
-    place = pl.concat_str("symbol", legs, separator=" ", ignore_nulls=True)
+    place = pl.concat_str("symbol", "legs", separator=" ", ignore_nulls=True)
     hashed = pl.col("event_id").str.starts_with("sha256:")
     sizes = [pl.col(name).cast(pl.Float64) for name in _SIZES if name in events.columns]
-    return frame.with_columns(
-        pl.when(hashed).then(place).otherwise("event_id").alias("event"),
-        pl.when(legs != "").then(legs).alias("legs"),
+    return frame.with_columns(event="event_id", legs=legs).with_columns(
+        pl.when(hashed).then(place).otherwise("event").alias("event"),
+        pl.when(pl.col("legs") != "").then("legs").alias("legs"),
         pl.coalesce(*sizes, pl.lit(None, pl.Float64)).alias("size"),
         pl.when(pl.col("event_type").is_not_null()).then(event_role()).alias("role"),
     )
