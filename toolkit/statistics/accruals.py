@@ -105,15 +105,15 @@ def covered_stretches(found: LegSettlements, paid: pl.DataFrame) -> pl.DataFrame
         alone = legs[leg].join(spot, on="trajectory", how="semi", maintain_order="left")
         at_nothing = pl.lit(0.0).alias(f"{other}_rate_per_hour")
         parts += [_of_leg(alone, leg).with_columns(at_nothing)] if alone.height else []
-    stretches = pl.concat(parts, how="diagonal")
-    begins = pl.max_horizontal(f"{leg}_accrues_from" for leg in LEGS)
-    ends = pl.min_horizontal(f"{leg}_accrues_until" for leg in LEGS)
+    stretches = pl.concat(parts, how="diagonal").with_columns(
+        begins=pl.max_horizontal(f"{leg}_accrues_from" for leg in LEGS),
+        ends=pl.min_horizontal(f"{leg}_accrues_until" for leg in LEGS),
+    )
     if len(parts) > 1:
-        stretches = stretches.sort("number", begins)
+        stretches = stretches.sort("number", "begins")
     values = [f"{leg}_{name}" for leg in LEGS for name in ("row", "rate_per_hour")]
-    trajectory = pl.col("trajectory").set_sorted()
-    times = {"begins": begins, "ends": ends, "length_s": ends - begins}
-    return stretches.select(trajectory, *(time.alias(n) for n, time in times.items()), *values)
+    length_s = (pl.col("ends") - pl.col("begins")).alias("length_s")
+    return stretches.select(pl.col("trajectory").set_sorted(), "begins", "ends", length_s, *values)
 
 
 def _of_leg(rows: pl.DataFrame, leg: str) -> pl.DataFrame:
