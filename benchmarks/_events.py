@@ -173,7 +173,7 @@ def audit(folder: Path, _end: int) -> list[pl.DataFrame]:
     return [events.audit(events.audited(lives, spreads, START, EVENTS_END, enter_bps=20))]
 
 
-def tails(folder: Path, _end: int) -> list[pl.DataFrame]:
+def intervals(folder: Path, _end: int) -> list[pl.DataFrame]:
     """The exact intervals of a million counts."""
     from toolkit.statistics.tails import (  # noqa: PLC0415 - as above
         poisson_interval,
@@ -209,6 +209,6 @@ EVENT_WAYS: dict[str, Callable[[Path, int], list[pl.DataFrame]]] = {
     "follow_through": of_prices("follow_through"),
     "audit": audit,
     "pairing": pairing,
-    "tails": tails,
+    "intervals": intervals,
 }
 """The analyses of events. Each reads Parquet files of lifecycles, or detections and bars."""
