@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from toolkit.charts.time_axis import clock_text
-from toolkit.dashboard.age import show_age
+from toolkit.dashboard.age import age_facts, show_age
 from toolkit.dashboard.fee_choice import FeeChoice
 from toolkit.dashboard.following import show_following
 from toolkit.dashboard.formatting import dated, newest_end, plan_words, source_words
@@ -98,7 +98,7 @@ def show_source(place: Screen, held: Held, timezone: str) -> None:
             st.markdown(Markdown("Store: {}").format(markdown(str(held.path))))
             show_following(held)
             show_leaving()
-        show_age(held)
+        show_age(age_facts(held, held.now()))
 
 
 def _times_words(held: Held, timezone: str) -> Markdown:

@@ -8,6 +8,7 @@ import polars as pl
 
 from toolkit.cards import counted, duration
 from toolkit.charts.lines import share_text
+from toolkit.dashboard.age import age_column, stream_ages
 from toolkit.dashboard.export import hand_over
 from toolkit.dashboard.formatting import NULL
 from toolkit.dashboard.health_map import CoverageMap
@@ -41,14 +42,7 @@ def show_streams(shell: PageShell, health: Health) -> None:
         RowColumn("held %", "number", lines["held"].to_list(), digits=2),
         *_gap_columns(lines),
         RowColumn("rows", "number", lines["rows"].to_list(), digits=0, narrow=False),
-        RowColumn(
-            "age",
-            "number",
-            lines["age_s"].to_list(),
-            help="from the end of the newest row to the service's clock now",
-            shown=[_time_words(age_s) for age_s in lines["age_s"]],
-            narrow=False,
-        ),
+        age_column(lines),
     ]
     if lines["answer"].n_unique() > 1:
         columns.append(RowColumn("answer", "text", lines["answer"].to_list(), narrow=False))
@@ -70,15 +64,15 @@ def show_streams(shell: PageShell, health: Health) -> None:
         )
     path, now = str(shell.held.path), shell.held.now()
     python = f"import toolkit as tk\n\nwith tk.open({path!r}) as rail:\n    found = rail.status()\n"
-    rows = lines.with_columns(ts=pl.lit(now))
+    rows = lines.drop("late_s", "old_s").with_columns(ts=pl.lit(now))
     hand_over(below, rows, shell.held.source, f"streams_{format_ts(now)}", python)
 
 
 def _measured(shell: PageShell, lines: pl.DataFrame) -> pl.DataFrame:
-    """Add rows, age_s and held (percent, null where nothing is known), and sort the lines."""
-    now = shell.held.now()
-    ended = pl.col("last_ts") + pl.col("step_s").fill_null(0)
-    facts = shell.held.streams.select("stream", "rows", age_s=(now - ended).clip(lower_bound=0))
+    """Add rows, ages and held (percent, null where nothing is known), and sort the lines."""
+    streams = shell.held.streams
+    ages = stream_ages(streams, shell.held.now())
+    facts = streams.select("stream", "rows").join(ages, on="stream")
     held = pl.when(pl.col("known_s") > 0).then(100 * pl.col("held_s") / pl.col("known_s"))
     return (
         lines.with_columns(held=held)

@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from toolkit.dashboard.age import age_column, stream_ages
 from toolkit.dashboard.fee_choice import Net
 from toolkit.dashboard.formatting import NULL
 from toolkit.dashboard.lately import newest_spread_end, percentile, spread_levels, spreads_lately
@@ -196,6 +197,12 @@ def _history(shell: PageShell, rows: pl.DataFrame) -> Iterable[RowColumn]:
         )
         unusual.append(100 - share if share is not None and turned else share)
         why.append(f"of n = {n:,} in 30 days" if each else "not held yet: open it to load it")
+    ages = stream_ages(held.streams, held.now())
+    yield age_column(
+        pl.DataFrame({"stream": [each[0] if each else None for each in found]}).join(
+            ages, on="stream", how="left", maintain_order="left"
+        )
+    )
     yield RowColumn("24 h", "line", shown, help="bps, means of half hours", titles=None)
     yield RowColumn(
         "pct",

@@ -98,6 +98,11 @@ function drawCell(cell, column, at, open) {
   const text = column.shown[at];
   if (column.kind === "map") return drawMap(cell, column, at);
   if (column.kind === "line") return drawLine(cell, column.values[at] || [], text);
+  if (column.kind === "age" && column.values[at] !== null) {
+    const [late_s, old_s] = column.limits[at];
+    cell.age = { age_s: column.values[at], late_s, old_s };
+    return;
+  }
   if (open) {
     const button = made("button", cell, text);
     button.type = "button";
@@ -128,6 +133,12 @@ function order(data, sort) {
     if (values[b] === null) return -1;
     return values[a] < values[b] ? -way : way;
   });
+}
+
+function countAges(place) {
+  for (const cell of place.querySelectorAll("td.age")) {
+    if (cell.age) showAge(cell, cell.age, place.since, ([largest]) => largest);
+  }
 }
 
 function draw(place, data, opened) {
@@ -173,6 +184,7 @@ function draw(place, data, opened) {
     next.querySelector("button").focus();
   };
   place.replaceChildren(table);
+  countAges(place);
   const again = [...body.rows].find((row) => row.dataset.key === focused);
   again?.querySelector("button").focus({ preventScroll: true });
 }
@@ -183,9 +195,13 @@ export default function (component) {
   place.style.maxHeight = data.most_px ? `${data.most_px}px` : "";
   if (!data.opens) place.tabIndex = 0; // to scroll by keys
   const seen = JSON.stringify(data);
-  if (place.seen === seen) return;
-  place.seen = seen;
-  const top = place.scrollTop;
-  draw(place, data, (key) => setTriggerValue("opened", key));
-  place.scrollTop = top;
+  if (place.seen !== seen) {
+    place.seen = seen;
+    place.since = Date.now();
+    const top = place.scrollTop;
+    draw(place, data, (key) => setTriggerValue("opened", key));
+    place.scrollTop = top;
+  }
+  const timer = setInterval(countAges, 1000, place);
+  return () => clearInterval(timer);
 }

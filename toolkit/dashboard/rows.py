@@ -6,16 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from toolkit.cards import duration
 from toolkit.charts.theme import STATE_COLOURS
 from toolkit.dashboard.formatting import NULL
 from toolkit.dashboard.screen import component, st
 from toolkit.foreign import Markdown, plain
 
-_ROWS = component("rows")
+_ROWS = component("rows", "ages")
 _ROW_PX = 27
 _STATES = [(state.value, colour) for state, colour in STATE_COLOURS.items()]
 
-Kind = Literal["text", "number", "bar", "line", "map"]
+_CLASSES = {"number": "number", "bar": "number", "map": "map", "age": "number age"}
+
+Kind = Literal["text", "number", "bar", "line", "map", "age"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +28,11 @@ class RowColumn:
     Of a ``text`` a value is a String, of a ``number`` a number, of a ``bar`` percent from 0 to 100,
     of a ``line`` a list of numbers in equal steps of time, null where nothing is known, of a
     ``map`` a list of runs of equal cells of time: their number and the percent of each
-    `LedgerState`. None is a dash. ``cells`` is when a map begins (s UTC) and how long a cell is
-    (s). ``shown`` is what a cell shows in place of its value, or says of a map. ``titles`` is what
-    pointing at it adds, such as why it is a dash. On a phone a column that is not ``narrow`` is
-    left out.
+    `LedgerState`, of an ``age`` seconds, which the browser counts on. None is a dash. ``limits``
+    are the ages (s) at which one turns amber and red, nulls where none does. ``cells`` is when a
+    map begins (s UTC) and how long a cell is (s). ``shown`` is what a cell shows in place of its
+    value, or says of a map. ``titles`` is what pointing at it adds, such as why it is a dash. On a
+    phone a column that is not ``narrow`` is left out.
     """
 
     name: str
@@ -40,6 +44,7 @@ class RowColumn:
     titles: Sequence[str | None] | None = None
     narrow: bool = True
     cells: tuple[int, int] | None = None
+    limits: Sequence[tuple[int | None, int | None]] | None = None
 
     @property
     def texts(self) -> list[str]:
@@ -59,6 +64,8 @@ class RowColumn:
             return self._line_words([each for each in value or [] if each is not None])
         if value is None:
             return NULL
+        if self.kind == "age":
+            return duration(value)
         return plain(value) if self.kind == "text" else f"{value:,.{self.digits}f}"
 
     def _sent(self) -> list[Any]:
@@ -81,7 +88,9 @@ class RowColumn:
     @property
     def data(self) -> dict[str, Any]:
         """What the script gets."""
-        right = {"number": "number", "bar": "number", "map": "map"}.get(self.kind, "")
+        right = {"number": "number", "bar": "number", "map": "map", "age": "number age"}.get(
+            self.kind, ""
+        )
         return {
             "name": self.name,
             "kind": self.kind,
@@ -89,6 +98,7 @@ class RowColumn:
             "className": right if self.narrow else f"{right} narrow-out".strip(),
             "values": None if self.kind == "text" and self.shown is None else self._sent(),
             "shown": self.texts,
+            "limits": self.limits,
             "titles": self.titles and [title and plain(title) for title in self.titles],
         } | ({"cells": self.cells, "states": _STATES} if self.kind == "map" else {})
 

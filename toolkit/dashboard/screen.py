@@ -97,16 +97,17 @@ st = cast("Screen", streamlit)
 """The page."""
 
 
-def component(name: str) -> Callable[..., Any]:
+def component(name: str, *shared: str) -> Callable[..., Any]:
     """Register a part of the page of our own, and return what draws it.
 
-    Its script and its looks are the files of its name beside this one. The script gets an element
-    whose id is the name. It must show data as text and never as HTML.
+    Its script and its looks are the files of its name beside this one, after those of the names
+    that it has in common with others. The script gets an element whose id is the name. It must show
+    data as text and never as HTML.
     """
-    script, looks = (Path(__file__).with_name(f"{name}.{kind}") for kind in ("js", "css"))
+    script, looks = (
+        "".join(Path(__file__).with_name(f"{n}.{kind}").read_text("utf-8") for n in (*shared, name))
+        for kind in ("js", "css")
+    )
     return streamlit.components.v2.component(
-        f"rail_{name}",
-        html=f'<span id="{name}"></span>',
-        js=script.read_text("utf-8"),
-        css=looks.read_text("utf-8"),
+        f"rail_{name}", html=f'<span id="{name}"></span>', js=script, css=looks
     )

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from toolkit.cards import duration
 from toolkit.charts.subject import subject_of
+from toolkit.dashboard.age import stream_ages
 from toolkit.dashboard.export import literal
 from toolkit.dashboard.reading import SPREADS
 from toolkit.statistics.contract import Reason
@@ -35,7 +35,6 @@ FIGURES = (
 """The columns of `toolkit.statistics.screening.spread_figures` that the rows have."""
 
 NET = ("net_share", "net_mean_bps", "cost_bps")
-_LATE_S = 300
 _WHOLE = 0.9995
 _NO_HALF_LIFE = {
     Reason.TOO_FEW: "too few rows for a half-life",
@@ -167,16 +166,15 @@ def spread_lines(
     of `toolkit.statistics.spread.net_summary`, None for gross figures alone.
 
     Columns: those of `spread_names`, `FIGURES`, time_above_share, episodes_per_day, recent (list),
-    age_s (from the newest row's end to ``now``) and notes (what is unusual, and why a figure is
+    those of `toolkit.dashboard.age.stream_ages` and notes (what is unusual, and why a figure is
     null, "" where nothing is). With ``net`` also `NET` and cost_lacks.
     """
     spreads = catalogue.filter(pl.col("kind").is_in(SPREADS)).rename({"stream": "trajectory"})
-    ended = pl.col("last_ts") + pl.col("step_s").fill_null(0)
     parts = [
         figures.select("trajectory", *FIGURES),
         beyond.select("trajectory", "time_above_share", "episodes_per_day"),
         recent,
-        spreads.select("trajectory", age_s=(now - ended).clip(lower_bound=0)),
+        stream_ages(catalogue, now).rename({"stream": "trajectory"}),
     ]
     if net is not None:
         parts.append(net.select("trajectory", *NET, "cost_lacks"))
@@ -186,13 +184,11 @@ def spread_lines(
     found = found.with_columns(
         pl.col("n").fill_null(0), asked=pl.col("trajectory").is_in(list(asked))
     )
-    usual = found["age_s"].median()
-    late_s = (usual if isinstance(usual, float | int) else 0) + _LATE_S
-    notes = [_notes(line, late_s) for line in found.iter_rows(named=True)]
+    notes = [_notes(line) for line in found.iter_rows(named=True)]
     return found.with_columns(pl.Series("notes", notes, pl.String)).drop("asked").sort("trajectory")
 
 
-def _notes(line: dict[str, Any], late_s: float) -> str:
+def _notes(line: dict[str, Any]) -> str:
     """Say what is unusual about a spread, and why a figure of it is null."""
     if not line["n"]:
         return (
@@ -203,8 +199,6 @@ def _notes(line: dict[str, Any], late_s: float) -> str:
     found = line["flags"].replace("_", " ").split(", ") if line["flags"] else []
     if line["coverage"] is not None and line["coverage"] < _WHOLE:
         found.append(f"{math.floor(100 * line['coverage'])} % covered")
-    if line["age_s"] is not None and line["age_s"] > late_s:
-        found.append(f"{duration(line['age_s'])} old")
     if line.get("cost_lacks"):
         found.append(f"the fee table lacks {line['cost_lacks']}")
     if line["half_life_s"] is None:

@@ -134,7 +134,9 @@ def _hand_over(
     bar: Screen, shell: PageShell, asked: SpreadFilters, found: _ScreenedSpreads
 ) -> None:
     """Offer the rows as files, and the Python that gives them."""
-    rows = found.kept.drop("recent", "exchanges", "half_life_reason").rename({"t_last": "ts"})
+    rows = found.kept.drop("recent", "exchanges", "half_life_reason", "late_s", "old_s").rename(
+        {"t_last": "ts"}
+    )
     rows = rows.with_columns(window_start=found.window.start, window_end=found.window.end)
     costs = (found.net.fees, found.net.style) if found.net else None
     start, end = map(format_ts, found.window)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from toolkit.dashboard.age import AGE_HELP, age_column
 from toolkit.dashboard.rows import Kind, RowColumn
 from toolkit.dashboard.spread_table import NET
 from toolkit.foreign import Markdown
@@ -118,28 +119,18 @@ COLUMNS = {
         Markdown("Share of the window with an observation. Kept from snapshots: of the polls due."),
         times=100,
     ),
-    "age": FigureColumn(
-        "age",
-        "age_s",
-        "age (min)",
-        Markdown("From the end of the newest row to now by the service's clock."),
-        digits=1,
-        times=1 / 60,
-    ),
+    "age": FigureColumn("age", "age_s", "age", AGE_HELP, "age"),
     "notes": FigureColumn(
         "notes",
         "notes",
         "notes",
-        Markdown(
-            "Signs of bad prices, coverage below 100 %, an age beyond that of the others, and why "
-            "a figure is missing."
-        ),
+        Markdown("Signs of bad prices, coverage below 100 %, and why a figure is missing."),
         "text",
     ),
 }
 """The columns that can be chosen, beside the symbol and its legs, by their name in a link."""
 
-USUAL = tuple(name for name in COLUMNS if name not in ("z", "n", "coverage", "age"))
+USUAL = tuple(name for name in COLUMNS if name not in ("z", "n", "coverage"))
 """The columns that are shown where none were chosen. The net ones are there with fees alone, and
 then in the place of the share of time at or beyond a size."""
 
@@ -169,6 +160,9 @@ def shown_columns(
         RowColumn("buy → sell", "text", legs),
     ]
     for name in _chosen(lines, names):
+        if name == "age":
+            columns.append(age_column(lines))
+            continue
         figure = COLUMNS[name]
         cells = lines[figure.figure]
         meaning = figure.help
@@ -186,7 +180,7 @@ def shown_columns(
         )
     kept, same = [], []
     for column in columns:
-        constant = column.kind != "line" and len(set(column.texts)) == 1 < lines.height
+        constant = column.kind not in ("line", "age") and len(set(column.texts)) == 1 < lines.height
         if not constant or column.name == "buy → sell":
             kept.append(column)
         elif column.name != "notes":

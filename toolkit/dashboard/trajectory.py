@@ -28,7 +28,7 @@ def _body(shell: PageShell) -> None:
         offer(shell.held, what.format(markdown(str(shell.held.path))), WATCHLIST)
         return
     logged = "spread" in set(shell.held.logs["family"])
-    asked = choose_trajectory(catalogue, shell.timezone, shell.symbols, logged=logged)
+    asked = choose_trajectory(shell, catalogue, logged=logged)
     offer_absent(shell)
     key = asked.choice.trajectory
     step_s = catalogue.row(by_predicate=pl.col("stream") == key, named=True)["step_s"]

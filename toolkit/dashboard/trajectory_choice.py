@@ -12,6 +12,7 @@ import polars as pl
 
 from toolkit.charts.subject import subject_of
 from toolkit.charts.time_axis import clock_moment
+from toolkit.dashboard.age import show_age, stream_ages
 from toolkit.dashboard.link import (
     PRESETS,
     Choice,
@@ -25,6 +26,7 @@ from toolkit.dashboard.link import (
 )
 from toolkit.dashboard.page_link import PageLink
 from toolkit.dashboard.screen import Screen, st
+from toolkit.dashboard.shell import PageShell
 from toolkit.foreign import Markdown
 from toolkit.intervals import Interval
 from toolkit.market import Family, format_ts
@@ -79,24 +81,24 @@ class ShownPart:
         return params
 
 
-def choose_trajectory(
-    catalogue: pl.DataFrame, timezone: str, symbols: Collection[str], *, logged: bool
-) -> ShownPart:
+def choose_trajectory(shell: PageShell, catalogue: pl.DataFrame, *, logged: bool) -> ShownPart:
     """Draw the widgets, filled from the link, and keep the link in step with them.
 
-    Offered are the trajectories of ``symbols``, of all where there are none, and the one that is
-    open. ``logged`` is whether the log of spread events is held.
+    Offered are the trajectories of the symbols kept to, of all where there are none, and the one
+    that is open. ``logged`` is whether the log of spread events is held.
     """
     _follow_link(catalogue)
     state = st.session_state
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         key = st.selectbox(
             Markdown("Trajectory"),
-            _offered(catalogue, symbols),
+            _offered(catalogue, shell.symbols),
             key="trajectory",
             label_visibility="collapsed",
         )
-        held = held_window(catalogue, key)
+        ages = stream_ages(catalogue.filter(stream=key), shell.held.now())
+        show_age(ages.row(0, named=True), "trajectory_age")
+        window = held_window(catalogue, key)
         st.pills(
             Markdown("Window, up to the newest row"),
             list(PRESETS),
@@ -108,9 +110,9 @@ def choose_trajectory(
         spread = subject_of(key).family is Family.SPREAD
         if spread:
             _choose_legs()
-        window = _chosen_window(held)
+        window = _chosen_window(window)
         with st.popover(Markdown("More"), type="tertiary"):
-            _choose_window(window, timezone)
+            _choose_window(window, shell.timezone)
             if spread:
                 _choose_marks(logged=logged)
         if state["trajectory_zoom"]:

@@ -23,3 +23,11 @@ def test_texts_of_others_are_plain():
     data = RowColumn("symbol", "text", ["A\u202e\nB"], titles=["x\x1b[31m"]).data
     assert data["shown"] == ["A� B"]
     assert data["titles"] == ["x�[31m"]
+
+
+def test_an_age_has_the_limits_from_which_the_browser_colours_it():
+    data = RowColumn("age", "age", [90, None], limits=[(300, 900), (None, None)]).data
+    assert data["shown"] == ["1 min 30 s", "–"]
+    assert data["values"] == [90, None]
+    assert data["limits"] == [(300, 900), (None, None)]
+    assert data["className"] == "number age"

@@ -13,7 +13,7 @@ from toolkit.store import Batch, LoadOrigin, StoreWriter
 from toolkit.wire.allowance import Allowance
 
 from .conftest import EDGE, SERVED_AT, START, price_rows
-from .shown import cells_of, texts
+from .shown import cells_of, drawn, texts
 
 OURS = ("overview", "spreads", "trajectory", "health")
 
@@ -75,6 +75,18 @@ def test_the_age_is_that_of_now_and_turns_amber_and_red_above_the_plans_delay(ag
     late = read_held(full.path, store_version(full.path))
     facts = age_facts(late, SERVED_AT)
     assert (facts["late_s"], facts["old_s"]) == (330, 930)
+
+
+@pytest.mark.slow
+def test_each_table_of_streams_and_the_explorer_have_the_age_of_each_stream(page, aged):
+    for name, key in (("overview", "open"), ("spreads", "spreads"), ("health", "streams")):
+        columns = drawn(page(aged.path, name), key)["columns"]
+        (column,) = (each for each in columns if each["kind"] == "age")
+        assert column["values"][0] >= 21 * 60
+        assert column["limits"][0] == [300, 900]
+    shown = drawn(page(aged.path, "trajectory"), "trajectory_age")
+    assert shown["age_s"] >= 21 * 60
+    assert (shown["late_s"], shown["old_s"]) == (300, 900)
 
 
 def test_without_a_dated_row_there_is_no_age(bare):

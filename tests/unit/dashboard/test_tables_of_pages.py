@@ -179,7 +179,7 @@ def test_the_shown_table_has_units_and_no_zero_for_what_is_missing():
     shown = {column.name: list(column.values) for column in columns}
     assert shown["last (bps)"][2] is None
     assert shown["≥ 20 bps (%)"][0] == pytest.approx(10.0)
-    assert shown["age (min)"] == [21.0, 22.0, None]
+    assert shown["age"] == [1260, 1320, None]
     assert shown["24 h"][0][-1] == -50.0
 
 
