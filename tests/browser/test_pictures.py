@@ -46,6 +46,7 @@ def opened(page: Page, dashboard: str, name: str) -> str:
     page.wait_for_timeout(1_500)
     said = page.locator("[data-testid=stMain]").inner_text()
     said = re.sub(r"\d[\w ]* old", "# old", said)
+    said = re.sub(r"(?<=\t)\d+ (s|min|h|d)(?=\s)", "# long", said)  # ages of streams in their rows
     said = re.sub(r"rail sync .* loads", "rail sync # loads", said)  # it names the store's place
     lines = (re.sub(r"[-+]?\d[\d,.:]*", "#", line).strip() for line in said.splitlines())
     return "\n".join(line for line in lines if line) + "\n"

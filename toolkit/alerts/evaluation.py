@@ -18,7 +18,7 @@ from toolkit.market import TYPE_ROLES, EventRole
 from toolkit.statistics.definition import with_spread
 from toolkit.statistics.fees import FeeModel
 from toolkit.statistics.net_edge import costs_over_time, gross_bps
-from toolkit.statistics.rates_in_force import HOURS_A_YEAR
+from toolkit.statistics.rates_in_force import HOURS_A_YEAR, with_apr
 
 MARKS = pl.Schema(
     {
@@ -78,7 +78,8 @@ def funding_values(rows: pl.DataFrame) -> pl.DataFrame:
 
     Reads trajectory, ts, the rates and intervals of both legs and ``differential_pct_8h``. That is
     the service's own figure. Where it is null, it is computed from the last rate of each leg, a
-    leg without an interval (spot) paying none. Columns of what is returned: stream, ts, value.
+    leg without an interval (spot) paying none. Of one leg, as snapshots show it (``rate`` and
+    ``interval_hours``), it is the size of its rate. Columns of what is returned: stream, ts, value.
 
     >>> rows = pl.DataFrame({"trajectory": ["a"], "ts": [0], "buy_rate": [0.0], "sell_rate": [1e-4],
     ...     "buy_interval_hours": [8.0], "sell_interval_hours": [8.0],
@@ -86,6 +87,10 @@ def funding_values(rows: pl.DataFrame) -> pl.DataFrame:
     >>> funding_values(rows)["value"].round(3).to_list()
     [10.95]
     """
+    if "rate" in rows.columns:
+        return with_apr(rows).select(
+            stream="trajectory", ts="ts", value=pl.col("funding_apr_pct").abs()
+        )
     hourly = [
         pl.when(pl.col(f"{leg}_interval_hours").is_not_null())
         .then((pl.col(f"{leg}_rate") / pl.col(f"{leg}_interval_hours")).forward_fill())

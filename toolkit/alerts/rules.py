@@ -7,7 +7,7 @@ is in `toolkit.alerts.evaluation`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Any, Self, cast
@@ -15,7 +15,14 @@ from typing import Any, Self, cast
 from toolkit.cards import duration
 from toolkit.errors import InputError
 from toolkit.fields import among, check_names, number, switch, texts
-from toolkit.market import EventLog, Family, SnapshotLog, Stream, Trajectory, parse_length
+from toolkit.market import (
+    EventLog,
+    SnapshotLog,
+    SnapshotTrajectory,
+    Stream,
+    Trajectory,
+    parse_length,
+)
 from toolkit.statistics.fee_table import NOTIONAL, Style, check_asked
 from toolkit.statistics.fees import FeeModel
 
@@ -32,13 +39,15 @@ for = "5m"                  # ... in every row of so long; a time without rows b
 # notional = 10000          # ... of so much, in the quote currency
 # style = "taker"           # ... traded so: taker, maker, maker_buy, maker_sell, ...
 streams = ["BTC_USDT:*"]    # keys and patterns. Default: all of the kind that are followed
+                            # "snapshot-spread/*": what snapshots show of pairs, in no default
 # symbols = ["BTC_USDT"]    # of these symbols alone
 # send = ["webhook"]        # webhook, chat. Default: all that are set up. The log has all of them
 # late = "1h"               # what is older than this when it is found is kept and not sent
 
 [[alert]]
 name = "funding apart"
-kind = "funding"            # the differential of a pair's rates in force, either way round
+kind = "funding"            # the differential of a pair's rates in force, either way round; of
+                            # one leg that snapshots show ("snapshot-funding/*") its own rate
 above_apr_pct = 30          # percent per year. clear_apr_pct, for and symbols as above
 
 [[alert]]
@@ -87,6 +96,7 @@ _LEVELS = {
 }
 _UNITS = dict(zip(AlertKind, ("bps", "% per year", "%", "s", "s"), strict=True))
 _LATE = "1h"
+_KEPT = "snapshot-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +169,9 @@ class AlertRule:
     def matches(self, stream: Stream) -> bool:
         """Check whether a stream is one of those that it watches, either way round.
 
+        What is kept from snapshots it watches where a pattern begins with ``snapshot-``, so that a
+        pair that is kept both ways is one alert.
+
         >>> rule = AlertRule.of({"name": "a", "kind": "spread", "above_bps": 1,
         ...     "streams": ["BTC_USD:A.spot:*"]})
         >>> [rule.matches(Stream.parse(f"BTC_USD:{legs}"))
@@ -168,11 +181,13 @@ class AlertRule:
         if not _of_kind(self.kind, stream):
             return False
         either = [stream]
-        if isinstance(stream, Trajectory):
+        if isinstance(stream, Trajectory | SnapshotTrajectory):
             if self.symbols and str(stream.symbol) not in self.symbols:
                 return False
-            either.append(Trajectory(stream.family, stream.symbol, stream.legs[::-1]))
-        return any(fnmatchcase(each.key, asked) for each in either for asked in self.streams)
+            either.append(replace(stream, legs=stream.legs[::-1]))
+        kept = isinstance(stream, SnapshotTrajectory)
+        patterns = [p for p in self.streams if p.startswith(_KEPT) == kept]
+        return any(fnmatchcase(each.key, asked) for each in either for asked in patterns)
 
     def __str__(self) -> str:
         """Return it in words."""
@@ -233,8 +248,8 @@ def _length(parameter: str, value: object) -> int:
 
 
 _BELONGS: dict[AlertKind, Callable[[Stream], bool]] = {
-    AlertKind.SPREAD: lambda stream: stream.kind == Family.SPREAD,
-    AlertKind.FUNDING: lambda stream: stream.kind == Family.FUNDING,
+    AlertKind.SPREAD: lambda stream: stream.kind in ("spread", "snapshot-spread"),
+    AlertKind.FUNDING: lambda stream: stream.kind in ("funding", "snapshot-funding"),
     AlertKind.EVENT: lambda stream: isinstance(stream, EventLog),
     AlertKind.STALE: lambda stream: isinstance(stream, Trajectory | EventLog | SnapshotLog),
     AlertKind.LOSS: lambda stream: isinstance(stream, Trajectory | EventLog),

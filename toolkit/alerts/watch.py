@@ -27,7 +27,7 @@ from toolkit.alerts.message import Alert
 from toolkit.alerts.rules import AlertKind, AlertRule
 from toolkit.alerts.sending import AlertSender
 from toolkit.errors import RailError, StoreLockedError
-from toolkit.market import EventLog, Family, Stream, Trajectory
+from toolkit.market import EventLog, Family, SnapshotLog, SnapshotTrajectory, Stream
 from toolkit.statistics.fees import FeeModel
 from toolkit.store import Batch, StoreWriter
 from toolkit.store.alerts import FOUND, AlertRecord, known_ids, resume_deliveries
@@ -36,8 +36,12 @@ from toolkit.store.lookup import soonest_losses
 _LOOK_S, _LOSS_S = 5.0, 60.0
 _ENDING_S, _RESUMED_S = 10.0, 3_600
 _STEPS, _FUNDING_STEP_S, _STEP_S = 1.5, 8 * 3_600, 60
-_LATE_EVENTS_S = 600  # documents come in no order, and each is known by its id
-_FAMILIES = {AlertKind.SPREAD: Family.SPREAD, AlertKind.FUNDING: Family.FUNDING}
+_LEVELS = {
+    "spread": AlertKind.SPREAD,
+    "funding": AlertKind.FUNDING,
+    "snapshot-spread": AlertKind.SPREAD,
+    "snapshot-funding": AlertKind.FUNDING,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +82,11 @@ class AlertWatch:
         self._book = plan.read()
         self._source = str(writer.store.source.id)
         self._began_at = clock()
+        self._lately = self._began_at - round(_STEPS * _STEP_S)
         self._later: dict[str, int] = {}
         self._until: dict[tuple[str, str], int] = {}
         self._coming: dict[tuple[str, str], int] = {}
+        self._polled_s: dict[SnapshotLog, int | None] = {}
         self._found: list[tuple[Alert, tuple[str, ...]]] = []
         self._looked, self._loss_looked = 0.0, 0.0
         self._losses: dict[Stream, int] = {}
@@ -93,7 +99,9 @@ class AlertWatch:
                 self._senders[row["channel"]].put(Alert.from_row(row))
         with writer.store.reading() as connection:
             held = AlertRecord(connection, load_id)
-            self._keep_streams(held.streams())
+            streams = held.streams()
+            self._keep_streams(streams)
+            self._held_from = dict(streams.drop_nulls("first_ts").select("key", "first_ts").rows())
             self._open = held.open_alerts()
         self._held_until = dict(self._last_ts)
 
@@ -110,12 +118,16 @@ class AlertWatch:
 
     def committing(self, batch: Batch) -> Callable[[Any], None]:
         """Return what evaluates a batch and records what changes, inside its transaction."""
+        since = int(time.time())
 
         def record(connection: Any) -> None:
             self._coming, self._found = {}, []
             recording = AlertRecord(connection, self._load_id)
             try:
-                marks = [*self._level_marks(recording, batch), *self._event_marks(batch)]
+                marks = [
+                    *self._level_marks(recording, batch),
+                    *self._event_marks(recording, batch, since),
+                ]
             except (RailError, pl.exceptions.PolarsError) as error:
                 self._note_once(f"alerts were not evaluated: {error}")
             else:
@@ -137,22 +149,28 @@ class AlertWatch:
     def _level_marks(
         self, recording: AlertRecord, batch: Batch
     ) -> Iterable[tuple[AlertRule, pl.DataFrame]]:
-        for kind, family in _FAMILIES.items():
-            rules = [rule for rule in self._book.rules if rule.kind is kind]
-            touched = [t for t in batch.rows if t.family is family] if rules else []
-            wanted = {rule: [t for t in touched if rule.matches(t)] for rule in rules}
+        touched: list[Stream] = [*batch.rows]
+        for log in {each.log for each in batch.snapshots}:
+            answers = [each for each in batch.snapshots if each.log == log]
+            self._polled_s[log] = answers[-1].period_s
+            touched += recording.shown(log, [each.served_at for each in answers])
+        for kind, of in _LEVELS.items():
+            rules = [rule for rule in self._book.rules if rule.kind is of]
+            wanted = {
+                rule: [s for s in touched if s.kind == kind and rule.matches(s)] for rule in rules
+            }
             since: dict[Stream, int] = {}
             for rule, streams in wanted.items():
-                for t in streams:
-                    low = self._evaluated(rule, t.key) - rule.for_s - round(self._longest_s(t)) - 1
-                    since[t] = min(since.get(t, low), low)
-            rows = recording.rows(family, since) if since else pl.DataFrame()
+                for s in streams:
+                    low = self._evaluated(rule, s.key) - rule.for_s - round(self._longest_s(s)) - 1
+                    since[s] = min(since.get(s, low), low)
+            rows = recording.rows(kind, since) if since else pl.DataFrame()
             for rule, streams in wanted.items():
                 if streams:
                     yield rule, self._marks_of(rule, rows, streams)
 
     def _marks_of(
-        self, rule: AlertRule, rows: pl.DataFrame, streams: Sequence[Trajectory]
+        self, rule: AlertRule, rows: pl.DataFrame, streams: Sequence[Stream]
     ) -> pl.DataFrame:
         keys = [stream.key for stream in streams]
         of = rows.filter(pl.col("trajectory").is_in(keys))
@@ -169,18 +187,24 @@ class AlertWatch:
         after = pl.col("stream").replace_strict(until, default=0, return_dtype=pl.Int64)
         return marks.filter(pl.col("ts") > after)
 
-    def _event_marks(self, batch: Batch) -> Iterable[tuple[AlertRule, pl.DataFrame]]:
+    def _event_marks(
+        self, recording: AlertRecord, batch: Batch, since: int
+    ) -> Iterable[tuple[AlertRule, pl.DataFrame]]:
+        """Judge the documents that this commit is the first to bring, however old they are.
+
+        ``since`` is when it began (s, local clock). What lies before the first document that was
+        held when the follow began is history, which is no news.
+        """
         rules = [rule for rule in self._book.rules if rule.kind is AlertKind.EVENT]
         if not rules or not batch.documents:
             return
-        documents = pl.concat(batch.documents)
-        for family in documents["family"].unique():
-            log = EventLog.of(family)
-            of = documents.filter(family=family)
+        brought = recording.brought(pl.concat(batch.documents), since)
+        for (family,), documents in brought.group_by("family"):
+            log = EventLog.of(str(family))
+            news = documents.filter(pl.col("ts") >= self._held_from.get(log.key, self._lately))
             for rule in rules:
                 if rule.matches(log):
-                    since = self._news_from(rule, log.key) - _LATE_EVENTS_S
-                    yield rule, event_marks(of.filter(pl.col("ts") >= since), rule)
+                    yield rule, event_marks(news, rule)
 
     def _evaluated(self, rule: AlertRule, key: str) -> int:
         """Return up to when the rows of a stream are no news to a rule (s)."""
@@ -188,12 +212,13 @@ class AlertWatch:
         return self._news_from(rule, key) if known is None else known
 
     def _news_from(self, rule: AlertRule, key: str) -> int:
-        lately = self._began_at - round(_STEPS * _STEP_S)
         if rule.name in self._later:
             return self._later[rule.name]
-        return self._held_until.get(key, lately)
+        return self._held_until.get(key, self._lately)
 
     def _longest_s(self, stream: Stream) -> float:
+        if isinstance(stream, SnapshotTrajectory):
+            return _STEPS * (self._polled_s.get(stream.log) or _STEP_S)
         usual = _FUNDING_STEP_S if stream.kind == Family.FUNDING else _STEP_S
         return _STEPS * self._steps.get(stream.key, usual)
 

@@ -19,13 +19,14 @@ from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell, page
 from toolkit.errors import RailError
 from toolkit.foreign import Markdown, markdown
-from toolkit.market import Family, Stream
+from toolkit.market import Stream
+from toolkit.tables import SNAPSHOT_SERIES
 from toolkit.workspace.alert_file import alert_file
 from toolkit.workspace.alerts import find_alerts, matched_streams
 from toolkit.workspace.rules import find_watchlist
 
 _OPEN_MOST, _HISTORY_MOST, _RULES_MOST = 8, 14, 8
-_PAGES = {Family.SPREAD: "trajectory", Family.PRICE: "trajectory", Family.FUNDING: "funding"}
+_PAGES = dict.fromkeys(("spread", "price", *SNAPSHOT_SERIES), "trajectory") | {"funding": "funding"}
 
 
 def _body(shell: PageShell) -> None:
@@ -54,8 +55,8 @@ def _go(changes: pl.DataFrame, change_id: str) -> None:
     """Go to what a change is of."""
     row = changes.filter(pl.col("change_id").cast(pl.String) == change_id).row(0, named=True)
     stream = Stream.parse(row["stream"])
-    if stream.kind in set(_PAGES):
-        go_to(_PAGES[Family(stream.kind)], trajectory=stream.key)
+    if stream.kind in _PAGES:
+        go_to(_PAGES[stream.kind], trajectory=stream.key)
     go_to("events" if stream.kind == "events" else "health")
 
 

@@ -15,11 +15,11 @@ import duckdb
 import polars as pl
 
 from toolkit.alert_tables import ALERT, ALERT_DELIVERY, AlertChange, AlertOutcome
-from toolkit.market import Family, Stream
+from toolkit.market import SnapshotLog, SnapshotTrajectory, Stream
 from toolkit.store.store import Store
 from toolkit.store.streams import append
 from toolkit.store.writer import StoreWriter
-from toolkit.tables import SERIES
+from toolkit.tables import ROWS, SNAPSHOT_SERIES
 
 _LEFT_OUT = ("change_id", "load_id", "recorded_at")
 FOUND = pl.Schema({n: kind for n, kind in ALERT.schema.items() if n not in _LEFT_OUT})
@@ -30,7 +30,7 @@ _OPEN = (
     "(PARTITION BY rule, subject ORDER BY change_id DESC) = 1 AND change = $opened"
 )
 _AGES = (
-    "SELECT key, kind, last_ts, e.step_s, e.delay_s, e.served_at FROM stream "
+    "SELECT key, kind, first_ts, last_ts, e.step_s, e.delay_s, e.served_at FROM stream "
     "LEFT JOIN edge e USING (stream_id)"
 )
 
@@ -42,13 +42,25 @@ class AlertRecord:
     connection: duckdb.DuckDBPyConnection
     load_id: int
 
-    def rows(self, family: Family, since: Mapping[Stream, int]) -> pl.DataFrame:
-        """Return the rows of trajectories of a family from a time each on, one row per ts.
+    def shown(self, log: SnapshotLog, served_at: Iterable[int]) -> list[SnapshotTrajectory]:
+        """Return the series that the answers of some times (s) to a snapshot have rows of."""
+        table = SNAPSHOT_SERIES.get(f"snapshot-{log.of}")
+        if table is None:
+            return []
+        found = self.connection.execute(
+            f"SELECT DISTINCT key FROM {table.name} JOIN stream USING (stream_id) "  # noqa: S608 - ours
+            "WHERE list_contains(?, ts)",
+            [list(served_at)],
+        ).fetchall()
+        return [SnapshotTrajectory.parse(key) for (key,) in found]
 
-        Columns: trajectory (key), ts and the values of the family, as `Store.series` has them. Rows
+    def rows(self, kind: str, since: Mapping[Stream, int]) -> pl.DataFrame:
+        """Return the rows of streams of a kind from a time each on, one row per ts.
+
+        Columns: trajectory (key), ts and the values of the kind, as `Store.series` has them. Rows
         of one transaction that are not committed yet are among them.
         """
-        table = SERIES[family]
+        table = ROWS[kind]
         values = ", ".join(c.name for c in table.values if c.name != "extra")
         wanted = pl.DataFrame(
             {"key": [s.key for s in since], "low": list(since.values())},
@@ -64,8 +76,25 @@ class AlertRecord:
         self.connection.unregister("alert_streams")
         return found.unique(["trajectory", "ts"], keep="last", maintain_order=True)
 
+    def brought(self, documents: pl.DataFrame, since: int) -> pl.DataFrame:
+        """Return those of some documents that this load committed since a time (s, local clock).
+
+        What the store held before, as it is now, is left out.
+        """
+        found: pl.DataFrame = self.connection.sql(
+            "SELECT DISTINCT family, event_id, event_type, ts_ms FROM event "
+            "WHERE load_id = $load AND committed_at >= $since AND ts BETWEEN $low AND $high",
+            params={
+                "load": self.load_id,
+                "since": since,
+                "low": documents["ts"].min(),
+                "high": documents["ts"].max(),
+            },
+        ).pl()
+        return documents.join(found, on=found.columns, how="semi", nulls_equal=True)
+
     def streams(self) -> pl.DataFrame:
-        """Return of each stream: key, kind, last_ts (s), and step_s, delay_s and served_at."""
+        """Return of each stream: key, kind, and in seconds first_ts, last_ts and of its edge."""
         found: pl.DataFrame = self.connection.sql(_AGES).pl()
         return found
 

@@ -79,6 +79,22 @@ def test_a_rule_watches_streams_of_its_kind(
     assert rule.matches(Stream.parse(stream)) is watched
 
 
+@pytest.mark.parametrize("kind", ["spread", "funding"])
+def test_what_snapshots_keep_is_watched_where_a_pattern_names_it(kind: str) -> None:
+    level = {"spread": {"above_bps": 1}, "funding": {"above_apr_pct": 1}}[kind]
+    legs = {"spread": "BTC_USD:A.spot:B.spot", "funding": "BTC_USD:A.futures"}[kind]
+    kept = Stream.parse(f"snapshot-{kind}/{legs}")
+    named = AlertRule.of(
+        {"name": "a", "kind": kind, **level, "streams": [f"snapshot-{kind}/BTC_USD:*"]}
+    )
+    everything = AlertRule.of({"name": "a", "kind": kind, **level})
+    assert (named.matches(kept), everything.matches(kept)) == (True, False)
+    turned = AlertRule.of(
+        WIDE | {"streams": ["snapshot-spread/BTC_USD:B.spot:A.spot"], "symbols": ["BTC_USD"]}
+    )
+    assert turned.matches(kept) is (kind == "spread")
+
+
 def test_symbols_keep_a_rule_to_their_trajectories() -> None:
     rule = AlertRule.of(WIDE | {"symbols": ["ETH_USD"]})
     asked = ("ETH_USD:A.spot:B.spot", "BTC_USD:A.spot:B.spot")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import polars as pl
 import pytest
 
@@ -17,9 +19,9 @@ from toolkit.alerts.message import Alert
 from toolkit.alerts.watch import AlertPlan, AlertWatch, Rulebook
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, EventLog, Source, Stream, Trajectory
+from toolkit.market import EventFamily, EventLog, SnapshotLog, Source, Stream, Trajectory
 from toolkit.statistics.fees import FeeModel
-from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter, alerts
+from toolkit.store import Batch, Edge, LoadOrigin, Snapshot, Store, StoreWriter, alerts
 from toolkit.tables import SERIES
 from toolkit.wire.events import document_frame
 
@@ -238,6 +240,68 @@ def test_an_event_opens_once_however_often_its_document_comes(begin: Callable[..
     run.documents(("e1", "splash.faded", NOW + 60, 6.0))
     run.documents(("e1", "splash.pump", NOW + 5, 6.0))
     assert run.changes == [("pumps", "opened", 5), ("pumps", "cleared", 60)]
+
+
+def test_an_event_whose_document_comes_long_after_a_restart_opens(
+    begin: Callable[..., Run],
+) -> None:
+    pumps = {"name": "pumps", "kind": "event", "at_least_pct": 5, "late": "1d"}
+    first = begin()
+    first.documents(("e0", "splash.pump", NOW - 90_000, 9.0), ("e1", "splash.pump", NOW, 9.0))
+    again = begin(pumps)
+    again.documents(("e1", "splash.pump", NOW, 9.0))  # held before
+    again.documents(("e2", "splash.pump", NOW - 3_000, 6.0))  # late
+    again.documents(("e3", "splash.pump", NOW - 99_000, 6.0))  # history
+    assert again.changes == [("pumps", "opened", -3_000)]
+
+
+def test_an_event_that_came_before_its_rule_is_no_news_when_it_comes_again(
+    begin: Callable[..., Run],
+) -> None:
+    run = begin()
+    run.documents(("e1", "splash.pump", NOW, 9.0))
+    run.tables.append({"name": "pumps", "kind": "event", "at_least_pct": 5})
+    run.look()
+    time.sleep(1.1)  # a commit is known by its second
+    run.documents(("e1", "splash.pump", NOW, 9.0), ("e2", "splash.pump", NOW - 60, 9.0))
+    assert run.changes == [("pumps", "opened", -60)]
+
+
+def snapshots(run: Run, kind: str, items: list[dict[str, Any]]) -> None:
+    """Commit an answer a minute, each with one item."""
+    log = SnapshotLog.named(kind)
+    for item in items:
+        batch = Batch()
+        answer = msgspec.json.encode({"ts": run.now, "items": [item]})
+        batch.add_snapshot(Snapshot(log, run.now, answer, 60), Edge(run.now))
+        run.commit(batch)
+        run.now += 60
+
+
+def test_a_spread_that_snapshots_show_opens_and_is_over(begin: Callable[..., Run]) -> None:
+    kept = WIDE | {"streams": ["snapshot-spread/*"], "for": "2m"}
+    net = kept | {"name": "net", "net": True}
+    fees = FeeModel.example(["X", "Y"])
+    run = begin(kept, net, WIDE | {"name": "default"}, fees=fees)
+    legs = {"symbol": "A_B", "buy_exchange": "X", "buy_market": "spot"}
+    legs |= {"sell_exchange": "Y", "sell_market": "futures"}
+    prices = [{"buy_price": 100.0, "sell_price": 100.0 + each} for each in (5, 5, 5, 5, 0)]
+    snapshots(run, "spread", [legs | {"spread_pct": None} | each for each in prices])
+    changes = [
+        (name, change, ts)
+        for change, ts in (("opened", 120), ("cleared", 240))
+        for name in ("wide", "net")
+    ]
+    assert run.changes == changes
+
+
+def test_a_rate_that_snapshots_show_opens_and_is_over(begin: Callable[..., Run]) -> None:
+    rule = {"name": "high", "kind": "funding", "above_apr_pct": 30}
+    run = begin(rule | {"streams": ["snapshot-funding/*"]})
+    leg = {"symbol": "A_B", "exchange": "X", "market": "futures", "interval_hours": 8}
+    leg |= {"next_funding_time": NOW}
+    snapshots(run, "funding", [leg | {"rate": rate} for rate in (-0.001, -0.001, 0.0)])
+    assert run.changes == [("high", "opened", 0), ("high", "cleared", 120)]
 
 
 def test_old_data_is_told_of_once_and_over_with_a_new_row(begin: Callable[..., Run]) -> None:
