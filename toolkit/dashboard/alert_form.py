@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from toolkit.alerts import AlertKind, AlertRule
@@ -10,6 +10,8 @@ from toolkit.alerts.channels import read_channels
 from toolkit.alerts.message import Alert
 from toolkit.cards import duration
 from toolkit.dashboard.desk import held_symbols
+from toolkit.dashboard.link import read_option
+from toolkit.dashboard.page_link import PageLink
 from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell
 from toolkit.errors import RailError
@@ -37,6 +39,8 @@ _MINUTE_S = 60
 _ALL = "*"
 _USUAL = {"alert_for": 300, "alert_net": False, "alert_symbols": []}
 _RULE, _OUTCOME = "alert_rule", "alert_outcome"
+_NONE = "none"
+_LINK = PageLink("alerts", ("rule", "kind"))
 
 
 def choose_rule(rule: AlertRule | None) -> None:
@@ -55,11 +59,25 @@ def choose_rule(rule: AlertRule | None) -> None:
     state["alert_name"] = rule.name if rule else ""
 
 
+def follow_link(rules: Sequence[AlertRule]) -> None:
+    """Put the rule or the kind that a link names into the controls."""
+    state = st.session_state
+    params = _LINK.to_follow(ready="alert_kind" in state)
+    if params is None:
+        return
+    faults: list[Markdown] = []
+    name = read_option(params, "rule", [rule.name for rule in rules], _NONE, faults)
+    rule = next((rule for rule in rules if rule.name == name), None)
+    choose_rule(rule)
+    if rule is None:
+        kind = read_option(params, "kind", list(AlertKind), AlertKind.SPREAD, faults)
+        state["alert_kind"] = AlertKind(kind)
+    _LINK.keep_faults(faults)
+
+
 def show_form(shell: PageShell) -> None:
     """Draw the controls of the rule, and the buttons that keep, test and remove it."""
     state = st.session_state
-    if "alert_kind" not in state:
-        choose_rule(None)
     for name, usual in _USUAL.items():  # Streamlit forgets what a kind does not draw
         state.setdefault(name, usual)
     changed = state.get(_RULE)
@@ -93,6 +111,8 @@ def show_form(shell: PageShell) -> None:
                 Markdown("Remove"), key="alert_remove", on_click=_remove, args=(shell, changed)
             )
             st.button(Markdown("Close"), key="alert_close", on_click=choose_rule, args=(None,))
+    named = {"rule": changed} if changed else {"kind": kind.value}
+    _LINK.write({} if named == {"kind": AlertKind.SPREAD.value} else named)
     good, outcome = state.get(_OUTCOME) or (True, None)
     if outcome is not None:
         (st.caption if good else st.error)(outcome)

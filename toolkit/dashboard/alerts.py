@@ -8,8 +8,9 @@ import polars as pl
 
 from toolkit.alerts.channels import read_channels
 from toolkit.cards import duration
-from toolkit.dashboard.alert_form import choose_rule, show_form
+from toolkit.dashboard.alert_form import choose_rule, follow_link, show_form
 from toolkit.dashboard.alert_news import SHOWN, read_changes
+from toolkit.dashboard.export import hand_over, literal
 from toolkit.dashboard.following import address_to_ask, follower_of, is_followed
 from toolkit.dashboard.formatting import NULL
 from toolkit.dashboard.navigation import go_to
@@ -40,6 +41,7 @@ def _body(shell: PageShell) -> None:
     except RailError as error:
         st.error(Markdown.harmless(str(error)))
         return
+    follow_link(rules)
     if (opened := opened_key("alerts_rules")) is not None:
         choose_rule(next((rule for rule in rules if rule.name == opened), None))
     show_form(shell)
@@ -129,10 +131,15 @@ def _show_watched(held: Held) -> None:
 
 def _show_history(shell: PageShell, changes: pl.DataFrame) -> None:
     newest = Markdown(", the newest") if changes.height == SHOWN else Markdown("")
-    st.markdown(Markdown("**History** · {:,} changes{}").format(changes.height, newest))
+    bar = st.container(horizontal=True, vertical_alignment="center", gap="small")
+    with bar:
+        st.markdown(Markdown("**History** · {:,} changes{}").format(changes.height, newest))
     if changes.is_empty():
         st.caption(Markdown("Nothing has happened yet. What a follow finds is kept here."))
         return
+    path = literal(str(shell.held.path))
+    python = f"import toolkit as tk\n\nwith tk.open({path}) as rail:\n    found = rail.alerts()\n"
+    hand_over(bar, changes, shell.held.source, f"alerts_{changes['change_id'][0]}", python)
     times = shell.clock(changes["ts"]).to_list()
     delivery = changes["delivery"].fill_null("log").to_list()
     columns = [

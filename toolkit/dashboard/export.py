@@ -21,11 +21,13 @@ def show_share() -> None:
     _SHARE(data={}, key="share", width="content")
 
 
-def hand_over(place: Screen, rows: pl.DataFrame, source: Source, name: str, python: str) -> None:
+def hand_over(
+    place: Screen, rows: pl.DataFrame, source: Source, name: str, python: str | None
+) -> None:
     """Offer rows as CSV and Parquet by one click each, and the Python that gives them.
 
-    ``rows`` has ``ts`` (s UTC). ``name`` is of the files, without an ending. They are written when
-    they are asked for.
+    Rows that have ``ts`` (s UTC) get its time as text. ``name`` is of the files, without an ending.
+    They are written when they are asked for. Without ``python`` there is none to copy.
     """
     with place:
         for words, write in _WRITERS.items():
@@ -38,8 +40,9 @@ def hand_over(place: Screen, rows: pl.DataFrame, source: Source, name: str, pyth
                 on_click="ignore",
                 help=Markdown("These rows with their source, as a {} file.").format(words),
             )
-        with st.popover(Markdown("Python"), type="tertiary"):
-            st.code(python, language="python")
+        if python is not None:
+            with st.popover(Markdown("Python"), type="tertiary"):
+                st.code(python, language="python")
 
 
 def literal(value: object) -> str:

@@ -57,7 +57,7 @@ def _body(shell: PageShell) -> None:
                 with st.container(gap="xsmall"):
                     show_matrix(shell, answer, asked.unit)
                 with st.container(gap="xsmall"):
-                    show_league(shell, asked, net)
+                    show_league(shell, bar, asked, net)
             _show_kept(shell)
 
 

@@ -10,6 +10,7 @@ import polars as pl
 from toolkit.charts import FUNDING_UNITS
 from toolkit.charts.lines import share_text
 from toolkit.charts.matrix import DECIMALS
+from toolkit.dashboard.export import hand_over
 from toolkit.dashboard.fee_choice import Net
 from toolkit.dashboard.formatting import reason_words
 from toolkit.dashboard.funding_choice import FundingChoice
@@ -18,7 +19,7 @@ from toolkit.dashboard.lately import funding_lately
 from toolkit.dashboard.loads import FUNDING, offer
 from toolkit.dashboard.overview_funding import sign_words
 from toolkit.dashboard.rows import RowColumn, show_rows
-from toolkit.dashboard.screen import st
+from toolkit.dashboard.screen import Screen, st
 from toolkit.dashboard.shell import PageShell
 from toolkit.foreign import Markdown
 from toolkit.market import Family, Trajectory
@@ -28,7 +29,7 @@ from toolkit.store import swapped
 
 _ROWS: dict[str, Any] = (
     dict.fromkeys(("key", "stream", "symbol", "buy", "sell"), pl.String)
-    | {"is_turned": pl.Boolean, "fall_bps": pl.Float64}
+    | {"is_turned": pl.Boolean, "fall_bps": pl.Float64, "window_end": pl.Int64}
     | {f"kept_{days}d": pl.Float64 for days in LENGTHS_D}
     | {f"words_{days}d": pl.String for days in LENGTHS_D}
 )
@@ -47,8 +48,8 @@ _HELP = Markdown(
 )
 
 
-def show_league(shell: PageShell, asked: FundingChoice, net: Net | None) -> None:
-    """Show the table."""
+def show_league(shell: PageShell, bar: Screen, asked: FundingChoice, net: Net | None) -> None:
+    """Show the table, and its rows as files in the bar."""
     heading = Markdown("**Kept by the pairs held**")
     rows = league_rows(measure_carried(shell.held), net, asked.notional)
     rows = shell.kept(rows)
@@ -65,6 +66,10 @@ def show_league(shell: PageShell, asked: FundingChoice, net: Net | None) -> None
         ),
         help=_HELP if net is None else Markdown("{} {}").format(_HELP, net.words),
     )
+    basis = "gross" if net is None else f"net, {net.style}"
+    file = rows.select(~pl.selectors.starts_with("words_")).with_columns(basis=pl.lit(basis))
+    file = file.rename({f"kept_{days}d": f"kept_{days}d_bps" for days in LENGTHS_D})
+    hand_over(bar, file, shell.held.source, f"funding_kept_{shell.held.as_of or 0}", None)
     rows = rows.head(_SHOWN)
     show_rows(
         Markdown("What pairs kept, the most over 7 days first"),
@@ -89,9 +94,10 @@ def league_rows(carried: pl.DataFrame, net: Net | None, notional: float) -> pl.D
     """Build one row a pair, turned so that it received, the most over 7 days first.
 
     ``carried`` is of `toolkit.dashboard.funding_measured.measure_carried`. Columns: key (of the
-    pair as turned), stream (as held), is_turned, symbol, buy and sell (legs), fall_bps, and of each
-    length kept_1d (bps, net where there are fees) and words_1d (what it rests on, or why it is
-    null), likewise 7d and 30d. A pair that is held both ways round is one row.
+    pair as turned), stream (as held), is_turned, symbol, buy and sell (legs), fall_bps, window_end
+    (s UTC, until when the pair is measured), and of each length kept_1d (bps, net where there are
+    fees) and words_1d (what it rests on, or why it is null), likewise 7d and 30d. A pair that is
+    held both ways round is one row.
     """
     turned = _turned(carried)
     if net is not None:
@@ -104,7 +110,7 @@ def league_rows(carried: pl.DataFrame, net: Net | None, notional: float) -> pl.D
         row: dict[str, Any] = {"key": key, "symbol": str(pair.symbol)}
         row |= dict(zip(("buy", "sell"), map(str, pair.legs), strict=True))
         for each in lengths.iter_rows(named=True):
-            row |= {name: each[name] for name in ("stream", "is_turned", "fall_bps")}
+            row |= {name: each[name] for name in ("stream", "is_turned", "fall_bps", "window_end")}
             row[f"kept_{each['days']}d"] = each[_column(net)]
             row[f"words_{each['days']}d"] = _words(each, net, notional, pair.symbol.quote)
         rows.append(row)

@@ -48,7 +48,7 @@ def row_table(rows: pl.DataFrame, timezone: str, limit: int) -> pl.DataFrame:
 
 
 def rows_csv(rows: pl.DataFrame, source: Source) -> bytes:
-    """Write all rows as CSV, each with its time in UTC and its source.
+    """Write all rows as CSV, each with its source, and where it has ``ts`` that time in UTC.
 
     A cell that a spreadsheet would take for a formula begins with an apostrophe.
 
@@ -62,7 +62,7 @@ def rows_csv(rows: pl.DataFrame, source: Source) -> bytes:
 
 
 def rows_parquet(rows: pl.DataFrame, source: Source) -> bytes:
-    """Write all rows as Parquet, each with its time in UTC and its source.
+    """Write all rows as Parquet, each with its source, and where it has ``ts`` its time in UTC.
 
     >>> rows = pl.DataFrame({"trajectory": ["a"], "ts": [60], "price": [1.0]})
     >>> file = rows_parquet(rows, Source("simulated", "seed-7-1a2b"))
@@ -75,8 +75,7 @@ def rows_parquet(rows: pl.DataFrame, source: Source) -> bytes:
 
 
 def _timed(rows: pl.DataFrame, source: Source) -> pl.DataFrame:
-    """Add the time in UTC and the source to each row."""
-    return rows.with_columns(
-        time_utc=pl.from_epoch("ts", time_unit="s").dt.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        source=pl.lit(source.label),
-    )
+    """Add the source to each row, and where it has ``ts`` that time in UTC."""
+    clock = pl.from_epoch("ts", time_unit="s").dt.strftime("%Y-%m-%dT%H:%M:%SZ")
+    times = [clock.alias("time_utc")] if "ts" in rows.columns else []
+    return rows.with_columns(*times, source=pl.lit(source.label))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from tests.unit.store.test_alerts import found
@@ -86,6 +87,30 @@ def test_each_kind_can_be_made(page, full, kind: str, condition: str) -> None:
     assert str(rule) == condition
     assert shown.selectbox(key="alert_kind").value == "spread"
     assert shown.selectbox(key="alert_for").value == 300
+
+
+def test_the_rule_that_is_changed_and_the_kind_of_a_new_one_are_in_the_link(
+    page, full, rules
+) -> None:
+    rules.write_text(EXAMPLE)
+    shown = page(full.path, "alerts", rule="large pumps")
+    assert shown.number_input(key="alert_level_event").value == 5
+    shown.button(key="alert_close").click().run()
+    assert "rule" not in shown.query_params
+    shown.selectbox(key="alert_kind").set_value(AlertKind.LOSS).run()
+    assert shown.query_params["kind"] == "loss"
+    wrong = page(full.path, "alerts", rule="gone", kind="weather")
+    assert len(wrong.warning) == 2
+    assert wrong.selectbox(key="alert_kind").value == "spread"
+
+
+def test_the_history_is_handed_over_with_its_source_and_the_python_of_it(page, full) -> None:
+    record(full, ("x", "opened", 1), ("x", "cleared", 2))
+    shown = page(full.path, "alerts")
+    assert [button.label for button in shown.get("download_button")] == ["CSV", "Parquet"]
+    names: dict[str, pl.DataFrame] = {}
+    exec(shown.code[-1].value, names)
+    assert names["found"]["change"].to_list() == ["cleared", "opened"]
 
 
 def test_a_mistake_is_said_and_changes_nothing(page, full, rules) -> None:

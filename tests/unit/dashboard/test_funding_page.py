@@ -108,6 +108,11 @@ def test_the_league_has_what_each_pair_kept_the_most_over_7_days_first(page, sto
     assert "30 d" not in rows_of(shown, "league")  # ten days are held
 
 
+def test_the_league_is_handed_over_as_files(page, store):
+    buttons = page(store).get("download_button")
+    assert [button.label for button in buttons] == ["CSV", "Parquet"]
+
+
 def test_the_league_is_net_by_the_bar_in_money_of_the_size_and_opens_its_pair(page, store):
     shown = page(store, fees="example", style="maker", size="20000")
     assert rows_of(shown, "league")["7 d net (bps)"] == ["32.0", "32.0"]

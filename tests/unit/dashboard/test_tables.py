@@ -22,6 +22,13 @@ def test_the_file_has_every_row_with_time_and_source_and_exact_numbers():
     assert {line["source"] for line in lines} == {"SIMULATED market, mini"}
 
 
+def test_rows_without_a_time_are_a_file_with_their_source():
+    rows = ROWS.drop("ts", "price").head(1)
+    assert (
+        rows_csv(rows, Source("simulated", "m")) == b'trajectory,source\na,"SIMULATED market, m"\n'
+    )
+
+
 def test_the_newest_rows_come_first_and_no_more_than_the_limit():
     table = row_table(ROWS, "Asia/Tokyo", 2)
     assert table["time (Asia/Tokyo)"].to_list() == ["1970-01-01 09:02", "1970-01-01 09:01"]
