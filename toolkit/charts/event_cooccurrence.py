@@ -9,6 +9,7 @@ import polars as pl
 from toolkit.charts.downsampling import require_columns
 from toolkit.charts.figure import Figure
 from toolkit.charts.heatmap import heat_cells
+from toolkit.charts.lines import share_text
 from toolkit.charts.matrix import SCALE
 from toolkit.charts.time_axis import window_text
 from toolkit.charts.view import Heading
@@ -92,7 +93,7 @@ def cooccurrence_chart(
         window_text(window, timezone),
         f"n = {shown['pairs'].sum() // (1 if after else 2):,} pairs of {groups:,} groups",
         f"expected: logs shifted by a whole {' or '.join(sorted(seasons))}; grey: within chance",
-        f"at least {min(shown['coverage']):.1%} of the time held by both",
+        f"at least {share_text(min(shown['coverage']))} of the time held by both",
     )
     traces = [_cells(shown, after=after)]
     sure = shown.filter(pl.col("q_value") < _SURE)

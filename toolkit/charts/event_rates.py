@@ -11,6 +11,7 @@ import polars as pl
 from toolkit.charts.downsampling import require_columns
 from toolkit.charts.figure import Figure
 from toolkit.charts.heatmap import heat_cells
+from toolkit.charts.lines import share_text
 from toolkit.charts.matrix import SCALE
 from toolkit.charts.theme import FAMILY_COLOURS, MARK_COLOUR
 from toolkit.charts.time_axis import window_text
@@ -97,7 +98,7 @@ def league_chart(
         "How often events open, 95 % intervals",
         window_text(window, timezone),
         f"n = {frame['n'].sum():,} events of {frame.height:,} groups, {shown.height:,} shown",
-        f"at least {min(shown['coverage']):.1%} of the time held",
+        f"at least {share_text(min(shown['coverage']))} of the time held",
     )
     return Figure(traces).update_layout(
         layout,
@@ -221,7 +222,7 @@ def event_hours_chart(
     layout = heading.heading(
         "Events in each hour of the week (UTC)",
         window_text(window, timezone),
-        f"n = {frame['n'][0]:,} hours held, {frame['coverage'][0]:.1%} of the window",
+        f"n = {frame['n'][0]:,} hours held, {share_text(frame['coverage'][0])} of the window",
     )
     return Figure(
         [cells.update(showscale=True, colorbar={"title": {"text": "per hour"}})]

@@ -159,7 +159,7 @@ def _sent(
 
 
 def _differential_axis(unit: str) -> dict[str, Any]:
-    return {"title": {"text": f"differential ({unit})"}} | _ZERO_LINE
+    return {"title": {"text": f"differential ({unit.removesuffix(' (APR)')})"}} | _ZERO_LINE
 
 
 def _axes(unit: str) -> dict[str, Any]:

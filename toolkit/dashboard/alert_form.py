@@ -66,7 +66,7 @@ def follow_link(rules: Sequence[AlertRule]) -> None:
     if params is None:
         return
     faults: list[Markdown] = []
-    name = read_option(params, "rule", [rule.name for rule in rules], _NONE, faults)
+    name = read_option(params, "rule", [_NONE, *(rule.name for rule in rules)], _NONE, faults)
     rule = next((rule for rule in rules if rule.name == name), None)
     choose_rule(rule)
     if rule is None:

@@ -177,7 +177,7 @@ def _kept(rows: pl.DataFrame, net: Net | None) -> list[RowColumn]:
         RowColumn(
             f"{days} d" if days != _BY_DAYS else f"{days} d {what}",
             "number",
-            (rows[f"kept_{days}d"].round(1) + 0.0).to_list(),
+            rows[f"kept_{days}d"].round(1).to_list(),
             digits=1,
             help=f"kept over {days} days, bps of one leg's notional",
             titles=rows[f"words_{days}d"].to_list(),

@@ -60,7 +60,7 @@ def steadiness_rows(row: Mapping[str, Any]) -> list[dict[str, str]]:
     ...        "carry_to_noise_reason": "too_few"}
     >>> for line in steadiness_rows(row):
     ...     print(" | ".join(line.values()))
-    Time it is received | 50.0% | n = 9, coverage 100 %
+    Time it is received | 50 % | n = 9, coverage 100 %
     Flips per day | 0.25 | n = 1
     Longest time of one sign | 1 d | or longer
     Carry to noise, a year | – | too few observations for this statistic
@@ -76,10 +76,11 @@ def steadiness_rows(row: Mapping[str, Any]) -> list[dict[str, str]]:
         }
 
     longest = duration(round(row["longest_run_s"])) if row["longest_run_s"] is not None else ""
+    received = share_text(row["positive_share"] or 0.0)
     rests = f"n = {row['n']:,}, coverage {share_text(row['coverage'])}"
     whole = "or longer" if row["longest_run_censored"] else "seen from begin to end"
     return [
-        line("Time it is received", "positive_share", "{:.1%}", rests),
+        line("Time it is received", "positive_share", received, rests),
         line("Flips per day", "flips_per_day", "{:.2f}", f"n = {row['flips'] or 0:,}"),
         line("Longest time of one sign", "longest_run_s", longest, whole),
         line(

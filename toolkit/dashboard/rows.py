@@ -66,7 +66,7 @@ class RowColumn:
             return NULL
         if self.kind == "age":
             return duration(value)
-        return plain(value) if self.kind == "text" else f"{value:,.{self.digits}f}"
+        return plain(value) if self.kind == "text" else f"{value:z,.{self.digits}f}"
 
     def _sent(self) -> list[Any]:
         """Return the values as they go to the browser. A line is 18 px high: 4 digits do."""
@@ -81,7 +81,7 @@ class RowColumn:
         if len(known) < 2:
             return "fewer than two values are held"
         first, last, low, high = (
-            f"{each:,.{self.digits}f}" for each in (known[0], known[-1], min(known), max(known))
+            f"{each:z,.{self.digits}f}" for each in (known[0], known[-1], min(known), max(known))
         )
         return f"from {first} to {last}, lowest {low}, highest {high}"
 

@@ -174,3 +174,8 @@ def test_a_parameter_that_is_not_allowed_is_named(wrong, names):
 def test_a_missing_column_is_named():
     with pytest.raises(InputError, match="sell_rate"):
         chart(settled().drop("sell_rate"))
+
+
+def test_a_yearly_differential_names_its_unit_without_a_bracket_in_a_bracket():
+    axis = chart(unit="% per year (APR)").layout.yaxis
+    assert axis.title.text == "differential (% per year)"

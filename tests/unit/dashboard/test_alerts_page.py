@@ -34,6 +34,7 @@ def test_what_is_open_and_what_was_are_tables(page, full, rules) -> None:
     record(full, (PAIR.key, "opened", SERVED_AT - 60), ("x", "opened", 1), ("x", "cleared", 2))
     shown = page(full.path, "alerts")
     keys = ("alerts_open", "alerts_rules", "alerts_history")
+    assert not shown.warning
     open_now, listed, history = (rows_of(shown, key) for key in keys)
     assert open_now["of"] == [PAIR.key]
     assert open_now["at opening"] == ["60.0 bps"]
@@ -95,6 +96,7 @@ def test_the_rule_that_is_changed_and_the_kind_of_a_new_one_are_in_the_link(
     rules.write_text(EXAMPLE)
     shown = page(full.path, "alerts", rule="large pumps")
     assert shown.number_input(key="alert_level_event").value == 5
+    assert not shown.warning
     shown.button(key="alert_close").click().run()
     assert "rule" not in shown.query_params
     shown.selectbox(key="alert_kind").set_value(AlertKind.LOSS).run()

@@ -49,7 +49,7 @@ def test_a_link_opens_its_pair_with_differential_carry_and_their_grounds(page, s
         "Simple APR (%)": "+21.90",
         "On the leg bought (bps)": "-30.00",
         "On the leg sold (bps)": "+90.00",
-        "Time it is received": "100.0%",
+        "Time it is received": "100 %",
         "Flips per day": "0.00",
         "Longest time of one sign": "9 d 16 h",
         "Carry to noise, a year": "–",
@@ -166,7 +166,7 @@ def test_a_pair_held_the_other_way_round_is_shown_as_asked_with_every_sign_turne
         "Simple APR (%)": "-21.90",
         "On the leg bought (bps)": "-90.00",
         "On the leg sold (bps)": "+30.00",
-        "Time it is received": "0.0%",
+        "Time it is received": "0 %",
     } == metrics(shown)
     chart, words = figures(shown)[0], read_out(shown)
     assert asked in words

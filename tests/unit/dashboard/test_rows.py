@@ -12,6 +12,10 @@ def test_a_number_that_is_not_known_is_a_dash_and_sorts_as_nothing():
     assert data["className"] == "number"
 
 
+def test_what_rounds_to_zero_has_no_sign():
+    assert RowColumn("bps", "number", [-0.04, -0.06]).texts == ["0.0", "-0.1"]
+
+
 def test_a_line_says_in_words_what_it_draws():
     column = RowColumn("24 h", "line", [[None, 2.0, -1.0], [1.0], None], narrow=False)
     few = "fewer than two values are held"
