@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from toolkit.dashboard.navigation import PAGES
 
@@ -61,3 +62,15 @@ def test_a_page_shows_what_the_store_holds_and_whose_it_is(
         assert barriers(page) == []
         unrolled(page, width)
         page.screenshot(path=SCREENS / f"{name}-{looks}.png")
+
+
+def test_ages_of_the_bar_and_of_rows_count_by_themselves_until_they_are_red(
+    dashboard: str, look: Callable[..., Page]
+) -> None:
+    page = look()
+    page.goto(f"{dashboard}/spreads")
+    heading(page, "Spreads")
+    page.evaluate("const now = Date.now; Date.now = () => now.call(Date) + 1800000")
+    ages = page.locator("#age, td.age")
+    expect(page.locator("#age[data-state=old], td.age[data-state=old]")).to_have_count(ages.count())
+    expect(ages.nth(1)).to_have_attribute("title", re.compile("^The newest row ended .* stale$"))
