@@ -85,7 +85,7 @@ def matrix_data(
         "scale": [colour for _, colour in SCALE],
         "full": full,
         "bar": [f"{-full:g}", "0", f"+{full:g} {unit}"],
-        "most_px": _ROW_PX * (_ROWS_HIGH + 1) + 4 if len(rows) > _ROWS_HIGH else None,
+        "most_px": _ROW_PX * (2 * _ROWS_HIGH + 3) // 2 if len(rows) > _ROWS_HIGH else None,
     }
 
 

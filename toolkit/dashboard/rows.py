@@ -132,7 +132,8 @@ def show_rows(
         "names": [", ".join(parts) for parts in zip(*texts, strict=True)],
         "columns": [column.data for column in columns],
         "opens": opens,
-        "most_px": _ROW_PX * (most + 1) + 4 if len(keys) > most else None,
+        # half of the next row shows that there are more
+        "most_px": _ROW_PX * (2 * most + 3) // 2 if len(keys) > most else None,
     }
     _ROWS(data=data, key=key, on_opened_change=keep)
 
