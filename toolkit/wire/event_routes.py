@@ -139,6 +139,11 @@ class EventRoute:
         """Return an answer with its documents and cursor at the top: see `toolkit.wire.places`."""
         return flat_answer(answer, self.items, (self.next, self.more), ())
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether documents have our units and words, so that no value is to be converted."""
+        return self.spelling is AS_OURS and not (self.units or self.words or self.text or self.leg)
+
     def ours(self, column: str, value: object) -> object:
         """Return a value of a document in the column's unit and in our words.
 
@@ -150,7 +155,7 @@ class EventRoute:
         >>> replace(route, words={"open": "born"}).ours("lifecycle", "born")
         'open'
         """
-        if self.spelling is AS_OURS and not (self.units or self.words or self.text or self.leg):
+        if self.is_ours:
             return value
         if column in UNITS:
             return self._number(value, self.units.get(column, UNITS[column]), UNITS[column])

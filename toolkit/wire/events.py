@@ -19,7 +19,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import sys
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,6 +33,7 @@ from toolkit.intervals import Interval, difference, union
 from toolkit.market import format_ts
 from toolkit.tables import EVENT
 from toolkit.wire.cursor import CursorTrail
+from toolkit.wire.event_columns import LARGEST, NAMES, NUMBERS, TIMES, columns_at_once
 from toolkit.wire.event_routes import EventRoute
 from toolkit.wire.exchange import (
     NO_CONTENT,
@@ -50,22 +50,9 @@ from toolkit.wire.items import check_number, too_large
 from toolkit.wire.places import value_at
 from toolkit.wire.profile import Finding
 
-_TIMES = {
-    "ts": range(-62_135_596_800, 253_402_300_800),
-    "ts_ms": range(-62_135_596_800_000, 253_402_300_800_000),
-}
-"""The years 1 to 9999."""
-_LARGEST = sys.float_info.max
-_NUMBERS = {
-    "ts": int,
-    "ts_ms": int,
-    "magnitude_pct": float,
-    "peak_pct": float,
-    "differential_pct_8h": float,
-}
-
-_NAMES = ("symbol", "buy_exchange", "buy_market", "sell_exchange", "sell_market")
-"""Columns whose text must be printable and bounded (`toolkit.foreign.is_name`)."""
+_COLUMNS = pl.Schema(
+    {name: kind for name, kind in EVENT.schema.items() if name not in ("revision", *BROUGHT)}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +73,15 @@ class EventPage:
 
 @dataclass(slots=True)
 class _Read:
-    """The documents of a page: how many, their rows, and where some are too large to keep."""
+    """The documents of a page: how many, their frame, and where some are too large to keep."""
 
     number: int
-    rows: list[dict[str, Any]]
+    frame: pl.DataFrame
     missing: list[Interval]
 
     @property
     def times_ms(self) -> list[int]:
-        return [row["ts_ms"] for row in self.rows] + [1000 * each.start for each in self.missing]
+        return self.frame["ts_ms"].to_list() + [1000 * each.start for each in self.missing]
 
 
 class _PageParts(msgspec.Struct):
@@ -133,7 +120,7 @@ def event_pages(
                 f"{route.path} says that {window} has more, but gives no cursor to ask for it"
             )
         read = _read(route, envelope.items, window, findings)
-        frame = _frame(route, read.rows, window, findings)
+        frame = _inside(route, read.frame, window, findings)
         if envelope.items and not envelope.named:
             yield from _check_whole(route, window, frame, read, policy)
             findings.append(Finding("paging_unnamed", route.path, _unnamed(route)))
@@ -161,7 +148,7 @@ def _check_whole(
     rest = Interval(last, window.end) if first < last else Interval(window.start, last + 1)
     answer = yield from with_retries(Request.get(route.path, route.query(rest, None)), policy)
     again = _read(route, _envelope(route, answer).items, rest, [])
-    others = _frame(route, again.rows, rest, [])
+    others = _inside(route, again.frame, rest, [])
     key = ["event_id", "event_type", "ts_ms"]
     found = others.join(frame, on=key, how="anti", nulls_equal=True).height
     found += len(difference(again.missing, read.missing))
@@ -195,6 +182,10 @@ def _read(
     route: EventRoute, items: list[msgspec.Raw], window: Interval, findings: list[Finding]
 ) -> _Read:
     """Read the documents of a page that have a time and can be kept. The others are findings."""
+    if columns := columns_at_once(route, items):
+        absent = [None] * len(items)
+        frame = pl.DataFrame({name: columns.get(name, absent) for name in _COLUMNS}, _COLUMNS)
+        return _Read(len(items), frame, [])
     read, missing = list[dict[str, Any]](), list[Interval]()
     for item in items:
         if memoryview(item).nbytes <= route.limits.document_bytes:
@@ -211,7 +202,7 @@ def _read(
             "in the profile"
         )
     findings.extend(timeless(route, row) for row in read if row["ts"] is None)
-    return _Read(len(items), rows, missing)
+    return _Read(len(items), document_frame(rows), missing)
 
 
 def document_too_large(route: EventRoute, body: bytes) -> Finding:
@@ -231,7 +222,7 @@ def document_too_large(route: EventRoute, body: bytes) -> Finding:
 
 def _second(route: EventRoute, body: bytes) -> int | None:
     """Read the second (Unix s) of a document of any size, None where it shows none."""
-    ts, ts_ms = (_checked(route, name, _part(route, name, body), []) for name in _TIMES)
+    ts, ts_ms = (_checked(route, name, _part(route, name, body), []) for name in TIMES)
     second: int | None = ts if ts is not None or ts_ms is None else ts_ms // 1000
     return second
 
@@ -255,17 +246,17 @@ def _field(name: str) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(msgspec.defstruct("Field", fields, rename={"value": name}))
 
 
-def _frame(
-    route: EventRoute, rows: list[dict[str, Any]], window: Interval, findings: list[Finding]
+def _inside(
+    route: EventRoute, frame: pl.DataFrame, window: Interval, findings: list[Finding]
 ) -> pl.DataFrame:
-    kept = [row for row in rows if window.start <= row["ts"] < window.end]
-    if len(kept) < len(rows):
-        says = f"{len(rows) - len(kept)} documents outside {window}"
+    ts = pl.col("ts")
+    kept = frame.filter((ts >= window.start) & (ts < window.end))
+    if kept.height < frame.height:
+        says = f"{frame.height - kept.height} documents outside {window}"
         findings.append(Finding("outside_window", route.path, says))
-    times = [row["ts_ms"] for row in rows]
-    if times != sorted(times, reverse=True):
+    if not frame["ts_ms"].is_sorted(descending=True):
         findings.append(Finding("not_newest_first", route.path, "a page is out of order"))
-    return document_frame(kept)
+    return kept
 
 
 def document_frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
@@ -274,10 +265,7 @@ def document_frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     >>> document_frame([{"family": "splash", "event_id": "e1", "ts_ms": 60000}])["ts_ms"][0]
     60000
     """
-    schema = {
-        name: kind for name, kind in EVENT.schema.items() if name not in ("revision", *BROUGHT)
-    }
-    return pl.DataFrame([list(map(row.get, schema)) for row in rows], schema, orient="row")
+    return pl.DataFrame([list(map(row.get, _COLUMNS)) for row in rows], _COLUMNS, orient="row")
 
 
 def read_document(route: EventRoute, body: bytes, findings: list[Finding]) -> dict[str, Any]:
@@ -367,15 +355,15 @@ def _checked(route: EventRoute, column: str, value: Any, findings: list[Finding]
     value = route.ours(column, value)
     if value is None:
         return None
-    kind = _NUMBERS.get(column, str)
+    kind = NUMBERS.get(column, str)
     number = type(value) in (int, float)
     if not (isinstance(value, str) if kind is str else number and (kind is float or not value % 1)):
         findings.append(Finding("type_changed", f"{route.path}.{column}", type(value).__name__))
         return None
-    if column in _NAMES and not is_name(value):
+    if column in NAMES and not is_name(value):
         findings.append(Finding("not_a_name", f"{route.path}.{column}", plain(value, 80)))
         return None
-    held = int(value) in _TIMES[column] if kind is int else not number or abs(value) <= _LARGEST
+    held = int(value) in TIMES[column] if kind is int else not number or abs(value) <= LARGEST
     if not held:
         findings.append(Finding("out_of_range", f"{route.path}.{column}", "a number too large"))
         return None
