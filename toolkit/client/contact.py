@@ -111,6 +111,7 @@ class Contact(Shown):
         self._echoed = False
         self._users = profile
         self._profile: Profile | None = None
+        self._learned = b"", BUILT_IN
         self._served_at: int | None = None
         self._allowance: Allowance | None = None
         self._pace = SharedPace(quota_folder, self.base_url, self._key) if quota_folder else None
@@ -158,13 +159,18 @@ class Contact(Shown):
         Raises `WireError` where a history has no usable time then. So it does for a body that is no
         JSON, unless there is such a file: then it is a finding.
         """
+        if schemas != self._learned[0] or not schemas:  # a load asks again at each commit
+            self._learned = schemas, self._read(schemas)
+        return self.speak(self._learned[1])
+
+    def _read(self, schemas: bytes) -> Profile:
         try:
             found = with_schemas(self.assumed, schemas)
         except WireError as error:
             if self._users is None:
                 raise
             found = without_schemas(self.assumed, str(error))
-        return self.speak(timed(self._users.applied(found) if self._users else found))
+        return timed(self._users.applied(found) if self._users else found)
 
     def speak(self, profile: Profile) -> Profile:
         """Take a profile for how the service speaks, instead of asking it."""

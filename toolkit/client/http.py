@@ -22,6 +22,7 @@ from toolkit.client.transport import (
     Deadline,
     async_transport,
     check_open,
+    named,
     options_of,
 )
 from toolkit.errors import ServiceError
@@ -221,7 +222,7 @@ class Client(ClosingContact):
         self._deadline.set(self.limits.answer_s)
         try:
             with self._http.get(request) as response:
-                headers = httpx.Headers(response.headers)
+                headers = named(response.headers)
                 body = Body(headers, self.limits)
                 pieces = [body.inflated(piece) for piece in response.iter_stream()]
                 body.end()

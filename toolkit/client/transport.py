@@ -61,6 +61,19 @@ def check_open(client: Connections | httpx.AsyncClient) -> None:
         raise RailError("this client was closed; make another")
 
 
+def named(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Return headers by their names in lower case, the values of one name joined.
+
+    >>> named([(b"Vary", b"a"), (b"vary", b"b"), (b"Age", b"3")])
+    {'vary': 'a, b', 'age': '3'}
+    """
+    found: dict[str, str] = {}
+    for raw, value in headers:
+        name, text = raw.decode("latin-1").lower(), value.decode(errors="replace")
+        found[name] = f"{found[name]}, {text}" if name in found else text
+    return found
+
+
 class Deadline(threading.local):
     """When the answer that this thread waits for is to be whole, by the monotonic clock (s).
 
@@ -155,7 +168,8 @@ class Connections:
         asked = options_of(contact)
         self.is_closed = False
         self._url: httpx.URL = asked["base_url"]
-        self._headers = [("Host", self._url.netloc.decode("ascii")), *asked["headers"].items()]
+        headers = (b.encode() for each in asked["headers"].items() for b in each)
+        self._headers = [(b"Host", self._url.netloc), *zip(headers, headers, strict=True)]
         self._timeout = {"timeout": asked["timeout"].as_dict()}
         self._target = functools.lru_cache(256)(
             lambda path: httpx.URL(contact.base_url + path).raw_path
@@ -185,7 +199,7 @@ class Connections:
         return self._pool.stream(
             "GET",
             httpcore.URL(scheme=at.raw_scheme, host=at.raw_host, port=at.port, target=target),
-            headers=[*self._headers, *request.headers],
+            headers=[*self._headers, *((n.encode(), v.encode()) for n, v in request.headers)],
             extensions=self._timeout,
         )
 

@@ -64,10 +64,11 @@ def columns_at_once(route: EventRoute, items: Sequence[msgspec.Raw]) -> dict[str
         columns = {name: _checked(name, _first(found, len(_ways(paths)))) for name, paths in places}
     except (*UNREADABLE, AttributeError, OverflowError, ValueError):
         return None
-    columns["ts"], columns["ts_ms"] = (
-        [ts if ts is not None or ms is None else ms // 1000 for ts, ms in _times(columns)],
-        [ms if ms is not None or ts is None else ts * 1000 for ts, ms in _times(columns)],
-    )
+    if any(None in columns[name] for name in TIMES):
+        columns["ts"], columns["ts_ms"] = (
+            [ts if ts is not None or ms is None else ms // 1000 for ts, ms in _times(columns)],
+            [ms if ms is not None or ts is None else ts * 1000 for ts, ms in _times(columns)],
+        )
     if None in columns["ts"] or None in columns["event_id"]:
         return None
     return {"family": [route.family.value] * len(items), "document": texts, **columns}
@@ -83,7 +84,10 @@ def _first(found: Iterator[tuple[Any, ...]], number: int) -> list[Any]:
     for other in others:
         if None not in values:
             break
-        values = tuple(b if a is None else a for a, b in zip(values, other, strict=True))
+        if values.count(None) == len(values):
+            values = other
+        else:
+            values = tuple(b if a is None else a for a, b in zip(values, other, strict=True))
     return list(values)
 
 
@@ -93,7 +97,7 @@ def _checked(name: str, values: list[Any]) -> list[Any]:
     kinds = set(map(type, values)) - {type(None)}
     if not kinds <= ({int, float} if kind is float else {kind}):
         raise ValueError(name)
-    if kind is float:
+    if int in kinds and kind is float:
         return [None if value is None else float(value) for value in values]
     distinct = set(values) - {None}
     held = TIMES.get(name)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import email.utils
+import functools
 import random
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
@@ -160,6 +161,7 @@ class RetryPolicy:
         return float(whole * (0.5 + 0.5 * self.fraction()))
 
 
+@functools.lru_cache(maxsize=64)
 def http_date_ts(text: str | None) -> int | None:
     """Parse an HTTP date, which is in UTC, into Unix seconds, None where it is unreadable.
 
