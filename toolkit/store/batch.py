@@ -50,6 +50,11 @@ class Answered:
     archived: pl.DataFrame | None = None
     missing: Sequence[Interval] = ()
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether all that it answers for came, and is kept."""
+        return self.archived is None and not self.open_parts and not self.missing
+
 
 WEBHOOK = "webhook"
 """What stands for the address of a load that webhook deliveries brought."""

@@ -68,10 +68,11 @@ def _record_answers(
     clocks: dict[int, int] = {}
     for stream, answers in batch.answered.items():
         number, edge = numbers[stream], batch.edges[stream]
+        plain = union(answer.stretch for answer in answers if answer.is_plain)
         clocks[number] = edge.clock
         parts = [
             (part, answer.open_parts)
-            for answer in answers
+            for answer in (*map(Answered, plain), *(a for a in answers if not a.is_plain))
             for whole in difference(
                 _in_archive(connection, stream, answer, edge), _missing(connection, stream, answer)
             )

@@ -53,6 +53,16 @@ def test_rows_that_conform_fill_the_columns_in_the_order_of_the_wire() -> None:
     assert (page.oldest, page.newest, page.findings) == (0, 60, ())
 
 
+def test_a_field_that_was_null_in_all_of_one_page_is_read_in_the_next_one() -> None:
+    null = '{"ts":0,"price":1.0,"mark_price":null,"volume":null}'
+    assert read_rows(null).frame.row(0) == (0, 1.0, None, None, None)
+    assert read_rows(null, ROW).frame.rows() == [
+        (0, 1.0, None, None, None),
+        (60, 1.5, None, 2.0, None),
+    ]
+    assert read_rows(null.replace(',"volume":null', "")).findings[0].kind == "field_missing"
+
+
 def test_a_page_without_rows_has_the_same_columns() -> None:
     page = read_rows()
     assert page.frame.schema == column_schema(Family.PRICE)
