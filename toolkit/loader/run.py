@@ -174,7 +174,7 @@ class Run:
         if not self._in_batch:
             self._batch_began = time.monotonic()
         piece.put(self._batch)
-        self._in_batch.update(pages=piece.pages, rows=piece.rows)
+        self._in_batch.update(pages=piece.pages, rows=piece.rows * piece.row_size)
         self.pages += piece.pages
         self.re_asked += piece.re_asked
         self._rows += piece.rows

@@ -28,6 +28,7 @@ from toolkit.wire.rows import column_schema
 from toolkit.wire.snapshot_rows import split_snapshot
 
 _PAGES_A_SLICE, _SLICES = 4, 64
+_DOCUMENT_ROWS = 10
 _KEYS = {"event_id": pl.String, "event_type": pl.String, "ts_ms": pl.Int64, "ts": pl.Int64}
 
 
@@ -37,6 +38,7 @@ class Piece:
 
     ``re_asked`` where all that it answers for was answered before, if not for good. ``others`` are
     tasks that its task leaves to other workers. ``pages`` is 0 where nothing was asked for it.
+    ``row_size`` is how many rows of a history take as much memory as one of its rows.
     """
 
     put: Callable[[Batch], object]
@@ -46,6 +48,7 @@ class Piece:
     re_asked: bool = False
     others: Sequence[TrajectoryTask] = ()
     pages: int = 1
+    row_size: int = 1
 
 
 def _held_in(part: Interval, others: Sequence[Interval]) -> bool:
@@ -212,14 +215,15 @@ class LogTask:
                 edge = replace(edge, tail_ts=newest)
             answered_s = self.asked_s if page.last else 0
             missing = union([*missing, *page.missing])
-            put = partial(self._put, page, pl.concat(keys), edge, missing)
+            put = partial(self._put, page, keys, edge, missing)
             again = _held_in(self.window, self.before)
-            yield Piece(put, page.frame.height, answered_s, page.findings, again)
+            rows = page.frame.height
+            yield Piece(put, rows, answered_s, page.findings, again, row_size=_DOCUMENT_ROWS)
 
     def _put(
         self,
         page: EventPage,
-        archived: pl.DataFrame,
+        keys: Sequence[pl.DataFrame],
         edge: Edge,
         missing: Sequence[Interval],
         batch: Batch,
@@ -228,6 +232,7 @@ class LogTask:
         if not page.last:
             batch.add_documents(self.stream, page.frame, None, edge)
             return
+        archived = pl.concat(keys)
         young_from = edge.clock - edge.delay_s - settled_after_s(edge.late_s)
         start = max(self.window.start, young_from) if archived.height else self.window.start
         still = clip([self.window], (start, max(start, self.window.end)))

@@ -127,7 +127,7 @@ def insert_rows(
     if by_time and single and held.is_empty():
         fresh = distinct.with_columns(revision=pl.lit(0, pl.Int32))
     elif by_time and not (held["revision"] >= TIE).any():
-        fresh = _fresh(distinct, held, values, _KEY)
+        fresh = _fresh(distinct, held, values, _KEY, single=single)
     else:
         fresh = _fresh_tied(distinct, held, family, key, tied)
     if fresh.height:
@@ -163,11 +163,16 @@ def _held(connection: duckdb.DuckDBPyConnection, table: Table, rows: pl.DataFram
 
 
 def _fresh(
-    rows: pl.DataFrame, held: pl.DataFrame, values: list[str], key: list[str]
+    rows: pl.DataFrame,
+    held: pl.DataFrame,
+    values: list[str],
+    key: list[str],
+    *,
+    single: bool = False,
 ) -> pl.DataFrame:
-    """Return the rows to append, with their revision."""
+    """Return the rows to append, with their revision. ``single``: no two rows share a key."""
     newest = held.sort("revision").unique(key, keep="last")
-    several = pl.len().over(key) > 1
+    several = pl.lit(value=False) if single else pl.len().over(key) > 1
     compared = rows.with_columns(several=several).join(
         newest, on=key, how="left", suffix="_newest", maintain_order="left"
     )

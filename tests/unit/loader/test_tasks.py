@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -12,10 +13,12 @@ import pytest
 from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.loader import LoadResult, sync
-from toolkit.loader.tasks import Piece, TrajectoryTask
-from toolkit.market import Leg, Trajectory
+from toolkit.loader.run import Run
+from toolkit.loader.tasks import LogTask, Piece, TrajectoryTask
+from toolkit.market import EventLog, Leg, Source, Trajectory
 from toolkit.service import Bars, Clock, Config, running
-from toolkit.store import Batch, Edge, Store
+from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
+from toolkit.wire.events import document_frame
 from toolkit.wire.user_profile import UserProfile
 
 PRICE = Trajectory.parse("BTC_USDT:AURORA.spot")
@@ -128,3 +131,23 @@ def first_piece(client: Client) -> tuple[TrajectoryTask, Piece]:
     edge = Edge(client.served_at(), delay_s=0)
     task = TrajectoryTask(PRICE, Interval(0, END), edge, PAGE)
     return task, next(iter(task.fetch(client)))
+
+
+class Filled(LogTask):
+    """A window of a log with pages of very many documents, as far as they are counted."""
+
+    def fetch(self, client: Client) -> Iterator[Piece]:
+        del client
+        page = (self.stream, document_frame([]), None, self.edge)
+        for _ in range(6):
+            yield Piece(lambda batch: batch.add_documents(*page), 10_000, 0, row_size=10)
+
+
+def test_documents_are_committed_sooner_than_rows_for_they_are_larger(tmp_path: Path) -> None:
+    writer, commits = StoreWriter(Store(tmp_path / "rail.duckdb")), list[float]()
+    writer.bind(Source("replay", "x"))
+    load_id = writer.start_load(LoadOrigin("http://127.0.0.1:1", END, None, "0"))
+    task = Filled(EventLog.of("spread"), Interval(FIRST, END), Edge(END))
+    with Client("http://127.0.0.1:1", "demo-pro") as nobody:
+        Run(writer, load_id, [task], None, lambda: commits.append(time.time())).carry_out(nobody, 1)
+    assert len(commits) >= 2
