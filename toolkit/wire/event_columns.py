@@ -1,7 +1,7 @@
 """A page of event documents to columns at once, where each document is as the route expects it.
 
-Read one by one, a document costs ten times as much. A page with a single document that needs more
-than to be read (a finding, a unit, an id that is made) is left to `toolkit.wire.events`.
+Read one by one, a document costs about three times as much. A page with a single document that
+needs more than to be read (a finding, a unit, an id that is made) is left to `toolkit.wire.events`.
 """
 
 from __future__ import annotations

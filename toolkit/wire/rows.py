@@ -270,7 +270,7 @@ def _next(
 class _Rows:
     """Reads rows of certain fields. Those that were null in all of a page are expected to stay so.
 
-    That makes the reading of a page a third cheaper. Where they are not, the page is read again.
+    So nothing is made of them. Where they are not, the page is read again.
     """
 
     def __init__(self, fields: tuple[FieldRule, ...]) -> None:
