@@ -197,12 +197,9 @@ def _history(shell: PageShell, rows: pl.DataFrame) -> Iterable[RowColumn]:
         )
         unusual.append(100 - share if share is not None and turned else share)
         why.append(f"of n = {n:,} in 30 days" if each else "not held yet: open it to load it")
+    of_rows = pl.Series("stream", [each[0] if each else None for each in found], pl.String)
     ages = stream_ages(held.streams, held.now())
-    yield age_column(
-        pl.DataFrame({"stream": [each[0] if each else None for each in found]}).join(
-            ages, on="stream", how="left", maintain_order="left"
-        )
-    )
+    yield age_column(of_rows.to_frame().join(ages, on="stream", how="left", maintain_order="left"))
     yield RowColumn("24 h", "line", shown, help="bps, means of half hours", titles=None)
     yield RowColumn(
         "pct",
