@@ -267,7 +267,7 @@ def _next(
     return None
 
 
-class _Rows:
+class _RowReader:
     """Reads rows of certain fields. Those that were null in all of a page are expected to stay so.
 
     So nothing is made of them. Where they are not, the page is read again.
@@ -292,7 +292,7 @@ class _Rows:
         return columns, len(rows)
 
 
-_rows = lru_cache(maxsize=64)(_Rows)
+_reader_of = lru_cache(maxsize=64)(_RowReader)
 
 
 @lru_cache(maxsize=64)
@@ -312,7 +312,7 @@ def _decoder(
 
 def _exact(route: HistoryRoute, items: msgspec.Raw) -> pl.DataFrame:
     """Decode a page in which every row has exactly the declared fields and types."""
-    columns, height = _rows(route.fields).columns(items)
+    columns, height = _reader_of(route.fields).columns(items)
     for rule in route.fields:
         if rule.column in columns and (rule.text or rule.unit == "iso"):
             columns[rule.column] = [number_of(rule, value) for value in columns[rule.column]]
