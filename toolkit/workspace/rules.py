@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -148,11 +148,6 @@ class Watchlist:
     def keep_s(self) -> int:
         """``keep`` in seconds."""
         return length_s(self.keep, "keep")
-
-    def with_changes(self, **values: object) -> Self:
-        """Return it with other values of some fields. None leaves a field as it is."""
-        changed: dict[str, Any] = {n: value for n, value in values.items() if value is not None}
-        return replace(self, **changed)
 
 
 def find_watchlist(store: Path, given: str | Path | None = None) -> Watchlist:
