@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
 
 from toolkit.errors import InputError
 from toolkit.foreign import NAME_LONGEST, is_name, plain
@@ -76,7 +75,6 @@ class Symbol:
             raise InputError("symbol", str(self)[:_SHOWN], _SYMBOLS)
 
     @classmethod
-    @lru_cache(4096)
     def parse(cls, text: str) -> Symbol:
         """Read ``BASE_QUOTE``. Anything else is an `InputError`.
 
@@ -119,7 +117,6 @@ class Leg:
         object.__setattr__(self, "market", Market(self.market))
 
     @classmethod
-    @lru_cache(4096)
     def parse(cls, text: str) -> Leg:
         """Read ``EXCHANGE.market``. Anything else is an `InputError`.
 

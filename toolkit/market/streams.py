@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import TypeVar
 
 from toolkit.errors import InputError, nearest
@@ -77,23 +78,7 @@ class Stream:
         toolkit.errors.InputError: stream: 'pair/...' is not allowed; allowed: what can be asked
         for; its prices are streams: rail.pair(buy, sell) and `rail stats spread` join them
         """
-        key = _text("stream", key)
-        prefix, slash, rest = key.partition("/")
-        if prefix == "pair" and slash:
-            joins = "rail.pair(buy, sell) and `rail stats spread` join them"
-            advice = f"its prices are streams: {joins}"
-            raise InputError("stream", key, "what can be asked for", advice=advice)
-        if prefix == "events" and slash:
-            return EventLog.of(rest)
-        if prefix == "snapshot" and slash:
-            return SnapshotLog.named(rest)
-        if prefix in _SNAPSHOT_LEGS and slash:
-            return SnapshotTrajectory.parse(key)
-        if not (rest if slash else prefix).count(":") or (slash and prefix != Family.FUNDING):
-            logs = [*map(EventLog, EventFamily), *map(SnapshotLog, SnapshotKind)]
-            near = nearest(key, [log.key for log in logs]) if slash else []
-            raise InputError("stream", key, _STREAMS, advice=f"nearest: {near[0]}" if near else "")
-        return Trajectory.parse(key)
+        return _stream(_text("stream", key))
 
     @property
     def kind(self) -> str:
@@ -380,3 +365,23 @@ def _text(parameter: str, given: object) -> str:
 
 def _of_another(kind: str) -> str:
     return f"this is a key of {kind}: {_READ_BY[kind]}() reads it"
+
+
+@lru_cache(16_384)  # a page reads the keys of a thousand streams several times
+def _stream(key: str) -> Stream:
+    prefix, slash, rest = key.partition("/")
+    if prefix == "pair" and slash:
+        joins = "rail.pair(buy, sell) and `rail stats spread` join them"
+        advice = f"its prices are streams: {joins}"
+        raise InputError("stream", key, "what can be asked for", advice=advice)
+    if prefix == "events" and slash:
+        return EventLog.of(rest)
+    if prefix == "snapshot" and slash:
+        return SnapshotLog.named(rest)
+    if prefix in _SNAPSHOT_LEGS and slash:
+        return SnapshotTrajectory.parse(key)
+    if not (rest if slash else prefix).count(":") or (slash and prefix != Family.FUNDING):
+        logs = [*map(EventLog, EventFamily), *map(SnapshotLog, SnapshotKind)]
+        near = nearest(key, [log.key for log in logs]) if slash else []
+        raise InputError("stream", key, _STREAMS, advice=f"nearest: {near[0]}" if near else "")
+    return Trajectory.parse(key)
