@@ -87,6 +87,7 @@ class AlertWatch:
         self._until: dict[tuple[str, str], int] = {}
         self._coming: dict[tuple[str, str], int] = {}
         self._polled_s: dict[SnapshotLog, int | None] = {}
+        self._priced: set[tuple[str, str]] = set()
         self._found: list[tuple[Alert, tuple[str, ...]]] = []
         self._looked, self._loss_looked = 0.0, 0.0
         self._losses: dict[Stream, int] = {}
@@ -173,6 +174,8 @@ class AlertWatch:
         self, rule: AlertRule, rows: pl.DataFrame, streams: Sequence[Stream]
     ) -> pl.DataFrame:
         keys = [stream.key for stream in streams]
+        if rule.net:
+            self._note_unpriced(rule, keys)
         of = rows.filter(pl.col("trajectory").is_in(keys))
         values = (
             funding_values(of)
@@ -186,6 +189,21 @@ class AlertWatch:
             self._coming[rule.name, key] = max(ts, until[key])
         after = pl.col("stream").replace_strict(until, default=0, return_dtype=pl.Int64)
         return marks.filter(pl.col("ts") > after)
+
+    def _note_unpriced(self, rule: AlertRule, keys: Sequence[str]) -> None:
+        """Say once for which spreads a net rule cannot open, since no cost of them is known."""
+        new = [key for key in keys if (rule.name, key) not in self._priced]
+        self._priced |= {(rule.name, key) for key in new}
+        fees, now = self._book.fees, self._clock()
+        unknown = [
+            key
+            for key in new
+            if not fees or fees.round_trip_bps(key, rule.notional, rule.style, at=now) is None
+        ]
+        if unknown:
+            more = f" and {len(unknown) - 1:,} more" if len(unknown) > 1 else ""
+            says = f"alert rule {rule.name} cannot open for {unknown[0]}{more}"
+            self._note(f"{says}: the fee table has no cost of a round trip there")
 
     def _event_marks(
         self, recording: AlertRecord, batch: Batch, since: int
@@ -292,7 +310,7 @@ class AlertWatch:
         for rule in book.rules:
             if rule.name not in before:
                 self._later[rule.name] = self._clock() - round(_STEPS * _STEP_S)
-        self._wrong, self._book = "", book
+        self._wrong, self._book, self._priced = "", book, set()
 
     def _note_once(self, says: str) -> None:
         if says != self._wrong:

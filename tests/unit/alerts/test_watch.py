@@ -340,6 +340,13 @@ def test_a_net_rule_uses_the_fee_table(begin: Callable[..., Run]) -> None:
     assert run.changes == [("wide", "opened", 240)]
 
 
+def test_a_net_rule_says_once_for_which_spreads_it_cannot_open(begin: Callable[..., Run]) -> None:
+    run = begin(WIDE | {"net": True}, fees=FeeModel.example(["AURORA"]))
+    run.minutes([60.0] * 6)
+    (note,) = [each for each in run.notes if "cannot open" in each]
+    assert f"{PAIR}: the fee table has no cost" in note
+
+
 def test_a_webhook_that_fails_is_tried_again_with_the_same_id_and_then_given_up(
     begin: Callable[..., Run], receiver: Receiver
 ) -> None:
