@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -69,13 +70,10 @@ class RowColumn:
         return plain(value) if self.kind == "text" else f"{value:z,.{self.digits}f}"
 
     def _sent(self) -> list[Any]:
-        """Return the values as they go to the browser. A line is 18 px high: 4 digits do."""
+        """Return the values as they go to the browser."""
         if self.kind != "line":
             return list(self.values)
-        return [
-            [None if each is None else float(f"{each:.4g}") for each in value or []]
-            for value in self.values
-        ]
+        return [_drawn(value or []) for value in self.values]
 
     def _line_words(self, known: list[float]) -> str:
         if len(known) < 2:
@@ -101,6 +99,22 @@ class RowColumn:
             "limits": self.limits,
             "titles": self.titles and [title and plain(title) for title in self.titles],
         } | ({"cells": self.cells, "states": _STATES} if self.kind == "map" else {})
+
+
+def _drawn(line: Sequence[float | None]) -> list[float | None]:
+    """Round the values of a line to a hundredth of its height or finer: it is 18 px high.
+
+    >>> _drawn([1.23456, None, 4.0]), _drawn([1080.4, 247.6])
+    ([1.23, None, 4.0], [1080, 248])
+    """
+    known = [each for each in line if each is not None]
+    height = max(known, default=0.0) - min(known, default=0.0)
+    size = height or max(map(abs, known), default=0.0)  # of a level line the level's own
+    digits = 2 - math.floor(math.log10(size)) if size else 0
+    return [
+        None if each is None else round(each, digits) if digits > 0 else round(each)
+        for each in line
+    ]
 
 
 def show_rows(
