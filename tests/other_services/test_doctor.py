@@ -44,6 +44,7 @@ def doctor_and_sync(kind: str, profile: Path | None, folder: Path) -> tuple[Done
         return doctor, run(folder, base_url, profile, "sync", KEY, "--start", "1h")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("named", [True, False], ids=["with its profile", "without one"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_doctor_says_usable_where_a_sync_works_and_only_there(
@@ -80,6 +81,7 @@ def agreed(draft: str) -> str:
     return "\n".join(line for line in lines if "?" not in line)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["opposite", "opposite-unsaid", "inforce"])
 def test_the_draft_of_doctor_alone_is_enough_to_load_prices(kind: str, tmp_path: Path) -> None:
     draft = tmp_path / "draft.toml"
