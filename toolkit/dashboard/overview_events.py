@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from toolkit.charts import activity_chart
+from toolkit.dashboard.event_reading import read_documents
 from toolkit.dashboard.event_tables import document_columns, logs_that_end, newest_events
 from toolkit.dashboard.loads import LOGS, offer
 from toolkit.dashboard.reading import Held, read_coverage, read_snapshot
@@ -43,7 +44,7 @@ def show_events(
     with st.grid(2, min_column_width=480):
         with st.container():
             _draw_hours(shell, window, of_day, week_before(shell.held, events, window))
-            _show_counted(shell, events)
+            _show_counted(shell)
         with st.container():
             _list(shell, newest, lifecycles)
 
@@ -64,7 +65,7 @@ def _draw_hours(
         st.caption(Markdown("The same hours of the week before are not held."))
 
 
-def _show_counted(shell: PageShell, events: pl.DataFrame) -> None:
+def _show_counted(shell: PageShell) -> None:
     """Say what the service counts of a day, and what of it is held."""
     held = shell.held
     answer = read_snapshot(held.path, "activity", version=held.version)
@@ -75,7 +76,8 @@ def _show_counted(shell: PageShell, events: pl.DataFrame) -> None:
     if counted is None:
         st.caption(Markdown("The service's own count of events was not understood."))
         return
-    kept = events.filter(pl.col("ts").is_between(at - _DAY_S, at, closed="left"))
+    day = Interval(at - _DAY_S, at)  # deliveries may be newer than what a log was asked for
+    kept = read_documents(held, day).filter(pl.col("ts") >= day.start)
     ours = dict(kept.group_by("family").len().iter_rows())
     parts = [
         Markdown("{} {:,} ({:,})").format(family, count, ours.get(family.value, 0))

@@ -164,6 +164,18 @@ def test_the_service_s_own_counts_are_beside_what_is_held(page, logged, answer, 
     assert says in captions(page(logged.path, "overview"))
 
 
+def test_a_document_newer_than_its_log_was_asked_for_is_counted_as_held(page, logged):
+    writer = StoreWriter(logged)
+    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
+    late, batch = documents(("late-one", "splash.pump", 605, "open", 3.0)), Batch()
+    batch.add_documents(EventLog(EventFamily.SPLASH), late, None, Edge(served_at=SERVED_AT))
+    writer.commit(load, batch)
+    answer = b'{"windows": [{"window_s": 86400, "spread": 3, "splash": 2, "funding": 0}]}'
+    keep_snapshot(logged, load, "activity", answer, SERVED_AT + 600)
+    writer.finish_load(load, [])
+    assert "(held): spread 3 (3), splash 2 (2)" in captions(page(logged.path, "overview"))
+
+
 def sync_another_log(store, served_at):
     """A later answer for the log of splashes alone, which moves the newest clock."""
     writer = StoreWriter(store)
