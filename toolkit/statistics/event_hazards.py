@@ -44,6 +44,7 @@ def hazard_ratios(
     The ratio is taken to be the same at every age: `survival_curve` by the same groups shows
     whether it is. Events are taken to be independent, as in `log_rank`. Lives with a null among
     the covariates are left out, and those of a value of which none ended, which has no ratio.
+    An event that ended at the moment it opened was not watched, as in `log_rank`.
     One row per family, covariate and value but the baseline, in the order of ``covariates``:
 
     ===================  =======  =====  =========================================================
