@@ -9,7 +9,7 @@ import certifi
 import pytest
 
 import toolkit as tk
-from tests.object_store import KEY_ID, SECRET, ObjectStore, serving_objects
+from tests.object_store import ObjectStore, serving_objects
 from toolkit.errors import StoreError
 from toolkit.store import Store
 from toolkit.store.publish import import_store, publish
@@ -38,8 +38,7 @@ def objects(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("SSL_CERT_FILE", certifi.where())  # without any, obstore does not begin
     yield service
-    service.objects.clear()
-    service.forget()
+    service.clear()
 
 
 def test_it_is_uploaded_once_and_after_a_day_the_months_that_changed(
@@ -95,6 +94,10 @@ FAULTS = {
         {"AWS_ACCESS_KEY_ID": "AKIDOTHER"},
         "403 Forbidden, InvalidAccessKeyId; check the credentials",
     ),
+    "another secret": (
+        {"AWS_SECRET_ACCESS_KEY": "another-secret"},
+        "403 Forbidden, SignatureDoesNotMatch; check the credentials",
+    ),
     "http": ({"AWS_ALLOW_HTTP": "false"}, "http is refused: use https, or set AWS_ALLOW_HTTP=true"),
     "nobody there": (
         {"AWS_ENDPOINT": "http://127.0.0.1:9"},
@@ -130,7 +133,11 @@ def test_what_is_refused_is_one_line_without_the_key(
         line = str(refused.value)
         assert line.startswith(WHERE)
         assert words in line
-        assert not [secret for secret in ("\n", SECRET, KEY_ID, "AKIDOTHER") if secret in line]
+        assert not [
+            secret
+            for secret in ("\n", objects.secret, objects.key_id, "AKIDOTHER", "another-secret")
+            if secret in line
+        ]
     assert objects.objects == {}
     assert not (tmp_path / "made.duckdb").exists()
 
