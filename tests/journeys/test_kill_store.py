@@ -123,7 +123,7 @@ def test_a_publication_killed_again_and_again_is_the_last_one_or_the_next(
     publish(store, where)
     writer = StoreWriter(store)
     writer.bind(Source("replay", "kills"))
-    command = [RAIL, "store", "publish", where, "--prune", "--store", store.path]
+    command = [RAIL, "store", "publish", where, "--keep", "1s", "--store", store.path]
     usual_s = usual_time(command)
     states = [digests(store)]
     day = iter(range(1_000_000))
@@ -137,7 +137,7 @@ def test_a_publication_killed_again_and_again_is_the_last_one_or_the_next(
         states.append(digests(store))
 
     killed_at_random(command, usual_s, check, 20_261_123)
-    done = publish(store, where, prune=True)
+    done = publish(store, where, keep="1s")
     assert digests(import_store(where, tmp_path / "last.duckdb")) == digests(store)
     left = {path.relative_to(where).as_posix() for path in where.glob("*/*.parquet")}
     assert len(left) == done.files

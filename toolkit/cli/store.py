@@ -11,12 +11,13 @@ from toolkit.cards import counted
 from toolkit.cli.options import StorePath
 from toolkit.cli.show import console
 from toolkit.errors import InputError, StoreError
+from toolkit.market import format_ts
 from toolkit.series import own_series
 from toolkit.series.own import Stamp, Unit
 from toolkit.store import Store
 from toolkit.store.backup import back_up_store
 from toolkit.store.compaction import compact
-from toolkit.store.publish import import_store, publish
+from toolkit.store.publish import import_store, publications, publish
 from toolkit.store.verification import verify
 from toolkit.workspace import store_path
 from toolkit.workspace.own_store import keep_own
@@ -34,10 +35,13 @@ def publish_command(
     where: Annotated[
         str, typer.Argument(help="A folder, or the address of an object store: s3://BUCKET/FOLDER.")
     ],
-    prune: Annotated[
-        bool,
-        typer.Option("--prune", help="Remove older files, which the new manifest does not name."),
-    ] = False,
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            "--keep",
+            help="Remove publications older than this (30d), with files that no other one names.",
+        ),
+    ] = None,
     store: StorePath = None,
 ) -> None:
     """Publish the store: one Parquet file per stream and month of UTC, and manifest.json.
@@ -46,16 +50,40 @@ def publish_command(
     replaced last. Polars, DuckDB and pandas read the files, `rail import` makes a store of them.
     Object stores need the extra "publish", and take their credentials from the environment.
 
+    The last line is the address of this publication. It can be read until --keep removes it.
+
     Example: rail store publish archive
 
-    Example: rail store publish archive --prune
+    Example: rail store publish archive --keep 30d
     """
-    done = publish(Store(store_path(store)), where, prune=prune)
+    done = publish(Store(store_path(store)), where, keep=keep)
     console.print(f"{done.where}: {counted(done.rows, 'row')}, {_files(done.files, done.bytes)}")
     console.print(f"uploaded {_files(done.uploaded_files, done.uploaded_bytes)}")
     console.print(f"kept {_files(done.kept_files, done.kept_bytes)}")
-    if prune:
+    if keep is not None:
         console.print(f"removed {counted(done.removed_files, 'file')}")
+    console.print(done.address, soft_wrap=True)
+
+
+@app.command("publications")
+def publications_command(
+    where: Annotated[str, typer.Argument(help="Where the store was published.")],
+) -> None:
+    """List the publications that can be read, the newest first.
+
+    Each has an address that no later one changes. Give it to --store, `rail import` or `tk.open`.
+
+    Before: rail store publish archive
+
+    Example: rail store publications archive
+    """
+    found = publications(where)
+    for each in found.iter_rows(named=True):
+        published, size = format_ts(each["published_at"]), _files(each["files"], each["bytes"])
+        console.print(f"{published}  {counted(each['rows'], 'row')}, {size}")
+        console.print(f"  {each['address']}", soft_wrap=True)
+    if found.is_empty():
+        raise StoreError(f"nothing is published in {where}; `rail store publish` does", path=where)
 
 
 @app.command("verify")

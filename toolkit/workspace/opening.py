@@ -302,14 +302,16 @@ class Workspace(Loading):
         window = self._asked(start, end)
         return ranking.applied(asked.rows(self.store, *window, as_of=self._as_of))
 
-    def publish(self, where: str | os.PathLike[str], *, prune: bool = False) -> Published:
+    def publish(self, where: str | os.PathLike[str], *, keep: str | int | None = None) -> Published:
         """Publish the store as Parquet files and a manifest. See `toolkit.store.publish.publish`.
 
         ``where`` is a folder or the address of an object store (``s3://bucket/folder``). What is
-        there already and did not change is not written again.
+        there already and did not change is not written again. ``keep`` is for how long earlier
+        publications can be read (``30d``), None for ever. The ``address`` of the result opens this
+        one by `toolkit.open`, whatever is published later.
         """
         self._check_present("a store is published as it is; ask the workspace itself")
-        return publish(self.store, where, prune=prune)
+        return publish(self.store, where, keep=keep)
 
     def sql(self, query: str, parameters: Parameters | None = None) -> pl.DataFrame:
         """Return what one SELECT over the store's views finds. See `toolkit.store.Store.sql`."""

@@ -29,21 +29,25 @@ def test_a_store_is_published_read_and_made_again(
     assert first.returncode == 0, first.stderr
     files = len(list((workdir / "archive").glob("*/*.parquet")))
     size = sum(path.stat().st_size for path in (workdir / "archive").glob("**/*.*"))
-    head, uploaded, kept = first.stdout.splitlines()
+    head, uploaded, kept, address = first.stdout.splitlines()
     assert head.startswith("archive: ")
     assert uploaded == f"uploaded {files} files, {size:,} bytes"
     assert kept == "kept 0 files, 0 bytes"
-    again = rail("store", "publish", "archive", "--prune").stdout.splitlines()
+    again = rail("store", "publish", "archive", "--keep", "30d").stdout.splitlines()
     assert again[1:] == [
         "uploaded 0 files, 0 bytes",
         f"kept {files} files, {size:,} bytes",
         "removed 0 files",
+        address,
     ]
+    listed = rail("store", "publications", "archive").stdout.splitlines()
+    assert [line.strip() for line in listed][1:] == [address]
+    assert "nothing is published in nowhere" in refused(rail("store", "publications", "nowhere"))
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(workdir / "cache"))
     here = rail("stats", "spread", KEY, "--format", "json").stdout
     assert rail("stats", "spread", KEY, "--format", "json", "--store", "archive").stdout == here
-    assert KEY in rail("status", "--store", "archive/manifest.json").stdout
+    assert KEY in rail("status", "--store", address).stdout
 
     made = rail("import", "archive/manifest.json", "--store", "again.duckdb")
     assert made.returncode == 0, made.stderr

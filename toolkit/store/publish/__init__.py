@@ -2,6 +2,7 @@
 
 from toolkit.store.publish.places import is_published
 from toolkit.store.publish.publication import Published, publish
+from toolkit.store.publish.publications import publications
 from toolkit.store.publish.reading import import_store, open_published
 
-__all__ = ["Published", "import_store", "is_published", "open_published", "publish"]
+__all__ = ["Published", "import_store", "is_published", "open_published", "publications", "publish"]

@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol, TypeGuard
+from typing import NamedTuple, Protocol, TypeGuard
 
 from toolkit.errors import StoreError, needs_extra
 from toolkit.store.refusals import first_line, full_disk
@@ -20,8 +20,20 @@ from toolkit.store.refusals import first_line, full_disk
 MANIFEST = "manifest.json"
 """The name of the one file that is replaced."""
 
+PINNED = re.compile(r"manifests/[0-9a-f]{64}\.json")
+"""The names of the manifests of all publications, each by its SHA-256."""
+
+_MANIFEST_AT_END = re.compile(rf"(?:(.*)/)?({MANIFEST}|{PINNED.pattern})", re.DOTALL)
+
 _DRAFT_S = 3600
 """How long the writing of one file may take (s). An older draft is of a process that was killed."""
+
+
+class StoredFile(NamedTuple):
+    """The size of a file and when it was last written (Unix s)."""
+
+    bytes: int
+    written_at: int
 
 
 class Destination(Protocol):
@@ -31,8 +43,8 @@ class Destination(Protocol):
     def name(self) -> str:
         """The place, as the user named it."""
 
-    def sizes(self) -> dict[str, int]:
-        """Return the bytes of each file there. A place that is not there yet has none."""
+    def files(self) -> dict[str, StoredFile]:
+        """Return what is there, by name. A place that is not there yet has none."""
 
     def read(self, name: str) -> bytes:
         """Return a file's bytes. Raises `StoreError` where it is missing or cannot be read."""
@@ -45,15 +57,32 @@ class Destination(Protocol):
 
 
 def place_of(where: str | os.PathLike[str]) -> Destination:
-    """Return the place that a path or an address names: itself, or the manifest in it.
+    """Return the place that a path or an address names: itself, or that of the manifest in it.
 
     >>> place_of("archive/manifest.json").name
     'archive'
     """
-    text = os.fspath(where).removesuffix(MANIFEST).rstrip("/") or "/"
-    if os.fspath(where) == MANIFEST:
-        text = "."
+    text, _ = _split(where)
     return Bucket(text) if "://" in text else Folder(Path(text))
+
+
+def manifest_in(where: str | os.PathLike[str]) -> str:
+    """Return the name of the manifest that a path or an address means: by default the newest.
+
+    >>> manifest_in("s3://bucket/archive"), manifest_in(f"archive/manifests/{'0' * 64}.json")[:11]
+    ('manifest.json', 'manifests/0')
+    """
+    return _split(where)[1]
+
+
+def _split(where: str | os.PathLike[str]) -> tuple[str, str]:
+    """Split an address into the place and the name of the manifest in it."""
+    text = os.fspath(where)
+    found = _MANIFEST_AT_END.fullmatch(text)
+    if found is None:
+        return text.rstrip("/") or "/", MANIFEST
+    place = "." if found[1] is None else found[1].rstrip("/") or "/"
+    return place, found[2]
 
 
 def is_published(where: object) -> TypeGuard[str | os.PathLike[str]]:
@@ -67,7 +96,8 @@ def is_published(where: object) -> TypeGuard[str | os.PathLike[str]]:
     text = os.fspath(where)
     if "\0" in text:
         return False
-    return "://" in text or Path(text).name == MANIFEST or (Path(text) / MANIFEST).is_file()
+    named = _MANIFEST_AT_END.fullmatch(text) is not None
+    return "://" in text or named or (Path(text) / MANIFEST).is_file()
 
 
 class Folder:
@@ -81,8 +111,8 @@ class Folder:
         """The folder's path."""
         return str(self._path)
 
-    def sizes(self) -> dict[str, int]:
-        """Return the bytes of each file, drafts left out. Old drafts are removed."""
+    def files(self) -> dict[str, StoredFile]:
+        """Return what is there, drafts left out. Old drafts are removed."""
         found = {}
         with _failures(self.name):
             for path in self._path.glob("**/*"):
@@ -91,7 +121,9 @@ class Folder:
                         if time.time() - path.stat().st_mtime > _DRAFT_S:
                             path.unlink()
                     elif path.is_file():
-                        found[path.relative_to(self._path).as_posix()] = path.stat().st_size
+                        facts = path.stat()
+                        name = path.relative_to(self._path).as_posix()
+                        found[name] = StoredFile(facts.st_size, int(facts.st_mtime))
         return found
 
     def read(self, name: str) -> bytes:
@@ -146,11 +178,15 @@ class Bucket:
             else:
                 self._store = obstore.store.from_url(address)
 
-    def sizes(self) -> dict[str, int]:
-        """Return the bytes of each object."""
+    def files(self) -> dict[str, StoredFile]:
+        """Return what is there."""
         with self._told():
             pages = self._calls.list(self._store)
-            return {each["path"]: each["size"] for page in pages for each in page}
+            return {
+                each["path"]: StoredFile(each["size"], int(each["last_modified"].timestamp()))
+                for page in pages
+                for each in page
+            }
 
     def read(self, name: str) -> bytes:
         """Return an object's bytes."""

@@ -16,10 +16,9 @@ import polars as pl
 
 from toolkit.columns import Table
 from toolkit.errors import NotAStoreError, StoreError, StoreSourceError
-from toolkit.market import Source
+from toolkit.market import Source, parse_length
 from toolkit.store.moment import GROWING, StoreState, owner_column, time_column
 from toolkit.store.publish.manifest import (
-    FILE_NAME,
     Manifest,
     PublishedFile,
     digest,
@@ -27,6 +26,7 @@ from toolkit.store.publish.manifest import (
     written,
 )
 from toolkit.store.publish.places import MANIFEST, Destination, place_of
+from toolkit.store.publish.publications import expire, pinned_name
 from toolkit.store.store import Store
 from toolkit.tables import STREAM
 
@@ -39,11 +39,13 @@ _KEY_OF = {"family": "events/", "kind": "snapshot/"}
 class Published:
     """What a publication holds, and what of it had to be written.
 
-    ``uploaded_bytes`` has those of the manifest as well, where it changed. ``removed_files`` are
-    older files, removed because no manifest names them.
+    ``address`` is that of this publication, which no later one changes. ``uploaded_bytes`` has
+    those of the two copies of the manifest as well, where it changed. ``removed_files`` are files
+    of older publications.
     """
 
     where: str
+    address: str
     rows: int
     files: int
     bytes: int
@@ -54,46 +56,52 @@ class Published:
     removed_files: int = 0
 
 
-def publish(store: Store, where: str | os.PathLike[str], *, prune: bool = False) -> Published:
+def publish(
+    store: Store, where: str | os.PathLike[str], *, keep: str | int | None = None
+) -> Published:
     """Publish a store as it is now, to a folder or the address of an object store.
 
-    Files that are there already are kept, others are written, then the manifest is replaced.
-    ``prune`` removes the files that the new manifest does not name: readers of an older manifest
-    lose them. Raises `StoreSourceError` where another source is published there, and `StoreError`
-    where the place cannot be written.
+    Files that are there already are kept, others are written, then the manifest is written under
+    its SHA-256, then the one that names the newest is replaced. ``keep`` is for how long earlier
+    publications can still be read, such as ``30d``: older ones are removed, with the files that no
+    other names. None keeps all. Raises `InputError` for a ``keep`` that is no length of time,
+    `StoreSourceError` where another source is published there, and `StoreError` where the place
+    cannot be written.
     """
+    keep_s = None if keep is None else parse_length(keep, parameter="keep")
     place = place_of(where)
-    sizes = place.sizes()
-    before = place.read(MANIFEST) if MANIFEST in sizes else b""
+    held = place.files()
+    before = place.read(MANIFEST) if MANIFEST in held else b""
     _check_source(place, before, store.source)
     moment = StoreState.now(store)
     files, kept, uploaded = [], 0, 0
     for file, content in published_files(moment):
         files.append(file)
-        if sizes.get(file.name) == file.bytes:
+        if file.name in held and held[file.name].bytes == file.bytes:
             kept += 1
         else:
             place.write(file.name, content)
             uploaded += file.bytes
     manifest = Manifest.of(moment, files)
-    content = written(manifest)
+    content, pinned = written(manifest), pinned_name(manifest)
+    if pinned not in held:
+        place.write(pinned, content)
+        uploaded += len(content)
     if content != before:
         place.write(MANIFEST, content)
         uploaded += len(content)
-    named = {file.name for file in files}
-    unnamed = [name for name in sizes if FILE_NAME.fullmatch(name) and name not in named]
-    for name in unnamed if prune else ():
-        place.remove(name)
+    whole = manifest.bytes + 2 * len(content)
     return Published(
         place.name,
+        f"{place.name}/{pinned}",
         manifest.rows,
         len(files),
-        manifest.bytes + len(content),
+        whole,
         len(files) - kept,
         uploaded,
         kept,
-        manifest.bytes + len(content) - uploaded,
-        len(unnamed) if prune else 0,
+        whole - uploaded,
+        0 if keep_s is None else expire(place, keep_s, pinned),
     )
 
 

@@ -11,12 +11,20 @@ from pathlib import Path
 import duckdb
 import polars as pl
 
-from toolkit.errors import StoreError, StoreSourceError
+from toolkit.errors import NotAStoreError, StoreError, StoreSourceError
 from toolkit.market import Source
 from toolkit.store.moment import BOOKS, GROWING
 from toolkit.store.publish.manifest import Manifest, PublishedFile, digest, read_manifest
-from toolkit.store.publish.places import MANIFEST, Bucket, Destination, Folder, place_of
+from toolkit.store.publish.places import (
+    MANIFEST,
+    Bucket,
+    Destination,
+    Folder,
+    manifest_in,
+    place_of,
+)
 from toolkit.store.publish.publication import decoded
+from toolkit.store.publish.publications import pinned_name
 from toolkit.store.refusals import first_line
 from toolkit.store.schema import FORMAT_VERSION, made, new_file
 from toolkit.store.store import Store
@@ -37,7 +45,7 @@ def import_store(where: str | os.PathLike[str], path: str | Path) -> Store:
     where there is no sound manifest, and `StoreVersionError` for one of another format.
     """
     place = place_of(where)
-    manifest, _ = _manifest(place)
+    manifest = _manifest(place, manifest_in(where))
     store = Store(path)
     if store.path.exists():
         _refuse(store, manifest)
@@ -52,26 +60,29 @@ def open_published(where: str | os.PathLike[str], cache: Path) -> Store:
     """Return a store to read published files from, which takes no rows.
 
     It is a copy in the folder ``cache``, made once per manifest. Files of an object store are
-    fetched once, as long as a manifest names them. Raises what `import_store` raises.
+    fetched once, as long as a manifest names them. Its ``published`` is the address of this
+    publication, which no later one changes. Raises what `import_store` raises.
     """
     place = place_of(where)
-    manifest, hashed = _manifest(place)
+    manifest = _manifest(place, manifest_in(where))
     address = place.name if isinstance(place, Bucket) else str(Path(place.name).resolve())
     folder = cache / digest(address.encode())[:16]
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{hashed[:16]}-{FORMAT_VERSION}.duckdb"
+    path = folder / f"{manifest.sha256[:16]}-{FORMAT_VERSION}.duckdb"
     if not path.exists():
         fetched = Folder(folder / "files") if isinstance(place, Bucket) else None
         with contextlib.suppress(FileExistsError):  # another process has just made it
             _make(path, manifest, lambda file: _fetched(place, fetched, file))
         _forget(folder, path, manifest)
     os.utime(path)
-    return Store(path, published=f"{place.name}/{MANIFEST}")
+    return Store(path, published=f"{place.name}/{pinned_name(manifest)}")
 
 
-def _manifest(place: Destination) -> tuple[Manifest, str]:
-    content = place.read(MANIFEST)
-    return read_manifest(content, f"{place.name}/{MANIFEST}"), digest(content)
+def _manifest(place: Destination, name: str) -> Manifest:
+    manifest = read_manifest(place.read(name), f"{place.name}/{name}")
+    if name not in (MANIFEST, pinned_name(manifest)):
+        raise NotAStoreError(f"{place.name}/{name} is another publication than its name says")
+    return manifest
 
 
 def _refuse(store: Store, manifest: Manifest) -> None:
@@ -141,5 +152,5 @@ def _forget(folder: Path, path: Path, manifest: Manifest) -> None:
             other.unlink(missing_ok=True)
     named = {file.name for file in manifest.files}
     fetched = Folder(folder / "files")
-    for name in fetched.sizes().keys() - named:
+    for name in fetched.files().keys() - named:
         fetched.remove(name)

@@ -12,7 +12,7 @@ import toolkit as tk
 from tests.object_store import ObjectStore, serving_objects
 from toolkit.errors import StoreError
 from toolkit.store import Store
-from toolkit.store.publish import import_store, publish
+from toolkit.store.publish import import_store, publications, publish
 from toolkit.store.publish.places import Bucket
 
 from ..conftest import FEBRUARY, FIRST, minutes, same
@@ -46,7 +46,7 @@ def test_it_is_uploaded_once_and_after_a_day_the_months_that_changed(
 ) -> None:
     first = publish(full, WHERE)
     assert objects.put_bytes == first.uploaded_bytes == sum(map(len, objects.objects.values()))
-    assert len(objects.objects) == first.files + 1
+    assert len(objects.objects) == first.files + 2
     objects.forget()
     assert publish(full, WHERE).uploaded_bytes == 0
     assert objects.put_bytes == 0
@@ -57,11 +57,11 @@ def test_it_is_uploaded_once_and_after_a_day_the_months_that_changed(
     later = publish(full, WHERE)
     fresh = {name: body for name, body in objects.objects.items() if before.get(name) != body}
     folders = sorted(name.rpartition("/")[0] for name in fresh)
-    assert folders == ["rail", "rail/edge_change", "rail/price"]
+    assert folders == ["rail", "rail/edge_change", "rail/manifests", "rail/price"]
     assert objects.put_bytes == later.uploaded_bytes == sum(map(len, fresh.values()))
     assert [name for method, name in objects.asked if method == "PUT"][-1] == "rail/manifest.json"
-    pruned = publish(full, WHERE, prune=True)
-    assert (pruned.removed_files, len(objects.objects)) == (2, pruned.files + 1)
+    kept = publish(full, WHERE, keep="1h")
+    assert (kept.removed_files, publications(WHERE)["newest"].to_list()) == (0, [True, False])
 
 
 def test_it_is_read_there_and_imported_as_an_equal_store(
@@ -86,7 +86,8 @@ def test_a_large_file_comes_whole_and_a_busy_service_is_asked_again(objects: Obj
     assert objects.objects["rail/price/large"] == content == place.read("price/large")
     objects.busy = 2
     place.write("price/small", b"1")
-    assert place.sizes() == {"price/large": len(content), "price/small": 1}
+    sizes = {name: file.bytes for name, file in place.files().items()}
+    assert sizes == {"price/large": len(content), "price/small": 1}
 
 
 FAULTS = {

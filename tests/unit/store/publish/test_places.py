@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
 
 from toolkit.errors import StoreError
-from toolkit.store.publish.places import Bucket, Destination, Folder, is_published, place_of
+from toolkit.store.publish.places import (
+    Bucket,
+    Destination,
+    Folder,
+    is_published,
+    manifest_in,
+    place_of,
+)
 
 
 @pytest.fixture(params=["folder", "obstore"])
@@ -18,15 +26,21 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Destination:
     return Folder(path) if request.param == "folder" else Bucket(path.as_uri())
 
 
+def sizes(place: Destination) -> dict[str, int]:
+    """The bytes of each file."""
+    return {name: file.bytes for name, file in place.files().items()}
+
+
 def test_what_is_written_can_be_listed_read_replaced_and_removed(place: Destination) -> None:
-    assert place.sizes() == {}
+    assert place.files() == {}
     place.write("price/a", b"one")
     place.write("price/a", b"three")
     place.write("b", b"")
-    assert place.sizes() == {"price/a": 5, "b": 0}
+    assert sizes(place) == {"price/a": 5, "b": 0}
+    assert all(abs(each.written_at - time.time()) < 60 for each in place.files().values())
     assert place.read("price/a") == b"three"
     place.remove("price/a")
-    assert place.sizes() == {"b": 0}
+    assert sizes(place) == {"b": 0}
 
 
 def test_a_file_that_is_missing_is_named(place: Destination) -> None:
@@ -47,7 +61,7 @@ def test_drafts_of_killed_processes_are_no_files_and_old_ones_are_removed(tmp_pa
     for draft in (young, old):
         draft.write_bytes(b"half")
     os.utime(old, (0, 0))
-    assert place.sizes() == {"a": 1}
+    assert sizes(place) == {"a": 1}
     assert young.exists()
     assert not old.exists()
 
@@ -60,4 +74,11 @@ def test_what_names_published_data(tmp_path: Path) -> None:
     assert not is_published(None)
     assert not is_published("a\0b")
     assert place_of("manifest.json").name == "."
+    pinned = f"manifests/{'0f' * 32}.json"
+    assert is_published(tmp_path / pinned)
+    assert (place_of(pinned).name, manifest_in(pinned)) == (".", pinned)
+    assert (place_of(tmp_path / pinned).name, manifest_in(tmp_path)) == (
+        str(tmp_path),
+        "manifest.json",
+    )
     assert place_of(f"{tmp_path.as_uri()}/").name == tmp_path.as_uri()

@@ -88,25 +88,12 @@ def test_only_months_that_changed_are_written(
     commit(FIRST, minutes(FEBRUARY + 3_600, 10))
     done = publish(full, where)
     fresh = {name: data for name, data in content(folder).items() if before.get(name) != data}
-    assert sorted(map(folder_of, fresh)) == ["edge_change", "manifest.json", "price"]
+    assert sorted(map(folder_of, fresh)) == ["edge_change", "manifest.json", "manifests", "price"]
     file = next(name for name in fresh if folder_of(name) == "price")
     assert pl.read_parquet(fresh[file])["ts"].to_list()[-1] == FEBRUARY + 3_600 + 540
     assert done.uploaded_files == 2
     assert done.uploaded_bytes == sum(map(len, fresh.values()))
     assert set(before) <= set(content(folder))  # a reader of the older manifest loses nothing
-
-
-def test_older_files_are_removed_on_request_alone(
-    full: Store, where: str, folder: Path, commit: Callable
-) -> None:
-    files = publish(full, where).files
-    commit(FIRST, minutes(FEBRUARY + 3_600, 10))
-    (folder / "price" / "notes.txt").write_text("a user's own")
-    assert publish(full, where).removed_files == 0
-    assert len(list(folder.glob("*/*.parquet"))) == files + 2
-    assert publish(full, where, prune=True).removed_files == 2
-    assert len(list(folder.glob("*/*.parquet"))) == files
-    assert (folder / "price" / "notes.txt").exists()
 
 
 def test_the_same_rows_give_the_same_files_whatever_their_order(
@@ -182,7 +169,7 @@ def test_a_store_without_rows_is_published_as_such(store: Store, tmp_path: Path)
     done = publish(store, tmp_path / "empty")
     assert isinstance(done, Published)
     assert (done.files, done.rows) == (0, 0)
-    assert list(content(tmp_path / "empty")) == ["manifest.json"]
+    assert sorted(map(folder_of, content(tmp_path / "empty"))) == ["manifest.json", "manifests"]
 
 
 READERS: dict[str, Callable[[Path], list[tuple[object, ...]]]] = {
