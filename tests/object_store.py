@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import boto3
+import certifi
 from moto import settings
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.iam.models import iam_backends
@@ -78,6 +79,7 @@ class ObjectStore:
             "AWS_REGION": _REGION,
             "AWS_ACCESS_KEY_ID": self.key_id,
             "AWS_SECRET_ACCESS_KEY": self.secret,
+            "SSL_CERT_FILE": certifi.where(),  # without any, obstore does not begin
         }
 
 

@@ -24,7 +24,7 @@ LAYERS = (
     ("toolkit",),
     ("workspace",),
     ("report",),
-    ("series",),
+    ("series", "cluster"),
     ("charts", "loader", "service"),
     ("alerts",),
     ("statistics",),
@@ -45,6 +45,7 @@ IMPORTED_ONLY_BY = {"service": {"workspace"}}
 THIRD_PARTIES = {
     "apprise": ("toolkit.alerts.chat",),
     "authlib": (),  # Streamlit imports it for a login
+    "distributed": ("toolkit.cluster.dask",),
     "duckdb": ("toolkit.store",),
     "httpcore": ("toolkit.client.transport",),
     "httpx": (
@@ -90,7 +91,7 @@ MODULE_LINES, MODULE_LINES_AT_MOST, BODY_LINES = 400, 600, 50
 LONG_MODULES: dict[str, str] = {}  # modules over 400 lines, each with the reason it is one
 
 COSTLY = {
-    *("apprise", "mcp", "pandas", "plotly.express", "scipy", "starlette"),
+    *("apprise", "distributed", "mcp", "pandas", "plotly.express", "scipy", "starlette"),
     *("statsmodels", "streamlit", "typer", "uvicorn"),
 }
 

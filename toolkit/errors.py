@@ -23,6 +23,7 @@ The tree (a test holds this drawing against the classes)::
             NotAStoreError          the file is something else
             StoreSourceError        it holds another source's data
             StoreVersionError       it was written by a newer toolkit
+        ClusterError                workers failed, or are gone
         StoppedError                the user ended a command with Ctrl-C
         EmptyWindowError            nothing in the window that was asked for
         MissingExtraError           a package of an optional part is not installed
@@ -236,6 +237,17 @@ class StoreSourceError(StoreError):
 
 class StoreVersionError(StoreError):
     """The store was written by a newer toolkit than this one."""
+
+
+class ClusterError(RailError):
+    """A statistic failed on a worker, or the workers are gone.
+
+    ``streams`` are the keys of the trajectories that it is of, none where it is of none.
+    """
+
+    def __init__(self, message: str, *, streams: Iterable[str] = ()) -> None:
+        self.streams = tuple(streams)
+        super().__init__(message)
 
 
 class StoppedError(RailError):

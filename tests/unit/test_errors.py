@@ -38,6 +38,7 @@ MADE = [
     errors.StoreLockedError("held", path="rail.duckdb", pid=7),
     errors.EmptyWindowError("nothing"),
     errors.StoppedError(),
+    errors.ClusterError("a part failed", streams=["BTC_USD:KRAKEN.spot"]),
     errors.MissingExtraError("service", "mcp"),
 ]
 

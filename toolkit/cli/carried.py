@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ import polars as pl
 
 from toolkit.cli.fees import Costs
 from toolkit.cli.held import Asked
-from toolkit.cli.measured import no_rows
+from toolkit.cli.measured import no_rows, settled_within
 from toolkit.cli.tables import Sheet, TableColumn
 from toolkit.errors import EmptyWindowError
 from toolkit.intervals import Interval
@@ -49,13 +49,6 @@ class Entered(NamedTuple):
     compound: bool
 
 
-def _legs_at_once(groups: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """Yield the settlements of each leg, of which several pairs may have the same ones."""
-    found = [funding_statistics.legs(rows) for rows in groups]
-    if found:
-        yield funding_statistics.legs(pl.concat(found))
-
-
 def carry_columns() -> Schema:
     """Return the columns of holdings."""
     hourly = Entered(["1h"], "1h", compound=False)
@@ -69,13 +62,16 @@ def carry_sheet(
 
     With ``legs`` a position is short one leg alone, of each that the pairs have.
     """
-    inside = pl.col("ts").is_between(*asked.window, closed="right")
-    groups = asked.groups(store, funding_statistics.rows_window(asked.window))
-    found, settled = in_one_pass(
-        _legs_at_once(groups) if legs else groups,
-        lambda rows: _held(rows, asked.window, entered, costs),
-        lambda rows: rows.filter(inside).select(pl.col("trajectory").unique()),
+    read = funding_statistics.rows_window(asked.window)
+    measures = (
+        partial(_held, window=asked.window, entered=entered, costs=costs),
+        partial(settled_within, window=asked.window),
     )
+    if legs:
+        settlements = asked.in_one_pass(store, read, funding_statistics.legs)[0]
+        found, settled = in_one_pass([funding_statistics.legs(settlements)], *measures)
+    else:
+        found, settled = asked.in_one_pass(store, read, *measures)
     left_open = f"({format_ts(asked.window.start)}, {format_ts(asked.window.end)}]"
     if settled.is_empty():
         raise EmptyWindowError(f"{store.path} holds no settlement in {left_open}")

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import polars as pl
 
 from toolkit.cli.figures import Figure
 from toolkit.cli.held import Asked
-from toolkit.cli.measured import no_rows
+from toolkit.cli.measured import no_rows, settled_within
 from toolkit.cli.tables import Sheet, TableColumn
 from toolkit.errors import EmptyWindowError, InputError
+from toolkit.intervals import Interval
 from toolkit.statistics import funding
 from toolkit.statistics.conditions import Schema
-from toolkit.statistics.passes import Analysis, in_one_pass
+from toolkit.statistics.passes import Analysis
 from toolkit.store import Store
 
 _PERSISTENCE: tuple[Figure, ...] = (
@@ -78,7 +81,7 @@ def persistence_sheet(store: Store, asked: Asked, band_apr_pct: float) -> Sheet:
     found = _of_settlements(
         store,
         asked,
-        lambda rows: funding.persistence(rows, *asked.window, band_apr_pct=band_apr_pct),
+        partial(_persistence, window=asked.window, band_apr_pct=band_apr_pct),
     )
     band = f", beyond {band_apr_pct:g} % a year" if band_apr_pct else ""
     return Sheet(
@@ -89,6 +92,10 @@ def persistence_sheet(store: Store, asked: Asked, band_apr_pct: float) -> Sheet:
         order="-carry_to_noise",
         figures=_PERSISTENCE,
     )
+
+
+def _persistence(rows: pl.DataFrame, window: Interval, band_apr_pct: float) -> pl.DataFrame:
+    return funding.persistence(rows, *window, band_apr_pct=band_apr_pct)
 
 
 def dispersion_sheet(store: Store, asked: Asked, bucket: str, min_coverage: float) -> Sheet:
@@ -111,12 +118,9 @@ def _of_settlements(store: Store, asked: Asked, measure: Analysis) -> pl.DataFra
     if asked.polls is not None:
         named = ", ".join(each.key for each in asked.held)
         raise InputError("trajectories", named, "pairs, which settle: a rate in force pays nothing")
-    inside = pl.col("ts").is_between(*asked.window, closed="right")
-    found, silent = in_one_pass(
-        asked.groups(store, funding.rows_window(asked.window)),
-        measure,
-        lambda rows: rows.filter(inside).select(pl.col("trajectory").unique()),
-    )
+    settled = partial(settled_within, window=asked.window)
+    read = funding.rows_window(asked.window)
+    found, silent = asked.in_one_pass(store, read, measure, settled)
     if silent.is_empty():
         raise EmptyWindowError(f"{store.path} holds no settlement in {asked.window}")
     asked.name_silent(silent["trajectory"], str(asked.window))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from fnmatch import fnmatchcase
+from functools import partial
 
 import polars as pl
 
@@ -13,10 +14,12 @@ from toolkit.cli.show import errors
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval
 from toolkit.market import Family, SnapshotTrajectory, Stream, Trajectory, parse_length
+from toolkit.statistics.passes import Analysis, in_one_pass
 from toolkit.statistics.polls import PollCount
 from toolkit.statistics.spread import turned
 from toolkit.store import Store, check_known, held_trajectory
 from toolkit.workspace.pairs import HeldPairs, Joining
+from toolkit.workspace.passes import Passes
 from toolkit.workspace.screening import held_window, polled_window
 
 _Series = Trajectory | SnapshotTrajectory
@@ -41,6 +44,25 @@ class Asked:
     polls: PollCount | None = None
     step_s: int | None = None
     pairs: HeldPairs | None = None
+    passes: Passes | None = None
+
+    def on(self, store: Store, cluster: str | None, *, plain_text: bool) -> Asked:
+        """Return the same, computed where ``--cluster`` says."""
+        passes = Passes.of(store, cluster, plain_text=plain_text)
+        if passes.cluster is not None and self.pairs is not None:
+            raise InputError("--cluster", cluster, "with stored trajectories, not pairs of prices")
+        return replace(self, passes=passes)
+
+    def in_one_pass(self, store: Store, read: Interval, *analyses: Analysis) -> list[pl.DataFrame]:
+        """Apply statistics to the rows of all of them, with a frame for each."""
+        if self.passes is None or self.passes.cluster is None:
+            return in_one_pass(self.groups(store, read), *analyses)
+        if self._turns:
+            analyses = tuple(
+                partial(_of_turned, replace(self, passes=None), each) for each in analyses
+            )
+        keys = {held.key for held in self.held.values()}
+        return self.passes.over(self.kind, read, *analyses, keys=keys)
 
     @property
     def keys(self) -> list[str]:
@@ -53,22 +75,30 @@ class Asked:
         if self.pairs is not None:
             yield from self.pairs.groups(read)
             return
-        turns = {wanted: held for wanted, held in self.held.items() if wanted != held}
-        as_held = [wanted.key for wanted in self.held if wanted not in turns]
-        for rows in store.groups(set(self.held.values()), read):
-            if not turns:
-                yield rows
-                continue
-            parts = [rows.filter(pl.col("trajectory").is_in(as_held))]
-            for wanted, held in turns.items():
-                parts.append(turned(rows.filter(trajectory=held.key), wanted.key))
-            yield pl.concat(parts)
+        groups = store.groups(set(self.held.values()), read)
+        yield from map(self.turned, groups) if self._turns else groups
+
+    @property
+    def _turns(self) -> list[tuple[_Series, _Series]]:
+        return [(wanted, held) for wanted, held in self.held.items() if wanted != held]
+
+    def turned(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Return rows as they are held as those of what was asked for."""
+        as_held = [wanted.key for wanted, held in self.held.items() if wanted == held]
+        parts = [rows.filter(pl.col("trajectory").is_in(as_held))]
+        for wanted, held in self._turns:
+            parts.append(turned(rows.filter(trajectory=held.key), wanted.key))
+        return pl.concat(parts)
 
     def name_silent(self, found: Iterable[str], asked: str) -> None:
         """Name on stderr the trajectories without a row in the window."""
         silent = sorted(set(self.keys) - set(found))
         if silent:
             errors.print(f"nothing in {asked} of {some(silent)}")
+
+
+def _of_turned(asked: Asked, analysis: Analysis, rows: pl.DataFrame) -> pl.DataFrame:
+    return analysis(asked.turned(rows))
 
 
 def joining(fx: str | None, multiplier: float | None, max_stale: str | None) -> Joining:

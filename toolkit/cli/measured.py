@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import polars as pl
 
@@ -29,7 +30,6 @@ from toolkit.statistics.conditions import Schema
 from toolkit.statistics.contract import beside
 from toolkit.statistics.differentials import service_differential, without_rates
 from toolkit.statistics.event_counts import event_counts
-from toolkit.statistics.passes import in_one_pass
 from toolkit.statistics.polls import PollCount, by_polls
 from toolkit.statistics.rates_in_force import with_apr
 from toolkit.store import Store
@@ -191,7 +191,7 @@ def no_rows(kind: str) -> pl.DataFrame:
 
 def spread_columns() -> Schema:
     """Return the columns of spreads, those kept from snapshots among them."""
-    found = _net_spreads(NO_COSTS)(no_rows("spread"), Interval(0, 1), None)
+    found = _net_spreads(no_rows("spread"), Interval(0, 1), None, costs=NO_COSTS)
     return by_polls(found, PollCount(0, 0)).schema
 
 
@@ -213,7 +213,7 @@ def spread_sheet(store: Store, asked: Asked, costs: Costs | None = None) -> Shee
         return series_sheet(store, asked, _spreads, heading, (_SPREAD, _SPREAD_COLUMNS), order)
     columns = [*_SPREAD_COLUMNS[:3], *NET_SPREAD_COLUMNS, *_SPREAD_COLUMNS[3:]]
     shown = ([*_SPREAD, *NET_SPREAD], columns)
-    sheet = series_sheet(store, asked, _net_spreads(costs), heading, shown, order)
+    sheet = series_sheet(store, asked, partial(_net_spreads, costs=costs), heading, shown, order)
     return replace(sheet, notes=[*sheet.notes, *net_notes(sheet.rows, costs)])
 
 
@@ -238,10 +238,8 @@ def series_sheet(
     order: str,
 ) -> Sheet:
     """Measure series in one pass. Of those kept from snapshots the coverage is by polls."""
-    found = in_one_pass(
-        asked.groups(store, asked.window),
-        lambda rows: measure(rows, asked.window, asked.step_s),
-    )[0].sort("trajectory")
+    applied = partial(_applied, measure, asked.window, asked.step_s)
+    found = asked.in_one_pass(store, asked.window, applied)[0].sort("trajectory")
     if found.is_empty():
         raise _nothing_in(store, asked, str(asked.window))
     asked.name_silent(found["trajectory"], str(asked.window))
@@ -262,12 +260,20 @@ def _spreads(rows: pl.DataFrame, window: Interval, step_s: int | None) -> pl.Dat
     return spread_statistics.summary(rows, *window, step_s=step_s)
 
 
-def _net_spreads(costs: Costs) -> Callable[[pl.DataFrame, Interval, int | None], pl.DataFrame]:
-    def measure(rows: pl.DataFrame, window: Interval, step_s: int | None) -> pl.DataFrame:
-        net = spread_statistics.net_summary(rows, *window, step_s=step_s, **costs.arguments)
-        return beside(_spreads(rows, window, step_s), net, "net")
+def _applied(
+    measure: Callable[[pl.DataFrame, Interval, int | None], pl.DataFrame],
+    window: Interval,
+    step_s: int | None,
+    rows: pl.DataFrame,
+) -> pl.DataFrame:
+    return measure(rows, window, step_s)
 
-    return measure
+
+def _net_spreads(
+    rows: pl.DataFrame, window: Interval, step_s: int | None, *, costs: Costs
+) -> pl.DataFrame:
+    net = spread_statistics.net_summary(rows, *window, step_s=step_s, **costs.arguments)
+    return beside(_spreads(rows, window, step_s), net, "net")
 
 
 def _net_carries(found: pl.DataFrame, costs: Costs) -> pl.DataFrame:
@@ -288,11 +294,11 @@ def funding_sheet(
 
     With costs the net figures are beside the gross ones.
     """
-    within = pl.col("ts").is_between(*asked.window, closed="right")
-    found, inside = in_one_pass(
-        asked.groups(store, funding_statistics.rows_window(asked.window)),
-        lambda rows: carries(rows, asked.window, min_coverage),
-        lambda rows: rows.filter(within).select(pl.col("trajectory").unique()),
+    found, inside = asked.in_one_pass(
+        store,
+        funding_statistics.rows_window(asked.window),
+        partial(carries, asked=asked.window, min_coverage=min_coverage),
+        partial(settled_within, window=asked.window),
     )
     left_open = f"({format_ts(asked.window.start)}, {format_ts(asked.window.end)}]"
     if inside.is_empty():
@@ -323,6 +329,12 @@ def funding_sheet(
         figures=figures,
         notes=notes,
     )
+
+
+def settled_within(rows: pl.DataFrame, window: Interval) -> pl.DataFrame:
+    """Return the trajectories with a settlement in ``(start, end]``."""
+    inside = pl.col("ts").is_between(*window, closed="right")
+    return rows.filter(inside).select(pl.col("trajectory").unique())
 
 
 def carries(rows: pl.DataFrame, asked: Interval, min_coverage: float) -> pl.DataFrame:

@@ -23,6 +23,20 @@ StorePath = Annotated[
     Path | None,
     typer.Option("--store", help="The DuckDB file. Default: RAIL_STORE, else rail.duckdb."),
 ]
+ClusterName = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        help="Compute on many processes, over published data (--store archive): a number of them, "
+        "local, tcp://HOST:PORT or tls://HOST:PORT of a Dask scheduler.",
+    ),
+]
+PlainText = Annotated[
+    bool,
+    typer.Option(
+        "--plain-text", help="Send data and code unencrypted to a cluster off this machine."
+    ),
+]
 BaseUrl = Annotated[
     str | None,
     typer.Option(

@@ -13,9 +13,11 @@ from toolkit.cards import counted
 from toolkit.cli.fees import Costs, chosen_costs
 from toolkit.cli.net import NET_FUNDING_COLUMNS, NET_SPREAD_COLUMNS, net_notes
 from toolkit.cli.options import (
+    ClusterName,
     End,
     FeesFile,
     Notional,
+    PlainText,
     Start,
     StorePath,
     StyleName,
@@ -29,6 +31,7 @@ from toolkit.statistics.conditions import Schema
 from toolkit.statistics.flags import FLAGS
 from toolkit.statistics.screening import without_flags
 from toolkit.workspace import named_store
+from toolkit.workspace.passes import Passes
 from toolkit.workspace.screening import Screened, Screening
 
 _SPREAD = (
@@ -130,6 +133,8 @@ def screen_command(
     pairs: _Pairs = None,
     exclude_flags: _WithoutFlags = None,
     store: StorePath = None,
+    cluster: ClusterName = None,
+    plain_text: PlainText = False,
     fees: FeesFile = None,
     style: StyleName = None,
     notional: Notional = None,
@@ -170,7 +175,8 @@ def screen_command(
         asked = replace(asked, **costs.arguments)
     asked.check_costs(view.sort, view.where, ("--sort", "--where"))
     without = _flags(family, exclude_flags)
-    found = asked.rows(held, start, end, names=("--start", "--end"))
+    passes = Passes.of(held, cluster, plain_text=plain_text)
+    found = asked.rows(passes, start, end, names=("--start", "--end"))
     kept = without_flags(found, without)
     sheet = Sheet(
         _heading(found, family),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any
 
 import polars as pl
@@ -15,12 +16,14 @@ from toolkit.cli.figures import Figure
 from toolkit.cli.held import asked_for, joining
 from toolkit.cli.measured import no_rows, series_sheet
 from toolkit.cli.options import (
+    ClusterName,
     End,
     FeesFile,
     FxLeg,
     MaxStale,
     Multiplier,
     Notional,
+    PlainText,
     Start,
     StorePath,
     StyleName,
@@ -266,6 +269,17 @@ def add_spread_analyses(app: typer.Typer, keys: Any) -> None:
         app.command(analysis.name)(tabled(analysis.columns)(_command(analysis, keys)))
 
 
+def _measured(
+    rows: pl.DataFrame,
+    window: Interval,
+    step_s: int | None,
+    *,
+    statistic: Callable[..., pl.DataFrame],
+    options: Mapping[str, Any],
+) -> pl.DataFrame:
+    return statistic(rows, *window, step_s=step_s, **options)
+
+
 def _command(analysis: SpreadAnalysis, keys: Any) -> Callable[..., None]:
     """Make the function of a subcommand, with the statistic's own options in its signature."""
 
@@ -277,7 +291,9 @@ def _command(analysis: SpreadAnalysis, keys: Any) -> Callable[..., None]:
         fx: str | None,
         multiplier: float | None,
         max_stale: str | None,
+        cluster: str | None,
         *,
+        plain_text: bool,
         view: TableOptions,
         **options: Any,
     ) -> None:
@@ -290,10 +306,8 @@ def _command(analysis: SpreadAnalysis, keys: Any) -> Callable[..., None]:
         costs = needed_costs(held, **given) if analysis.net else None
         fees = costs.arguments if costs else {}
         asked = asked_for(held, Family.SPREAD, trajectories, start, end, joined)
-
-        def measure(rows: pl.DataFrame, window: Interval, step_s: int | None) -> pl.DataFrame:
-            return analysis.statistic(rows, *window, step_s=step_s, **fees, **options)
-
+        asked = asked.on(held, cluster, plain_text=plain_text)
+        measure = partial(_measured, statistic=analysis.statistic, options={**fees, **options})
         columns = [_KEY, *(TableColumn(*each) for each in analysis.shown), _COVERAGE]
         listed = [(label.removesuffix(" bps"), name, unit) for label, name, unit in analysis.shown]
         shown = ([*_FIRST, *listed], columns)
@@ -306,9 +320,11 @@ def _command(analysis: SpreadAnalysis, keys: Any) -> Callable[..., None]:
     every = {name: (kind, own[name].default) for name, kind in analysis.options.items()}
     shared = {"trajectories": keys, "start": Start, "end": End, "store": StorePath}
     shared |= {"fx": FxLeg, "multiplier": Multiplier, "max_stale": MaxStale}
+    shared |= {"cluster": ClusterName}
     every |= {
         name: (kind, None) for name, kind in (shared | (_FEES if analysis.net else {})).items()
     }
+    every["plain_text"] = (PlainText, False)
     either = inspect.Parameter.POSITIONAL_OR_KEYWORD
     taken = [
         inspect.Parameter(name, either, default=default, annotation=kind)

@@ -26,12 +26,14 @@ from toolkit.cli.measured import (
     spread_sheet,
 )
 from toolkit.cli.options import (
+    ClusterName,
     End,
     FeesFile,
     FxLeg,
     MaxStale,
     Multiplier,
     Notional,
+    PlainText,
     Start,
     StorePath,
     StyleName,
@@ -86,6 +88,8 @@ def spread_command(
     start: Start = None,
     end: End = None,
     store: StorePath = None,
+    cluster: ClusterName = None,
+    plain_text: PlainText = False,
     fees: FeesFile = None,
     style: StyleName = None,
     notional: Notional = None,
@@ -118,7 +122,9 @@ def spread_command(
     held = named_store(store)
     costs = chosen_costs(held, fees, style, notional)
     joined = joining(fx, multiplier, max_stale)
-    asked = asked_for(held, Family.SPREAD, trajectories, start, end, joined)
+    asked = asked_for(held, Family.SPREAD, trajectories, start, end, joined).on(
+        held, cluster, plain_text=plain_text
+    )
     show(view, spread_sheet(held, asked, costs))
 
 
@@ -129,6 +135,8 @@ def funding_command(
     start: Start = None,
     end: End = None,
     store: StorePath = None,
+    cluster: ClusterName = None,
+    plain_text: PlainText = False,
     min_coverage: _MinCoverage = MIN_COVERAGE,
     fees: FeesFile = None,
     style: StyleName = None,
@@ -154,7 +162,9 @@ def funding_command(
     check_times(start, end)
     held = named_store(store)
     costs = chosen_costs(held, fees, style, notional)
-    asked = asked_for(held, Family.FUNDING, trajectories, start, end)
+    asked = asked_for(held, Family.FUNDING, trajectories, start, end).on(
+        held, cluster, plain_text=plain_text
+    )
     if asked.polls is None:
         show(view, funding_sheet(held, asked, min_coverage, costs))
         return
@@ -189,6 +199,8 @@ def carry_command(
     start: Start = None,
     end: End = None,
     store: StorePath = None,
+    cluster: ClusterName = None,
+    plain_text: PlainText = False,
     horizons: _Horizons = None,
     every: _Every = "1h",
     compound: _Compound = False,
@@ -215,7 +227,9 @@ def carry_command(
     check_times(start, end)
     held = named_store(store)
     costs = chosen_costs(held, fees, style, notional)
-    asked = asked_for(held, Family.FUNDING, trajectories, start, end)
+    asked = asked_for(held, Family.FUNDING, trajectories, start, end).on(
+        held, cluster, plain_text=plain_text
+    )
     if asked.polls is not None:
         raise InputError("trajectories", asked.kind, "keys of settlements, not of rates in force")
     entered = Entered(horizons or list(HORIZONS), every, compound)
@@ -229,6 +243,8 @@ def persistence_command(
     start: Start = None,
     end: End = None,
     store: StorePath = None,
+    cluster: ClusterName = None,
+    plain_text: PlainText = False,
     band_apr_pct: Annotated[
         float,
         typer.Option(
@@ -249,7 +265,9 @@ def persistence_command(
     """
     check_times(start, end)
     held = named_store(store)
-    asked = asked_for(held, Family.FUNDING, trajectories, start, end)
+    asked = asked_for(held, Family.FUNDING, trajectories, start, end).on(
+        held, cluster, plain_text=plain_text
+    )
     show(view, persistence_sheet(held, asked, band_apr_pct))
 
 
@@ -260,6 +278,8 @@ def dispersion_command(
     start: Start = None,
     end: End = None,
     store: StorePath = None,
+    cluster: ClusterName = None,
+    plain_text: PlainText = False,
     bucket: Annotated[
         str, typer.Option("--bucket", help="The time that is averaged over: 1h, 8h, 1d.")
     ] = "8h",
@@ -283,7 +303,9 @@ def dispersion_command(
     """
     check_times(start, end)
     held = named_store(store)
-    asked = asked_for(held, Family.FUNDING, trajectories, start, end)
+    asked = asked_for(held, Family.FUNDING, trajectories, start, end).on(
+        held, cluster, plain_text=plain_text
+    )
     show(view, dispersion_sheet(held, asked, bucket, min_coverage))
 
 

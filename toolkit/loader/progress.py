@@ -41,6 +41,14 @@ class Progress:
             return None
         return self.elapsed_s * (self.asked_s - self.answered_s) / self.answered_s
 
+    @property
+    def facts(self) -> list[str]:
+        """Rows and pages so far, and the pace where it is known, in words."""
+        facts = [counted(self.rows, "row"), counted(self.pages, "page")]
+        if self.elapsed_s > 0:
+            facts.append(f"{self.rows / self.elapsed_s:,.0f} rows/s")
+        return facts
+
 
 _KINDS = {"events": "document", "snapshot": "snapshot"}
 

@@ -161,9 +161,7 @@ class Scan:
             streams["stream_id"], pl.int_range(streams.height, eager=True), return_dtype=pl.UInt32
         )
         rows = rows.with_columns(place.alias("stream_id")).sort("stream_id", "ts", "revision")
-        if (rows["revision"] > 0).any():
-            same = (pl.col(name) == pl.col(name).shift(-1) for name in ("stream_id", "ts"))
-            rows = rows.filter(~pl.all_horizontal(same).fill_null(value=False))
+        rows = newest_rows(rows, "stream_id", "ts")
         key = streams["trajectory"].gather(rows["stream_id"]).alias("trajectory")
         return rows.select(key, "ts", *self.columns)
 
@@ -182,8 +180,29 @@ def scan_of(store: Store, asked: Asked, window: Ends, as_of: int | None) -> Scan
                 check_known(store, stream)
         source = read_source(connection, store.path)
     keys = None if streams is None else tuple(each.key for each in streams)
-    values = tuple(each.name for each in ROWS[kind].values if each.name != "extra")
-    return Scan(store, source, file, held, kind, keys, window, as_of, values)
+    columns = tuple(value_columns(kind))
+    return Scan(store, source, file, held, kind, keys, window, as_of, columns)
+
+
+def value_columns(kind: str) -> list[str]:
+    """Return the columns of a kind's rows that are values, without what the service sent besides.
+
+    >>> value_columns("funding")[:2]
+    ['buy_rate', 'sell_rate']
+    """
+    return [each.name for each in ROWS[kind].values if each.name != "extra"]
+
+
+def newest_rows(rows: pl.DataFrame, *key: str) -> pl.DataFrame:
+    """Return of each key's rows the last, of rows sorted by key and ``revision``.
+
+    >>> newest_rows(pl.DataFrame({"ts": [0, 0, 60], "revision": [0, 1, 0]}), "ts").rows()
+    [(0, 1), (60, 0)]
+    """
+    if not (rows["revision"] > 0).any():
+        return rows
+    same = (pl.col(name) == pl.col(name).shift(-1) for name in key)
+    return rows.filter(~pl.all_horizontal(same).fill_null(value=False))
 
 
 def _count(connection: duckdb.DuckDBPyConnection, table: str) -> int:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable
 from pathlib import Path
 from typing import cast, overload
 
@@ -40,22 +39,20 @@ from toolkit.series import (
     pair_series,
     read_series,
 )
-from toolkit.statistics.fee_table import NOTIONAL, FeeModel, Style
+from toolkit.statistics.fee_table import FeeModel
 from toolkit.store import Store
 from toolkit.store.publish import Published, is_published, open_published, publish
 from toolkit.store.sql import Parameters
 from toolkit.workspace.event_rows import rows_around
-from toolkit.workspace.fee_choice import find_fees
 from toolkit.workspace.holdings import stream_states
-from toolkit.workspace.loading import Loading
 from toolkit.workspace.local import simulated_service
+from toolkit.workspace.measuring import Measuring
 from toolkit.workspace.pairs import HeldPairs, Joining
 from toolkit.workspace.places import cache_folder
-from toolkit.workspace.screening import Screening
 from toolkit.workspace.settings import LOCAL_KEY, Settings, store_path
 
 
-class Workspace(Loading):
+class Workspace(Measuring):
     """A store to read from, and a service to load it from.
 
     Reading needs no service. Where the service is given as a function, that is called when
@@ -92,14 +89,6 @@ class Workspace(Loading):
             f"Workspace: {source}, {self.store.path}",
             [fact for fact in facts if fact[0] != "source"],
         )
-
-    @property
-    def fees(self) -> FeeModel | None:
-        """The fee table that net figures are computed by: the one given, else of ``rail.toml``.
-
-        None where neither is there. See `toolkit.workspace.fee_choice.find_fees`.
-        """
-        return find_fees(self.store.path, self._fees)
 
     # -- reading the store -------------------------------------------------------------------------
 
@@ -256,51 +245,6 @@ class Workspace(Loading):
         workspace as of a time before the store kept the history of its ledger, as does `sql`.
         """
         return stream_states(self.store, as_of=self._as_of)
-
-    def screen(
-        self,
-        start: When | None = None,
-        end: When | None = None,
-        *,
-        family: Family | str = Family.SPREAD,
-        symbols: str | Iterable[str] | None = None,
-        exchanges: str | Iterable[str] | None = None,
-        types: str | Iterable[str] | None = None,
-        exclude_symbols: str | Iterable[str] | None = None,
-        pairs: Iterable[Pair | str] | Pair | str | None = None,
-        where: str | None = None,
-        sort: str | None = None,
-        top: int | None = None,
-        exclude_flags: bool | str | Sequence[str] = False,
-        fees: FeeModel | str | Path | None = None,
-        notional: float = NOTIONAL,
-        style: Style = "taker",
-    ) -> pl.DataFrame:
-        """Measure all series of a kind that are held in one pass, and rank them by any figure.
-
-        The columns, ``where``, ``sort``, ``top`` and ``exclude_flags`` are those of
-        `toolkit.statistics.spread.screen`: without a ``sort`` the widest now is first. With
-        ``family`` funding they are those of `toolkit.statistics.screening.funding_figures`, and the
-        largest APR is first. Those kept from snapshots have coverage by polls, as in
-        `toolkit.statistics.polls.by_polls`: ``snapshot-spread`` as spreads, ``snapshot-funding`` as
-        `toolkit.statistics.screening.rate_figures`, without fees. ``symbols``, ``exchanges`` and
-        ``types`` take some pairs alone: those with both legs on one of the exchanges, and of the
-        markets ``spot/futures``. ``exclude_symbols`` leaves some out. ``pairs`` are keys
-        ``pair/BUY/SELL`` of any two prices held, and ``/FX``: they take the place of the spreads
-        held, and are joined as `pairs` does. ``fees`` is a fee table or its file, without it that
-        of the workspace. Without a window it is all that is held, of pairs what their legs share.
-
-        Raises `EmptyWindowError` where nothing is held, and `InputError` for what is no condition,
-        no column, no flag, or a symbol, an exchange or a type of no pair.
-        """
-        table = self.fees if fees is None else find_fees(self.store.path, fees)
-        chosen = (types, exclude_symbols, pairs)
-        asked = Screening(family, symbols, exchanges, None, notional, style, *chosen)
-        if fees is not None or asked.has_costs:
-            asked = replace(asked, fees=table)
-        ranking = asked.ranking(where, sort, top, exclude_flags)
-        window = self._asked(start, end)
-        return ranking.applied(asked.rows(self.store, *window, as_of=self._as_of))
 
     def publish(self, where: str | os.PathLike[str], *, keep: str | int | None = None) -> Published:
         """Publish the store as Parquet files and a manifest. See `toolkit.store.publish.publish`.

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.cards import counted, duration
+from toolkit.cards import duration
+from toolkit.cluster import PartsDone
 from toolkit.foreign import Html
 from toolkit.loader import LoadResult, Progress
 
@@ -25,11 +26,15 @@ _BAR = Html(
 )
 
 
+Advance = Progress | PartsDone
+"""How far some work is."""
+
+
 @dataclass(slots=True)
 class Watch:
     """What a load reports to. Its ``result``, once set, is left where the bar was."""
 
-    show: Callable[[Progress], object] | None
+    show: Callable[[Any], object] | None
     result: LoadResult | None = None
 
 
@@ -54,27 +59,17 @@ def load_progress(title: str, *, lines: bool = False) -> Iterator[Watch]:
         yield Watch(_lines(title) if lines else None)
 
 
-def _told(progress: Progress) -> str:
-    """Describe rows and pages so far, and pace and time left where they are known."""
-    parts = [counted(progress.rows, "row"), counted(progress.pages, "page")]
-    if progress.elapsed_s > 0:
-        parts.append(f"{progress.rows / progress.elapsed_s:,.0f} rows/s")
-    if progress.eta_s is not None:
-        parts.append(f"{duration(progress.eta_s)} left")
-    return ", ".join(parts)
+def _described(progress: Advance, most: int | None = None) -> str:
+    """Describe what is done, by some facts at most, and the time left where it is known."""
+    left = [] if progress.eta_s is None else [f"{duration(progress.eta_s)} left"]
+    return ", ".join([*progress.facts[:most], *left])
 
 
-def _short(progress: Progress) -> str:
-    """Describe rows so far and the time left, in few enough words for a line of 80."""
-    left = "" if progress.eta_s is None else f", {duration(progress.eta_s)} left"
-    return f"{counted(progress.rows, 'row')}{left}"
-
-
-def _every(seconds: float, show: Callable[[Progress], object]) -> Callable[[Progress], None]:
+def _every(seconds: float, show: Callable[[Advance], object]) -> Callable[[Advance], None]:
     """Show what is reported, at most once in so many seconds."""
     shown_at = 0.0
 
-    def paced(progress: Progress) -> None:
+    def paced(progress: Advance) -> None:
         nonlocal shown_at
         if progress.elapsed_s - shown_at >= seconds:
             shown_at = progress.elapsed_s
@@ -83,9 +78,9 @@ def _every(seconds: float, show: Callable[[Progress], object]) -> Callable[[Prog
     return paced
 
 
-def _lines(title: str) -> Callable[[Progress], None]:
-    def line(progress: Progress) -> None:
-        sys.stderr.write(f"{title}: {progress.fraction:.0%}, {_told(progress)}\n")
+def _lines(title: str) -> Callable[[Advance], None]:
+    def line(progress: Advance) -> None:
+        sys.stderr.write(f"{title}: {progress.fraction:.0%}, {_described(progress)}\n")
 
     return _every(_SECONDS_A_LINE, line)
 
@@ -109,7 +104,9 @@ def _on_terminal(title: str) -> Iterator[Watch]:
     with Bar(*columns, console=console, transient=True) as bar:
         task = bar.add_task(title, total=1.0, told="")
         watch = Watch(
-            lambda progress: bar.update(task, completed=progress.fraction, told=_short(progress))
+            lambda progress: bar.update(
+                task, completed=progress.fraction, told=_described(progress, 1)
+            )
         )
         yield watch
     if watch.result:
@@ -132,12 +129,11 @@ def _in_notebook(title: str, publish: Callable[..., object]) -> Iterator[Watch]:
     def put(text: str, html: Html, *, update: bool = True) -> None:
         publish({"text/plain": text, "text/html": html}, transient=transient, update=update)
 
-    def show(progress: Progress, *, update: bool = True) -> None:
-        told = f"{progress.fraction:.0%}, {_told(progress)}"
-        put(f"{title}: {told}", _BAR.format(title, progress.fraction, told), update=update)
+    def show(progress: Advance) -> None:
+        told = f"{progress.fraction:.0%}, {_described(progress)}"
+        put(f"{title}: {told}", _BAR.format(title, progress.fraction, told))
 
-    begun = Progress(0, 0, 0, 1, 0.0)
-    show(begun, update=False)
+    put(f"{title}: 0%", _BAR.format(title, 0.0, "0%"), update=False)
     watch = Watch(_every(_SECONDS_A_PICTURE, show))
     try:
         yield watch

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Any, TypeVar
 
 import polars as pl
@@ -37,6 +38,7 @@ from toolkit.statistics.screening import (
 from toolkit.store import Store, service_clock
 from toolkit.tables import ROWS
 from toolkit.workspace.pairs import HeldPairs, Joining
+from toolkit.workspace.passes import Passes
 
 
 class Screened(StrEnum):
@@ -153,11 +155,10 @@ class Screening:
 
     def rows(
         self,
-        store: Store,
+        passes: Passes,
         start: When | None = None,
         end: When | None = None,
         *,
-        as_of: int | None = None,
         names: tuple[str, str] = ("start", "end"),
     ) -> pl.DataFrame:
         """Measure the series over a window, by default over all that is held.
@@ -167,11 +168,16 @@ class Screening:
         `EmptyWindowError` where nothing is held, or nothing in the window, and `InputError` for a
         symbol or an exchange of no pair.
         """
+        store, as_of = passes.store, passes.as_of
         if self.pairs is not None:
+            if passes.cluster is not None:
+                raise InputError("cluster", passes.cluster.name, "with stored spreads, not pairs")
             meant = self.among(Joining().pairs(self.pairs))
             joined = HeldPairs.of(store, meant, Joining())
             window = joined.window(start, end, names=names)
-            return self._found(store, joined.groups(window, as_of=as_of), window)
+            measure = partial(self._measured, window=window, fees=self.fees, polled=None)
+            found = in_one_pass(joined.groups(window, as_of=as_of), measure)[0]
+            return self._found(store, found, window)
         with store.reading():
             held = store.catalogue().filter(pl.col("rows") > 0, kind=self.family)
             chosen = self._chosen(store, held.iter_rows(named=True))
@@ -186,17 +192,12 @@ class Screening:
             else:
                 window = held_window(store, Family(self.family), rows, start, end, names=names)
         read = rows_window(window) if self.kind is Screened.FUNDING else window
-        return self._found(store, store.groups(set(chosen), read, as_of=as_of), window, polled)
+        measure = partial(self._measured, window=window, fees=self.fees, polled=polled)
+        keys = [each.key for each in chosen]
+        return self._found(store, passes.over(self.kind, read, measure, keys=keys)[0], window)
 
-    def _found(
-        self,
-        store: Store,
-        groups: Iterable[pl.DataFrame],
-        window: Interval,
-        polled: tuple[PollCount, int | None] | None = None,
-    ) -> pl.DataFrame:
-        """Measure all groups of rows in one pass, and raise where there is none."""
-        found = in_one_pass(groups, lambda rows: self._measured(rows, window, self.fees, polled))[0]
+    def _found(self, store: Store, found: pl.DataFrame, window: Interval) -> pl.DataFrame:
+        """Return the rows by trajectory, and raise where there is none."""
         if found.is_empty():
             raise EmptyWindowError(f"{store.path} holds no {self.family} in {window}")
         return found.sort("trajectory")

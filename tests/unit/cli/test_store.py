@@ -6,7 +6,6 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-import certifi
 import polars as pl
 import pytest
 
@@ -63,7 +62,6 @@ def test_an_object_store_is_published_to_read_and_imported_by_its_address(
 ) -> None:
     where = "s3://bucket/rail"
     monkeypatch.setenv("XDG_CACHE_HOME", str(workdir / "cache"))
-    monkeypatch.setenv("SSL_CERT_FILE", certifi.where())  # without any, obstore does not begin
     with serving_objects() as objects:
         for name, value in objects.environment.items():
             monkeypatch.setenv(name, value)

@@ -50,7 +50,7 @@ def import_store(where: str | os.PathLike[str], path: str | Path) -> Store:
     if store.path.exists():
         _refuse(store, manifest)
     try:
-        _make(store.path, manifest, lambda file: _sound(place, file, place.read(file.name)))
+        _make(store.path, manifest, lambda file: sound(place, file, place.read(file.name)))
     except FileExistsError:
         _refuse(store, manifest)
     return store
@@ -100,7 +100,7 @@ def _refuse(store: Store, manifest: Manifest) -> None:
     )
 
 
-def _sound(place: Destination, file: PublishedFile, content: bytes) -> bytes:
+def sound(place: Destination, file: PublishedFile, content: bytes) -> bytes:
     """Return a file's bytes, or raise where they are not those that were published."""
     if digest(content) != file.sha256:
         where = f"{place.name}/{file.name}"
@@ -114,11 +114,11 @@ def _sound(place: Destination, file: PublishedFile, content: bytes) -> bytes:
 def _fetched(place: Destination, fetched: Folder | None, file: PublishedFile) -> bytes:
     """Return a file's bytes, from the folder of fetched files where it is there and sound."""
     if fetched is None:
-        return _sound(place, file, place.read(file.name))
+        return sound(place, file, place.read(file.name))
     try:
-        return _sound(fetched, file, fetched.read(file.name))
+        return sound(fetched, file, fetched.read(file.name))
     except StoreError:
-        content = _sound(place, file, place.read(file.name))
+        content = sound(place, file, place.read(file.name))
         fetched.write(file.name, content)
         return content
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import certifi
 import pytest
 
 import toolkit as tk
@@ -36,7 +35,6 @@ def objects(
     for name, value in service.environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("SSL_CERT_FILE", certifi.where())  # without any, obstore does not begin
     yield service
     service.clear()
 

@@ -1,0 +1,115 @@
+"""Parts computed by Dask: a scheduler and its workers, on this machine or on many."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import ipaddress
+import os
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from typing import Any
+from urllib.parse import urlsplit
+
+import polars as pl
+
+from toolkit.cluster.task import Task, shown
+from toolkit.errors import ClusterError, InputError, needs_extra
+
+Ended = Iterator[tuple[int, list[pl.DataFrame]]]
+
+_PATIENCE_S = 20
+"""How long a scheduler may take to answer (s)."""
+
+
+@contextlib.contextmanager
+def dask(where: Any, *, plain_text: bool) -> Iterator[_Dask]:
+    """Yield what computes tasks on a Dask cluster: a client's, an address's, or one made here."""
+    with needs_extra("cluster"):
+        distributed: Any = importlib.import_module("distributed")
+    with contextlib.ExitStack() as stack:
+        client = where
+        if isinstance(where, str):
+            scheduler = where
+            if where == "local":
+                scheduler = stack.enter_context(_local_cluster(distributed))
+            else:
+                _check_private(where, plain_text=plain_text)
+            try:
+                client = stack.enter_context(
+                    distributed.Client(scheduler, timeout=_PATIENCE_S, set_as_default=False)
+                )
+            except (OSError, ValueError, TypeError) as error:
+                why = " ".join(str(error).split())
+                raise ClusterError(f"no scheduler answers at {where}: {why}") from None
+        yield _Dask(distributed, client)
+
+
+def _local_cluster(distributed: Any) -> Any:
+    return distributed.LocalCluster(
+        n_workers=os.cpu_count(),
+        threads_per_worker=1,
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",  # a free port: its default may be another cluster's
+        scheduler_kwargs={"dashboard": False},
+        env={"POLARS_MAX_THREADS": "1"},
+    )
+
+
+def _check_private(address: str, *, plain_text: bool) -> None:
+    """Raise for an address that sends data and code unencrypted to another machine."""
+    host = urlsplit(address).hostname or ""
+    with contextlib.suppress(ValueError):
+        if ipaddress.ip_address(host).is_loopback:
+            return
+    if address.startswith("tls://") or host == "localhost" or plain_text:
+        return
+    raise InputError(
+        "cluster",
+        address,
+        "tls:// to another machine",
+        advice="a scheduler runs whatever it is sent: --plain-text (plain_text=True) takes a "
+        "network that you trust",
+    )
+
+
+class _Dask:
+    def __init__(self, distributed: Any, client: Any) -> None:
+        self._distributed = distributed
+        self._client = client
+
+    def __call__(self, tasks: list[Task]) -> Ended:
+        futures = self._client.map(_run, tasks, key=[f"rail-{task.key}" for task in tasks])
+        numbers = {future.key: number for number, future in enumerate(futures)}
+        with self._client.as_current():
+            ended = self._distributed.as_completed(futures, with_results=True, raise_errors=False)
+        try:
+            for future, result in ended:
+                number = numbers[future.key]
+                if future.status != "finished":
+                    raise self._failure(result, tasks[number])
+                yield number, result
+                future.release()
+        except (CancelledError, OSError, TimeoutError):
+            raise _GONE from None
+        finally:
+            with contextlib.suppress(CancelledError, OSError, TimeoutError):
+                self._client.cancel(futures)
+
+    def _failure(self, result: Any, task: Task) -> Exception:
+        """Return the error that a task ended with."""
+        error = result[1] if isinstance(result, tuple) else result
+        if isinstance(error, self._distributed.KilledWorker):
+            return ClusterError(
+                f"{shown(task.part.keys)} failed: each worker that took it was killed, perhaps "
+                "for want of memory",
+                streams=task.part.keys,
+            )
+        return error if isinstance(error, Exception) else _GONE
+
+
+_GONE = ClusterError("the scheduler is gone")
+
+
+def _run(task: Task) -> list[pl.DataFrame]:
+    return task.run()
