@@ -319,8 +319,7 @@ def _command(analysis: SpreadAnalysis, keys: Any) -> Callable[..., None]:
     own = inspect.signature(analysis.statistic).parameters
     every = {name: (kind, own[name].default) for name, kind in analysis.options.items()}
     shared = {"trajectories": keys, "start": Start, "end": End, "store": StorePath}
-    shared |= {"fx": FxLeg, "multiplier": Multiplier, "max_stale": MaxStale}
-    shared |= {"cluster": ClusterName}
+    shared |= {"fx": FxLeg, "multiplier": Multiplier, "max_stale": MaxStale, "cluster": ClusterName}
     every |= {
         name: (kind, None) for name, kind in (shared | (_FEES if analysis.net else {})).items()
     }
