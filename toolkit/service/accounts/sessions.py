@@ -40,11 +40,7 @@ class Sessions:
         return token
 
     def owner_of(self, token: str) -> str | None:
-        """Return the name of a session's owner, or None if there is no such session.
-
-        >>> Sessions().owner_of("demo-pro") is None
-        True
-        """
+        """Return the name of a session's owner, or None if there is no such session."""
         return self._owners.get(_hash(token))
 
 

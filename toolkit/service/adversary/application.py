@@ -33,11 +33,6 @@ def adverse_application(
     """Return the ASGI application of a service that misbehaves by the switches.
 
     ``control`` adds the route on which a test sets the switches.
-
-    >>> from toolkit.service import Simulated
-    >>> service = Service(Simulated(7))
-    >>> adverse_application(service, Adversary(), control=True).routes[-1].path
-    '/control/adversary'
     """
     active = ActiveSwitches(adversary)
     return application(

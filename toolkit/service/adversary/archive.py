@@ -17,7 +17,6 @@ from toolkit.service.events.archive import (
     EventArchive,
     day_of,
     detect,
-    documents_of,
 )
 from toolkit.service.events.detectors import DetectorSettings
 from toolkit.service.events.documents import Document, event_id
@@ -64,7 +63,7 @@ class FaultyArchive(EventArchive):
 
     def _build(self, family: EventFamily, number: int) -> Day:
         lives = detect(self._source, self.detectors, family, number)
-        shown = [each for each in documents_of(lives) if self._is_shown(each)]
+        shown = [each for life in lives for each in life.documents if self._is_shown(each)]
         return day_of(lives, shown + self._doubles(family, shown))
 
     def _is_shown(self, document: Document) -> bool:

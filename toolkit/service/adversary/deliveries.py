@@ -5,15 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from toolkit.market import EventFamily
 from toolkit.service.adversary.settings import ActiveSwitches
 from toolkit.service.adversary.webhooks import WebhookSwitches
-from toolkit.service.api.calls import Service
-from toolkit.service.transports.webhooks.addresses import Target
 from toolkit.service.transports.webhooks.courier import Courier
 from toolkit.service.transports.webhooks.deliveries import WebhookMessage, signed_headers
-from toolkit.service.transports.webhooks.settings import WebhookSettings
 
 _REPLAYED_S = 3_600  # how old the signature of a replayed delivery is
 _MOVED_BY = 100
@@ -41,18 +38,8 @@ class FaultyMessage(WebhookMessage):
 class FaultyCourier(Courier):
     """A courier that changes its deliveries by the switches."""
 
-    def __init__(
-        self,
-        service: Service,
-        settings: WebhookSettings,
-        owner: str,
-        *,
-        url: str,
-        target: Target,
-        families: list[EventFamily],
-        active: ActiveSwitches,
-    ) -> None:
-        super().__init__(service, settings, owner, url=url, target=target, families=families)
+    def __init__(self, *of_courier: Any, active: ActiveSwitches, **options: Any) -> None:
+        super().__init__(*of_courier, **options)
         self._active = active
         self._draw = random.Random(active.adversary.seed)  # noqa: S311 - accidents, no secrets
 

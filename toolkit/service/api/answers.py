@@ -18,16 +18,7 @@ _SEARCH = "search symbols/search"
 
 
 def search_symbols(call: Call[SearchQuery]) -> bytes:
-    """Return a page of symbols in alphabetical order. ``truncated``: more symbols match.
-
-    >>> from toolkit.service import Simulated
-    >>> from toolkit.service.api.calls import Service
-    >>> from toolkit.service.market.clock import Clock
-    >>> from toolkit.service.accounts.owners import DEMO_OWNERS
-    >>> service = Service(Simulated(7), Clock(fixed_at=60))
-    >>> search_symbols(Call(service, DEMO_OWNERS[0], SearchQuery(q="nothing"), limit=9, now=60))
-    b'{"type":"symbols_page","items":[],"truncated":false}'
-    """
+    """Return a page of symbols in alphabetical order. ``truncated``: more symbols match."""
     wanted = "" if call.query.q is UNSET else call.query.q.upper()
     found = [
         (symbol, legs)
@@ -51,18 +42,7 @@ def search_symbols(call: Call[SearchQuery]) -> bytes:
 
 
 def price_history(call: Call[PriceQuery]) -> bytes:
-    """Return a page of one leg's prices. An unlisted leg is a 400 naming the parameter.
-
-    >>> from toolkit.service import Simulated
-    >>> from toolkit.service.api.calls import Service
-    >>> from toolkit.service.market.clock import Clock
-    >>> from toolkit.service.accounts.owners import DEMO_OWNERS
-    >>> service = Service(Simulated(7), Clock(fixed_at=60))
-    >>> query = PriceQuery(symbol="BTC_USDT", exchange="AURORA", market="spot")
-    >>> page = price_history(Call(service, DEMO_OWNERS[0], query, limit=1, now=1_793_750_400))
-    >>> msgspec.json.decode(page)["next_end_time"]
-    1793750340
-    """
+    """Return a page of one leg's prices. An unlisted leg is a 400 naming the parameter."""
     query = call.query
     legs = _listed(call, {"": (query.exchange, query.market)})
     return _page(call, Trajectory(Family.PRICE, Symbol.parse(query.symbol), legs), price_head)
@@ -72,19 +52,6 @@ def spread_history(call: Call[SpreadQuery]) -> bytes:
     """Return a page of one spread, with a row at each time that both legs have.
 
     Legs with bars of different lengths are a 400, since their prices have no common times.
-
-    >>> from toolkit.service import Simulated
-    >>> from toolkit.service.api.calls import Service
-    >>> from toolkit.service.market.clock import Clock
-    >>> from toolkit.service.accounts.owners import DEMO_OWNERS
-    >>> service = Service(Simulated(7), Clock(fixed_at=60))
-    >>> query = SpreadQuery(
-    ...     symbol="BTC_USDT", buy_exchange="AURORA", buy_market="spot",
-    ...     sell_exchange="BOREAS", sell_market="spot",
-    ... )
-    >>> page = spread_history(Call(service, DEMO_OWNERS[0], query, limit=1, now=1_793_750_400))
-    >>> msgspec.json.decode(page)["next_end_time"]
-    1793750340
     """
     trajectory = _pair(call, Family.SPREAD)
     bars = [call.service.source.bars(call.query.symbol, leg) for leg in trajectory.legs]
@@ -99,20 +66,6 @@ def funding_history(call: Call[SpreadQuery]) -> bytes:
     """Return a page of a funding differential, with a row at each settlement of either leg.
 
     Two legs without a futures leg are a 400, since only futures settle funding.
-
-    >>> from toolkit.service.api.calls import Service
-    >>> from toolkit.service.market.clock import Clock
-    >>> from toolkit.service.accounts.owners import DEMO_OWNERS
-    >>> from toolkit.service.accounts.policy import Policy
-    >>> from toolkit.service.market.simulated import Simulated
-    >>> service = Service(Simulated(7), Clock(), Policy())
-    >>> query = SpreadQuery(
-    ...     symbol="BTC_USDT", buy_exchange="AURORA", buy_market="spot",
-    ...     sell_exchange="BOREAS", sell_market="futures",
-    ... )
-    >>> page = funding_history(Call(service, DEMO_OWNERS[2], query, limit=1, now=1_795_046_400))
-    >>> msgspec.json.decode(page)["items"][0]["buy_rate"]
-    0.0
     """
     trajectory = _pair(call, Family.FUNDING)
     if Market.FUTURES not in {leg.market for leg in trajectory.legs}:

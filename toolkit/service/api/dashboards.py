@@ -18,15 +18,7 @@ _TOP_SYMBOLS = 10
 
 
 def spread_dashboard(call: Call[NoQuery]) -> bytes:
-    """Return the tracked spreads as the plan sees them, the widest first.
-
-    >>> from toolkit.service import Simulated
-    >>> from toolkit.service.api.calls import Service
-    >>> from toolkit.service.accounts.owners import DEMO_OWNERS
-    >>> service = Service(Simulated(7))
-    >>> spread_dashboard(Call(service, DEMO_OWNERS[2], NoQuery(), limit=0, now=60))
-    b'{"type":"spread_dashboard","ts":60,"items":[]}'
-    """
+    """Return the tracked spreads as the plan sees them, the widest first."""
     service = call.service
     spreads = tracked_spreads(
         service.source,
@@ -53,18 +45,7 @@ def spread_dashboard(call: Call[NoQuery]) -> bytes:
 
 
 def funding_overview(call: Call[NoQuery]) -> bytes:
-    """Return the rate in force of each futures leg, by symbol and leg.
-
-    >>> from toolkit.service.api.calls import Service
-    >>> from toolkit.service.market.clock import Clock
-    >>> from toolkit.service.accounts.owners import DEMO_OWNERS
-    >>> from toolkit.service.accounts.policy import Policy
-    >>> from toolkit.service.market.simulated import Simulated
-    >>> service = Service(Simulated(7), Clock(), Policy())
-    >>> page = funding_overview(Call(service, DEMO_OWNERS[2], NoQuery(), 0, now=1_795_046_400))
-    >>> len(msgspec.json.decode(page)["items"])
-    54
-    """
+    """Return the rate in force of each futures leg, by symbol and leg."""
     source = call.service.source
     items = [
         {"symbol": symbol, "exchange": leg.exchange, "market": leg.market, **rate._asdict()}
@@ -90,14 +71,6 @@ def event_activity(call: Call[NoQuery]) -> bytes:
     """Count the documents of each log in the last hour, day and week, and by symbol.
 
     The symbols are the ten with the most documents of the last day over all families.
-
-    >>> from toolkit.service import Simulated
-    >>> from toolkit.service.api.calls import Service
-    >>> from toolkit.service.accounts.owners import DEMO_OWNERS
-    >>> service = Service(Simulated(7))
-    >>> page = event_activity(Call(service, DEMO_OWNERS[2], NoQuery(), limit=0, now=604_800))
-    >>> msgspec.json.decode(page)["windows"][0]
-    {'window_s': 3600, 'spread': 0, 'splash': 0, 'funding': 0}
     """
     archive, now = call.service.archive, call.now
     counts = {window_s: _counts(archive, now - window_s, now) for window_s in _WINDOWS_S}

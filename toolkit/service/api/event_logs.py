@@ -23,14 +23,6 @@ def event_page(family: EventFamily, call: Call[EventQuery]) -> bytes:
 
     A document is shown when its second is over. An empty or too long window, and a cursor
     that is invalid or of another query, are a 400.
-
-    >>> from toolkit.service import Simulated
-    >>> from toolkit.service.api.calls import Service
-    >>> from toolkit.service.accounts.owners import DEMO_OWNERS
-    >>> service = Service(Simulated(7))
-    >>> call = Call(service, DEMO_OWNERS[2], EventQuery(start_time=0, end_time=60), 200, now=60)
-    >>> event_page(EventFamily.SPREAD, call)
-    b'{"type":"spread_events_page","items":[],"has_more":false}'
     """
     query = call.query
     _check_window(query)

@@ -50,8 +50,6 @@ class EventFilters:
 
     ``exchange`` is that of any leg. ``min_pct`` is compared with the size without its sign.
 
-    Examples
-    --------
     >>> EventFilters(min_pct=2.0).symbol is None
     True
     """
@@ -96,8 +94,6 @@ class EventArchive:
 
     The days asked for last are kept for all archives of equal sources in this process.
 
-    Examples
-    --------
     >>> from toolkit.service.market.simulated import Simulated
     >>> archive = EventArchive(Simulated(7))
     >>> window = (1_795_046_400, 1_795_132_800)
@@ -131,8 +127,6 @@ class EventArchive:
         of (ts_ms, event_id, event_type). With ``after``, only those that come after it in this
         order. A ``limit`` below 1 is an `InputError`.
 
-        Examples
-        --------
         >>> from toolkit.service.market.simulated import Simulated
         >>> archive = EventArchive(Simulated(7))
         >>> archive.page(EventFamily.SPREAD, 0, 604_800, limit=500, visible_until=604_800)
@@ -150,22 +144,13 @@ class EventArchive:
         return [each.body for each in found], None
 
     def documents(self, family: EventFamily, start: int, end: int) -> list[tuple[str, bytes]]:
-        """Return event type and JSON of every document with ``start <= ts < end``, oldest first.
-
-        Examples
-        --------
-        >>> from toolkit.service.market.simulated import Simulated
-        >>> EventArchive(Simulated(7)).documents(EventFamily.SPREAD, 0, 60)
-        []
-        """
+        """Return event type and JSON of every document with ``start <= ts < end``, oldest first."""
         found = [(e.position.event_type, e.body) for e in self._newest_first(family, start, end)]
         return found[::-1]
 
     def counts(self, family: EventFamily, start: int, end: int) -> dict[str, int]:
         """Count documents with ``start <= ts < end`` by symbol. Symbols without any are left out.
 
-        Examples
-        --------
         >>> from toolkit.service.market.simulated import Simulated
         >>> archive = EventArchive(Simulated(7))
         >>> sum(archive.counts(EventFamily.SPREAD, 1_795_046_400, 1_795_132_800).values()) > 100
@@ -179,8 +164,6 @@ class EventArchive:
         An event that opens at ``ts`` itself is not yet open, one that closes at ``ts`` still is.
         Keys are SYMBOL:BUY:SELL, for a splash SYMBOL:LEG:pump or SYMBOL:LEG:dump.
 
-        Examples
-        --------
         >>> from toolkit.service.market.simulated import Simulated
         >>> found = EventArchive(Simulated(7)).open_at(EventFamily.SPREAD, 1_795_046_400)
         >>> all(opened_at < 1_795_046_400 for opened_at in found.values())
@@ -216,39 +199,19 @@ class EventArchive:
 def _detected_day(
     source: MarketSource, detectors: DetectorSettings, family: EventFamily, number: int
 ) -> Day:
-    return day_of(lives := detect(source, detectors, family, number), documents_of(lives))
+    lives = detect(source, detectors, family, number)
+    return day_of(lives, [document for life in lives for document in life.documents])
 
 
 def detect(
     source: MarketSource, detectors: DetectorSettings, family: EventFamily, number: int
 ) -> list[Life]:
-    """Detect the events of a day (since 1970).
-
-    Examples
-    --------
-    >>> from toolkit.service.market.simulated import Simulated
-    >>> lives = detect(Simulated(7), DEFAULT, EventFamily.FUNDING, 20_776)
-    >>> all(life.opened_at < 20_777 * DAY_S for life in lives)
-    True
-    """
+    """Detect the events of a day (since 1970)."""
     return _DETECT[family](source, number, detectors)
 
 
-def documents_of(lives: Sequence[Life]) -> list[Document]:
-    """Return the documents of some events.
-
-    >>> documents_of([])
-    []
-    """
-    return [document for life in lives for document in life.documents]
-
-
 def day_of(lives: Sequence[Life], documents: Sequence[Document]) -> Day:
-    """Put the documents of a day in order.
-
-    >>> day_of([], []).entries
-    []
-    """
+    """Put the documents of a day in order."""
     entries = sorted(map(_entry, documents), key=lambda entry: entry.position)
     return Day(
         entries,

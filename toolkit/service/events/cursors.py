@@ -25,8 +25,6 @@ _SEAL_BYTES = 16
 class Position(NamedTuple):
     """A document's place in a log. Logs run from the largest to the smallest.
 
-    Examples
-    --------
     >>> Position(1000, "spread-2", "spread.opened") > Position(1000, "spread-1", "spread.updated")
     True
     """
@@ -39,8 +37,6 @@ class Position(NamedTuple):
 def secret_of(source_id: str) -> bytes:
     """Derive the secret of a source's cursors, the same after every start.
 
-    Examples
-    --------
     >>> secret_of("seed-7") == secret_of("seed-7"), secret_of("seed-7") == secret_of("seed-8")
     (True, False)
     """
@@ -50,8 +46,6 @@ def secret_of(source_id: str) -> bytes:
 def seal(position: Position, bound: bytes, secret: bytes) -> str:
     """Return the cursor for a position, valid only with the same ``bound`` and ``secret``.
 
-    Examples
-    --------
     >>> seal(Position(1000, "spread-1", "spread.opened"), b"a window", b"secret")
     'Bwz5UxR1zUwn8lZ18ugXXFsxMDAwLCJzcHJlYWQtMSIsInNwcmVhZC5vcGVuZWQiXQ'
     """
@@ -62,8 +56,6 @@ def seal(position: Position, bound: bytes, secret: bytes) -> str:
 def open_(cursor: str, bound: bytes, secret: bytes) -> Position:
     """Return the position in a cursor, or raise `InputError`, a ValueError, for any other text.
 
-    Examples
-    --------
     >>> cursor = seal(Position(1000, "spread-1", "spread.opened"), b"a window", b"secret")
     >>> open_(cursor, b"a window", b"secret").ts_ms
     1000

@@ -192,8 +192,6 @@ def document_schema(family: EventFamily) -> dict[str, Any]:
 
     Every field is required. ``unit`` beside ``type`` is one of the units of ``/schemas``.
 
-    Examples
-    --------
     >>> document_schema(EventFamily.SPREAD)["properties"]["opened_at"]["unit"]
     's'
     """
@@ -204,8 +202,6 @@ def document_schema(family: EventFamily) -> dict[str, Any]:
 def event_id(family: EventFamily, *parts: object) -> str:
     """Return the identity of an event: its family and 16 hexadecimal digits from its parts.
 
-    Examples
-    --------
     >>> event_id(EventFamily.SPREAD, "seed-7", "BTC_USDT:AURORA.spot:BOREAS.spot", 1_795_046_400)
     'spread-65d8721acc52d90a'
     """
@@ -219,8 +215,6 @@ def milliseconds(identity: str, lifecycle: Literal["open", "closed"], ts: int) -
     Bars are over at whole seconds, and a detector reads them one after the other. Closes come
     in the first half of a second: a series may close one event and open the next at one row.
 
-    Examples
-    --------
     >>> milliseconds("spread-65d8721acc52d90a", "closed", 1_795_046_400) < 1_795_046_400_500
     True
     """
@@ -233,8 +227,6 @@ def milliseconds(identity: str, lifecycle: Literal["open", "closed"], ts: int) -
 def instrument(symbol: str) -> Instrument:
     """Return a symbol as documents show it.
 
-    Examples
-    --------
     >>> instrument("BTC_USDT")
     Instrument(symbol='BTC_USDT', base='BTC', quote='USDT')
     """
@@ -245,8 +237,6 @@ def instrument(symbol: str) -> Instrument:
 def differential(pct_8h: float) -> Differential:
     """Return a funding differential (percent per 8 h) and its sum over a year of 365 days.
 
-    Examples
-    --------
     >>> differential(0.5).apr_pct
     547.5
     """
@@ -256,8 +246,6 @@ def differential(pct_8h: float) -> Differential:
 def priced(leg: Leg, price: float) -> PricedLeg:
     """Return a leg at a price.
 
-    Examples
-    --------
     >>> priced(Leg.parse("AURORA.spot"), 2.5)
     PricedLeg(exchange='AURORA', market='spot', price=2.5)
     """

@@ -137,13 +137,8 @@ class Recording:
 def recordings(path: Path) -> list[Recording]:
     """Read a file, or those of a directory. Row order is free, other columns are not read.
 
-    Raises
-    ------
-    InputError
-        no such file, not such a file, or a row that breaks its layout's rule.
+    Raises `InputError` for no such file, not such a file, or a row that breaks its layout's rule.
 
-    Examples
-    --------
     >>> recordings(Path("nowhere.parquet"))
     Traceback (most recent call last):
     toolkit.errors.InputError: replay: 'nowhere.parquet' is not allowed; allowed: a Parquet file ...

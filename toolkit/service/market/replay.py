@@ -65,8 +65,6 @@ class Replay:
             trajectory from two datasets, with two intervals or with one moment twice. A price
             that is null, not finite or not above 0. An invalid rate, interval or name.
 
-        Examples
-        --------
         >>> Replay.read("nowhere.parquet")
         Traceback (most recent call last):
         toolkit.errors.InputError: replay: 'nowhere.parquet' is not allowed; allowed: a Parquet ...
@@ -94,22 +92,13 @@ class Replay:
         """Return the bars of a listed leg (none where its funding alone is known).
 
         A `KeyError` for a leg that is not listed.
-
-        >>> leg = Leg.parse("KRAKEN.spot")
-        >>> Replay("replay", "none", {"BTC_USDT": (leg,)}, {}, {}).bars("BTC_USDT", leg).span
-        (0, 0)
         """
         if leg not in self.listing[symbol]:
             raise KeyError(f"{symbol}:{leg}")
         return self._bars.get((symbol, leg), _NO_BARS)
 
     def funding(self, symbol: str, leg: Leg) -> SettledRates | None:
-        """Return the settlements of a listed futures leg, None where none are known.
-
-        >>> leg = Leg.parse("BYBIT.futures")
-        >>> Replay("replay", "none", {"BTC_USDT": (leg,)}, {}, {}).funding("BTC_USDT", leg) is None
-        True
-        """
+        """Return the settlements of a listed futures leg, None where none are known."""
         return self._funding.get((symbol, leg))
 
 

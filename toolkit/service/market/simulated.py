@@ -42,20 +42,11 @@ class Simulated:
         return hash(self.id)
 
     def bars(self, symbol: str, leg: Leg) -> _SimulatedBars:
-        """Return the bars of a listed leg.
-
-        >>> Simulated(7).bars("BTC_USDT", Leg.parse("AURORA.spot")).interval_s
-        60
-        """
+        """Return the bars of a listed leg."""
         return _SimulatedBars(self.simulator, symbol, leg)
 
     def funding(self, symbol: str, leg: Leg) -> _SimulatedFunding | None:
-        """Return the settlements of a listed futures leg, None for any other.
-
-        >>> funding = Simulated(7).funding("BTC_USDT", Leg.parse("DRACO.futures"))
-        >>> funding.next_after(1_795_046_400)
-        1795060800
-        """
+        """Return the settlements of a listed futures leg, None for any other."""
         return (
             _SimulatedFunding(self.simulator, symbol, leg) if leg.market is Market.FUTURES else None
         )

@@ -92,8 +92,6 @@ class Bars(HeldRows):
     def parts(self, ts: int) -> Bars:
         """Return the bar that starts at ``ts``, or nothing: no shorter bars are known.
 
-        Examples
-        --------
         >>> bars = Bars(ts=np.array([0, 60]), price=np.array([1.5, 1.25]), interval_s=60)
         >>> bars.parts(60).price.tolist(), bars.parts(61).price.tolist()
         ([1.25], [])

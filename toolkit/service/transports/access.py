@@ -41,12 +41,7 @@ _OWNER = "toolkit.service.owner"
 
 
 def owner_of_scope(scope: Scope) -> Owner:
-    """Return the owner that `Access` found. A request that did not pass it is a `KeyError`.
-
-    >>> owner_of_scope({"type": "http"})
-    Traceback (most recent call last):
-    KeyError: 'toolkit.service.owner'
-    """
+    """Return the owner that `Access` found. A request that did not pass it is a `KeyError`."""
     owner: Owner = scope[_OWNER]
     return owner
 

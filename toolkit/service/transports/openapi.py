@@ -98,12 +98,7 @@ def document(tools: Sequence[Tool[Any]], policy: Policy) -> dict[str, Any]:
 
 
 def openapi_route(tools: Sequence[Tool[Any]], policy: Policy) -> Route:
-    """Return the route that serves the document.
-
-    >>> from toolkit.service.api.registry import TOOLS
-    >>> openapi_route(TOOLS, Policy()).path
-    '/openapi.json'
-    """
+    """Return the route that serves the document."""
 
     async def endpoint(_: Request) -> Response:
         body = msgspec.json.encode(document(tools, policy))
@@ -124,7 +119,7 @@ def _operation(tool: Tool[Any], policy: Policy) -> dict[str, Any]:
     for status, (description, kind, headers) in _REFUSALS.items():
         if status == "403" and tool.minimum_plan is Plan.FREE:
             continue
-        reference = {"$ref": f"#/components/schemas/{kind.__name__.removeprefix('_')}"}
+        reference = {"$ref": f"#/components/schemas/{kind.__name__}"}
         responses[status] = {
             "description": description,
             "headers": headers,

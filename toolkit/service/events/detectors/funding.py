@@ -43,8 +43,6 @@ def funding_lives(
     settlements of either leg at which both have a rate in force. Its value is the sell rate less
     the buy rate, each per 8 h, in percent. If the rows stop, an event closes with the last rates.
 
-    Examples
-    --------
     >>> from toolkit.service.market.simulated import Simulated
     >>> lives = funding_lives(Simulated(7), 20_776)
     >>> {document.net_of_fees.pct_8h for life in lives for document in life.documents}

@@ -24,7 +24,7 @@ Rows are never more than lost_after_s apart in this, otherwise step 1 applies.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.errors import InputError
+from toolkit.service.events.detectors.rows import DAY_S
 from toolkit.service.events.documents import Document
 
 CloseReason = Literal["converged", "expired", "leg_lost"]
@@ -45,8 +46,6 @@ class Rule:
     no updates), ``every_s`` the least time between two documents, ``max_age_s`` the longest life,
     ``lost_after_s`` how long a series may pause.
 
-    Examples
-    --------
     >>> Rule(1.0, 1.5, step=None, every_s=0, max_age_s=60, lost_after_s=60)
     Traceback (most recent call last):
     toolkit.errors.InputError: close: 1.5 is not allowed; allowed: above 0 and below open, 1.0
@@ -78,8 +77,6 @@ class Rule:
     def for_bars_of(self, interval_s: int) -> Rule:
         """Return the rule with ``lost_after_s`` of at least three bars.
 
-        Examples
-        --------
         >>> rule = Rule(1.0, 0.5, step=None, every_s=0, max_age_s=7200, lost_after_s=600)
         >>> rule.for_bars_of(60).lost_after_s, rule.for_bars_of(3600).lost_after_s
         (600, 10800)
@@ -130,8 +127,6 @@ def spans(
 
     Exact if rows begin ``rule.memory_s`` before ``start``.
 
-    Examples
-    --------
     >>> rule = Rule(1.0, 0.5, step=0.5, every_s=0, max_age_s=3600, lost_after_s=600)
     >>> wide = np.array([0.2, 1.1, 1.7, 0.8, 0.4])
     >>> (life,) = spans(60 * np.arange(5), wide, rule, 0, 3600)
@@ -163,6 +158,23 @@ def spans(
             peak = float(value[first : last + 1].max())
             updates = tuple(_updates(ts, value, rule, first, row))
             yield Span(first, updates, last, peak, closed_at, reason)
+
+
+def lives_of(
+    found: Iterable[Span], life: Callable[[Span, tuple[int, int], int | None], Life], start: int
+) -> Iterator[Life]:
+    """Yield the lives that touch the day from ``start`` on, of spans by time.
+
+    ``life`` makes one of a span, a day and the close of the life before it (s). What it closes or
+    opens within its bar may lie outside the day.
+    """
+    end = start + DAY_S
+    closed_at: int | None = None
+    for span in found:
+        made = life(span, (start, end), closed_at)
+        closed_at = made.closed_at
+        if made.opened_at < end and (closed_at is None or closed_at >= start):
+            yield made
 
 
 def _next(rows: NDArray[np.int64], row: int, none: int) -> int:

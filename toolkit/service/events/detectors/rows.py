@@ -29,8 +29,6 @@ class LegRows:
 def rows_over(source: MarketSource, symbol: str, leg: Leg, start: int, end: int) -> LegRows:
     """Return a listed leg's bars that are over at a moment in ``[start, end)``.
 
-    Examples
-    --------
     >>> from toolkit.service import Simulated
     >>> aurora, start = Leg.parse("AURORA.spot"), 1_793_494_800
     >>> rows_over(Simulated(7), "BTC_USDT", aurora, start, start + 120).ts.tolist()
@@ -44,8 +42,6 @@ def rows_over(source: MarketSource, symbol: str, leg: Leg, start: int, end: int)
 def rows_within(source: MarketSource, symbol: str, leg: Leg, ts: int) -> LegRows:
     """Return the bar of a listed leg that is over at ``ts`` by its seconds, where they are known.
 
-    Examples
-    --------
     >>> from toolkit.service import Simulated
     >>> aurora, midnight = Leg.parse("AURORA.spot"), 1_795_046_400
     >>> rows = rows_within(Simulated(7), "BTC_USDT", aurora, midnight)
@@ -63,8 +59,6 @@ def crossing(reached: NDArray[np.bool_]) -> int:
     What flickers crosses more than once. Of the places where it is reached, the one that has the
     most others on their right side counts, the first of several, else the last place of all.
 
-    Examples
-    --------
     >>> crossing(np.array([False, True, True])), crossing(np.array([False, False]))
     (1, 1)
     >>> crossing(np.array([True, False, False, False, True, True]))

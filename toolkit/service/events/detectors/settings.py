@@ -21,8 +21,6 @@ class DetectorSettings:
     began at, within ``splash_window_s``. ``funding`` is in percent per 8 h. A funding rate is
     known for hours, so that rule gives a leg two days before it is lost.
 
-    Examples
-    --------
     >>> DetectorSettings(splash_window_s=0)
     Traceback (most recent call last):
     toolkit.errors.InputError: splash_window_s: 0 is not allowed; allowed: 1 or more

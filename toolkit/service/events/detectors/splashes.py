@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.market import EventFamily, Leg, Market
-from toolkit.service.events.detectors.lives import Life, Rule, Span, spans
+from toolkit.service.events.detectors.lives import Life, Rule, Span, lives_of, spans
 from toolkit.service.events.detectors.rows import (
     DAY_S,
     LegRows,
@@ -41,8 +41,6 @@ def splash_lives(
     below ``close`` (the price has turned back, or stopped), at the latest at ``max_age_s``. The
     moments of documents are found within their bars as those of a spread.
 
-    Examples
-    --------
     >>> from toolkit.service.market.simulated import Simulated
     >>> lives = splash_lives(Simulated(7), 20_776)
     >>> {document.window_s <= 300 for life in lives for document in life.documents}
@@ -58,11 +56,10 @@ def splash_lives(
 def _lives(
     source: MarketSource, symbol: str, leg: Leg, day: int, settings: DetectorSettings
 ) -> Iterator[Life]:
-    rule = settings.splash.for_bars_of(source.bars(symbol, leg).interval_s)
-    start, end = day * DAY_S, (day + 1) * DAY_S
-    before_s = max(rule.memory_s + settings.splash_window_s, DAY_S)  # a day for volume_24h
     interval_s = source.bars(symbol, leg).interval_s
-    until = end + interval_s  # the day's last bar ends after the day
+    rule, start = settings.splash.for_bars_of(interval_s), day * DAY_S
+    before_s = max(rule.memory_s + settings.splash_window_s, DAY_S)  # a day for volume_24h
+    until = start + DAY_S + interval_s  # the day's last bar ends after the day
     rows = rows_over(source, symbol, leg, start - before_s, until)
     if not len(rows.ts):
         return
@@ -73,12 +70,7 @@ def _lives(
         if not (value >= rule.open).any():
             continue
         series = _LegMoves(source, symbol, leg, kind, rows, rule, settings.splash_window_s)
-        closed_at = None
-        for span in spans(rows.ts, value, rule, start, until):
-            life = series.life(span, (start, end), closed_at)
-            closed_at = life.closed_at
-            if life.opened_at < end and (closed_at is None or closed_at >= start):
-                yield life
+        yield from lives_of(spans(rows.ts, value, rule, start, until), series.life, start)
 
 
 def _origins(rows: LegRows, window_s: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

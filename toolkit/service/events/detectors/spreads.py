@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.market import EventFamily, Leg, Trajectory
-from toolkit.service.events.detectors.lives import CloseReason, Life, Rule, Span, spans
+from toolkit.service.events.detectors.lives import CloseReason, Life, Rule, Span, lives_of, spans
 from toolkit.service.events.detectors.rows import DAY_S, crossing, rows_over, rows_within
 from toolkit.service.events.detectors.settings import DEFAULT, DetectorSettings
 from toolkit.service.events.documents import (
@@ -36,8 +36,6 @@ def spread_lives(
     is far enough, where the source has seconds, else the end of the bar. One that closes as
     ``leg_lost`` shows the last prices.
 
-    Examples
-    --------
     >>> from toolkit.service.market.simulated import Simulated
     >>> lives = spread_lives(Simulated(7), 20_776)
     >>> min(d.spread.pct for life in lives for d in life.documents if d.lifecycle == "open") >= 0.5
@@ -57,8 +55,8 @@ def _lives(
     source: MarketSource, symbol: str, legs: Sequence[Leg], rule: Rule, day: int
 ) -> Iterator[Life]:
     """Yield the lives between any two of the legs."""
-    start, end = day * DAY_S, (day + 1) * DAY_S
-    until = end + source.bars(symbol, legs[0]).interval_s  # the day's last bar ends after the day
+    start, interval_s = day * DAY_S, source.bars(symbol, legs[0]).interval_s
+    until = start + DAY_S + interval_s  # the day's last bar ends after the day
     rows = [rows_over(source, symbol, leg, start - rule.memory_s, until) for leg in legs]
     ts = np.unique(np.concatenate([each.ts for each in rows]))
     prices = np.full((len(legs), len(ts)), np.nan)
@@ -71,12 +69,8 @@ def _lives(
             trajectory = Trajectory.spread(symbol, buy, legs[place])
             known = _SpreadRows(ts[both], buy_price[both], prices[place][both], pct[place][both])
             series = _PairSeries(source, trajectory, rule, known)
-            closed_at = None
-            for span in spans(known.ts, known.pct, rule, start, until):
-                life = series.life(span, (start, end), closed_at)
-                closed_at = life.closed_at
-                if life.opened_at < end and (closed_at is None or closed_at >= start):
-                    yield life
+            found = spans(known.ts, known.pct, rule, start, until)
+            yield from lives_of(found, series.life, start)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

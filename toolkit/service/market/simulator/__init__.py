@@ -10,6 +10,6 @@ catalogue and generator version.
 """
 
 from toolkit.service.market.simulator.catalogue import MARKETS
-from toolkit.service.market.simulator.simulator import MinuteBars, Simulator
+from toolkit.service.market.simulator.simulator import Simulator
 
-__all__ = ["MARKETS", "MinuteBars", "Simulator"]
+__all__ = ["MARKETS", "Simulator"]

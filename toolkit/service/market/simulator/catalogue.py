@@ -24,8 +24,6 @@ class Asset:
     ``daily_volatility`` is that of its own part (a fraction, 0.03 = 3 %). ``turnover`` is what a
     leg trades in a usual minute (quote).
 
-    Examples
-    --------
     >>> round(Asset("BTC", beta=0.9, daily_volatility=0.008, turnover=9e5).illiquidity, 2)
     0.15
     """
@@ -47,14 +45,7 @@ class Asset:
 
 @dataclass(frozen=True, slots=True)
 class Instrument:
-    """An asset as it is quoted: ``price`` at the epoch, ``decimals`` of every price.
-
-    Examples
-    --------
-    >>> bitcoin = Asset("BTC", beta=0.9, daily_volatility=0.008, turnover=9e5)
-    >>> Instrument(bitcoin, price=91_250.0, decimals=1).asset.name
-    'BTC'
-    """
+    """An asset as it is quoted: ``price`` at the epoch, ``decimals`` of every price."""
 
     asset: Asset
     price: float
@@ -68,8 +59,6 @@ class Deviation:
     ``sd_bps`` is the process's standard deviation, ``half_life_s`` its half-life. The noise changes
     once per minute, to a value of its own. ``noise_share`` is its part of the variance of both.
 
-    Examples
-    --------
     >>> Deviation(level_bps=1.0, sd_bps=4.0, half_life_s=600.0, noise_share=0.2).noise_bps
     2.0
     """
@@ -96,11 +85,6 @@ class Funding:
     It settles at the hours (UTC) that leave ``first_hour`` over ``interval_hours``. ``clamped``:
     a premium near the baseline of 0.0001 per 8 h settles at the baseline itself. ``changing``:
     the interval goes 8 h, 4 h, 1 h and back, in cycles of 20 days (``interval_hours`` is 8).
-
-    Examples
-    --------
-    >>> Funding(8, first_hour=4).clamped
-    True
     """
 
     interval_hours: int
@@ -116,13 +100,6 @@ class Listing:
     ``deviation`` None: the leg follows its asset exactly, without episodes or shocks of its own.
     ``quiet_share`` of the minutes have no bar. ``stale_share`` repeat the close before them, with
     volume 0. ``outages``: about one stretch without bars in ten days.
-
-    Examples
-    --------
-    >>> bitcoin = Asset("BTC", beta=0.9, daily_volatility=0.008, turnover=9e5)
-    >>> quoted = Instrument(bitcoin, price=91_250.0, decimals=1)
-    >>> Listing(Leg.parse("AURORA.spot"), quoted).quiet_share
-    0.0
     """
 
     leg: Leg

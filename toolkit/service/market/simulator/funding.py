@@ -35,8 +35,6 @@ _HALF_LIFE_S = 8 * HOUR_S
 class FundingCalendar:
     """When a leg settles.
 
-    Examples
-    --------
     >>> calendar = FundingCalendar(Funding(8, first_hour=4), RandomStream(7, "x"))
     >>> ts, hours = calendar.between(1_800_057_600, 1_800_144_000)  # a day
     >>> (ts % 86_400 // 3600).tolist(), hours.tolist()
@@ -50,8 +48,6 @@ class FundingCalendar:
     def between(self, start: int, end: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the settlements in ``[start, end)``: times (s) and the intervals they end (h).
 
-        Examples
-        --------
         >>> calendar = FundingCalendar(Funding(8, changing=True), RandomStream(7, "x"))
         >>> _, hours = calendar.between(1_800_057_600, 1_800_057_600 + 30 * 86_400)
         >>> sorted(set(hours.tolist()))
@@ -73,17 +69,7 @@ class FundingCalendar:
 
 
 class LegFunding:
-    """A futures leg's settlements.
-
-    Examples
-    --------
-    >>> from toolkit.service.market.simulator.catalogue import MARKETS
-    >>> from toolkit.service.market.simulator.schedule import Schedule
-    >>> listing = next(each for each in MARKETS["BTC_USDT"] if each.funding)
-    >>> dislocations = Schedule(7).leg("BTC_USDT", listing).dislocations
-    >>> LegFunding(7, "BTC_USDT", listing, dislocations).next_settlement(1_800_057_600) % 28_800
-    0
-    """
+    """A futures leg's settlements."""
 
     def __init__(
         self, seed: int, symbol: str, listing: Listing, dislocations: Slots[Pulse]

@@ -29,15 +29,6 @@ class AssetPrices:
     """The path of one asset: its log price less that at the epoch, without shocks.
 
     ``shocks`` are the market's and the asset's own: excursions that every leg takes part in.
-
-    Examples
-    --------
-    >>> from toolkit.service.market.simulator.catalogue import MARKETS
-    >>> asset = MARKETS["BTC_USDT"][0].instrument.asset
-    >>> market = Diffusion(RandomStream(7, "market"), daily_volatility=0.02)
-    >>> bitcoin = AssetPrices(7, asset, market, ())
-    >>> len(bitcoin.minutes(20_500))
-    1440
     """
 
     def __init__(
@@ -82,19 +73,7 @@ class LegDay:
 
 
 class LegPrices:
-    """The prices of one symbol on one leg.
-
-    Examples
-    --------
-    >>> from toolkit.service.market.simulator.catalogue import MARKETS
-    >>> from toolkit.service.market.simulator.schedule import Schedule
-    >>> schedule, listing = Schedule(7), MARKETS["BTC_USDT"][0]
-    >>> market = Diffusion(RandomStream(7, "market"), daily_volatility=0.02)
-    >>> asset = AssetPrices(7, listing.instrument.asset, market, (schedule.market_shocks,))
-    >>> leg = LegPrices(7, "BTC_USDT", listing, asset, schedule.leg("BTC_USDT", listing))
-    >>> len(leg.day(20_500).price)
-    1440
-    """
+    """The prices of one symbol on one leg."""
 
     def __init__(
         self,

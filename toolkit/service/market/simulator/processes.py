@@ -50,8 +50,6 @@ def brownian_bridge(start: Floats, end: Floats, variances: Floats, normals: Floa
     ``variances`` (of each step) and ``normals`` (standard normal) have the steps in their last
     axis. ``start`` and ``end`` lack it. The last value is ``end`` to the bit.
 
-    Examples
-    --------
     >>> still = np.zeros(4)
     >>> brownian_bridge(np.array(1.0), np.array(3.0), np.ones(4), still).tolist()
     [1.5, 2.0, 2.5, 3.0]
@@ -69,8 +67,6 @@ def reverting_bridge(start: Floats, end: Floats, decay: float, normals: Floats) 
 
     ``decay`` is the correlation of neighbours. Shapes and last value are as in `brownian_bridge`.
 
-    Examples
-    --------
     >>> reverting_bridge(np.array(1.0), np.array(0.25), 0.5, np.zeros(2)).tolist()
     [0.5, 0.25]
     """
@@ -96,8 +92,6 @@ class Midnights:
 
     It begins at the epoch with ``first`` z. The decay and steps of `stationary` give variance 1.
 
-    Examples
-    --------
     >>> chain = Midnights.stationary(RandomStream(7, "x"), decay=0.5)
     >>> chain.at(20_460) == Midnights.stationary(RandomStream(7, "x"), decay=0.5).at(20_460)
     True
@@ -114,25 +108,12 @@ class Midnights:
 
     @classmethod
     def stationary(cls, stream: RandomStream, *, decay: float) -> Midnights:
-        """Build the chain of mean 0 and variance 1 at every midnight.
-
-        Examples
-        --------
-        >>> isinstance(Midnights.stationary(RandomStream(7, "x"), decay=0.9).at(20_454), float)
-        True
-        """
+        """Build the chain of mean 0 and variance 1 at every midnight."""
         step = float(np.sqrt(1.0 - decay**2))
         return cls(stream, decay=decay, step=lambda _day: step, first=1.0)
 
     def at(self, day: int) -> float:
-        """Return the value at the midnight that begins a day.
-
-        Examples
-        --------
-        >>> flat = Midnights(RandomStream(7, "x"), decay=1.0, step=lambda day: 0.0, first=0.0)
-        >>> flat.at(30_000)
-        0.0
-        """
+        """Return the value at the midnight that begins a day."""
         block, place = divmod(day - day_of(EPOCH), _BLOCK_DAYS)
         return float(self._block(block)[place])
 
@@ -151,8 +132,6 @@ class Midnights:
 class Reverting:
     """An Ornstein-Uhlenbeck process of mean 0 and variance 1 with an exact half-life (s).
 
-    Examples
-    --------
     >>> process = Reverting(RandomStream(7, "x"), half_life_s=600)
     >>> today, tomorrow = process.day(20_500), process.day(20_501)
     >>> len(today), bool(today[-1] == tomorrow[0])
@@ -171,8 +150,6 @@ class Reverting:
     def day(self, day: int) -> Floats:
         """Return the values at midnight and at the end of each step of a day, the last two kept.
 
-        Examples
-        --------
         >>> len(Reverting(RandomStream(7, "x"), half_life_s=600, step_s=3600).day(20_500))
         25
         """
@@ -205,8 +182,6 @@ class Diffusion:
     Given its variances it is a Brownian motion, drawn towards 0 with a half-life of 120 days.
     ``daily_volatility`` is the square root of a day's mean variance (a fraction, 0.03 = 3 %).
 
-    Examples
-    --------
     >>> price = Diffusion(RandomStream(7, "x"), daily_volatility=0.03)
     >>> bool(price.day(20_500).values[-1] == price.day(20_501).values[0])
     True
@@ -230,8 +205,6 @@ class Diffusion:
     def day(self, day: int) -> DiffusionDay:
         """Return the day's path by minutes. The last 40 days asked for are kept.
 
-        Examples
-        --------
         >>> day = Diffusion(RandomStream(7, "x"), daily_volatility=0.03).day(20_500)
         >>> len(day.values), len(day.variances)
         (1441, 1440)

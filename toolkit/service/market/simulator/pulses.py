@@ -50,8 +50,6 @@ class Pulse:
     The rise is linear in time and lasts ``rise_s``. The fall goes by the ``fall_power``-th power
     of the time that is left and lasts ``fall_s``. ``peak_bps`` has the sign of the excursion.
 
-    Examples
-    --------
     >>> pulse = Pulse(start=1000, rise_s=10, hold_s=30, fall_s=20, peak_bps=-80.0)
     >>> pulse.end, pulse.height_bps(np.array([1000, 1005, 1020, 1050, 1060])).tolist()
     (1060, [-0.0, -40.0, -80.0, -40.0, -0.0])
@@ -72,8 +70,6 @@ class Pulse:
     def height_bps(self, ts: NDArray[np.int64]) -> Floats:
         """Return its height at each moment, 0 outside ``(start, end)``.
 
-        Examples
-        --------
         >>> Pulse(0, 10, 0, 10, 8.0, fall_power=3).height_bps(np.array([15])).tolist()
         [1.0]
         """
@@ -91,8 +87,6 @@ class Slots(Generic[T]):
     ``draw`` takes a generator, the slot's start and its length, and gives what ends in the slot.
     Where slots begin is drawn from the stream, in whole minutes.
 
-    Examples
-    --------
     >>> slots = Slots(RandomStream(7, "x"), 3600, 1.0, lambda _, at, __: TimeSpan(at, at + 60))
     >>> len(slots.between(1_800_000_000, 1_800_072_000)) in {19, 20, 21}
     True
@@ -115,8 +109,6 @@ class Slots(Generic[T]):
     def between(self, start: int, end: int) -> list[T]:
         """Return what touches ``[start, end)``, by time.
 
-        Examples
-        --------
         >>> slots = Slots(RandomStream(7, "x"), 3600, 0.0, lambda _, at, __: TimeSpan(at, at + 1))
         >>> slots.between(1_800_000_000, 1_800_072_000)
         []
@@ -136,8 +128,6 @@ class Slots(Generic[T]):
 def planted_bps(kinds: Sequence[Slots[Pulse]], ts: NDArray[np.int64]) -> Floats:
     """Sum all pulses' heights at each moment (ascending, at least one).
 
-    Examples
-    --------
     >>> always = Slots(RandomStream(7, "x"), 3600, 1.0, lambda _, at, __: Pulse(at, 1, 3598, 1, 5))
     >>> planted_bps([always, always], 1_800_000_030 + np.arange(3_600)).max().tolist()
     10.0

@@ -38,8 +38,6 @@ class LegSchedule:
 class Schedule:
     """Everything planted under a seed. ``market_shocks`` take every symbol along.
 
-    Examples
-    --------
     >>> schedule = Schedule(7)
     >>> len(schedule.market_shocks.between(1_790_000_000, 1_790_000_000 + 365 * 86_400)) > 50
     True
@@ -54,8 +52,6 @@ class Schedule:
     def asset_shocks(self, asset: Asset) -> Slots[Pulse]:
         """Return the pumps and dumps that take every leg of an asset along.
 
-        Examples
-        --------
         >>> illiquid = Asset("SUN", beta=0.8, daily_volatility=0.030, turnover=6e3)
         >>> slots = Schedule(7).asset_shocks(illiquid)
         >>> {abs(each.peak_bps) >= 300 for each in slots.between(1_790_000_000, 1_795_000_000)}
@@ -66,8 +62,6 @@ class Schedule:
     def leg(self, symbol: str, listing: Listing) -> LegSchedule:
         """Return what happens to one symbol on one leg alone.
 
-        Examples
-        --------
         >>> from toolkit.service.market.simulator.catalogue import MARKETS
         >>> reference = Schedule(7).leg("BTC_USDT", MARKETS["BTC_USDT"][1])
         >>> reference.episodes.between(1_790_000_000, 1_795_000_000)

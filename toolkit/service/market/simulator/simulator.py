@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolkit.errors import InputError, UnknownTrajectoryError
 from toolkit.market import Leg
 from toolkit.service.market.simulator.catalogue import MARKETS, Asset, Listing, Markets
 from toolkit.service.market.simulator.funding import LegFunding
 from toolkit.service.market.simulator.prices import AssetPrices, LegDay, LegPrices
-from toolkit.service.market.simulator.processes import Diffusion, Floats
+from toolkit.service.market.simulator.processes import Diffusion
 from toolkit.service.market.simulator.schedule import Schedule
 from toolkit.service.market.simulator.streams import RandomStream
 from toolkit.service.market.simulator.timeline import (
@@ -38,21 +36,6 @@ _MARKET_DAILY_VOLATILITY = 0.02
 _LEG_DAYS_KEPT = 512  # of 50 kB
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MinuteBars:
-    """A leg's one-minute bars, by time. A minute without a bar is left out.
-
-    ``ts``: START of the minute (s, Unix UTC). ``price`` at its end (quote). ``mark_price``
-    likewise, None off futures. ``volume``: what the minute traded (quote), 0 where it repeats the
-    close before.
-    """
-
-    ts: NDArray[np.int64]
-    price: Floats
-    mark_price: Floats | None
-    volume: Floats
-
-
 class Simulator:
     """A market that is a function of (seed, time) alone.
 
@@ -60,8 +43,6 @@ class Simulator:
     from 2026-01-01 to 2100-01-01. Anything else is an `InputError`, and so is a symbol or a leg
     that is not listed (`UnknownTrajectoryError`).
 
-    Examples
-    --------
     >>> simulator = Simulator(7)
     >>> simulator.kind, len(simulator.listing)
     ('simulated', 15)
@@ -94,11 +75,12 @@ class Simulator:
         self._funding = cache(self._build_funding)
         self._leg_day = lru_cache(_LEG_DAYS_KEPT)(self._build_leg_day)
 
-    def day(self, symbol: str, leg: Leg, day: int) -> MinuteBars:
+    def day(self, symbol: str, leg: Leg, day: int) -> Bars:
         """Return the one-minute bars of the UTC day with this number, ``ts // 86400``.
 
-        Examples
-        --------
+        A minute without a bar is left out. Mark prices are those of futures alone. The volume is 0
+        where a minute repeats the close before.
+
         >>> bars = Simulator(7).day("ETH_USDT", Leg.parse("BOREAS.spot"), 20_776)
         >>> len(bars.ts) < 1440, bars.mark_price is None
         (True, True)
@@ -106,9 +88,10 @@ class Simulator:
         check_day(day)
         found = self._leg_day(symbol, leg, day)
         present, mark_price = found.present, found.mark_price
-        return MinuteBars(
+        return Bars(
             ts=minute_ends(day)[present] - MINUTE_S,
             price=found.price[present],
+            interval_s=MINUTE_S,
             mark_price=None if mark_price is None else mark_price[present],
             volume=found.volume[present],
         )
@@ -119,8 +102,6 @@ class Simulator:
         Prices run straight from the minute before's close to this one's. That is enough to say when
         within the minute something was reached.
 
-        Examples
-        --------
         >>> leg = Leg.parse("AURORA.spot")
         >>> bars = Simulator(7).within("BTC_USDT", leg, 1_795_046_400)
         >>> len(bars.ts), bool(bars.price[-1] == Simulator(7).day("BTC_USDT", leg, 20_776).price[0])
@@ -143,8 +124,6 @@ class Simulator:
 
         A leg that is no future is an `InputError`.
 
-        Examples
-        --------
         >>> leg = Leg.parse("DRACO.futures")
         >>> found = Simulator(7).settlements("BTC_USDT", leg, 1_795_046_400, 1_795_132_800)
         >>> (found.ts % 86_400 // 3600).tolist(), found.interval_hours.tolist()
@@ -154,13 +133,7 @@ class Simulator:
         return self._funding(symbol, leg).settlements(start, end)
 
     def next_settlement(self, symbol: str, leg: Leg, ts: int) -> int:
-        """Return the first settlement after ``ts`` (s, Unix UTC) of a futures leg.
-
-        Examples
-        --------
-        >>> Simulator(7).next_settlement("BTC_USDT", Leg.parse("AURORA.futures"), 1_795_046_400)
-        1795075200
-        """
+        """Return the first settlement after ``ts`` (s, Unix UTC) of a futures leg."""
         check_window(ts, ts)
         return self._funding(symbol, leg).next_settlement(ts)
 

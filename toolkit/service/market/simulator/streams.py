@@ -17,8 +17,6 @@ import numpy as np
 class RandomStream:
     """A named source of random numbers under a seed.
 
-    Examples
-    --------
     >>> stream, same = RandomStream(7, "market"), RandomStream(7, "market")
     >>> stream.at(20_454).random() == same.at(20_454).random() != same.at(20_455).random()
     True
@@ -30,8 +28,6 @@ class RandomStream:
     def at(self, index: int) -> np.random.Generator:
         """Return a fresh generator for an index of 0 or more: a day, an hour, a slot.
 
-        Examples
-        --------
         >>> int(RandomStream(7, "market").at(0).integers(1000))
         295
         """
@@ -42,8 +38,6 @@ class RandomStream:
     def under(self, name: str) -> RandomStream:
         """Return the stream of a part, unrelated to this one's own numbers.
 
-        Examples
-        --------
         >>> RandomStream(7, "market").under("volatility").name
         'market/volatility'
         """

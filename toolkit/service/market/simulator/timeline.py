@@ -22,21 +22,13 @@ END = 4_102_444_800
 
 
 def day_of(ts: int) -> int:
-    """Return the number of the UTC day that ``ts`` lies in.
-
-    Examples
-    --------
-    >>> day_of(EPOCH), day_of(EPOCH - 1)
-    (20454, 20453)
-    """
+    """Return the number of the UTC day that ``ts`` lies in."""
     return ts // DAY_S
 
 
 def check_day(day: int) -> None:
     """Refuse a day outside the simulated time with an `InputError`.
 
-    Examples
-    --------
     >>> check_day(20_453)
     Traceback (most recent call last):
     toolkit.errors.InputError: day: 20453 is not allowed; allowed: 20454 (2026-01-01) to 47481 ...
@@ -49,8 +41,6 @@ def check_day(day: int) -> None:
 def check_window(start: int, end: int) -> None:
     """Refuse a window that ends before it starts or leaves the simulated time.
 
-    Examples
-    --------
     >>> check_window(EPOCH, EPOCH - 1)
     Traceback (most recent call last):
     toolkit.errors.InputError: window: '2026-01-01 00:00 UTC to ...' is not allowed; allowed: ...
@@ -63,8 +53,6 @@ def check_window(start: int, end: int) -> None:
 def minute_ends(day: int) -> NDArray[np.int64]:
     """Return the 1,440 moments (s, Unix UTC) at which the minutes of a day end.
 
-    Examples
-    --------
     >>> ends = minute_ends(20_454)
     >>> int(ends[0]) - EPOCH, int(ends[-1]) - EPOCH
     (60, 86400)

@@ -155,8 +155,7 @@ class Courier:
 
     def _settle(self, delivery: WebhookMessage, reply: Reply) -> None:
         """Retry, give up or finish a delivery after an attempt."""
-        loop = asyncio.get_running_loop()
-        waits_s = self._settings.retries_s
+        loop, waits_s = asyncio.get_running_loop(), self._settings.retries_s
         if reply.status == _GONE:
             self.enabled = False
             _log.warning("the endpoint of %s is gone (410) and is disabled", self._owner)
@@ -170,10 +169,5 @@ class Courier:
             loop.call_later(wait_s, self._queue.put_nowait, again)
         else:
             self._under_way -= 1
-            why = reply.reason or f"status {reply.status}"
-            _log.warning(
-                "a delivery to %s is given up after %s attempts; the last: %s",
-                self._owner,
-                delivery.failed + 1,
-                why,
-            )
+            facts = self._owner, delivery.failed + 1, reply.reason or f"status {reply.status}"
+            _log.warning("a delivery to %s is given up after %s attempts; the last: %s", *facts)
