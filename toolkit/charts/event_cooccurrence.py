@@ -11,11 +11,10 @@ from toolkit.charts.figure import Figure
 from toolkit.charts.heatmap import heat_cells
 from toolkit.charts.lines import share_text
 from toolkit.charts.matrix import SCALE
-from toolkit.charts.time_axis import window_text
+from toolkit.charts.time_axis import measured_window
 from toolkit.charts.view import Heading
 from toolkit.errors import InputError
 from toolkit.foreign import html
-from toolkit.intervals import Interval
 from toolkit.market import Source
 from toolkit.statistics.contract import whole_number
 
@@ -85,12 +84,11 @@ def cooccurrence_chart(
     shown = _shown(frame, prefix, limit)
     if shown.is_empty():
         return heading.empty("Of no pair of groups it is known how often they come together.")
-    window = Interval(frame["window_start"][0], frame["window_end"][0])
     groups = shown["first"].n_unique()
     seasons = {_SEASONS.get(each, f"{each:,} s") for each in shown["season_s"]}
     layout = heading.heading(
         "Events that come after others" if after else "Events that come together",
-        window_text(window, timezone),
+        measured_window(frame, timezone),
         f"n = {shown['pairs'].sum() // (1 if after else 2):,} pairs of {groups:,} groups",
         f"expected: logs shifted by a whole {' or '.join(sorted(seasons))}; grey: within chance",
         f"at least {share_text(min(shown['coverage']))} of the time held by both",

@@ -14,11 +14,10 @@ from toolkit.charts.heatmap import heat_cells
 from toolkit.charts.lines import share_text
 from toolkit.charts.matrix import SCALE
 from toolkit.charts.theme import FAMILY_COLOURS, MARK_COLOUR
-from toolkit.charts.time_axis import window_text
+from toolkit.charts.time_axis import measured_window
 from toolkit.charts.view import Heading
 from toolkit.errors import InputError
 from toolkit.foreign import html
-from toolkit.intervals import Interval
 from toolkit.market import Source
 from toolkit.statistics.contract import whole_number
 
@@ -93,10 +92,9 @@ def league_chart(
     marks = shown.drop_nulls("rate_shrunk_per_day")
     if marks.height:
         traces.append(_marks(marks))
-    window = Interval(frame["window_start"][0], frame["window_end"][0])
     layout = heading.heading(
         "How often events open, 95 % intervals",
-        window_text(window, timezone),
+        measured_window(frame, timezone),
         f"n = {frame['n'].sum():,} events of {frame.height:,} groups, {shown.height:,} shown",
         f"at least {share_text(min(shown['coverage']))} of the time held",
     )
@@ -209,58 +207,59 @@ def event_hours_chart(
     known = frame.drop_nulls("events_per_h_mean")
     if known.is_empty():
         return heading.empty("Of no hour of the week the log is held from end to end.")
-    cells = week_cells(
+    layout = heading.heading(
+        "Events in each hour of the week (UTC)",
+        measured_window(frame, timezone),
+        f"n = {frame['n'][0]:,} hours held, {share_text(frame['coverage'][0])} of the window",
+    )
+    return week_chart(
         frame,
         "events_per_h_mean",
         _BOUNDS,
-        hover="%{y} %{x}:00<br>%{z:,.3g} events%{customdata[1]}"
-        "<br>%{customdata[0]} weeks<extra></extra>",
+        layout,
+        hover="%{z:,.3g} events",
+        unit="per hour",
         scale=_FROM_NONE,
         ends=(0.0, max(*known["events_per_h_mean"], 1e-9)),
     )
-    window = Interval(frame["window_start"][0], frame["window_end"][0])
-    layout = heading.heading(
-        "Events in each hour of the week (UTC)",
-        window_text(window, timezone),
-        f"n = {frame['n'][0]:,} hours held, {share_text(frame['coverage'][0])} of the window",
-    )
-    return Figure(
-        [cells.update(showscale=True, colorbar={"title": {"text": "per hour"}})]
-    ).update_layout(
-        layout,
-        height=layout["margin"]["t"] + 300,
-        xaxis={"type": "category", "title": {"text": "hour (UTC)"}, "showgrid": False},
-        yaxis={"type": "category", "dtick": 1, "showgrid": False, "fixedrange": True},
-        showlegend=False,
-    )
 
 
-def week_cells(
+def week_chart(
     frame: pl.DataFrame,
     value: str,
     bounds: Sequence[str],
+    layout: dict[str, Any],
     *,
     hover: str,
+    unit: str,
     scale: Sequence[Sequence[Any]],
     ends: tuple[float, float],
-) -> go.Heatmap:
+) -> Figure:
     """Draw the 168 hours of a week as `heat_cells`: a row per weekday, Monday on top.
 
-    The custom data of a cell are its weeks and its interval in words.
+    Hovering shows the value as ``hover`` has it, its interval and its weeks.
     """
     rows = frame.sort("weekday", "hour").partition_by("weekday", maintain_order=True)[::-1]
     hovers = [
         [[f"{weeks:,}", _between(lower, upper)] for weeks, lower, upper in part.iter_rows()]
         for part in (part.select("weeks", *bounds) for part in rows)
     ]
-    return heat_cells(
+    cells = heat_cells(
         pl.DataFrame([part[value].alias(str(k)) for k, part in enumerate(rows)]).to_numpy().T,
         [f"{hour:02}" for hour in rows[0]["hour"]],
         [_DAYS[part["weekday"][0] - 1] for part in rows],
         below=hovers,
-        hover=hover,
+        hover=f"%{{y}} %{{x}}:00<br>{hover}%{{customdata[1]}}"
+        "<br>%{customdata[0]} weeks<extra></extra>",
         scale=scale,
         ends=ends,
+    )
+    return Figure([cells.update(showscale=True, colorbar={"title": {"text": unit}})]).update_layout(
+        layout,
+        height=layout["margin"]["t"] + 300,
+        xaxis={"type": "category", "title": {"text": "hour (UTC)"}, "showgrid": False},
+        yaxis={"type": "category", "dtick": 1, "showgrid": False, "fixedrange": True},
+        showlegend=False,
     )
 
 

@@ -10,10 +10,9 @@ import polars as pl
 from toolkit.charts.downsampling import require_columns
 from toolkit.charts.figure import Figure
 from toolkit.charts.theme import FAMILY_COLOURS, MARK_COLOUR
-from toolkit.charts.time_axis import window_text
+from toolkit.charts.time_axis import measured_window
 from toolkit.charts.view import Heading
 from toolkit.errors import InputError
-from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Source
 
 _MEAN, _MEDIAN = FAMILY_COLOURS[EventFamily.SPREAD], FAMILY_COLOURS[EventFamily.SPLASH]
@@ -63,7 +62,6 @@ def event_study_chart(
     known = frame.drop_nulls(names["mean"]).sort("offset_s")
     if known.is_empty():
         return card.empty("No price or spread is known around any of these events.")
-    window = Interval(frame["window_start"][0], frame["window_end"][0])
     unit = "bps" if names["mean"].endswith("bps") else names["mean"].rpartition("_")[2]
     longest = max(known["offset_s"].abs())
     length, length_s = _unit_of_time(longest)
@@ -72,7 +70,7 @@ def event_study_chart(
     left_out = frame["n_overlapping"][0], frame["n_unknown"][0]
     heading = card.heading(
         "Before and after the events",
-        window_text(window, "UTC"),
+        measured_window(frame, "UTC"),
         f"{shown} of {frame['n_events'][0]:,} events, {left_out[0]:,} follow another too soon, "
         f"{left_out[1]:,} are not known",
         f"{max(known['n_clusters']):,} clusters, mean with its 95 % band"

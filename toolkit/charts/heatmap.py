@@ -13,11 +13,10 @@ import polars as pl
 from toolkit.charts.downsampling import require_columns
 from toolkit.charts.figure import Figure
 from toolkit.charts.matrix import FUNDING_UNITS, SCALE, full_colour
-from toolkit.charts.time_axis import clock_text, window_text
+from toolkit.charts.time_axis import clock_text, measured_window
 from toolkit.charts.view import Heading
 from toolkit.errors import InputError
 from toolkit.foreign import html
-from toolkit.intervals import Interval
 from toolkit.market import Source
 from toolkit.statistics.rates_in_force import HOURS_A_YEAR
 
@@ -81,11 +80,10 @@ def funding_heatmap(
     known = frame.drop_nulls("funding_apr_pct")
     if known.is_empty():
         return card.empty("Nothing is known of the funding in any whole bucket of this window.")
-    window = Interval(frame["window_start"][0], frame["window_end"][0])
     words = "% a year" if FUNDING_UNITS[unit] == HOURS_A_YEAR else unit
     heading = card.heading(
         f"Funding through time ({words})",
-        window_text(window, timezone),
+        measured_window(frame, timezone),
         f"n = {known.height:,} of {frame.height:,} buckets",
         "+: long the buy leg, short the sell leg receives it",
         f"full colour from ±{full_colour(unit):g} {words}",

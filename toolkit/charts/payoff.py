@@ -10,11 +10,10 @@ from toolkit.cards import duration
 from toolkit.charts.downsampling import require_columns
 from toolkit.charts.figure import Figure
 from toolkit.charts.theme import COLOURS, MARK_COLOUR
-from toolkit.charts.time_axis import window_text
+from toolkit.charts.time_axis import measured_window
 from toolkit.charts.view import Heading
 from toolkit.errors import InputError
 from toolkit.foreign import Html, html
-from toolkit.intervals import Interval
 from toolkit.market import Source
 from toolkit.statistics.contract import checked_types
 
@@ -85,13 +84,12 @@ def payoff_chart(
         raise InputError("frame", "a delay twice", "rows of one group", advice="filter by one")
     if rows["n"].sum() == 0:
         return heading.empty("Of none of these events an entry and an exit are known.")
-    window = Interval(rows["window_start"][0], rows["window_end"][0])
     priced = rows["net_n"].sum() > 0
     known = f"{rows['n_events'][0]:,} events, of {rows['coverage'][0]:.0%} the outcome is known"
     fees = f"net of {rows['fee_model'][0]}" if priced else "before fees"
     layout = heading.heading(
         "What spread events would have paid",
-        window_text(window, timezone),
+        measured_window(rows, timezone),
         known,
         f"{fees}; boxes: 5, 25, 50, 75 and 95 %",
     )

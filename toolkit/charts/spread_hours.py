@@ -5,13 +5,12 @@ from __future__ import annotations
 import polars as pl
 
 from toolkit.charts.downsampling import require_columns
-from toolkit.charts.event_rates import week_cells
+from toolkit.charts.event_rates import week_chart
 from toolkit.charts.figure import Figure
 from toolkit.charts.matrix import SCALE
-from toolkit.charts.time_axis import window_text
+from toolkit.charts.time_axis import measured_window
 from toolkit.charts.view import Heading
 from toolkit.errors import InputError
-from toolkit.intervals import Interval
 from toolkit.market import Source
 
 _MEAN = "spread_mean_log_bps"
@@ -69,27 +68,18 @@ def spread_hours_chart(
     if known.is_empty():
         return heading.empty("No hour of the week has a spread in the window.")
     end = max(1e-9, *known[_MEAN].abs())
-    cells = week_cells(
+    layout = heading.heading(
+        "Mean spread in each hour of the week (UTC)",
+        measured_window(frame, timezone),
+        f"n = {frame['n'][0]:,} rows",
+    )
+    return week_chart(
         frame,
         _MEAN,
         _BOUNDS,
-        hover="%{y} %{x}:00<br>%{z:+,.2f} bps%{customdata[1]}"
-        "<br>%{customdata[0]} weeks<extra></extra>",
+        layout,
+        hover="%{z:+,.2f} bps",
+        unit="bps",
         scale=SCALE,
         ends=(-end, end),
-    )
-    window = Interval(frame["window_start"][0], frame["window_end"][0])
-    layout = heading.heading(
-        "Mean spread in each hour of the week (UTC)",
-        window_text(window, timezone),
-        f"n = {frame['n'][0]:,} rows",
-    )
-    return Figure(
-        [cells.update(showscale=True, colorbar={"title": {"text": "bps"}})]
-    ).update_layout(
-        layout,
-        height=layout["margin"]["t"] + 300,
-        xaxis={"type": "category", "title": {"text": "hour (UTC)"}, "showgrid": False},
-        yaxis={"type": "category", "dtick": 1, "showgrid": False, "fixedrange": True},
-        showlegend=False,
     )

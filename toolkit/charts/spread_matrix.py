@@ -90,7 +90,7 @@ def spread_matrix(
         )
     if known.is_empty():
         return card.empty(f"No spread of {symbol} is known until {moment}.")
-    cells = _filled(known) if filled else _as_given(known)
+    cells = _filled(known) if filled else known.with_columns(how=pl.lit("as held"))
     legs = cells["buy"].unique().sort(descending=True)
     layout = card.heading(
         "Last spreads (bps)",
@@ -109,10 +109,6 @@ def spread_matrix(
         yaxis=_AXIS | {"title": {"text": "buy"}},
         showlegend=False,
     )
-
-
-def _as_given(known: pl.DataFrame) -> pl.DataFrame:
-    return known.select("buy", "sell", "last_bps", how=pl.lit("as held"))
 
 
 def _filled(known: pl.DataFrame) -> pl.DataFrame:

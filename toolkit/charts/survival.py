@@ -13,11 +13,10 @@ import polars as pl
 from toolkit.charts.downsampling import require_columns
 from toolkit.charts.figure import Figure
 from toolkit.charts.theme import MARK_COLOUR
-from toolkit.charts.time_axis import window_text
+from toolkit.charts.time_axis import measured_window
 from toolkit.charts.view import Heading
 from toolkit.errors import InputError
 from toolkit.foreign import html
-from toolkit.intervals import Interval
 from toolkit.market import Source
 
 _NUMBERS = ("life_s", "n", "ended", "survival", "survival_lower", "survival_upper")
@@ -99,11 +98,10 @@ def survival_chart(
         _watched(part, label, ages, _UNITS[unit])
         for part, label in zip(groups, labels, strict=True)
     ]
-    window = Interval(curve["window_start"][0], curve["window_end"][0])
     thinned = any(part.height > _MOST_POINTS for part in groups)
     layout = heading.heading(
         "How long events last",
-        window_text(window, timezone),
+        measured_window(curve, timezone),
         f"n = {sum(_most(part) for part in groups):,} events watched, "
         f"{curve['ended'].sum():,} seen to end",
         *([f"drawn at {_MOST_POINTS} of the ages of a group"] if thinned else []),

@@ -71,6 +71,11 @@ def window_text(window: Interval, timezone: str) -> str:
     return f"{start} to {end} {timezone}"
 
 
+def measured_window(frame: pl.DataFrame, timezone: str) -> str:
+    """Format as `window_text` the window that rows carry as window_start and window_end."""
+    return window_text(Interval(frame["window_start"][0], frame["window_end"][0]), timezone)
+
+
 def date_axis(window: Interval, timezone: str) -> dict[str, Any]:
     """Build a date axis over the whole window, so that a missing start or end is visible.
 
