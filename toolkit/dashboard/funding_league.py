@@ -189,7 +189,10 @@ def _kept(rows: pl.DataFrame, net: Net | None) -> list[RowColumn]:
 
 def _steady(shell: PageShell, rows: pl.DataFrame, unit: str) -> list[RowColumn]:
     """Build the columns of the last 30 days: how steady the sign is, flips, fall and the line."""
-    lately = {name: facts for name, *facts in _lately(shell, rows).iter_rows()}
+    known = funding_lately(shell.held, rows["stream"].to_list()).select(
+        "trajectory", "positive_share", "negative_share", "flips", "days", "line"
+    )
+    lately = {name: facts for name, *facts in known.iter_rows()}
     times = FUNDING_UNITS[unit] / HOURS_A_YEAR
     words, shares, why, flips, falls, lines = [], [], [], [], [], []
     for stream, turned, fall in rows.select("stream", "is_turned", "fall_bps").iter_rows():
@@ -213,9 +216,3 @@ def _steady(shell: PageShell, rows: pl.DataFrame, unit: str) -> list[RowColumn]:
             "7 days", "line", lines, DECIMALS[unit], help=f"{unit}, means of 8 h", narrow=False
         ),
     ]
-
-
-def _lately(shell: PageShell, rows: pl.DataFrame) -> pl.DataFrame:
-    return funding_lately(shell.held, rows["stream"].to_list()).select(
-        "trajectory", "positive_share", "negative_share", "flips", "days", "line"
-    )

@@ -19,7 +19,7 @@ from toolkit.wire.snapshots import snapshot_items
 from toolkit.workspace.snapshot_tables import funding_rates
 
 _KEY = "rates"
-_MATRIX = component("rates")
+_MATRIX = component("rates", "table")
 _ROW_PX, _ROWS_HIGH = 27, 20
 _HELP = Markdown(
     "What the service gives for the next settlement of each leg. It is paid only if it still "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
@@ -15,7 +15,7 @@ from toolkit.dashboard.funding_choice import FundingChoice
 from toolkit.dashboard.funding_countdown import show_countdown
 from toolkit.dashboard.funding_holdings import show_holdings
 from toolkit.dashboard.funding_measured import settled_until
-from toolkit.dashboard.funding_steadiness import show_steadiness
+from toolkit.dashboard.funding_steadiness import show_metrics, show_steadiness
 from toolkit.dashboard.funding_tables import (
     COUNTS,
     carry_rows,
@@ -38,7 +38,6 @@ from toolkit.store import held_key
 _SHOWN = 500
 _CHART_PX = 460
 _DAY_S = 86_400
-_LEAST_PX = 130
 _CARRY_HELP = Markdown(
     "In bps of the notional of one leg, from settled rates alone: long the leg bought, short the "
     "leg sold, opened at the window's start and closed at its end. A settlement pays its whole "
@@ -102,18 +101,6 @@ def _draw_pair(
     draw(figure, key="pair", headed=rows.is_empty())
 
 
-def _show_metrics(lines: Sequence[Mapping[str, str]]) -> None:
-    with st.grid(8 if len(lines) > 4 else 4, min_column_width=_LEAST_PX):
-        for line in lines:
-            st.metric(
-                Markdown.harmless(line["figure"]),
-                Markdown.harmless(line["value"]),
-                delta=Markdown.harmless(line["reason"] or line["rests on"]),
-                delta_color="off",
-                delta_arrow="off",
-            )
-
-
 def _show_kept(
     shell: PageShell, rows: pl.DataFrame, window: Interval, asked: FundingChoice, net: Net | None
 ) -> dict[str, Any]:
@@ -136,8 +123,10 @@ def _show_figures(row: Mapping[str, Any], unit: str) -> None:
     lines = carry_rows(row, unit)
     if "net_carry_bps" in row:
         lines[2:2] = net_rows(row, unit)
-    _show_metrics(lines[: -len(COUNTS)])
-    odd = lines[-len(COUNTS) :]
+    shown, odd = lines[: -len(COUNTS)], lines[-len(COUNTS) :]
+    show_metrics(
+        [(each["figure"], each["value"], each["reason"] or each["rests on"]) for each in shown]
+    )
     if counted := [f"{line['figure']}: {line['value']}" for line in odd if line["value"] != "0"]:
         st.caption(Markdown("; ").join(counted))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import polars as pl
@@ -27,15 +27,7 @@ def show_steadiness(shell: PageShell, rows: pl.DataFrame, window: Interval, unit
     """Show how long the sign lasts, and the funding of the pair and its legs through time."""
     st.markdown(Markdown("**How steady it is**"))
     lines = steadiness_rows(persistence(rows, *window).row(0, named=True))
-    with st.grid(4, min_column_width=_LEAST_PX):
-        for line in lines:
-            st.metric(
-                Markdown.harmless(line["figure"]),
-                Markdown.harmless(line["value"]),
-                delta=Markdown.harmless(line["below"]),
-                delta_color="off",
-                delta_arrow="off",
-            )
+    show_metrics([tuple(line.values()) for line in lines])
     bucket = "8h" if window.end - window.start <= _FEW_DAYS * 86_400 else "1d"
     columns = list(rows.columns)
     every = pl.concat([rows, legs(rows)], how="diagonal_relaxed").select(columns)
@@ -47,6 +39,13 @@ def show_steadiness(shell: PageShell, rows: pl.DataFrame, window: Interval, unit
         figure.update_traces(showscale=True)
         figure.update_layout(height=_MAP_PX)
         draw(figure, key="steadiness", headed=False)
+
+
+def show_metrics(lines: Collection[tuple[str, ...]]) -> None:
+    """Show figures beside each other: the name of each, its value, and what is below it."""
+    with st.grid(8 if len(lines) > 4 else 4, min_column_width=_LEAST_PX):
+        for name, value, below in (map(Markdown.harmless, line) for line in lines):
+            st.metric(name, value, delta=below, delta_color="off", delta_arrow="off")
 
 
 def steadiness_rows(row: Mapping[str, Any]) -> list[dict[str, str]]:

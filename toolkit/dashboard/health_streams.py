@@ -135,7 +135,7 @@ def _gap_columns(lines: pl.DataFrame) -> list[RowColumn]:
         [s or None for s in lines["missing_s"]],
         help="time that was not loaded",
         narrow=False,
-        shown=[_time_words(s or None) for s in lines["missing_s"]],
+        shown=[duration(s) if s else NULL for s in lines["missing_s"]],
     )
     lengths = (lines["gap_end"] - lines["gap_start"]).to_list()
     gaps = [
@@ -143,7 +143,3 @@ def _gap_columns(lines: pl.DataFrame) -> list[RowColumn]:
         for length, state in zip(lengths, lines["gap_state"], strict=True)
     ]
     return [missing, RowColumn("longest gap", "number", lengths, shown=gaps, narrow=False)]
-
-
-def _time_words(seconds: int | None) -> str:
-    return NULL if seconds is None else duration(seconds)

@@ -6,6 +6,7 @@ Windows end at whole hours, so that within an hour only what has new rows is rea
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 import polars as pl
 
@@ -13,6 +14,7 @@ from toolkit.dashboard.reading import SPREADS, Held, StreamVersion, measure_each
 from toolkit.intervals import Interval
 from toolkit.market import Family
 from toolkit.statistics.funding import heatmap, persistence
+from toolkit.statistics.passes import Analysis
 from toolkit.statistics.spread import with_spread
 
 _HOUR_S, _DAY_S = 3_600, 86_400
@@ -43,25 +45,15 @@ def spreads_lately(held: Held, keys: Iterable[str] | None = None) -> pl.DataFram
     last). The 24 h end where the newest row of any spread does.
     """
     end = newest_spread_end(held.streams)
-    empty = _lines(pl.DataFrame(schema=_OBSERVED), 0)
     if end is None:
-        return empty
+        return _lines(pl.DataFrame(schema=_OBSERVED), 0)
     hour = end // _HOUR_S * _HOUR_S
     window = Interval(hour - _DAY_S, hour + _HOUR_S)
-    found = [
-        measure_each(
-            held,
-            kind,
-            window,
-            "lately",
-            lambda rows: _lines(_observed(rows), window.start),
-            versions=None if keys is None else _held_of(held, kind, keys, held.versions),
-        )[0]
-        for kind in SPREADS
-    ]
+    measure = partial(_lines, start=window.start)
+    found = _of_spreads(held, window, "lately", measure, keys=keys, versions=held.versions)
     until = (end - 1 - window.start) // _BUCKET_S + 1
     line = pl.col("line").list.slice(max(0, until - _BUCKETS), min(until, _BUCKETS))
-    return pl.concat([empty, *found]).with_columns(line)
+    return found.with_columns(line)
 
 
 def spread_levels(held: Held, keys: Iterable[str]) -> pl.DataFrame:
@@ -71,24 +63,33 @@ def spread_levels(held: Held, keys: Iterable[str]) -> pl.DataFrame:
     values, bps, at equal steps of rank). Rows that come late count from the next hour on.
     """
     end = newest_spread_end(held.streams)
-    empty = _levels(pl.DataFrame(schema=_OBSERVED))
     if end is None:
-        return empty
+        return _levels(pl.DataFrame(schema=_OBSERVED))
     hour = end // _HOUR_S * _HOUR_S
     window = Interval(hour - 30 * _DAY_S, hour)
-    versions = {key: (*v[:4], *first) for key, v, first in _beginnings(held)}
-    found = [
-        measure_each(
-            held,
-            kind,
-            window,
-            "levels",
-            lambda rows: _levels(_observed(rows)),
-            versions=_held_of(held, kind, keys, versions),
-        )[0]
-        for kind in SPREADS
-    ]
-    return pl.concat([empty, *found])
+    # what tells whether older rows came or changed, in place of how many there are
+    firsts = held.streams.select("stream", "first_ts", "revisions").iter_rows()
+    versions = {key: (*held.versions[key][:4], *first) for key, *first in firsts}
+    return _of_spreads(held, window, "levels", _levels, keys=keys, versions=versions)
+
+
+def _of_spreads(
+    held: Held,
+    window: Interval,
+    question: str,
+    measure: Analysis,
+    *,
+    keys: Iterable[str] | None,
+    versions: dict[str, StreamVersion],
+) -> pl.DataFrame:
+    """Measure the observations of spreads, loaded and kept from snapshots, None for all of them."""
+    found = [measure(pl.DataFrame(schema=_OBSERVED))]
+    for kind in SPREADS:
+        named = None if keys is None else _held_of(held, kind, keys, versions)
+        found += measure_each(
+            held, kind, window, question, lambda rows: measure(_observed(rows)), versions=named
+        )
+    return pl.concat(found)
 
 
 def percentile(levels: pl.Series, n: int, value: float) -> float | None:
@@ -137,12 +138,6 @@ def _held_of(
     """Select the versions of the keys of a kind that have rows."""
     known = set(held.streams.filter(pl.col("rows") > 0, kind=kind)["stream"])
     return {key: versions[key] for key in keys if key in known}
-
-
-def _beginnings(held: Held) -> Iterable[tuple[str, StreamVersion, StreamVersion]]:
-    """Yield of each stream its version, and what tells whether older rows came or changed."""
-    firsts = held.streams.select("stream", "first_ts", "revisions").iter_rows()
-    return ((key, held.versions[key], tuple(first)) for key, *first in firsts)
 
 
 _OBSERVED = {"trajectory": pl.String(), "ts": pl.Int64(), "spread_log_bps": pl.Float64()}

@@ -6,14 +6,6 @@ const STEPS = {
   ArrowDown: [1, 0],
 };
 
-function made(tag, into, text, className) {
-  const element = document.createElement(tag);
-  if (text !== undefined) element.textContent = text;
-  if (className) element.className = className;
-  into.append(element);
-  return element;
-}
-
 function order(data, sort) {
   const places = data.rows.map((_, at) => at);
   if (!sort) return places;

@@ -151,19 +151,13 @@ def read_newest(path: Path) -> tuple[Held, bool]:
     return held, False
 
 
-def _newest_clock(store: Store) -> int:
-    """Return the service's clock (s) at the newest load, 0 without a load."""
-    loads = store.loads()
-    return int(loads["served_at"][0]) if loads.height else 0
-
-
 def _known_streams(store: Store) -> pl.DataFrame:
     """Read the streams that were answered for or hold something.
 
     One that came by webhook alone has the clock of the newest load, and no delay.
     """
-    streams = store.catalogue()
-    newest = _newest_clock(store)
+    streams, loads = store.catalogue(), store.loads()
+    newest = int(loads["served_at"][0]) if loads.height else 0
     return streams.filter(pl.col("served_at").is_not_null() | (pl.col("rows") > 0)).with_columns(
         pl.col("served_at").fill_null(pl.lit(newest, pl.Int64)), pl.col("delay_s").fill_null(0)
     )

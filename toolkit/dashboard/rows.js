@@ -2,14 +2,6 @@
 const SVG = "http://www.w3.org/2000/svg";
 const ARROW = " → ";
 
-function made(tag, into, text, className) {
-  const element = document.createElement(tag);
-  if (text !== undefined) element.textContent = text;
-  if (className) element.className = className;
-  into.append(element);
-  return element;
-}
-
 function drawLine(cell, values, words) {
   const known = values.filter((value) => value !== null);
   if (known.length < 2) {

@@ -13,7 +13,7 @@ from toolkit.dashboard.formatting import NULL
 from toolkit.dashboard.screen import component, st
 from toolkit.foreign import Markdown, plain
 
-_ROWS = component("rows", "ages")
+_ROWS = component("rows", "table", "ages")
 _ROW_PX = 27
 _STATES = [(state.value, colour) for state, colour in STATE_COLOURS.items()]
 
@@ -86,9 +86,7 @@ class RowColumn:
     @property
     def data(self) -> dict[str, Any]:
         """What the script gets."""
-        right = {"number": "number", "bar": "number", "map": "map", "age": "number age"}.get(
-            self.kind, ""
-        )
+        right = _CLASSES.get(self.kind, "")
         return {
             "name": self.name,
             "kind": self.kind,
