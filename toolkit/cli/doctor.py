@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +13,7 @@ from rich.text import Text
 from toolkit import commands
 from toolkit.cli.exit_codes import ExitCode
 from toolkit.cli.options import AllowHttp, BaseUrl
+from toolkit.cli.show import write_new
 from toolkit.cli.tables import Sheet, TableColumn, TableOptions, show, tabled
 from toolkit.errors import InputError
 from toolkit.foreign import plain
@@ -42,8 +42,6 @@ _COLUMNS = (
     TableColumn("says", "says", "words"),
     TableColumn("advice", "advice", "words"),
 )
-_PRINTED = ("check", "state", "says", "advice")
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _NAMES_WIDTH = 27
 """Characters of the longest name, so that the tables line up."""
 
@@ -82,19 +80,10 @@ def doctor_command(
         raise InputError("--profile-out", str(profile_out), "a file that is not there yet")
     found = examine(Settings.read(base_url=base_url, allow_http=allow_http))
     if profile_out is not None and found.draft:
-        _write_draft(profile_out, found.draft)
+        write_new("--profile-out", profile_out, found.draft)
     show(view, _sheet(found, profile_out))
     if not found.usable:
         raise typer.Exit(ExitCode.REFUSED)
-
-
-def _write_draft(path: Path, text: str) -> None:
-    try:
-        with os.fdopen(os.open(path, _NEW_FILE, 0o600), "w", encoding="utf-8") as draft:
-            draft.write(text)
-    except OSError as error:
-        told = error.strerror or str(error)
-        raise InputError("--profile-out", str(path), "a file to write", advice=told) from None
 
 
 def _sheet(found: Examination, profile_out: Path | None) -> Sheet:
@@ -124,7 +113,7 @@ def _print(page: Terminal, rows: pl.DataFrame) -> None:
         table.add_column(no_wrap=True, width=_NAMES_WIDTH)
         table.add_column(no_wrap=True, min_width=11)
         table.add_column(overflow="fold")
-        for name, state, text, advice in checks.select(*_PRINTED).iter_rows():
+        for name, state, text, advice in checks.select([c.name for c in _COLUMNS]).iter_rows():
             says = Text(plain(text))
             if advice:
                 says.append(f"\n→ {advice}", style="italic")

@@ -15,20 +15,20 @@ from toolkit.cli.event_logs import (
     Group,
     LifeGroup,
     Logs,
-    event_window,
+    OneFamily,
+    event_store,
+    families,
     group_columns,
     key_column,
 )
 from toolkit.cli.event_open import open_columns, open_command
 from toolkit.cli.event_payoffs import payoff_columns, payoff_command
 from toolkit.cli.event_rows import add_event_rows
-from toolkit.cli.options import End, Start, StorePath, check_times
+from toolkit.cli.options import End, Start, StorePath
 from toolkit.cli.tables import Sheet, TableColumn, TableOptions, show, tabled
-from toolkit.market import EventFamily
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.event_survival import MOST_GROUPS
-from toolkit.workspace import named_store
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -37,8 +37,6 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 def _root() -> None:
     """Print how long events last, how often they open, how large they are, and what followed."""
 
-
-_Family = Annotated[EventFamily | None, typer.Option("--family", help="Of this family alone.")]
 
 _SURVIVAL = (
     TableColumn("half over by", "median_life_s", "s"),
@@ -111,7 +109,7 @@ def survival_command(
         list[LifeGroup] | None,
         typer.Option("--by", help="A row for each of these. May be repeated."),
     ] = None,
-    family: _Family = None,
+    family: OneFamily = None,
     start: Start = None,
     end: End = None,
     store: StorePath = None,
@@ -128,10 +126,8 @@ def survival_command(
 
     Example: rail events survival --family spread --by symbol
     """
-    check_times(start, end)
-    held = named_store(store)
-    asked = event_window(held, start, end)
-    logs = Logs.read(held, asked, _families(family))
+    held, asked = event_store(store, start, end)
+    logs = Logs.read(held, asked, families(family))
     lives, groups = logs.lives(), group_columns(by or [])
     found = event_statistics.survival(lives, groups, held=logs.held)
     columns = [key_column(["family", *groups]), *_SURVIVAL]
@@ -147,7 +143,7 @@ def stats_command(
         list[Group] | None,
         typer.Option("--by", help="Rank these by how often. May be repeated."),
     ] = None,
-    family: _Family = None,
+    family: OneFamily = None,
     start: Start = None,
     end: End = None,
     store: StorePath = None,
@@ -163,10 +159,8 @@ def stats_command(
 
     Example: rail events stats --by symbol --top 20
     """
-    check_times(start, end)
-    held = named_store(store)
-    asked = event_window(held, start, end)
-    logs = Logs.read(held, asked, _families(family))
+    held, asked = event_store(store, start, end)
+    logs = Logs.read(held, asked, families(family))
     lives, groups = logs.lives(), group_columns(by or [])
     columns = [key_column(["family", *groups])]
     if groups:
@@ -186,7 +180,7 @@ def magnitudes_command(
         list[LifeGroup] | None,
         typer.Option("--by", help="A row for each of these. May be repeated."),
     ] = None,
-    family: _Family = None,
+    family: OneFamily = None,
     start: Start = None,
     end: End = None,
     store: StorePath = None,
@@ -201,18 +195,12 @@ def magnitudes_command(
 
     Example: rail events magnitudes --family splash --by symbol
     """
-    check_times(start, end)
-    held = named_store(store)
-    asked = event_window(held, start, end)
+    held, asked = event_store(store, start, end)
     groups = group_columns(by or [])
-    found = event_statistics.magnitudes(Logs.read(held, asked, _families(family)).lives(), groups)
+    found = event_statistics.magnitudes(Logs.read(held, asked, families(family)).lives(), groups)
     heading = f"How large events become, over {asked}"
     columns = [key_column(["family", *groups]), *_MAGNITUDES]
     show(view, Sheet(heading, held.source.label, found, columns, window=asked))
-
-
-def _families(family: EventFamily | None) -> list[EventFamily]:
-    return [family] if family else list(EventFamily)
 
 
 def _compared(lives: pl.DataFrame, groups: list[str], held: pl.DataFrame) -> list[str]:

@@ -9,19 +9,11 @@ import polars as pl
 import typer
 
 from toolkit.cards import counted
-from toolkit.cli.event_logs import (
-    NO_LIVES,
-    Group,
-    Logs,
-    event_window,
-    group_columns,
-    key_column,
-)
-from toolkit.cli.options import End, Start, StorePath, check_times
+from toolkit.cli.event_logs import NO_LIVES, Group, Logs, event_store, group_columns, key_column
+from toolkit.cli.options import End, Start, StorePath
 from toolkit.cli.tables import Sheet, TableColumn, TableOptions, show
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics.conditions import Schema
-from toolkit.workspace import named_store
 from toolkit.workspace.rules import length_s
 
 _TOGETHER = (
@@ -70,10 +62,8 @@ def together_command(
 
     Example: rail events together --same symbol --within 10m
     """
-    check_times(start, end)
     within_s = length_s(within, "--within")
-    held = named_store(store)
-    asked = event_window(held, start, end)
+    held, asked = event_store(store, start, end)
     logs = Logs.read(held, asked)
     groups, shared = (group_columns(given or []) for given in (by, same))
     found = event_statistics.cooccurrence(

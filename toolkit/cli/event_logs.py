@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import polars as pl
+import typer
 
-from toolkit.cli.options import window
+from toolkit.cli.options import check_times, window
 from toolkit.cli.tables import TableColumn
 from toolkit.errors import EmptyWindowError
 from toolkit.foreign import plain
@@ -17,6 +19,7 @@ from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog
 from toolkit.statistics import events as event_statistics
 from toolkit.store import Store, event_logs, held_stretches, service_clock
+from toolkit.workspace import named_store
 
 
 class Group(StrEnum):
@@ -99,6 +102,21 @@ class Logs:
         """Return the lifecycles that touch the window, with the columns of `with_groups`."""
         found = event_statistics.event_lifecycles(self.documents, *self.window, logs=self.logs)
         return event_statistics.with_groups(found)
+
+
+OneFamily = Annotated[EventFamily | None, typer.Option("--family", help="Of this family alone.")]
+
+
+def families(family: EventFamily | None) -> list[EventFamily]:
+    """Return the family asked for alone, or all of them."""
+    return [family] if family else list(EventFamily)
+
+
+def event_store(store: Path | None, start: str | None, end: str | None) -> tuple[Store, Interval]:
+    """Open the store named, and return it with the window asked for. Times are read first."""
+    check_times(start, end)
+    held = named_store(store)
+    return held, event_window(held, start, end)
 
 
 def event_window(store: Store, start: str | None, end: str | None) -> Interval:

@@ -9,11 +9,10 @@ import typer
 
 from toolkit.cli.event_logs import NO_LIVES, key_column
 from toolkit.cli.options import AllowHttp, BaseUrl
-from toolkit.cli.show import errors
+from toolkit.cli.show import print_findings
 from toolkit.cli.tables import Sheet, TableColumn, TableOptions, show
 from toolkit.market import EventFamily
 from toolkit.statistics.conditions import Schema
-from toolkit.wire.finding_words import explained
 from toolkit.wire.findings import as_rows
 from toolkit.workspace import Settings
 from toolkit.workspace.open_events import open_events
@@ -66,5 +65,4 @@ def open_command(
     heading = f"{found.rows.height:,} {family} events open, of those seen in {found.window}"
     rows = found.rows.select(list(open_columns()))
     show(view, Sheet(heading, label, rows, columns, window=found.window))
-    for line in explained(as_rows(found.findings.items())):
-        errors.print(f"finding: {line}")
+    print_findings(as_rows(found.findings.items()))

@@ -2,13 +2,37 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
 from rich.table import Table
 
+from toolkit.errors import InputError
 from toolkit.wire.address import is_loopback
+from toolkit.wire.finding_words import explained
 from toolkit.workspace.terminal import Terminal
 
 console = Terminal()
 errors = Terminal(stderr=True)
+
+
+def print_findings(findings: Iterable[Mapping[str, Any]]) -> None:
+    """Print on stderr what is odd in answers, in words."""
+    for line in explained(findings):
+        errors.print(f"finding: {line}")
+
+
+def write_new(option: str, path: Path, text: str) -> None:
+    """Write a new file that its owner alone can read. Raise `InputError` of the option if not."""
+    try:
+        opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(opened, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        told = error.strerror or str(error)
+        raise InputError(option, str(path), "a file to write", advice=told) from None
 
 
 def warn_of_public(host: str, public: str) -> None:

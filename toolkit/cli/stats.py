@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from toolkit.cli.carried import Entered, carry_columns, carry_sheet
-from toolkit.cli.event_logs import event_window
+from toolkit.cli.event_logs import event_store
 from toolkit.cli.fees import chosen_costs
 from toolkit.cli.funding_sheets import (
     dispersion_columns,
@@ -326,9 +326,7 @@ def events_command(
 
     Example: rail stats events
     """
-    check_times(start, end)
-    held = named_store(store)
-    asked = event_window(held, start, end)
+    held, asked = event_store(store, start, end)
     show(view, event_sheet(held, asked))
 
 

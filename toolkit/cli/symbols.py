@@ -10,11 +10,10 @@ import typer
 
 from toolkit.cards import counted
 from toolkit.cli.options import AllowHttp, BaseUrl
-from toolkit.cli.show import errors
+from toolkit.cli.show import errors, print_findings
 from toolkit.cli.tables import Sheet, TableColumn, TableOptions, show, tabled
 from toolkit.errors import EmptyWindowError
 from toolkit.statistics.conditions import Schema
-from toolkit.wire.finding_words import explained
 from toolkit.wire.findings import as_rows
 from toolkit.workspace import Settings
 
@@ -59,7 +58,6 @@ def symbols_command(
     label = source.label if source else "Source not stated"
     frame = pl.DataFrame(rows, schema=dict(SYMBOLS), orient="row")
     show(view, Sheet(heading, label, frame, _COLUMNS))
-    for line in explained(as_rows(Counter(listing.findings).items())):
-        errors.print(f"finding: {line}")
+    print_findings(as_rows(Counter(listing.findings).items()))
     if listing.truncated:
         errors.print("the service holds more symbols than it lists at once; name a part of one")

@@ -22,7 +22,7 @@ from toolkit.cli.options import (
     window,
 )
 from toolkit.cli.plan import show_plan
-from toolkit.cli.show import console, errors
+from toolkit.cli.show import console, errors, print_findings
 from toolkit.cli.tables import Format, TableOptions, tabled
 from toolkit.client import Client
 from toolkit.errors import InputError, UnreachableError, WireError
@@ -32,7 +32,6 @@ from toolkit.loader.planned import PLANNED
 from toolkit.loader.progress import streams_counted
 from toolkit.market import Stream, Trajectory
 from toolkit.store import Store
-from toolkit.wire.finding_words import explained
 from toolkit.wire.findings import as_rows
 from toolkit.wire.listing import (
     Listing,
@@ -201,8 +200,7 @@ def _listed(
 
 def _whole_listing(client: Client) -> Listing:
     listing = client.symbols()
-    for line in explained(as_rows(Counter(listing.findings).items())):
-        errors.print(f"finding: {line}")
+    print_findings(as_rows(Counter(listing.findings).items()))
     if listing.truncated:
         raise WireError(
             f"the service lists more symbols than it sends at once ({len(listing.legs)}); "
@@ -222,5 +220,4 @@ def _print_result(result: LoadResult) -> None:
     for asked, stretches in result.unrecoverable.items():
         gone = duration(total_s(stretches))
         errors.print(f"{asked}: {gone} lie beyond the plan's depth and are not held")
-    for line in explained(as_rows(result.findings)):
-        errors.print(f"finding: {line}")
+    print_findings(as_rows(result.findings))

@@ -9,14 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from toolkit.cli.options import AllowHttp, BaseUrl
-from toolkit.cli.show import console
+from toolkit.cli.show import console, write_new
 from toolkit.client.webhook_session import WebhookSession
 from toolkit.commands import DEFAULT_BASE_URL
 from toolkit.errors import InputError
 from toolkit.market import EventFamily
 from toolkit.workspace.settings import allows_http
-
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
 def setup_command(
@@ -76,7 +74,7 @@ def setup_command(
         if code:
             asked.sign_in(code)
             session.unlink(missing_ok=True)
-            _write(session, asked.cookie)
+            write_new("--session", session, f"{asked.cookie}\n")
         if url is not None:
             _set(asked, url, family or list(EventFamily), secret)
         if remove:
@@ -98,7 +96,7 @@ def _set(session: WebhookSession, url: str, families: list[EventFamily], secret:
         raise InputError("--secret", str(secret), "a file that is not there yet")
     said = session.set(url, families)
     if isinstance(said.get("secret"), str):
-        _write(secret, said["secret"])
+        write_new("--secret", secret, f"{said['secret']}\n")
         console.print(f"the secret is in {secret}, for `rail webhook --secret-env`")
     else:
         console.print("the secret stays the one that came first")
@@ -130,14 +128,3 @@ def _kept(session: Path) -> str:
         options = "--code-env or --cookie-env"
         raise InputError("--session", str(session), f"a file that is there, or one of {options}")
     return session.read_text(encoding="utf-8").strip()
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a new file that its owner alone can read."""
-    try:
-        with os.fdopen(os.open(path, _NEW_FILE, 0o600), "w", encoding="utf-8") as file:
-            file.write(f"{text}\n")
-    except OSError as error:
-        raise InputError(
-            "file", str(path), f"a new file that can be written ({error.strerror})"
-        ) from None
