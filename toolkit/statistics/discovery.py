@@ -17,13 +17,6 @@ import polars as pl
 
 from toolkit.statistics.lags import Floats
 
-__all__ = ["MOST_STEP_S", "SHARES", "discovery_shares"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 MOST_STEP_S = 2
 """The longest step for which shares are computed."""
 SHARES = ("gonzalo_granger_share", "hasbrouck_lower_share", "hasbrouck_upper_share")

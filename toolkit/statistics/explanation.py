@@ -23,13 +23,6 @@ from toolkit.intervals import Interval
 from toolkit.market import format_ts
 from toolkit.statistics.contract import Reason, checked_frame
 
-__all__ = ["Documented", "Meaning", "documented", "explain"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _RULE = re.compile(r"^ *=+(?: +=+){3} *$")
 _SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
 _CITED = re.compile(r"(?<!`)`([\w.]+)`(?!`)")

@@ -24,13 +24,6 @@ from toolkit.statistics.event_paths import (
 from toolkit.statistics.tails import share_interval
 from toolkit.statistics.windows import documents_extent
 
-__all__ = ["follow_through"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _FIGURES = {
     "n": pl.Int64,
     "n_events": pl.Int64,

@@ -22,13 +22,6 @@ from toolkit.statistics.contract import (
 from toolkit.statistics.lags import Floats, Integers
 from toolkit.statistics.windows import documents_extent, window_of
 
-__all__ = ["hayashi_yoshida"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _LEAST = 100
 
 

@@ -19,13 +19,6 @@ from toolkit.statistics.kernel import Statistic, measure
 from toolkit.statistics.student import two_sided_95
 from toolkit.statistics.windows import window_of
 
-__all__ = ["MIN_WEEKS", "hour_of_week"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 MIN_WEEKS = 4
 """Fewer weeks with an hour than this, and it has no interval."""
 

@@ -31,13 +31,6 @@ from toolkit.statistics.kernel import Statistic, measure
 from toolkit.statistics.lags import Floats, Integers, Observations, centred, joined, parts, sums
 from toolkit.statistics.windows import window_of
 
-__all__ = ["MOST_LAG_STEPS", "checked_lag", "cross_correlation", "lead_lag", "peaks", "why"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 MOST_LAG_STEPS = 720
 """The longest lag that may be asked for."""
 

@@ -22,13 +22,6 @@ from toolkit.statistics.net_edge import check_pairs, costs_over_time, gross_bps
 from toolkit.statistics.time_to_close import life_columns, lives_of
 from toolkit.statistics.windows import window_of
 
-__all__ = ["net_episodes", "net_time_to_close"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _COUNTS = {"n_lives": "begun", "n_ended": "ended"}
 
 

@@ -20,13 +20,6 @@ from toolkit.statistics.kernel import Statistic, measure
 from toolkit.statistics.lags import Floats, Integers, Observations, parts
 from toolkit.statistics.windows import window_of
 
-__all__ = ["ACF_STEPS", "VARIANCE_RATIO_STEPS", "stationarity"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 ACF_STEPS = (1, 10, 60, 1440)
 """The lags of the autocorrelation, in steps."""
 VARIANCE_RATIO_STEPS = (2, 10, 60, 240, 1440)

@@ -7,13 +7,6 @@ from functools import cache
 
 from toolkit.statistics.contract import whole_number
 
-__all__ = ["two_sided_95"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _HALVINGS = 100
 
 

@@ -10,13 +10,6 @@ from toolkit.statistics.definition import holding
 from toolkit.statistics.kernel import Statistic, measure
 from toolkit.statistics.windows import window_of
 
-__all__ = ["MIN_TAIL", "TAIL_PERCENTS", "fitted_tails", "tail_columns", "tail_index"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 MIN_TAIL = 50
 """Fewer observations beyond x_min than this, and there is no index."""
 TAIL_PERCENTS = (1, 2, 5, 10)

@@ -19,13 +19,6 @@ from toolkit.statistics.kernel import Statistic, measure
 from toolkit.statistics.survival import life_quantiles
 from toolkit.statistics.windows import window_of
 
-__all__ = ["life_columns", "lives_of", "time_to_close"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _LIVES = {"duration_s": pl.Float64, "observed": pl.Int64}
 _LIFE_COLUMNS = tuple(life_quantiles(pl.DataFrame(schema=_LIVES)).columns)
 _COUNTS = {"n_lives": "entries", "n_ended": "closed"}
