@@ -14,6 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.listening import Handler
 from toolkit.market import Source
 from toolkit.service import Clock, Config, Simulated, running
 from toolkit.store import Store, StoreWriter
@@ -34,27 +35,20 @@ class Relay:
         self.reached, self.over = threading.Event(), threading.Event()
         relay = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Relaying(Handler):
             def do_GET(self) -> None:
                 if place in self.path and way != "whole":
                     relay.reached.set()
                     getattr(relay, f"_{way}")(self)
                     return
                 answer = httpx.get(upstream + self.path, headers=dict(self.headers), timeout=60)
-                self.send_response(answer.status_code)
-                for name, value in answer.headers.items():
-                    if name not in ("content-length", "content-encoding", "transfer-encoding"):
-                        self.send_header(name, value)
-                self.send_header("Content-Length", str(len(answer.content)))
-                self.end_headers()
-                self.wfile.write(answer.content)
+                coded = ("content-length", "content-encoding", "transfer-encoding")
+                headers = {n: value for n, value in answer.headers.items() if n not in coded}
+                self.reply(answer.status_code, answer.content, headers)
                 if place in self.path:
                     relay.reached.set()
 
-            def log_message(self, *_: object) -> None:
-                """Write nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Relaying)
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()

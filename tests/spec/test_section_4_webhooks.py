@@ -6,14 +6,13 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 import httpx
 import pytest
 from jsonschema import Draft202012Validator
 from standardwebhooks.webhooks import Webhook
 
+from tests.listening import Handler, listening
 from toolkit.market import EventFamily, Plan
 from toolkit.service import Config, Simulated, SpedClock, WebhookSettings, running
 
@@ -88,7 +87,7 @@ def received() -> Iterator[tuple[str, list[tuple[dict[str, str], bytes]], thread
     found: list[tuple[dict[str, str], bytes]] = []
     enough = threading.Event()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Receiver(Handler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
@@ -96,20 +95,10 @@ def received() -> Iterator[tuple[str, list[tuple[dict[str, str], bytes]], thread
             found.append(({n.lower(): v for n, v in self.headers.items()}, body))
             if len({json.loads(body)["schema"] for _, body in found}) == len(EventFamily):
                 enough.set()
-            self.send_response(204)
-            self.end_headers()
+            self.reply(204)
 
-        def log_message(self, *_: Any) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/", found, enough
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with listening(Receiver) as address:
+        yield f"{address}/", found, enough
 
 
 @pytest.mark.slow

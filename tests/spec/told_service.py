@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
+
+from tests.listening import Handler, listening
 
 NOW = 1_795_953_607
 DATE = "Sun, 29 Nov 2026 12:00:07 GMT"
@@ -74,7 +74,7 @@ def told_service(**told: Any) -> Iterator[Told]:
     """Run the service at a free port."""
     service = Told(**told)
 
-    class Handler(BaseHTTPRequestHandler):
+    class Telling(Handler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
@@ -83,22 +83,10 @@ def told_service(**told: Any) -> Iterator[Told]:
             headers = {name.lower(): value for name, value in self.headers.items()}
             service.asked.append((self.command, parts.path, query, headers))
             body = (service.answer(parts.path, query) or "{}").encode()
-            self.send_response_only(200)
-            self.send_header("Date", DATE)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            self.reply(200, body, {"Date": DATE})
 
-        def log_message(self, *_: object) -> None:
-            """Nothing: the tests look at what was asked instead."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        service.base_url = f"http://127.0.0.1:{server.server_address[1]}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
+    with listening(Telling) as service.base_url:
         yield service
-        server.shutdown()
-        thread.join()
 
 
 def document(event: str | None, kind: str, ts: int, **more: Any) -> str:

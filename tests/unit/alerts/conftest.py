@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from http.server import ThreadingHTTPServer
 
 import pytest
+
+from tests.listening import Handler, listening
 
 
 class Receiver(ThreadingHTTPServer):
@@ -28,7 +29,7 @@ class Receiver(ThreadingHTTPServer):
         return [headers["webhook-id"] for headers, _ in self.came if "webhook-id" in headers]
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Handler):
     server: Receiver
 
     def do_POST(self) -> None:
@@ -37,20 +38,11 @@ class _Handler(BaseHTTPRequestHandler):
             headers = {name.lower(): value for name, value in self.headers.items()}
             self.server.came.append((headers, body))
             status = self.server.answers.pop(0) if self.server.answers else 204
-        self.send_response(status)
-        self.send_header("content-length", "0")
-        self.end_headers()
-
-    def log_message(self, *_: Any) -> None:
-        """Print nothing."""
+        self.reply(status)
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
     server = Receiver()
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield server
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with listening(server):
+        yield server

@@ -8,12 +8,11 @@ import shlex
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
+from tests.listening import Handler, listening
 from toolkit.store import Store
 
 from ...hostile import store_of, streams, texts
@@ -74,31 +73,18 @@ def test_a_refusal_that_names_a_hostile_pair_is_one_line_that_is_obeyed_nowhere(
 def hostile_service(answers: dict[str, object]) -> Iterator[str]:
     """The address of a service that gives the answers, has no prices, and refuses all else."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Hostile(Handler):
         def do_GET(self) -> None:
             known = next((body for name, body in answers.items() if name in self.path), None)
             refusal = {"title": EVERY, "detail": EVERY, "code": EVERY, "status": 402}
             body = json.dumps(known or refusal).encode()
             if "history/price" in self.path:
-                self.send_response(204)
-                self.end_headers()
-                return
-            self.send_response(200 if known else 402)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+                self.reply(204)
+            else:
+                self.reply(200 if known else 402, body, {"Content-Type": "application/json"})
 
-        def log_message(self, *_: object) -> None:
-            """Print nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with listening(Hostile) as address:
+        yield address
 
 
 ANSWERS = {

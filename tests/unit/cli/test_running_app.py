@@ -7,12 +7,11 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
+from tests.listening import Handler, listening
 from toolkit.cli.running_app import note_path, noted, running_address
 from toolkit.store import Store
 
@@ -26,23 +25,12 @@ PRICE, PAIR, FUNDING = LOADED
 def answering(body: bytes) -> Iterator[str]:
     """The address of a server that answers everything with this."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Alike(Handler):
         def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            self.reply(200, body)
 
-        def log_message(self, *_: object) -> None:
-            """Print nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with listening(Alike) as address:
+        yield address
 
 
 def test_a_dashboard_is_found_for_as_long_as_it_runs(workdir: Path) -> None:

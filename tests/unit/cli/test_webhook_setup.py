@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
 from standardwebhooks.webhooks import Webhook
 
+from tests.unit.alerts.conftest import Receiver, receiver
 from tests.unit.cli.conftest import refused
 from toolkit.client.webhook_session import WebhookSession
 from toolkit.errors import KeyRefusedError, UnreachableError
@@ -19,6 +18,7 @@ from toolkit.service import Config, Simulated, WebhookSettings, running
 Rail = Callable[..., CompletedProcess[str]]
 ENDPOINT = "https://hooks.example/rail"
 SIGNING_IN = ("--code-env", "RAIL_CODE")
+__all__ = ["receiver"]
 
 
 @pytest.fixture(scope="module")
@@ -48,33 +48,6 @@ def setup(rail: Rail, config: Config, local: str) -> Iterator[Rail]:
         session.remove()
 
 
-class Receiver(BaseHTTPRequestHandler):
-    """Keeps the deliveries that come."""
-
-    came: list[tuple[dict[str, str], bytes]]
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.came.append((dict(self.headers), body))
-        self.send_response(204)
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        """Nothing."""
-
-
-@pytest.fixture
-def receiver() -> Iterator[tuple[str, list[tuple[dict[str, str], bytes]]]]:
-    came: list[tuple[dict[str, str], bytes]] = []
-    handler = type("Kept", (Receiver,), {"came": came})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/", came
-        server.shutdown()
-        thread.join()
-
-
 def test_an_endpoint_is_set_shown_changed_and_removed(setup: Rail, workdir: Path) -> None:
     done = setup(ENDPOINT, *SIGNING_IN, "--family", "spread")
     assert done.returncode == 0, done.stderr
@@ -97,12 +70,11 @@ def test_an_endpoint_is_set_shown_changed_and_removed(setup: Rail, workdir: Path
 
 
 def test_a_test_is_delivered_signed_with_the_secret_of_the_file(
-    setup: Rail, workdir: Path, receiver: tuple[str, list[tuple[dict[str, str], bytes]]]
+    setup: Rail, workdir: Path, receiver: Receiver
 ) -> None:
-    url, came = receiver
-    done = setup(url, *SIGNING_IN, "--test")
+    done = setup(f"http://{receiver.address}/", *SIGNING_IN, "--test")
     assert "a test was taken: status 204" in done.stdout
-    ((headers, body),) = came
+    ((headers, body),) = receiver.came
     secret = (workdir / "rail-webhook.secret").read_text().strip()
     assert Webhook(secret).verify(body, headers)["type"] == "webhook.test"
 

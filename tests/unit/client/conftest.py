@@ -9,11 +9,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from tests.listening import Handler, listening
 from toolkit.client import Client
 from toolkit.wire.exchange import RetryPolicy
 
@@ -87,7 +88,7 @@ class _Server(ThreadingHTTPServer):
         return super().get_request()
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Handler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     server: _Server
@@ -101,11 +102,8 @@ class _Handler(BaseHTTPRequestHandler):
         if reply.status == 0:
             self._reset()
             return
-        self.send_response_only(reply.status)
-        for name, value in {"Content-Length": str(len(reply.body)), **reply.headers}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(reply.body[: reply.sent])
+        length = {"Content-Length": str(len(reply.body))}
+        self.reply(reply.status, reply.body[: reply.sent], length | reply.headers)
         if reply.stalls:
             script.over.wait(30)
             self.close_connection = True
@@ -130,20 +128,14 @@ class _Handler(BaseHTTPRequestHandler):
             script.open_connections.discard(id(self))
             script.closed.notify_all()
 
-    def log_message(self, *_: object) -> None:
-        """Nothing: the tests look at what arrived instead."""
-
 
 @pytest.fixture
 def scripted() -> Iterator[Scripted]:
     """A service at a free port that answers as it is told."""
-    with _Server() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,), name="scripted")
-        thread.start()
+    server = _Server()
+    with listening(server):
         yield server.script
         server.script.over.set()
-        server.shutdown()
-        thread.join()
 
 
 @dataclass

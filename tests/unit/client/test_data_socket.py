@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from polars.testing import assert_frame_equal
 from websockets.sync.server import ServerConnection, serve
 
 from tests import miniature
+from tests.listening import listening
 from toolkit.client import Client
 from toolkit.client.data_socket import SocketClient
 from toolkit.errors import (
@@ -136,13 +136,8 @@ def scripted(treat: Treatment) -> Iterator[tuple[str, list[dict[str, Any]]]]:
             asked.append(json.loads(message))
             treat(connection, asked[-1])
 
-    with serve(handle, "127.0.0.1", 0) as server:
-        host, port = server.socket.getsockname()
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://{host}:{port}", asked
-        server.shutdown()
-        thread.join()
+    with listening(serve(handle, "127.0.0.1", 0)) as address:
+        yield address, asked
 
 
 def asks(address: str, profile: Profile = BUILT_IN, **options: Any) -> pl.DataFrame:

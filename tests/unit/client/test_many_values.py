@@ -8,13 +8,13 @@ import os
 import re
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 
 import pytest
 
+from tests.listening import Handler, listening
 from toolkit.client import Client
 from toolkit.errors import WireError
 from toolkit.intervals import Interval
@@ -31,7 +31,7 @@ def page(item: bytes, number: int, ends: bytes = ENDS) -> bytes:
     return b'{"items":[' + b",".join([item] * number) + b"]," + ends + b"}"
 
 
-class Huge(BaseHTTPRequestHandler):
+class Huge(Handler):
     """A service that answers questions with one body, over REST and as a tool's result."""
 
     protocol_version = "HTTP/1.1"
@@ -66,15 +66,8 @@ class Huge(BaseHTTPRequestHandler):
 
     def _send(self, status: int, body: bytes) -> None:
         kind = "text/event-stream" if self.events else "application/json"
-        self.send_response_only(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
         with contextlib.suppress(OSError):  # it is given up
-            self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Nothing."""
+            self.reply(status, body, {"Content-Type": kind})
 
 
 class Server(ThreadingHTTPServer):
@@ -85,12 +78,8 @@ class Server(ThreadingHTTPServer):
 @contextmanager
 def answering(body: bytes, *, events: bool = False) -> Iterator[str]:
     handler = type("Handler", (Huge,), {"body": body, "events": events})
-    with Server(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-        thread.join()
+    with listening(Server(("127.0.0.1", 0), handler)) as address:
+        yield address
 
 
 CHILD = """

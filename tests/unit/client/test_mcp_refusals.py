@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from tests import miniature
+from tests.listening import Handler, listening
 from toolkit.client.mcp import McpClient
 from toolkit.errors import (
     BadRequestError,
@@ -59,7 +58,7 @@ def test_a_spent_quota_keeps_when_to_come_back() -> None:
     assert 0 < refused.value.retry_after_s <= 60
 
 
-class Refusing(BaseHTTPRequestHandler):
+class Refusing(Handler):
     """Answers every request alike."""
 
     protocol_version = "HTTP/1.1"
@@ -68,29 +67,18 @@ class Refusing(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["content-length"]))
         status, headers, body = self.answer
-        if not status:
+        if status:
+            self.reply(status, body, headers)
+        else:
             self.close_connection = True
-            return
-        self.send_response_only(status)
-        for name, value in (headers | {"content-length": f"{len(body)}"}).items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Nothing: the tests look at what the client makes of it."""
 
 
 @contextmanager
 def refusing(status: int, headers: dict[str, str], body: bytes) -> Iterator[str]:
     """The address of a service that answers every request so; 0 hangs up."""
     handler = type("Handler", (Refusing,), {"answer": (status, headers, body)})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-        thread.join()
+    with listening(handler) as address:
+        yield address
 
 
 HTML, JSON = {"content-type": "text/html"}, {"content-type": "application/json"}

@@ -14,13 +14,14 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.listening import Handler, listening
 from toolkit.client import Client
 from toolkit.client.pace import SharedPace
 from toolkit.errors import UnreachableError
@@ -44,7 +45,7 @@ with Client(sys.argv[1], sys.argv[2], quota_folder=Path(sys.argv[3])) as client:
 """
 
 
-class Limited(BaseHTTPRequestHandler):
+class Limited(Handler):
     """Answers so many requests per window, which begins with the first of them."""
 
     protocol_version = "HTTP/1.1"
@@ -60,17 +61,11 @@ class Limited(BaseHTTPRequestHandler):
             self.server.statuses[status] += 1
             left_s = math.ceil(self.server.begun + WINDOW_S - now)
             left = QUOTA - self.server.spent
-        self.send_response_only(status)
-        self.send_header("RateLimit-Policy", f'"free";q={QUOTA};w={WINDOW_S}')
-        self.send_header("RateLimit", f'"free";r={left};t={left_s}')
-        if status == 429:
-            self.send_header("Retry-After", str(left_s))
-        self.send_header("Content-Length", "2")
-        self.end_headers()
-        self.wfile.write(b"{}")
-
-    def log_message(self, *_: object) -> None:
-        """Nothing: the test counts."""
+        headers = {
+            "RateLimit-Policy": f'"free";q={QUOTA};w={WINDOW_S}',
+            "RateLimit": f'"free";r={left};t={left_s}',
+        }
+        self.reply(status, b"{}", headers | ({"Retry-After": str(left_s)} if status == 429 else {}))
 
 
 class Service(ThreadingHTTPServer):
@@ -83,12 +78,9 @@ class Service(ThreadingHTTPServer):
 
 @pytest.fixture
 def limited() -> Iterator[Service]:
-    with Service() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
+    server = Service()
+    with listening(server):
         yield server
-        server.shutdown()
-        thread.join()
 
 
 @pytest.mark.slow

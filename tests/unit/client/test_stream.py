@@ -14,8 +14,9 @@ from http import HTTPStatus
 import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
-from websockets.sync.server import Server, ServerConnection, serve
+from websockets.sync.server import ServerConnection, serve
 
+from tests.listening import listening
 from toolkit.client import Client
 from toolkit.client.stream import stream
 from toolkit.errors import KeyRefusedError, PlanRefusedError, ServiceError, UnreachableError
@@ -67,15 +68,9 @@ class Scripted:
 @pytest.fixture
 def scripted() -> Iterator[Scripted]:
     script = Scripted()
-    server: Server
-    with serve(script.treat, "127.0.0.1", 0, process_request=script.admit) as server:
-        host, port = server.socket.getsockname()
-        script.base_url = f"http://{host}:{port}"
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
+    server = serve(script.treat, "127.0.0.1", 0, process_request=script.admit)
+    with listening(server) as script.base_url:
         yield script
-        server.shutdown()
-        thread.join()
 
 
 class Bare(Client):

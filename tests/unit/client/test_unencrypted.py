@@ -13,6 +13,7 @@ import pytest
 from websockets.sync.server import serve
 
 from tests import miniature
+from tests.listening import listening
 from toolkit.client import AsyncClient, Client
 from toolkit.client.contact import Contact
 from toolkit.client.mcp import McpClient
@@ -141,12 +142,8 @@ def first_loss(client: Client) -> str:
 @contextlib.contextmanager
 def sockets_that_close() -> Iterator[str]:
     """A server of sockets that closes each at once."""
-    with serve(lambda connection: connection.close(1011), "127.0.0.1", 0) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.socket.getsockname()[1]}"
-        server.shutdown()
-        thread.join()
+    with listening(serve(lambda connection: connection.close(1011), "127.0.0.1", 0)) as address:
+        yield address
 
 
 def test_http_to_this_machine_travels_through_no_proxy(proxy: Proxy) -> None:

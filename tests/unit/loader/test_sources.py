@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import httpx
 import pytest
 
+from tests.listening import Handler, listening
 from toolkit.client import Client
 from toolkit.errors import StoreSourceError
 from toolkit.intervals import Interval
@@ -24,33 +23,20 @@ MONTH = Interval(NOW - 12 * 86_400, NOW)
 STREAMS = [Stream.parse(f"{symbol}_USDT:AURORA.spot") for symbol in ("BTC", "ETH", "SOL")]
 
 
-class Address:
-    """One address at which one service answers after another."""
+def exchanging(first: str, second: str, after: int) -> type[Handler]:
+    """What is one service, and another after so many questions for rows."""
+    asked: list[str] = []
 
-    def __init__(self, first: str, second: str, exchange_after: int) -> None:
-        self.asked = 0
-        address = self
+    class Forwarding(Handler):
+        def do_GET(self) -> None:
+            asked.extend([self.path] if "/history/" in self.path else [])
+            now = second if len(asked) > after else first
+            answer = httpx.get(now + self.path, headers=dict(self.headers), timeout=60)
+            kept = ("content-type", "date", "x-plan", "retry-after")
+            headers = {name: answer.headers[name] for name in kept if name in answer.headers}
+            self.reply(answer.status_code, answer.content, headers)
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                address.asked += "/history/" in self.path
-                now = second if address.asked > exchange_after else first
-                answer = httpx.get(now + self.path, headers=dict(self.headers), timeout=60)
-                self.send_response(answer.status_code)
-                for name in ("content-type", "date", "x-plan", "retry-after"):
-                    if name in answer.headers:
-                        self.send_header(name, answer.headers[name])
-                self.send_header("Content-Length", str(len(answer.content)))
-                self.end_headers()
-                self.wfile.write(answer.content)
-
-            def log_message(self, *_: object) -> None:
-                """Write nothing."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+    return Forwarding
 
 
 @pytest.fixture(scope="module")
@@ -67,13 +53,13 @@ def services() -> Iterator[tuple[str, str]]:
 def test_a_service_exchanged_in_mid_sync_leaves_no_row_of_the_other(
     services: tuple[str, str], tmp_path: Path, exchange_after: int
 ) -> None:
-    address, store = Address(*services, exchange_after), Store(tmp_path / "rail.duckdb")
-    try:
-        with Client(address.url, "demo-pro") as client, pytest.raises(StoreSourceError) as refused:
-            sync(client, store, STREAMS, MONTH)
-    finally:
-        address.server.shutdown()
-        address.server.server_close()
+    store = Store(tmp_path / "rail.duckdb")
+    with (
+        listening(exchanging(*services, exchange_after)) as url,
+        Client(url, "demo-pro") as client,
+        pytest.raises(StoreSourceError) as refused,
+    ):
+        sync(client, store, STREAMS, MONTH)
     assert Simulated(8).id in str(refused.value)
     with Client(services[0], "demo-pro") as client:
         whole = Store(tmp_path / "whole.duckdb")

@@ -21,6 +21,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 from websockets.sync.server import ServerConnection, serve
 
+from tests.listening import listening
 from toolkit.client import Client
 from toolkit.intervals import Interval, difference
 from toolkit.loader import follow, sync
@@ -101,15 +102,11 @@ class Log:
 
 @contextmanager
 def serving(log: Log) -> Iterator[str]:
-    with serve(log.send, "127.0.0.1", 0, process_request=log.answer) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
+    with listening(serve(log.send, "127.0.0.1", 0, process_request=log.answer)) as address:
         try:
-            yield f"http://127.0.0.1:{server.socket.getsockname()[1]}"
+            yield address
         finally:
             log.over.set()
-            server.shutdown()
-            thread.join()
 
 
 @pytest.fixture

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import httpx
 import pytest
 
+from tests.listening import Handler, listening
 from toolkit.service import Clock, Config, Simulated, running
 from toolkit.wire.user_profile import UserProfile
 from toolkit.workspace import Settings
@@ -208,27 +208,20 @@ class _Stranger(ThreadingHTTPServer):
         self.said = status, body, headers
 
 
-class _Alike(BaseHTTPRequestHandler):
+class _Alike(Handler):
     server: _Stranger
 
     def do_GET(self) -> None:
         status, body, headers = self.server.said
         if self.command == "POST":
             self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.send_response_only(status)
-        for name, value in {"Content-Length": str(len(body)), **headers}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
+        self.reply(status, body, headers)
 
     def do_POST(self) -> None:
         self.do_GET()
 
     def do_DELETE(self) -> None:
         self.do_GET()
-
-    def log_message(self, *_: object) -> None:
-        """Nothing."""
 
 
 @pytest.mark.parametrize(
@@ -249,14 +242,7 @@ class _Alike(BaseHTTPRequestHandler):
 def test_a_stranger_at_the_address_is_survived_and_named(
     status: int, body: bytes, headers: dict[str, str], named: str
 ) -> None:
-    with _Stranger(status, body, headers) as stranger:
-        thread = threading.Thread(target=stranger.serve_forever, args=(0.01,))
-        thread.start()
-        url = f"http://127.0.0.1:{stranger.server_address[1]}"
-        try:
-            found = examine(Settings(url, "key"))
-        finally:
-            stranger.shutdown()
-            thread.join()
+    with listening(_Stranger(status, body, headers)) as url:
+        found = examine(Settings(url, "key"))
     assert not found.usable
     assert named in check(found, "/schemas").says

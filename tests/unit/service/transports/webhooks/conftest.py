@@ -7,12 +7,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, NamedTuple
+from http.server import ThreadingHTTPServer
+from typing import NamedTuple
 
 import httpx
 import pytest
 
+from tests.listening import Handler, listening
 from toolkit.service import Clock, Config, Simulated, WebhookSettings
 from toolkit.service.events.archive import EventArchive
 
@@ -67,24 +68,16 @@ def wait_until(condition: Callable[[], bool], patience_s: float = 30.0) -> None:
 def serve_sink(sink: Sink) -> ThreadingHTTPServer:
     """A server for a sink, not started yet."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Receiver(Handler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
             headers = {name.lower(): value for name, value in self.headers.items()}
             status, told = sink.take(Delivered(time.monotonic(), self.path, headers, body))
-            self.send_response(status)
-            for name, value in told.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+            self.reply(status, headers=told)
 
-        def log_message(self, *_: Any) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
     sink.url = f"http://127.0.0.1:{server.server_port}/hook?x=1"
     return server
 
@@ -92,13 +85,8 @@ def serve_sink(sink: Sink) -> ThreadingHTTPServer:
 @pytest.fixture
 def sink() -> Iterator[Sink]:
     found = Sink()
-    server = serve_sink(found)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    yield found
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with listening(serve_sink(found)):
+        yield found
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.listening import listening
 from toolkit.service import WebhookSettings
 from toolkit.service.transports.webhooks.addresses import Target, target_of
 from toolkit.service.transports.webhooks.posting import Post, Reply
@@ -188,14 +189,8 @@ def encrypted(sink: Sink, certificate: Path) -> Iterator[str]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, certificate.with_name("key.pem"))
     server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
+    with listening(server):
         yield f"https://localhost:{server.server_port}/"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 @pytest.mark.slow
