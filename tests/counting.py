@@ -1,4 +1,4 @@
-"""A service that counts the requests it gets, and whose clock a test sets."""
+"""A service and a client that count their requests, and a clock that a test sets."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from toolkit.client import Client
 from toolkit.service import Clock, Config
 from toolkit.service.server import server_settings
 from toolkit.serving import run_in_thread
@@ -20,6 +21,28 @@ class SetClock(Clock):
 
     def now(self) -> int:
         return self.moments[-1]
+
+
+class Ticks:
+    """A monotonic clock that is moved by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class CountingClient(Client):
+    """Counts what it asks, which is not more than is allowed."""
+
+    allowed: int
+    requests = 0
+
+    def _send(self, request):
+        self.requests += 1
+        assert self.requests <= self.allowed, "the walk does not end"
+        return super()._send(request)
 
 
 @dataclass

@@ -1,7 +1,9 @@
-"""Servers that tests write themselves: handlers that print nothing, and a thread that answers."""
+"""Servers that tests write themselves: a handler, a thread that answers, and a port for others."""
 
 from __future__ import annotations
 
+import random
+import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -42,3 +44,14 @@ def listening(server: BaseServer | Server | type[BaseHTTPRequestHandler]) -> Ite
         finally:
             server.shutdown()
             thread.join()
+
+
+def free_port() -> int:
+    """One below those that the kernel gives to outgoing connections: it stays free in between."""
+    while True:
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", random.SystemRandom().randint(20_000, 32_000)))
+            except OSError:
+                continue
+            return int(probe.getsockname()[1])

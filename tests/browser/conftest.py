@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -32,6 +31,7 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
+from tests.listening import free_port
 from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.service import Clock, Config, Simulated, running
@@ -165,13 +165,6 @@ def leave(page: Page) -> None:
     assert page.locator("[data-testid=stException]").all_inner_texts() == []
     page.evaluate("if (origin !== 'null') { localStorage.clear(); sessionStorage.clear(); }")
     page.goto("about:blank")
-
-
-def free_port() -> int:
-    """A port that nobody listens at."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-    return port
 
 
 @contextmanager

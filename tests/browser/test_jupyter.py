@@ -10,7 +10,6 @@ import json
 import os
 import re
 import shlex
-import socket
 import subprocess
 import sys
 import time
@@ -26,6 +25,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 from playwright.sync_api import Page
 from plotly.offline import get_plotlyjs
 
+from tests.listening import free_port
 from toolkit.charts.theme import BACKGROUND
 
 ROOT = Path(__file__).parents[2]
@@ -126,8 +126,7 @@ def executed(convert: Callable[..., Path]) -> NotebookNode:
 @pytest.fixture(scope="module")
 def lab(environment: dict[str, str], folder: Path) -> Iterator[str]:
     """The address of a JupyterLab over the folder."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     options = {
         "port": port,
         "ServerApp.root_dir": folder,

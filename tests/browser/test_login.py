@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.listening import free_port
 from toolkit.workspace.login import PasswordFile
 
-from .conftest import LOOKS, PATIENCE_MS, dashboard_over, free_port, heading, settled, wear
+from .conftest import LOOKS, PATIENCE_MS, dashboard_over, heading, settled, wear
 from .provider import CLIENT, provider_of
 from .test_pages import SCREENS, barriers
 

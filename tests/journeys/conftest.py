@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import random
 import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -18,17 +16,6 @@ import pytest
 from tests import miniature
 
 RAIL = Path(sys.executable).with_name("rail")
-
-
-def free_port() -> int:
-    """One below those that the kernel gives to outgoing connections: it stays free in between."""
-    while True:
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", random.SystemRandom().randint(20_000, 32_000)))
-            except OSError:
-                continue
-            return int(probe.getsockname()[1])
 
 
 @contextmanager

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import time
 import urllib.request
@@ -20,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from tests.listening import free_port
 from toolkit.dashboard.navigation import PAGES
 
 from .conftest import RAIL
@@ -29,13 +29,6 @@ STREAMLIT = {
     # Else a page that takes over 30 s, as on a busy machine, is answered for before its end.
     "STREAMLIT_SERVER_AGENT_WAIT_TIMEOUT": "300",
 }
-
-
-def free_port() -> int:
-    """A port that nobody listens at."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-    return port
 
 
 @dataclass

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.listening import free_port
 from toolkit.dashboard.navigation import PAGES
 
 from .conftest import RAIL, serving
-from .dashboard_process import app_over, faults, free_port, properties
+from .dashboard_process import app_over, faults, properties
 
 STORE = Path("rail.duckdb")
 TABLES_ALONE = ("spreads", "funding", "alerts", "health")

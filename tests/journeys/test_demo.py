@@ -21,12 +21,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from tests.listening import free_port
 from toolkit.market import Source
 from toolkit.store import Store, StoreWriter
 from toolkit.workspace.snapshot_tables import funding_rates, open_spreads, widest_differentials
 
 from .conftest import RAIL
-from .dashboard_process import STREAMLIT, App, faults, free_port
+from .dashboard_process import STREAMLIT, App, faults
 from .kill_loop import KILLS
 
 COLUMNS = 80

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.listening import free_port
 from toolkit.cli.event_analyses import app as events
 from toolkit.cli.root import COMMANDS
 from toolkit.cli.stats import app as stats
 
-from .conftest import RAIL, free_port, serving
+from .conftest import RAIL, serving
 
 COLUMNS = 80
 LASTING = {

@@ -20,6 +20,7 @@ from typing import Self
 import polars as pl
 import pytest
 
+from tests.listening import free_port
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, format_ts
 from toolkit.service import Simulated
@@ -27,7 +28,6 @@ from toolkit.service.adversary.archive import FaultyArchive
 from toolkit.store import Store
 
 from . import crowded_service
-from .conftest import free_port
 from .kill_loop import KILLS, Loads, check_same
 
 DAYS = 30 if KILLS >= 50 else 2

@@ -26,6 +26,7 @@ import pytest
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
+from tests.listening import free_port
 from toolkit.client import Client
 from toolkit.dashboard.navigation import PAGES
 from toolkit.intervals import Interval, split
@@ -42,7 +43,7 @@ from toolkit.tables import ROWS
 
 from .conftest import RAIL, serving
 from .dashboard_process import App, app_over, faults, properties
-from .test_webhooks import free_port, receiving
+from .test_webhooks import receiving
 
 LOG = logging.getLogger(__name__)
 SECONDS = float(os.environ.get("RAIL_TOGETHER_S", "8"))

@@ -10,7 +10,6 @@ import os
 import random
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -26,6 +25,7 @@ import httpx
 import pytest
 
 from tests import miniature
+from tests.listening import free_port
 from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.loader import FollowProgress, follow, sync
@@ -57,12 +57,6 @@ DAY_S = 86_400
 START = 20_786 * DAY_S
 ENDPOINT = "/api/v1/auth/webhooks"
 SECRET_ENV = "RECEIVERS_SECRET"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

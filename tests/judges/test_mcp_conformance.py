@@ -6,21 +6,19 @@ By hand, in ``.judges``: ``node_modules/.bin/conformance server --url URL --scen
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolkit.service import Clock, Simulated
 from toolkit.service.accounts.policy import Policy
 from toolkit.service.api.calls import Service
 from toolkit.service.transports.rest import application
+from toolkit.serving import ServerSettings, run_in_thread
 
 pytestmark = pytest.mark.judge
 
@@ -83,14 +81,8 @@ class Keyed:
 def endpoint() -> Iterator[str]:
     """The address of a keyed service's ``/mcp``."""
     app = application(Service(Simulated(7), Clock(), Policy(quota=1_000_000)))
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        config = uvicorn.Config(Keyed(app), http="h11", ws="none", log_config=None)
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, args=([listener],))
-        thread.start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
-        server.should_exit = True
-        thread.join()
+    with run_in_thread(ServerSettings(Keyed(app), grace_s=3), "127.0.0.1", 0) as base_url:
+        yield f"{base_url}/mcp"
 
 
 @pytest.mark.parametrize(("version", "scenario"), SERVER)

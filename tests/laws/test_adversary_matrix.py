@@ -23,8 +23,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from tests import miniature
+from tests.counting import CountingClient
 from tests.spanning import Cell, all_pairs, pairs_of, spanning
-from toolkit.client import Client
 from toolkit.errors import RailError
 from toolkit.intervals import Interval
 from toolkit.market import Trajectory
@@ -109,15 +109,8 @@ def name_of(cell: Cell) -> str:
     return "-".join(str(value).replace(" ", "_") for value in cell)
 
 
-class Counting(Client):
-    """Counts what it asks."""
-
-    requests = 0
-
-    def _send(self, request):
-        self.requests += 1
-        assert self.requests <= REQUESTS_ALLOWED, "the walk does not end"
-        return super()._send(request)
+class Counting(CountingClient):
+    allowed = REQUESTS_ALLOWED
 
 
 @dataclass

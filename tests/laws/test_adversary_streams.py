@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.counting import CountingClient
 from toolkit.client import Client
 from toolkit.errors import RailError
 from toolkit.intervals import Interval
@@ -104,15 +105,8 @@ VARIANTS = {
 }
 
 
-class Counting(Client):
-    """Counts what it asks."""
-
-    requests = 0
-
-    def _send(self, request):
-        self.requests += 1
-        assert self.requests <= REQUESTS_ALLOWED, "the walk does not end"
-        return super()._send(request)
+class Counting(CountingClient):
+    allowed = REQUESTS_ALLOWED
 
 
 def rows_of(client: Client, stream: str) -> list[Row]:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import socket
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp_types import (
@@ -38,6 +35,7 @@ from toolkit.errors import (
 )
 from toolkit.market import Leg
 from toolkit.service import Clock, Config, running
+from toolkit.serving import ServerSettings, run_in_thread
 from toolkit.wire.user_profile import UserProfile
 
 KEY = "any-key"
@@ -60,18 +58,9 @@ def text(said: str, *, is_error: bool = False) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=said)], is_error=is_error)
 
 
-@contextmanager
-def serving(app: ASGIApp) -> Iterator[str]:
+def serving(app: ASGIApp) -> AbstractContextManager[str]:
     """The address of an application that runs in a thread."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = uvicorn.Server(uvicorn.Config(app, ws="none", log_config=None))
-        thread = threading.Thread(target=server.run, args=([listener],))
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join()
+    return run_in_thread(ServerSettings(app, grace_s=3), "127.0.0.1", 0)
 
 
 class Shop:

@@ -24,9 +24,10 @@ from toolkit.market import EventFamily
 from toolkit.service import Config, running
 from toolkit.wire.address import is_loopback
 from toolkit.wire.exchange import RetryPolicy
-from toolkit.wire.profile import BUILT_IN
 from toolkit.wire.stream import Lost, ReconnectPolicy
 from toolkit.workspace import Settings
+
+from .test_stream import Bare
 
 KEY = "k9-very-secret-0042"
 ONCE = RetryPolicy(attempts=1)
@@ -124,13 +125,6 @@ def test_the_setting_is_a_parameter_or_a_variable() -> None:
         allowed.client().close()
     with pytest.raises(InputError, match="RAIL_ALLOW_HTTP"):
         Settings.read({**said, "RAIL_ALLOW_HTTP": "yes please"})
-
-
-class Bare(Client):
-    """A client that takes the built-in profile for granted."""
-
-    def profile(self):
-        return BUILT_IN
 
 
 def first_loss(client: Client) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.counting import Ticks
 from toolkit.dashboard.door import (
     SESSION_S,
     TRIES,
@@ -15,18 +16,8 @@ from toolkit.dashboard.door import (
 )
 
 
-class Clock:
-    """A clock that is set."""
-
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def test_a_session_ends_after_twelve_hours():
-    clock = Clock()
+    clock = Ticks()
     sessions = LoginSessions(clock)
     token = sessions.begin()
     clock.now += SESSION_S - 1
@@ -50,7 +41,7 @@ def test_what_is_no_token_is_no_session(token):
 
 
 def test_an_address_waits_until_its_oldest_try_is_a_minute_old():
-    clock = Clock()
+    clock = Ticks()
     tries = Tries(clock)
     for _ in range(TRIES):
         assert tries.wait_s("10.0.0.1") == 0
@@ -63,7 +54,7 @@ def test_an_address_waits_until_its_oldest_try_is_a_minute_old():
 
 
 def test_a_right_password_takes_its_count_back():
-    tries = Tries(Clock())
+    tries = Tries(Ticks())
     for _ in range(3 * TRIES):
         tries.wrong("10.0.0.1")
         tries.right("10.0.0.1")
@@ -71,7 +62,7 @@ def test_a_right_password_takes_its_count_back():
 
 
 def test_addresses_of_one_network_count_as_one():
-    tries = Tries(Clock())
+    tries = Tries(Ticks())
     for n in range(TRIES):
         tries.wrong(f"2001:db8::{n}")
     assert tries.wait_s("2001:db8::ffff") > 0
@@ -79,7 +70,7 @@ def test_addresses_of_one_network_count_as_one():
 
 
 def test_the_memory_of_addresses_is_bounded():
-    tries = Tries(Clock())
+    tries = Tries(Ticks())
     for n in range(10_001):
         tries.wrong(f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}")
     assert len(tries._at) == 10_000

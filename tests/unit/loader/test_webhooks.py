@@ -9,16 +9,14 @@ import re
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import httpx
 import pytest
-import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Mount
 from starlette.types import ASGIApp
@@ -29,6 +27,7 @@ from toolkit.intervals import Interval
 from toolkit.loader.webhooks import WebhookApp, webhook_app
 from toolkit.market import EventFamily, Source
 from toolkit.service.transports.webhooks.deliveries import new_secret, signed_headers
+from toolkit.serving import ServerSettings, run_in_thread
 from toolkit.store import Store, read_deliveries
 from toolkit.wire.limits import Limits
 from toolkit.wire.signatures import HmacSignature
@@ -45,20 +44,9 @@ def document(number: int = 0, **changes: object) -> bytes:
     return json.dumps(given | changes, indent=1).encode()
 
 
-@contextmanager
-def served(app: ASGIApp) -> Iterator[str]:
+def served(app: ASGIApp) -> AbstractContextManager[str]:
     """The address of an application that a server runs, with its start and its end."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(app, http="h11", ws="none", lifespan="on", log_config=None)
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join()
-        listener.close()
+    return run_in_thread(ServerSettings(app, grace_s=3), "127.0.0.1", 0)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
+from tests.counting import Ticks
 from toolkit.market import Plan
 from toolkit.service import Clock, Config, Owner, Replay, running
 from toolkit.service.accounts.problems import Problem
@@ -11,16 +12,6 @@ from toolkit.service.accounts.quotas import Quotas
 DATA = "/api/v1/data"
 ANN = Owner("ann", Plan.BUILDER, ("first", "second"))
 BOB = Owner("bob", Plan.PRO, ("third",))
-
-
-class Ticks:
-    """A monotonic clock that is moved by hand."""
-
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def spend(quotas: Quotas, owner: str, quota: int) -> int | None:

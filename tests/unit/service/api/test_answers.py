@@ -5,15 +5,9 @@ from typing import Any
 import httpx
 import pytest
 
+from .test_registry import PRICE, SPREAD
+
 NOW = 1_700_000_400
-SPREAD = {
-    "symbol": "BTC_USDT",
-    "buy_exchange": "ALPHA",
-    "buy_market": "spot",
-    "sell_exchange": "BETA",
-    "sell_market": "futures",
-}
-PRICE = {"symbol": "BTC_USDT", "exchange": "ALPHA", "market": "spot"}
 
 
 def found(pro: httpx.Client, **query: object) -> dict[str, Any]:

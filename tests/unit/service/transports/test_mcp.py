@@ -17,7 +17,6 @@ from typing import Any
 import httpx
 import jsonschema
 import pytest
-import uvicorn
 from starlette.applications import Starlette
 
 from tests import miniature
@@ -33,6 +32,7 @@ from toolkit.service.transports.capacity import Gate
 from toolkit.service.transports.mcp import _check_sender
 from toolkit.service.transports.mcp_server import arguments_as_query
 from toolkit.service.transports.rest import application
+from toolkit.serving import ServerSettings, run_in_thread
 
 PRO = {"apikey": "demo-pro"}
 MODERN = "2026-07-28"
@@ -51,17 +51,11 @@ def service() -> Service:
 @contextmanager
 def serving(app: Starlette) -> Iterator[httpx.Client]:
     """Asks an application that runs in a thread."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = uvicorn.Server(uvicorn.Config(app, http="h11", ws="none", log_config=None))
-        thread = threading.Thread(target=server.run, args=([listener],))
-        thread.start()
-        base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        try:
-            with httpx.Client(base_url=base_url, timeout=60) as client:
-                yield client
-        finally:
-            server.should_exit = True
-            thread.join()
+    with (
+        run_in_thread(ServerSettings(app, grace_s=3), "127.0.0.1", 0) as base_url,
+        httpx.Client(base_url=base_url, timeout=60) as client,
+    ):
+        yield client
 
 
 @pytest.fixture(scope="module")
