@@ -7,22 +7,10 @@ const STEPS = {
 };
 
 function order(data, sort) {
-  const places = data.rows.map((_, at) => at);
-  if (!sort) return places;
-  const value = (at) =>
-    sort.column === "symbol"
-      ? data.rows[at].symbol
-      : sort.column === "apart"
-        ? data.rows[at].apart
-        : (data.rows[at].cells[sort.column]?.value ?? null);
-  const way = sort.falling ? -1 : 1;
-  return places.sort((a, b) => {
-    const [one, other] = [value(a), value(b)];
-    if (one === other) return a - b;
-    if (one === null) return 1;
-    if (other === null) return -1;
-    return one < other ? -way : way;
-  });
+  if (!sort) return data.rows.keys();
+  const value = (row) =>
+    typeof sort.column === "string" ? row[sort.column] : (row.cells[sort.column]?.value ?? null);
+  return inOrder(data.rows.map(value), sort.falling);
 }
 
 function drawHeads(place, data, opened) {
@@ -30,15 +18,10 @@ function drawHeads(place, data, opened) {
   const columns = [["symbol", "symbol"], ["apart", "apart"]];
   columns.push(...data.venues.map((venue, at) => [at, venue]));
   for (const [column, name] of columns) {
-    const head = made("th", heads, undefined, column === "symbol" ? "" : "number");
-    head.scope = "col";
-    const sorted = place.parentElement.sort?.column === column;
-    const falling = sorted && place.parentElement.sort.falling;
-    if (sorted) head.ariaSort = falling ? "descending" : "ascending";
-    const button = made("button", head, name + (sorted ? (falling ? " ▾" : " ▴") : ""));
-    button.type = "button";
-    button.onclick = () => {
-      const next = sorted ? !falling : column !== "symbol";
+    const sort = place.parentElement.sort;
+    const falling = sort?.column === column ? sort.falling : undefined;
+    drawHead(heads, name, column === "symbol" ? "" : "number", falling).onclick = () => {
+      const next = falling === undefined ? column !== "symbol" : !falling;
       place.parentElement.sort = { column, falling: next };
       draw(place.parentElement, data, opened);
     };

@@ -114,17 +114,8 @@ function drawCell(cell, column, at, open) {
 }
 
 function order(data, sort) {
-  const places = data.keys.map((_, at) => at);
   const column = data.columns.find((each) => each.name === sort?.name);
-  if (!column) return places;
-  const values = column.values || column.shown;
-  const way = sort.falling ? -1 : 1;
-  return places.sort((a, b) => {
-    if (values[a] === values[b]) return a - b;
-    if (values[a] === null) return 1;
-    if (values[b] === null) return -1;
-    return values[a] < values[b] ? -way : way;
-  });
+  return column ? inOrder(column.values || column.shown, sort.falling) : data.keys.keys();
 }
 
 function countAges(place) {
@@ -140,18 +131,13 @@ function draw(place, data, opened) {
   made("caption", table, data.label);
   const heads = made("tr", made("thead", table));
   for (const column of data.columns) {
-    const head = made("th", heads, undefined, column.className);
-    head.scope = "col";
-    const sorted = place.sort?.name === column.name;
-    if (sorted) head.ariaSort = place.sort.falling ? "descending" : "ascending";
-    const mark = sorted ? (place.sort.falling ? " ▾" : " ▴") : "";
-    const button = made("button", head, column.name + mark);
-    button.type = "button";
+    const before = place.sort?.name === column.name ? place.sort.falling : undefined;
+    const button = drawHead(heads, column.name, column.className, before);
     button.title = column.help || "";
     if (column.kind === "line" || column.kind === "map") button.disabled = true;
     if (column.kind === "map") drawLegend(button, column);
     button.onclick = () => {
-      const falling = sorted ? !place.sort.falling : column.kind !== "text";
+      const falling = before === undefined ? column.kind !== "text" : !before;
       place.sort = { name: column.name, falling };
       draw(place, data, opened);
     };
