@@ -270,7 +270,8 @@ class AlertWatch:
         }
         to = {each: self._channels_of(rule) for each, (_, rule) in new.items()}
         self._found = [(a, () if a.alert_id in late else to[a.alert_id]) for a, _ in new.values()]
-        recording.record(_frame([alert for alert, _ in new.values()]), to, late)
+        rows = pl.DataFrame([asdict(alert) for alert, _ in new.values()], schema=FOUND)
+        recording.record(rows, to, late)
 
     def _channels_of(self, rule: AlertRule) -> tuple[str, ...]:
         return tuple(n for n in self._senders if rule.send is None or n in rule.send)
@@ -371,7 +372,3 @@ class AlertWatch:
         """Send what waits, for a few seconds. The next follow sends the rest."""
         for sender in self._senders.values():
             sender.end(_ENDING_S)
-
-
-def _frame(alerts: Sequence[Alert]) -> pl.DataFrame:
-    return pl.DataFrame([asdict(alert) for alert in alerts], schema=FOUND)

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from toolkit.errors import InputError
+from toolkit.intervals import Interval
 from toolkit.market import When
 from toolkit.statistics.contract import (
     Frame,
@@ -84,9 +85,10 @@ def hayashi_yoshida(
         raise InputError("lags_s", lags_s, "one or more whole numbers of seconds")
     lags = sorted({whole_number("lags_s", lag, -(2**40), "seconds") for lag in lags_s})
     window = window_of(buy, start, end, documents_extent)
-    question = Question("spread.hayashi_yoshida/1", *window, options=_named(lags))
+    options = tuple((f"lag_{place}", float(lag)) for place, lag in enumerate(lags))
+    question = Question("spread.hayashi_yoshida/1", *window, options=options)
     (buy_ts, buy_log), (sell_ts, sell_log) = (
-        _prices(each, name, question) for name, each in (("buy", buy), ("sell", sell))
+        _prices(each, name, window) for name, each in (("buy", buy), ("sell", sell))
     )
     scale = math.sqrt(float(np.square(np.diff(buy_log)).sum() * np.square(np.diff(sell_log)).sum()))
     found = pl.DataFrame(
@@ -116,22 +118,14 @@ def hayashi_yoshida(
     )
 
 
-def _named(lags: Sequence[int]) -> tuple[tuple[str, float], ...]:
-    return tuple((f"lag_{place}", float(lag)) for place, lag in enumerate(lags))
-
-
-def _prices(frame: Frame, name: str, question: Question) -> tuple[Integers, Floats]:
+def _prices(frame: Frame, name: str, window: Interval) -> tuple[Integers, Floats]:
     """Return the times and log prices of one leg in the window, in order."""
-    price, inside = pl.col("price"), pl.col("ts").is_between(*_ends(question), closed="left")
+    price, inside = pl.col("price"), pl.col("ts").is_between(*window, closed="left")
     held = frame.lazy().filter(inside, price.is_finite(), price > 0).sort("ts").collect()
     checked_times(held)
     if held["ts"].n_unique() < held.height:
         raise InputError(name, "two rows of the same ts", "one price per time")
     return held["ts"].to_numpy(), np.log(held["price"].to_numpy())
-
-
-def _ends(question: Question) -> tuple[int, int]:
-    return question.start, question.end
 
 
 def _covariance(ts: Integers, x: Floats, other_ts: Integers, y: Floats) -> float:
