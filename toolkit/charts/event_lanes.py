@@ -42,7 +42,7 @@ def event_lanes(
     timezone: str = "UTC",
     theme: str | None = None,
     lanes: int = 20,
-    bars: int = 700,
+    bars: int = 600,
 ) -> Figure:
     """Draw the events of a window in one lane a symbol, below a strip of how many opened when.
 

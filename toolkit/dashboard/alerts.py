@@ -148,7 +148,6 @@ def _show_history(shell: PageShell, changes: pl.DataFrame) -> None:
             "text",
             times,
             shown=[each[5:] for each in times],
-            titles=times,
         ),
         RowColumn("alert", "text", changes["rule"].to_list(), narrow=False),
         RowColumn("change", "text", changes["change"].to_list()),

@@ -33,9 +33,8 @@ def event_columns(lives: pl.DataFrame, timezone: str) -> list[RowColumn]:
         RowColumn(
             f"opened ({timezone})",
             "text",
-            opened.to_list(),
+            seconds.to_list(),
             shown=[NULL if clock is None else clock[5:] for clock in seconds],
-            titles=seconds.to_list(),
         ),
         RowColumn("symbol", "text", lives["symbol"].to_list()),
         RowColumn("legs", "text", lives["legs"].to_list()),

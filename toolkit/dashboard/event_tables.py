@@ -131,7 +131,6 @@ def document_columns(
             "text",
             times.to_list(),
             shown=[time[5:] for time in times],
-            titles=times.to_list(),
         ),
         RowColumn("symbol", "text", newest["symbol"].to_list()),
         RowColumn("legs", "text", newest["legs"].cast(pl.String).fill_null(NULL).to_list()),

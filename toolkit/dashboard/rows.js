@@ -110,7 +110,8 @@ function drawCell(cell, column, at, open) {
     }
     cell.append(text);
   }
-  if (column.titles && column.titles[at]) cell.title = column.titles[at];
+  const title = column.titles?.[at] ?? (column.kind === "text" && column.values?.[at]);
+  if (title) cell.title = title;
 }
 
 function order(data, sort) {
@@ -152,7 +153,9 @@ function draw(place, data, opened) {
     });
     if (!data.opens) continue;
     row.onclick = () => opened(data.keys[at]);
-    row.querySelector("button").ariaLabel = `Open ${data.names[at]}`;
+    const texts = data.columns.filter((column) => column.kind === "text");
+    const name = texts.map((column) => column.shown[at]).join(", ");
+    row.querySelector("button").ariaLabel = `Open ${name}`;
   }
   body.onkeydown = (event) => {
     const way = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[event.key];

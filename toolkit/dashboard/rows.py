@@ -32,8 +32,9 @@ class RowColumn:
     `LedgerState`, of an ``age`` seconds, which the browser counts on. None is a dash. ``limits``
     are the ages (s) at which one turns amber and red, nulls where none does. ``cells`` is when a
     map begins (s UTC) and how long a cell is (s). ``shown`` is what a cell shows in place of its
-    value, or says of a map. ``titles`` is what pointing at it adds, such as why it is a dash. On a
-    phone a column that is not ``narrow`` is left out.
+    value, or says of a map. ``titles`` is what pointing at it adds, such as why it is a dash. By
+    default it is the value of a ``text`` that shows something else. On a phone a column that is not
+    ``narrow`` is left out.
     """
 
     name: str
@@ -70,10 +71,15 @@ class RowColumn:
         return plain(value) if self.kind == "text" else f"{value:z,.{self.digits}f}"
 
     def _sent(self) -> list[Any]:
-        """Return the values as they go to the browser."""
-        if self.kind != "line":
+        """Return the values as they go to the browser: to sort by, a little finer than shown."""
+        if self.kind == "line":
+            return [_drawn(value or []) for value in self.values]
+        if self.kind == "text":
+            return [value and plain(value) for value in self.values]
+        if self.kind != "number" or self.shown is not None:
             return list(self.values)
-        return [_drawn(value or []) for value in self.values]
+        fine = self.digits + 2
+        return [value if value is None else round(value, fine) for value in self.values]
 
     def _line_words(self, known: list[float]) -> str:
         if len(known) < 2:
@@ -137,11 +143,9 @@ def show_rows(
     def keep() -> None:
         state[f"{key}_opened"] = state[key].opened
 
-    texts = [column.texts for column in columns if column.kind == "text"]
     data = {
         "label": label,
         "keys": list(keys),
-        "names": [", ".join(parts) for parts in zip(*texts, strict=True)],
         "columns": [column.data for column in columns],
         "opens": opens,
         # half of the next row shows that there are more

@@ -41,6 +41,13 @@ _UNHEADED_PX = 30
 """Above a chart without a heading: the mark of its source."""
 
 
+_NUMBERS_PX, _BESIDE_PX, _LETTER_PX, _TITLE_PX = 66, 14, 6, 34
+"""Left of a chart: a title and numbers, or names of so many letters with a title or without."""
+
+_LEGEND_PX, _BELOW_PX = 44, 98
+"""A legend above a chart, and the labels, the title and the legend below one."""
+
+
 @dataclass(frozen=True, slots=True)
 class PageShell:
     """What a page's body is given: one look at the store, and what the bar above it chose.
@@ -123,7 +130,36 @@ def draw(figure: Any, key: str, *, headed: bool = True, **config: Any) -> None:
     figure.update_layout(template="streamlit")
     if not headed:
         figure.update_layout(title=None, margin_t=_UNHEADED_PX)
+    _make_room(figure)
     st.plotly_chart(figure, config=_PLOTLY | config, key=key, alt=words)
+
+
+def _make_room(figure: Any) -> None:
+    """Give the labels and the legend their room.
+
+    Where a margin turns out too small, plotly draws all of the figure once more.
+    """
+    layout = figure.layout
+    for axis in figure.select_yaxes():
+        names = [*(axis.ticktext or ()), *_names_on(figure, axis)]
+        beside_px = _BESIDE_PX + (_TITLE_PX if axis.title.text else 0)
+        beside_px += axis.ticklabelstandoff or 0
+        needed_px = max((beside_px + _LETTER_PX * len(name) for name in names), default=0)
+        layout.margin.l = max(layout.margin.l or 0, _NUMBERS_PX, needed_px)
+    named = any(trace.showlegend is not False for trace in figure.data if "showlegend" in trace)
+    if layout.showlegend or (layout.showlegend is None and named and len(figure.data) > 1):
+        side, least_px = ("t", _LEGEND_PX) if layout.legend.yanchor == "top" else ("b", _BELOW_PX)
+        layout.margin[side] = max(layout.margin[side] or 0, least_px)
+    # Else plotly measures each of n labels n times, to hide those that do not fit.
+    figure.update_yaxes(ticklabeloverflow="allow")
+
+
+def _names_on(figure: Any, axis: Any) -> list[str]:
+    """Return the names among the places on an axis."""
+    short = axis.plotly_name.replace("axis", "")
+    mine = (t.y for t in figure.data if "yaxis" in t and (t.yaxis or "y") == short)
+    known = (place for places in mine if places is not None for place in places)
+    return [place for place in known if isinstance(place, str)]
 
 
 def show_table(table: pl.DataFrame, **options: Any) -> None:

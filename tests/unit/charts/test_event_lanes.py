@@ -64,7 +64,7 @@ def test_of_fifty_thousand_events_no_time_with_one_is_left_blank():
     )
     figure = event_lanes(frame, **DAY)
     count = sum(len(trace.x) for trace in bars(figure))
-    assert count <= 700
+    assert count <= 600
     assert len(figure.to_json()) < 1_000_000
     assert list(figure.layout.yaxis.ticktext)[-1] == "21 others"
     for trace in bars(figure):

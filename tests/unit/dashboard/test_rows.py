@@ -12,6 +12,12 @@ def test_a_number_that_is_not_known_is_a_dash_and_sorts_as_nothing():
     assert data["className"] == "number"
 
 
+def test_a_number_is_sent_as_fine_as_it_is_told_from_others_in_the_order():
+    assert RowColumn("bps", "number", [1.23456, None]).data["values"] == [1.235, None]
+    lasted = RowColumn("lasted", "number", [1.23456], shown=["1 s"]).data
+    assert lasted["values"] == [1.23456]
+
+
 def test_what_rounds_to_zero_has_no_sign():
     assert RowColumn("bps", "number", [-0.04, -0.06]).texts == ["0.0", "-0.1"]
 
