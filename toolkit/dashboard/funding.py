@@ -49,9 +49,9 @@ def _body(shell: PageShell) -> None:
         net = net and replace(net, notional=asked.notional)
         if asked.view == PAIR:
             rates = None if answer is None else funding_rates(answer[1])
-            show_pair(shell, pairs, asked, net, rates)
+            show_pair(shell, bar, pairs, asked, net, rates=rates)
         elif asked.view == TIME:
-            show_time(shell, pairs, asked)
+            show_time(shell, bar, pairs, asked)
         else:
             with st.grid(2, min_column_width=_TABLE_LEAST_PX):
                 with st.container(gap="xsmall"):

@@ -9,6 +9,7 @@ import polars as pl
 
 from toolkit.cards import duration
 from toolkit.charts import funding_chart
+from toolkit.dashboard.export import hand_over, literal
 from toolkit.dashboard.fee_choice import Net
 from toolkit.dashboard.formatting import reason_words
 from toolkit.dashboard.funding_choice import FundingChoice
@@ -22,15 +23,16 @@ from toolkit.dashboard.funding_tables import (
     net_rows,
     pair_window,
     settlement_table,
+    settlements,
 )
 from toolkit.dashboard.loads import FUNDING, offer
 from toolkit.dashboard.reading import read_rows
 from toolkit.dashboard.rows import RowColumn, show_rows
-from toolkit.dashboard.screen import st
+from toolkit.dashboard.screen import Screen, st
 from toolkit.dashboard.shell import PageShell, draw
 from toolkit.foreign import Markdown
 from toolkit.intervals import Interval
-from toolkit.market import Family, Trajectory
+from toolkit.market import Family, Trajectory, format_ts
 from toolkit.statistics.definition import turned
 from toolkit.statistics.funding import net_summary, rows_window, summary
 from toolkit.store import held_key
@@ -47,12 +49,14 @@ _CARRY_HELP = Markdown(
 
 def show_pair(
     shell: PageShell,
+    bar: Screen,
     pairs: pl.DataFrame,
     asked: FundingChoice,
     net: Net | None,
+    *,
     rates: pl.DataFrame | None,
 ) -> None:
-    """Show the pair that is chosen.
+    """Show the pair that is chosen, and offer its settlements as files in the bar.
 
     ``pairs`` are the funding streams that are held, ``rates`` those in force, None without them.
     """
@@ -77,7 +81,9 @@ def show_pair(
     _draw_pair(shell, rows, window, asked, row.get("cost_bps"))
     show_holdings(rows, window, net)
     show_steadiness(shell, rows, window, asked.unit)
-    _show_settlements(shell, rows, window)
+    settled = settlements(rows, window)
+    _hand_over(shell, bar, asked.pair, window, settled)
+    _show_settlements(shell, settled)
 
 
 def _draw_pair(
@@ -168,8 +174,21 @@ def _settled_window(rows: pl.DataFrame, window: Interval) -> Interval:
     return Interval(window.start - back, window.end - back) if 0 < back < _DAY_S else window
 
 
-def _show_settlements(shell: PageShell, rows: pl.DataFrame, window: Interval) -> None:
-    table = settlement_table(rows, window, shell.timezone)
+def _hand_over(
+    shell: PageShell, bar: Screen, pair: str, window: Interval, settled: pl.DataFrame
+) -> None:
+    """Offer the settlements as files, and the Python that gives them."""
+    start, end = (literal(format_ts(ts)) for ts in window)
+    python = (
+        f"import toolkit as tk\n\nwith tk.open({literal(str(shell.held.path))}) as rail:\n"
+        f"    pair = rail.funding({literal(pair)}, {start}, {end})\n"
+        "settled = pair.intervals()\n"
+    )
+    hand_over(bar, settled, shell.held.source, f"{pair}_{window.end}", python)
+
+
+def _show_settlements(shell: PageShell, settled: pl.DataFrame) -> None:
+    table = settlement_table(settled, shell.timezone)
     some = f"{_SHOWN:,} of " if table.height > _SHOWN else ""
     st.markdown(
         Markdown("**Settlements** · {}{:,}, newest first").format(some, table.height),

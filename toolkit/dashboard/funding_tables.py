@@ -210,17 +210,22 @@ def net_rows(row: Mapping[str, Any], unit: str = _APR) -> list[dict[str, str]]:
     ]
 
 
-def settlement_table(rows: pl.DataFrame, window: Interval, timezone: str) -> pl.DataFrame:
-    """Build a table of both legs' settlements in ``(start, end]``, newest first.
+def settlements(rows: pl.DataFrame, window: Interval) -> pl.DataFrame:
+    """Return `toolkit.statistics.funding.intervals` of both legs in ``(start, end]``, by time."""
+    inside = pl.col("ts").is_between(*window, closed="right")
+    return intervals(rows).filter(inside).sort("ts", "leg")
+
+
+def settlement_table(settled: pl.DataFrame, timezone: str) -> pl.DataFrame:
+    """Build a table of `settlements`, newest first.
 
     >>> rows = pl.DataFrame({"trajectory": ["a"] * 2, "ts": [0, 28800], "buy_rate": [0.0] * 2,
     ...     "sell_rate": [0.25] * 2, "buy_interval_hours": [None] * 2,
     ...     "sell_interval_hours": [8.0] * 2})
-    >>> settlement_table(rows, Interval(0, 28800), "UTC").rows()
+    >>> settlement_table(settlements(rows, Interval(0, 28800)), "UTC").rows()
     [('1970-01-01 08:00', 'sell', 25.0, 8.0, 27375.0, None)]
     """
-    found = intervals(rows).filter(pl.col("ts").is_between(*window, closed="right"))
-    newest = found.sort("ts", "leg", descending=[True, False])
+    newest = settled.sort("ts", "leg", descending=[True, False])
     flags = pl.col("interval_flag").replace_strict(_FLAGS, default=None, return_dtype=pl.String)
     return newest.select(
         pl.Series(f"time ({timezone})", clock_text(newest["ts"], timezone)),

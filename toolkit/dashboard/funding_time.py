@@ -7,11 +7,12 @@ import polars as pl
 from toolkit.cards import duration
 from toolkit.charts import funding_heatmap
 from toolkit.charts.heatmap import MOST_CELLS
+from toolkit.dashboard.export import hand_over
 from toolkit.dashboard.funding_choice import ROWS, FundingChoice
 from toolkit.dashboard.funding_measured import measure_time
 from toolkit.dashboard.link import PRESETS
 from toolkit.dashboard.loads import FUNDING, offer
-from toolkit.dashboard.screen import st
+from toolkit.dashboard.screen import Screen, st
 from toolkit.dashboard.shell import PageShell, draw
 from toolkit.foreign import Markdown
 from toolkit.intervals import Interval
@@ -20,6 +21,7 @@ from toolkit.market import Family, Market, Trajectory
 _HOUR_S = 3_600
 _BUCKETS_S = {f"{hours}h": hours * _HOUR_S for hours in (1, 4, 8, 24, 168, 672)}
 _FINEST = {"24 hours": "1h", "7 days": "4h", "30 days": "8h", "All": "24h"}
+_CELL = ("trajectory", "ts", "funding_apr_pct", "coverage", "window_start", "window_end")
 _ROW_PX, _AROUND_PX, _LEAST_PX = 24, 120, 220
 _HELP = {
     "symbols": Markdown("Mean of the legs of a symbol that are known in a bucket, each alike."),
@@ -32,8 +34,11 @@ _SETTLED = Markdown(
 )
 
 
-def show_time(shell: PageShell, pairs: pl.DataFrame, asked: FundingChoice) -> None:
-    """Draw the heat map. ``pairs`` are the funding streams that are held."""
+def show_time(shell: PageShell, bar: Screen, pairs: pl.DataFrame, asked: FundingChoice) -> None:
+    """Draw the heat map, and offer its cells as files in the bar.
+
+    ``pairs`` are the funding streams that are held.
+    """
     if pairs["last_ts"].drop_nulls().is_empty():
         offer(shell.held, Markdown("No pair's funding is held."), FUNDING, part="time")
         return
@@ -47,6 +52,9 @@ def show_time(shell: PageShell, pairs: pl.DataFrame, asked: FundingChoice) -> No
         words.format(n, ROWS[asked.rows].lower(), duration(_BUCKETS_S[bucket]), *moments),
         help=Markdown("{} {}").format(_HELP[asked.rows], _SETTLED),
     )
+    cells = rows.select("symbol", *_CELL, bucket=pl.lit(bucket), rows=pl.lit(asked.rows))
+    name = f"funding_{asked.rows}_{bucket}_{window.end}"
+    hand_over(bar, cells, shell.held.source, name, None)
     figure = funding_heatmap(
         rows, source=shell.held.source, unit=asked.unit, timezone=shell.timezone
     )

@@ -108,8 +108,9 @@ def test_the_league_has_what_each_pair_kept_the_most_over_7_days_first(page, sto
     assert "30 d" not in rows_of(shown, "league")  # ten days are held
 
 
-def test_the_league_is_handed_over_as_files(page, store):
-    buttons = page(store).get("download_button")
+@pytest.mark.parametrize("view", ["", "time", "pair"])
+def test_every_view_hands_its_rows_over_as_files(page, store, view):
+    buttons = page(store, **({"view": view} if view else {})).get("download_button")
     assert [button.label for button in buttons] == ["CSV", "Parquet"]
 
 

@@ -37,6 +37,16 @@ def page(page_alone):
     return partial(page_alone, "funding")
 
 
+def test_the_python_of_the_page_gives_the_settlements_of_its_files(page, store):
+    shown = page(store, trajectory=PAIR.key, window="7 days")
+    names: dict[str, object] = {}
+    exec(shown.code[-1].value, names)
+    settled = names["settled"].sort("ts", "leg", descending=[True, False])
+    listed = rows_of(shown, "settlements")
+    assert listed["leg"] == settled["leg"].to_list()
+    assert listed["rate (%)"] == [f"{100 * rate:.4f}" for rate in settled["rate"]]
+
+
 def test_a_link_opens_its_pair_with_differential_carry_and_their_grounds(page, store):
     shown = page(store, trajectory=PAIR.key, window="All")
     assert shown.get_by_key("funding_view").value == "pair"
