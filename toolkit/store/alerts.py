@@ -16,6 +16,7 @@ import polars as pl
 
 from toolkit.alert_tables import ALERT, ALERT_DELIVERY, AlertChange, AlertOutcome
 from toolkit.market import SnapshotLog, SnapshotTrajectory, Stream
+from toolkit.store.frames import frame_of
 from toolkit.store.store import Store
 from toolkit.store.streams import append
 from toolkit.store.writer import StoreWriter
@@ -67,12 +68,13 @@ class AlertRecord:
             schema={"key": pl.String, "low": pl.Int64},
         )
         self.connection.register("alert_streams", wanted)
-        found: pl.DataFrame = self.connection.sql(
+        found = frame_of(
+            self.connection,
             f"SELECT key AS trajectory, ts, {values} FROM {table.name} r "  # noqa: S608 - ours
             "JOIN stream USING (stream_id) JOIN alert_streams USING (key) "
             "WHERE r.ts >= $lowest AND r.ts >= low ORDER BY key, ts, revision",
             params={"lowest": min(since.values())},
-        ).pl()
+        )
         self.connection.unregister("alert_streams")
         return found.unique(["trajectory", "ts"], keep="last", maintain_order=True)
 
@@ -81,7 +83,8 @@ class AlertRecord:
 
         What the store held before, as it is now, is left out.
         """
-        found: pl.DataFrame = self.connection.sql(
+        found = frame_of(
+            self.connection,
             "SELECT DISTINCT family, event_id, event_type, ts_ms FROM event "
             "WHERE load_id = $load AND committed_at >= $since AND ts BETWEEN $low AND $high",
             params={
@@ -90,13 +93,12 @@ class AlertRecord:
                 "low": documents["ts"].min(),
                 "high": documents["ts"].max(),
             },
-        ).pl()
+        )
         return documents.join(found, on=found.columns, how="semi", nulls_equal=True)
 
     def streams(self) -> pl.DataFrame:
         """Return of each stream: key, kind, and in seconds first_ts, last_ts and of its edge."""
-        found: pl.DataFrame = self.connection.sql(_AGES).pl()
-        return found
+        return frame_of(self.connection, _AGES)
 
     def open_alerts(self) -> set[tuple[str, str]]:
         """Return the rule and the subject of each alert that is open."""
@@ -181,12 +183,12 @@ def resume_deliveries(writer: StoreWriter, late_s: int) -> pl.DataFrame:
                 "WHERE outcome = ? AND changed_at < ?",
                 [outcome, now, before, since],
             )
-        found: pl.DataFrame = connection.sql(
+        return frame_of(
+            connection,
             "SELECT a.*, channel FROM alert a JOIN alert_delivery d USING (alert_id) "
             "WHERE outcome = $waiting ORDER BY change_id",
             params={"waiting": AlertOutcome.WAITING.value},
-        ).pl()
-    return found
+        )
 
 
 def read_alerts(store: Store, *, most: int | None = None) -> pl.DataFrame:
@@ -198,7 +200,8 @@ def read_alerts(store: Store, *, most: int | None = None) -> pl.DataFrame:
     nowhere) and reason (why a delivery failed, null otherwise).
     """
     with store.reading() as connection:
-        found: pl.DataFrame = connection.sql(
+        return frame_of(
+            connection,
             "SELECT a.* EXCLUDE (load_id), change = $opened AND row_number() OVER "
             "(PARTITION BY rule, subject ORDER BY change_id DESC) = 1 AS is_open, "
             "delivery, reason FROM alert a LEFT JOIN (SELECT alert_id, "
@@ -206,5 +209,4 @@ def read_alerts(store: Store, *, most: int | None = None) -> pl.DataFrame:
             "string_agg(reason, ', ' ORDER BY channel) AS reason FROM alert_delivery "
             "GROUP BY alert_id) d USING (alert_id) ORDER BY change_id DESC LIMIT $most",
             params={"opened": AlertChange.OPENED.value, "most": 2**31 if most is None else most},
-        ).pl()
-    return found
+        )

@@ -17,6 +17,7 @@ from toolkit.intervals import EVER, Interval, clip, difference, union
 from toolkit.market import Stream, Trajectory
 from toolkit.store.answers import Provisional, renewed, within_reach, without
 from toolkit.store.batch import Ledger
+from toolkit.store.frames import frame_of
 from toolkit.store.history import log_changes
 from toolkit.store.ledger import Edge, Stretches, states, stretches
 from toolkit.store.streams import append, number_streams, numbers_of
@@ -264,7 +265,8 @@ def _held(
     step_s = edge.step_s or 1
     apart_s = step_s * 3 // 2 if tolerance_s is None else tolerance_s
     reach_s = max(apart_s, step_s)
-    times = connection.sql(
+    times = frame_of(
+        connection,
         f"SELECT ts FROM {SERIES[trajectory.family].name} JOIN stream USING (stream_id) "  # noqa: S608 - ours
         "WHERE key = $key AND ts >= $low AND ts < $high",
         params={
@@ -272,5 +274,5 @@ def _held(
             "low": window.start - reach_s,
             "high": window.end + reach_s,
         },
-    ).pl()["ts"]
+    )["ts"]
     return stretches(times, step_s, apart_s)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from toolkit.store.events import insert_documents
+from toolkit.store.frames import frame_of
 from toolkit.store.ingest import Inserted
 from toolkit.store.store import Store
 from toolkit.store.writer import StoreWriter
@@ -66,7 +67,6 @@ def keep_deliveries(
 def read_deliveries(store: Store) -> pl.DataFrame:
     """Return the genuine deliveries held, in the order they came: the columns of `DELIVERY`."""
     with store.reading() as connection:
-        found: pl.DataFrame = connection.sql(
-            "SELECT * FROM delivery ORDER BY load_id, received_at, delivery_id"
-        ).pl()
-    return found
+        return frame_of(
+            connection, "SELECT * FROM delivery ORDER BY load_id, received_at, delivery_id"
+        )

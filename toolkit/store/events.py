@@ -7,6 +7,7 @@ import polars as pl
 
 from toolkit.foreign import plain
 from toolkit.market import EventFamily, EventLog
+from toolkit.store.frames import frame_of
 from toolkit.store.ingest import Inserted
 from toolkit.store.streams import (
     add_counts,
@@ -115,7 +116,8 @@ def _held_per_week(connection: duckdb.DuckDBPyConnection, arrived: pl.DataFrame)
     """
     connection.register("arrived", arrived.select(*_EVENT, "week").unique())
     weeks = arrived["week"].unique().to_list()
-    counted: pl.DataFrame = connection.sql(
+    counted = frame_of(
+        connection,
         "SELECT a.family, a.schema_id, a.event_id, a.event_type, a.week, count(*) AS held "
         "FROM event e JOIN arrived a ON e.event_id = a.event_id AND e.family = a.family "
         "AND e.event_type IS NOT DISTINCT FROM a.event_type "
@@ -123,7 +125,7 @@ def _held_per_week(connection: duckdb.DuckDBPyConnection, arrived: pl.DataFrame)
         "AND e.ts_ms >= a.week AND e.ts_ms < a.week + $length "
         "WHERE e.ts_ms >= $first AND e.ts_ms < $end GROUP BY ALL",
         params={"length": _WEEK_MS, "first": min(weeks), "end": max(weeks) + _WEEK_MS},
-    ).pl()
+    )
     connection.unregister("arrived")
     return counted
 
@@ -134,7 +136,8 @@ def _held(connection: duckdb.DuckDBPyConnection, arrived: pl.DataFrame) -> pl.Da
     A scan takes 2,048 documents into memory at once. So only those of these keys are read.
     """
     connection.register("arrived", arrived.select(_KEY).unique())
-    held: pl.DataFrame = connection.sql(
+    held = frame_of(
+        connection,
         "WITH held AS (SELECT e.rowid AS row FROM event e JOIN arrived a "
         "ON e.event_id = a.event_id AND e.ts_ms = a.ts_ms AND e.family = a.family "
         "AND e.event_type IS NOT DISTINCT FROM a.event_type "
@@ -142,6 +145,6 @@ def _held(connection: duckdb.DuckDBPyConnection, arrived: pl.DataFrame) -> pl.Da
         "SELECT family, schema_id, event_id, event_type, ts_ms, revision, document, load_id "
         "FROM event WHERE rowid IN (SELECT row FROM held)",
         params={"low": arrived["ts_ms"].min(), "high": arrived["ts_ms"].max()},
-    ).pl()
+    )
     connection.unregister("arrived")
     return held

@@ -13,6 +13,7 @@ from toolkit.cards import Shown
 from toolkit.market import Source
 from toolkit.store.connection import check_use, opened
 from toolkit.store.engine import keep_lean
+from toolkit.store.frames import frame_of
 from toolkit.store.history import check_history, history_from, show_as_known
 from toolkit.store.migration import bring_up_to_date
 from toolkit.store.schema import read_source
@@ -80,5 +81,4 @@ class StoreFile(Shown):
 
     def _rows(self, query: str, as_of: int | None = None, **params: object) -> pl.DataFrame:
         with self.reading(as_of) as connection:
-            found: pl.DataFrame = connection.sql(query, params=params).pl()
-        return found
+            return frame_of(connection, query, params=params)

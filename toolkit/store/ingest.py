@@ -19,6 +19,7 @@ import polars as pl
 from toolkit.cards import counted
 from toolkit.columns import BROUGHT, Table
 from toolkit.market import Family
+from toolkit.store.frames import frame_of
 from toolkit.store.keys import TIME_ALONE, identity, values_of
 from toolkit.store.streams import add_counts, append, count_rows, note_lateness, stamp
 from toolkit.tables import SERIES, TIE
@@ -153,11 +154,12 @@ def _held(connection: duckdb.DuckDBPyConnection, table: Table, rows: pl.DataFram
     """Every revision held in the stretch of each trajectory that the batch touches."""
     touched = rows.group_by("stream_id").agg(low=pl.col("ts").min(), high=pl.col("ts").max())
     connection.register("touched_rows", touched)
-    found: pl.DataFrame = connection.sql(
+    found = frame_of(
+        connection,
         f"SELECT s.* FROM {table.name} s JOIN touched_rows USING (stream_id) "  # noqa: S608 - ours
         "WHERE s.ts BETWEEN low AND high AND s.ts BETWEEN $low AND $high",
         params={"low": rows["ts"].min(), "high": rows["ts"].max()},
-    ).pl()
+    )
     connection.unregister("touched_rows")
     return found
 

@@ -32,6 +32,7 @@ from toolkit.store.batch import Snapshot
 from toolkit.store.connection import opened
 from toolkit.store.coverage import record, record_answers
 from toolkit.store.engine import DATABASE, refuse_functions
+from toolkit.store.frames import frame_of
 from toolkit.store.history import begin_history
 from toolkit.store.ledger import SETTLE_S
 from toolkit.store.refusals import full_disk
@@ -185,14 +186,15 @@ def _merge_ledgers(connection: duckdb.DuckDBPyConnection) -> None:
         "SELECT stream_id, start_ts, end_ts FROM event_coverage c "
         "JOIN stream s ON s.key = 'events/' || c.family"
     ).fetchall()
-    edges: pl.DataFrame = connection.sql(
+    edges = frame_of(
+        connection,
         "SELECT trajectory_id AS stream_id, load_id, retention_s, delay_s, step_s, tail_ts, "
         "served_at, asked_at FROM edge UNION ALL "
         "SELECT stream_id, load_id, retention_s, delay_s, 0, NULL, served_at, asked_at "
         "FROM event_edge e JOIN stream s ON s.key = 'events/' || e.family UNION ALL "
         "SELECT stream_id, load_id, NULL, 0, NULL, NULL, n.served_at, n.served_at "
-        "FROM snapshot n JOIN stream s ON s.key = 'snapshot/' || n.kind"
-    ).pl()
+        "FROM snapshot n JOIN stream s ON s.key = 'snapshot/' || n.kind",
+    )
     connection.execute("DROP TABLE coverage")
     connection.execute("DROP TABLE edge")
     connection.execute(COVERAGE.ddl)
@@ -247,11 +249,12 @@ def _reopen_answers(connection: duckdb.DuckDBPyConnection) -> None:
         whole = Interval(start, end)
         still = [whole]
         if kind in set(Family):
-            times = connection.sql(
+            times = frame_of(
+                connection,
                 f"SELECT ts FROM {SERIES[Family(kind)].name} "  # noqa: S608 - ours
                 "WHERE stream_id = $number AND ts >= $start AND ts < $end",
                 params={"number": number, "start": start, "end": end},
-            ).pl()["ts"]
+            )["ts"]
             reach_s = _PAGE_ROWS * (step_s or 1)
             still = rowless_parts(whole, times, step_s, young_from=start, reach_s=reach_s)
         settled.setdefault(number, []).extend(difference([whole], still))
@@ -315,11 +318,12 @@ def _add_settling(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _renumber_gaps(connection: duckdb.DuckDBPyConnection) -> None:
-    gaps: pl.DataFrame = connection.sql(
+    gaps = frame_of(
+        connection,
         "SELECT load_id, gap_id, coalesce(trajectory_id, stream_id) AS stream_id, start_ts, "
         "end_ts, cause, status, repaired_load_id FROM gap g "
-        "LEFT JOIN stream s ON s.key = 'events/' || g.family"
-    ).pl()
+        "LEFT JOIN stream s ON s.key = 'events/' || g.family",
+    )
     connection.execute("DROP TABLE gap")
     connection.execute(GAP.ddl)
     connection.register("gaps", gaps.select(GAP.names))
@@ -332,12 +336,13 @@ def _count_everything(connection: duckdb.DuckDBPyConnection) -> None:
         f"SELECT stream_id, ts, revision FROM {table.name}"  # noqa: S608 - ours
         for table in SERIES.values()
     )
-    counted: pl.DataFrame = connection.sql(
+    counted = frame_of(
+        connection,
         "SELECT stream_id, count(*) FILTER (revision = 0) AS rows, "  # noqa: S608 - ours
         "count(*) FILTER (revision > 0) AS revisions, min(ts) AS first_ts, max(ts) AS last_ts "
         f"FROM ({series} UNION ALL "
         "SELECT stream_id, ts, revision FROM event JOIN stream s ON s.key = 'events/' || family "
         "UNION ALL SELECT stream_id, served_at, 0 FROM snapshot n "
-        "JOIN stream s ON s.key = 'snapshot/' || n.kind) GROUP BY stream_id"
-    ).pl()
+        "JOIN stream s ON s.key = 'snapshot/' || n.kind) GROUP BY stream_id",
+    )
     add_counts(connection, counted)

@@ -18,6 +18,7 @@ import polars as pl
 from toolkit.alert_tables import ALERTS
 from toolkit.columns import Table
 from toolkit.errors import StoreError
+from toolkit.store.frames import frame_of
 from toolkit.store.store import Store
 from toolkit.tables import CHANGES, COVERAGE, EDGE, GAP, LOAD, META, STREAM, TABLES
 
@@ -83,10 +84,11 @@ class StoreState:
         """Look at a store. Raises what `Store.reading` raises."""
         with store.reading() as connection:
             books: dict[str, pl.DataFrame] = {
-                table.name: connection.sql(
+                table.name: frame_of(
+                    connection,
                     f"SELECT {', '.join(table.names)} FROM {table.name} "  # noqa: S608 - ours
-                    f"ORDER BY {', '.join(table.key)}"
-                ).pl()
+                    f"ORDER BY {', '.join(table.key)}",
+                )
                 for table in BOOKS
             }
             ends = {
@@ -108,8 +110,7 @@ class StoreState:
                     "begin again",
                     path=str(self.store.path),
                 )
-            found: pl.DataFrame = connection.sql(sql, params=params or {}).pl()
-        return found
+            return frame_of(connection, sql, params=params or {})
 
     def parts(self, table: Table, start: int = 0, *, unit: str = "month") -> Iterator[Part]:
         """Cut what a table held into parts of about `PART_ROWS`, stream after stream.

@@ -21,6 +21,7 @@ from toolkit.errors import InputError, StoreError
 from toolkit.intervals import Ends, Interval
 from toolkit.market import Family, SnapshotTrajectory, Source, Stream, Trajectory
 from toolkit.store.catalogue import limits
+from toolkit.store.frames import frame_of
 from toolkit.store.history import seen
 from toolkit.store.lookup import check_known
 from toolkit.store.schema import read_source
@@ -70,13 +71,13 @@ class Scan:
         some = f" AND stream_id IN ({_IDS_OF_KEYS})" if keys else ""
         with self.store.reading() as connection:
             self._check_same(connection)
-            found: pl.DataFrame = connection.sql(
+            return frame_of(
+                connection,
                 f"WITH held AS (SELECT stream_id, count(*) AS rows FROM {self._table} "  # noqa: S608 - ours
                 f"WHERE {self._condition}{some} GROUP BY stream_id) SELECT key AS trajectory, "
                 "stream_id, held.rows FROM held JOIN stream USING (stream_id) ORDER BY key",
                 params=self._parameters | keys,
-            ).pl()
-        return found
+            )
 
     def groups(self, streams: pl.DataFrame, rows: int | None = None) -> Iterator[pl.DataFrame]:
         """Yield whole trajectories with about so many rows together, by key and ts."""
@@ -150,11 +151,12 @@ class Scan:
         names = ", ".join(("stream_id", "ts", "revision", *self.columns))
         with self.store.reading() as connection:
             self._check_same(connection)
-            rows: pl.DataFrame = connection.sql(
+            rows = frame_of(
+                connection,
                 f"SELECT {names} FROM {self._table} "  # noqa: S608 - ours
                 f"WHERE stream_id IN ({numbers}) AND {self._condition}",
                 params=self._parameters,
-            ).pl()
+            )
         if rows.height != streams["rows"].sum():
             raise self._exchanged()
         place = pl.col("stream_id").replace_strict(

@@ -13,6 +13,7 @@ from toolkit.intervals import EVER, Ends, Interval, clip, difference
 from toolkit.market import SnapshotKind, SnapshotTrajectory
 from toolkit.store.batch import Snapshot
 from toolkit.store.catalogue import POLLED, limits
+from toolkit.store.frames import frame_of
 from toolkit.store.history import seen
 from toolkit.store.streams import add_counts, append, count_rows, number_streams
 from toolkit.tables import SNAPSHOT, SNAPSHOT_SERIES, LedgerState
@@ -93,12 +94,13 @@ def read_snapshots(
     """
     last = "QUALIFY row_number() OVER (PARTITION BY served_at // $every ORDER BY served_at DESC, "
     last += "load_id DESC, revision DESC) = 1"
-    kept: pl.DataFrame = connection.sql(
+    kept = frame_of(
+        connection,
         "FROM snapshot WHERE kind = $kind AND served_at >= $low AND served_at < $high "
         f"AND {seen(as_of)} {last if every_s else ''} "
         f"ORDER BY served_at DESC, load_id DESC, revision DESC LIMIT {1 if newest else 2**31}",
         params={"kind": kind.value} | limits(window) | ({"every": every_s} if every_s else {}),
-    ).pl()
+    )
     split = kept.filter(pl.col("fields").is_not_null())
     if split.height:
         rows = _rows_of(connection, kind, split)
@@ -147,15 +149,15 @@ def read_polls(
     window: Ends = EVER,
 ) -> pl.DataFrame:
     """Return the rows of `toolkit.store.Store.polls`: ts and period_s (s), by ts."""
-    found: pl.DataFrame = connection.sql(
+    return frame_of(
+        connection,
         f"WITH {POLLED}, answers AS (SELECT served_at AS ts, max(period_s) AS period_s "  # noqa: S608 - ours
         "FROM snapshot WHERE kind = $kind AND tracked IS NOT NULL AND served_at >= $low "
         "AND served_at < $high GROUP BY served_at) "
         "SELECT ts, coalesce(a.period_s, spacing_s) AS period_s FROM answers a "
         "LEFT JOIN polled p ON p.kind = 'snapshot-' || $kind ORDER BY ts",
         params={"kind": kind.value} | limits(window),
-    ).pl()
-    return found
+    )
 
 
 def poll_coverage(

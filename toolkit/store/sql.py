@@ -21,6 +21,7 @@ import polars as pl
 from toolkit.errors import InputError
 from toolkit.market import Stream
 from toolkit.store.engine import DATABASE
+from toolkit.store.frames import frame_of
 from toolkit.store.history import show_as_known
 from toolkit.store.refusals import first_line
 from toolkit.store.views import VIEWS
@@ -68,7 +69,7 @@ def select(
         text = view.sql(at=at)
         connection.execute(f"CREATE TEMP VIEW {view.name} AS {text}")
     try:
-        found: pl.DataFrame = connection.sql(query, params=values).pl()
+        found = frame_of(connection, query, params=values)
     except _REFUSED as error:
         raise _refusal(query, first_line(error)) from None
     return found

@@ -33,6 +33,7 @@ from toolkit.store.catalogue import (
 from toolkit.store.coverage import read_coverage, read_ledger
 from toolkit.store.events import ARRIVALS
 from toolkit.store.file import StoreFile
+from toolkit.store.frames import frame_of
 from toolkit.store.gaps import GAPS
 from toolkit.store.history import COUNTED_STREAM, check_history, seen
 from toolkit.store.lookup import asked_streams, check_known
@@ -110,8 +111,7 @@ class Store(StoreFile):
             asked = {"asked": CoverageState.ASKED}
             streams = "stream" if as_of is None else COUNTED_STREAM
             query = CATALOGUE.format(streams=streams)
-            found: pl.DataFrame = connection.sql(query, params=asked).pl()
-        return found
+            return frame_of(connection, query, params=asked)
 
     def continuity(self, *, as_of: int | None = None) -> pl.DataFrame:
         """Return one row for each trajectory with rows: where rows do not follow one another.
@@ -368,8 +368,7 @@ class Store(StoreFile):
         `coverage`.
         """
         with self._knowing(as_of) as connection:
-            found: pl.DataFrame = connection.sql(GAPS).pl()
-        return found
+            return frame_of(connection, GAPS)
 
     def rows_by_load(self) -> pl.DataFrame:
         """Return of each load: load_id, rows, asked_at (of the edges that it wrote last, s)."""
