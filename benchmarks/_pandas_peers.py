@@ -16,7 +16,7 @@ import polars as pl
 
 from benchmarks._walks import STEP_S
 
-_PAIRS = 100
+_PAIRS, _TAIL = 100, 50
 _HOURS, _MONDAY = 168, 72
 _HALF = 0.5 + 1e-12
 
@@ -75,6 +75,40 @@ def leads(folder: Path, end: int) -> list[pl.DataFrame]:
     squares = by_lag**2
     out = pd.DataFrame({"peak_correlation": by_lag.max(axis=1), "correlation_at_0": by_lag[0]})
     out["lead_lag_ratio"] = squares.loc[:, 1:].sum(axis=1) / squares.loc[:, :-1].sum(axis=1)
+    return [pl.from_pandas(out.reset_index(drop=True))]
+
+
+def tails(folder: Path, end: int) -> list[pl.DataFrame]:
+    """Estimate the index of Hill at four depths: one row per trajectory."""
+    rows = _rows(folder, end)
+    rows["log"] = np.log(rows.x.abs().replace(0, np.nan))
+    rows = rows.sort_values(["trajectory", "log"], ascending=[True, False])
+    by_key = rows.groupby("trajectory").log
+    place, n = by_key.cumcount(), by_key.transform("size")
+    out = pd.DataFrame({"n": by_key.size()})
+    for percent in (1, 2, 5, 10):
+        count = n * percent // 100
+        least = rows[place == count].set_index("trajectory").log
+        mean = rows[place < count].groupby("trajectory").log.mean()
+        enough = out.n * percent // 100 >= _TAIL
+        out[f"tail_{percent}pct_index"] = (1 / (mean - least)).where(enough)
+    return [pl.from_pandas(out.reset_index(drop=True))]
+
+
+def screen(folder: Path, end: int) -> list[pl.DataFrame]:
+    """Measure level and newest value, the widest first: without half-lives and flags."""
+    rows = _rows(folder, end)
+    by_key = rows.groupby("trajectory").x
+    out = pd.DataFrame({"n": by_key.size(), "last": by_key.last()})
+    out["mean"], out["std"], out["median"] = by_key.mean(), by_key.std(), by_key.median()
+    for percent in (1, 5, 25, 50, 75, 95, 99):
+        out[f"q{percent:02}"] = by_key.quantile(percent / 100)
+    out["last_z"] = (out["last"] - out["mean"]) / out["std"]
+    last = rows.trajectory.map(out["last"])
+    below = (rows.x < last).groupby(rows.trajectory).sum()
+    equal = (rows.x == last).groupby(rows.trajectory).sum()
+    out["last_percentile"] = 100 * (below + equal / 2) / out.n
+    out = out.iloc[np.argsort(-out["last"].abs(), kind="stable")]
     return [pl.from_pandas(out.reset_index(drop=True))]
 
 

@@ -58,7 +58,8 @@ def funding_rows(numbers: range, hours: int) -> pl.DataFrame:
 
 
 def make_files(folder: Path, trajectories: int, minutes: int, *, store: bool) -> int:
-    """The spreads as one Parquet file, and with the funding of as many rows as a store."""
+    """The spreads and funding of as many rows: as a store with the spreads as one Parquet file,
+    or both as Parquet files."""
     blocks = [
         range(at, min(at + TOGETHER, trajectories)) for at in range(0, trajectories, TOGETHER)
     ]
@@ -67,6 +68,9 @@ def make_files(folder: Path, trajectories: int, minutes: int, *, store: bool) ->
     if store:
         fill_store(folder, (spread_rows(block, minutes) for block in blocks))
         fill_store(folder, (funding_rows(block, minutes) for block in blocks))
+    else:
+        funding = pl.concat([funding_rows(block, minutes) for block in blocks])
+        funding.write_parquet(folder / "funding.parquet", row_group_size=250_000)
     return frame.height
 
 

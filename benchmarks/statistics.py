@@ -4,11 +4,11 @@
 its own; the medians of CPU-seconds (imports not counted) are compared, and the figures have to
 agree. The peers compute the spread summary in its plain forms: group-by, shift and quantile in
 pandas, window functions and aggregates in DuckDB. They read a Parquet file of 2 million rows, as do
-the toolkit's further analyses and what pandas does of each (`benchmarks._pandas_peers`). Then the
-toolkit alone measures 20 million rows, from Parquet and from a store: the spread summary, the same
-with episodes in one pass, each alone, rolling scores, the further analyses, flags and a screen of
-spreads, funding and its persistence. Last come the analyses of a million events, against one scan
-of the table of their lifecycles.
+the toolkit's further analyses of spreads and of funding, and what pandas does of each
+(`benchmarks._pandas_peers`, `benchmarks._pandas_funding`). Then the toolkit alone measures 20
+million rows, from Parquet and from a store: the spread summary, the same with episodes in one pass,
+each alone, rolling scores, flags and the further analyses. Last come the analyses of a million
+events, against one scan of the table of their lifecycles.
 """
 
 from __future__ import annotations
@@ -74,30 +74,28 @@ def both(folder: Path, end: int) -> list[pl.DataFrame]:
     )
 
 
-def episodes(folder: Path, end: int) -> list[pl.DataFrame]:
-    from toolkit.statistics import passes, spread  # noqa: PLC0415 - a peer imports only its own
-
-    return passes.in_one_pass(
-        groups(folder, "spread"),
-        lambda rows: spread.episodes(rows, START, end, enter_bps=ENTER_BPS),
-    )
+def last_settled(end: int) -> int:
+    """The end of the window of funding, whose rows are hours where those of spreads are minutes."""
+    return START + (end - START) // STEP_S * HOUR_S
 
 
-def rolling(folder: Path, end: int) -> list[pl.DataFrame]:
-    from toolkit.statistics import passes, spread  # noqa: PLC0415 - a peer imports only its own
-
-    return passes.in_one_pass(
-        groups(folder, "spread"), lambda rows: spread.rolling_z_summary(rows, START, end)
-    )
-
-
-def funding(folder: Path, end: int, statistic: str = "summary") -> list[pl.DataFrame]:
+def funding(
+    folder: Path, end: int, statistic: str = "summary", *, stored: bool = True
+) -> list[pl.DataFrame]:
     from toolkit.statistics import funding as carries  # noqa: PLC0415 - a peer imports only its own
     from toolkit.statistics.passes import in_one_pass  # noqa: PLC0415 - as above
 
-    last = START + (end - START) // STEP_S * HOUR_S
-    measure = getattr(carries, statistic)
-    return in_one_pass(groups(folder, "funding"), lambda rows: measure(rows, START, last))
+    window, measure = (START, last_settled(end)), getattr(carries, statistic)
+    if not stored:
+        return [measure(pl.scan_parquet(folder / "funding.parquet"), *window)]
+    return in_one_pass(groups(folder, "funding"), lambda rows: measure(rows, *window))
+
+
+def funding_in_pandas(folder: Path, end: int, statistic: str) -> list[pl.DataFrame]:
+    from benchmarks import _pandas_funding  # noqa: PLC0415 - a peer imports only its own
+
+    found: list[pl.DataFrame] = getattr(_pandas_funding, statistic)(folder, last_settled(end))
+    return found
 
 
 def analysis(
@@ -195,8 +193,12 @@ ANALYSES: dict[str, dict[str, Any]] = {
     "hours": {"name": "hour_of_week"},
     "closing": {"name": "time_to_close", "enter_bps": ENTER_BPS, "exit_bps": ENTER_BPS / 4},
     "leads": {"name": "lead_lag"},
+    "tails": {"name": "tail_index"},
+    "screen": {"name": "screen"},
 }
 """The further analyses of which pandas does a part."""
+FUNDING = {"funding": "summary", "persistence": "persistence", "holdings": "holdings"}
+"""Those of funding, of which pandas does a part."""
 PEERS: dict[str, Callable[[Path, int], list[pl.DataFrame]]] = {
     "toolkit": toolkit,
     "scan": scan,
@@ -206,20 +208,20 @@ PEERS: dict[str, Callable[[Path, int], list[pl.DataFrame]]] = {
 FROM_STORE: dict[str, Callable[[Path, int], list[pl.DataFrame]]] = {
     "store": store,
     "both": both,
-    "episodes": episodes,
-    "rolling": rolling,
-    "funding": funding,
+    "episodes": partial(analysis, name="episodes", enter_bps=ENTER_BPS),
+    "rolling": partial(analysis, name="rolling_z_summary"),
+    **{way: partial(funding, statistic=name) for way, name in FUNDING.items()},
     **{way: partial(analysis, **asked) for way, asked in ANALYSES.items()},
-    "tails": partial(analysis, name="tail_index"),
     "flags": partial(analysis, name="flags"),
-    "screen": partial(analysis, name="screen"),
-    "persistence": partial(funding, statistic="persistence"),
 }
 IN_PANDAS: dict[str, Callable[[Path, int], list[pl.DataFrame]]] = {}
 for _way, _asked in ANALYSES.items():
     _options = {name: value for name, value in _asked.items() if name != "name"}
     IN_PANDAS[f"{_way}_file"] = partial(analysis, stored=False, **_asked)
     IN_PANDAS[f"{_way}_pandas"] = partial(analysis_in_pandas, way=_way, **_options)
+for _way, _name in FUNDING.items():
+    IN_PANDAS[f"{_way}_file"] = partial(funding, statistic=_name, stored=False)
+    IN_PANDAS[f"{_way}_pandas"] = partial(funding_in_pandas, statistic=_name)
 WAYS = PEERS | FROM_STORE | IN_PANDAS | EVENT_WAYS | {"scan_events": scan_events}
 
 
@@ -311,7 +313,7 @@ def compare_peers(trajectories: int, minutes: int, count: int) -> None:
         rows = make_files(folder, trajectories, minutes, store=False)
         costs = measure_apart([*PEERS, *IN_PANDAS], folder, end, count)
         pairs = {("toolkit", "pandas"): "", ("toolkit", "duckdb"): ""}
-        pairs |= {(f"{way}_file", f"{way}_pandas"): f"{way}_" for way in ANALYSES}
+        pairs |= {(f"{way}_file", f"{way}_pandas"): f"{way}_" for way in (*ANALYSES, *FUNDING)}
         for ours, peer in pairs:
             check_agreement(folder, ours, peer)
     show(f"spreads of {trajectories} trajectories", rows, costs, "toolkit")

@@ -129,9 +129,10 @@ def _overlaps(a: pl.DataFrame, b: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]
     The rows of a leg do not overlap, so that two that do begin to where one of them begins.
     """
     begins_a, begins_b = _moments(a, "accrues_from"), _moments(b, "accrues_from")
+    # two sorted runs, which a stable sort merges: of moments that are the same, b's come first
+    is_a = np.argsort(np.concatenate([begins_b, begins_a]), kind="stable") >= begins_b.size
     # the row of the other leg that began last: at the same moment or before, and before it
-    last_b = np.searchsorted(begins_b, begins_a, side="right") - 1
-    last_a = np.searchsorted(begins_a, begins_b, side="left") - 1
+    last_b, last_a = np.cumsum(~is_a)[is_a] - 1, np.cumsum(is_a)[~is_a] - 1
     holds_b = (last_b >= 0) & _holds(b, last_b, begins_a)
     holds_a = (last_a >= 0) & _holds(a, last_a, begins_b)
     of_a = np.concatenate([np.flatnonzero(holds_b), last_a[holds_a]])

@@ -45,19 +45,22 @@ def bucket_sums(stretches: pl.DataFrame, bucket_s: int = BUCKET_S) -> pl.DataFra
     hourly = (stretches["sell_rate_per_hour"] - stretches["buy_rate_per_hour"]).to_numpy()
     first = np.floor(begins / bucket_s).astype(np.int64)
     count = np.ceil(ends / bucket_s).astype(np.int64) - first
-    place = np.repeat(np.arange(count.size), count)
-    # of each stretch the buckets from its first on
-    bucket = first[place] + np.arange(place.size) - np.repeat(np.cumsum(count) - count, count)
+    bucket, number = first, stretches["trajectory"].rle_id().to_numpy()
+    place = np.arange(count.size)
+    if (count > 1).any():
+        place = np.repeat(place, count)
+        # of each stretch the buckets from its first on
+        bucket = first[place] + np.arange(place.size) - np.repeat(np.cumsum(count) - count, count)
+        begins, ends, hourly, number = (each[place] for each in (begins, ends, hourly, number))
     ts = bucket_s * bucket
-    length_s = np.minimum(ends[place], ts + bucket_s) - np.maximum(begins[place], ts)
-    number = stretches["trajectory"].rle_id().to_numpy()[place]
+    length_s = np.minimum(ends, ts + bucket_s) - np.maximum(begins, ts)
     starts = np.flatnonzero(np.diff(number, prepend=-1) | np.diff(bucket, prepend=bucket[0]))
     return pl.DataFrame(
         {
             "trajectory": stretches["trajectory"][place[starts]],
             "ts": ts[starts],
             "covered_s": np.add.reduceat(length_s, starts),
-            "accrued": np.add.reduceat(hourly[place] * length_s / 3600, starts),
+            "accrued": np.add.reduceat(hourly * length_s / 3600, starts),
         }
     )
 

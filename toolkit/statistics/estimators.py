@@ -6,6 +6,8 @@ Sums of squares and products are taken about the mean of what is summed: polars'
 
 from __future__ import annotations
 
+from functools import cache
+
 import polars as pl
 
 from toolkit.statistics.contract import Reason, column_for, first_reason
@@ -20,9 +22,11 @@ _VALUE, _WEIGHT = pl.col("value"), pl.col("weight_s")
 def _of_column(values: dict[str, pl.Expr], reason_column: str) -> Statistic:
     """Make a statistic of named values, with one reason: `EMPTY`, else `TOO_FEW`."""
 
+    @cache
     def aggregate(column: str) -> list[pl.Expr]:
         return [value.alias(column_for(column, name)) for name, value in values.items()]
 
+    @cache
     def finish(column: str) -> list[pl.Expr]:
         found = [pl.col(column_for(column, name)) for name in values]
         missing = pl.any_horizontal(each.is_null() for each in found)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cache
 
 import polars as pl
 
@@ -14,16 +16,18 @@ from toolkit.statistics.contract import (
     Reason,
     checked_columns,
     checked_frame,
+    collected,
     first_reason,
     real_number,
     whole_number,
 )
 from toolkit.statistics.definition import holding
-from toolkit.statistics.kernel import Statistic, measure
+from toolkit.statistics.kernel import PAIR_HASH, Statistic, measure
 from toolkit.statistics.lead_lag import checked_lag, peaks, why
+from toolkit.statistics.stale_legs import LEGS, stale_legs
 from toolkit.statistics.windows import window_of
 
-__all__ = ["FLAGS", "flags"]
+__all__ = ["FLAGS", "flags", "with_flags"]
 
 
 def __dir__() -> list[str]:
@@ -42,11 +46,43 @@ FLAGS = (
 )
 """The names of the flags, each a Boolean column of `flags`."""
 
-_LEGS = ("buy", "sell")
 _CARRIED = ("buy_price", "sell_price", "spread_pct")
 _TENFOLD_LOG_BPS = 1e4 * math.log(10)
 _EMPTY = {Reason.EMPTY: pl.col("n") == 0}
 _MISSING = _EMPTY | {Reason.MISSING_LEG: pl.col("rows_of_both") == 0}
+
+
+@dataclass(frozen=True)
+class _Thresholds:
+    """From where on each flag is true: see `flags`."""
+
+    stale_s: int = 3_600
+    stale_moves: int = 10
+    repeated_share: float = 0.5
+    apart_bps: float = 1_000.0
+    apart_share: float = 0.5
+    differs_bps: float = 1.0
+    least_correlation: float = 0.2
+    max_lag_steps: int = 5
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if name == "max_lag_steps":
+                checked: float = checked_lag(value)
+            elif name == "stale_s":
+                checked = whole_number(name, value, 1, "seconds, at least 1")
+            elif name == "stale_moves":
+                checked = whole_number(name, value, 1)
+            else:
+                checked = real_number(name, value, "a number above 0", above=0)
+            object.__setattr__(self, name, checked)
+
+    def question(self, about: Question) -> Question:
+        """Return the question of the flags about the same rows."""
+        return replace(about, method="quality.flags/1", options=tuple(asdict(self).items()))
+
+
+_USUAL = _Thresholds()
 
 
 def flags(
@@ -54,14 +90,14 @@ def flags(
     start: When | None = None,
     end: When | None = None,
     *,
-    stale_s: int = 3_600,
-    stale_moves: int = 10,
-    repeated_share: float = 0.5,
-    apart_bps: float = 1_000.0,
-    apart_share: float = 0.5,
-    differs_bps: float = 1.0,
-    max_lag_steps: int = 5,
-    least_correlation: float = 0.2,
+    stale_s: int = _USUAL.stale_s,
+    stale_moves: int = _USUAL.stale_moves,
+    repeated_share: float = _USUAL.repeated_share,
+    apart_bps: float = _USUAL.apart_bps,
+    apart_share: float = _USUAL.apart_share,
+    differs_bps: float = _USUAL.differs_bps,
+    max_lag_steps: int = _USUAL.max_lag_steps,
+    least_correlation: float = _USUAL.least_correlation,
     step_s: int | None = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
@@ -156,25 +192,49 @@ def flags(
     >>> flags(frame).select("flags", "power_of_ten_exponent", "clock_shift_reason").row(0)
     ('power_of_ten', -3, 'too_few')
     """
-    asked: dict[str, int | float] = {
-        "stale_s": whole_number("stale_s", stale_s, 1, "seconds, at least 1"),
-        "stale_moves": whole_number("stale_moves", stale_moves, 1),
-    }
-    for name, value in {
-        "repeated_share": repeated_share,
-        "apart_bps": apart_bps,
-        "apart_share": apart_share,
-        "differs_bps": differs_bps,
-        "least_correlation": least_correlation,
-    }.items():
-        asked[name] = real_number(name, value, "a number above 0", above=0)
-    asked["max_lag_steps"] = checked_lag(max_lag_steps)
+    asked = _Thresholds(
+        stale_s,
+        stale_moves,
+        repeated_share,
+        apart_bps,
+        apart_share,
+        differs_bps,
+        least_correlation,
+        max_lag_steps,
+    )
     window = window_of(frame, start, end)
     frame = _with_legs(frame)
-    question = Question(
-        "quality.flags/1", *window, "spread_log_bps", step_s, max_stale_s, tuple(asked.items())
-    )
+    question = asked.question(Question("", *window, "spread_log_bps", step_s, max_stale_s))
     return _named(measure(frame, question, _statistic(asked)))
+
+
+def with_flags(frame: Frame, question: Question, *statistics: Statistic) -> pl.DataFrame:
+    """Measure statistics of ``spread_log_bps``, and put the columns of `flags` after them.
+
+    The rows are read and ordered once for both. The thresholds are the usual ones. How the flags
+    were computed is in ``flags_method`` and ``flags_params_hash``.
+
+    >>> rows = {"trajectory": ["A_B:X.spot:Y.spot"], "ts": [0], "spread_log_bps": [5.0]}
+    >>> question = Question("rows/1", 0, 60, "spread_log_bps")
+    >>> with_flags(pl.DataFrame(rows), question).select("flags", "flags_method").row(0)
+    ('', 'quality.flags/1')
+    """
+    frame = _with_legs(frame)
+    found = _named(measure(frame, question, *statistics, _statistic(_USUAL)))
+    own = _USUAL.question(question)
+    pairs: set[str | None] = {None}
+    if PAIR_HASH in frame.collect_schema():
+        pairs |= set(collected(frame.lazy().select(pl.col(PAIR_HASH).unique())).to_series())
+    hashes = {question.hash_of(pair): own.hash_of(pair) for pair in pairs}
+    first, last = (found.columns.index(name) for name in ("flags", "window_start"))
+    names = found.columns
+    return found.select(
+        *names[:first],
+        *names[last:],
+        *names[first:last],
+        pl.lit(own.method).alias("flags_method"),
+        pl.col("params_hash").replace_strict(hashes).alias("flags_params_hash"),
+    )
 
 
 def _with_legs(frame: Frame) -> Frame:
@@ -190,14 +250,16 @@ def _with_legs(frame: Frame) -> Frame:
     return frame
 
 
-def _statistic(asked: Mapping[str, int | float]) -> Statistic:
+@cache
+def _statistic(asked: _Thresholds) -> Statistic:
     """Make the statistic of all flags."""
-    most = int(asked["max_lag_steps"])
+    aggregates = [*_repeats(), *_levels(asked.apart_bps), *_compared(asked)]
+    results = [*_results(asked), *_shifts(asked.least_correlation)]
     return Statistic(
-        lambda _column: [*_repeats(), *_levels(asked["apart_bps"]), *_compared(asked)],
-        lambda _column: [*_results(asked), *_shifts(asked["least_correlation"])],
-        lambda rows: _stale(rows, asked["stale_s"], asked["stale_moves"]).join(
-            peaks(_logs(rows), most), on="number", how="left", maintain_order="left"
+        lambda _column: aggregates,
+        lambda _column: results,
+        lambda rows: stale_legs(rows, asked.stale_s, asked.stale_moves).join(
+            peaks(_logs(rows), asked.max_lag_steps), on="number", how="left", maintain_order="left"
         ),
         carried=_CARRIED,
     )
@@ -208,59 +270,6 @@ def _logs(rows: pl.DataFrame) -> pl.DataFrame:
     buy, sell = pl.col("buy_price"), pl.col("sell_price")
     return rows.filter(buy.is_not_null() & sell.is_not_null()).select(
         "number", "ts", "step_s", buy.log().alias("value"), sell.log().alias("sell_log_price")
-    )
-
-
-def _stale(rows: pl.DataFrame, stale_s: float, stale_moves: float) -> pl.DataFrame:
-    """Find the stretches in which a leg repeats its close while the other moves."""
-    found = rows.select(pl.col("number").unique(maintain_order=True))
-    lasted = pl.col("ends") - pl.col("begins")
-    for leg, other in (_LEGS, _LEGS[::-1]):
-        stale = (
-            _runs(rows, f"{leg}_price", f"{other}_price")
-            .filter((lasted > stale_s) & (pl.col("moves") >= stale_moves))
-            .group_by("number", maintain_order=True)
-            .agg(
-                pl.len().cast(pl.Int64).alias(f"stale_{leg}_runs"),
-                pl.col("rows").sum().cast(pl.Int64).alias(f"stale_{leg}_rows"),
-                lasted.max().alias(f"stale_{leg}_longest_s"),
-                pl.col("begins").first().alias(f"stale_{leg}_first_ts"),
-            )
-        )
-        found = found.join(stale, on="number", how="left", maintain_order="left")
-    return found
-
-
-def _runs(rows: pl.DataFrame, leg: str, other: str) -> pl.DataFrame:
-    """List the stretches of equal closes of a leg without a gap, and the other's moves in each.
-
-    Columns: number, begins and ends (s, first and last row), rows, moves. A row without a close is
-    in none.
-    """
-    number, price, beside = pl.col("number"), pl.col(leg), pl.col(other)
-    after_gap = (number != number.shift(1)) | pl.col("gap").shift(1)
-    begins = after_gap.fill_null(True) | price.ne_missing(price.shift(1))
-    moved = (beside != beside.shift(1)).fill_null(False) & ~begins
-    marked = rows.select(
-        "number",
-        "ts",
-        price,
-        first=begins,
-        moves=moved.cast(pl.UInt32).cum_sum(),
-        at=pl.int_range(pl.len()),
-    )
-    last = marked.filter(pl.col("first").shift(-1).fill_null(True))
-    return (
-        marked.filter("first")
-        .select(
-            "number",
-            price,
-            begins="ts",
-            ends=last["ts"],
-            rows=last["at"] - pl.col("at") + 1,
-            moves=last["moves"] - pl.col("moves"),
-        )
-        .filter(price.is_not_null())
     )
 
 
@@ -275,7 +284,7 @@ def _counted(name: str, which: pl.Expr) -> list[pl.Expr]:
 def _repeats() -> list[pl.Expr]:
     both = pl.col("buy_price").is_not_null() & pl.col("sell_price").is_not_null()
     found = [both.sum().cast(pl.Int64).alias("rows_of_both")]
-    for leg in _LEGS:
+    for leg in LEGS:
         price = pl.col(f"{leg}_price")
         a_step_later = pl.col("ts").diff() == pl.col("step_s")
         neighbours = a_step_later & price.is_not_null() & price.shift(1).is_not_null()
@@ -298,21 +307,21 @@ def _levels(apart_bps: float) -> list[pl.Expr]:
     ]
 
 
-def _compared(asked: Mapping[str, float]) -> list[pl.Expr]:
+def _compared(asked: _Thresholds) -> list[pl.Expr]:
     buy, sell = pl.col("buy_price"), pl.col("sell_price")
     apart_bps = (1e4 * ((sell - buy) / buy) - 100 * pl.col("spread_pct")).abs()
     return [
         apart_bps.count().cast(pl.Int64).alias("service_compared"),
-        *_counted("service_differs", (apart_bps > asked["differs_bps"]).fill_null(False)),
+        *_counted("service_differs", (apart_bps > asked.differs_bps).fill_null(False)),
         apart_bps.max().alias("service_differs_largest_bps"),
     ]
 
 
-def _results(asked: Mapping[str, float]) -> list[pl.Expr]:
+def _results(asked: _Thresholds) -> list[pl.Expr]:
     n, both = pl.col("n"), pl.col("rows_of_both")
     stale: list[pl.Expr] = []
     repeated: list[pl.Expr] = []
-    for leg in _LEGS:
+    for leg in LEGS:
         runs, rows = (pl.col(f"stale_{leg}_{name}").fill_null(0) for name in ("runs", "rows"))
         stale += [
             (runs > 0).alias(f"stale_{leg}"),
@@ -322,12 +331,12 @@ def _results(asked: Mapping[str, float]) -> list[pl.Expr]:
             pl.col(f"stale_{leg}_first_ts"),
         ]
         share = pl.col(f"repeated_{leg}_n") / pl.col(f"{leg}_steps")
-        repeated += _flag(f"repeated_{leg}", share, share > asked["repeated_share"])
+        repeated += _flag(f"repeated_{leg}", share, share > asked.repeated_share)
     levels = [
         each
         for name in ("levels_apart", "power_of_ten")
         for share in [pl.col(f"{name}_n") / n]
-        for each in _flag(name, share, share >= asked["apart_share"])
+        for each in _flag(name, share, share >= asked.apart_share)
     ]
     differs = pl.col("service_differs_n")
     service = _flag("service_differs", differs / pl.col("service_compared"), differs > 0)

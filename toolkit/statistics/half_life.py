@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 import polars as pl
@@ -96,6 +97,7 @@ def _misfit(
     return worst
 
 
+@cache
 def _results(_column: str) -> list[pl.Expr]:
     pairs, triples = pl.col("pairs").fill_null(0), pl.col("triples").fill_null(0)
     still = {Reason.DEGENERATE: pl.col("still")}

@@ -80,6 +80,8 @@ class Observations:
     """The time since the trajectory's first observation."""
     key: Integers
     """The time on one axis, on which the trajectories follow each other, far apart."""
+    own_step_s: Integers
+    """The step of each observation's trajectory."""
 
     @classmethod
     def of(cls, rows: pl.DataFrame) -> Self:
@@ -89,18 +91,33 @@ class Observations:
         first = np.flatnonzero(np.diff(number, prepend=-1))
         begins = np.append(first, len(ts))
         counts = np.diff(begins)
+        steps = rows["step_s"].gather(first)
         # a single observation has no step, and no pair either
-        step_s = rows["step_s"].gather(first).fill_null(1).to_numpy()
+        step_s = (steps.fill_null(1) if steps.null_count() else steps).to_numpy()
         since_s = ts - np.repeat(ts[first], counts)
         lengths = since_s[begins[1:] - 1] + _LONGEST_LAG * step_s + 1
         key = since_s + np.repeat(np.cumsum(lengths) - lengths, counts)
         value = value - np.repeat(value[first], counts)
-        return cls(number[first], step_s, begins, value, since_s, key)
+        return cls(number[first], step_s, begins, value, since_s, key, np.repeat(step_s, counts))
+
+    def some(self, places: Integers, value: Floats) -> Self:
+        """Return the observations at these sorted places with values of their own."""
+        counts = self.counts(places)
+        held = counts > 0
+        return type(self)(
+            self.numbers[held],
+            self.step_s[held],
+            np.append(0, np.cumsum(counts[held])),
+            value,
+            self.since_s[places],
+            self.key[places],
+            self.own_step_s[places],
+        )
 
     def later(self, steps: int) -> Integers:
         """Find each observation's partner exactly ``steps`` steps later, -1 where it has none."""
         count = len(self.key)
-        target = self.key + np.repeat(steps * self.step_s, np.diff(self.begins))
+        target = self.key + steps * self.own_step_s
         found = np.arange(steps, count + steps)
         elsewhere = np.ones(count, dtype=bool)
         elsewhere[: max(count - steps, 0)] = self.key[steps:] != target[: max(count - steps, 0)]
@@ -166,10 +183,10 @@ def parts(rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
     >>> [part.height for part in parts(pl.DataFrame({"number": [0] * 20_000 + [1] * 20_000}))]
     [20000, 20000]
     """
-    ends = rows["number"].rle().struct.field("len").cum_sum()
-    part = ends // _ROWS_PER_PART
+    number = rows["number"].to_numpy()
+    ends = np.append(np.flatnonzero(np.diff(number)) + 1, number.size)
     at = 0
-    for end in ends.filter(part.ne_missing(part.shift(-1))) if rows.height else [0]:
+    for end in ends[np.diff(ends // _ROWS_PER_PART, append=-1) != 0].tolist():
         yield rows[at:end]
         at = end
 
@@ -185,8 +202,10 @@ def joined(kind: Callable[..., Made], found: Iterable[tuple[Any, ...]]) -> Made:
 
 def sums(values: Values, counts: Integers, add: np.ufunc = np.add) -> Values:
     """Add up so many values of each trajectory, which follow each other: 0 where it has none."""
-    found = np.zeros(len(counts), values.dtype)
     begins, some = np.cumsum(counts) - counts, counts > 0
+    if some.all() and some.size:
+        return np.asarray(add.reduceat(values, begins))
+    found = np.zeros(len(counts), values.dtype)
     if some.any():
         found[some] = add.reduceat(values, begins[some])
     return found

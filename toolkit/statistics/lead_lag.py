@@ -222,27 +222,22 @@ def _related(rows: pl.DataFrame, most: int) -> tuple[Integers, _Related]:
     The first is the number of each trajectory.
     """
     moved = [_returns(part) for part in parts(rows)]
-    numbers = [each["number"].unique(maintain_order=True).to_numpy() for each in moved]
-    return np.concatenate(numbers), joined(_Related, [_of_returns(each, most) for each in moved])
+    related = [_of_returns(returns, other, most) for returns, other in moved]
+    return np.concatenate([each.numbers for each, _ in moved]), joined(_Related, related)
 
 
-def _returns(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the change of both legs over each step, at its end: ``value`` and ``other``."""
+def _returns(rows: pl.DataFrame) -> tuple[Observations, Floats]:
+    """Return the change of both legs over each step, at its end: that of the buy leg as value."""
     held = Observations.of(rows)
     later = held.later(1)
     first = np.flatnonzero(later >= 0)
     at = later[first]
     sell = rows[_SELL].to_numpy()
-    return rows.select("number", "ts", "step_s")[at].with_columns(
-        value=pl.Series(held.value[at] - held.value[first]),
-        other=pl.Series(sell[at] - sell[first]),
-    )
+    return held.some(at, held.value[at] - held.value[first]), sell[at] - sell[first]
 
 
-def _of_returns(rows: pl.DataFrame, most: int) -> _Related:
-    returns = Observations.of(rows)
-    own, other = rows["value"].to_numpy(), rows["other"].to_numpy()
-    found = {}
+def _of_returns(returns: Observations, other: Floats, most: int) -> _Related:
+    own, found = returns.value, {}
     for lag in range(most + 1):
         later = returns.later(lag)
         paired = np.flatnonzero(later >= 0)

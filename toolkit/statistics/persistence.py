@@ -270,20 +270,21 @@ def _limits(found: LegSettlements, question: Question) -> pl.DataFrame:
     at_one = rows.group_by("leg_number", "interval_hours", maintain_order=True).agg(
         pl.col(*LEG_KEY).first(),
         pl.len().alias("n"),
-        *(
-            pl.when((rate == edge).sum() > 1).then((rate == edge).sum()).otherwise(0).alias(name)
-            for name, edge in (("at_highest", rate.max()), ("at_lowest", rate.min()))
-        ),
+        (rate == rate.max()).sum().alias("at_highest"),
+        (rate == rate.min()).sum().alias("at_lowest"),
         (rate.max() == rate.min()).alias("one_rate"),
         ((8 * per_hour - _BASELINE_8H).abs() <= _SAME).sum().alias("at_baseline"),
     )
-    lowest = pl.when("one_rate").then(0).otherwise("at_lowest")
+    highest, lowest = (
+        pl.when(pl.col(name) > 1).then(name).otherwise(0) for name in ("at_highest", "at_lowest")
+    )
+    at_caps = highest + pl.when("one_rate").then(0).otherwise(lowest)
     return at_one.group_by("trajectory", maintain_order=True).agg(
         expression
         for leg in LEGS
         for expression in (
             pl.col("n").filter(leg=leg).sum().alias(f"{leg}_n"),
-            (pl.col("at_highest") + lowest).filter(leg=leg).sum().alias(f"{leg}_at_cap"),
+            at_caps.filter(leg=leg).sum().alias(f"{leg}_at_cap"),
             pl.col("at_baseline").filter(leg=leg).sum().alias(f"{leg}_at_baseline"),
         )
     )

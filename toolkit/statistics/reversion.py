@@ -75,17 +75,9 @@ def reversion(decay: Decay, noise_share: Floats) -> Reversion:
         freedom = decay.b**2 / decay.bb
         own = _own_share(decay)
         noisy = noise_share > _NOISE_SHARE
-        tested = [
-            (
-                quantile,
-                _accepted_from(
-                    decay, freedom, quantile, np.where(noisy & (quantile > 0), 0.0, own)
-                ),
-            )
-            for quantile in (0, 1, 2)
-        ]
-        found = [decay.span * math.log(2) / c for _, c in tested]
-        upper, steps, lower = (np.where(np.isnan(each), 0.0, each) for each in found)
+        of_normal = np.where(noisy, 0.0, own)
+        found = decay.span * math.log(2) / _accepted_from(decay, freedom, own, of_normal)
+        upper, steps, lower = np.where(np.isnan(found), 0.0, found)
         unknown = ~(freedom >= _LEAST_FREEDOM)
         return Reversion(steps, np.where(unknown, np.nan, lower), np.where(unknown, np.nan, upper))
 
@@ -106,27 +98,28 @@ def _own_share(decay: Decay) -> Floats:
     return np.asarray(1 / np.sqrt(1 + uneven * (1 - present) / (present * decay.lag)))
 
 
-def _accepted_from(decay: Decay, freedom: Floats, quantile: int, own: Floats) -> Floats:
-    """Find the smallest c at which the statistic reaches a quantile: NaN where it is at none.
+def _accepted_from(decay: Decay, freedom: Floats, *own: Floats) -> Floats:
+    """Find the smallest c at which the statistic reaches each quantile: NaN where it is at none.
 
-    The largest c asked about is that of a half-life of one step.
+    The result has a row for each quantile. The largest c asked about is that of a half-life of one
+    step. ``own`` are the shares of the spread's own error: for the lowest, and for the others.
     """
 
     def excess(c: Floats) -> Floats:
-        critical = _critical(c, quantile, own)
+        critical = np.stack([_critical(c[k], k, own[min(k, 1)]) for k in range(len(_NORMAL))])
         found = _statistic(decay, freedom, c) - critical
         return np.where(np.isnan(found), -critical, found)
 
-    rows = np.arange(len(decay.span))
     grid = decay.span * math.log(2) * _GRID[:, None]
-    reached = excess(grid) >= 0
-    at = reached.argmax(axis=0)
+    reached = excess(np.stack([grid] * len(_NORMAL))) >= 0
+    at = reached.argmax(axis=1)
+    rows = np.arange(len(decay.span))
     below, above = grid[np.maximum(at - 1, 0), rows], grid[at, rows]
     for _ in range(_HALVINGS):
         middle = (below + above) / 2
         inside = excess(middle) >= 0
         below, above = np.where(inside, below, middle), np.where(inside, middle, above)
-    return np.where(at > 0, above, np.where(reached[0], 0.0, np.nan))
+    return np.where(at > 0, above, np.where(reached[:, 0], 0.0, np.nan))
 
 
 def _statistic(decay: Decay, freedom: Floats, c: Floats) -> Floats:

@@ -24,7 +24,7 @@ from toolkit.statistics.contract import (
 from toolkit.statistics.definition import holding
 from toolkit.statistics.estimators import MOMENTS, QUANTILES, ROBUST
 from toolkit.statistics.fee_table import NOTIONAL, FeeModel, Style
-from toolkit.statistics.flags import FLAGS, flags
+from toolkit.statistics.flags import FLAGS, with_flags
 from toolkit.statistics.half_life import HALF_LIFE
 from toolkit.statistics.kernel import Statistic, measure
 from toolkit.statistics.net_spread import net_summary
@@ -163,15 +163,13 @@ def spread_figures(
     question = Question(
         "spread.screen/1", *window_of(frame, start, end), _COLUMN, step_s, max_stale_s
     )
-    found = measure(frame, question, *_LEVEL, _latest(question.end))
-    window = (question.start, question.end)
-    flagged = flags(frame, *window, step_s=step_s, max_stale_s=max_stale_s)
-    found = beside(found, flagged, "flags")
+    found = with_flags(frame, question, *_LEVEL, _latest(question.end))
     if fees is None:
         return found
     net = net_summary(
         frame,
-        *window,
+        question.start,
+        question.end,
         fees=fees,
         notional=notional,
         style=style,

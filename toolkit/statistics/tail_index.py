@@ -16,6 +16,7 @@ TAIL_PERCENTS = (1, 2, 5, 10)
 """The depths of the tail, in percent of the observations."""
 
 _DAY_S = 86_400
+_OF_DAY = ["number", "day"]
 
 
 def tail_index(
@@ -87,25 +88,30 @@ def tail_index(
 
 def fitted_tails(rows: pl.DataFrame) -> pl.DataFrame:
     """Compute the tails of each number: one row per number of rows of number, ts (s) and value."""
-    of_day = ["number", "day"]
     sizes = rows.lazy().select("number", day=pl.col("ts") // _DAY_S, size=pl.col("value").abs())
     found = sizes.select(pl.col("number").unique(maintain_order=True))
+    n, size = pl.len().cast(pl.Int64), pl.col("size")
+    # no tail reaches further, also where one day is left out
+    deepest = n * TAIL_PERCENTS[-1] // 100 + 1 + pl.col("day").unique_counts().max()
     ranked = (
-        sizes.sort("number", "size", descending=[False, True], maintain_order=True)
-        .with_columns(
-            log=pl.col("size").log(),
-            place=pl.int_range(pl.len()).over("number"),
-            n=pl.len().over("number").cast(pl.Int64),
-            day_n=pl.len().over(of_day).cast(pl.Int64),
+        sizes.group_by("number", maintain_order=True)
+        .agg(
+            n.alias("n"),
+            pl.col("size", "day")
+            .sort_by("size", descending=True, maintain_order=True)
+            .head(deepest),
         )
+        .explode("size", "day")
+        .with_columns(log=size.log(), place=pl.int_range(pl.len()).over("number"))
         .with_columns(
             above=pl.col("log").cum_sum().over("number") - pl.col("log"),
             # larger sizes of other days: the place there would be without this day
-            place_without=pl.col("place") - pl.int_range(pl.len()).over(of_day),
+            place_without=pl.col("place") - pl.int_range(pl.len()).over(_OF_DAY),
         )
     )
+    days = sizes.group_by(_OF_DAY, maintain_order=True).agg(day_n=n)
     for percent in TAIL_PERCENTS:
-        for part in (_tail(ranked, percent), _left_out(ranked, percent)):
+        for part in (_tail(ranked, percent), _left_out(ranked, days, percent)):
             found = found.join(part, on="number", how="left", maintain_order="left")
     return collected(found)
 
@@ -125,26 +131,29 @@ def _tail(ranked: pl.LazyFrame, percent: int) -> pl.LazyFrame:
     )
 
 
-def _left_out(ranked: pl.LazyFrame, percent: int) -> pl.LazyFrame:
+def _left_out(ranked: pl.LazyFrame, days: pl.LazyFrame, percent: int) -> pl.LazyFrame:
     """Compute the standard error of the inverse index, from those with each day left out."""
-    count, inside = pl.col("count"), pl.col("place_without") <= pl.col("count")
-    days = (
-        ranked.with_columns(count=(pl.col("n") - pl.col("day_n")) * percent // 100)
-        .group_by("number", "day", maintain_order=True)
-        .agg(
-            count.first(),
-            (count.first() + inside.sum().cast(pl.Int64)).alias("place"),
-            pl.col("log").filter(inside).sum().alias("own"),
-        )
+    without = (pl.col("day_n").sum().over("number") - pl.col("day_n")) * percent // 100
+    counted = days.with_columns(count=without)
+    own = (
+        ranked.join(counted, on=_OF_DAY, maintain_order="left")
+        .filter(pl.col("place_without") <= pl.col("count"))
+        .group_by(_OF_DAY, maintain_order=True)
+        .agg(own_n=pl.len().cast(pl.Int64), own=pl.col("log").sum())
+    )
+    left = (
+        counted.join(own, on=_OF_DAY, how="left", maintain_order="left")
+        .with_columns(pl.col("own_n", "own").fill_null(0))
+        .with_columns(place=pl.col("count") + pl.col("own_n"))
         .join(
             ranked.select("number", "place", "above", least="log"),
             on=["number", "place"],
             maintain_order="left",
         )
     )
-    inverse = (pl.col("above") - pl.col("own")) / count - pl.col("least")
+    inverse = (pl.col("above") - pl.col("own")) / pl.col("count") - pl.col("least")
     error = ((pl.len() - 1) * inverse.var(ddof=0)).sqrt()
-    return days.group_by("number", maintain_order=True).agg(error.alias(f"error_{percent}"))
+    return left.group_by("number", maintain_order=True).agg(error.alias(f"error_{percent}"))
 
 
 def tail_columns(column: str) -> list[pl.Expr]:
