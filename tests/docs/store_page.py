@@ -8,6 +8,7 @@ from pathlib import Path
 
 from toolkit import alert_tables, tables
 from toolkit.columns import Column, Table
+from toolkit.store.pages import KEPT_DAYS, MOST_BYTES
 from toolkit.store.schema import FORMAT_VERSION
 from toolkit.store.views import VIEWS, SqlView
 from toolkit.tables import TABLES
@@ -31,6 +32,25 @@ SQL, take the [views](#views) instead.
 
 Open a store read-only and close it after each query. A program that keeps the file open locks every
 other program out. The words used here are explained in [concepts.md](concepts.md).
+"""
+
+PAGES = f"""\
+## Pages
+
+Beside a store lies what its rows were read from: the service's answers with rows of trajectories,
+in a file of SQLite such as `rail.duckdb.pages`. `rail store remap` reads them again under a
+corrected wire profile. Event documents are in the store itself, byte for byte.
+
+They are kept for {KEPT_DAYS} days after they came. `pages_days` in `rail.toml`, or of `rail.sync`
+in Python, sets another number, 0 for none. They take at most {MOST_BYTES // 2**30} GiB: the
+oldest go first. What is too old goes with the next commit. `rail store backup` copies the file,
+`rail store compact` leaves it as it is, `rail store verify` reads it, and a publication has none.
+Move the store and its pages together. Without them the store is whole, and only a remap refuses.
+
+Measured on the simulated market, 20 trajectories over 25 days in pages of 5,000 rows, zstd level 1:
+13 bytes a row of prices, 21 of spreads, whose figure alone has 17 digits, and 17 of funding. A load
+takes 4 to 11 % more CPU time, and 30 to 50 MB more memory.
+
 """
 
 VIEWS_HEAD = """\
@@ -78,6 +98,7 @@ def store_page() -> str:
     ]
     parts = [HEAD, "\n".join(["| table | rows |", "|---|---|", *overview, ""])]
     parts += [section(table) for table in TABLES]
+    parts.append(PAGES)
     parts.append("\n".join([VIEWS_HEAD, *overview_of_views(), ""]))
     parts += [view_section(view) for view in VIEWS]
     named = [*vars(tables).values(), *vars(alert_tables).values()]

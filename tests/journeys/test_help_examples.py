@@ -30,7 +30,9 @@ LASTING = {
 SHOWN = [*(name for name in COMMANDS if name not in ("events", "stats", "store", "demo")), "demo"]
 SHOWN += [f"stats {each.name}" for each in stats.registered_commands]
 SHOWN += [f"events {each.name}" for each in events.registered_commands]
-SHOWN += [f"store {deed}" for deed in ("publish", "publications", "verify", "compact", "backup")]
+SHOWN += [
+    f"store {deed}" for deed in ("publish", "publications", "verify", "compact", "backup", "remap")
+]
 
 
 HELPS = """

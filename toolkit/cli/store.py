@@ -18,16 +18,18 @@ from toolkit.store import Store
 from toolkit.store.backup import back_up_store
 from toolkit.store.compaction import compact
 from toolkit.store.publish import import_store, publications, publish
+from toolkit.store.remap import remap
 from toolkit.store.verification import verify
 from toolkit.workspace import store_path
 from toolkit.workspace.own_store import keep_own
+from toolkit.workspace.settings import user_profile
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.callback()
 def _root() -> None:
-    """Publish, check, rewrite or copy a store, while others use it."""
+    """Publish, check, rewrite, copy or read a store anew, while others use it."""
 
 
 @app.command("publish")
@@ -139,6 +141,27 @@ def backup_command(
     held = Store(store_path(store))
     size = back_up_store(held, target)
     console.print(f"{target}: {size:,} bytes, a copy of {held.path}")
+
+
+@app.command("remap")
+def remap_command(store: StorePath = None) -> None:
+    """Read what the store holds anew, under the wire profile that RAIL_PROFILE names.
+
+    For a profile that had a wrong unit, sign, field or word. Rows are read again from the pages
+    that loads keep beside the store for 30 days (pages_days in rail.toml), the columns of event
+    documents from the documents. No service is asked. The store is then as if it had been loaded
+    under this profile. Where a row has no page any more, it names the streams and the time, and
+    changes nothing: rail sync --again asks for that anew. Stop what loads or follows first.
+
+    Example: rail store remap
+    """
+    held = Store(store_path(store))
+    done = remap(held, user_profile())
+    console.print(
+        f"{held.path}: {counted(done.rows, 'row')} read anew from {counted(done.pages, 'page')}, "
+        f"{done.changed_rows:,} of them changed; {counted(done.documents, 'event document')}, "
+        f"{done.changed_documents:,} of them changed"
+    )
 
 
 _Key = Annotated[

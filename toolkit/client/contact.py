@@ -46,10 +46,11 @@ from toolkit.wire.exchange import (
     whole_document,
     with_retries,
 )
+from toolkit.wire.in_force import assumed_profile, profile_in_force
 from toolkit.wire.limits import LIMITS, Limits
 from toolkit.wire.listing import as_snapshot
 from toolkit.wire.places import text_at
-from toolkit.wire.profile import BUILT_IN, Profile, timed, with_schemas, without_schemas
+from toolkit.wire.profile import BUILT_IN, Profile
 from toolkit.wire.requests import Requests
 from toolkit.wire.rows import column_schema
 from toolkit.wire.secrets import Secrets
@@ -79,6 +80,7 @@ class Contact(Shown):
             "proxy",
             "requests",
             "retries",
+            "schemas",
             "speak",
             "struck",
             "without_key",
@@ -150,27 +152,19 @@ class Contact(Shown):
         >>> Contact("http://127.0.0.1:8700", "key").assumed.schemas_path
         '/api/v1/data/schemas'
         """
-        found = self._users.applied(BUILT_IN) if self._users else BUILT_IN
-        return found.within(self.limits)
+        return assumed_profile(self._users, self.limits)
+
+    @property
+    def schemas(self) -> bytes | None:
+        """The body of `/schemas` that the profile was read from, None where there is none."""
+        known = self._profile is not None and self._profile.schema_hash is not None
+        return self._learned[0] if known else None
 
     def learn(self, schemas: bytes) -> Profile:
-        """Read a `/schemas` body into the profile. The user's own file overrides it.
-
-        Raises `WireError` where a history has no usable time then. So it does for a body that is no
-        JSON, unless there is such a file: then it is a finding.
-        """
+        """Read a `/schemas` body into the profile. See `toolkit.wire.in_force`."""
         if schemas != self._learned[0] or not schemas:  # a load asks again at each commit
-            self._learned = schemas, self._read(schemas)
+            self._learned = schemas, profile_in_force(self._users, self.limits, schemas)
         return self.speak(self._learned[1])
-
-    def _read(self, schemas: bytes) -> Profile:
-        try:
-            found = with_schemas(self.assumed, schemas)
-        except WireError as error:
-            if self._users is None:
-                raise
-            found = without_schemas(self.assumed, str(error))
-        return timed(self._users.applied(found) if self._users else found)
 
     def speak(self, profile: Profile) -> Profile:
         """Take a profile for how the service speaks, instead of asking it."""
@@ -281,7 +275,7 @@ class Contact(Shown):
         except NotFoundError as error:
             if self._users is None:
                 raise
-            return self.speak(self._users.applied(without_schemas(self.assumed, str(error))))
+            return self.speak(profile_in_force(self._users, self.limits, str(error)))
         return self.learn(answer.body)
 
     def _ask_rows(

@@ -22,6 +22,7 @@ from toolkit.loader.sweep import Since, Sweeper
 from toolkit.loader.sync import bound_source, check_listed, checked_workers, load_origin
 from toolkit.market import EventLog, SnapshotLog, Source, Stream, Trajectory
 from toolkit.store import Store, StoreWriter
+from toolkit.store.pages import KEPT_DAYS
 from toolkit.tables import GapStatus
 from toolkit.wire.findings import as_rows
 from toolkit.wire.stream import ReconnectPolicy
@@ -41,6 +42,7 @@ def follow(
     policy: ReconnectPolicy | None = None,
     workers: int = 4,
     alerts: AlertPlan | None = None,
+    pages_days: float = KEPT_DAYS,
     on_progress: Callable[[FollowProgress], object] | None = None,
     on_note: Callable[[str], object] | None = None,
 ) -> FollowResult:
@@ -85,7 +87,7 @@ def follow(
     named = Named(checked_streams(wanted)) if isinstance(wanted, Sequence) else wanted
     store.keep_lean(client.limits)
     client.discover()
-    writer = StoreWriter(store)
+    writer = StoreWriter(store, pages_days=pages_days)
     source = bound_source(client, writer)
     began_at = client.served_at()
     if isinstance(named, Named):

@@ -14,9 +14,11 @@ import msgspec
 import polars as pl
 
 from toolkit.errors import WireError
+from toolkit.intervals import EVER
 from toolkit.loader.reader import Message
 from toolkit.market import EventFamily, EventLog, Trajectory
 from toolkit.store import Batch
+from toolkit.store.pages import KeptPage, packed_page
 from toolkit.wire.events import (
     document_frame,
     document_too_large,
@@ -76,29 +78,38 @@ class Messages:
     def batch_of_all(self) -> tuple[Batch, int, Counter[Finding]]:
         """Return the batch, how many documents came again, and what was odd."""
         findings: list[Finding] = []
+        pages: list[bytes] = []
         for trajectory, records in self._records.items():
-            if frames := self._frames(trajectory, records, findings):
+            if frames := self._frames(trajectory, records, findings, pages):
                 self.batch.rows[trajectory] = frames + self.batch.rows.get(trajectory, [])
+        self.batch.pages = pages + self.batch.pages
         rows = [row for each in self._documents if (row := self._read(*each, findings))]
         if rows:
             self.batch.documents.insert(0, document_frame(rows))
         return self.batch, self._leave_out_repeats(), Counter(findings)
 
     def _frames(
-        self, trajectory: Trajectory, records: Sequence[bytes], findings: list[Finding]
+        self,
+        trajectory: Trajectory,
+        records: Sequence[bytes],
+        findings: list[Finding],
+        pages: list[bytes],
     ) -> list[pl.DataFrame]:
-        """Read records as if they were a page. Where that fails, one by one."""
+        """Read records as if they were a page, and keep that. Where that fails, one by one."""
         route = self._profile.histories[trajectory.family]
         names = (msgspec.json.encode(name) for name in (route.items, route.next))
         body = b"{%b:[%b],%b:null}" % (next(names), b",".join(records), next(names))
+        answer = Answer(200, {}, body, trajectory.key)
         try:
-            page = read_history_page(route, trajectory, Answer(200, {}, body, trajectory.key))
+            page = read_history_page(route, trajectory, answer)
         except WireError as error:
             if len(records) > 1:
-                return [f for each in records for f in self._frames(trajectory, [each], findings)]
+                single = [self._frames(trajectory, [each], findings, pages) for each in records]
+                return [frame for frames in single for frame in frames]
             findings.append(Finding("record_unreadable", trajectory.key, str(error)))
             return []
         findings.extend(page.findings)
+        pages.append(packed_page(KeptPage(trajectory, EVER, answer)))
         return [kept(page.frame)]
 
     def _read(

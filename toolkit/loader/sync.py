@@ -37,6 +37,7 @@ from toolkit.market import (
     Trajectory,
 )
 from toolkit.store import Ledger, LoadOrigin, Store, StoreWriter
+from toolkit.store.pages import KEPT_DAYS
 from toolkit.wire.event_routes import EventRoute
 from toolkit.wire.findings import as_rows
 from toolkit.wire.listing import Listing, nearest_keys
@@ -53,6 +54,7 @@ def sync(
     *,
     again: bool = False,
     workers: int = 4,
+    pages_days: float = KEPT_DAYS,
     on_progress: Callable[[Progress], object] | None = None,
 ) -> LoadResult:
     """Bring everything of the streams with ``start <= ts < end`` into the store, once.
@@ -64,7 +66,8 @@ def sync(
     arrive (`toolkit.store.answers`). ``again`` asks for all of the window. A snapshot is asked for
     once, as it is now, whatever the window. A series kept from snapshots stands for its
     snapshot. Interrupted at any moment, a sync leaves whole batches.
-    A second call goes on from there, and one more adds nothing.
+    A second call goes on from there, and one more adds nothing. The pages that rows come from are
+    kept beside the store for ``pages_days`` (days), 0 for not at all: see `toolkit.store.remap`.
 
     A refusal of one stream stops no other: the result names it. A stream that the key's plan does
     not include, as the service states, is not asked for. Where all are refused the first refusal is
@@ -77,7 +80,7 @@ def sync(
     checked_workers(workers)
     window, streams = Interval.checked(*window), _asked_for(streams)
     profile, served_at = client.discover(), client.served_at()
-    writer = StoreWriter(store)
+    writer = StoreWriter(store, pages_days=pages_days)
     source = bound_source(client, writer)
     prepared = prepare(client, profile, store, streams, window, again=again)
     planned, clock, refused = prepared.plan, prepared.clock, dict(prepared.refused)
@@ -222,6 +225,7 @@ def load_origin(client: Client, served_at: int) -> LoadOrigin:
         client.allowance,
         {family: route.row_key for family, route in profile.histories.items()},
         profile.users_hash,
+        client.schemas,
     )
 
 

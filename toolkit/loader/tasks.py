@@ -21,6 +21,7 @@ from toolkit.client import Client
 from toolkit.intervals import Interval, clip, difference, union
 from toolkit.market import EventLog, SnapshotLog, Trajectory
 from toolkit.store import Batch, Edge, Snapshot, rowless_parts, settled_after_s
+from toolkit.store.pages import KeptPage, packed_page
 from toolkit.wire.events import EventPage
 from toolkit.wire.pages import Page
 from toolkit.wire.profile import Finding
@@ -120,7 +121,10 @@ class TrajectoryTask:
         else:
             pages = client.pages(self.stream, self.stretch, floor=lambda: self.stretch.start)
         for page in pages:
-            put = partial(self._put, page, *self._observe(page))
+            answers, page = page.answers, replace(page, answers=())  # noqa: PLW2901 - they are large
+            part = page.window or page.answered
+            packed = [packed_page(KeptPage(self.stream, part, answer)) for answer in answers]
+            put = partial(self._put, page, packed, *self._observe(page))
             others: list[TrajectoryTask] = []
             if self.oldest is not None and self.beginning is None:
                 others = self._left_to_others(page.frame.height, self.oldest)
@@ -172,7 +176,15 @@ class TrajectoryTask:
         )
         return holes, edge
 
-    def _put(self, page: Page, still: list[Interval], edge: Edge, batch: Batch) -> None:
+    def _put(
+        self,
+        page: Page,
+        packed: Sequence[bytes],
+        still: list[Interval],
+        edge: Edge,
+        batch: Batch,
+    ) -> None:
+        batch.pages += packed
         batch.add(
             self.stream,
             page.frame,

@@ -14,6 +14,7 @@ import duckdb
 from toolkit.errors import StoreError
 from toolkit.store.connection import opened
 from toolkit.store.engine import DATABASE, OWN_FILES, copy_draft
+from toolkit.store.pages import back_up_pages
 from toolkit.store.refusals import first_line, full_disk
 from toolkit.store.schema import STORAGE_VERSION
 
@@ -38,6 +39,7 @@ def back_up_store(store: Store, target: str | Path) -> int:
         pass  # it is there, and of this format
     with opened(store.path, writable=True, wait_s=store.wait_s) as connection:
         back_up(connection, store.path, copy, "name a place where this user may write")
+        back_up_pages(store.path, copy)
     return copy.stat().st_size
 
 

@@ -66,6 +66,7 @@ class LoadOrigin:
 
     ``keys`` has what identifies a row, by family: ts and other columns, or fields in ``extra``.
     Nothing at all: their values. A family that is left out keeps the key that the store has.
+    ``schemas`` is the `/schemas` document, which is kept with the pages.
     """
 
     base_url: str
@@ -75,6 +76,7 @@ class LoadOrigin:
     allowance: Allowance | None = None
     keys: Mapping[Family, tuple[str, ...]] = field(default_factory=dict)
     profile_hash: str | None = None
+    schemas: bytes | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,8 @@ class Batch:
     """Pages to be committed together: rows and documents, and the stretches they answer for.
 
     What a stream brought answers for no stretch. It is put into ``rows`` and ``documents`` alone.
-    ``tied`` has the times at which one page had several rows, by trajectory.
+    ``tied`` has the times at which one page had several rows, by trajectory. ``pages`` are those
+    that the rows were read from, packed (`toolkit.store.pages`).
     """
 
     rows: dict[Trajectory, list[pl.DataFrame]] = field(default_factory=dict)
@@ -105,6 +108,7 @@ class Batch:
     edges: dict[Stream, Edge] = field(default_factory=dict)
     gaps: dict[int, Gap] = field(default_factory=dict)
     tied: dict[Trajectory, set[int]] = field(default_factory=dict)
+    pages: list[bytes] = field(default_factory=list)
 
     def add(
         self,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import duckdb
 import polars as pl
 
@@ -18,16 +16,23 @@ from toolkit.store.keys import read_key
 from toolkit.store.ledger import LATE_S, Edge, final_part
 from toolkit.store.snapshots import insert_snapshots
 from toolkit.store.streams import add_counts, count_rows, number_streams
-from toolkit.wire.limits import LIMITS, Limits
+from toolkit.wire.limits import Limits
 
 _PARTS = 16
 
 
 def write_batch(
-    connection: duckdb.DuckDBPyConnection, load_id: int, batch: Batch, limits: Limits = LIMITS
+    connection: duckdb.DuckDBPyConnection,
+    load_id: int,
+    batch: Batch,
+    limits: Limits,
+    now: int,
 ) -> Inserted:
-    """Write a batch inside the connection's transaction, and return what became of its rows."""
-    total, now = Inserted(), int(time.time())  # one second for all of it
+    """Write a batch inside the connection's transaction, and return what became of its rows.
+
+    ``now`` is the local clock at the commit (s).
+    """
+    total = Inserted()
     streams: list[Stream] = [*batch.edges, *batch.rows, *(gap.of for gap in batch.gaps.values())]
     numbers = number_streams(connection, streams)
     for family in Family:

@@ -59,8 +59,8 @@ def compact(store: Store) -> Compacted:
     path = store.path.resolve()
     _refuse_others(store)
     before = path.stat().st_size
-    _check_free(store, before)
-    with _failures(path), draft_of(path) as draft, contextlib.ExitStack() as copying:
+    check_free(store, before)
+    with rewriting(path), draft_of(path) as draft, contextlib.ExitStack() as copying:
         copy = copying.enter_context(made(draft, {}))
         done = _copy_until_little_is_left(store, copy)
         with opened(path, writable=True, wait_s=store.wait_s) as connection:
@@ -74,7 +74,7 @@ def compact(store: Store) -> Compacted:
 
 
 @contextlib.contextmanager
-def _failures(path: Path) -> Iterator[None]:
+def rewriting(path: Path) -> Iterator[None]:
     """Raise `StoreError` for what keeps the new file from being written or put in its place."""
     try:
         yield
@@ -124,7 +124,8 @@ def _refuse_others(store: Store) -> None:
         )
 
 
-def _check_free(store: Store, needed: int) -> None:
+def check_free(store: Store, needed: int) -> None:
+    """Raise `StoreError` where the disk of a store has less than so many bytes free."""
     free = shutil.disk_usage(store.path.resolve().parent).free
     if free < needed:
         raise StoreError(

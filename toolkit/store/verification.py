@@ -14,6 +14,7 @@ from toolkit.errors import InputError, StoreError
 from toolkit.market import Stream
 from toolkit.store.engine import DATABASE
 from toolkit.store.history import held_rows, known_ledger
+from toolkit.store.pages import faults_of_pages
 from toolkit.store.refusals import first_line
 from toolkit.store.store import Store
 from toolkit.tables import COVERAGE, EVENT, LOAD, SERIES, STREAM, TABLES, TIE, CoverageState
@@ -33,8 +34,9 @@ def verify(store: Store) -> list[str]:
     tables and columns are those of this format, no two rows share a key, revisions follow one
     another, each row is of a known load and stream, the counters of the streams are what is held,
     the stretches of the ledger have a length and do not overlap, and the history of the ledger
-    leads to what it is now. Rows may be in any order: reading sorts them, and
-    `rail store compact` keeps them sorted. Raises what `Store.reading` raises.
+    leads to what it is now. The pages kept beside the store can be read. Rows may be in any order:
+    reading sorts them, and `rail store compact` keeps them sorted. Raises what `Store.reading`
+    raises.
     """
 
     def ask(sql: str) -> _Found:
@@ -42,7 +44,10 @@ def verify(store: Store) -> list[str]:
             return connection.execute(sql).fetchall()
 
     ask("SELECT 1")
-    return faults_of(ask)
+    if found := faults_of(ask):
+        return found
+    with store.reading() as connection:
+        return faults_of_pages(connection, store.path)
 
 
 def faults_of(ask: _Ask) -> list[str]:

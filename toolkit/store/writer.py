@@ -29,6 +29,7 @@ from toolkit.store.identity import FileIdentity, check_source
 from toolkit.store.ingest import Inserted
 from toolkit.store.keys import write_keys
 from toolkit.store.migration import bring_up_to_date
+from toolkit.store.pages import KEPT_DAYS, KeptRecord, keep_pages, packed_record
 from toolkit.store.schema import create_store
 from toolkit.store.store import Store
 from toolkit.store.views import make_views
@@ -51,7 +52,8 @@ class StoreWriter:
     """The writing half of a store, for one load or one capture.
 
     It remembers the source that it bound the store to and the loads that it began. So it notices
-    where another file took the store's place, and writes nothing into that one.
+    where another file took the store's place, and writes nothing into that one. The pages that rows
+    were read from are kept for ``pages_days`` (days), 0 for not at all.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -65,9 +67,11 @@ class StoreWriter:
     >>> folder.cleanup()
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, pages_days: float = KEPT_DAYS) -> None:
         check_takes_rows(store)
         self.store = store
+        self._pages_days = pages_days
+        self._origins: dict[int, LoadOrigin] = {}
         self._up_to_date = False
         self._views_made = False
         self._file = FileIdentity(store.path)
@@ -136,6 +140,7 @@ class StoreWriter:
             if window is not None:
                 record_asked(connection, dict.fromkeys(streams, window))
             self._file.keep(connection, load_id)
+        self._origins[load_id] = origin
         return load_id
 
     def ask(self, windows: Mapping[Stream, Interval]) -> None:
@@ -169,10 +174,17 @@ class StoreWriter:
 
         ``also`` is called last inside it, and what it writes is committed with them.
         """
+        pages = batch.pages if self._pages_days else []
+        packed = packed_record(pages)
         with self.writing(load_id) as connection:
-            inserted = write_batch(connection, load_id, batch, limits)
+            now = int(time.time())  # one second for all of it
+            inserted = write_batch(connection, load_id, batch, limits, now)
             if also is not None:
                 also(connection)
+            if pages:
+                origin = self._origins[load_id]
+                record = KeptRecord(load_id, now, origin.schema_hash, origin.schemas, packed)
+                keep_pages(connection, self.store.path, record, self._pages_days)
             return inserted
 
     def end_gaps(self, at: int) -> None:

@@ -72,7 +72,7 @@ class EventPage:
 
 
 @dataclass(slots=True)
-class _Read:
+class Documents:
     """The documents of a page: how many, their frame, and where some are too large to keep."""
 
     number: int
@@ -81,6 +81,7 @@ class _Read:
 
     @property
     def times_ms(self) -> list[int]:
+        """The times of all of them (ms), as far as they are known."""
         return self.frame["ts_ms"].to_list() + [1000 * each.start for each in self.missing]
 
 
@@ -119,7 +120,7 @@ def event_pages(
             raise PagingError(
                 f"{route.path} says that {window} has more, but gives no cursor to ask for it"
             )
-        read = _read(route, envelope.items, window, findings)
+        read = read_documents(route, envelope.items, window, findings)
         frame = _inside(route, read.frame, window, findings)
         if envelope.items and not envelope.named:
             yield from _check_whole(route, window, frame, read, policy)
@@ -131,7 +132,7 @@ def event_pages(
 
 
 def _check_whole(
-    route: EventRoute, window: Interval, frame: pl.DataFrame, read: _Read, policy: RetryPolicy
+    route: EventRoute, window: Interval, frame: pl.DataFrame, read: Documents, policy: RetryPolicy
 ) -> Generator[Step, Outcome, None]:
     """Raise `PagingError` where a page that names no end of its window may not be all of it.
 
@@ -147,7 +148,7 @@ def _check_whole(
     first, last = frame["ts"][0], frame["ts"][-1]
     rest = Interval(last, window.end) if first < last else Interval(window.start, last + 1)
     answer = yield from with_retries(Request.get(route.path, route.query(rest, None)), policy)
-    again = _read(route, _envelope(route, answer).items, rest, [])
+    again = read_documents(route, _envelope(route, answer).items, rest, [])
     others = _inside(route, again.frame, rest, [])
     key = ["event_id", "event_type", "ts_ms"]
     found = others.join(frame, on=key, how="anti", nulls_equal=True).height
@@ -178,14 +179,14 @@ def _envelope(route: EventRoute, answer: Answer) -> _PageParts:
     )
 
 
-def _read(
+def read_documents(
     route: EventRoute, items: list[msgspec.Raw], window: Interval, findings: list[Finding]
-) -> _Read:
+) -> Documents:
     """Read the documents of a page that have a time and can be kept. The others are findings."""
     if columns := columns_at_once(route, items):
         absent = [None] * len(items)
         frame = pl.DataFrame({name: columns.get(name, absent) for name in _COLUMNS}, _COLUMNS)
-        return _Read(len(items), frame, [])
+        return Documents(len(items), frame, [])
     read, missing = list[dict[str, Any]](), list[Interval]()
     for item in items:
         if memoryview(item).nbytes <= route.limits.document_bytes:
@@ -202,7 +203,7 @@ def _read(
             "in the profile"
         )
     findings.extend(timeless(route, row) for row in read if row["ts"] is None)
-    return _Read(len(items), document_frame(rows), missing)
+    return Documents(len(items), document_frame(rows), missing)
 
 
 def document_too_large(route: EventRoute, body: bytes) -> Finding:

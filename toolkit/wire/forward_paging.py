@@ -60,7 +60,7 @@ class _Parts:
 
     def page(self, part: Interval) -> Generator[Step, Outcome, Page]:
         """Ask for a part until nothing newer comes, and return its rows as one page."""
-        raws: list[RawPage] = []
+        raws, answers = list[RawPage](), list[Answer]()
         since = part.start
         while True:
             answer = yield from self._answer(Interval(since, part.end), self._route.limit)
@@ -70,13 +70,14 @@ class _Parts:
                 yield from self._check_order(Interval(since, part.end), raw)
                 self._judged = raw.oldest != raw.newest and not raw.ends  # else it shows nothing
             raws.append(raw)
+            answers += [answer] if raw.frame.height else []
             if raw.oldest is not None and raw.oldest < since:
                 raise PagingError(
                     f"the service ignores the start: rows from {format_ts(since)} on were asked "
                     f"for, and {format_ts(raw.oldest)} came; the window cannot be loaded in full"
                 )
             if raw.newest is None or raw.newest >= part.end or raw.ends:
-                return _joined(self._route, raws, part)
+                return _joined(self._route, raws, answers, part)
             rows, self._largest = raw.frame.height, max(self._largest, raw.frame.height)
             if raw.newest == since:
                 if rows == self._route.limit or 1 < rows >= self._largest:
@@ -85,7 +86,7 @@ class _Parts:
                         "rows): no start reaches any others in it, and the window cannot be shown "
                         "to be complete"
                     )
-                return _joined(self._route, raws, part)
+                return _joined(self._route, raws, answers, part)
             since = raw.newest
 
     def _answer(self, asked: Interval, limit: int) -> Generator[Step, Outcome, Answer]:
@@ -112,7 +113,9 @@ class _Parts:
             )
 
 
-def _joined(route: HistoryRoute, raws: list[RawPage], part: Interval) -> Page:
+def _joined(
+    route: HistoryRoute, raws: list[RawPage], answers: list[Answer], part: Interval
+) -> Page:
     """Join the answers of a part: each row once, the newest first."""
     tied, findings = frozenset[int](), []
     for raw in raws:
@@ -123,4 +126,6 @@ def _joined(route: HistoryRoute, raws: list[RawPage], part: Interval) -> Page:
     inside = rows.filter(pl.col("ts").is_between(part.start, part.end, closed="left"))
     missing = clip(union([each for raw in raws for each in raw.missing]), part)
     frame = inside.sort("ts", descending=True, maintain_order=True)
-    return Page(frame, part, tuple(findings), tied, tuple(missing))
+    return Page(
+        frame, part, tuple(findings), tied, tuple(missing), answers=tuple(answers), window=part
+    )

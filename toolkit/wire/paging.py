@@ -64,7 +64,7 @@ def trajectory_pages(
             check_needed(route, raw.frame, answer)
             yield from question.check_order(asked, raw)
             judged = True
-        del answer  # the next one is not read beside it
+        part = Interval(min(floor(), window.end), window.end)
         page = walk.take(raw)
         nothing = walk.ended_empty and not _points_on(raw, asked)
         if nothing and (yield from question.check_empty(window)):
@@ -73,7 +73,10 @@ def trajectory_pages(
             walk, again = _Walk(window, route, floor), True
         elif page is not None:
             tied, found = broken_key(route, raw.frame)
-            yield replace(page, findings=(*page.findings, *found), tied=tied)
+            findings, answers = (*page.findings, *found), (answer,) if raw.frame.height else ()
+            yield replace(page, findings=findings, tied=tied, answers=answers, window=part)
+            del answers
+        del answer  # the next one is not read beside it
 
 
 class _Walk:

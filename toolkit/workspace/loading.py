@@ -50,6 +50,7 @@ from toolkit.workspace.matching import Rules
 from toolkit.workspace.open_events import open_events
 from toolkit.workspace.progress import Watch, load_progress
 from toolkit.workspace.rules import Watchlist
+from toolkit.workspace.rules import pages_days as pages_kept
 from toolkit.workspace.selection import chosen_streams
 
 DEFAULT_WINDOW_S = 7 * 86_400
@@ -130,6 +131,7 @@ class Loading(Shown):
         *,
         again: bool = False,
         workers: int = 4,
+        pages_days: float | None = None,
         progress: bool = True,
         on_progress: Callable[[Progress], object] | None = None,
     ) -> LoadResult:
@@ -144,10 +146,13 @@ class Loading(Shown):
         notebook and a terminal show a bar, unless ``progress`` is off or ``on_progress`` is given.
         Raises `EmptyWindowError` where trajectories were asked for and the store holds nothing of
         any stream in the window afterwards. Where some streams are refused, the result names them.
-        ``again`` asks for all of the window, also for what is held.
+        ``again`` asks for all of the window, also for what is held. The pages that rows come from
+        are kept for ``pages_days`` (days) for `rail store remap`, by default as ``rail.toml`` has
+        it, else 30. 0 keeps none.
         """
         self._check_present()
         check_takes_rows(self.store)
+        kept_days = pages_kept(self.store.path, pages_days)
         wanted_window = self._window(start, end)
         wanted = chosen_streams(streams, self.symbols)
         window = wanted_window()
@@ -159,6 +164,7 @@ class Loading(Shown):
                 window,
                 again=again,
                 workers=workers,
+                pages_days=kept_days,
                 on_progress=watch.show,
             )
             if len(result.silent) == len(set(wanted)) and any(
@@ -224,7 +230,7 @@ class Loading(Shown):
         self._check_present()
         wanted = wanted_watchlist(self.store, streams, watchlist)
         since_of(wanted, since, lambda: 1)
-        alerts = alert_plan(self.store.path)
+        alerts, kept_days = alert_plan(self.store.path), pages_kept(self.store.path)
         self.client.discover()
         return follow(
             self.client,
@@ -236,6 +242,7 @@ class Loading(Shown):
             stop=stop,
             pace=pace_of(wanted),
             alerts=alerts,
+            pages_days=kept_days,
             on_progress=on_progress,
             on_note=on_note,
         )

@@ -17,6 +17,7 @@ from typing import Any, Self
 from toolkit.errors import InputError
 from toolkit.fields import among, check_names, number, switch, texts
 from toolkit.market import Family, SnapshotKind
+from toolkit.store.pages import KEPT_DAYS
 from toolkit.workspace.selection import WATCHLIST, read_keys
 
 FILE_NAME = "rail.toml"
@@ -24,6 +25,7 @@ FILE_NAME = "rail.toml"
 
 EXAMPLE = """\
 # fees = "fees.toml"    # beside this file: the fee table of net figures, see `rail fees --example`
+# pages_days = 30       # how long pages are kept for `rail store remap`, 0: not at all
 
 # The watchlist of `rail follow`. Every field may be left out.
 [follow]
@@ -49,8 +51,9 @@ rules_s = 300     # seconds after which the rules are read anew
 """
 """A watchlist with every field, as ``rail follow --example`` prints it."""
 
+_LONGEST_DAYS = 36_500
 _PRINTS_ONE = "`rail follow --example` prints one"
-_SECTIONS = ("fees", "follow", "alert")
+_SECTIONS = ("fees", "pages_days", "follow", "alert")
 _LENGTH = re.compile(r"(?P<number>[1-9]\d{0,8})(?P<unit>[smhd])")
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _LENGTHS = "a whole number and s, m, h or d, e.g. 7d"
@@ -172,9 +175,10 @@ def settings_file(store: Path) -> Path | None:
 
 
 def read_settings(path: str | Path, parameter: str) -> dict[str, Any]:
-    """Read a ``rail.toml``: the table ``follow``, the tables ``alert``, and the name ``fees``.
+    """Read a ``rail.toml``: the tables ``follow`` and ``alert``, and the names beside them.
 
-    ``alert`` are the rules of alerts (`toolkit.alerts.rules`), ``fees`` is a fee table's file.
+    ``alert`` are the rules of alerts (`toolkit.alerts.rules`), ``fees`` is a fee table's file,
+    ``pages_days`` is how long pages are kept.
 
     Raises `InputError` about ``parameter`` for what is no TOML file, and for other names in it.
     """
@@ -185,6 +189,24 @@ def read_settings(path: str | Path, parameter: str) -> dict[str, Any]:
         raise InputError(parameter, str(path), "a TOML file of rules", advice=why) from None
     check_names(str(path), document, _SECTIONS)
     return document
+
+
+def pages_days(store: Path, given: float | None = None) -> float:
+    """Return for how long the pages of a load are kept (days): as given, as set, else 30.
+
+    It is set by ``pages_days`` in the ``rail.toml`` beside the store or in the working directory.
+    Raises `InputError` for what is no number from 0 on. 0 keeps none.
+
+    >>> pages_days(Path("rail.duckdb"), 7)
+    7
+    """
+    settings = settings_file(store) if given is None else None
+    said = {} if settings is None else read_settings(settings, "settings")
+    found = said.get("pages_days", KEPT_DAYS) if given is None else given
+    days = number(found)
+    if days is None or not 0 <= days <= _LONGEST_DAYS:
+        raise InputError("pages_days", found, f"days from 0 to {_LONGEST_DAYS}")
+    return days
 
 
 def _keys(parameter: str, value: object) -> tuple[str, ...]:

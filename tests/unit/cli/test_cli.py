@@ -17,7 +17,8 @@ COMMANDS = (
     *("events survival", "events stats", "events magnitudes", "events payoff"),
     *("events together", "events audit", "events study", "events channels"),
     *("events open", "webhook setup"),
-    *("store publish", "store publications", "store verify", "store compact", "store backup"),
+    *("store publish", "store publications", "store verify", "store compact"),
+    *("store backup", "store remap"),
 )
 
 

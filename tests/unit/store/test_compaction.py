@@ -159,7 +159,7 @@ def test_a_file_with_tables_of_a_users_own_is_left(full: Store) -> None:
 
 def test_a_disk_without_room_is_told_before_anything_is_written(full: Store) -> None:
     with pytest.raises(StoreError, match="MB are free"):
-        compaction._check_free(full, 2**62)
+        compaction.check_free(full, 2**62)
 
 
 def test_what_could_not_be_copied_leaves_the_file_as_it_was(full: Store) -> None:

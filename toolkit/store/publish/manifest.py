@@ -15,6 +15,7 @@ import polars as pl
 from toolkit.errors import NotAStoreError, StoreVersionError
 from toolkit.market import Source
 from toolkit.store.moment import BOOKS, GROWING, StoreState
+from toolkit.store.pages import NEWEST
 from toolkit.store.refusals import first_line
 from toolkit.store.schema import FORMAT_VERSION
 from toolkit.tables import CHANGES, LOAD, META, STREAM
@@ -76,6 +77,7 @@ class Manifest(msgspec.Struct, frozen=True):
     def of(cls, moment: StoreState, files: list[PublishedFile]) -> Manifest:
         """Put the manifest of a store's moment and its files together."""
         meta = dict(moment.books[META.name].rows())
+        meta.pop(NEWEST, None)  # the pages are left out
         source = Source(meta["source_kind"], meta["source_id"])
         by_stream = {
             table.name: moment.books[table.name].partition_by(

@@ -1,0 +1,222 @@
+"""A corrected profile and `rail store remap`: a store as if it had been loaded right at first."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from tests.other_services.data import NOW, sample
+from tests.other_services.kinds import running_other
+from tests.other_services.server import API_KEY
+from toolkit.client import Client
+from toolkit.errors import StoreError, WireError
+from toolkit.intervals import Interval
+from toolkit.loader import sync
+from toolkit.market import Stream
+from toolkit.statistics import spread
+from toolkit.store import Store
+from toolkit.store.pages import pages_path
+from toolkit.store.remap import remap
+from toolkit.store.verification import verify
+from toolkit.tables import EVENT, SERIES
+from toolkit.wire.user_profile import UserProfile
+
+DATA = sample()
+KEYS = [*DATA.rows, *(f"events/{family}" for family in DATA.events)]
+WINDOW = Interval(NOW - 12 * 86_400, NOW)
+RAIL = Path(sys.executable).with_name("rail")
+WORDS = 'words = { open = "OPEN", closed = "CLOSED" }'
+LEGS = 'buy_price = { wire = "buy" }\nfields.sell_price = { wire = "sell" }'
+LEGS_SWAPPED = 'buy_price = { wire = "sell" }\nfields.sell_price = { wire = "buy" }'
+WRONG = {
+    "a sign": ("opposite", ", reversed = true", ""),
+    "a unit": (
+        "nested",
+        'spread_pct = { wire = "edge.bps", unit = "bps"',
+        'spread_pct = { wire = "edge.bps"',
+    ),
+    "a unit of a rate": ("rows", '"bps_per_interval"', '"percent_per_interval"'),
+    "a field": ("opposite", 'fields.mark_price = { wire = "mark" }', ""),
+    "the legs": ("oldest", LEGS, LEGS_SWAPPED),
+    "a field of events": ("opposite", '["magnitude_pct"]', '["peak_pct"]'),
+    "words of events": ("nested", WORDS, ""),
+    "the id of events": ("nested", '["meta.id"]', '["meta.state"]'),
+}
+"""What may be wrong in a profile: of which kind, what is right in it, and what stands there."""
+
+Load = Callable[..., Store]
+pytestmark = pytest.mark.slow
+
+
+def profile(kind: str) -> str:
+    return Path(__file__).with_name(f"{kind}.toml").read_text()
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Iterator[Load]:
+    """Load a service of a kind into a store, under a profile given as text."""
+    running: dict[str, str] = {}
+    with ExitStack() as services:
+
+        def loaded(
+            kind: str, text: str, name: str, start: int = WINDOW.start, **how: object
+        ) -> Store:
+            store = Store(tmp_path / f"{name}.duckdb")
+            if kind not in running:
+                running[kind] = services.enter_context(running_other(kind, DATA))
+            with Client(running[kind], API_KEY, profile=users(tmp_path, text)) as client:
+                streams = [Stream.parse(key) for key in KEYS]
+                sync(client, store, streams, Interval(start, NOW), workers=1, **how)
+            return store
+
+        yield loaded
+
+
+def users(folder: Path, text: str) -> UserProfile:
+    path = folder / "profile.toml"
+    path.write_text(text)
+    return UserProfile.read(path)
+
+
+def held(store: Store) -> dict[str, object]:
+    """Every row of every table of rows, and of the ledger, without the times of the commits."""
+    found: dict[str, object] = {}
+    with duckdb.connect(str(store.path), read_only=True) as connection:
+        for table in (*SERIES.values(), EVENT):
+            query = f"SELECT * EXCLUDE (committed_at) FROM {table.name} ORDER BY ALL"
+            found[table.name] = connection.execute(query).fetchall()
+        for name in ("stream", "coverage"):
+            found[name] = connection.execute(f"FROM {name} ORDER BY ALL").fetchall()
+        found["edge"] = connection.execute("SELECT * EXCLUDE (asked_at) FROM edge").fetchall()
+        found["load"] = connection.execute("SELECT profile_hash FROM load").fetchall()
+        keys = "SELECT * FROM meta WHERE name LIKE '%_key' ORDER BY ALL"
+        found["key"] = connection.execute(keys).fetchall()
+    return found
+
+
+@pytest.mark.parametrize("mistake", WRONG)
+def test_a_store_is_as_if_it_had_been_loaded_under_the_corrected_profile(
+    load: Load, tmp_path: Path, mistake: str
+) -> None:
+    kind, right, wrong = WRONG[mistake]
+    good = profile(kind)
+    assert right in good
+    wanted = held(load(kind, good, "good"))
+    store = load(kind, good.replace(right, wrong), "bad")
+    assert held(store) != wanted
+    done = remap(store, users(tmp_path, good))
+    assert held(store) == wanted
+    assert done.changed_rows + done.changed_documents > 0
+    assert verify(store) == []
+    assert remap(store, users(tmp_path, good)).changed_rows == 0
+    assert held(store) == wanted
+
+
+def test_statistics_after_a_remap_are_those_of_a_store_loaded_right(
+    load: Load, tmp_path: Path
+) -> None:
+    good = profile("opposite")
+    stores = [load("opposite", good, "good")]
+    stores.append(load("opposite", good.replace(", reversed = true", ""), "bad"))
+    remap(stores[1], users(tmp_path, good))
+    key = next(key for key in KEYS if Stream.parse(key).kind == "spread")
+    one, other = (spread.summary(store.series(key, WINDOW)) for store in stores)
+    assert one.equals(other)
+
+
+def test_several_loads_keep_their_rows_and_a_later_one_brings_nothing_new(
+    load: Load, tmp_path: Path
+) -> None:
+    good = profile("rows")
+    bad = good.replace('"bps_per_interval"', '"percent_per_interval"')
+    for name, text in (("good", good), ("bad", bad)):
+        load("rows", text, name, WINDOW.end - 5 * 86_400)
+        load("rows", text, name)
+        load("rows", text, name, again=True)
+    stores = [Store(tmp_path / f"{name}.duckdb") for name in ("good", "bad")]
+    remap(stores[1], users(tmp_path, good))
+    wanted, found = map(held, stores)
+    assert found == wanted
+
+
+def test_without_its_pages_a_store_is_refused_by_name_and_left_as_it_was(
+    load: Load, tmp_path: Path
+) -> None:
+    good = profile("opposite")
+    store = load("opposite", good, "rail", pages_days=0)
+    assert not pages_path(store.path).exists()
+    before = held(store)
+    with pytest.raises(
+        StoreError, match=r"1000PEPE_USDT:DRACO.futures \[.*rows\).* and 3 more; noth"
+    ):
+        remap(store, users(tmp_path, good))
+    assert held(store) == before
+    assert {path.suffix for path in tmp_path.iterdir()} == {".duckdb", ".toml"}
+
+
+def test_asked_again_a_store_without_pages_can_be_read_anew(load: Load, tmp_path: Path) -> None:
+    good = profile("opposite")
+    bad = good.replace(", reversed = true", "")
+    wanted = held(load("opposite", good, "good"))
+    store = load("opposite", bad, "bad", pages_days=0)
+    load("opposite", good, "bad", again=True)
+    assert not store.catalogue().filter(revisions=0).is_empty()
+    remap(store, users(tmp_path, good))
+    assert [row[:-1] for row in held(store)["price"]] == [row[:-1] for row in wanted["price"]]
+    assert store.catalogue()["revisions"].sum() == 0
+    assert verify(store) == []
+
+
+def test_a_profile_that_reads_other_times_or_no_values_is_refused(
+    load: Load, tmp_path: Path
+) -> None:
+    good = profile("rows")
+    store = load("rows", good, "rail")
+    before = held(store)
+    with pytest.raises(StoreError, match="no page is kept that has these rows under this profile"):
+        remap(store, users(tmp_path, good.replace('unit = "ms"', 'unit = "us"')))
+    with pytest.raises(WireError):
+        remap(store, users(tmp_path, good.replace('numbers = "text"', "")))
+    assert held(store) == before
+
+
+def test_pages_that_no_commit_used_bring_no_rows(load: Load, tmp_path: Path) -> None:
+    """A killed process left them: their number is above that of the last commit."""
+    good = profile("opposite")
+    store = load("opposite", good, "rail")
+    before = held(store)
+    with closing(sqlite3.connect(pages_path(store.path))) as pages, pages:
+        pages.execute(
+            "INSERT INTO record SELECT 99, load_id, load_started_at, committed_at + 7, "
+            "schema_hash, bytes, pages FROM record WHERE record_id = 1"
+        )
+        pages.execute("UPDATE record SET pages = x'00' WHERE record_id = 99")
+    remap(store, users(tmp_path, good))
+    assert held(store) == before
+    load("opposite", good, "rail", again=True)
+    with closing(sqlite3.connect(pages_path(store.path))) as pages:
+        assert pages.execute("SELECT count(*) FROM record WHERE record_id = 99").fetchall() == [
+            (0,)
+        ]
+
+
+def test_the_command_says_what_was_read_anew(load: Load, tmp_path: Path) -> None:
+    good = profile("opposite")
+    store = load("opposite", good.replace(", reversed = true", ""), "rail")
+    users(tmp_path, good)
+    done = subprocess.run(
+        [RAIL, "store", "remap", "--store", store.path],
+        env=os.environ | {"RAIL_PROFILE": str(tmp_path / "profile.toml")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "1,854 rows read anew from 12 pages" in " ".join(done.stdout.split())
