@@ -1,4 +1,4 @@
-"""kill -9 at random moments of `rail store compact|publish|backup`, `rail import` and a migration.
+"""kill -9 at random moments of `rail store compact|remap|publish|backup`, import and a migration.
 
 Nothing is lost, nothing is half there.
 
@@ -7,12 +7,14 @@ RAIL_KILLS sets how often each is killed; `make kill-loop` does it 50 times.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
 import subprocess
 import time
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import duckdb
@@ -23,9 +25,11 @@ from toolkit.intervals import Interval
 from toolkit.market import Source, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 from toolkit.store.history import HISTORY_FROM
+from toolkit.store.pages import KeptPage, packed_page
 from toolkit.store.publish import import_store, publish
 from toolkit.store.verification import verify
 from toolkit.tables import TABLES
+from toolkit.wire.exchange import Answer
 
 from .conftest import RAIL
 from .kill_loop import KILLS
@@ -113,6 +117,29 @@ def test_a_compaction_killed_again_and_again_loses_nothing(store: Store) -> None
     writer.bind(Source("replay", "kills"))
     grow(writer, 1, 0, START + 60 * ROWS, 10)
     assert store.series("A0_B:X.spot").height == ROWS + 10
+
+
+def test_a_remap_killed_again_and_again_is_none_or_a_whole_one(store: Store) -> None:
+    writer, streams = StoreWriter(store), range(STREAMS)
+    load_id = writer.start_load(LoadOrigin("http://h", START, None, "0"))
+    for number, start in product(streams, range(START, START + 60 * ROWS, 600_000)):
+        key, window = Trajectory.parse(f"A{number}_B:X.spot"), Interval(start, start + 600_000)
+        items = [
+            {"ts": ts, "price": ts % (997 + number) + 0.0, "mark_price": None, "volume": None}
+            for ts in range(*window, 60)
+        ]
+        answer = Answer(200, {}, json.dumps({"items": items, "next_end_time": None}).encode())
+        writer.commit(load_id, Batch(pages=[packed_page(KeptPage(key, window, answer))]))
+    command = [RAIL, "store", "remap", "--store", store.path]
+    usual_s, rows = usual_time(command), [store.series(f"A{n}_B:X.spot") for n in streams]
+    wanted = digests(store)
+
+    def check() -> None:
+        assert digests(store) == wanted
+        assert all(store.series(f"A{n}_B:X.spot").equals(rows[n]) for n in streams)
+
+    killed_at_random(command, usual_s, check, 20_261_124)
+    assert verify(store) == []
 
 
 def test_a_publication_killed_again_and_again_is_the_last_one_or_the_next(

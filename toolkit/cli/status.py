@@ -17,6 +17,7 @@ from toolkit.statistics.conditions import Schema
 from toolkit.store import (
     Store,
     never_asked,
+    profile_words,
     read_deliveries,
 )
 from toolkit.store.compaction import scattered
@@ -73,6 +74,8 @@ def status_command(
         odd = {kind.value: words for kind in SnapshotKind if (words := _odd(held, kind))}
         never = never_asked(held.ledger())
         deliveries, findings = read_deliveries(held).height, _findings(held)
+        loads, remap = held.loads(), held.command("store", "remap")
+        profiles = profile_words(loads, held.rows_by_load(), remap)
         order = _order(held)
     if catalogue.is_empty() and not deliveries:
         loads_some = held.command("sync", "--watchlist")
@@ -84,6 +87,7 @@ def status_command(
         _ties(frame),
         _gaps(frame),
         *(f"the last load found: {line}" for line in explained(findings)),
+        profiles,
         order,
     ]
     found = some([f"{f['kind']} at {f['where']} ({f.get('times', 1)}x)" for f in findings])

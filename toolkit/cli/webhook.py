@@ -108,6 +108,7 @@ def webhook_command(
         verifier=verifier,
         limits=profile.limits,
         routes=profile.events,
+        profile_hash=profile.users_hash,
         withheld=[*secrets, *filter(None, [given_key()])],
     )
     source = kept.source

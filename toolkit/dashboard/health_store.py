@@ -6,6 +6,7 @@ import time
 
 import polars as pl
 
+from toolkit import commands
 from toolkit.cards import counted, duration
 from toolkit.dashboard.following import follower_of
 from toolkit.dashboard.health_measured import Health
@@ -19,7 +20,7 @@ from toolkit.dashboard.rows import RowColumn, show_rows
 from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell
 from toolkit.foreign import LONGEST, Markdown, markdown
-from toolkit.store import waiting_for
+from toolkit.store import profile_words, waiting_for
 
 _LOADS_SHOWN = 50
 _FINDINGS_SHOWN = 12
@@ -125,6 +126,8 @@ def _show_loads(shell: PageShell, rows: pl.DataFrame) -> None:
         columns.append(RowColumn("asked at", "text", asked_at, narrow=False))
     keys = [str(load) for load in shown["load"]]
     show_rows(Markdown("Loads, newest first"), keys, columns, "loads", 8, opens=False)
+    if words := profile_words(loads, rows, commands.rail("store", "remap", store=shell.held.path)):
+        st.caption(Markdown("{}").format(markdown(words, LONGEST)))
 
 
 def _show_file(shell: PageShell) -> None:

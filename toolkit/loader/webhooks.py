@@ -96,6 +96,7 @@ def webhook_app(
     limits: Limits = LIMITS,
     routes: Mapping[EventFamily, EventRoute] = BUILT_IN_EVENTS,
     withheld: Sequence[str] = (),
+    profile_hash: str | None = None,
 ) -> WebhookApp:
     """Make an ASGI application that receives deliveries into a store, to be run or mounted.
 
@@ -104,8 +105,8 @@ def webhook_app(
     is taken to be from the store's. ``limits`` bound a body in bytes and seconds, what waits, and
     what is kept. This process then uses the store with little memory. What else a public address
     needs (TLS, a limit on connections) belongs to the server in front. ``routes`` say where a
-    document keeps what. ``secrets`` and ``withheld``, such as an API key, are struck out of a body
-    before it is stored.
+    document keeps what, and ``profile_hash`` is that of the user's file that says so. ``secrets``
+    and ``withheld``, such as an API key, are struck out of a body before it is stored.
 
     Raises `InputError` for no or two ways to verify, `StoreError` where there is no store.
 
@@ -125,6 +126,7 @@ def webhook_app(
         limits=limits,
         routes={family: replace(route, limits=limits) for family, route in routes.items()},
         withheld=Secrets([*secrets, *withheld]),
+        profile_hash=profile_hash,
     )
 
 
@@ -148,13 +150,14 @@ class WebhookApp:
         limits: Limits,
         routes: Mapping[EventFamily, EventRoute],
         withheld: Secrets,
+        profile_hash: str | None,
     ) -> None:
         self.receipts = Receipts()
         self._verifier = verifier
         self._limits = limits
         self._routes = routes
         self._withheld = withheld
-        self._keeper = _Keeper(writer, self.receipts, limits)
+        self._keeper = _Keeper(writer, self.receipts, limits, profile_hash)
 
     def __repr__(self) -> str:
         return f"WebhookApp({self._keeper.store!r}, {self._verifier!r})"
@@ -255,12 +258,15 @@ class _Waiting:
 class _Keeper:
     """Commits deliveries, those together that came while the commit before was under way."""
 
-    def __init__(self, writer: StoreWriter, receipts: Receipts, limits: Limits) -> None:
+    def __init__(
+        self, writer: StoreWriter, receipts: Receipts, limits: Limits, profile_hash: str | None
+    ) -> None:
         self.store = writer.store
         self._writer = writer
         self._receipts = receipts
         self._load_id: int | None = None
         self._limits = limits
+        self._profile_hash = profile_hash
         self._findings = Findings(limits)
         self._waiting: deque[_Waiting] = deque()
         self._bytes = 0
@@ -326,7 +332,8 @@ class _Keeper:
 
     def _begun(self) -> int:
         if self._load_id is None:
-            origin = LoadOrigin(WEBHOOK, int(time.time()), None, version("machine-rail-toolkit"))
+            now, by = int(time.time()), version("machine-rail-toolkit")
+            origin = LoadOrigin(WEBHOOK, now, None, by, profile_hash=self._profile_hash)
             self._load_id = self._writer.start_load(origin)
         return self._load_id
 

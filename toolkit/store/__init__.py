@@ -8,6 +8,7 @@ from toolkit.store.catalogue import (
     event_logs,
     held_stretches,
     never_asked,
+    profile_words,
 )
 from toolkit.store.deliveries import Delivered, Kept, keep_deliveries, read_deliveries
 from toolkit.store.gaps import Gap
@@ -43,6 +44,7 @@ __all__ = [
     "joined",
     "keep_deliveries",
     "never_asked",
+    "profile_words",
     "read_deliveries",
     "rowless_parts",
     "service_clock",

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 import duckdb
 import polars as pl
 
+from toolkit.cards import some
 from toolkit.intervals import Ends, Interval
 from toolkit.market import (
     EventFamily,
@@ -98,6 +99,31 @@ ROWS_BY_LOAD = (
     "USING (load_id) ORDER BY load_id"
 )
 """The query of `toolkit.store.Store.rows_by_load`."""
+
+
+def profile_words(loads: pl.DataFrame, rows: pl.DataFrame, command: str) -> str:
+    """Say of how many wire profiles the rows are that a store holds, "" where all are of one.
+
+    ``loads`` and ``rows`` are of `toolkit.store.Store.loads` and `Store.rows_by_load`, ``command``
+    is the one that reads all of them under one.
+
+    >>> loads = pl.DataFrame({"load_id": [1, 2, 3], "profile_hash": [None, "5c4e", "5c4e"]})
+    >>> rows = pl.DataFrame({"load_id": [1, 2, 3], "rows": [7, 5, 1]})
+    >>> profile_words(loads, rows, "rail store remap")
+    'rows were read under 2 wire profiles: 7 without a file of yours, by loads 1; 6 under a ...'
+    """
+    held = rows.filter(pl.col("rows") > 0).join(loads, on="load_id").sort("load_id")
+    of = held.group_by("profile_hash", maintain_order=True).agg("load_id", pl.col("rows").sum())
+    if of.height < 2:
+        return ""
+    parts = []
+    for users, ids, count in of.select("profile_hash", "load_id", "rows").iter_rows():
+        under = f"under a file of hash {users[:8]}" if users else "without a file of yours"
+        parts.append(f"{count:,} {under}, by loads {some(ids)}")
+    return (
+        f"rows were read under {of.height} wire profiles: {'; '.join(parts)}. `{command}` reads "
+        "those of histories and events under the one that RAIL_PROFILE names"
+    )
 
 
 def clock_offset_s(catalogue: pl.DataFrame, loads: pl.DataFrame) -> int:

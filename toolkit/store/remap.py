@@ -34,7 +34,7 @@ from toolkit.store.pages import KeptPage, KeptRecord, read_pages
 from toolkit.store.schema import draft_of
 from toolkit.store.store import Store
 from toolkit.store.streams import number_streams
-from toolkit.tables import EVENT, SERIES
+from toolkit.tables import EVENT, SERIES, SNAPSHOT, SNAPSHOT_SERIES
 from toolkit.wire.events import read_documents
 from toolkit.wire.in_force import assumed_profile, profile_in_force
 from toolkit.wire.limits import LIMITS, Limits
@@ -46,6 +46,12 @@ from toolkit.wire.user_profile import UserProfile
 _DOCUMENTS = 50_000
 _AS_IT_CAME = {"family", "document", "revision", *BROUGHT}
 _READ = [name for name in EVENT.names if name not in _AS_IT_CAME]
+_SNAPSHOTS = (SNAPSHOT, *SNAPSHOT_SERIES.values())
+_OF_SNAPSHOTS = " UNION ".join(f"SELECT load_id FROM {table.name}" for table in _SNAPSHOTS)  # noqa: S608 - ours
+_OF_ROWS = " UNION ".join(
+    f"SELECT load_id FROM {table.name}"  # noqa: S608 - ours
+    for table in (*SERIES.values(), EVENT)
+)
 _KEY = [name for name in EVENT.key if name != "revision"]
 
 
@@ -69,7 +75,8 @@ def remap(store: Store, users: UserProfile | None) -> Remapped:
     No service is asked. The rows are those that a load under this profile would have brought, with
     the load and the time of their commit as before. The ledger stays as it is: what was asked for
     and answered does not depend on how values are read. All loads then have this profile's hash.
-    What was kept from snapshots is left as it is.
+    What was kept from snapshots is left as it is: where it came under another profile, it gets a
+    load of its own with the hash of that one.
 
     Raises `StoreError`, and leaves the store as it was, where some rows held have no page any more,
     or their times are others under this profile: it names the trajectories and the stretch. So it
@@ -126,7 +133,12 @@ def _derived(
         connection.execute(f"DROP TABLE old_{table.name}")
     documents = _read_events(connection, store.path, assumed_profile(users, limits))
     _count_anew(connection, late)
-    connection.execute("UPDATE load SET profile_hash = ?", [users.hash if users else None])
+    under = users.hash if users else None
+    _set_snapshots_apart(connection, under)
+    connection.execute(
+        f"UPDATE load SET profile_hash = ? WHERE load_id NOT IN ({_OF_SNAPSHOTS})",  # noqa: S608 - ours
+        [under],
+    )
     return Remapped(pages, rows, changed, *documents)
 
 
@@ -243,6 +255,26 @@ def _read_events(
             "AS INTEGER) AS revision FROM event) n WHERE event.rowid = n.row"
         )
     return number, changed
+
+
+def _set_snapshots_apart(connection: duckdb.DuckDBPyConnection, under: str | None) -> None:
+    """Give what snapshots brought under another profile a load of its own, which names that one."""
+    found = connection.execute(
+        f"SELECT load_id FROM load WHERE load_id IN ({_OF_SNAPSHOTS}) "  # noqa: S608 - ours
+        f"AND load_id IN ({_OF_ROWS}) AND profile_hash IS DISTINCT FROM ? ORDER BY load_id",
+        [under],
+    ).fetchall()
+    newest = int(connection.execute("SELECT coalesce(max(load_id), 0) FROM load").fetchall()[0][0])
+    for number, (load_id,) in enumerate(found, newest + 1):
+        connection.execute(
+            "INSERT INTO load SELECT * REPLACE (? AS load_id) FROM load WHERE load_id = ?",
+            [number, load_id],
+        )
+        for table in _SNAPSHOTS:
+            connection.execute(
+                f"UPDATE {table.name} SET load_id = ? WHERE load_id = ?",  # noqa: S608 - ours
+                [number, load_id],
+            )
 
 
 def _count_anew(connection: duckdb.DuckDBPyConnection, late: pl.DataFrame) -> None:

@@ -6,6 +6,7 @@ import json
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -280,3 +281,15 @@ def test_rows_that_lie_as_they_came_are_named_with_what_brings_them_together(
     assert note in " ".join(rail("status").stdout.split())
     assert rail("store", "compact").returncode == 0
     assert "parts of the file" not in rail("status").stdout
+
+
+def test_rows_that_were_read_under_several_wire_profiles_are_said(rail: Rail, store: Store) -> None:
+    for number, users in enumerate([None, "5c4e" * 16]):
+        writer, batch = StoreWriter(store), Batch()
+        window = Interval(600 * number, 600 * number + 600)
+        batch.add(PRICE, minutes(10 * number, 10 * number + 10), window, Edge(100_000, step_s=60))
+        writer.commit(writer.start_load(replace(ORIGIN, profile_hash=users)), batch)
+        said = " ".join(rail("status").stdout.split())
+        assert ("rows were read under 2 wire profiles" in said) is (number == 1)
+    assert "10 without a file of yours, by loads 1; 10 under a file of hash 5c4e5c4e" in said
+    assert "`rail store remap" in said

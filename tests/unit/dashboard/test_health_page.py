@@ -196,6 +196,13 @@ def test_a_capture_that_began_an_hour_ago_and_still_asks_is_running(page, full):
     assert "silent" not in words(shown)
 
 
+def test_rows_of_several_wire_profiles_are_said_below_the_loads(page, full):
+    with StoreWriter(full).writing() as connection:
+        connection.execute("UPDATE load SET profile_hash = '5c4e' WHERE load_id = 1")
+    said = " ".join(texts(page(full.path, "health").caption))
+    assert "1,080 under a file of hash 5c4e, by loads 1; 6 without a file of yours" in said
+
+
 def test_the_quota_left_is_that_of_the_last_answer(page, make_store):
     store = make_store(Source("live", "rail"), Allowance("builder", 600, 60, 594))
     shown = page(store.path, "health")

@@ -5,8 +5,11 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import stat
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,8 +17,8 @@ import pytest
 from tests.dated import date_load
 from toolkit.errors import StoreError
 from toolkit.intervals import Interval
-from toolkit.market import Trajectory
-from toolkit.store import Batch, LoadOrigin, Store, StoreWriter
+from toolkit.market import SnapshotKind, SnapshotLog, Trajectory
+from toolkit.store import Batch, LoadOrigin, Snapshot, Store, StoreWriter, profile_words
 from toolkit.store.backup import back_up_store
 from toolkit.store.compaction import compact
 from toolkit.store.pages import KeptPage, KeptRecord, packed_page, pages_path, read_pages
@@ -161,3 +164,45 @@ def test_damaged_pages_are_named_by_verify_and_refuse_a_remap_and_a_commit(store
             use()
     assert store.series(PRICE)["ts"].to_list() == [60]
     assert verify(store)[0].startswith("rail.duckdb.pages: cannot be read")
+
+
+def test_a_remap_gives_way_to_a_writer_and_loses_nothing_of_it(store: Store) -> None:
+    """Somebody commits all the time, so also between its copy and its end."""
+    load(store, 60)
+    ended = threading.Event()
+    committed = [60]
+
+    def commit_on() -> None:
+        while not ended.is_set():
+            committed.append(committed[-1] + 60)
+            load(store, committed[-1])
+
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(commit_on)
+        try:
+            with pytest.raises(StoreError, match="was written to meanwhile, and is left as it is"):
+                remap(store, None)
+        finally:
+            ended.set()
+        writing.result()
+    assert store.series(PRICE)["ts"].to_list() == committed
+    assert remap(store, None).rows == len(committed)
+    assert store.series(PRICE)["ts"].to_list() == committed
+
+
+def test_what_snapshots_brought_keeps_the_hash_of_its_profile(store: Store) -> None:
+    load(store, 60)
+    writer = StoreWriter(store)
+    load_id = writer.start_load(replace(ORIGIN, profile_hash="wrong"))
+    batch, window, log = Batch(), Interval(120, 180), SnapshotLog(SnapshotKind.ACTIVITY)
+    batch.add(PRICE, frame_of([(120, 2.0, None, 1.0)]), window, EDGE)
+    batch.pages.append(packed_page(KeptPage(PRICE, window, Answer(200, {}, BODY % 120))))
+    batch.add_snapshot(Snapshot(log, 9_000, b"{}"), EDGE)
+    writer.commit(load_id, batch)
+    remap(store, None)
+    hashes = dict(store.loads().select("load_id", "profile_hash").iter_rows())
+    assert hashes == {1: None, load_id: None, 3: "wrong"}
+    assert store.rows_by_load().select("load_id", "rows").rows() == [(1, 1), (load_id, 1), (3, 1)]
+    words = profile_words(store.loads(), store.rows_by_load(), "rail store remap")
+    assert "2 without a file of yours, by loads 1, 2; 1 under a file of hash wrong" in words
+    assert verify(store) == []
