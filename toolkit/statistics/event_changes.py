@@ -193,13 +193,14 @@ class AbnormalChanges:
 
     def _controls(self) -> tuple[Integers, Integers]:
         """Find the times of each event's controls: the event's row and the time."""
-        size = self.changes.times.size
+        # those of one trajectory together, as neighbours are looked up faster
+        rows = np.argsort(in_one_order(self.changes.numbers, self.changes.times), kind="stable")
         days = np.arange(1, CONTROL_DAYS + 1, dtype=np.int64)
         shifts = DAY_S * np.stack([days, -days], axis=1).ravel()
         per_chunk = max(1, _CELLS // (shifts.size * _POINTS))
         found = [
-            self._nearest(np.arange(low, min(low + per_chunk, size)), shifts)
-            for low in range(0, size, per_chunk)
+            self._nearest(rows[low : low + per_chunk], shifts)
+            for low in range(0, rows.size, per_chunk)
         ]
         owners, times = zip(*found, strict=True) if found else ([], [])
         none = np.zeros(0, dtype=np.int64)
@@ -208,30 +209,31 @@ class AbnormalChanges:
     def _nearest(self, rows: Integers, shifts: Integers) -> tuple[Integers, Integers]:
         """Choose of the same times on other days those of the volatility nearest to the event's."""
         changes = self.changes
-        owners = np.repeat(rows, shifts.size)
-        times = changes.times[owners] + np.tile(shifts, rows.size)
-        numbers = changes.numbers[owners]
-        free = self._apart(numbers, times)
-        owners, times, numbers = owners[free], times[free], numbers[free]
-        own = changes.of(changes.numbers[rows], changes.times[rows]).volatility
-        distance = np.abs(changes.of(numbers, times).volatility - own[owners - rows[0]])
+        own = changes.of(changes.numbers[rows], changes.times[rows])
+        event = np.repeat(np.arange(rows.size), shifts.size)
+        times = own.times[event] + np.tile(shifts, rows.size)
+        free = self._apart(own.numbers[event], times)
+        event, times = event[free], times[free]
+        distance = np.abs(changes.of(own.numbers[event], times).volatility - own.volatility[event])
         there = np.isfinite(distance)
-        owners, times, distance = owners[there], times[there], distance[there]
-        order = np.lexsort((distance, owners))  # stable: of equal ones the nearest day
-        owners, times = owners[order], times[order]
-        rank = np.arange(owners.size) - np.searchsorted(owners, owners)
-        return owners[rank < _CONTROLS], times[rank < _CONTROLS]
+        event, times, distance = event[there], times[there], distance[there]
+        order = np.lexsort((distance, event))  # stable: of equal ones the nearest day
+        event, times = event[order], times[order]
+        chosen = np.arange(event.size) - np.searchsorted(event, event) < _CONTROLS
+        return rows[event[chosen]], times[chosen]
 
     def _apart(self, numbers: Integers, times: Integers) -> Flags:
         """Return which times are further from each event of their trajectory than its path."""
         around = self.changes.around
         apart_s = around.before_s + around.after_s
-        since = np.searchsorted(self._places, in_one_order(numbers, times - apart_s), side="right")
-        until = np.searchsorted(self._places, in_one_order(numbers, times + apart_s), side="left")
-        return np.asarray((numbers >= 0) & (since == until))
+        after = in_one_order(numbers, times - apart_s)
+        following = np.searchsorted(self._places, after, side="right")
+        until = in_one_order(numbers, times + apart_s)
+        return np.asarray((numbers >= 0) & (self._places[following] >= until))
 
     @cached_property
     def _places(self) -> Integers:
-        """The places of all events in one order."""
+        """The places of all events in one order, and one after all of them."""
         numbers = self.changes.known.numbered(self.every["trajectory"])
-        return np.sort(in_one_order(numbers, self.every["ts"].to_numpy()))
+        places = np.sort(in_one_order(numbers, self.every["ts"].to_numpy()))
+        return np.append(places, np.iinfo(np.int64).max)
