@@ -275,6 +275,21 @@ EVENT = Table(
     order=("family", "ts_ms", "event_id"),
 )
 
+ARRIVAL = Table(
+    "arrival",
+    "When each event document came by each channel: one row each time, of the archive the first.",
+    (
+        *EVENT.columns[:6],
+        Column("channel", "VARCHAR", "", "archive, socket or webhook; service: not told apart"),
+        Column("place", "INTEGER", "", "0, then one more each time that it came by the channel"),
+        Column("arrived_ms", "BIGINT", "ms", "local clock when it came, null of old stores", True),
+        Column("deliveries", "BIGINT", "count", "how often it came together, null of old", True),
+        Column("load_id", "BIGINT", "", "the load, capture or receiver's run that brought it"),
+    ),
+    key=("family", "schema_id", "event_id", "event_type", "ts_ms", "channel", "place"),
+    order=("family", "ts_ms", "event_id"),
+)
+
 GAP = Table(
     "gap",
     "The gap ledger of live capture: one row each time a stream was lost, and of what.",
@@ -357,7 +372,19 @@ SNAPSHOT = Table(
 )
 
 TABLES: tuple[Table, ...] = (
-    *(META, STREAM, LOAD, COVERAGE, EDGE, *SERIES.values(), EVENT, GAP, DELIVERY, SNAPSHOT),
+    *(
+        META,
+        STREAM,
+        LOAD,
+        COVERAGE,
+        EDGE,
+        *SERIES.values(),
+        EVENT,
+        ARRIVAL,
+        GAP,
+        DELIVERY,
+        SNAPSHOT,
+    ),
     *SNAPSHOT_SERIES.values(),
     *CHANGES,
     *ALERTS,

@@ -6,7 +6,7 @@ import pytest
 
 from toolkit.columns import BROUGHT, Table
 from toolkit.market import UNIT_FACTORS, Family
-from toolkit.tables import EVENT, SERIES, STREAM, TABLES, LedgerState
+from toolkit.tables import ARRIVAL, EVENT, SERIES, STREAM, TABLES, LedgerState
 
 EVERY_TABLE = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 EVERY_COLUMN = pytest.mark.parametrize(
@@ -15,7 +15,16 @@ EVERY_COLUMN = pytest.mark.parametrize(
 )
 NUMBERS = {"BIGINT", "INTEGER", "DOUBLE"}
 ENDINGS = {
-    "count": ("quota", "quota_left", "rows", "revisions", "tracked", "added", "attempts"),
+    "count": (
+        "quota",
+        "quota_left",
+        "rows",
+        "revisions",
+        "tracked",
+        "added",
+        "attempts",
+        "deliveries",
+    ),
     "s": ("_s", "_at", "_ts", "ts", "next_funding_time"),  # the last as the service names it
     "ms": ("_ms",),
     "percent": ("_pct",),
@@ -73,7 +82,9 @@ def test_key_and_order_are_columns_that_are_never_null(table: Table) -> None:
     columns = {c.name: c for c in table.columns}
     assert len(columns) == len(table.columns)
     assert table.key
-    documents = {"schema_id", "event_type"} if table is EVENT else set()  # as the sender has them
+    documents = (
+        {"schema_id", "event_type"} if table in (ARRIVAL, EVENT) else set()
+    )  # as the sender has them
     for name in {*table.key, *table.order} - documents:
         assert not columns[name].nullable
 

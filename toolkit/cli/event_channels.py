@@ -1,8 +1,7 @@
-"""`rail events channels`: two stores of one service, each fed by another channel."""
+"""`rail events channels`: the ways by which a store's event documents came."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import polars as pl
@@ -12,12 +11,12 @@ from toolkit.cards import counted, duration
 from toolkit.cli.event_logs import event_window, key_column
 from toolkit.cli.options import End, Start, StorePath, check_times
 from toolkit.cli.tables import Sheet, TableColumn, TableOptions, show
-from toolkit.errors import EmptyWindowError, InputError
-from toolkit.intervals import Interval
+from toolkit.errors import EmptyWindowError
 from toolkit.market import EventFamily, EventLog
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics.conditions import Schema
 from toolkit.store import (
+    ARCHIVE,
     Store,
     clock_offset_s,
     event_logs,
@@ -31,6 +30,7 @@ _CLOCK_S = 2
 
 _COLUMNS = (
     TableColumn("came", "n", "count"),
+    TableColumn("doubled", "n_doubled", "count"),
     TableColumn("lost", "n_lost", "count"),
     TableColumn("share", "lost_share", "share"),
     TableColumn("95 % from", "lost_share_lower", "share"),
@@ -53,9 +53,6 @@ def channel_columns() -> Schema:
 
 
 def channels_command(
-    other: Annotated[
-        Path, typer.Argument(metavar="OTHER", help="The store that another channel fed.")
-    ],
     family: Annotated[
         EventFamily | None, typer.Option("--family", help="Of this family alone.")
     ] = None,
@@ -65,65 +62,60 @@ def channels_command(
     *,
     view: TableOptions,
 ) -> None:
-    """Print what each of two channels lost, how late it was, and which was first.
+    """Print what the archive, sockets and webhooks each lost or doubled, and how late they were.
 
-    A store keeps the first arrival of a document by any channel. So feed two stores of one service,
-    one by `rail follow` or `rail sync`, the other by `rail webhook`. A document counts where both
-    were open: where the log is held, and of webhooks from the first document to the last. Times are
-    those of commits, by this machine's clock, in whole seconds. A sync brings a log as late as you
-    call it.
+    A store notes by which channels each event document came. So feed it by several: by `rail sync`
+    or `rail follow`, which asks the archive too, and by `rail webhook`. A document counts where
+    both channels were open: where the log of the archive is held, and of others from the first
+    document of a run to its last. Latencies are by this machine's clock. A sync brings a log as
+    late as you call it.
 
-    Before: cp rail.duckdb hooks.duckdb
-
-    Example: rail events channels hooks.duckdb
+    Example: rail events channels
     """
     check_times(start, end)
-    stores = {each.path.stem: each for each in (named_store(store), named_store(other))}
-    if len(stores) < 2:
-        raise InputError("OTHER", str(other), "a store of another name than --store")
-    first, second = stores.values()
-    if first.source != second.source:
-        raise InputError("OTHER", second.source.label, f"a store of {first.source.label}")
-    windows = [event_window(each, start, end) for each in stores.values()]
-    asked = Interval(min(w.start for w in windows), max(w.end for w in windows))
+    held = named_store(store)
+    asked = event_window(held, start, end)
     families = [family] if family else list(EventFamily)
-    came = {
-        name: pl.concat([each.arrivals(one, asked) for one in families])
-        for name, each in stores.items()
-    }
-    if all(frame.is_empty() for frame in came.values()):
-        raise EmptyWindowError(f"no event of either store in {asked}")
-    held = pl.concat([_held(name, each) for name, each in stores.items()])
-    found = event_statistics.channels(came, *asked, held=held)
-    heading = f"When events came by {' and by '.join(stores)} over {asked}"
-    notes = [note for name, each in stores.items() for note in _notes(name, each, came[name])]
-    columns = [key_column(["family", "channel"]), *_COLUMNS]
-    show(view, Sheet(heading, first.source.label, found, columns, window=asked, notes=notes))
+    with held.reading():
+        came = pl.concat(held.arrivals(one, asked) for one in families)
+        opened = _opened(held)
+    names = came["channel"].unique().sort().to_list()
+    if not names:
+        raise EmptyWindowError(f"no event in {asked}")
+    notes = _notes(held)
+    if len(names) > 1:
+        found = event_statistics.channels(came, *asked, held=opened)
+    else:
+        found = pl.DataFrame(schema=channel_columns())
+        others = "rail follow and rail webhook bring events by other channels"
+        notes.append(f"all events came by {names[0]}, with nothing to compare; {others}")
+    heading = f"When events came by {' and by '.join(names)} over {asked}"
+    columns = [key_column(["family", "channel", "other"]), *_COLUMNS]
+    sheet = Sheet(heading, held.source.label, found, columns, window=asked, notes=notes)
+    show(view, sheet)
 
 
-def _held(name: str, store: Store) -> pl.DataFrame:
-    """Return when a store's logs are held, of those that the service answered for."""
-    with store.reading():
-        logs = event_logs(store.catalogue())
-        held = held_stretches(store.ledger([EventLog(each) for each in EventFamily]), logs)
-    return held.with_columns(pl.lit(name).alias("channel"))
+def _opened(store: Store) -> pl.DataFrame:
+    """Return when the channels of a store were open."""
+    ledger = store.ledger([EventLog(each) for each in EventFamily])
+    archived = held_stretches(ledger, event_logs(store.catalogue()))
+    others = store.channels_open()
+    return pl.concat(
+        [archived.with_columns(channel=pl.lit(ARCHIVE)).select(others.columns), others]
+    )
 
 
-def _notes(name: str, store: Store, came: pl.DataFrame) -> list[str]:
-    """Write what is known of a channel beside the table: repeats of webhooks, and its clock."""
-    notes, hooked = [], came.filter(brought_by="webhook").height
-    if hooked:
-        told = counted(read_deliveries(store).drop_nulls("family").height, "delivery", "deliveries")
-        brought = counted(hooked, "document")
-        notes.append(
-            f"{name}: webhooks made {told} of events at any time, a repeated id counted once; "
-            f"{brought} of this window came so"
-        )
+def _notes(store: Store) -> list[str]:
+    """Write what is known of the channels beside the table: repeats of webhooks, and the clock."""
+    notes, told = [], read_deliveries(store).drop_nulls("family").height
+    if told:
+        made = counted(told, "delivery", "deliveries")
+        notes.append(f"webhooks made {made} of events at any time, a repeated id counted once")
     ahead_s = clock_offset_s(store.catalogue(), store.loads())
     if abs(ahead_s) > _CLOCK_S:
         which = "ahead of" if ahead_s > 0 else "behind"
         notes.append(
-            f"{name}: the service's clock was {duration(abs(ahead_s))} {which} this machine's, and "
-            "the latencies are that much off"
+            f"the service's clock was {duration(abs(ahead_s))} {which} this machine's, and the "
+            "latencies are that much off"
         )
     return notes

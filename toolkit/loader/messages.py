@@ -17,7 +17,7 @@ from toolkit.errors import WireError
 from toolkit.intervals import EVER
 from toolkit.loader.reader import Message
 from toolkit.market import EventFamily, EventLog, Trajectory
-from toolkit.store import Batch
+from toolkit.store import SOCKET, Batch
 from toolkit.store.pages import KeptPage, packed_page
 from toolkit.wire.events import (
     document_frame,
@@ -53,7 +53,7 @@ class Messages:
         self.bytes = 0
         self._profile = profile
         self._delivered = delivered or RecentlyDelivered(_REMEMBERED)
-        self._documents: list[tuple[EventFamily, bytes]] = []
+        self._documents: list[tuple[EventFamily, Message]] = []
         self._records: dict[Trajectory, list[bytes]] = {}
         self._received = 0
 
@@ -71,7 +71,7 @@ class Messages:
         self._received += 1
         self.bytes += len(message.body)
         if isinstance(message.of, EventLog):
-            self._documents.append((message.of.family, message.body))
+            self._documents.append((message.of.family, message))
         elif isinstance(message.of, Trajectory):
             self._records.setdefault(message.of, []).append(message.body)
 
@@ -83,9 +83,17 @@ class Messages:
             if frames := self._frames(trajectory, records, findings, pages):
                 self.batch.rows[trajectory] = frames + self.batch.rows.get(trajectory, [])
         self.batch.pages = pages + self.batch.pages
-        rows = [row for each in self._documents if (row := self._read(*each, findings))]
-        if rows:
-            self.batch.documents.insert(0, document_frame(rows))
+        read = [
+            (row, message.arrived_ms)
+            for family, message in self._documents
+            if (row := self._read(family, message.body, findings))
+        ]
+        if read:
+            rows, times = zip(*read, strict=True)
+            frame = document_frame(rows)
+            self.batch.documents.insert(0, frame)
+            arrived = frame.with_columns(pl.Series("arrived_ms", times, pl.Int64))
+            self.batch.came.append((SOCKET, arrived))
         return self.batch, self._leave_out_repeats(), Counter(findings)
 
     def _frames(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from toolkit.client import Client
 from toolkit.client.stream import stream
@@ -35,10 +35,11 @@ _ON_ITS_WAY_S = 120
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A record of a trajectory, or an event document, as it came."""
+    """A record of a trajectory, or an event document, as it came (ms, local clock)."""
 
     of: Stream
     body: bytes
+    arrived_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
 
 
 ReaderItem = Message | Gap | Finding | BaseException

@@ -52,7 +52,7 @@ _COUNTS = {
 
 
 def channels(
-    arrivals: Mapping[str, Frame],
+    arrivals: Frame | Mapping[str, Frame],
     start: When | None = None,
     end: When | None = None,
     *,
@@ -60,17 +60,19 @@ def channels(
 ) -> pl.DataFrame:
     """Compare channels: which documents each lost, how many it doubled, how late, which is first.
 
-    ``arrivals`` has the name of each channel with one row per delivery: ``family``, ``event_id``,
-    ``event_type`` (String, may be null), ``ts_ms`` (Int64, when it happened, Unix UTC) and
-    ``arrived_ms`` (Int64, when it came, Unix UTC, null where that is not known). A document is
-    known by the first four. It arrived where it came first, and further deliveries are doubled.
-    With a column ``n_deliveries`` (Int64) a row is of so many deliveries, null if nobody counted.
+    ``arrivals`` has one row per delivery: ``channel``, ``family``, ``event_id``, ``event_type``
+    (String, may be null), ``ts_ms`` (Int64, when it happened, Unix UTC) and ``arrived_ms`` (Int64,
+    when it came, Unix UTC, null where that is not known). Or it has the name of each channel with
+    such rows. A document is known by family, event_id, event_type and ts_ms. It arrived where it
+    came first, and further deliveries are doubled. With a column ``n_deliveries`` (Int64) a row is
+    of so many deliveries, null if nobody counted.
 
-    A store keeps of each document the first arrival by any channel. So two channels are compared
-    by two stores, of which each was fed by one: ``channels({"rest": a.arrivals("spread", window),
-    "webhook": b.arrivals("spread", window)})``, with `toolkit.store.Store.arrivals`. What they note
-    is the local clock, in whole seconds, when a document was committed. A latency has the error of
-    that clock. The difference of two channels on one machine does not.
+    A store notes by which channels each document came: ``channels(store.arrivals("spread",
+    window))``, with `toolkit.store.Store.arrivals`. Channels of two stores are compared by
+    ``channels({"rest": a.arrivals("spread", window), "webhook": b.arrivals("spread", window)})``.
+    The time of a message of a socket is when it came. That of other documents is when they were
+    committed. Both are of the local clock, and a latency has the error of that clock. The
+    difference of two channels on one machine does not.
 
     ``held`` has the stretches of time in which channels were open: ``channel``, ``family``
     (String), ``start_ts`` and ``end_ts`` (Int64, s, half-open). A channel without a row there
@@ -134,6 +136,10 @@ def channels(
     >>> found.select("channel", "n", "n_lost", "n_doubled", "latency_median_s", "n_first").rows()
     [('rest', 3, 0, 0, 7.0, 0), ('webhook', 2, 1, 1, 0.2, 2)]
     """
+    if not isinstance(arrivals, Mapping):
+        checked_types(arrivals, {"channel": "String"}, parameter="arrivals")
+        parts = collected(arrivals).partition_by("channel", as_dict=True)
+        arrivals = {str(name): part for (name,), part in sorted(parts.items())}
     documents = _documents(arrivals)
     window = window_of(documents, start, end, documents_extent)
     if held is not None:

@@ -1,7 +1,7 @@
 """One DuckDB file: series, the coverage ledger, and where everything came from."""
 
 from toolkit.store.answers import due_parts, joined, rowless_parts, settled_after_s
-from toolkit.store.batch import WEBHOOK, Batch, Ledger, LoadOrigin, Snapshot
+from toolkit.store.batch import ARCHIVE, SOCKET, WEBHOOK, Batch, Ledger, LoadOrigin, Snapshot
 from toolkit.store.catalogue import (
     answer_words,
     clock_offset_s,
@@ -20,7 +20,9 @@ from toolkit.store.waiting import waiting_for
 from toolkit.store.writer import StoreWriter
 
 __all__ = [
+    "ARCHIVE",
     "CLOCK_TOLERANCE_S",
+    "SOCKET",
     "WEBHOOK",
     "Batch",
     "Delivered",

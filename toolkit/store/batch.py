@@ -56,8 +56,11 @@ class Answered:
         return self.archived is None and not self.open_parts and not self.missing
 
 
+ARCHIVE, SOCKET = "archive", "socket"
+"""The channels by which event documents come, besides webhooks."""
+
 WEBHOOK = "webhook"
-"""What stands for the address of a load that webhook deliveries brought."""
+"""The channel of webhooks, and what stands for the address of a load that they brought."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +101,13 @@ class Batch:
 
     What a stream brought answers for no stretch. It is put into ``rows`` and ``documents`` alone.
     ``tied`` has the times at which one page had several rows, by trajectory. ``pages`` are those
-    that the rows were read from, packed (`toolkit.store.pages`).
+    that the rows were read from, packed (`toolkit.store.pages`). ``came`` has channels, each with
+    documents that came together, also those that are left out as they came before.
     """
 
     rows: dict[Trajectory, list[pl.DataFrame]] = field(default_factory=dict)
     documents: list[pl.DataFrame] = field(default_factory=list)
+    came: list[tuple[str, pl.DataFrame]] = field(default_factory=list)
     snapshots: list[Snapshot] = field(default_factory=list)
     answered: dict[Stream, list[Answered]] = field(default_factory=dict)
     edges: dict[Stream, Edge] = field(default_factory=dict)
@@ -148,6 +153,7 @@ class Batch:
         came for the parts that are ``missing``, and were not kept.
         """
         self.documents.append(frame)
+        self.came.append((ARCHIVE, frame))
         answer = None if answered is None else Answered(answered, open_parts, archived, missing)
         self._answer(log, answer, edge)
 

@@ -7,6 +7,7 @@ import polars as pl
 
 from toolkit.intervals import Interval, clip, difference, union
 from toolkit.market import EventLog, Family, Stream
+from toolkit.store.arrivals import note_arrivals
 from toolkit.store.batch import Answered, Batch, Snapshot
 from toolkit.store.coverage import record_answers, write_edges
 from toolkit.store.events import insert_documents
@@ -26,13 +27,13 @@ def write_batch(
     load_id: int,
     batch: Batch,
     limits: Limits,
-    now: int,
+    now_ms: int,
 ) -> Inserted:
     """Write a batch inside the connection's transaction, and return what became of its rows.
 
-    ``now`` is the local clock at the commit (s).
+    ``now_ms`` is the local clock at the commit (ms).
     """
-    total = Inserted()
+    total, now = Inserted(), now_ms // 1_000
     streams: list[Stream] = [*batch.edges, *batch.rows, *(gap.of for gap in batch.gaps.values())]
     numbers = number_streams(connection, streams)
     for family in Family:
@@ -54,6 +55,7 @@ def write_batch(
             )
     if batch.documents:
         total += insert_documents(connection, pl.concat(batch.documents), load_id, limits, now)
+    note_arrivals(connection, batch.came, load_id, now_ms, limits)
     insert_snapshots(connection, [(snapshot, load_id) for snapshot in batch.snapshots], now)
     total += _counted_snapshots(connection, batch.snapshots, numbers)
     edges = {numbers[stream]: edge for stream, edge in batch.edges.items()}

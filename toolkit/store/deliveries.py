@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from toolkit.store.arrivals import note_arrivals
+from toolkit.store.batch import WEBHOOK
 from toolkit.store.events import insert_documents
 from toolkit.store.frames import frame_of
 from toolkit.store.ingest import Inserted
@@ -48,7 +50,8 @@ def keep_deliveries(
     twice loses no event. They answer for no stretch of the event logs: a webhook is proof of
     what happened, never that nothing else did.
     """
-    now = int(time.time())
+    now_ms = time.time_ns() // 1_000_000
+    now = now_ms // 1_000
     rows = [(d.delivery_id, now, d.family, d.document, load_id) for d in delivered]
     arrived = pl.DataFrame(rows, DELIVERY.schema, orient="row").unique(
         "delivery_id", keep="first", maintain_order=True
@@ -61,6 +64,7 @@ def keep_deliveries(
         ).fetchall()
         connection.unregister("arrived_deliveries")
         inserted = insert_documents(connection, documents, load_id, limits, now)
+        note_arrivals(connection, [(WEBHOOK, documents)], load_id, now_ms, limits)
     return Kept(len(new), sum(whole for (whole,) in new), inserted)
 
 

@@ -20,16 +20,6 @@ from toolkit.store.streams import (
 from toolkit.tables import EVENT
 from toolkit.wire.limits import LIMITS, Limits
 
-ARRIVALS = (
-    "SELECT family, schema_id, event_id, event_type, ts_ms, 1000 * e.committed_at AS arrived_ms, "
-    "NULL::BIGINT AS n_deliveries, "
-    "CASE WHEN base_url = $webhook THEN 'webhook' ELSE 'service' END AS brought_by "
-    "FROM event e JOIN load USING (load_id) "
-    "WHERE family = $family AND revision = 0 AND ts >= $low AND ts < $high "
-    "ORDER BY ts_ms, event_id, event_type, schema_id"
-)
-"""The query of `toolkit.store.Store.arrivals`."""
-
 _EVENT = ["family", "schema_id", "event_id", "event_type"]
 _KEY = [*_EVENT, "ts_ms"]
 _WEEK_MS = 7 * 86_400_000

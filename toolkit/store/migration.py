@@ -11,6 +11,7 @@ format      what it brought
 7           how the ledger changes, from the migration on
 8           the history of alerts
 9           how long a row may change, and the hash of the user's profile
+10          when each event document came by each channel
 ==========  ======================================================================================
 """
 
@@ -27,6 +28,7 @@ from toolkit.alert_tables import ALERTS
 from toolkit.intervals import Interval, clip, difference, union
 from toolkit.market import Family, SnapshotKind, SnapshotLog, Stream
 from toolkit.store.answers import rowless_parts
+from toolkit.store.arrivals import begin_arrivals
 from toolkit.store.backup import back_up
 from toolkit.store.batch import Snapshot
 from toolkit.store.connection import opened
@@ -41,6 +43,7 @@ from toolkit.store.snapshots import insert_snapshots
 from toolkit.store.streams import add_counts, append, number_streams
 from toolkit.store.views import make_views
 from toolkit.tables import (
+    ARRIVAL,
     CHANGES,
     COVERAGE,
     DATED,
@@ -122,7 +125,7 @@ def migrate(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 def _change(connection: duckdb.DuckDBPyConnection, version: int) -> None:
     connection.execute("BEGIN")
-    for table in (*CHANGES, *ALERTS):
+    for table in (ARRIVAL, *CHANGES, *ALERTS):
         connection.execute(table.ddl)
     if version < 2:
         _to_format_2(connection)
@@ -138,6 +141,8 @@ def _change(connection: duckdb.DuckDBPyConnection, version: int) -> None:
     _add_settling(connection)
     if version < 7:
         begin_history(connection)
+    if version < 10:
+        begin_arrivals(connection)
     make_views(connection)
     connection.execute(
         "UPDATE meta SET value = ? WHERE name = 'format_version'", [str(FORMAT_VERSION)]

@@ -21,7 +21,8 @@ from toolkit.market import (
     Stream,
     Trajectory,
 )
-from toolkit.store.batch import WEBHOOK, Ledger
+from toolkit.store.arrivals import ARRIVALS, OPENED
+from toolkit.store.batch import ARCHIVE, Ledger
 from toolkit.store.card import store_card
 from toolkit.store.catalogue import (
     CATALOGUE,
@@ -31,7 +32,6 @@ from toolkit.store.catalogue import (
     limits,
 )
 from toolkit.store.coverage import read_coverage, read_ledger
-from toolkit.store.events import ARRIVALS
 from toolkit.store.file import StoreFile
 from toolkit.store.frames import frame_of
 from toolkit.store.gaps import GAPS
@@ -245,18 +245,26 @@ class Store(StoreFile):
         return found.with_row_index("arrival").with_columns(pl.col("arrival").cast(pl.Int64))
 
     def arrivals(self, family: EventFamily | str, window: Ends) -> pl.DataFrame:
-        """Return when the documents of a log with ``start <= ts < end`` came first, oldest first.
+        """Return when the documents of a log with ``start <= ts < end`` came by each channel.
 
-        One row per document, of its first revision: family, schema_id, event_id, event_type, ts_ms
-        (ms, when it happened), arrived_ms (ms, local clock, the second of its commit, null before
-        format 6), n_deliveries (null: of each document the first alone is kept) and brought_by:
-        webhook, or service (a socket or the archive, which are not told apart). It is made for
-        `toolkit.statistics.events.channels`. How many deliveries of a family webhooks made in all
-        is in `toolkit.store.read_deliveries`, each id once.
+        One row per document and channel, oldest first: family, schema_id, event_id, event_type,
+        ts_ms (ms, when it happened), channel, arrived_ms (ms, local clock, when it came first) and
+        n_deliveries. The channels are archive, socket and webhook. Messages of a socket have the
+        time when they came, others that of their commit. n_deliveries is how often a document came,
+        of the archive in the page that brought it first. Of documents from before format 10 it is
+        null and the channel is webhook, or service where a socket and the archive are not told
+        apart. Of those only the first arrival is known, by the second, and null before format 6.
+        It is made for `toolkit.statistics.events.channels`.
         """
-        return self._rows(
-            ARRIVALS, family=EventLog.of(family).family.value, webhook=WEBHOOK, **limits(window)
-        )
+        return self._rows(ARRIVALS, family=EventLog.of(family).family.value, **limits(window))
+
+    def channels_open(self) -> pl.DataFrame:
+        """Return when channels other than the archive were open: a row a run and family.
+
+        Columns: channel, family, start_ts and end_ts (s, UTC, half-open): from the first document
+        that a run brought to its last. The archive is held where the ledger says so.
+        """
+        return self._rows(OPENED, archive=ARCHIVE)
 
     def counts(self, window: Ends) -> dict[Stream, int]:
         """Count rows and documents with ``start <= ts < end`` for each stream that has any."""

@@ -177,13 +177,15 @@ class StoreWriter:
         pages = batch.pages if self._pages_days else []
         packed = packed_record(pages)
         with self.writing(load_id) as connection:
-            now = int(time.time())  # one second for all of it
-            inserted = write_batch(connection, load_id, batch, limits, now)
+            now_ms = time.time_ns() // 1_000_000  # one time for all of it
+            inserted = write_batch(connection, load_id, batch, limits, now_ms)
             if also is not None:
                 also(connection)
             if pages:
                 origin = self._origins[load_id]
-                record = KeptRecord(load_id, now, origin.schema_hash, origin.schemas, packed)
+                record = KeptRecord(
+                    load_id, now_ms // 1_000, origin.schema_hash, origin.schemas, packed
+                )
                 keep_pages(connection, self.store.path, record, self._pages_days)
             return inserted
 

@@ -1,20 +1,22 @@
-"""`rail events channels`: a store that was asked and one that webhooks fed, of one service."""
+"""`rail events channels`: a store that was asked, listened to a socket and was told by webhooks."""
 
 from __future__ import annotations
 
 import subprocess
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import polars as pl
 import pytest
 
 from toolkit.cli.event_channels import channel_columns
-from toolkit.market import EventFamily, Source
+from toolkit.market import EventFamily
 from toolkit.statistics.events import channels
 from toolkit.store import (
+    ARCHIVE,
+    SOCKET,
     WEBHOOK,
+    Batch,
     Delivered,
     LoadOrigin,
     Store,
@@ -31,73 +33,67 @@ Rail = Callable[..., subprocess.CompletedProcess[str]]
 TIMES = ("--start", str(WINDOW.start), "--end", str(WINDOW.end))
 
 
-def pushed(path: Path, source: Source, documents: pl.DataFrame) -> Store:
-    """A store that webhooks fed: each document by one delivery, and the first by two."""
-    store = Store(path)
-    writer = StoreWriter(store)
-    writer.bind(source)
-    load = writer.start_load(LoadOrigin(WEBHOOK, int(time.time()), None, "0"))
-    families = documents["family"].to_list()
-    told = [Delivered(f"msg_{place}", family) for place, family in enumerate(families)]
-    told += [Delivered("msg_again", families[0])]
-    keep_deliveries(writer, load, told, pl.concat([documents, documents.head(1)]))
-    return store
-
-
 @pytest.fixture
-def hooks(held: Store, workdir: Path) -> Store:
-    """A store of all splash events but every tenth."""
+def fed(held: Store) -> Store:
+    """The store that was loaded, also fed by a socket and by webhooks: all but every tenth event.
+
+    The first document came twice by each of the two.
+    """
     came = held.events(EventFamily.SPLASH, WINDOW).drop("arrival")
     some = came.with_row_index().filter(pl.col("index") % 10 != 3).drop("index")
-    return pushed(workdir / "hooks.duckdb", held.source, some)
+    twice = pl.concat([some, some.head(1)])
+    writer = StoreWriter(held)
+    writer.bind(held.source)
+    hooked = writer.start_load(LoadOrigin(WEBHOOK, int(time.time()), None, "0"))
+    told = [Delivered(f"msg_{place}", "splash") for place in range(twice.height)]
+    keep_deliveries(writer, hooked, told, twice)
+    listened = writer.start_load(LoadOrigin("http://x", int(time.time()), None, "0"))
+    batch = Batch()
+    at = pl.col("ts_ms") + 250
+    batch.came.append((SOCKET, twice.with_columns(arrived_ms=at)))
+    writer.commit(listened, batch)
+    return held
 
 
-def test_arrivals_are_the_first_of_each_document_with_who_brought_it(
-    held: Store, hooks: Store
-) -> None:
-    asked, told = (each.arrivals("splash", WINDOW) for each in (held, hooks))
-    assert asked.height == held.events("splash", WINDOW).height > told.height
-    assert asked["brought_by"].unique().to_list() == ["service"]
-    assert told["brought_by"].unique().to_list() == ["webhook"]
-    assert told["n_deliveries"].null_count() == told.height
+def test_arrivals_are_of_each_document_and_channel_with_how_often_it_came(fed: Store) -> None:
+    came = fed.arrivals("splash", WINDOW)
+    asked, heard, told = (came.filter(channel=each) for each in (ARCHIVE, SOCKET, WEBHOOK))
+    assert asked.height == fed.events("splash", WINDOW).height > told.height == heard.height
+    assert asked["n_deliveries"].to_list() == [1] * asked.height
+    for each in (heard, told):
+        assert each["n_deliveries"].sum() == each.height + 1
+    assert (heard["arrived_ms"] - heard["ts_ms"]).unique().to_list() == [250]
     assert (time.time() * 1_000 - told["arrived_ms"]).is_between(0, 600_000).all()
-    documents = hooks.events("splash", WINDOW)
-    changed = documents.head(1).with_columns(document=pl.lit("{}")).drop("arrival")
-    writer = StoreWriter(hooks)
-    writer.bind(hooks.source)
-    load = writer.start_load(LoadOrigin("http://x", 0, None, "0"))
-    keep_deliveries(writer, load, [Delivered("msg_new", "splash")], changed)
-    assert hooks.arrivals("splash", WINDOW).equals(told, null_equal=True)
 
 
-def test_the_command_is_the_statistic_over_both_stores(
-    rail: Rail, held: Store, hooks: Store
-) -> None:
-    came = {"rail": held.arrivals("splash", WINDOW), "hooks": hooks.arrivals("splash", WINDOW)}
-    known = held_stretches(held.ledger(), event_logs(held.catalogue()))
-    stretches = known.filter(family="splash").with_columns(channel=pl.lit("rail"))
-    expected = channels(came, *WINDOW, held=stretches)
-    found = as_rows(
-        rail("events", "channels", "hooks.duckdb", "--family", "splash", *TIMES, "--format", "json")
-    )
+def test_the_command_is_the_statistic_over_the_channels_of_a_store(rail: Rail, fed: Store) -> None:
+    known = held_stretches(fed.ledger(), event_logs(fed.catalogue()))
+    opened = fed.channels_open()
+    assert opened["channel"].to_list() == [SOCKET, WEBHOOK]
+    stretches = [known.with_columns(channel=pl.lit(ARCHIVE)).select(opened.columns), opened]
+    expected = channels(fed.arrivals("splash", WINDOW), *WINDOW, held=pl.concat(stretches))
+    found = as_rows(rail("events", "channels", "--family", "splash", *TIMES, "--format", "json"))
     assert found == expected.to_dicts()
     assert set(expected.columns) == set(channel_columns())
-    (hook, asked) = found
-    assert (hook["channel"], hook["n_lost"]) == ("hooks", asked["n"] - hook["n"])
-    assert hook["n_lost"] > 3
-    assert asked["n_lost"] == 0
+    rows = {(row["channel"], row["other"]): row for row in found}
+    assert len(rows) == 6
+    heard, asked = rows[SOCKET, ARCHIVE], rows[ARCHIVE, SOCKET]
+    assert (heard["n_lost"], asked["n_lost"]) == (asked["n"] - heard["n"], 0)
+    assert heard["n_lost"] > 3
+    assert (heard["n_doubled"], asked["n_doubled"]) == (1, 0)
+    assert heard["latency_median_s"] == 0.25
+    assert heard["n_first"] == heard["n_both"]
 
-    shown = rail("events", "channels", "hooks.duckdb", *TIMES, columns=200).stdout
-    assert "When events came by rail and by hooks" in shown
-    assert f"hooks: webhooks made {hook['n'] + 1} deliveries of events at any time" in shown
-    assert "rail: the service's clock was" in shown
+    shown = rail("events", "channels", *TIMES, columns=200).stdout
+    assert "When events came by archive and by socket and by webhook" in shown
+    assert f"webhooks made {heard['n'] + 1} deliveries of events at any time" in shown
+    assert "the service's clock was" in shown
 
 
-def test_what_is_no_second_store_is_one_line(rail: Rail, held: Store, workdir: Path) -> None:
-    assert "another name" in refused(rail("events", "channels", str(held.path)))
-    assert "there is no store" in refused(rail("events", "channels", "none.duckdb"))
-    other = pushed(
-        workdir / "b.duckdb", Source("live", "x"), held.events("splash", WINDOW).drop("arrival")
+def test_one_channel_alone_is_said_and_no_event_at_all_is_one_line(rail: Rail, held: Store) -> None:
+    shown = rail("events", "channels", *TIMES, columns=200).stdout
+    assert "all events came by archive, with nothing to compare" in shown
+    assert "no event in" in refused(
+        rail("events", "channels", "--start", "2001-01-01", "--end", "2001-01-02")
     )
-    line = refused(rail("events", "channels", str(other.path)))
-    assert "a store of SIMULATED market" in line
+    assert held.path.exists()

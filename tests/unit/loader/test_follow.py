@@ -25,7 +25,7 @@ from toolkit.loader.run import Piece
 from toolkit.loader.sweep import Sweeper
 from toolkit.market import EventFamily, EventLog, Family, Source, Stream, Trajectory
 from toolkit.service import Clock, Config, Replay, Simulated, SpedClock, running
-from toolkit.store import Batch, Gap, LoadOrigin, Store, StoreWriter
+from toolkit.store import ARCHIVE, SOCKET, Batch, Gap, LoadOrigin, Store, StoreWriter
 from toolkit.tables import GapStatus
 from toolkit.wire.exchange import RetryPolicy
 from toolkit.wire.stream import ReconnectPolicy
@@ -96,6 +96,9 @@ def test_rows_and_documents_of_every_kind_are_held_as_a_load_would_hold_them(
         assert store.events(family, Interval(first, last)).equals(
             loaded.events(family, Interval(first, last))
         )
+        came = store.arrivals(family, Interval(first, last))
+        assert set(came["event_id"]) == set(store.events(family, (first, last))["event_id"])
+        assert set(came["channel"]) <= {ARCHIVE, SOCKET}
     assert store.series(PRICE, Interval(first, last)).height > 0
 
 

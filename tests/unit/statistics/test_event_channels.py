@@ -188,3 +188,15 @@ def test_what_is_no_comparison_is_refused() -> None:
         channels({"rest": frame, "webhook": frame.with_columns(event_id=pl.lit(None, pl.String))})
     with pytest.raises(InputError, match="channel"):
         channels({"a": frame, "b": frame}, held=pl.DataFrame({"family": ["spread"]}))
+
+
+def test_one_frame_with_a_column_of_channels_is_the_same_as_a_frame_for_each() -> None:
+    apart = drawn(np.random.default_rng(5))
+    together = pl.concat(
+        frame.with_columns(channel=pl.lit(name)) for name, frame in apart.items()
+    ).sample(fraction=1.0, shuffle=True, seed=1)
+    assert channels(together, 0, 1_000).equals(channels(apart, 0, 1_000))
+    with pytest.raises(InputError, match="two channels"):
+        channels(together.filter(channel="rest"), 0, 1_000)
+    with pytest.raises(InputError, match="channel"):
+        channels(apart["rest"], 0, 1_000)
