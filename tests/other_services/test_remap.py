@@ -95,7 +95,8 @@ def held(store: Store) -> dict[str, object]:
             found[table.name] = connection.execute(query).fetchall()
         for name in ("stream", "coverage"):
             found[name] = connection.execute(f"FROM {name} ORDER BY ALL").fetchall()
-        found["edge"] = connection.execute("SELECT * EXCLUDE (asked_at) FROM edge").fetchall()
+        query = "SELECT * EXCLUDE (asked_at) FROM edge ORDER BY ALL"
+        found["edge"] = connection.execute(query).fetchall()
         found["load"] = connection.execute("SELECT profile_hash FROM load").fetchall()
         keys = "SELECT * FROM meta WHERE name LIKE '%_key' ORDER BY ALL"
         found["key"] = connection.execute(keys).fetchall()

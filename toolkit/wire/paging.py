@@ -30,7 +30,7 @@ from toolkit.wire.exchange import Outcome, RetryPolicy, Step
 from toolkit.wire.forward_paging import forward_pages
 from toolkit.wire.needed import check_needed
 from toolkit.wire.page_order import HistoryQuestion
-from toolkit.wire.pages import Page
+from toolkit.wire.pages import Page, rows_of_window
 from toolkit.wire.profile import HistoryRoute
 from toolkit.wire.rows import RawPage, broken_key, kept, read_history_page
 
@@ -73,7 +73,8 @@ def trajectory_pages(
             walk, again = _Walk(window, route, floor), True
         elif page is not None:
             tied, found = broken_key(route, raw.frame)
-            findings, answers = (*page.findings, *found), (answer,) if raw.frame.height else ()
+            findings = (*page.findings, *found)
+            answers = rows_of_window(answer, route.items, raw.frame["ts"].to_numpy(), part)
             yield replace(page, findings=findings, tied=tied, answers=answers, window=part)
             del answers
         del answer  # the next one is not read beside it

@@ -12,6 +12,7 @@ object with the names ``[0]``, ``[1]`` and so on.
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -144,6 +145,31 @@ def flat_answer(answer: Answer, items: str, beside: Sequence[str], fields: Seque
     if items in top and bytes(top[items])[:1] == b"[":
         top[items] = _flat_rows(top[items], _tree(fields))
     return Answer(answer.status, answer.headers, msgspec.json.encode(top), answer.url)
+
+
+def with_rows(body: bytes, place: str, wanted: Sequence[bool]) -> bytes:
+    """Return a body with some of its rows alone, all other bytes as they came.
+
+    ``place`` is that of the rows, ``wanted`` has one value for each. A body that has other rows
+    there comes back whole.
+
+    >>> body = b'{"result": {"data": [[60, 1], [0, 2]]}, "next":60}'
+    >>> with_rows(body, "result.data", [True, False])
+    b'{"result": {"data": [[60, 1]]}, "next":60}'
+    """
+    parts = _parts(msgspec.Raw(body), at_top=place) or {}
+    array = parts.get(place)
+    for step in () if array is not None else _STEP.findall(place):
+        array = parts.get(step, msgspec.Raw(b""))
+        parts = _parts(array) or {}
+    found = bytes(array or b"")
+    if not found.startswith(b"[") or body.count(found) != 1:
+        return body
+    rows = msgspec.json.decode(found, type=list[msgspec.Raw])
+    if len(rows) != len(wanted):
+        return body
+    before, after = body.split(found)
+    return b"%b[%b]%b" % (before, b",".join(map(bytes, itertools.compress(rows, wanted))), after)
 
 
 def _flat_rows(items: msgspec.Raw, tree: Mapping[str, Any]) -> msgspec.Raw:
