@@ -23,7 +23,9 @@ import pytest
 from toolkit.market import format_ts
 from toolkit.store import Store
 from toolkit.store.compaction import compact
+from toolkit.store.pages import pages_path
 from toolkit.store.publish import import_store, publish
+from toolkit.store.remap import remap
 from toolkit.store.verification import verify
 
 from .conftest import RAIL, serving
@@ -108,7 +110,9 @@ def test_a_load_that_finds_the_disk_full_is_resumed_and_equals_an_undisturbed_on
         commands.finish(*arguments, "--store", store.path)
         check_same(wanted, content(store))
         assert verify(store) == []
-        assert list(store.path.parent.iterdir()) == [store.path]
+        assert set(store.path.parent.iterdir()) == {store.path, pages_path(store.path)}
+        remap(store, None)
+        check_same(wanted, content(store))
 
 
 def test_a_publication_that_finds_the_disk_full_leaves_the_last_one_until_the_next_is_whole(

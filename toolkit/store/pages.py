@@ -22,6 +22,7 @@ import pyarrow as pa
 from toolkit.errors import StoreError
 from toolkit.intervals import Interval
 from toolkit.market import Trajectory
+from toolkit.store.refusals import full_disk
 from toolkit.wire.exchange import Answer
 
 KEPT_DAYS = 30
@@ -209,7 +210,7 @@ def _opened(store: Path) -> Iterator[sqlite3.Connection]:
         ) as pages:
             yield pages
     except (OSError, sqlite3.Error) as error:
-        raise StoreError(
+        raise full_disk(path, error) or StoreError(
             f"{path}, which has the pages that {store.name} was loaded from, cannot be used "
             f"({error}); repair it or move it away: the store itself is whole",
             path=str(path),

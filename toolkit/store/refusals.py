@@ -15,7 +15,8 @@ from toolkit.errors import NotAStoreError, StoreError, StoreLockedError, StoreVe
 
 _SQLITE = b"SQLite format 3\0"
 _FULL = re.compile(
-    r"No space left on device|Disk quota exceeded|File too large|max_temp_directory_size"
+    r"No space left on device|Disk quota exceeded|File too large|max_temp_directory_size|"
+    r"database or disk is full"
 )
 
 
