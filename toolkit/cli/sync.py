@@ -21,13 +21,12 @@ from toolkit.cli.options import (
     check_times,
     window,
 )
-from toolkit.cli.plan import show_plan
 from toolkit.cli.show import console, errors, print_findings
-from toolkit.cli.tables import Format, TableOptions, tabled
+from toolkit.cli.tables import Format, Sheet, TableColumn, TableOptions, show, tabled
 from toolkit.client import Client
 from toolkit.errors import InputError, UnreachableError, WireError
 from toolkit.intervals import Interval, total_s
-from toolkit.loader import LoadResult
+from toolkit.loader import LoadResult, PlannedLoad
 from toolkit.loader.planned import PLANNED
 from toolkit.loader.progress import streams_counted
 from toolkit.market import Stream, Trajectory
@@ -50,6 +49,23 @@ from toolkit.workspace.selection import WATCHLIST, chosen_streams, read_keys
 from toolkit.workspace.settings import Over
 
 _PATIENCE_S = 60.0
+_PLAN = (
+    TableColumn("stream", "stream", "text"),
+    TableColumn(
+        "requests",
+        "requests",
+        "count",
+        lambda row: "refused" if row["refused"] else f"{row['bound']} {row['requests']:,}",
+    ),
+    TableColumn("rows", "rows", "count"),
+    TableColumn("missing", "missing_s", "s"),
+    TableColumn("leaves in 24 h", "leaves_rows", "count"),
+    TableColumn("first leaves", "leaves_at", "time"),
+    TableColumn("from", "start_ts", "time"),
+    TableColumn("to", "end_ts", "time"),
+    TableColumn("parts", "stretches", "count"),
+)
+"""What a reader sees of `toolkit.loader.PlannedLoad.df`."""
 
 
 @tabled(lambda: PLANNED)
@@ -143,7 +159,7 @@ def sync_command(
             start, end, now=lambda: now, default=lambda: Interval(now - DEFAULT_WINDOW_S, now)
         )
         if plan:
-            show_plan(workspace.plan(wanted, *asked, again=again, workers=workers), view)
+            _show_plan(workspace.plan(wanted, *asked, again=again, workers=workers), view)
             return
         done = load(workspace, wanted, asked, again=again, workers=workers)
     if done.refused:
@@ -217,7 +233,28 @@ def _print_result(result: LoadResult) -> None:
         errors.print(f"refused: {asked} ({error})")
     for asked in result.silent:
         errors.print(f"nothing in {result.window} for {asked}")
-    for asked, stretches in result.unrecoverable.items():
-        gone = duration(total_s(stretches))
-        errors.print(f"{asked}: {gone} lie beyond the plan's depth and are not held")
+    for line in _out_of_reach(result):
+        errors.print(line)
     print_findings(as_rows(result.findings))
+
+
+def _show_plan(planned: PlannedLoad, view: TableOptions) -> None:
+    """Write a plan as it was asked for, with what it costs in all below the table."""
+    refused = [f"refused: {asked} ({error})" for asked, error in planned.refused.items()]
+    total = f"{planned.bound} {planned.requests:,} requests, {planned.schemas:,} or more of schemas"
+    notes = [
+        f"{total}; {planned.quota_words}",
+        f"leaves the archive within 24 h: {planned.leaving_words}",
+        *_out_of_reach(planned),
+        *refused,
+    ]
+    heading = f"Plan of {planned.window}"
+    show(view, Sheet(heading, planned.source.label, planned.df, _PLAN, notes=notes))
+
+
+def _out_of_reach(load: LoadResult | PlannedLoad) -> list[str]:
+    """Write what of each stream the service no longer has."""
+    return [
+        f"{asked}: {duration(total_s(parts))} lie beyond the plan's depth and are not held"
+        for asked, parts in load.unrecoverable.items()
+    ]

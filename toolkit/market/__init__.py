@@ -5,8 +5,18 @@ links and in the store. A `Trajectory` is one series through time: of a price (o
 spread or of a funding differential (two legs, buy first, never flipped or sorted).
 """
 
-from toolkit.market.event_words import LIFECYCLE_ROLES, TYPE_ROLES, EventRole
-from toolkit.market.names import EventFamily, Family, Leg, Market, Plan, Source, Symbol
+from toolkit.market.names import (
+    LIFECYCLE_ROLES,
+    TYPE_ROLES,
+    EventFamily,
+    EventRole,
+    Family,
+    Leg,
+    Market,
+    Plan,
+    Source,
+    Symbol,
+)
 from toolkit.market.pairs import Pair
 from toolkit.market.streams import (
     EventLog,

@@ -1,10 +1,12 @@
-"""The field's names: markets, exchanges, symbols, legs, event families, plans and sources."""
+"""The field's names: markets, exchanges, symbols, legs, events, plans and sources."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 
 from toolkit.errors import InputError
 from toolkit.foreign import NAME_LONGEST, is_name, plain
@@ -38,6 +40,32 @@ class EventFamily(StrEnum):
     SPREAD = "spread"
     SPLASH = "splash"
     FUNDING = "funding"
+
+
+class EventRole(StrEnum):
+    """What a document does to its event."""
+
+    OPENS = "opens"
+    UPDATES = "updates"
+    CLOSES = "closes"
+
+
+TYPE_ROLES: Mapping[str, EventRole] = MappingProxyType(
+    {
+        "opened": EventRole.OPENS,
+        "pump": EventRole.OPENS,
+        "dump": EventRole.OPENS,
+        "updated": EventRole.UPDATES,
+        "closed": EventRole.CLOSES,
+        "faded": EventRole.CLOSES,
+    }
+)
+"""By the last part of the event type: ``spread.opened`` opens an event."""
+
+LIFECYCLE_ROLES: Mapping[str, EventRole] = MappingProxyType(
+    {"open": EventRole.UPDATES, "closed": EventRole.CLOSES}
+)
+"""By the lifecycle, for a document with an event type of another ending."""
 
 
 class Plan(StrEnum):

@@ -162,7 +162,7 @@ def asked_window(
     )
 
 
-def window_ends(window: Window, *, parameter: str = "window") -> tuple[When, When | None]:
+def window_ends(window: Window) -> tuple[When, When | None]:
     """Return a window's two ends, of a named one the name and None.
 
     >>> window_ends("7d"), window_ends(("2023-03-01", "2023-03-02"))
@@ -175,7 +175,7 @@ def window_ends(window: Window, *, parameter: str = "window") -> tuple[When, Whe
         return window[0], window[1]
     if isinstance(window, str) and named_window(window, 0) is not None:
         return window, None
-    raise InputError(parameter, window, "7d, today, yesterday, 2023-03, or (start, end)")
+    raise InputError("window", window, "7d, today, yesterday, 2023-03, or (start, end)")
 
 
 def _window_meant(given: object, *, alone: bool) -> str:

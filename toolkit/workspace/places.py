@@ -1,7 +1,8 @@
 """Where the toolkit keeps what nobody has named a place for: data, settings, state and cache.
 
-The rule is that of the XDG Base Directory Specification, which is five lines. The package
-platformdirs would add the places of systems that the toolkit does not run on.
+The rule is that of the XDG Base Directory Specification, which is five lines: a folder is below the
+one that a variable names, where that is an absolute path, else below its place in the user's home.
+The package platformdirs would add the places of systems that the toolkit does not run on.
 """
 
 from __future__ import annotations
@@ -19,8 +20,6 @@ _FOLDER = "machine-rail"
 def data_folder(environment: Mapping[str, str] = os.environ) -> Path:
     """Return the toolkit's folder for data of this user, which need not be there yet.
 
-    It is below ``XDG_DATA_HOME`` where that is an absolute path, else below ``~/.local/share``.
-
     >>> data_folder({"XDG_DATA_HOME": "/srv/data"}), data_folder({"HOME": "/srv/jane"}).parts[-3:]
     (PosixPath('/srv/data/machine-rail'), ('.local', 'share', 'machine-rail'))
     """
@@ -29,8 +28,6 @@ def data_folder(environment: Mapping[str, str] = os.environ) -> Path:
 
 def config_folder(environment: Mapping[str, str] = os.environ) -> Path:
     """Return the toolkit's folder for what this user has set for every store.
-
-    It is below ``XDG_CONFIG_HOME`` where that is an absolute path, else below ``~/.config``.
 
     >>> config_folder({"XDG_CONFIG_HOME": "/srv/config"})
     PosixPath('/srv/config/machine-rail')
@@ -41,8 +38,6 @@ def config_folder(environment: Mapping[str, str] = os.environ) -> Path:
 def state_folder(environment: Mapping[str, str] = os.environ) -> Path:
     """Return the toolkit's folder for what its processes remember between runs, and may lose.
 
-    It is below ``XDG_STATE_HOME`` where that is an absolute path, else below ``~/.local/state``.
-
     >>> state_folder({"XDG_STATE_HOME": "/srv/state"})
     PosixPath('/srv/state/machine-rail')
     """
@@ -51,8 +46,6 @@ def state_folder(environment: Mapping[str, str] = os.environ) -> Path:
 
 def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
     """Return the toolkit's folder for what can be made again, which need not be there yet.
-
-    It is below ``XDG_CACHE_HOME`` where that is an absolute path, else below ``~/.cache``.
 
     >>> cache_folder({"XDG_CACHE_HOME": "/srv/cache"})
     PosixPath('/srv/cache/machine-rail')
