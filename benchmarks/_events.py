@@ -27,8 +27,6 @@ LEGS = [
 ]
 PRICE_STEP_S = 300
 
-_AUDITED = ("family", "event", "symbol", "legs", "t_open", "t_close", "peak", "known_until")
-
 Integers = npt.NDArray[np.int64]
 
 
@@ -168,7 +166,7 @@ def pairing(folder: Path, _end: int) -> list[pl.DataFrame]:
 def audit(folder: Path, _end: int) -> list[pl.DataFrame]:
     from toolkit.statistics import events  # noqa: PLC0415 - a peer imports only its own
 
-    lives = pl.read_parquet(folder / "lives.parquet", columns=_AUDITED)
+    lives = pl.scan_parquet(folder / "lives.parquet")
     spreads = pl.scan_parquet(folder / "bars.parquet").select("trajectory", "ts", "spread_bps")
     return [events.audit(events.audited(lives, spreads, START, EVENTS_END, enter_bps=20))]
 

@@ -45,7 +45,7 @@ _LIVES = {
 
 
 def audited(
-    lives: pl.DataFrame,
+    lives: Frame,
     spreads: Frame,
     start: When | None = None,
     end: When | None = None,
@@ -140,16 +140,20 @@ def audited(
     question = Question(
         "events.audit/3", *window, _COLUMN, step_s, max_stale_s, (*asked, ("enter_bps", enter_bps))
     )
+    found = found.with_columns(pl.col("trajectory").cast(pl.Categorical))
     rows = matched_rows(_opened(logged, window), found, known, after, slack)
     listed = judged(rows, logged, held, window, slack)
-    return listed.with_columns(pl.lit(enter).alias("enter_bps"), *question.columns)
+    name = pl.col("trajectory").cast(pl.String)
+    return listed.with_columns(name, pl.lit(enter).alias("enter_bps"), *question.columns)
 
 
-def _spreads(lives: pl.DataFrame) -> pl.DataFrame:
-    """Return the spread events, with their trajectory."""
+def _spreads(lives: Frame) -> pl.DataFrame:
+    """Return the spread events, with their trajectory, of which names are compared as numbers."""
     checked_types(lives, _LIVES, parameter="lives")
-    rows = lives.lazy().select(*_LIVES).filter(family=EventFamily.SPREAD.value)
-    return rows.with_columns(trajectory_of()).drop_nulls("trajectory").collect()
+    rows = lives.lazy().filter(family=EventFamily.SPREAD.value)
+    of = trajectory_of().cast(pl.Categorical)
+    needed = rows.select(of, "event", "t_open", "t_close", "peak", "known_until")
+    return needed.drop_nulls("trajectory").collect()
 
 
 def _opened(logged: pl.DataFrame, window: Interval) -> pl.DataFrame:
@@ -158,7 +162,7 @@ def _opened(logged: pl.DataFrame, window: Interval) -> pl.DataFrame:
     return logged.filter(inside).sort("t_open", "event")
 
 
-def smallest_size_bps(lives: pl.DataFrame, window: Ends) -> float:
+def smallest_size_bps(lives: Frame, window: Ends) -> float:
     """Return the smallest size of a spread event that opened in a window (bps).
 
     It is the threshold of `audited` where none is given. Raises `InputError` where no event has a

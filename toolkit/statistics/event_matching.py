@@ -9,7 +9,8 @@ from toolkit.statistics.event_paths import Flags, Integers, KnownValues
 from toolkit.statistics.life_curve import numbered
 
 ROWS = {
-    **dict.fromkeys(("trajectory", "found_in", "event"), pl.String),
+    "trajectory": pl.Categorical,
+    **dict.fromkeys(("found_in", "event"), pl.String),
     **dict.fromkeys(("t_open", "t_close"), pl.Int64),
     "event_peak_pct": pl.Float64,
     **dict.fromkeys(("episode_start", "episode_end"), pl.Int64),
