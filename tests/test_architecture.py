@@ -77,6 +77,7 @@ THIRD_PARTIES = {
     "tomlkit": ("toolkit.workspace.alert_file",),
     "typer": ("toolkit.cli",),
     "uvicorn": ("toolkit.serving",),
+    "zstandard": ("toolkit.store.pages",),
     "websockets": ("toolkit.client.data_socket", "toolkit.client.stream"),
 }
 # The MCP SDK's interface is written in the terms of these two.

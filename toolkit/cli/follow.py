@@ -23,6 +23,7 @@ from toolkit.errors import InputError
 from toolkit.loader import FollowProgress
 from toolkit.market import format_ts
 from toolkit.store import Store
+from toolkit.store.lease import Lease, holding
 from toolkit.workspace import Settings, Workspace, store_path
 from toolkit.workspace.following import named_streams, since_of, wanted_watchlist
 from toolkit.workspace.rules import EXAMPLE, Watchlist, length_s
@@ -66,6 +67,15 @@ def follow_command(
     example: Annotated[
         bool, typer.Option("--example", help="Print a watchlist with every field, and end.")
     ] = False,
+    lease: Annotated[
+        str | None,
+        typer.Option(
+            "--lease",
+            metavar="FILE",
+            help="A file, or its address in a bucket, that one follow at a time holds. Others with "
+            "the same one wait, and go on when it is gone.",
+        ),
+    ] = None,
     store: StorePath = None,
     base_url: BaseUrl = None,
     allow_http: AllowHttp = False,
@@ -103,20 +113,23 @@ def follow_command(
             _list(workspace, wanted, view)
             return
         workspace.client.discover()  # while this waits, Ctrl-C has its usual effect
-        with _stopping() as (stop, came):
-            result = workspace.follow(
-                watchlist=wanted,
-                since=since,
-                once=once,
-                duration_s=seconds,
-                stop=stop,
-                on_progress=None if once else _lines(),
-                on_note=_say,
-            )
-    console.print(str(result))
+        only = None if lease is None else Lease(lease)
+        with _stopping() as (stop, came), holding(only, stop, _say) as held:
+            result = None
+            if held:
+                result = workspace.follow(
+                    watchlist=wanted,
+                    since=since,
+                    once=once,
+                    duration_s=seconds,
+                    stop=stop,
+                    on_progress=None if once else _lines(),
+                    on_note=_say,
+                )
+    console.print("nothing was asked: another holds the lease" if result is None else str(result))
     if signal.SIGINT in came:
         raise typer.Exit(ExitCode.STOPPED)
-    if once and result.refused:
+    if once and result is not None and result.refused:
         raise typer.Exit(ExitCode.PARTLY)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import duckdb
 import msgspec
-import pyarrow as pa
+import zstandard
 
 from toolkit.errors import StoreError
 from toolkit.intervals import Interval
@@ -79,7 +79,7 @@ class KeptRecord:
                 page = msgspec.json.decode(head, type=_Head)
                 answer = Answer(page.status, {}, body, page.of)
                 yield KeptPage(Trajectory.parse(page.of), Interval(page.start, page.end), answer)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, zstandard.ZstdError) as error:
             raise StoreError(f"the pages of load {self.load_id} are damaged ({error})") from None
 
 
@@ -244,13 +244,13 @@ def _parts(whole: bytes) -> Iterator[bytes]:
 
 
 def _deflated(parts: Sequence[bytes]) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.CompressedOutputStream(sink, "zstd") as stream:
-        for part in parts:
-            stream.write(part)
-    return bytes(sink.getvalue())
+    stream = zstandard.ZstdCompressor(write_checksum=True).compressobj()
+    return b"".join([*map(stream.compress, parts), stream.flush()])
 
 
 def _inflated(packed: bytes) -> bytes:
-    with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as stream:
-        return bytes(stream.read())
+    stream = zstandard.ZstdDecompressor().decompressobj()
+    whole = stream.decompress(packed)
+    if not stream.eof:
+        raise ValueError("they are cut")
+    return whole

@@ -378,21 +378,13 @@ def test_a_log_that_was_never_asked_for_is_named_with_what_loads_it(page, tmp_pa
     assert len(listed(shown)) == 2
 
 
-def test_logs_without_documents_say_what_to_do(page, tmp_path):
-    shown = page(fill(tmp_path / "held.duckdb", []))
-    (chart,) = figures(shown)
+def test_no_documents_no_logs_and_no_store_each_say_what_to_do(page, tmp_path):
+    (chart,) = figures(page(fill(tmp_path / "held.duckdb", [])))
     assert "No events of all events" in chart["layout"]["annotations"][0]["text"]
-
-
-def test_a_store_without_event_logs_says_how_to_load_them(page, tmp_path):
     shown = page(empty_store(tmp_path / "empty.duckdb", SOURCE).path)
     assert "holds no event log yet" in shown.info[0].value
     assert "Load 7 days of events" in [button.label for button in shown.button]
-
-
-def test_a_store_that_is_not_there_says_what_makes_one(page, tmp_path):
-    (says,) = texts(page(tmp_path / "nowhere.duckdb").error)
-    assert "there is no store at" in says
+    assert "there is no store at" in texts(page(tmp_path / "nowhere.duckdb").error)[0]
 
 
 def test_times_are_in_the_links_zone(page, store):

@@ -6,13 +6,14 @@ Both write a file whole or not at all: a folder by writing it under another name
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import re
 import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeGuard
+from typing import Any, NamedTuple, Protocol, TypeGuard
 
 from toolkit.errors import StoreError, needs_extra
 from toolkit.store.refusals import first_line, full_disk
@@ -54,6 +55,12 @@ class Destination(Protocol):
 
     def remove(self, name: str) -> None:
         """Remove a file."""
+
+    def exchange(self, name: str, before: bytes | None, content: bytes) -> bool:
+        """Write a file where it is still ``before``, None where there is none yet.
+
+        Returns whether it was. Of several processes that try at once one is told so.
+        """
 
 
 def place_of(where: str | os.PathLike[str]) -> Destination:
@@ -156,6 +163,18 @@ class Folder:
         with _failures(self.name, name):
             (self._path / name).unlink(missing_ok=True)
 
+    def exchange(self, name: str, before: bytes | None, content: bytes) -> bool:
+        """Write a file where it is still ``before``. A lock beside it lets in one at a time."""
+        path = self._path / name
+        with _failures(self.name, name):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.with_name(f"{path.name}.lock").open("a") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                if (path.read_bytes() if path.exists() else None) != before:
+                    return False
+                self.write(name, content)
+        return True
+
 
 class Bucket:
     """An object store by its address. Credentials are those of the environment (``AWS_...``)."""
@@ -202,6 +221,23 @@ class Bucket:
         """Delete an object."""
         with self._told(name):
             self._calls.delete(self._store, name)
+
+    def exchange(self, name: str, before: bytes | None, content: bytes) -> bool:
+        """Put an object where it is still ``before``, by the service's own condition."""
+        errors = self._calls.exceptions
+        with self._told(name):
+            mode: Any = "create"
+            if before is not None:
+                held = self._calls.get(self._store, name)
+                if bytes(held.bytes()) != before:
+                    return False
+                tags = {"e_tag": held.meta["e_tag"], "version": held.meta["version"]}
+                mode = {name: tag for name, tag in tags.items() if tag}
+            try:
+                self._calls.put(self._store, name, content, mode=mode)
+            except (errors.AlreadyExistsError, errors.PreconditionError):
+                return False
+        return True
 
     def _told(self, name: str = "") -> contextlib.AbstractContextManager[None]:
         return _failures(self.name, name, self._failures)

@@ -1,0 +1,169 @@
+"""A lease: of several processes that would do the same, the one that may.
+
+It is a small file in a folder or an object store that all of them reach. Its holder renews it. One
+that is gone holds it no longer than its length, so that another goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from toolkit.errors import InputError, StoreError
+from toolkit.market import format_ts
+from toolkit.store.publish.places import Bucket, Destination, Folder
+
+LENGTH_S = 60.0
+"""How long a lease is held without being renewed (s)."""
+
+
+class LeaseFile(msgspec.Struct, frozen=True):
+    """What the file says: who holds the lease, in words and by a number of its own, until when."""
+
+    holder: str
+    number: str
+    until: float
+
+
+@dataclass(slots=True)
+class Lease:
+    """The lease that a file is. ``where`` is its path, or its address in an object store.
+
+    A holder renews it three times in ``length_s`` (s). Another takes it when it was not renewed for
+    so long, and a tenth more, since the clocks of two machines may differ. They must not differ by
+    more. Raises `InputError` for a ``where`` without a name, and `StoreError` where it cannot be
+    reached.
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> one, two = (Lease(f"{folder.name}/follow.lease") for _ in range(2))
+    >>> one.take() is None, two.take() == one.holder
+    (True, True)
+    >>> one.release(), two.take()
+    (None, None)
+    >>> folder.cleanup()
+    """
+
+    where: str
+    length_s: float = LENGTH_S
+    holder: str = field(default_factory=lambda: f"{platform.node()}, process {os.getpid()}")
+    number: str = field(default_factory=lambda: uuid.uuid4().hex)
+    _place: Destination = field(init=False, repr=False)
+    _name: str = field(init=False)
+    _until: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        folder, _, self._name = self.where.rpartition("/")
+        if not self._name or ("://" in self.where and folder.endswith("/")):
+            raise InputError("lease", self.where, "a file, or the address of one in a bucket")
+        self._place = Bucket(folder) if "://" in self.where else Folder(Path(folder or "."))
+
+    def take(self) -> str | None:
+        """Take or renew it, and return None. Where another holds it, return who."""
+        content = self._read()
+        held = None if content is None else _read(content, self.where)
+        free = held is None or held.number == self.number
+        now = time.time()
+        if held is not None and not free and now < held.until + self.length_s / 10:
+            return held.holder
+        mine = LeaseFile(self.holder, self.number, now + self.length_s)
+        if not self._place.exchange(self._name, content, msgspec.json.encode(mine)):
+            return "another process, just now"
+        self._until = mine.until
+        return None
+
+    @property
+    def lasts(self) -> bool:
+        """Whether it is held still, by the last time that it was taken."""
+        return time.time() < self._until
+
+    def release(self) -> None:
+        """Give it back, where it is held still."""
+        content = self._read()
+        if content is not None and _read(content, self.where).number == self.number:
+            gone = LeaseFile(self.holder, "", 0.0)
+            self._place.exchange(self._name, content, msgspec.json.encode(gone))
+        self._until = 0.0
+
+    def _read(self) -> bytes | None:
+        if self._name not in self._place.files():
+            return None
+        return self._place.read(self._name)
+
+
+def _read(content: bytes, where: str) -> LeaseFile:
+    try:
+        return msgspec.json.decode(content, type=LeaseFile)
+    except msgspec.MsgspecError:
+        raise StoreError(f"{where} is no lease; name another file", path=where) from None
+
+
+@contextlib.contextmanager
+def holding(
+    lease: Lease | None, stop: threading.Event, on_note: Callable[[str], object]
+) -> Iterator[bool]:
+    """Wait for a lease, hold it for the length of the block, and give it back.
+
+    Yields whether it is held, True for no lease. ``stop`` ends the waiting, and is set where the
+    lease could not be renewed in time: then another may hold it. ``on_note`` hears of both, in a
+    sentence.
+    """
+    if lease is None:
+        yield True
+        return
+    if not _waited(lease, stop, on_note):
+        yield False
+        return
+    ended = threading.Event()
+    renewing = threading.Thread(target=_renew, args=(lease, ended, stop, on_note), daemon=True)
+    renewing.start()
+    try:
+        yield True
+    finally:
+        ended.set()
+        renewing.join()
+        with contextlib.suppress(StoreError):  # it ends by itself
+            lease.release()
+
+
+def _waited(lease: Lease, stop: threading.Event, on_note: Callable[[str], object]) -> bool:
+    """Take the lease as soon as it is free, and return whether that was before ``stop``."""
+    waits_for = ""
+    while not stop.is_set():
+        holder = lease.take()
+        if holder is None:
+            return True
+        if holder != waits_for:
+            waits_for = holder
+            on_note(f"{lease.where} is held by {holder}: waiting")
+        stop.wait(lease.length_s / 6)
+    return False
+
+
+def _renew(
+    lease: Lease,
+    ended: threading.Event,
+    stop: threading.Event,
+    on_note: Callable[[str], object],
+) -> None:
+    while not ended.wait(lease.length_s / 3):
+        try:
+            holder = lease.take()
+        except StoreError as error:
+            holder, why = None, str(error)
+        else:
+            why = f"it is held by {holder}"
+        if holder is not None or not lease.lasts:
+            at = format_ts(int(time.time()))
+            on_note(f"{lease.where} was lost at {at}, {why}: this one stops")
+            stop.set()
+            return
