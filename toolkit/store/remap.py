@@ -34,6 +34,7 @@ from toolkit.store.pages import KeptPage, KeptRecord, read_pages
 from toolkit.store.schema import draft_of
 from toolkit.store.store import Store
 from toolkit.store.streams import number_streams
+from toolkit.store.writer import check_takes_rows
 from toolkit.tables import EVENT, SERIES, SNAPSHOT, SNAPSHOT_SERIES
 from toolkit.wire.events import read_documents
 from toolkit.wire.in_force import assumed_profile, profile_in_force
@@ -84,6 +85,7 @@ def remap(store: Store, users: UserProfile | None) -> Remapped:
     disk has no room for a second file. Raises `WireError` where the pages cannot be read under this
     profile, as a load would.
     """
+    check_takes_rows(store)
     path = store.path.resolve()
     before = StoreState.now(store)
     check_free(store, path.stat().st_size)

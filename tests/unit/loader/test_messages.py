@@ -11,6 +11,8 @@ from toolkit.loader.messages import Messages
 from toolkit.loader.reader import Message
 from toolkit.market import EventFamily, EventLog, Source, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
+from toolkit.store.pages import KeptPage, packed_page
+from toolkit.store.remap import remap
 from toolkit.wire.events import document_frame, read_document
 from toolkit.wire.exchange import Answer
 from toolkit.wire.profile import BUILT_IN
@@ -109,3 +111,24 @@ def test_where_the_archive_says_otherwise_than_the_stream_it_has_the_last_word(
         document["document"]
     ]
     assert store.ledger()[PRICE].answered == [whole]
+
+
+def test_rows_of_streams_are_kept_as_pages_before_those_of_the_archive(tmp_path: Path) -> None:
+    store = Store(tmp_path / "rail.duckdb")
+    writer, pending = StoreWriter(store), Messages(BUILT_IN)
+    writer.bind(Source("replay", "example"))
+    body = b'{"items":[{"ts":60,"price":2.0,"mark_price":null,"volume":1.0}]}'
+    archived = KeptPage(PRICE, Interval(0, 120), Answer(200, {}, body, PRICE.key))
+    pending.batch.pages.append(packed_page(archived))
+    pending.batch.rows[PRICE] = [
+        read_history_page(BUILT_IN.histories[PRICE.family], PRICE, archived.answer).frame
+    ]
+    for ts in (60, 120):
+        record = b'{"ts":%d,"price":1.0,"mark_price":null,"volume":1.0}' % ts
+        pending.add(Message(PRICE, record))
+    writer.commit(writer.start_load(LoadOrigin("http://h", 9, None, "0")), told(pending)[0])
+    wanted = store.sql("FROM prices ORDER BY time").rows()
+    assert remap(store, None).pages == 2
+    assert store.sql("FROM prices ORDER BY time").rows() == wanted
+    assert store.series(PRICE)["price"].to_list() == [2.0, 1.0]
+    assert store.catalogue()["revisions"].to_list() == [1]

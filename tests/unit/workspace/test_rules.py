@@ -10,7 +10,7 @@ import pytest
 
 from tests.tested_by import ROOT
 from toolkit.errors import InputError
-from toolkit.workspace.rules import EXAMPLE, FILE_NAME, Watchlist, find_watchlist
+from toolkit.workspace.rules import EXAMPLE, FILE_NAME, Watchlist, find_watchlist, pages_days
 
 
 def written(folder: Path, text: str) -> Path:
@@ -82,3 +82,14 @@ def test_it_is_found_beside_the_store_before_the_working_directory(
     other = tmp_path / "other.toml"
     other.write_text("[follow]\ntop_open = 3\n", encoding="utf-8")
     assert find_watchlist(store, other).top_open == 3
+
+
+def test_for_how_long_pages_are_kept_is_given_or_set_beside_the_store(tmp_path: Path) -> None:
+    store = tmp_path / "rail.duckdb"
+    assert pages_days(store) == 30
+    written(tmp_path, "pages_days = 7")
+    assert (pages_days(store), pages_days(store, 0)) == (7, 0)
+    for wrong in ('"7d"', "-1", "true", "1e9"):
+        written(tmp_path, f"pages_days = {wrong}")
+        with pytest.raises(InputError, match=r"pages_days: .* allowed: days from 0 to 36500"):
+            pages_days(store)
