@@ -39,6 +39,7 @@ from toolkit.tables import EVENT, SERIES, SNAPSHOT, SNAPSHOT_SERIES
 from toolkit.wire.events import read_documents
 from toolkit.wire.in_force import assumed_profile, profile_in_force
 from toolkit.wire.limits import LIMITS, Limits
+from toolkit.wire.moments import clock_value
 from toolkit.wire.needed import check_needed
 from toolkit.wire.profile import Profile
 from toolkit.wire.rows import broken_key, kept, read_history_page
@@ -214,10 +215,12 @@ def _check_complete(connection: duckdb.DuckDBPyConnection, store: Store) -> None
     ).fetchall()
     if found:
         named = [f"{key} {Interval(*ends)} ({counted(n, 'row')})" for key, *ends, n in found]
-        again = store.command("sync", "--again", found[0][0])
+        key, *ends = found[0][:3]
+        start, end = (str(clock_value(ts, "iso")) for ts in ends)
+        again = store.command("sync", "--again", key, "--start", start, "--end", end)
         raise StoreError(
             f"{store.path}: no page is kept that has these rows under this profile: {some(named)}; "
-            f"nothing was changed; `{again}` with --start and --end asks for them anew",
+            f"nothing was changed; `{again}` asks for the first of them anew",
             path=str(store.path),
         )
 
