@@ -112,9 +112,9 @@ PROCESSES = [
     Holding("averages", 9, 90, 1).process(),
     Holding("averages", 9, 365, 7).process(),
     Holding("averages", 30, 365, 7).process(),
-    Holding("regimes", 3, 90, 1).process((0.84, 0.92)),
+    Holding("regimes", 3, 90, 1).process(),
     Holding("regimes", 3, 365, 1).process(),
-    Holding("regimes", 9, 365, 1).process((0.85, 0.93)),
-    Holding("regimes", 9, 365, 7).process((0.86, 0.93)),
-    Holding("regimes", 30, 365, 7).process((0.74, 0.82)),
+    Holding("regimes", 9, 365, 1).process((0.89, 0.96)),
+    Holding("regimes", 9, 365, 7).process(),
+    Holding("regimes", 30, 365, 7).process((0.88, 0.95)),
 ]

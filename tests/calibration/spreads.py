@@ -192,14 +192,7 @@ PROCESSES = [
     *(half_life_process(case, phi) for case in CASES for phi in (0.9, 0.97, 0.99, 0.999, 1.0)),
     Process("8 weeks with a season and bursts, half-life 5 h", partial(weekly, 5)),
     Process("8 weeks with a season and bursts, half-life 24 h", partial(weekly, 24)),
-    Process(
-        "8 weeks with a season and bursts, half-life 72 h",
-        partial(weekly, 72),
-        {
-            "spread.hour_of_week spread_mean_lower_log_bps": (0.88, 0.94),
-            "spread.hour_of_week spread_deviation_lower_log_bps": (0.95, 0.99),
-        },
-    ),
+    Process("8 weeks with a season and bursts, half-life 72 h", partial(weekly, 72)),
     Process("25 lognormal lives, some cut off", partial(lives, 25)),
     Process("100 lognormal lives, some cut off", partial(lives, 100)),
     Process("AR(1), phi 0.98, from 2 deviations to 0.5", closes),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from scipy import stats
+from scipy import fft, stats
 
 from toolkit.statistics.spread import hour_of_week
 
@@ -44,9 +44,10 @@ def test_means_and_intervals_are_those_of_the_weeks(series):
             assert (row["spread_mean_lower_log_bps"], row["mean_reason"]) == (None, "too_few")
             continue
         for name, numbers in (("mean", level), ("deviation", own)):
-            bounds = stats.t.interval(
-                0.95, len(of) - 1, loc=numbers.mean(), scale=stats.sem(numbers)
-            )
+            waves = round(len(of) ** (2 / 3))
+            slow = fft.dct(numbers, norm="ortho")[1 : waves + 1]
+            error = np.sqrt(np.mean(slow**2) / len(of))
+            bounds = stats.t.interval(0.95, waves, loc=numbers.mean(), scale=error)
             ends = [row[f"spread_{name}_{end}_log_bps"] for end in ("lower", "upper")]
             assert ends == pytest.approx(bounds, rel=1e-9)
         assert row["differs"] == (bounds[0] > 0 or bounds[1] < 0)
