@@ -12,12 +12,14 @@ Subject = Trajectory | SnapshotTrajectory | Pair
 """What a chart of rows is of."""
 
 
-def subject_of(key: Subject | str) -> Trajectory | SnapshotTrajectory:
-    """Read the key of a trajectory or of a series kept from snapshots.
+def subject_of(key: Subject | str) -> Subject:
+    """Read the key of a trajectory, of a series kept from snapshots, or of a pair of two prices.
 
     >>> subject_of("snapshot-funding/BTC_USD:X.futures").family.value
     'funding'
     """
+    if str(key).startswith("pair/"):
+        return Pair.parse(key)
     kept = str(key).startswith(("snapshot-spread/", "snapshot-funding/"))
     return SnapshotTrajectory.parse(key) if kept else Trajectory.parse(key)
 
@@ -52,8 +54,7 @@ def with_subject(
         raise InputError(
             "trajectory", None, f"the key of a {family} trajectory, where the frame names none"
         )
-    key = str(held[0] if trajectory is None else trajectory)
-    named = Pair.parse(key) if key.startswith("pair/") else subject_of(key)
+    named = subject_of(str(held[0] if trajectory is None else trajectory))
     if named.family is not family:
         raise InputError("trajectory", named.key, f"a {family} trajectory")
     if len(held) and held.dtype == pl.String and held[0] != named.key:

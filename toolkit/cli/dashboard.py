@@ -29,6 +29,7 @@ from toolkit.store import Store, check_known, held_trajectory
 from toolkit.wire.address import is_loopback
 from toolkit.workspace import store_path
 from toolkit.workspace.login import PasswordFile, ProviderLogin, find_login
+from toolkit.workspace.pairs import HeldPairs, Joining
 
 _SIGNALS_THAT_END = (signal.SIGTERM, signal.SIGHUP)
 _LOOK_S = 0.2
@@ -107,7 +108,10 @@ def _checked_share(*, share: bool, host: str | None, names: list[str]) -> list[s
 def open_command(
     key: Annotated[
         str,
-        typer.Argument(help="A trajectory, or an event log: events/spread, splash or funding."),
+        typer.Argument(
+            help="A trajectory, two prices held (pair/BUY/SELL), or an event log: events/spread, "
+            "splash or funding."
+        ),
     ],
     store: StorePath = None,
     port: DashboardPort = 8501,
@@ -122,7 +126,7 @@ def open_command(
     Example: rail open LTC_USDT:AURORA.spot:BOREAS.spot --no-browser
     """
     kept = Store(store_path(store))
-    page = _page_of(kept, Stream.parse(key))
+    page = _page_of(kept, key)
     address = running_address(kept.path)
     if address is None:
         check_dashboard()
@@ -134,8 +138,12 @@ def open_command(
         webbrowser.open(f"{address}/{page}")
 
 
-def _page_of(store: Store, stream: Stream) -> str:
-    """Return the page that shows a stream, and what it is asked for."""
+def _page_of(store: Store, key: str) -> str:
+    """Return the page that shows a stream or a pair of prices, and what it is asked for."""
+    if key.startswith("pair/"):
+        (pair,) = HeldPairs.of(store, key, Joining()).pairs
+        return f"trajectory?{urlencode({'trajectory': pair.key})}"
+    stream = Stream.parse(key)
     if isinstance(stream, EventLog):
         return f"events?{urlencode({'family': stream.family.value})}"
     if isinstance(stream, SnapshotTrajectory):

@@ -10,11 +10,12 @@ import polars as pl
 from toolkit.charts.marks import events_of
 from toolkit.charts.subject import Subject
 from toolkit.dashboard.event_reading import read_documents
+from toolkit.dashboard.held_pairs import read_pair
 from toolkit.dashboard.reading import read_polls, read_rows
 from toolkit.dashboard.shell import PageShell
 from toolkit.dashboard.trajectory_choice import ShownPart
 from toolkit.intervals import Interval
-from toolkit.market import Family
+from toolkit.market import Family, Pair, SnapshotTrajectory
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +57,13 @@ class Explored:
     def rows(self) -> pl.DataFrame:
         """Read the rows."""
         own = self.shell.held.versions[self.trajectory.key]
-        return read_rows(**self.query | {"version": own})
+        read = read_pair if isinstance(self.trajectory, Pair) else read_rows
+        return read(**self.query | {"version": own})
 
     def polls(self) -> pl.DataFrame | None:
         """Read the polls of a series kept from snapshots, None of another one."""
+        if not isinstance(self.trajectory, SnapshotTrajectory):
+            return None
         return read_polls(**self.query)
 
     def events(self) -> pl.DataFrame | None:

@@ -21,7 +21,7 @@ from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import draw, show_table
 from toolkit.dashboard.tables import gap_table, row_table, rows_csv
 from toolkit.foreign import Markdown, file_name
-from toolkit.market import Family, format_ts
+from toolkit.market import Family, Pair, format_ts
 from toolkit.statistics.event_documents import identified
 from toolkit.statistics.events import event_lifecycles
 from toolkit.statistics.spread import hour_of_week
@@ -48,9 +48,12 @@ def show_below(
         parts[_STATISTICS] = partial(_list_statistics, explored, row)
     if row is not None and explored.trajectory.family is Family.SPREAD:
         parts[_HOURS] = partial(_show_hours, explored, rows)
-    parts[_HELD] = partial(_show_coverage, explored)
+    if not isinstance(explored.trajectory, Pair):  # what is held is said of each of its legs
+        parts[_HELD] = partial(_show_coverage, explored)
     if row is not None:
         parts[_ROWS] = partial(_show_rows, explored, rows)
+    if not parts:
+        return
     state = st.session_state
     if state.get("below") not in parts:
         state["below"] = next(iter(parts))

@@ -28,6 +28,12 @@ class PageLink:
         st.session_state.pop(f"{self.page}_followed", None)
         return params or written or {}
 
+    def asks_for(self, name: str) -> str | None:
+        """Return a parameter of the link, or of the one that the page had before."""
+        written = st.session_state.get(f"{self.page}_written", {})
+        asked: str | None = st.query_params.get(name) or written.get(name)
+        return asked
+
     def keep_faults(self, faults: list[Markdown]) -> None:
         """Keep what was wrong with the link until a widget is used."""
         st.session_state[f"{self.page}_faults"] = faults

@@ -43,7 +43,8 @@ from toolkit.store import (
 SPREADS = (Family.SPREAD.value, "snapshot-spread")
 """The kinds of stream whose rows are spreads."""
 
-_KEEP_S = 600
+KEEP_S = 600
+"""How long what was read is kept (s)."""
 WAIT_S = 3.0
 """A writer lets go within milliseconds. A page that waits longer than this shows why (s)."""
 
@@ -117,7 +118,7 @@ def store_version(path: Path) -> Version:
     return tuple((stat.st_mtime_ns, stat.st_size) for stat in stats)
 
 
-@cache_data(ttl=_KEEP_S, max_entries=4, show_spinner=False)
+@cache_data(ttl=KEEP_S, max_entries=4, show_spinner=False)
 def read_held(path: Path, version: Version) -> Held:
     """Read what the store holds. Raises the errors of `toolkit.store.Store`, which are not kept."""
     store = Store(path, wait_s=WAIT_S)
@@ -127,7 +128,7 @@ def read_held(path: Path, version: Version) -> Held:
         return Held(path, version, store.source, streams, store.loads(), stretches)
 
 
-@cache_resource(ttl=_KEEP_S, max_entries=4, show_spinner=False)
+@cache_resource(ttl=KEEP_S, max_entries=4, show_spinner=False)
 def _last_held(path: Path) -> list[Held]:
     """Return the place of the newest look at a store, empty at first."""
     del path
@@ -163,7 +164,7 @@ def _known_streams(store: Store) -> pl.DataFrame:
     )
 
 
-@cache_data(ttl=_KEEP_S, max_entries=20, show_spinner="Reading the store")
+@cache_data(ttl=KEEP_S, max_entries=20, show_spinner="Reading the store")
 def read_rows(
     path: Path, key: str, start: int, end: int, *, version: StreamVersion
 ) -> pl.DataFrame:
@@ -176,7 +177,7 @@ def read_rows(
     return with_spread(rows) if kind in SPREADS else rows
 
 
-@cache_data(ttl=_KEEP_S, max_entries=20, show_spinner=False)
+@cache_data(ttl=KEEP_S, max_entries=20, show_spinner=False)
 def read_polls(
     path: Path, key: str, start: int, end: int, *, version: Version
 ) -> pl.DataFrame | None:
@@ -188,7 +189,7 @@ def read_polls(
     return Store(path, wait_s=WAIT_S).polls(stream.of, Interval(start, end))
 
 
-@cache_data(ttl=_KEEP_S, max_entries=20, show_spinner=False)
+@cache_data(ttl=KEEP_S, max_entries=20, show_spinner=False)
 def read_coverage(
     path: Path, key: str, start: int, end: int, *, version: Version | StreamVersion
 ) -> pl.DataFrame:
@@ -197,7 +198,7 @@ def read_coverage(
     return Store(path, wait_s=WAIT_S).coverage(Stream.parse(key), Interval(start, end))
 
 
-@cache_data(ttl=_KEEP_S, max_entries=8, show_spinner="Following the prices")
+@cache_data(ttl=KEEP_S, max_entries=8, show_spinner="Following the prices")
 def measure_following(
     path: Path, events: pl.DataFrame, step_s: int, *, versions: tuple[StreamVersion, ...]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -216,7 +217,7 @@ def measure_following(
     return mean, follow_through(later, prices, step_s=step_s)
 
 
-@cache_data(ttl=_KEEP_S, max_entries=20, show_spinner=False)
+@cache_data(ttl=KEEP_S, max_entries=20, show_spinner=False)
 def read_snapshot(path: Path, kind: str, *, version: Version) -> tuple[int, str] | None:
     """Read the newest snapshot of a kind (symbols, activity, spread, funding): time and text."""
     del version
@@ -235,7 +236,7 @@ class _Measured:
     results: list[pl.DataFrame]
 
 
-@cache_resource(ttl=_KEEP_S, max_entries=32, show_spinner=False)
+@cache_resource(ttl=KEEP_S, max_entries=32, show_spinner=False)
 def _kept(path: Path, kind: str, window: Interval, question: str) -> list[_Measured]:
     """Return the place of the newest results of a question, empty at first."""
     del path, kind, window, question
@@ -273,7 +274,7 @@ def measure_each(
     return place[0].results
 
 
-@cache_data(ttl=_KEEP_S, max_entries=8, show_spinner=False)
+@cache_data(ttl=KEEP_S, max_entries=8, show_spinner=False)
 def read_asked(
     path: Path, keys: tuple[str, ...], start: int, end: int, *, version: Version
 ) -> frozenset[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 
 from toolkit.charts.subject import subject_of
@@ -10,18 +12,20 @@ from toolkit.dashboard.explorer_below import show_below
 from toolkit.dashboard.explorer_beyond import measure_beyond
 from toolkit.dashboard.explorer_chart import draw_explored
 from toolkit.dashboard.explorer_figures import measure_explored, show_figures, show_kept
+from toolkit.dashboard.held_pairs import with_pair
 from toolkit.dashboard.loads import WATCHLIST, offer
 from toolkit.dashboard.opening import offer_absent
 from toolkit.dashboard.shell import PageShell, page
-from toolkit.dashboard.trajectory_choice import choose_trajectory
+from toolkit.dashboard.trajectory_choice import asked_key, choose_trajectory
 from toolkit.foreign import Markdown, markdown
 from toolkit.market import Family
 from toolkit.tables import SNAPSHOT_SERIES
 
-_SHOWN = [Family.PRICE.value, Family.SPREAD.value, *SNAPSHOT_SERIES]
+_SHOWN = [Family.PRICE.value, Family.SPREAD.value, "pair", *SNAPSHOT_SERIES]
 
 
 def _body(shell: PageShell) -> None:
+    shell = replace(shell, held=with_pair(shell.held, asked_key()))
     catalogue = shell.held.streams.filter(pl.col("kind").is_in(_SHOWN))
     if catalogue.is_empty():
         what = Markdown("{} holds no price and no spread yet.")

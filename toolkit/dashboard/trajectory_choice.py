@@ -129,6 +129,11 @@ def choose_trajectory(shell: PageShell, catalogue: pl.DataFrame, *, logged: bool
     return asked
 
 
+def asked_key() -> str | None:
+    """Return the key that the page's link names, None where it names none."""
+    return _LINK.asks_for("trajectory")
+
+
 def take_threshold(sent: object) -> None:
     """Take over the level (bps) that a threshold was dragged to."""
     if isinstance(sent, int | float) and math.isfinite(sent):

@@ -62,7 +62,7 @@ class Screened(StrEnum):
 
 _ORDERS = {Screened.FUNDING: FUNDING_ORDER, Screened.SNAPSHOT_FUNDING: RATE_ORDER}
 _Series = Trajectory | SnapshotTrajectory
-_Meant = TypeVar("_Meant", Pair, _Series, Trajectory)
+_Meant = TypeVar("_Meant", Pair, _Series, Trajectory, _Series | Pair)
 
 
 @dataclass(frozen=True, slots=True)

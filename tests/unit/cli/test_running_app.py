@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from tests.listening import Handler, listening
 from toolkit.cli.running_app import note_path, noted, running_address
-from toolkit.store import Store
+from toolkit.market import Trajectory
+from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 
 from .conftest import LOADED, refused
 
@@ -96,10 +98,26 @@ def test_open_shows_a_pair_as_it_is_held_and_says_so(rail: Rail, held: Store) ->
     assert f"is held as {PAIR.key}: the page shows that" in done.stderr
 
 
+def test_open_shows_any_two_prices_that_are_held(rail: Rail, held: Store) -> None:
+    other = Trajectory.parse("BTC_USDT:BOREAS.spot")
+    rows = held.series(PRICE)
+    writer, batch = StoreWriter(held), Batch()
+    window = (rows["ts"][0], rows["ts"][-1] + 1)
+    rows = rows.drop("trajectory").with_columns(extra=pl.lit(None, pl.String))
+    batch.add(other, rows, window, Edge(window[1], step_s=60))
+    writer.commit(writer.start_load(LoadOrigin("http://127.0.0.1", 0, None, "0")), batch)
+    with answering(b"ok") as address, noted(held.path, address):
+        done = rail("open", f"pair/{PRICE}/{other}", "--no-browser")
+    page = "trajectory?trajectory=pair%2FBTC_USDT%3AAURORA.spot%2FBTC_USDT%3ABOREAS.spot"
+    assert (done.stdout, done.stderr) == (f"{address}/{page}\n", "")
+
+
 @pytest.mark.usefixtures("held")
 @pytest.mark.parametrize(
     ("key", "said"),
     [
+        (f"pair/{PRICE}/BTC_USDT:BOREAS.spot", "BTC_USDT:BOREAS.spot"),
+        (f"pair/{PRICE}", "allowed: pair/SYMBOL:EXCHANGE.market"),
         (PAIR.key.replace("CORONA", "CORNA"), f"nearest: {PAIR.key}"),
         ("snapshot/spread", "allowed: a trajectory or an event log"),
         ("BTC", "'BTC' is not allowed"),

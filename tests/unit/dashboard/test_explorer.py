@@ -66,3 +66,43 @@ def test_a_threshold_is_dragged_on_either_side(page, held):
     shown = page(held.path, trajectory=PAIR.key, threshold="2")
     shapes = figures(shown)[0]["layout"]["shapes"]
     assert [each["y0"] for each in shapes if each.get("name") == "threshold"] == [2.0, -2.0]
+
+
+def test_a_link_shows_any_two_prices_that_are_held(page, held):
+    other = Trajectory.parse("BTC_USD:COINBASE.spot")
+    pair = f"pair/{LEG}/{other}"
+    shown = page(held.path, trajectory=pair)
+    assert any("does not hold" in each.value for each in shown.warning)
+    writer = StoreWriter(held)
+    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
+    batch = Batch()
+    batch.add(other, price_rows(), Interval(START, SERVED_AT), EDGE)
+    writer.commit(load, batch)
+    shown = page(held.path, trajectory=pair)
+    assert not shown.warning
+    assert shown.selectbox(key="trajectory").value == pair
+    assert shown.query_params["trajectory"] == pair
+    assert "Coverage" in [each.label for each in shown.metric]
+    assert "What is held" not in shown.get_by_key("below").options
+    shown.selectbox(key="trajectory").set_value(LEG.key).run()
+    assert not shown.exception
+    assert pair not in page(held.path, trajectory=LEG.key).selectbox(key="trajectory").options
+
+
+def test_a_pair_of_other_coins_or_without_its_fx_leg_is_not_held(page, held):
+    for key in (f"pair/{LEG}/ETH_USD:KRAKEN.spot", f"pair/{LEG}/BTC_USDT:KRAKEN.spot", "pair/BTC"):
+        shown = page(held.path, trajectory=key)
+        assert not shown.exception
+        assert any("does not hold" in each.value for each in shown.warning)
+
+
+def test_a_pair_of_which_a_leg_has_no_row_in_the_window_is_an_empty_chart(page, held):
+    other = Trajectory.parse("BTC_USD:COINBASE.spot")
+    writer = StoreWriter(held)
+    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
+    batch = Batch()
+    batch.add(other, price_rows(), Interval(START, SERVED_AT), EDGE)
+    writer.commit(load, batch)
+    shown = page(held.path, trajectory=f"pair/{LEG}/{other}", start="2020-01-01", end="2020-01-02")
+    assert not shown.exception
+    assert not shown.metric
