@@ -25,7 +25,6 @@ MIN_WEEKS = 4
 """Fewer weeks with an hour than this, and it has no interval."""
 
 _HOURS = 168
-_WEEK_S = 604_800
 _MONDAY = 72  # 1970-01-01 was a Thursday: its first hour is the 73rd of the week
 _CELL = (
     "weeks",
@@ -148,8 +147,8 @@ def _waves(weeks: int) -> int:
 def _cells(rows: pl.DataFrame) -> pl.DataFrame:
     """Compute the figures of each trajectory's 168 hours as lists, in order from Monday 00 UTC."""
     value, hour, own = pl.col("value"), pl.col("at"), pl.col("own")
-    week = pl.col("ts") // _WEEK_S
-    most = (rows.select(week.max() - week.min()).item() or 0) + 2
+    week = (pl.col("ts") // 3_600 + _MONDAY) // _HOURS
+    most = (rows.select(week.max() - week.min()).item() or 0) + 1
     hours = (
         rows.lazy()
         .group_by("number", at=pl.col("ts") // 3_600 + _MONDAY, maintain_order=True)
@@ -194,6 +193,8 @@ def _deviation(values: pl.Expr) -> pl.Expr:
 
 def _error(values: pl.Expr, most_weeks: int) -> pl.Expr:
     """Build the standard error of the mean of one number a week, in the order of the weeks."""
+    if most_weeks < MIN_WEEKS:
+        return pl.lit(None, pl.Float64)
     weeks, apart = pl.len().cast(pl.Float64), values - values.mean()
     waves = weeks.pow(2 / 3).round()
     phase = math.pi * (pl.int_range(pl.len()) + 0.5) / weeks
