@@ -130,7 +130,9 @@ def make_event_files(folder: Path, count: int) -> None:
         frame.write_parquet(folder / f"{name}.parquet")
 
 
-def of_lives(name: str, *by: str, **options: int) -> Callable[[Path, int], list[pl.DataFrame]]:
+def of_lives(
+    name: str, *by: str, **options: int | str
+) -> Callable[[Path, int], list[pl.DataFrame]]:
     """An analysis of lifecycles, of which it reads the columns that it needs."""
 
     def measure(folder: Path, _end: int) -> list[pl.DataFrame]:
@@ -171,6 +173,17 @@ def audit(folder: Path, _end: int) -> list[pl.DataFrame]:
     return [events.audit(events.audited(lives, spreads, START, EVENTS_END, enter_bps=20))]
 
 
+def channels(folder: Path, _end: int) -> list[pl.DataFrame]:
+    """The archive beside a socket that is sooner and loses one in a hundred."""
+    from toolkit.statistics import events  # noqa: PLC0415 - a peer imports only its own
+
+    key = "family", "event_id", "event_type", "ts_ms"
+    log = pl.scan_parquet(folder / "documents.parquet").filter(event_type="spread.opened")
+    asked = log.select(*key, arrived_ms=pl.col("ts_ms") + 60_000)
+    heard = log.filter(pl.col("arrival") % 100 > 0).select(*key, arrived_ms=pl.col("ts_ms") + 200)
+    return [events.channels({"archive": asked, "socket": heard})]
+
+
 def intervals(folder: Path, _end: int) -> list[pl.DataFrame]:
     """The exact intervals of a million counts."""
     from toolkit.statistics.tails import (  # noqa: PLC0415 - as above
@@ -201,11 +214,16 @@ EVENT_WAYS: dict[str, Callable[[Path, int], list[pl.DataFrame]]] = {
     "changes": of_lives("rate_changes", "symbol", "legs"),
     "rates_by_hour": of_lives("rates_by_hour", "symbol"),
     "clustering": of_lives("clustering", "symbol"),
+    "magnitudes": of_lives("magnitudes", "symbol"),
+    "together": of_lives("cooccurrence"),
+    "together_on_symbol": of_lives("cooccurrence", "symbol", same="symbol"),
+    "together_by_symbol": of_lives("cooccurrence", "symbol"),
     "study": of_prices("study"),
     "controls": of_prices("study", less="controls"),
     "placebo": of_prices("placebo"),
     "follow_through": of_prices("follow_through"),
     "audit": audit,
+    "channels": channels,
     "pairing": pairing,
     "intervals": intervals,
 }

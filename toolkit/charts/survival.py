@@ -12,6 +12,7 @@ import polars as pl
 
 from toolkit.charts.downsampling import require_columns
 from toolkit.charts.figure import Figure
+from toolkit.charts.lines import share_text
 from toolkit.charts.theme import MARK_COLOUR
 from toolkit.charts.time_axis import measured_window
 from toolkit.charts.view import Heading
@@ -19,7 +20,7 @@ from toolkit.errors import InputError
 from toolkit.foreign import html
 from toolkit.market import Source
 
-_NUMBERS = ("life_s", "n", "ended", "survival", "survival_lower", "survival_upper")
+_NUMBERS = ("life_s", "n", "ended", "survival", "survival_lower", "survival_upper", "coverage")
 _MOST_LINES = 6
 _MOST_POINTS = 300
 """Of each line, so that six with their bands stay below the points of a chart."""
@@ -67,7 +68,8 @@ def survival_chart(
     --------
     >>> curve = pl.DataFrame({"family": ["spread"] * 2, "life_s": [60.0, 120.0], "n": [2, 1],
     ...     "ended": [1, 1], "survival": [0.5, 0.0], "survival_lower": [0.01, None],
-    ...     "survival_upper": [0.91, None], "window_start": [0, 0], "window_end": [3600, 3600]})
+    ...     "survival_upper": [0.91, None], "coverage": [1.0, 1.0], "window_start": [0, 0],
+    ...     "window_end": [3600, 3600]})
     >>> figure = survival_chart(curve, source=Source("replay", "depeg"))
     >>> line = figure.data[0]
     >>> line.name, line.x.tolist(), line.y.tolist()
@@ -104,6 +106,7 @@ def survival_chart(
         measured_window(curve, timezone),
         f"n = {sum(_most(part) for part in groups):,} events watched, "
         f"{curve['ended'].sum():,} seen to end",
+        f"at least {share_text(min(curve['coverage']))} of the time held",
         *([f"drawn at {_MOST_POINTS} of the ages of a group"] if thinned else []),
     )
     return Figure(traces).update_layout(
