@@ -12,7 +12,7 @@ from toolkit.dashboard.explorer import Explored
 from toolkit.dashboard.explorer_beyond import Beyond
 from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import draw
-from toolkit.dashboard.trajectory_choice import take_threshold
+from toolkit.dashboard.trajectory_choice import end_zoom, take_threshold
 from toolkit.dashboard.zoom import ZOOMED_BY_US, listen_to_zoom
 from toolkit.foreign import Markdown
 from toolkit.market import Family
@@ -30,21 +30,29 @@ def draw_explored(
     chart.update_yaxes(fixedrange=True)  # a drag is for the time alone
     draw(chart, key="chart", headed=False, **ZOOMED_BY_US, edits={"shapePosition": True})
     listen_to_zoom("chart", explored.shell.timezone, "trajectory_zoom", take_threshold)
-    if rows.is_empty():
-        return
-    drawn = Markdown("Every one of {:,} rows is drawn.").format(rows.height)
-    if rows.height > _POINTS:
-        drawn = Markdown(
-            "The extremes of {:,} rows are drawn. Drag over a part to see each of its rows."
-        ).format(rows.height)
-    words = [drawn]
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        if explored.asked.zoom:
+            st.button(Markdown("⤢ Zoom out"), key="zoom_out", on_click=end_zoom)
+        if rows.height:
+            st.caption(_caption(explored, rows.height, beyond))
+
+
+def _caption(explored: Explored, rows: int, beyond: Beyond | None) -> Markdown:
+    """Say what is drawn, and what the reader can do with it."""
+    words = [Markdown("Every one of {:,} rows is drawn.").format(rows)]
+    if rows > _POINTS:
+        words = [
+            Markdown(
+                "The extremes of {:,} rows are drawn. Drag over a part to see each of its rows."
+            ).format(rows)
+        ]
     if explored.asked.zoom:
         words.append(Markdown("Double-click to zoom out."))
     if explored.asked.threshold_bps:
         words.append(Markdown("Drag a threshold to move it."))
     if beyond is not None and beyond.level_bps:
         words.append(Markdown("Grey: beyond {:,.1f} bps.").format(beyond.level_bps))
-    st.caption(Markdown(" ").join(words))
+    return Markdown(" ").join(words)
 
 
 def _figure(

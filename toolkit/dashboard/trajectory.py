@@ -15,8 +15,9 @@ from toolkit.dashboard.explorer_figures import measure_explored, show_figures, s
 from toolkit.dashboard.held_pairs import with_pair
 from toolkit.dashboard.loads import WATCHLIST, offer
 from toolkit.dashboard.opening import offer_absent
+from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell, page
-from toolkit.dashboard.trajectory_choice import asked_key, choose_trajectory
+from toolkit.dashboard.trajectory_choice import asked_key, choose_trajectory, chosen_part
 from toolkit.foreign import Markdown, markdown
 from toolkit.market import Family
 from toolkit.tables import SNAPSHOT_SERIES
@@ -32,11 +33,20 @@ def _body(shell: PageShell) -> None:
         offer(shell.held, what.format(markdown(str(shell.held.path))), WATCHLIST)
         return
     logged = "spread" in set(shell.held.logs["family"])
-    asked = choose_trajectory(shell, catalogue, logged=logged)
+    choice = choose_trajectory(shell, catalogue, logged=logged)
     offer_absent(shell)
-    key = asked.choice.trajectory
+    key = choice.trajectory
     step_s = catalogue.row(by_predicate=pl.col("stream") == key, named=True)["step_s"]
-    explored = Explored(shell, subject_of(key), asked, step_s)
+
+    @st.fragment()  # a zoom runs this alone
+    def look() -> None:
+        _show(Explored(shell, subject_of(key), chosen_part(choice), step_s))
+
+    look()
+
+
+def _show(explored: Explored) -> None:
+    """Show the chart, the figures of what is looked at, and what is below."""
     rows, events = explored.rows(), explored.events()
     beyond = measure_beyond(explored, rows)
     draw_explored(explored, rows, events, beyond)

@@ -81,8 +81,8 @@ class ShownPart:
         return params
 
 
-def choose_trajectory(shell: PageShell, catalogue: pl.DataFrame, *, logged: bool) -> ShownPart:
-    """Draw the widgets, filled from the link, and keep the link in step with them.
+def choose_trajectory(shell: PageShell, catalogue: pl.DataFrame, *, logged: bool) -> Choice:
+    """Draw the widgets, filled from the link.
 
     Offered are the trajectories of the symbols kept to, of all where there are none, and the one
     that is open. ``logged`` is whether the log of spread events is held.
@@ -105,7 +105,7 @@ def choose_trajectory(shell: PageShell, catalogue: pl.DataFrame, *, logged: bool
             key="preset",
             label_visibility="collapsed",
             width="content",
-            on_change=_end_zoom,
+            on_change=end_zoom,
         )
         spread = subject_of(key).family is Family.SPREAD
         if spread:
@@ -115,16 +115,16 @@ def choose_trajectory(shell: PageShell, catalogue: pl.DataFrame, *, logged: bool
             _choose_window(window, shell.timezone)
             if spread:
                 _choose_marks(logged=logged)
-        if state["trajectory_zoom"]:
-            st.button(Markdown("⤢ Zoom out"), key="zoom_out", on_click=_end_zoom)
-    asked = ShownPart(
-        Choice(key, window, state["preset"]),
-        state["trajectory_zoom"],
-        state["legs"],
-        state["threshold"],
-        state["marks"],
-        state["notional"],
-    )
+    return Choice(key, window, state["preset"])
+
+
+def chosen_part(choice: Choice) -> ShownPart:
+    """Return what is looked at of a choice, and keep the link in step with it."""
+    state = st.session_state
+    if state.pop("threshold_dragged", False):
+        st.rerun()  # all of the page: the threshold is also typed in, beside what is chosen
+    names = ("trajectory_zoom", "legs", "threshold", "marks", "notional")
+    asked = ShownPart(choice, *(state[name] for name in names))
     _LINK.write(asked.params)
     return asked
 
@@ -138,9 +138,11 @@ def take_threshold(sent: object) -> None:
     """Take over the level (bps) that a threshold was dragged to."""
     if isinstance(sent, int | float) and math.isfinite(sent):
         st.session_state["threshold"] = round(min(abs(sent), _MOST_BPS), 1) or None
+        st.session_state["threshold_dragged"] = True
 
 
-def _end_zoom() -> None:
+def end_zoom() -> None:
+    """Look at all of the window."""
     st.session_state["trajectory_zoom"] = None
 
 
@@ -193,7 +195,7 @@ def _take_calendars(timezone: str) -> None:
         int(clock_moment(state[name], timezone)) for name in ("start", "end")
     )
     state["preset"] = None
-    _end_zoom()
+    end_zoom()
 
 
 def _choose_marks(*, logged: bool) -> None:
