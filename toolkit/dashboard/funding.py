@@ -49,7 +49,7 @@ def _body(shell: PageShell) -> None:
         net = net and replace(net, notional=asked.notional)
         if asked.view == PAIR:
             rates = None if answer is None else funding_rates(answer[1])
-            show_pair(shell, bar, pairs, asked, net, rates=rates)
+            show_pair(shell, pairs, asked, net, rates)
         elif asked.view == TIME:
             show_time(shell, bar, pairs, asked)
         else:

@@ -28,7 +28,7 @@ from toolkit.dashboard.funding_tables import (
 from toolkit.dashboard.loads import FUNDING, offer
 from toolkit.dashboard.reading import read_rows
 from toolkit.dashboard.rows import RowColumn, show_rows
-from toolkit.dashboard.screen import Screen, st
+from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell, draw
 from toolkit.foreign import Markdown
 from toolkit.intervals import Interval
@@ -49,14 +49,12 @@ _CARRY_HELP = Markdown(
 
 def show_pair(
     shell: PageShell,
-    bar: Screen,
     pairs: pl.DataFrame,
     asked: FundingChoice,
     net: Net | None,
-    *,
     rates: pl.DataFrame | None,
 ) -> None:
-    """Show the pair that is chosen, and offer its settlements as files in the bar.
+    """Show the pair that is chosen.
 
     ``pairs`` are the funding streams that are held, ``rates`` those in force, None without them.
     """
@@ -81,9 +79,7 @@ def show_pair(
     _draw_pair(shell, rows, window, asked, row.get("cost_bps"))
     show_holdings(rows, window, net)
     show_steadiness(shell, rows, window, asked.unit)
-    settled = settlements(rows, window)
-    _hand_over(shell, bar, asked.pair, window, settled)
-    _show_settlements(shell, settled)
+    _show_settlements(shell, asked.pair, window, settlements(rows, window))
 
 
 def _draw_pair(
@@ -174,25 +170,25 @@ def _settled_window(rows: pl.DataFrame, window: Interval) -> Interval:
     return Interval(window.start - back, window.end - back) if 0 < back < _DAY_S else window
 
 
-def _hand_over(
-    shell: PageShell, bar: Screen, pair: str, window: Interval, settled: pl.DataFrame
-) -> None:
-    """Offer the settlements as files, and the Python that gives them."""
+def _settlements_python(shell: PageShell, pair: str, window: Interval) -> str:
+    """Build the lines of Python that give the settlements."""
     start, end = (literal(format_ts(ts)) for ts in window)
-    python = (
+    return (
         f"import toolkit as tk\n\nwith tk.open({literal(str(shell.held.path))}) as rail:\n"
         f"    pair = rail.funding({literal(pair)}, {start}, {end})\n"
         "settled = pair.intervals()\n"
     )
-    hand_over(bar, settled, shell.held.source, f"{pair}_{window.end}", python)
 
 
-def _show_settlements(shell: PageShell, settled: pl.DataFrame) -> None:
+def _show_settlements(shell: PageShell, pair: str, window: Interval, settled: pl.DataFrame) -> None:
+    """List the settlements, and offer them as files."""
     table = settlement_table(settled, shell.timezone)
     some = f"{_SHOWN:,} of " if table.height > _SHOWN else ""
-    st.markdown(
-        Markdown("**Settlements** · {}{:,}, newest first").format(some, table.height),
-    )
+    line = st.container(horizontal=True, vertical_alignment="center", gap="small")
+    with line:
+        st.markdown(Markdown("**Settlements** · {}{:,}, newest first").format(some, table.height))
+    python = _settlements_python(shell, pair, window)
+    hand_over(line, settled, shell.held.source, f"{pair}_{window.end}", python)
     shown = table.head(_SHOWN)
     digits = {"rate (%)": 4, "accrued over (h)": 0, "% a year": 1}
     columns = [
