@@ -41,8 +41,11 @@ _UNHEADED_PX = 30
 """Above a chart without a heading: the mark of its source."""
 
 
-_NUMBERS_PX, _BESIDE_PX, _LETTER_PX, _TITLE_PX = 66, 14, 6, 34
-"""Left of a chart: a title and numbers, or names of so many letters with a title or without."""
+_NUMBERS_PX, _BESIDE_PX, _LETTER_PX, _TITLE_PX, _MOST_PX = 66, 14, 6, 34, 130
+"""Left of a chart: a title and numbers, or names of so many letters with a title or without.
+
+Longer names are left to plotly to measure, as a phone has no pixel to give away.
+"""
 
 _LEGEND_PX, _BELOW_PX = 44, 98
 """A legend above a chart, and the labels, the title and the legend below one."""
@@ -145,7 +148,8 @@ def _make_room(figure: Any) -> None:
         beside_px = _BESIDE_PX + (_TITLE_PX if axis.title.text else 0)
         beside_px += axis.ticklabelstandoff or 0
         needed_px = max((beside_px + _LETTER_PX * len(name) for name in names), default=0)
-        layout.margin.l = max(layout.margin.l or 0, _NUMBERS_PX, needed_px)
+        if needed_px <= _MOST_PX:
+            layout.margin.l = max(layout.margin.l or 0, _NUMBERS_PX, needed_px)
     named = any(trace.showlegend is not False for trace in figure.data if "showlegend" in trace)
     if layout.showlegend or (layout.showlegend is None and named and len(figure.data) > 1):
         side, least_px = ("t", _LEGEND_PX) if layout.legend.yanchor == "top" else ("b", _BELOW_PX)

@@ -1,7 +1,7 @@
 // Sends the stretch of time that the reader zooms to in a chart, [] for all of it, what is clicked
 // on, and the level of a threshold that is dragged.
 const LOOK_MS = 200;
-const SETTLE_MS = 50;
+const SETTLE_MS = 10;
 
 export default function (component) {
   const { data, setTriggerValue } = component;
