@@ -1,4 +1,4 @@
-"""Doctor's exit code is that of a sync, for every kind, with its profile, a wrong one and none."""
+"""Doctor's exit code is that of a sync: for every kind, with its profile, a part of it and none."""
 
 from __future__ import annotations
 
@@ -18,6 +18,16 @@ from toolkit.store import Store
 
 RAIL = Path(sys.executable).with_name("rail")
 KEY = "BTC_USDT:AURORA.spot"
+
+STREAMS = (
+    KEY,
+    "BTC_USDT:AURORA.spot:CORONA.futures",
+    "funding/BTC_USDT:CORONA.futures:DRACO.futures",
+    *(f"events/{family}" for family in ("spread", "splash", "funding")),
+)
+HISTORIES = ("history.price", "history.spread", "history.funding")
+OWN_LOGS = OWN_WORDS = ("nested", "oldest")
+"""The kinds of whose profiles the logs, and the spelling, are a needed part."""
 
 Done = subprocess.CompletedProcess[str]
 
@@ -40,8 +50,17 @@ def run(folder: Path, base_url: str, profile: Path | None, *words: str) -> Done:
 
 def doctor_and_sync(kind: str, profile: Path | None, folder: Path) -> tuple[Done, Done]:
     with running_other(kind, sample()) as base_url:
-        doctor = run(folder, base_url, profile, "doctor")
-        return doctor, run(folder, base_url, profile, "sync", KEY, "--start", "1h")
+        return doctor_and_sync_of(base_url, profile, folder)
+
+
+def doctor_and_sync_of(base_url: str, profile: Path | None, folder: Path) -> tuple[Done, Done]:
+    doctor = run(folder, base_url, profile, "doctor")
+    return doctor, run(folder, base_url, profile, "sync", *STREAMS, "--start", "1d")
+
+
+def without(section: str, profile: str) -> str:
+    parts = re.split(r"(?m)^(?=\[)", profile)
+    return "".join(part for part in parts if not part.startswith(f"[{section}]"))
 
 
 @pytest.mark.slow
@@ -55,6 +74,26 @@ def test_doctor_says_usable_where_a_sync_works_and_only_there(
     if named:
         odd = kind == "inforce"  # a rate of an hour, and no more
         assert " ".join(doctor.stdout.split()).count("not understood: no rate") == odd
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_doctor_ends_as_a_sync_of_every_kind_of_stream_where_a_part_of_the_profile_lacks(
+    kind: str, tmp_path: Path
+) -> None:
+    whole, part = profile_of(kind).read_text(), tmp_path / "part.toml"
+    codes = dict.fromkeys(HISTORIES, 3) | {"listing": 1, "snapshots.spread": 0}
+    codes |= {"events.splash": 3} if kind in OWN_LOGS else {}
+    codes |= {"spelling": 1} if kind in OWN_WORDS else {}
+    with running_other(kind, sample()) as base_url:
+        for section, code in codes.items():
+            part.write_text(without(section, whole))
+            folder = tmp_path / section
+            folder.mkdir()
+            doctor, sync = doctor_and_sync_of(base_url, part, folder)
+            said = f"without {section}: {doctor.stdout}{sync.stderr}"
+            assert doctor.returncode == sync.returncode == code, said
+            assert ("Partly usable" in doctor.stdout) == (code == 3)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +111,7 @@ def test_a_profile_that_a_sync_cannot_read_by_is_refused_by_doctor_too(
     profile = tmp_path / "wrong.toml"
     profile.write_text(profile_of(kind).read_text().replace(right, wrong))
     doctor, sync = doctor_and_sync(kind, profile, tmp_path)
-    assert doctor.returncode == sync.returncode == 1, doctor.stdout + sync.stderr
+    assert doctor.returncode == sync.returncode in (1, 3), doctor.stdout + sync.stderr
 
 
 def agreed(draft: str) -> str:
@@ -88,9 +127,9 @@ def test_the_draft_of_doctor_alone_is_enough_to_load_prices(kind: str, tmp_path:
     with running_other(kind, sample()) as base_url:
         assert run(tmp_path, base_url, None, "doctor", "--profile-out", draft.name).returncode == 1
         draft.write_text(agreed(draft.read_text()))
-        for words in (["doctor"], ["sync", KEY, "--start", "1h", "--store", "rail.duckdb"]):
-            done = run(tmp_path, base_url, draft, *words)
-            assert done.returncode == 0, done.stdout + done.stderr
+        assert run(tmp_path, base_url, draft, "doctor").returncode == 3
+        done = run(tmp_path, base_url, draft, "sync", KEY, "--start", "1h")
+        assert done.returncode == 0, done.stdout + done.stderr
     held = Store(tmp_path / "rail.duckdb").series(KEY)
     wanted = sample().rows[KEY].sort("ts").filter(pl.col("ts") >= held["ts"][0])
     assert held.height > 50

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from toolkit import commands
+from toolkit.cards import some
 from toolkit.cli.exit_codes import ExitCode
 from toolkit.cli.options import AllowHttp, BaseUrl
 from toolkit.cli.show import write_new
@@ -68,9 +69,9 @@ def doctor_command(
     """Check a service: show what works, what does not, and what to do about it.
 
     Reachable? Key accepted? Which plan, which clock, which routes, do its records have the fields
-    expected, MCP, sockets? Asks about 30 questions, loads nothing. The key is read from
-    RAIL_API_KEY, a wire profile from the file that RAIL_PROFILE names. Exit code 0: data can be
-    loaded; 1: not yet.
+    expected, MCP, sockets? Asks about 40 questions, loads nothing. The key is read from
+    RAIL_API_KEY, a wire profile from the file that RAIL_PROFILE names. The exit code is that of a
+    sync. 0: all that the plan has can be loaded; 3: some of it; 1: nothing.
 
     Example: rail doctor --profile-out profile.toml
 
@@ -83,7 +84,7 @@ def doctor_command(
         write_new("--profile-out", profile_out, found.draft)
     show(view, _sheet(found, profile_out))
     if not found.usable:
-        raise typer.Exit(ExitCode.REFUSED)
+        raise typer.Exit(ExitCode.PARTLY if found.readable else ExitCode.REFUSED)
 
 
 def _sheet(found: Examination, profile_out: Path | None) -> Sheet:
@@ -98,6 +99,8 @@ def _sheet(found: Examination, profile_out: Path | None) -> Sheet:
     notes.append(
         f"Usable: data can be loaded; `{listing}` shows which."
         if found.usable
+        else f"Partly usable: not yet {some(found.unreadable)}. See what failed above."
+        if found.readable
         else "Not usable yet: see what failed above, and what to do."
     )
     frame = pl.DataFrame(rows, schema=dict(CHECKS), orient="row")

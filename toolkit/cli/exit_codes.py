@@ -9,7 +9,7 @@ class ExitCode(IntEnum):
     """What a command's exit code means. The numbers stay as they are.
 
     >>> ExitCode.PARTLY, ExitCode.PARTLY.words
-    (<ExitCode.PARTLY: 3>, 'rail sync or follow --once loaded some streams, others were refused')
+    (<ExitCode.PARTLY: 3>, 'some streams were loaded, or can be (rail doctor), others were refused')
     """
 
     DONE = 0
@@ -30,7 +30,7 @@ _WORDS = {
     ExitCode.DONE: "did what was asked",
     ExitCode.REFUSED: "refused or could not; one line on stderr says why",
     ExitCode.USAGE: "no such command or option, or one of the wrong form",
-    ExitCode.PARTLY: "rail sync or follow --once loaded some streams, others were refused",
+    ExitCode.PARTLY: "some streams were loaded, or can be (rail doctor), others were refused",
     ExitCode.FAULT: "a fault of the toolkit; RAIL_DEBUG=1 shows where",
     ExitCode.STOPPED: "stopped by Ctrl-C; what was committed is kept",
     ExitCode.ENDED: "ended by SIGTERM",

@@ -23,7 +23,7 @@ _CLOCKS_AGREE_S = 30
 def examine(settings: Settings) -> Examination:
     """Check a service. Nothing is loaded or stored, and no refusal is raised.
 
-    About 30 requests. Raises `InputError` where the address, the key or the profile is none.
+    About 40 requests. Raises `InputError` where the address, the key or the profile is none.
 
     >>> from toolkit.workspace import simulated_service
     >>> with simulated_service() as base_url:
@@ -49,12 +49,12 @@ def examine(settings: Settings) -> Examination:
             _key(outcome, settings),
         ]
         if checks[-1].state is State.FAILED:
-            return Examination(client.base_url, "not asked", checks, usable=False)
+            return Examination(client.base_url, "not asked", checks)
         profile, schemas = _schemas(client, outcome)
         clock = _clock(outcome, profile.source)
         if _is_page(outcome) and not _lists_symbols(client):
             checks += [clock, schemas]
-            return Examination(client.base_url, "not told", checks, usable=False)
+            return Examination(client.base_url, "not told", checks)
         now = http_date_ts(outcome.headers.get("date")) or int(time.time())
         body = outcome.body if outcome.status == 200 else b""
         routes = Routes(client, profile, body, now)
@@ -67,7 +67,8 @@ def examine(settings: Settings) -> Examination:
             client.base_url,
             source,
             checks,
-            usable=routes.listed and bool(routes.readable),
+            readable=routes.readable if routes.listed else (),
+            unreadable=routes.unreadable,
             draft=routes.draft.text(client.base_url),
             differs=bool(len(routes.draft)),
         )
@@ -79,7 +80,7 @@ def _unreachable(base_url: str, failure: Failure) -> Examination:
         "--base-url or RAIL_BASE_URL names another"
     )
     check = Check("service", "reachable", State.FAILED, f"no answer ({failure.reason})", advice)
-    return Examination(base_url, "not asked", [check], usable=False)
+    return Examination(base_url, "not asked", [check])
 
 
 def _key(answer: Answer, settings: Settings) -> Check:

@@ -37,17 +37,29 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """All checks of a service, in order. Whether data can be loaded. A draft profile, if any.
+    """All checks of a service, in order. What can be loaded of it. A draft profile, if any.
 
-    ``differs`` is true where the draft has anything in it.
+    ``readable`` are the histories and event logs that a sync would load. ``unreadable`` are those
+    that it would not, though the plan has them. ``differs`` is true where the draft has anything
+    in it.
     """
 
     base_url: str
     source: str
     checks: Sequence[Check]
-    usable: bool
+    readable: Sequence[str] = ()
+    unreadable: Sequence[str] = ()
     draft: str = ""
     differs: bool = False
+
+    @property
+    def usable(self) -> bool:
+        """Whether all that the plan has can be loaded.
+
+        >>> Examination("http://h", "none", [], ["history/price"], ["history/spread"]).usable
+        False
+        """
+        return bool(self.readable) and not self.unreadable
 
 
 def refused_words(error: ServiceError) -> str:

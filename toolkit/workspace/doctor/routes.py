@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -27,6 +27,7 @@ from toolkit.workspace.doctor.findings import Check, State, refused_words, state
 
 _ROWS = 50
 _TRIES = 3
+_PAGES = 2
 _DAY_S = 86_400
 _SCHEMAS = {family: f"svc.{family}.v1" for family in EventFamily}
 
@@ -34,12 +35,13 @@ _SCHEMAS = {family: f"svc.{family}.v1" for family in EventFamily}
 class Routes:
     """Asks the routes of a service. What differs from the expected goes into the draft.
 
-    ``readable`` are the histories with rows that can be read. ``listed`` is whether the listing
-    can.
+    ``readable`` are the histories and event logs that a load can read, ``unreadable`` those that it
+    cannot though the plan has them. ``listed`` is whether the listing has legs that can be read.
     """
 
     def __init__(self, client: Client, profile: Profile, schemas: bytes, now: int) -> None:
-        self.readable: list[Family] = []
+        self.readable: list[str] = []
+        self.unreadable: list[str] = []
         self.listed = True
         self.draft = Draft()
         self._client = client
@@ -55,18 +57,29 @@ class Routes:
         try:
             listing = self._client.symbols()
             yield _listed(listing)
+            self.listed = any(listing.legs.values())
         except ServiceError as error:
             yield self._failed("symbols/search", error)
             listing = self._guessed_listing()
         for family, route in self._profile.histories.items():
-            yield self._history(route, [] if listing is None else _candidates(listing, family))
+            asked = self._history(route, listing)
+            record = self._fields.get(family)
+            yield self._counted(asked, failed=record is not None and record.state is State.FAILED)
         for event_family in self._profile.events:
-            yield self._events(event_family)
+            yield self._counted(self._events(event_family))
         for kind in ("activity", "spread", "funding"):
             yield self._snapshot(kind)
         yield from self._fields.values()
         if self._paging:
             yield self._paging
+
+    def _counted(self, check: Check, *, failed: bool = False) -> Check:
+        """Note whether a load can read what was asked. What the plan lacks is no part of it."""
+        if failed or check.state is State.FAILED:
+            self.unreadable.append(check.name)
+        elif check.state in (State.OK, State.NOTE):
+            self.readable.append(check.name)
+        return check
 
     def _guessed_listing(self) -> Listing | None:
         """Go on with a listing that a shape of the draft reads, if one does. A load cannot."""
@@ -87,8 +100,9 @@ class Routes:
         advice = "" if error.status in (402, 403) else _advice(error)
         return Check("routes", name, state_of(error), refused_words(error), advice)
 
-    def _history(self, route: HistoryRoute, candidates: Sequence[Trajectory]) -> Check:
+    def _history(self, route: HistoryRoute, listing: Listing | None) -> Check:
         name = f"history/{route.family}"
+        candidates = [] if listing is None else _candidates(listing, route.family)
         if not candidates:
             return Check("routes", name, State.SKIPPED, "no symbol is listed that it could be of")
         small = replace(route, limit=min(_ROWS, route.limit))
@@ -102,7 +116,7 @@ class Routes:
                 return failed
             self._survey(route, answer)
             try:  # what a load does
-                page = next(self._client.pages(trajectory, (0, self._now)))
+                page, *_ = islice(self._client.pages(trajectory, (0, self._now)), _PAGES)
                 if self._paging is None and not page.frame.is_empty() and not route.oldest_first:
                     self._paging = self._paged(small, trajectory, answer)
             except ServiceError as error:
@@ -114,11 +128,7 @@ class Routes:
         if page is None:
             return failed
         if page.frame.is_empty():
-            record = self._fields.get(route.family)
-            if record is None or record.state is not State.FAILED:
-                self.readable.append(route.family)
             return Check("routes", name, State.OK, f"answers; no rows of {trajectory.key}")
-        self.readable.append(route.family)
         behind = duration(max(0, self._now - int(page.frame["ts"].to_numpy().max())))
         says = f"{page.frame.height} rows of {trajectory.key}, the newest {behind} old"
         return Check("routes", name, State.OK, says)
@@ -186,7 +196,7 @@ class Routes:
         name = f"history/{family}-events"
         window = Interval(self._now - _DAY_S, self._now)
         try:
-            page = next(self._client.event_pages(family, window))
+            page, *_ = islice(self._client.event_pages(family, window), _PAGES)
         except ServiceError as error:
             return self._failed(name, error)
         if page.frame.is_empty():
@@ -240,7 +250,7 @@ def _candidates(listing: Listing, family: Family) -> list[Trajectory]:
             for pair in pairs
             if Market.FUTURES in {leg.market for leg in pair.legs}
         )
-    return list(itertools.islice(pairs, _TRIES))
+    return list(islice(pairs, _TRIES))
 
 
 def _advice(error: ServiceError) -> str:
