@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests import miniature
-from toolkit.wire.user_profile import UserProfile
 
 from .conftest import serving
 
@@ -84,7 +83,7 @@ def test_without_a_profile_the_renamed_service_is_refused_in_one_line(
     assert "without a usable time" in done.stderr
 
 
-def test_the_doctors_draft_filled_in_by_hand_loads_the_renamed_service(
+def test_the_doctors_draft_has_what_rows_prove_and_judged_by_hand_loads_the_renamed_service(
     rail: Rail, miniature_service: str, renamed_service: str, tmp_path: Path
 ) -> None:
     met = rail("doctor", "--profile-out", "draft.toml", base_url=renamed_service)
@@ -93,13 +92,11 @@ def test_the_doctors_draft_filled_in_by_hand_loads_the_renamed_service(
 
     draft = (tmp_path / "draft.toml").read_text()
     spread = draft.partition("[history.spread]")[2].partition("\n[")[0]
-    assert '# fields.sell_price = { wire = "?", unit = "quote" }' in spread
-    assert "GUESS, by its name and its unit: bid_px (quote" in spread
-    unjudged = UserProfile.read(tmp_path / "draft.toml")
-    assert not any(line.strip() and line[0] not in "#[" for line in draft.splitlines()), unjudged
+    for column, wire in (("buy_price", "bid_px"), ("sell_price", "offered")):
+        assert f'\nfields.{column} = {{ wire = "{wire}", unit = "quote" }}' in spread
+    assert '\nfields.spread_pct = { wire = "gap_bps", unit = "bps" }' in spread
 
     judged = re.sub(r"(?m)^# (?=fields\.|\w+ = )", "", draft)
-    judged = re.sub(r'(fields\.sell_price = \{ wire = )"\?"', r'\1"offered"', judged)
     assert '"?"' not in re.sub("(?m)^#.*", "", judged)
     (tmp_path / "judged.toml").write_text(judged)
 

@@ -14,6 +14,9 @@ files propose a form. No test reads them yet.
 | `inforce` | funding as rates in force, in percent per hour, one row per hour; numbers as text |
 | `oldest` | oldest first and paged forward in time, also the logs; ISO times, other words |
 
+A refusal of a question names the parameter that is missing and an example of it, but for that of
+`opposite-unsaid`.
+
 What all of them keep: the paths below ``/api/v1/data``, both ways to send the key, HTTP 401 for a
 wrong one, 404 for what is planned only, and the clock in the header ``Date``. None of them has MCP,
 sockets, webhooks, plans or quotas.

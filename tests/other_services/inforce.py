@@ -36,6 +36,7 @@ from tests.other_services.service import (
     OtherService,
     Row,
     promised_price,
+    required,
     trajectory_of,
     whole,
 )
@@ -73,8 +74,9 @@ class InForce(OtherService):
         """Read ``symbol`` and ``legs``, and a price as the interface document has it."""
         if family is Family.PRICE:
             return promised_price(parameters)
-        legs = parameters.get("legs", "").split(",")
-        return trajectory_of(family, parameters.get("symbol"), legs)
+        symbol = required(parameters, "symbol", "BTC_USDT")
+        legs = required(parameters, "legs", "KRAKEN.spot,COINBASE.spot").split(",")
+        return trajectory_of(family, symbol, legs)
 
     def own_rows(self, trajectory: Trajectory, rows: Sequence[Row]) -> Sequence[Row]:
         """Return an hour of rates in force per row of funding; other rows as they are."""

@@ -41,6 +41,7 @@ from tests.other_services.service import (
     Refused,
     Row,
     promised_price,
+    required,
     trajectory_of,
     whole,
 )
@@ -63,9 +64,10 @@ class Nested(OtherService):
 
     def asked(self, family: Family, parameters: Mapping[str, str]) -> Trajectory:
         """Read ``key``, or what the interface document promises of prices."""
-        if "key" not in parameters and family is Family.PRICE:
+        if family is Family.PRICE and "symbol" in parameters:
             return promised_price(parameters)
-        symbol, *legs = parameters.get("key", "").split("|")
+        legs_of_it = "KRAKEN:SPOT" if family is Family.PRICE else "KRAKEN:SPOT|COINBASE:PERP"
+        symbol, *legs = required(parameters, "key", f"BTC_USDT|{legs_of_it}").split("|")
         words = {word: market for market, word in MARKETS.items()}
         read = []
         for leg in legs:

@@ -47,6 +47,7 @@ from tests.other_services.service import (
     Refused,
     Row,
     promised_price,
+    required,
     trajectory_of,
     whole,
 )
@@ -80,11 +81,12 @@ class Oldest(OtherService):
 
     def asked(self, family: Family, parameters: Mapping[str, str]) -> Trajectory:
         """Read ``pair`` with its legs, and a price also as the interface document has it."""
-        if family is Family.PRICE and "pair" not in parameters:
+        if family is Family.PRICE and "symbol" in parameters:
             return promised_price(parameters)
+        pair = required(parameters, "pair", "BTC_USDT")
         names = ("leg",) if family is Family.PRICE else ("buy", "sell")
-        legs = [_read_leg(parameters.get(name, "")) for name in names]
-        return trajectory_of(family, parameters.get("pair"), legs)
+        legs = [_read_leg(required(parameters, name, "KRAKEN:SPOT")) for name in names]
+        return trajectory_of(family, pair, legs)
 
     def record(self, family: Family, row: Row) -> object:
         """Return a row with an ISO time."""

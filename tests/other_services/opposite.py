@@ -16,7 +16,8 @@ What differs:
   sign as the history, and no prices.
 - ``/schemas`` of `opposite` has ``positive_means`` beside each figure. That of `opposite-unsaid`
   has the units alone, so that nothing shows the sign.
-- A refusal is ``{"message": "...", "status": 400}``.
+- A refusal is ``{"message": "...", "status": 400}``. That of `opposite` names the parameter that is
+  missing, that of `opposite-unsaid` none.
 
 What it keeps of the interface document: all that it states. What goes into the event logs is passed
 on as it is, with the sizes of its data.
@@ -35,6 +36,7 @@ from tests.other_services.service import (
     OtherService,
     Row,
     promised_price,
+    required,
     trajectory_of,
     whole,
 )
@@ -50,7 +52,7 @@ MEANING = "short the first leg and long the second leg earns"
 
 
 class Opposite(OtherService):
-    """A service of the kind `opposite`, whose schemas have the sign where it is ``said``."""
+    """A service of the kind `opposite`, ``said`` where it states signs and parameters."""
 
     limit = 200
     limit_at_most = 2_000
@@ -77,8 +79,13 @@ class Opposite(OtherService):
         """Read ``symbol``, ``first`` and ``second``, and a price as the document has it."""
         if family is Family.PRICE:
             return promised_price(parameters)
-        legs = [parameters.get(side, "").replace(":", ".") for side in ("first", "second")]
-        return trajectory_of(family, parameters.get("symbol"), legs)
+        if not self._said:
+            legs = [parameters.get(side, "") for side in ("first", "second")]
+            symbol = parameters.get("symbol")
+        else:
+            symbol = required(parameters, "symbol", "BTC_USDT")
+            legs = [required(parameters, side, "KRAKEN:spot") for side in ("first", "second")]
+        return trajectory_of(family, symbol, [leg.replace(":", ".") for leg in legs])
 
     def record(self, family: Family, row: Row) -> object:
         """Return a price, or the turned figure alone."""

@@ -41,6 +41,7 @@ from tests.other_services.service import (
     Row,
     promised_price,
     read_cursor,
+    required,
     trajectory_of,
     whole,
     write_cursor,
@@ -80,8 +81,9 @@ class Rows(OtherService):
         """Read ``pair``, ``buy`` and ``sell``, and a price as the interface document has it."""
         if family is Family.PRICE:
             return promised_price(parameters)
-        legs = [parameters.get(side, "").replace("/", ".") for side in ("buy", "sell")]
-        return trajectory_of(family, parameters.get("pair"), legs)
+        pair = required(parameters, "pair", "BTC_USDT")
+        legs = [required(parameters, side, "KRAKEN/spot") for side in ("buy", "sell")]
+        return trajectory_of(family, pair, [leg.replace("/", ".") for leg in legs])
 
     def own_rows(self, trajectory: Trajectory, rows: Sequence[Row]) -> Sequence[Row]:
         """Return the rows with their times in ms: a tie gets one ms more than the row before."""

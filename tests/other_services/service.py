@@ -327,6 +327,13 @@ def whole(parameters: Mapping[str, str], name: str, default: int | None = None) 
     return int(text)
 
 
+def required(parameters: Mapping[str, str], name: str, such_as: str) -> str:
+    """Return a parameter, or refuse the question by its name and an example."""
+    if name not in parameters:
+        raise Refused(400, f"the parameter {name} is missing, such as {such_as}")
+    return parameters[name]
+
+
 def trajectory_of(family: Family, symbol: str | None, legs: Sequence[str]) -> Trajectory:
     """Return the trajectory of a symbol and of legs written ``EXCHANGE.market``, or refuse it."""
     prefix = "funding/" if family is Family.FUNDING else ""

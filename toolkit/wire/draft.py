@@ -1,20 +1,30 @@
-"""A draft of a user's wire profile: what a service shows under other names, as lines to judge.
+"""A draft of a user's wire profile: what was proved of a service, and what a person has to judge.
 
-Every assignment in it is a comment, so that nothing applies until a person has checked it. The
-rest is valid TOML and accepted by `toolkit.wire.user_profile.UserProfile`.
+What was proved is a line in force. Every other assignment is a comment that says what is missing.
+The whole is valid TOML and accepted by `toolkit.wire.user_profile.UserProfile`.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
+from toolkit.market import UNIT_FACTORS
 from toolkit.wire.listing_shape import BUILT_IN_LISTING, ListingShape
+from toolkit.wire.places import is_nameable
+from toolkit.wire.profile import Profile
+from toolkit.wire.spelling import AS_OURS, Spelling
 from toolkit.wire.survey import FieldSurvey, Guess, ShownField
+from toolkit.wire.user_profile import UserProfile
 
 _TO_FILL = "?"
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+PROVED = "# Proved by the service's answers:"
 _MS = 10**12  # a time of so many is one in ms: in s it would be in the year 33658
 
 
@@ -23,14 +33,68 @@ class Draft:
 
     def __init__(self) -> None:
         self._sections: dict[str, list[str]] = {}
+        self._surveys: dict[str, FieldSurvey] = {}
+        self._proved: dict[str, dict[str, object]] = {}
 
     def __len__(self) -> int:
-        return sum(map(len, self._sections.values()))
+        return len(self._lines())
+
+    def prove(self, section: str, name: str, value: object, known: object) -> None:
+        """Add a line in force. ``known`` is what is said without it: the same is no line.
+
+        >>> draft = Draft()
+        >>> draft.prove("history.price", "items", "points", "items")
+        >>> draft.field("history.price", "ts", "at", "ms")
+        >>> print(draft.in_force())
+        [history.price]
+        items = "points"
+        fields.ts = { wire = "at", unit = "ms" }
+        """
+        if value != known:
+            self._proved.setdefault(section, {})[name] = value
+
+    def field(
+        self, section: str, column: str, wire: str, unit: str, turned: bool | None = None
+    ) -> None:
+        """Add the place and unit of a column, and its sign where it is turned, as in force."""
+        if not is_nameable(wire):
+            return
+        rule = {"wire": wire, "unit": unit} | ({"reversed": True} if turned else {})
+        self.prove(section, f"fields.{column}", rule, None)
+
+    def proved(self, section: str, name: str) -> Any:
+        """Return the value of a line in force, None where there is none."""
+        return self._proved.get(section, {}).get(name)
+
+    def in_force(self) -> str:
+        """Write the lines that were proved, as TOML."""
+        parts = [
+            "\n".join([f"[{section}]", *_assigned(lines)])
+            for section, lines in sorted(self._proved.items())
+        ]
+        return "\n\n".join(parts)
+
+    def applied(self, profile: Profile) -> Profile:
+        """Apply the lines that were proved to a profile."""
+        return UserProfile.parsed(Path("the draft"), self.in_force()).applied(profile)
+
+    def _lines(self) -> list[str]:
+        """Return all sections with their lines, those in force first."""
+        found = []
+        names = {*self._proved, *self._sections, *(f"history.{family}" for family in self._surveys)}
+        for section in sorted(names):
+            proved = self._proved.get(section, {})
+            lines = [PROVED, *_assigned(proved)] if proved else []
+            lines += self._sections.get(section, [])
+            if survey := self._surveys.get(section.removeprefix("history.")):
+                lines += _survey_lines(survey, [n.removeprefix("fields.") for n in proved])
+            if lines:
+                found += ["", f"[{section}]", *map(_printable, lines)]
+        return found
 
     def add(self, section: str, lines: Iterable[str]) -> None:
         """Add lines to a section. What is not printable in them, as a service may send it, goes."""
-        clean = ("".join(c if c.isprintable() else " " for c in line) for line in lines)
-        self._sections.setdefault(section, []).extend(clean)
+        self._sections.setdefault(section, []).extend(lines)
 
     def fields(self, family: str, found: FieldSurvey) -> None:
         """Add the differences between a history's records and the fields expected.
@@ -44,46 +108,28 @@ class Draft:
         # GUESS, by its name: px (unit not stated, e.g. 1.5); quote is assumed.
         # fields.price = { wire = "px", unit = "quote" }
         """
-        lines = []
-        for column, unit in found.missing.items():
-            guess = found.guesses.get(column)
-            said = (guess.field.unit if guess else None) or unit
-            if said == "s" and guess and isinstance(at := guess.field.example, int) and at >= _MS:
-                said = "ms"
-            wire = msgspec.json.encode(guess.field.name if guess else _TO_FILL).decode()
-            lines += [
-                f"# {column} ({unit}) is not there by that name.",
-                _reason(guess, unit),
-                f'# fields.{column} = {{ wire = {wire}, unit = "{said}" }}',
-            ]
-        if found.text:
-            lines += ["# Its numbers are text.", '# numbers = "text"']
-        lines += _left_over(found.unknown, found.guesses.values()) if found.missing else []
-        self.add(f"history.{family}", lines)
+        self._surveys[family] = found
 
-    def items(self, family: str, place: str) -> None:
-        """Add where a history's rows are."""
-        wire = msgspec.json.encode(place).decode()
-        self.add(
-            f"history.{family}", ["# Its rows are in the page's only list.", f"# items = {wire}"]
-        )
-
-    def listing(self, shape: ListingShape) -> None:
-        """Add a shape by which all of a listing is read.
+    def listing(self, shape: ListingShape, spelling: Spelling) -> None:
+        """Add a shape and a spelling by which all of a listing is read, as in force.
 
         >>> draft = Draft()
-        >>> draft.listing(ListingShape(items="pairs", leg="{exchange}:{market}"))
-        >>> print(draft.text("https://rail.example").partition("[listing]")[2].strip())
-        # GUESS, by which every symbol that is listed is read with its legs.
-        # items = "pairs"
-        # leg = "{exchange}:{market}"
+        >>> shape = ListingShape(items="pairs", leg="{exchange}:{market}")
+        >>> draft.listing(shape, Spelling({"futures": "PERP"}))
+        >>> print(draft.in_force())
+        [listing]
+        items = "pairs"
+        leg = "{exchange}:{market}"
+        <BLANKLINE>
+        [spelling]
+        markets = { futures = "PERP" }
         """
-        said = dataclasses.asdict(shape).items() - dataclasses.asdict(BUILT_IN_LISTING).items()
-        lines = [
-            f"# {name} = {msgspec.json.encode(value).decode()}" for name, value in sorted(said)
-        ]
-        reason = "# GUESS, by which every symbol that is listed is read with its legs."
-        self.add("listing", [reason, *lines])
+        for section, said, known in (
+            ("listing", shape, BUILT_IN_LISTING),
+            ("spelling", spelling, AS_OURS),
+        ):
+            for each in dataclasses.fields(said):
+                self.prove(section, each.name, getattr(said, each.name), getattr(known, each.name))
 
     def tools(self, missing: Mapping[str, str], guesses: Mapping[str, Guess]) -> None:
         """Add guesses for the roles without a tool of the expected name.
@@ -110,19 +156,57 @@ class Draft:
         parts = [
             f"# A draft of a wire profile for {base_url}, made by `rail doctor`.",
             "#",
-            "# Nothing in it is in force: each line that would say something is a comment, and a",
-            "# guess is a guess. Take the # from a line that is right, put right one that is not,",
-            "# name the file in RAIL_PROFILE, and run `rail doctor` again.",
+            "# What is in force was proved by the service's own answers. All else is a comment,",
+            "# and a guess is a guess. Take the # from a line that is right, put right one that",
+            "# is not, name the file in RAIL_PROFILE, and run `rail doctor` again.",
+            *self._lines(),
         ]
-        for section, lines in sorted(self._sections.items()):
-            if lines:
-                parts += ["", f"[{section}]", *lines]
         if not len(self):
             parts += [
                 "#",
                 "# The service says everything as expected: there is nothing to put here.",
             ]
         return "\n".join(parts) + "\n"
+
+
+def _survey_lines(found: FieldSurvey, proved: Collection[str]) -> list[str]:
+    """Write what is missing of a record but for the columns that were proved."""
+    lines: list[str] = []
+    missing = {column: unit for column, unit in found.missing.items() if column not in proved}
+    for column, unit in missing.items():
+        guess = found.guesses.get(column)
+        said = guess.field.unit if guess and guess.field.unit in UNIT_FACTORS else unit
+        if said == "s" and guess and isinstance(at := guess.field.example, int) and at >= _MS:
+            said = "ms"
+        wire = msgspec.json.encode(guess.field.name if guess else _TO_FILL).decode()
+        lines += [
+            f"# {column} ({unit}) is not there by that name.",
+            _reason(guess, unit),
+            f'# fields.{column} = {{ wire = {wire}, unit = "{said}" }}',
+        ]
+    if found.text and "numbers" not in proved:
+        lines += ["# Its numbers are text.", '# numbers = "text"']
+    return lines + (_left_over(found.unknown, found.guesses.values()) if missing else [])
+
+
+def _assigned(lines: Mapping[str, object]) -> list[str]:
+    return [f"{name} = {_toml(value)}" for name, value in lines.items()]
+
+
+def _toml(value: object) -> str:
+    """Write a text, a truth value or a table of these as TOML, which JSON text is too."""
+    if not isinstance(value, Mapping):
+        text = msgspec.json.encode(value).decode()
+        return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in text)
+    pairs = [
+        f"{name if _BARE.fullmatch(name) else _toml(name)} = {_toml(each)}"
+        for name, each in value.items()
+    ]
+    return f"{{ {', '.join(pairs)} }}"
+
+
+def _printable(line: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in line)
 
 
 def _reason(guess: Guess | None, unit: str) -> str:

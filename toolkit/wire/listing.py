@@ -35,9 +35,10 @@ from toolkit.wire.exchange import (
 )
 from toolkit.wire.items import check_number
 from toolkit.wire.listing_shape import BUILT_IN_LISTING, ListingShape
-from toolkit.wire.places import WHOLE, upper_levels, values_of
+from toolkit.wire.places import WHOLE, leaves, upper_levels, values_of
 from toolkit.wire.profile import Finding, Profile
-from toolkit.wire.spelling import AS_OURS
+from toolkit.wire.questions import market_words
+from toolkit.wire.spelling import AS_OURS, Spelling
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,25 +199,29 @@ def as_snapshot(profile: Profile, answer: Answer) -> Answer:
     return replace(answer, body=msgspec.json.encode(said))
 
 
-def guessed_shape(profile: Profile, answer: Answer) -> ListingShape | None:
-    """Find a shape by which all of a listing is read, None where there is none.
+def guessed_listing(profile: Profile, answer: Answer) -> tuple[ListingShape, Spelling] | None:
+    """Find a shape and a spelling by which all of a listing is read, None where there are none.
 
     >>> from toolkit.wire.profile import BUILT_IN
-    >>> found = guessed_shape(BUILT_IN, Answer(200, {}, b'{"pairs": {"A_B": ["X:spot"]}}'))
-    >>> found.items, found.symbol, found.leg
-    ('pairs', '*', '{exchange}:{market}')
+    >>> body = b'{"pairs": {"A_B": ["X:PERP"]}}'
+    >>> shape, spelling = guessed_listing(BUILT_IN, Answer(200, {}, body))
+    >>> shape.items, shape.symbol, shape.leg, spelling.markets
+    ('pairs', '*', '{exchange}:{market}', {'futures': 'PERP'})
     """
     try:
         top = msgspec.json.decode(answer.body)
     except UNREADABLE:
         return None
-    for shape in _shapes(top):
+    words = market_words([text for text in leaves(top).values() if isinstance(text, str)])
+    said = replace(profile.spelling, markets=words)
+    spellings = [profile.spelling, said, replace(said, exchange_case="upper")]
+    for spelling, shape in itertools.product(spellings, [profile.listing, *_shapes(top)]):
         try:
-            found = _found(replace(profile, listing=shape), answer)
+            found = _found(replace(profile, listing=shape, spelling=spelling), answer)
         except WireError:
             continue
         if found.legs and not found.findings and all(found.legs.values()):
-            return shape
+            return shape, spelling
     return None
 
 

@@ -100,7 +100,7 @@ def _why(route: HistoryRoute, column: str, rows: Sequence[Mapping[str, Any]]) ->
 
 def _renamed(route: HistoryRoute, column: str, rows: Sequence[Mapping[str, Any]]) -> str:
     """Return the line that reads a column from the field most like it, or that names one."""
-    found = survey_fields(route, shown_fields(None, rows))
+    found = survey_fields(route, shown_fields({}, rows))
     rule, unit = route.rule(column), _unit(route, column)
     wire = msgspec.json.encode("?").decode()
     if guess := found.guesses.get(column):

@@ -36,6 +36,15 @@ def is_plain(place: str) -> bool:
     return not (place.startswith(HEADER) or "." in place or "[" in place)
 
 
+def is_nameable(place: str) -> bool:
+    """Check for a place that a profile can name: not empty, and without what JSON escapes.
+
+    >>> is_nameable("px.last"), is_nameable('a"b'), is_nameable("")
+    (True, False, False)
+    """
+    return bool(place) and not any(char in '"\\' or char < " " for char in place)
+
+
 def value_at(value: object, place: str) -> object:
     """Return the value at a place in decoded JSON, None where there is none.
 

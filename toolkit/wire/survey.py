@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 
 from toolkit.errors import InputError
-from toolkit.market import unit_factor
+from toolkit.market import UNIT_FACTORS, unit_factor
 from toolkit.wire.exchange import UNREADABLE
 from toolkit.wire.places import WHOLE, upper_levels, value_at, values_of
 from toolkit.wire.profile import Finding, HistoryRoute, Profile
@@ -24,6 +24,7 @@ _LEAST_LIKENESS = 0.45
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?")
 _ISO = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d")
 _SIDES = {"buy", "sell"}
+_DEEPEST = 6
 _SYNONYMS = {
     **dict.fromkeys(("bid", "long", "entry"), "buy"),
     **dict.fromkeys(("ask", "short", "exit"), "sell"),
@@ -38,12 +39,16 @@ _SYNONYMS = {
 
 @dataclass(frozen=True, slots=True)
 class ShownField:
-    """A field that the service shows: its JSON type and unit where they are known, an example."""
+    """A field that the service shows: its JSON type and unit where they are known, an example.
+
+    ``title`` is what the service calls a field that is read by position.
+    """
 
     name: str
     type: str | None = None
     unit: str | None = None
     example: object = None
+    title: str = ""
 
     def __str__(self) -> str:
         if self.example is None:
@@ -74,43 +79,100 @@ class FieldSurvey:
     text: bool = False
 
 
-def described_fields(schemas: bytes, route: HistoryRoute) -> object:
-    """Find a route's fields in a ``/schemas`` body, None where it does not describe them.
+def described_fields(schemas: bytes, route: HistoryRoute) -> dict[str, dict[str, Any]]:
+    """Find what a ``/schemas`` body of any shape says of a route's fields, by their names.
+
+    What is said of a route is under its family, its path or the end of its path, or beside a text
+    of these. Fields are there by name, each with a unit or an object of facts. A list of pairs
+    is the names and units of fields by position.
 
     >>> from toolkit.market import Family
     >>> from toolkit.wire.profile import BUILT_IN
     >>> route = BUILT_IN.histories[Family.PRICE]
-    >>> body = b'{"tools": {"a": {"route": "/api/v1/data/history/price", "record": {"fields": 1}}}}'
-    >>> described_fields(body, route)
-    1
+    >>> described_fields(b'{"history/price": {"record": {"fields": {"t": {"unit": "s"}}}}}', route)
+    {'t': {'unit': 's'}}
+    >>> described_fields(b'[{"of": "history/price", "columns": [["time", "ms"]]}]', route)
+    {'[0]': {'title': 'time', 'unit': 'ms'}}
     """
     try:
-        tools = msgspec.json.decode(schemas)["tools"].values()
-        records = [tool["record"] for tool in tools if tool["route"] == route.path]
-        return records[0]["fields"]
-    except (*UNREADABLE, AttributeError, LookupError, TypeError):
+        said = msgspec.json.decode(schemas)
+    except UNREADABLE:
+        return {}
+    words = (route.family.value, f"history/{route.family}", route.path)
+    for part in _parts_of(said, words):
+        if fields := next(_field_facts(part), None):
+            return fields
+    return {}
+
+
+def _parts_of(said: object, words: Container[str], depth: int = 0) -> Iterator[object]:
+    """Yield the parts of a document that are said of one of some words, by name or beside it."""
+    if depth > _DEEPEST or not isinstance(said, dict | list):
+        return
+    if isinstance(said, dict):
+        yield from (value for name, value in said.items() if name in words)
+        if any(isinstance(value, str) and value in words for value in said.values()):
+            yield said
+    for value in said.values() if isinstance(said, dict) else said:
+        yield from _parts_of(value, words, depth + 1)
+
+
+def _field_facts(part: object, depth: int = 0) -> Iterator[dict[str, dict[str, Any]]]:
+    """Yield the facts of fields in a part of a document, the outermost first."""
+    if depth > _DEEPEST or not isinstance(part, dict | list) or not part:
+        return
+    values = list(part.values()) if isinstance(part, dict) else part
+    if isinstance(part, dict) and any(isinstance(v, dict) and "unit" in v for v in values):
+        yield {name: facts for name, facts in part.items() if isinstance(facts, dict)}
+    elif isinstance(part, dict) and all(isinstance(v, str) and v in UNIT_FACTORS for v in values):
+        yield {name: {"unit": unit} for name, unit in part.items()}
+    elif isinstance(part, list) and all(
+        isinstance(v, list) and len(v) == 2 and all(isinstance(text, str) for text in v)
+        for v in values
+    ):
+        yield {f"[{at}]": dict(zip(("title", "unit"), v, strict=True)) for at, v in enumerate(part)}
+    for value in values:
+        yield from _field_facts(value, depth + 1)
+
+
+_RATIO_WORDS = {"pct": "percent", "percent": "percent", "bps": "bps", "fraction": "fraction"}
+_PERIOD_WORDS = {"8h": "_per_8h", "h": "_per_hour", "hour": "_per_hour", "day": "_per_day"}
+
+
+def unit_in_name(name: str) -> str | None:
+    """Read a unit that a field's own name states, None where it states none.
+
+    >>> unit_in_name("advantage_pct_8h"), unit_in_name("edge.bps"), unit_in_name("premium")
+    ('percent_per_8h', 'bps', None)
+    """
+    words = re.split(r"[^a-z0-9]+", name.lower())
+    ratios = {_RATIO_WORDS[word] for word in words if word in _RATIO_WORDS}
+    periods = {_PERIOD_WORDS[word] for word in words if word in _PERIOD_WORDS}
+    if len(ratios) != 1 or len(periods) > 1:
         return None
+    return ratios.pop() + (periods.pop() if periods else "")
 
 
-def shown_fields(described: object, rows: Sequence[Mapping[str, Any]]) -> list[ShownField]:
+def shown_fields(
+    described: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
+) -> list[ShownField]:
     """List the fields that a ``/schemas`` record describes and those in rows of a page.
 
     >>> found = shown_fields({"t": {"type": "integer", "unit": "s"}}, [{"t": 60, "mid": 1.5}])
     >>> [str(field) for field in found]
     ['t (s, e.g. 60)', 'mid (unit not stated, e.g. 1.5)']
     """
-    said = described if isinstance(described, dict) else {}
-    names = list(dict.fromkeys([*said, *(name for row in rows for name in row)]))
+    names = list(dict.fromkeys([*described, *(name for row in rows for name in row)]))
     found = []
     for name in names:
-        about = said.get(name)
-        about = about if isinstance(about, dict) else {}
+        about = described.get(name, {})
         example = next((row[name] for row in rows if row.get(name) is not None), None)
         kind = about.get("type") if isinstance(about.get("type"), str) else _json_type(example)
         unit = about.get("unit") if isinstance(about.get("unit"), str) else None
         if isinstance(example, str) and _ISO.match(example):
             kind, unit = "number", "iso"
-        found.append(ShownField(name, kind, unit, example))
+        title = about.get("title")
+        found.append(ShownField(name, kind, unit, example, title if isinstance(title, str) else ""))
     return found
 
 
@@ -154,7 +216,7 @@ def guessed(missing: Mapping[str, str], unknown: Iterable[ShownField]) -> dict[s
     scored = []
     for column, unit in missing.items():
         for field in unknown:
-            likeness = _likeness(column, field.name)
+            likeness = _likeness(column, field.title or field.name)
             fits = _unit_fits(unit, field)
             if fits is None or (likeness < _LEAST_LIKENESS and not (fits and likeness > 0)):
                 continue
@@ -218,7 +280,7 @@ def _unit_fits(wanted: str, field: ShownField) -> bool | None:
         return False
     if field.type not in ("integer", "number", None):
         return None
-    if field.unit is None:
+    if field.unit not in UNIT_FACTORS:
         return _is_time(field.example) if wanted == "s" else False
     try:
         unit_factor(field.unit, wanted)

@@ -71,6 +71,7 @@ from toolkit.wire.event_routes import UNITS, EventRoute
 from toolkit.wire.history_route import OF_PAGE
 from toolkit.wire.limits import Limits
 from toolkit.wire.listing_shape import ListingShape, leg_template
+from toolkit.wire.places import is_nameable
 from toolkit.wire.profile import PLAIN_PATH, FieldRule, HistoryRoute, Profile
 from toolkit.wire.snapshot_shape import SHAPED, SnapshotShape
 from toolkit.wire.snapshots import NULLABLE
@@ -179,17 +180,22 @@ class UserProfile:
         """
         try:
             text = Path(path).read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            raise _no_file(path, error) from None
+        return cls.parsed(Path(path), text)
+
+    @classmethod
+    def parsed(cls, path: Path, text: str) -> UserProfile:
+        """Read the text of a file, which errors name by ``path``. It raises what `read` does."""
+        try:
             said = msgspec.convert(tomllib.loads(text), _ProfileFile)
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            told = " ".join(str(error).split())
-            raise InputError(
-                "profile", str(path), "a TOML file of the user's", advice=told
-            ) from None
+        except tomllib.TOMLDecodeError as error:
+            raise _no_file(path, error) from None
         except msgspec.ValidationError as error:
             allowed = "what toolkit/wire/user_profile.py shows"
             raise InputError("profile", str(path), allowed, advice=str(error)) from None
         digest = hashlib.sha256(text.encode()).hexdigest()
-        return cls(Path(path), Limits.named(said.limits), digest, said)
+        return cls(path, Limits.named(said.limits), digest, said)
 
     def applied(self, profile: Profile) -> Profile:
         """Apply the file to a profile.
@@ -273,8 +279,10 @@ class UserProfile:
         rules = {rule.column: rule for rule in built_in}
         for column, field in said.fields.items():
             rule = rules.get(column)
-            if field.wire == "" and column not in absent:
-                raise InputError(f"{self.path} {where}.fields.{column}.wire", "", "a place")
+            nowhere = field.wire == "" and column in absent
+            if field.wire is not None and not (nowhere or is_nameable(field.wire)):
+                allowed = "a place without quotes, backslashes and control characters"
+                raise InputError(f"{self.path} {where}.fields.{column}.wire", field.wire, allowed)
             unit = field.unit or (rule.unit if rule else None)
             if (
                 unit is not None
@@ -368,6 +376,11 @@ class UserProfile:
             clock=said.times or route.clock,
             spelling=self._spelling(route.spelling),
         )
+
+
+def _no_file(path: str | Path, error: Exception) -> InputError:
+    told = " ".join(str(error).split())
+    return InputError("profile", str(path), "a TOML file of the user's", advice=told)
 
 
 def _mixes(template: str) -> bool:

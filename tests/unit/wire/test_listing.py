@@ -16,7 +16,7 @@ from toolkit.market import Symbol, Trajectory
 from toolkit.wire.exchange import Answer, Request, RetryPolicy, Send
 from toolkit.wire.listing import (
     Listing,
-    guessed_shape,
+    guessed_listing,
     list_symbols,
     nearest_keys,
     price_trajectories,
@@ -259,20 +259,21 @@ def test_the_nearest_keys_are_of_the_same_family() -> None:
         [["A_B", "X", "spot"], ["A_B", "X", "futures"], ["C_D", "Y", "dex"]],
         {
             "result": {
-                "rows": [{"s": "A_B", "at": ["X/spot", "X/futures"]}, {"s": "C_D", "at": ["Y/dex"]}]
+                "rows": [{"s": "A_B", "at": ["X/SPOT", "X/swap"]}, {"s": "C_D", "at": ["Y/amm"]}]
             }
         },
         [
-            {"at": [{"kind": "spot", "on": "X"}, {"kind": "futures", "on": "X"}], "s": "A_B"},
-            {"at": [{"kind": "dex", "on": "Y"}], "s": "C_D"},
+            {"at": [{"kind": "spot", "on": "x"}, {"kind": "Perp", "on": "x"}], "s": "A_B"},
+            {"at": [{"kind": "dex", "on": "y"}], "s": "C_D"},
         ],
     ],
 )
 def test_the_shape_of_a_listing_is_found_by_which_all_of_it_is_read(sent: object) -> None:
     answer = Answer(200, {}, json.dumps(sent).encode())
-    shape = guessed_shape(BUILT_IN, answer)
-    assert shape is not None
-    flow = list_symbols(replace(BUILT_IN, listing=shape), "A", RetryPolicy())
+    found = guessed_listing(BUILT_IN, answer)
+    assert found is not None
+    profile = replace(BUILT_IN, listing=found[0], spelling=found[1])
+    flow = list_symbols(profile, "A", RetryPolicy())
     next(flow)
     with pytest.raises(StopIteration) as ended:
         flow.send(answer)
@@ -284,4 +285,4 @@ def test_the_shape_of_a_listing_is_found_by_which_all_of_it_is_read(sent: object
     "body", [b"{}", b"[]", b"3", b"<html>", b'[["A_B","X","margin"]]', b"[{}]"]
 )
 def test_a_listing_that_no_shape_reads_is_not_guessed(body: bytes) -> None:
-    assert guessed_shape(BUILT_IN, Answer(200, {}, body)) is None
+    assert guessed_listing(BUILT_IN, Answer(200, {}, body)) is None

@@ -73,12 +73,12 @@ def test_a_time_is_known_by_its_size_where_no_unit_is_said() -> None:
     "body", [b"", b"<html>", b"[]", b"3", b'{"tools": 3}', b'{"tools": {"a": 3}}']
 )
 def test_documents_that_describe_nothing_describe_no_fields(body: bytes) -> None:
-    assert described_fields(body, FUNDING) is None
+    assert described_fields(body, FUNDING) == {}
     assert rows_of(body, "items") == []
 
 
 def test_rows_and_descriptions_are_laid_together() -> None:
-    described = {"t": {"type": "integer", "unit": "s"}, "odd": 3}
+    described = {"t": {"type": "integer", "unit": "s"}, "odd": {"unit": 3}}
     shown = shown_fields(described, [{"t": None, "x": "a"}, {"t": 60, "ok": True}])
     assert [(f.name, f.type, f.unit, f.example) for f in shown] == [
         ("t", "integer", "s", 60),
@@ -102,7 +102,7 @@ def test_times_of_other_units_and_numbers_as_text_are_drafted_so() -> None:
     price = BUILT_IN.histories[Family.PRICE]
     for time, unit in ((1_700_000_000_000, "ms"), ("2023-11-14T22:14:00Z", "iso")):
         row = {"t": time, "last": "97.6", "mark": None, "vol": "note"}
-        found = survey_fields(price, shown_fields(None, [row]))
+        found = survey_fields(price, shown_fields({}, [row]))
         draft = Draft()
         draft.fields("price", found)
         said = draft.text("http://h").splitlines()

@@ -18,6 +18,7 @@ from toolkit.workspace import Settings
 from toolkit.workspace.doctor import Check, Examination, State, examine
 
 NOW = 1_795_046_400  # 2026-11-19
+DRAFT = "draft of a profile"
 DEMO = {"apikey": "demo-pro"}
 
 Examine = Callable[..., Examination]
@@ -155,7 +156,7 @@ def test_other_schema_ids_of_events_are_noted(examined: Examine) -> None:
     assert "svc.spread.v2" in check(found, "history/spread-events").says
 
 
-def test_the_draft_of_a_renamed_service_proposes_and_applies_nothing(
+def test_the_draft_of_a_renamed_service_has_in_force_what_its_rows_prove_and_proposes_the_rest(
     examined: Examine, tmp_path: Path
 ) -> None:
     found = examined(
@@ -168,12 +169,12 @@ def test_the_draft_of_a_renamed_service_proposes_and_applies_nothing(
     path = tmp_path / "draft.toml"
     path.write_text(found.draft)
     said = tomllib.loads(found.draft)
-    assert not any(said.pop("history").values())
+    history = {family: lines["fields"] for family, lines in said.pop("history").items()}
     assert not any(said.values())
-    UserProfile.read(path)
-    assert '# fields.buy_price = { wire = "long_px", unit = "quote" }' in found.draft
-    assert "# GUESS, by its name and its unit: t (s, e.g. 17" in found.draft
-    assert '# fields.price = { wire = "?", unit = "quote" }' in found.draft
+    assert {lines["ts"]["wire"] for lines in history.values()} == {"t"}
+    assert history["price"]["price"] == {"wire": "xyz", "unit": "quote"}
+    assert history["spread"]["buy_price"] == {"wire": "long_px", "unit": "quote"}
+    assert "by it a load reads history/price, history/spread" in check(found, DRAFT).says
     # MCP lists its tools by the names of the service's start, and so otherwise than /schemas.
     assert '# spread_events = "data.get_spread_events"' in found.draft
 
@@ -186,7 +187,9 @@ def test_names_that_would_break_out_of_the_draft_stay_inside_comments_and_string
     path = tmp_path / "draft.toml"
     path.write_text(found.draft)
     UserProfile.read(path)
-    assert all(line[:1] in ("#", "[", "") for line in found.draft.splitlines())
+    said = tomllib.loads(found.draft)
+    assert said.keys() <= {"history", "tools", "streams"}
+    assert all("ts" not in lines["fields"] for lines in said["history"].values() if lines)
     assert "\x1b" not in found.draft
 
 

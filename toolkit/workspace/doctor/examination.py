@@ -23,7 +23,8 @@ _CLOCKS_AGREE_S = 30
 def examine(settings: Settings) -> Examination:
     """Check a service. Nothing is loaded or stored, and no refusal is raised.
 
-    About 40 requests. Raises `InputError` where the address, the key or the profile is none.
+    About 40 requests, and 30 to 60 more where something cannot be read. Raises `InputError` where
+    the address, the key or the profile is none.
 
     >>> from toolkit.workspace import simulated_service
     >>> with simulated_service() as base_url:

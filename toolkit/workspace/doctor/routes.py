@@ -7,22 +7,21 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-import msgspec
-
 from toolkit.cards import counted, duration, some
 from toolkit.client import Client
-from toolkit.errors import ServiceError
+from toolkit.errors import InputError, ServiceError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Family, Market, Trajectory
 from toolkit.wire.draft import Draft
 from toolkit.wire.exchange import ANSWERED, Answer, Failure, Request, refusal
-from toolkit.wire.listing import Listing, guessed_shape, price_trajectories, spread_trajectories
+from toolkit.wire.listing import Listing, guessed_listing, price_trajectories, spread_trajectories
 from toolkit.wire.pages import Page
 from toolkit.wire.places import leaves
 from toolkit.wire.profile import HistoryRoute, Profile
 from toolkit.wire.rows import read_history_page
 from toolkit.wire.snapshots import snapshot_items
-from toolkit.wire.survey import described_fields, rows_of, rows_place, shown_fields, survey_fields
+from toolkit.wire.survey import described_fields, rows_of, shown_fields, survey_fields
+from toolkit.workspace.doctor.derivation import Derivation
 from toolkit.workspace.doctor.findings import Check, State, refused_words, state_of
 
 _ROWS = 50
@@ -58,6 +57,7 @@ class Routes:
             listing = self._client.symbols()
             yield _listed(listing)
             self.listed = any(listing.legs.values())
+            listing = listing if self.listed else self._guessed_listing()
         except ServiceError as error:
             yield self._failed("symbols/search", error)
             listing = self._guessed_listing()
@@ -69,9 +69,37 @@ class Routes:
             yield self._counted(self._events(event_family))
         for kind in ("activity", "spread", "funding"):
             yield self._snapshot(kind)
+        if self.unreadable or not self.listed:
+            yield self._derived(listing)
         yield from self._fields.values()
         if self._paging:
             yield self._paging
+
+    def _derived(self, listing: Listing | None) -> Check:
+        """Prove lines of the draft, and walk each history by them as a load does."""
+        name = "draft of a profile"
+        if listing is None:
+            return Check("fields", name, State.SKIPPED, "no symbol is listed that could be asked")
+        self._client.speak(self._profile)
+        derivation = Derivation(self._client, self.draft, self._schemas, self._now, self._profile)
+        logs = [family for family in EventFamily if f"history/{family}-events" in self.unreadable]
+        try:
+            derivation.derive(listing)
+            for log in logs:
+                derivation.derive_log(log)
+            profile = self._client.speak(derivation.profile())
+        except InputError as error:  # a name of the service that no profile can have
+            return Check("fields", name, State.FAILED, str(error))
+        walked = [self._history(route, listing) for route in profile.histories.values()]
+        loaded, not_yet = [], []
+        for found in [*walked, *map(self._events, logs)]:
+            if found.state in (State.OK, State.NOTE):
+                loaded.append(found.name)
+            else:
+                not_yet.append(f"{found.name} ({found.says})")
+        says = f"by it a load reads {some(loaded)}" if loaded else "by it no history is read"
+        says += f"; not yet: {some(not_yet)}" if not_yet else ""
+        return Check("fields", name, State.NOTE, says, "--profile-out FILE writes it")
 
     def _counted(self, check: Check, *, failed: bool = False) -> Check:
         """Note whether a load can read what was asked. What the plan lacks is no part of it."""
@@ -86,11 +114,11 @@ class Routes:
         self.listed = False
         profile = self._client.profile()
         answer = self._client.ask(Request.get(profile.symbols_path, {}))
-        shape = guessed_shape(profile, answer) if isinstance(answer, Answer) else None
-        if shape is None:
+        found = guessed_listing(profile, answer) if isinstance(answer, Answer) else None
+        if found is None:
             return None
-        self.draft.listing(shape)
-        self._client.speak(replace(profile, listing=shape))
+        self.draft.listing(*found)
+        self._client.speak(self.draft.applied(profile))
         try:
             return self._client.symbols()
         except ServiceError:
@@ -148,9 +176,6 @@ class Routes:
         described = described_fields(self._schemas, route)
         body = route.flat(answer).body
         rows = [leaves(row) for row in rows_of(body, route.items)]
-        place = rows_place(msgspec.json.decode(body), route.items) if rows else route.items
-        if place != route.items:
-            self.draft.items(route.family.value, place)
         found = survey_fields(route, shown_fields(described, rows))
         if not found.matched and not found.unknown:
             return  # neither described nor any rows

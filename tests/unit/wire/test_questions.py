@@ -1,0 +1,79 @@
+"""Parameters and templates out of the words of a refusal: what is clear is read, nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from toolkit.wire.questions import (
+    example_template,
+    market_words,
+    named_parameters,
+    names_all,
+    question_named,
+)
+
+MARKETS = ("spot", "futures", "SWAP")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Mandatory parameter 'pair' was not sent",
+        "query.pair: field required",
+        "the parameter pair is missing, such as BTC_USDT",
+        "`pair` must not be empty",
+        "pair is required",
+    ],
+)
+def test_the_parameter_that_is_missing_is_named_in_many_ways(message: str) -> None:
+    assert named_parameters(message) == ["pair"]
+    assert question_named(message, {}, 1, MARKETS) == {"pair": "{symbol}"}
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["no such trajectory", "", "it is missing", "bad request", "the parameter is missing"],
+)
+def test_words_that_name_no_parameter_change_no_question(message: str) -> None:
+    assert question_named(message, {"pair": "{symbol}"}, 2, MARKETS) is None
+
+
+@pytest.mark.parametrize(
+    ("example", "template"),
+    [
+        (
+            "legs=, e.g. KRAKEN.spot,COINBASE.spot",
+            "{buy.exchange}.{buy.market},{sell.exchange}.{sell.market}",
+        ),
+        ("such as BTC_USDT@KRAKEN-SWAP.", "{symbol}@{exchange}-{market}"),
+        ("such as BTC_USDT", "{symbol}"),
+        ("such as {limit}|BTC_USDT", None),
+        ("such as KRAKEN:margin", None),
+        ("such as A:spot,B:spot,C:spot", None),
+        ("such as xKRAKEN:spotx", None),
+    ],
+)
+def test_an_example_is_read_whole_or_not_at_all(example: str, template: str | None) -> None:
+    assert example_template(example, MARKETS) == template
+
+
+@pytest.mark.parametrize("name", ["venue", "buy_or_sell_leg"])
+def test_a_leg_of_no_side_is_not_guessed(name: str) -> None:
+    said = f"{name} is missing, such as KRAKEN:spot"
+    assert question_named(said, {}, 2, MARKETS) is None
+
+
+def test_a_parameter_that_is_missed_again_ends_the_questions() -> None:
+    said = "pair is missing, such as BTC_USDT"
+    assert question_named(said, {"pair": "{symbol}"}, 2, MARKETS) is None
+
+
+def test_a_question_is_whole_where_it_names_the_symbol_and_every_leg() -> None:
+    legs = {"first": "{buy.exchange}:{buy.market}", "second": "{sell.exchange}:{sell.market}"}
+    assert names_all({"pair": "{symbol}", **legs}, 2)
+    assert not names_all(legs, 2)
+    assert not names_all({"pair": "{symbol}"}, 1)
+
+
+def test_two_words_for_one_market_are_none() -> None:
+    assert market_words(["A:PERP", "B:SWAP", "C:Cash"]) == {"spot": "Cash"}

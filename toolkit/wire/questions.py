@@ -1,0 +1,137 @@
+"""How a service wants to be asked, by its own words: the parameters that its refusals name.
+
+A refusal such as "the parameter first is missing, such as KRAKEN:spot" names a parameter and shows
+a value. What a value is made of is read from the example alone, or from the name where it is
+a usual one of a symbol. Anything else is not followed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+
+from toolkit.wire.templates import placeholders
+
+_NAME = r"([A-Za-z][\w.-]*\w)"
+_NAMED = re.compile(
+    rf"[\"'`]{_NAME}[\"'`]|\bparameters? {_NAME}|\b{_NAME}:? (?:is |field )?(?:missing|required)\b",
+)
+_SYMBOL = re.compile(r"(?<![A-Za-z0-9])[A-Z0-9]{2,}_[A-Z0-9]{2,}(?![A-Za-z0-9_])")
+_OF_SYMBOL = frozenset(("symbol", "pair", "instrument", "ticker"))
+_SIDES = {
+    **dict.fromkeys(("buy", "first", "long"), "buy."),
+    **dict.fromkeys(("sell", "second", "short"), "sell."),
+}
+_NO_NAME = frozenset(("is", "are", "the", "has", "must", "missing", "required", "parameter"))
+
+
+def named_parameters(message: str) -> list[str]:
+    """List the parameters that a refusal calls missing or puts in quotes.
+
+    >>> named_parameters("the parameter first is missing, such as KRAKEN:spot")
+    ['first']
+    >>> named_parameters("query.pair: Field required"), named_parameters("no such pair")
+    (['pair'], [])
+    """
+    found = (
+        next(filter(None, match)) for match in _NAMED.findall(message.replace("Field", "field"))
+    )
+    names = (name.rpartition(".")[2] for name in found)
+    return [name for name in dict.fromkeys(names) if name.lower() not in _NO_NAME]
+
+
+def example_template(message: str, markets: Collection[str]) -> str | None:
+    """Read the template of a value that a refusal shows, None where it shows none.
+
+    ``markets`` are the service's words for markets, by which a leg is found.
+
+    >>> example_template("such as BTC_USDT|KRAKEN:SPOT|COINBASE:PERP", ["SPOT", "PERP"])
+    '{symbol}|{buy.exchange}:{buy.market}|{sell.exchange}:{sell.market}'
+    >>> example_template("first is missing, such as KRAKEN:spot", ["spot"])
+    '{exchange}:{market}'
+    """
+    words = "|".join(sorted(map(re.escape, markets), key=len, reverse=True))
+    leg = re.compile(rf"(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9]*([:./@-])(?:{words})(?![A-Za-z0-9])")
+    for chunk in message.split():
+        text, count = _SYMBOL.subn("{symbol}", chunk.strip("\"'`.,;()"))
+        legs = leg.findall(text)
+        sides = ["buy.", "sell."] if len(legs) == 2 else [""]
+        if len(legs) > 2 or not (count or legs) or set("{}") & set(chunk):
+            continue
+        for side, between in zip(sides, legs, strict=False):
+            text = leg.sub(f"{{{side}exchange}}{between}{{{side}market}}", text, count=1)
+        if not re.search(r"[A-Za-z0-9]", re.sub(r"\{[a-z.]+\}", "", text)):
+            return text
+    return None
+
+
+def question_named(
+    message: str, asked: Mapping[str, str], legs: int, markets: Collection[str]
+) -> dict[str, str] | None:
+    """Return the question with the parameters that a refusal names, None where that is unclear.
+
+    ``asked`` are the templates of the question that was refused, ``legs`` those of its trajectory.
+
+    >>> question_named("sell is missing, such as KRAKEN/spot", {"pair": "{symbol}"}, 2, ["spot"])
+    {'pair': '{symbol}', 'sell': '{sell.exchange}/{sell.market}'}
+    >>> question_named("no such trajectory", {"pair": "{symbol}"}, 2, ["spot"]) is None
+    True
+    """
+    found = dict(asked)
+    example = example_template(message, markets)
+    for name in named_parameters(message):
+        template = _template(name, example, legs)
+        if template is None or found.get(name) == template:
+            return None
+        found[name] = template
+    return found if found != asked else None
+
+
+def _template(name: str, example: str | None, legs: int) -> str | None:
+    """Return the template of a parameter by the example of its value, else by its name."""
+    words = re.findall(r"[a-z]+", name.lower())
+    if example is None:
+        return "{symbol}" if _OF_SYMBOL & {*words} else None
+    sided = "{exchange}" in example
+    if not sided or legs == 1:
+        return example if not sided or "buy." not in example else None
+    sides = {_SIDES[word] for word in words if word in _SIDES}
+    if len(sides) != 1:
+        return None
+    side = sides.pop()
+    return example.replace("{exchange}", f"{{{side}exchange}}").replace(
+        "{market}", f"{{{side}market}}"
+    )
+
+
+def names_all(ask: Mapping[str, str], legs: int) -> bool:
+    """Check that a question names the symbol and every leg of a trajectory.
+
+    >>> names_all({"pair": "{symbol}", "leg": "{exchange}:{market}"}, 1)
+    True
+    """
+    sides = [""] if legs == 1 else ["buy.", "sell."]
+    wanted = {"symbol", *(f"{side}{part}" for side in sides for part in ("exchange", "market"))}
+    return wanted <= {place for template in ask.values() for place in placeholders(template)}
+
+
+_MARKET_WORDS: Mapping[str, Sequence[str]] = {
+    "spot": ("spot", "cash"),
+    "futures": ("futures", "future", "perp", "perpetual", "swap", "linear"),
+    "dex": ("dex", "onchain", "amm"),
+}
+"""The usual words for a market, in any case."""
+
+
+def market_words(texts: Collection[str]) -> dict[str, str]:
+    """Find the words for markets in texts of a listing. One market with two words has none.
+
+    >>> market_words(["AURORA:SPOT", "CORONA:PERP"])
+    {'spot': 'SPOT', 'futures': 'PERP'}
+    """
+    parts = {part for text in texts for part in re.split(r"[^A-Za-z]", text)}
+    found = {
+        market: [part for part in sorted(parts) if part.lower() in words]
+        for market, words in _MARKET_WORDS.items()
+    }
+    return {market: words[0] for market, words in found.items() if len(words) == 1}
