@@ -1,0 +1,183 @@
+"""How statistics of published rows get on with more processes, and with more rows.
+
+``python -m benchmarks.scale [--quick]``: spreads of 20 million rows are published, and their
+summaries computed in this process, by a pool of 2, and by Dask with 1, 2 and 3 workers. Then those
+of six times the rows: the same files under other names. The results have to be identical.
+
+What the scheduler takes is measured with tasks that do nothing, and its load at 10,000 workers is
+simulated: one server, which takes its time for each task, and workers that wait for it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import json
+import resource
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from distributed import Client, LocalCluster
+
+from benchmarks._walks import START, STEP_S, TOGETHER, fill_store, spread_rows
+from toolkit.cluster import Cluster
+from toolkit.statistics import spread
+from toolkit.statistics.passes import in_one_pass
+from toolkit.store import Store
+from toolkit.store.publish import PublishedRows, publish
+
+WORKERS, TASKS = 10_000, 300_000
+ROUNDS = 3
+
+
+def published(folder: Path, trajectories: int, minutes: int) -> PublishedRows:
+    """Publish a store of spreads, and return all its rows."""
+    blocks = (range(n, min(n + TOGETHER, trajectories)) for n in range(0, trajectories, TOGETHER))
+    fill_store(folder, (spread_rows(block, minutes) for block in blocks))
+    publish(Store(folder / "rail.duckdb"), folder / "archive")
+    window = (START, START + STEP_S * minutes)
+    return PublishedRows.of(str(folder / "archive"), "spread", window)
+
+
+def times(rows: PublishedRows, number: int) -> PublishedRows:
+    """Return so many times the rows: the same files under other names."""
+    parts = [
+        replace(part, streams=tuple((f"{n}{key}", files) for key, files in part.streams))
+        for n in range(number)
+        for part in rows.parts
+    ]
+    return PublishedRows(rows.address, tuple(parts))
+
+
+def serial(rows: PublishedRows, analysis: Any) -> pl.DataFrame:
+    """Compute in this process."""
+    return in_one_pass((part.read() for part in rows.parts), analysis)[0]
+
+
+def on(where: object, rows: PublishedRows, analysis: Any) -> pl.DataFrame:
+    """Compute on a cluster, of which nothing is kept."""
+    with tempfile.TemporaryDirectory() as results:
+        return Cluster(where, Path(results)).in_one_pass(rows, analysis)[0]
+
+
+def with_dask(workers: int, work: Callable[[Client], Any]) -> tuple[Any, float]:
+    """Do something with so many workers. Returns its result, and the largest of a worker (MB)."""
+    options: dict[str, Any] = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
+    environment = {"POLARS_MAX_THREADS": "1"}
+    with (
+        LocalCluster(n_workers=workers, env=environment, **options) as made,
+        Client(made) as client,
+    ):
+        found = work(client)
+        return found, max(client.run(_peak_mb).values())
+
+
+def _peak_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def timed(work: Callable[[], pl.DataFrame]) -> tuple[pl.DataFrame, float]:
+    """Do something once to warm it up where it is short, and return its result and seconds."""
+    began = time.perf_counter()
+    return work(), time.perf_counter() - began
+
+
+def compared(rows: PublishedRows, analysis: Any, ways: list[str]) -> dict[str, tuple[Any, ...]]:
+    """Return of each way its result, seconds, and the largest worker (MB, 0 without workers)."""
+    found: dict[str, tuple[Any, ...]] = {}
+    for way in ways:
+        if way == "serial":
+            found[way] = (*timed(lambda: serial(rows, analysis)), 0.0)
+        elif way == "pool":
+            found[way] = (*timed(lambda: on(2, rows, analysis)), 0.0)
+        else:
+            work = partial(_on_client, rows, analysis)
+            (result, seconds), peak = with_dask(int(way[4:]), work)
+            found[way] = (result, seconds, peak)
+        print(f"  {way:<8}{found[way][1]:>8.1f} s{found[way][2]:>10.0f} MB")
+    return found
+
+
+def _on_client(rows: PublishedRows, analysis: Any, client: Client) -> tuple[pl.DataFrame, float]:
+    return timed(lambda: on(client, rows, analysis))
+
+
+def scheduler_ms(tasks: int) -> float:
+    """Return what the scheduler and its client take for a task that does nothing (ms)."""
+
+    def work(client: Client) -> float:
+        began = time.perf_counter()
+        client.gather(client.map(_nothing, range(tasks), pure=False))
+        return 1_000 * (time.perf_counter() - began) / tasks
+
+    return float(with_dask(1, work)[0])
+
+
+def _nothing(number: int) -> int:
+    return number
+
+
+def busy_share(task_ms: float, part_s: float, workers: int = WORKERS, tasks: int = TASKS) -> float:
+    """Simulate a scheduler that takes ``task_ms`` a task, and workers that take ``part_s`` each.
+
+    Returns how much of the workers' time goes to parts, once all have begun.
+
+    >>> busy_share(0.0, 10.0, 100, 1_000), round(busy_share(1.0, 1.0, 10_000, 100_000), 1)
+    (1.0, 0.1)
+    """
+    free_at, ready = 0.0, [0.0] * workers
+    first = last = 0.0
+    for number in range(tasks):
+        asked = heapq.heappop(ready)
+        free_at = max(free_at, asked) + task_ms / 1_000
+        heapq.heappush(ready, free_at + part_s)
+        if number == workers:
+            first = free_at
+        last = free_at
+    return min(1.0, (tasks - workers - 1) * part_s / ((last - first) * workers))
+
+
+def main(*, quick: bool) -> None:
+    """Print a table, and the ratios as one line of JSON."""
+    trajectories, minutes = (40, 500) if quick else (500, 40_000)
+    with tempfile.TemporaryDirectory() as folder:
+        rows = published(Path(folder), trajectories, minutes)
+        if quick:
+            rows = PublishedRows.of(rows.address, "spread", rows.parts[0].window, rows=2_000)
+        analysis = partial(
+            spread.summary, start=rows.parts[0].window.start, end=rows.parts[0].window.end
+        )
+        size = sum(file.bytes for part in rows.parts for _, files in part.streams for file in files)
+        count = sum(part.rows for part in rows.parts)
+        print(f"{count:,} rows in {len(rows.parts)} parts, {size / count:.1f} bytes a row")
+        one = compared(rows, analysis, ["serial", "pool", "dask1", "dask2", "dask3"])
+        print(f"{6 * count:,} rows")
+        six = compared(times(rows, 6), analysis, ["serial", "pool", "dask2", "dask3"])
+    each_ms = scheduler_ms(200 if quick else 5_000)
+    print(f"a task that does nothing: {each_ms:.2f} ms")
+    for part_s in (1, 10, 60):
+        share = busy_share(each_ms, part_s, tasks=20_000 if quick else TASKS)
+        print(f"  {WORKERS:,} workers, parts of {part_s} s: busy for {share:.0%} of the time")
+    same = all(way[0].equals(found["serial"][0]) for found in (one, six) for way in found.values())
+    overhead_s = one["dask1"][1] - one["serial"][1]
+    ratios = {
+        "identical": float(same),
+        "dask2_vs_pool": six["dask2"][1] / six["pool"][1],
+        "overhead_ms_per_chunk": 1_000 * overhead_s / len(rows.parts),
+        "overhead_us_per_row": 1e6 * overhead_s / count,
+        "worker_rss_growth_6x": six["dask2"][2] / one["dask2"][2],
+        "task_ms": each_ms,
+    }
+    print(json.dumps({"name": "scale", "ratios": ratios}))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true", help="few rows")
+    main(quick=parser.parse_args().quick)
