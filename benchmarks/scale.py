@@ -69,11 +69,8 @@ def on(where: object, rows: PublishedRows, analysis: Any) -> pl.DataFrame:
 def with_dask(workers: int, work: Callable[[Client], Any]) -> tuple[Any, float]:
     """Do something with so many workers. Returns its result, and the largest of a worker (MB)."""
     options: dict[str, Any] = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
-    environment = {"POLARS_MAX_THREADS": "1"}
-    with (
-        LocalCluster(n_workers=workers, env=environment, **options) as made,
-        Client(made) as client,
-    ):
+    options |= {"env": {"POLARS_MAX_THREADS": "1"}, "scheduler_kwargs": {"dashboard": False}}
+    with LocalCluster(n_workers=workers, **options) as made, Client(made) as client:
         found = work(client)
         return found, max(client.run(_peak_mb).values())
 
@@ -83,7 +80,7 @@ def _peak_mb() -> float:
 
 
 def timed(work: Callable[[], pl.DataFrame]) -> tuple[pl.DataFrame, float]:
-    """Do something once to warm it up where it is short, and return its result and seconds."""
+    """Do something, and return its result and seconds."""
     began = time.perf_counter()
     return work(), time.perf_counter() - began
 

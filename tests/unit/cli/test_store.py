@@ -46,9 +46,11 @@ def test_a_store_is_published_read_and_made_again(
     monkeypatch.setenv("XDG_CACHE_HOME", str(workdir / "cache"))
     here = rail("stats", "spread", KEY, "--format", "json").stdout
     assert rail("stats", "spread", KEY, "--format", "json", "--store", "archive").stdout == here
-    for command in (["stats", "spread"], ["stats", "hours"], ["screen"]):
+    for command in (["stats", "spread"], ["stats", "hour-of-week"], ["screen"]):
         asked = [*command, "--format", "json", "--store", "archive"]
-        assert rail(*asked, "--cluster", "1").stdout == rail(*asked).stdout
+        done = rail(*asked, "--cluster", "1")
+        assert KEY in done.stdout, done.stderr
+        assert done.stdout == rail(*asked).stdout
     line = refused(rail("screen", "--cluster", "1"))
     assert "rail store publish archive" in line
     assert KEY in rail("status", "--store", address).stdout
