@@ -44,6 +44,7 @@ CREATE TABLE IF NOT EXISTS record (
     record_id INTEGER PRIMARY KEY, load_id INTEGER, load_started_at INTEGER, committed_at INTEGER,
     schema_hash TEXT, bytes INTEGER, pages BLOB
 );
+CREATE INDEX IF NOT EXISTS sizes ON record (committed_at, bytes);
 CREATE TABLE IF NOT EXISTS schemas (schema_hash TEXT PRIMARY KEY, document BLOB);
 """
 
@@ -120,7 +121,9 @@ def keep_pages(
     Raises `StoreError` where the file beside the store cannot be written.
     """
     newest = _newest(connection)
-    started_at = _loads(connection)[record.load_id]
+    started_at = connection.execute(
+        "SELECT started_at FROM load WHERE load_id = ?", [record.load_id]
+    ).fetchall()[0][0]
     with _opened(store) as pages:
         pages.executescript(_TABLES)
         pages.execute("BEGIN IMMEDIATE")
@@ -149,14 +152,16 @@ def keep_pages(
 
 def _drop_old(pages: sqlite3.Connection, kept_days: float) -> None:
     oldest = int(time.time() - kept_days * _DAY_S)
-    pages.execute("DELETE FROM record WHERE committed_at < ?", [oldest])
-    pages.execute(
-        "DELETE FROM record WHERE record_id IN (SELECT record_id FROM (SELECT record_id, "
-        "sum(bytes) OVER (ORDER BY record_id DESC) AS held FROM record) WHERE held > ?)",
-        [MOST_BYTES],
-    )
-    used = "SELECT schema_hash FROM record WHERE schema_hash IS NOT NULL"
-    pages.execute(f"DELETE FROM schemas WHERE schema_hash NOT IN ({used})")  # noqa: S608 - ours
+    dropped = pages.execute("DELETE FROM record WHERE committed_at < ?", [oldest]).rowcount
+    if pages.execute("SELECT sum(bytes) FROM record").fetchone()[0] > MOST_BYTES:
+        dropped += pages.execute(
+            "DELETE FROM record WHERE record_id IN (SELECT record_id FROM (SELECT record_id, "
+            "sum(bytes) OVER (ORDER BY record_id DESC) AS held FROM record) WHERE held > ?)",
+            [MOST_BYTES],
+        ).rowcount
+    if dropped:
+        used = "SELECT schema_hash FROM record WHERE schema_hash IS NOT NULL"
+        pages.execute(f"DELETE FROM schemas WHERE schema_hash NOT IN ({used})")  # noqa: S608 - ours
 
 
 def read_pages(connection: duckdb.DuckDBPyConnection, store: Path) -> Iterator[KeptRecord]:
