@@ -132,14 +132,6 @@ def test_it_opens_on_the_last_24_hours_with_kinds_timeline_list_and_lives(page, 
     assert not shown.error
 
 
-def test_labels_have_their_room_before_a_chart_is_drawn(page, store):
-    timeline = figures(page(store))[0]["layout"]
-    longest = max(map(len, timeline["yaxis"]["ticktext"]))
-    assert timeline["margin"]["l"] >= 6 * longest + 14
-    assert timeline["margin"]["t"] == 44  # the legend is above
-    assert timeline["yaxis"]["ticklabeloverflow"] == "allow"
-
-
 def test_a_row_a_kind_has_rates_lives_and_the_largest(page, store):
     kinds = rows_of(page(store), "kinds")
     assert kinds["kind"] == ["spread", "pump", "funding"]

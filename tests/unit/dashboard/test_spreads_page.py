@@ -90,7 +90,7 @@ def test_the_python_of_the_page_gives_its_rows(page, held):
     exec(code.replace("rail.screen(", "found = rail.screen("), names)
     (row,) = rows(shown)
     screened = names["found"].row(0, named=True)
-    assert row["mean (bps)"] == screened["spread_mean_log_bps"]
+    assert row["mean (bps)"] == round(screened["spread_mean_log_bps"], 4)
     assert row["cost (bps)"] == screened["cost_bps"]
 
 
@@ -102,6 +102,14 @@ def test_the_heat_map_is_of_one_symbol_and_in_the_link(page, held):
     (figure,) = figures(shown)
     assert figure["data"][0]["y"] == ["KRAKEN.spot", "COINBASE.spot"]
     assert "title" not in figure["layout"]
+
+
+def test_labels_and_legend_have_their_room_before_a_chart_is_drawn(page, held):
+    (matrix,) = figures(page(held.path, "spreads", matrix="BTC_USD"))
+    assert matrix["layout"]["margin"]["l"] >= 6 * len("COINBASE.spot") + len("buy")
+    assert matrix["layout"]["yaxis"]["ticklabeloverflow"] == "allow"
+    (chart,) = figures(page(held.path, "trajectory", trajectory=PAIR))
+    assert chart["layout"]["margin"] == {"l": 66, "r": 8, "t": 30, "b": 98}
 
 
 def test_the_half_life_is_in_minutes(page, held):
@@ -116,7 +124,7 @@ def test_the_half_life_is_in_minutes(page, held):
     measured = summary(with_spread(held.series(other)), START, SERVED_AT)
     shown = page(held.path, "spreads")
     (row,) = [row for row in rows(shown) if row["symbol"] == "ETH_USD"]
-    assert row["half-life (min)"] == pytest.approx(measured["half_life_s"].item() / 60)
+    assert row["half-life (min)"] == round(measured["half_life_s"].item() / 60, 3)
 
 
 def test_the_window_and_the_order_are_said(page, held):
