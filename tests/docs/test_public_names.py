@@ -150,6 +150,15 @@ def reached(module: ModuleType) -> Iterator[ModuleType]:
             yield from reached(found)
 
 
+def test_a_module_that_completion_does_not_lead_to_offers_nothing() -> None:
+    offering = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        for path in (ROOT / "toolkit").rglob("*.py")
+        if offers(ast.parse(path.read_text(encoding="utf-8")))
+    }
+    assert offering == {module.__name__ for module in reached(toolkit)}
+
+
 def completed(thing: object) -> set[str]:
     """What the plain Python prompt completes ``thing.`` to."""
     matches = rlcompleter.Completer({"thing": thing}).attr_matches("thing.")

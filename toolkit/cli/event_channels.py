@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import polars as pl
-import typer
 
 from toolkit.cards import counted, duration
-from toolkit.cli.event_logs import event_window, key_column
-from toolkit.cli.options import End, Start, StorePath, check_times
+from toolkit.cli.event_logs import OneFamily, event_store, families, key_column
+from toolkit.cli.options import End, Start, StorePath
 from toolkit.cli.tables import Sheet, TableColumn, TableOptions, show
 from toolkit.errors import EmptyWindowError
 from toolkit.market import EventFamily, EventLog
@@ -23,7 +20,6 @@ from toolkit.store import (
     held_stretches,
     read_deliveries,
 )
-from toolkit.workspace import named_store
 
 _CLOCK_S = 2
 """How far two clocks may seem apart that are read to the second."""
@@ -53,9 +49,7 @@ def channel_columns() -> Schema:
 
 
 def channels_command(
-    family: Annotated[
-        EventFamily | None, typer.Option("--family", help="Of this family alone.")
-    ] = None,
+    family: OneFamily = None,
     start: Start = None,
     end: End = None,
     store: StorePath = None,
@@ -72,12 +66,9 @@ def channels_command(
 
     Example: rail events channels
     """
-    check_times(start, end)
-    held = named_store(store)
-    asked = event_window(held, start, end)
-    families = [family] if family else list(EventFamily)
+    held, asked = event_store(store, start, end)
     with held.reading():
-        came = pl.concat(held.arrivals(one, asked) for one in families)
+        came = pl.concat(held.arrivals(one, asked) for one in families(family))
         opened = _opened(held)
     names = came["channel"].unique().sort().to_list()
     if not names:

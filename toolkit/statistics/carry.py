@@ -26,13 +26,6 @@ from toolkit.statistics.net_edge import costs_over_time
 from toolkit.statistics.settlements import LEGS, LegSettlements, settlements
 from toolkit.statistics.windows import settlements_extent, window_of
 
-__all__ = ["HORIZONS", "holdings"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 HORIZONS = ("1h", "8h", "1d", "3d", "7d", "30d")
 """How long a position is held, where nothing else is asked."""
 

@@ -27,13 +27,6 @@ from toolkit.statistics.event_paths import KnownValues
 from toolkit.statistics.tails import share_columns
 from toolkit.statistics.windows import window_of
 
-__all__ = ["audit", "audited", "smallest_size_bps"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _COLUMN = "spread_bps"
 _BPS_A_PERCENT = 100
 _CONTRACT = ("window_start", "window_end", "method", "params_hash")

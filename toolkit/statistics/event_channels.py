@@ -27,13 +27,6 @@ from toolkit.statistics.contract import (
 from toolkit.statistics.tails import share_columns
 from toolkit.statistics.windows import documents_extent, window_of
 
-__all__ = ["channels"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _KEY = ("event_id", "event_type", "ts_ms")
 _ARRIVALS = {
     **dict.fromkeys(("family", "event_id", "event_type"), "String"),

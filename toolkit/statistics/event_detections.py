@@ -7,12 +7,6 @@ import polars as pl
 from toolkit.market import EventFamily, EventRole
 from toolkit.statistics.event_documents import identified
 
-__all__ = ["detections", "trajectory_of"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 def detections(events: pl.DataFrame) -> pl.DataFrame:
     """List the events that were seen to open: when, in which trajectory, which way, how large.

@@ -6,13 +6,6 @@ import polars as pl
 
 from toolkit.statistics.contract import checked_types
 
-__all__ = ["with_groups"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _LIVES = {"t_open": "Int64", "legs": "String", "size": "Float64"}
 _BANDS = pl.Series(
     [0.0, *(float(f"{step}e{power}") for power in range(-4, 6) for step in (1, 2, 5))]

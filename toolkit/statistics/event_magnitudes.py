@@ -11,13 +11,6 @@ from toolkit.statistics.event_exposure import Watched
 from toolkit.statistics.kernel import observed
 from toolkit.statistics.tail_index import fitted_tails, tail_columns
 
-__all__ = ["magnitudes"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95, "q99": 0.99}
 
 

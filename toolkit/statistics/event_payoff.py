@@ -14,13 +14,6 @@ from toolkit.statistics.contract import Question, Reason, checked_types, first_r
 from toolkit.statistics.event_paths import checked_cluster, clusters_of
 from toolkit.statistics.net_edge import MULTIPLES
 
-__all__ = ["LEFT_OUT", "payoff"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 LEFT_OUT = {
     "n_opened_before": ("opened_before",),
     "n_close_lost": ("close_lost",),

@@ -33,13 +33,6 @@ from toolkit.statistics.event_paths import (
 )
 from toolkit.statistics.windows import documents_extent
 
-__all__ = ["placebo"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _SEED = 20_261_123
 _TOGETHER = 10_000  # events, so that what is made on the way stays in the processor's cache
 

@@ -27,13 +27,6 @@ from toolkit.statistics.event_paths import Floats, Integers, KnownValues
 from toolkit.statistics.fee_table import NOTIONAL, FeeModel, Style, check_asked, check_held_style
 from toolkit.statistics.net_edge import costs_over_time, named_by
 
-__all__ = ["DELAYS_S", "positions"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 DELAYS_S = (0, 60, 300, 900)
 """How long after its detection an event is taken (s), where nothing else is asked."""
 

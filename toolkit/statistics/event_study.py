@@ -30,13 +30,6 @@ from toolkit.statistics.event_paths import (
 )
 from toolkit.statistics.windows import documents_extent
 
-__all__ = ["study"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 _OFFSETS_A_SIDE = 60
 
 

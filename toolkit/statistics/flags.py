@@ -27,13 +27,6 @@ from toolkit.statistics.lead_lag import checked_lag, peaks, why
 from toolkit.statistics.stale_legs import LEGS, stale_legs
 from toolkit.statistics.windows import window_of
 
-__all__ = ["FLAGS", "flags", "with_flags"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 FLAGS = (
     "stale_buy",
     "stale_sell",

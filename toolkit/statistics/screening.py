@@ -32,24 +32,6 @@ from toolkit.statistics.persistence import persistence
 from toolkit.statistics.rates_in_force import with_apr
 from toolkit.statistics.windows import window_of
 
-__all__ = [
-    "FUNDING_ORDER",
-    "RATE_ORDER",
-    "SPREAD_ORDER",
-    "Ranking",
-    "excluded",
-    "funding_figures",
-    "rate_figures",
-    "screen",
-    "spread_figures",
-    "without_flags",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 SPREAD_ORDER = "-spread_last_size_log_bps"
 """The order of a screen of spreads: the widest now is first."""
 FUNDING_ORDER = "-funding_apr_pct"
