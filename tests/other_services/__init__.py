@@ -14,8 +14,9 @@ files propose a form. No test reads them yet.
 | `inforce` | funding as rates in force, in percent per hour, one row per hour; numbers as text |
 | `oldest` | oldest first and paged forward in time, also the logs; ISO times, other words |
 
-A refusal of a question names the parameter that is missing and an example of it, but for that of
-`opposite-unsaid`.
+A refusal of a question names the parameter that is missing and an example of it. Those of `rows`
+do not, which has them in a document of OpenAPI, nor do those of `opposite-unsaid`, which has them
+nowhere.
 
 What all of them keep: the paths below ``/api/v1/data``, both ways to send the key, HTTP 401 for a
 wrong one, 404 for what is planned only, and the clock in the header ``Date``. None of them has MCP,

@@ -16,7 +16,7 @@ What differs:
 - ``end_time`` (s) is included.
 - Listing and snapshots are arrays of arrays: ``["BTC_USDT", "KRAKEN", "spot"]``.
 - ``/schemas`` is a list of columns with units, among them ``basis``, and states no sign.
-- A refusal is ``["refused", 400, "..."]``.
+- A refusal is ``["refused", 400, "..."]``, and names no parameter. ``/openapi.json`` names them.
 
 What it keeps of the interface document: ``/history/price`` is asked for by symbol, exchange,
 market, ``end_time`` and limit. The header ``X-Next-End-Time`` has the oldest second of the
@@ -41,7 +41,6 @@ from tests.other_services.service import (
     Row,
     promised_price,
     read_cursor,
-    required,
     trajectory_of,
     whole,
     write_cursor,
@@ -81,9 +80,21 @@ class Rows(OtherService):
         """Read ``pair``, ``buy`` and ``sell``, and a price as the interface document has it."""
         if family is Family.PRICE:
             return promised_price(parameters)
-        pair = required(parameters, "pair", "BTC_USDT")
-        legs = [required(parameters, side, "KRAKEN/spot") for side in ("buy", "sell")]
-        return trajectory_of(family, pair, [leg.replace("/", ".") for leg in legs])
+        legs = [parameters.get(side, "").replace("/", ".") for side in ("buy", "sell")]
+        return trajectory_of(family, parameters.get("pair"), legs)
+
+    def openapi(self) -> object:
+        """Return the parameters of spreads and of funding, which no refusal names."""
+        examples = {"pair": "BTC_USDT", "buy": "KRAKEN/spot", "sell": "COINBASE/futures"}
+        parameters = [
+            {"name": name, "in": "query", "required": True, "example": example}
+            for name, example in examples.items()
+        ]
+        paths = [f"/api/v1/data/history/{family}" for family in ("spread", "funding")]
+        return {
+            "openapi": "3.1.0",
+            "paths": {p: {"get": {"parameters": parameters}} for p in paths},
+        }
 
     def own_rows(self, trajectory: Trajectory, rows: Sequence[Row]) -> Sequence[Row]:
         """Return the rows with their times in ms: a tie gets one ms more than the row before."""

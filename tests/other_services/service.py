@@ -93,6 +93,8 @@ class OtherService(ABC):
             return Answer(self.fault(refusal.status, refusal.text), refusal.status)
 
     def _route(self, path: str) -> Callable[[Question], Answer]:
+        if path == "/openapi.json" and (document := self.openapi()) is not None:
+            return lambda _: Answer(document)
         route = self.routes.get(path.removeprefix(ROOT))
         if not path.startswith(ROOT) or route is None:
             raise Refused(404, f"there is nothing at {path}")
@@ -120,6 +122,10 @@ class OtherService(ABC):
         if found is None:
             raise Refused(404, f"there is nothing at {question.path}")
         return Answer(found)
+
+    def openapi(self) -> object:
+        """Return a document of OpenAPI, None where the kind has none."""
+        return None
 
     def _log_of(self, family: str) -> Callable[[Question], Answer]:
         return lambda question: self.events(family, question)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -24,6 +24,7 @@ from toolkit.wire.exchange import HEADER, UNREADABLE, Answer
 WHOLE = "[]"
 """The place of rows that are the answer itself."""
 _STEP = re.compile(r"\[\d+\]|[^.\[\]]+")
+_DEEPEST = 6
 _Parts = dict[str, msgspec.Raw]
 
 
@@ -100,6 +101,22 @@ def upper_levels(page: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[st
         if isinstance(part, dict)
         for below, value in part.items()
     }
+
+
+def parts_said_of(said: object, words: Container[str], depth: int = 0) -> Iterator[object]:
+    """Yield the parts of a document that are said of one of some words, by name or beside it.
+
+    >>> list(parts_said_of({"tools": [{"route": "/p", "unit": "s"}], "/p": 3}, ["/p"]))
+    [3, {'route': '/p', 'unit': 's'}]
+    """
+    if depth > _DEEPEST or not isinstance(said, dict | list):
+        return
+    if isinstance(said, dict):
+        yield from (value for name, value in said.items() if name in words)
+        if any(isinstance(value, str) and value in words for value in said.values()):
+            yield said
+    for value in said.values() if isinstance(said, dict) else said:
+        yield from parts_said_of(value, words, depth + 1)
 
 
 def leaves(value: object, prefix: str = "", deepest: int = 50) -> dict[str, Any]:

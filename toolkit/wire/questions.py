@@ -1,4 +1,4 @@
-"""How a service wants to be asked, by its own words: the parameters that its refusals name.
+"""How a service wants to be asked, by its own words: parameters that refusals and documents name.
 
 A refusal such as "the parameter first is missing, such as KRAKEN:spot" names a parameter and shows
 a value. What a value is made of is read from the example alone, or from the name where it is
@@ -8,8 +8,9 @@ a usual one of a symbol. Anything else is not followed.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from toolkit.wire.places import parts_said_of
 from toolkit.wire.templates import placeholders
 
 _NAME = r"([A-Za-z][\w.-]*\w)"
@@ -113,6 +114,53 @@ def names_all(ask: Mapping[str, str], legs: int) -> bool:
     sides = [""] if legs == 1 else ["buy.", "sell."]
     wanted = {"symbol", *(f"{side}{part}" for side in sides for part in ("exchange", "market"))}
     return wanted <= {place for template in ask.values() for place in placeholders(template)}
+
+
+def stated_question(
+    said: object, path: str, asked: Mapping[str, str], legs: int, markets: Collection[str]
+) -> dict[str, str] | None:
+    """Return the question that a document states for a route, None where that is unclear.
+
+    The document is that of OpenAPI, or one with the input schema of a tool beside its ``route``.
+    Its required parameters are read by their examples, as those that a refusal names.
+
+    >>> said = {"paths": {"/p": {"get": {"parameters": [
+    ...     {"name": "pair", "required": True}, {"name": "leg", "required": True,
+    ...     "example": "KRAKEN:spot"}]}}}}
+    >>> stated_question(said, "/p", {"limit": "{limit}"}, 1, ["spot"])
+    {'limit': '{limit}', 'pair': '{symbol}', 'leg': '{exchange}:{market}'}
+    """
+    found = dict(asked)
+    for name, example in _required(said, path):
+        if name in found:
+            continue
+        such_as = f", such as {example}" if example else ""
+        named = question_named(f"parameter {name} is missing{such_as}", found, legs, markets)
+        if named is None:
+            return None
+        found = named
+    return found if names_all(found, legs) else None
+
+
+def _required(said: object, path: str) -> Iterator[tuple[str, str]]:
+    """Yield the required parameters of a route, each with an example of it, "" for none."""
+    for part in parts_said_of(said, (path,)):
+        for facts in parts_said_of(part, ("parameters",)):
+            for each in facts if isinstance(facts, list) else []:
+                if isinstance(each, dict) and each.get("required") and each.get("in") != "header":
+                    yield str(each.get("name")), _example(each) or _example(each.get("schema"))
+        for schema in parts_said_of(part, ("input_schema",)):
+            if isinstance(schema, dict) and isinstance(schema.get("properties"), dict):
+                for name in schema.get("required") or []:
+                    yield str(name), _example(schema["properties"].get(name))
+
+
+def _example(facts: object) -> str:
+    if not isinstance(facts, dict):
+        return ""
+    many = facts.get("examples")
+    found = facts.get("example", many[0] if isinstance(many, list) and many else None)
+    return found if isinstance(found, str) else ""
 
 
 _MARKET_WORDS: Mapping[str, Sequence[str]] = {

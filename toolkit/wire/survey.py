@@ -17,7 +17,7 @@ import msgspec
 from toolkit.errors import InputError
 from toolkit.market import UNIT_FACTORS, unit_factor
 from toolkit.wire.exchange import UNREADABLE
-from toolkit.wire.places import WHOLE, upper_levels, value_at, values_of
+from toolkit.wire.places import WHOLE, parts_said_of, upper_levels, value_at, values_of
 from toolkit.wire.profile import Finding, HistoryRoute, Profile
 
 _LEAST_LIKENESS = 0.45
@@ -99,22 +99,10 @@ def described_fields(schemas: bytes, route: HistoryRoute) -> dict[str, dict[str,
     except UNREADABLE:
         return {}
     words = (route.family.value, f"history/{route.family}", route.path)
-    for part in _parts_of(said, words):
+    for part in parts_said_of(said, words):
         if fields := next(_field_facts(part), None):
             return fields
     return {}
-
-
-def _parts_of(said: object, words: Container[str], depth: int = 0) -> Iterator[object]:
-    """Yield the parts of a document that are said of one of some words, by name or beside it."""
-    if depth > _DEEPEST or not isinstance(said, dict | list):
-        return
-    if isinstance(said, dict):
-        yield from (value for name, value in said.items() if name in words)
-        if any(isinstance(value, str) and value in words for value in said.values()):
-            yield said
-    for value in said.values() if isinstance(said, dict) else said:
-        yield from _parts_of(value, words, depth + 1)
 
 
 def _field_facts(part: object, depth: int = 0) -> Iterator[dict[str, dict[str, Any]]]:

@@ -10,6 +10,7 @@ from toolkit.wire.questions import (
     named_parameters,
     names_all,
     question_named,
+    stated_question,
 )
 
 MARKETS = ("spot", "futures", "SWAP")
@@ -66,6 +67,43 @@ def test_a_leg_of_no_side_is_not_guessed(name: str) -> None:
 def test_a_parameter_that_is_missed_again_ends_the_questions() -> None:
     said = "pair is missing, such as BTC_USDT"
     assert question_named(said, {"pair": "{symbol}"}, 2, MARKETS) is None
+
+
+SPREAD = "/history/spread"
+STATED = {"pair": "BTC_USDT", "buy": "KRAKEN/spot", "sell": "COINBASE/SWAP"}
+ASK = {
+    "pair": "{symbol}",
+    "buy": "{buy.exchange}/{buy.market}",
+    "sell": "{sell.exchange}/{sell.market}",
+}
+
+
+def openapi(parameters: list[dict[str, object]]) -> dict[str, object]:
+    return {"paths": {SPREAD: {"get": {"parameters": parameters}}}}
+
+
+QUERY: dict[str, object] = {"in": "query", "required": True}
+EXAMPLES = [{"name": name, "example": text, **QUERY} for name, text in STATED.items()]
+SCHEMAS = [{"name": n, "schema": {"examples": [e]}, **QUERY} for n, e in STATED.items()]
+PROPERTIES = {name: {"example": text} for name, text in STATED.items()}
+TOOL = {"route": SPREAD, "input_schema": {"required": [*STATED], "properties": PROPERTIES}}
+HEADER = {"name": "Authorization", "in": "header", "required": True}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [openapi([HEADER, *EXAMPLES, {"name": "size"}]), openapi(SCHEMAS), {"tools": {"x": TOOL}}],
+)
+def test_a_question_is_read_from_openapi_and_from_the_input_schema_of_a_tool(said: object) -> None:
+    assert stated_question(said, SPREAD, {}, 2, MARKETS) == ASK
+    assert stated_question(said, "/history/funding", {}, 2, MARKETS) is None
+
+
+@pytest.mark.parametrize(
+    "said", [None, 3, [], {SPREAD: {"parameters": [3, {"required": True}]}}, {SPREAD: SPREAD}]
+)
+def test_a_document_that_states_no_question_gives_none(said: object) -> None:
+    assert stated_question(said, SPREAD, {}, 2, MARKETS) is None
 
 
 def test_a_question_is_whole_where_it_names_the_symbol_and_every_leg() -> None:

@@ -35,7 +35,7 @@ from toolkit.wire.proofs import (
     spread_figure,
     time_field,
 )
-from toolkit.wire.questions import names_all, question_named
+from toolkit.wire.questions import names_all, question_named, stated_question
 from toolkit.wire.survey import (
     ShownField,
     described_fields,
@@ -45,6 +45,7 @@ from toolkit.wire.survey import (
     unit_in_name,
 )
 
+_OPENAPI = "/openapi.json"
 _QUESTIONS = 8
 """A question is put anew so often at most, each time with what the service missed in it."""
 _ROWS = 200
@@ -81,6 +82,7 @@ class Derivation:
         self._now = now
         self._base = base
         self._words: dict[str, str] = dict(_UNITS)
+        self._said: list[object] | None = None
         self._spread_ask: Mapping[str, str] | None = None  # which leg is which in it is proved
 
     def profile(self) -> Profile:
@@ -137,21 +139,32 @@ class Derivation:
         return outcome if outcome.status in ANSWERED else refusal(outcome)
 
     def _question(self, route: HistoryRoute, trajectory: Trajectory) -> Answer | None:
-        """Ask with nothing, then with each parameter that the service says it misses."""
-        ask = {"end_time": "{end_time}", "limit": "{limit}"}
+        """Ask with what a document states, else with each parameter that the service misses."""
+        ask: Mapping[str, str] = {"end_time": "{end_time}", "limit": "{limit}"}
         markets = {market: route.spelling.markets.get(market, market) for market in Market}
+        legs = len(trajectory.legs)
+        for said in self._documents():
+            ask = stated_question(said, route.path, ask, legs, markets.values()) or ask
         for _ in range(_QUESTIONS):
             outcome = self._ask(replace(route, ask=ask), trajectory)
             if isinstance(outcome, Answer):
-                if names_all(ask, len(trajectory.legs)):
+                if names_all(ask, legs):
                     self._draft.prove(f"history.{route.family}", "ask", ask, None)
                     return outcome
                 return None
-            named = question_named(outcome.detail, ask, len(trajectory.legs), markets.values())
+            named = question_named(outcome.detail, ask, legs, markets.values())
             if named is None:
                 return None
             ask = named
         return None
+
+    def _documents(self) -> list[object]:
+        """Return what describes the service as a whole: its schemas, and a document of OpenAPI."""
+        if self._said is None:
+            answer = self._get(_OPENAPI, {})
+            bodies = [self._schemas, answer.body if isinstance(answer, Answer) else b""]
+            self._said = [said for body in bodies if (said := _decoded(body)) is not None]
+        return self._said
 
     def _prove_order(
         self,
@@ -324,18 +337,24 @@ def _other(side: str) -> str:
 
 def _rows(answer: Answer | ServiceError, items: str) -> tuple[list[dict[str, Any]], str]:
     """Return the rows of an answer and their place, none where it has none."""
-    if not isinstance(answer, Answer):
+    page = _decoded(answer.body) if isinstance(answer, Answer) else None
+    if page is None or not isinstance(answer, Answer):
         return [], items
-    try:
-        place = rows_place(msgspec.json.decode(answer.body), items)
-    except UNREADABLE:
-        return [], items
+    place = rows_place(page, items)
     return rows_of(answer.body, place), place
+
+
+def _decoded(body: bytes) -> object:
+    """Return the value of JSON, None where it is none."""
+    try:
+        return msgspec.json.decode(body)
+    except UNREADABLE:
+        return None
 
 
 def _beside_rows(answer: Answer, items: str) -> dict[str, object]:
     """Return what an answer has beside its rows, by place, and its headers."""
-    page = msgspec.json.decode(answer.body)
+    page = _decoded(answer.body)
     beside = leaves(page) if isinstance(page, dict) else {}
     beside = {place: each for place, each in beside.items() if not place.startswith(f"{items}[")}
     return {**beside, **{f"{HEADER}{name}": value for name, value in answer.headers.items()}}
