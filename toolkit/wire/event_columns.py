@@ -61,7 +61,7 @@ def columns_at_once(route: EventRoute, items: Sequence[msgspec.Raw]) -> dict[str
     try:
         texts = [bytes(item).decode() for item in items]
         found = iter(zip(*map(reader[1], map(reader[0].decode, items)), strict=True))
-        columns = {name: _checked(name, _first(found, len(_ways(paths)))) for name, paths in places}
+        columns = {name: _checked(name, _first(found, paths)) for name, paths in places}
     except (*UNREADABLE, AttributeError, OverflowError, ValueError):
         return None
     if any(None in columns[name] for name in TIMES):
@@ -78,9 +78,9 @@ def _times(columns: dict[str, list[Any]]) -> Iterator[tuple[int | None, int | No
     return zip(columns["ts"], columns["ts_ms"], strict=True)
 
 
-def _first(found: Iterator[tuple[Any, ...]], number: int) -> list[Any]:
-    """Return of each document the first value of so many columns that is there."""
-    values, *others = (next(found) for _ in range(number))
+def _first(found: Iterator[tuple[Any, ...]], paths: Iterable[str]) -> list[Any]:
+    """Return of each document the first value at one of the places that is there."""
+    values, *others = [_at_place(found, path) for path in paths]
     for other in others:
         if None not in values:
             break
@@ -89,6 +89,17 @@ def _first(found: Iterator[tuple[Any, ...]], number: int) -> list[Any]:
         else:
             values = tuple(b if a is None else a for a, b in zip(values, other, strict=True))
     return list(values)
+
+
+def _at_place(found: Iterator[tuple[Any, ...]], path: str) -> tuple[Any, ...]:
+    """Return the values at a place: of the field of that whole name where there is one."""
+    whole = next(found)
+    if "." not in path:
+        return whole
+    nested = next(found)
+    if whole.count(msgspec.UNSET) == len(whole):
+        return nested
+    return tuple(b if a is msgspec.UNSET else a for a, b in zip(whole, nested, strict=True))
 
 
 def _checked(name: str, values: list[Any]) -> list[Any]:
@@ -143,11 +154,16 @@ def _name(tree: _Tree, way: Sequence[str]) -> str:
     return ".".join(f"f{list(_at(tree, way[:n])).index(step)}" for n, step in enumerate(way))
 
 
+def _absent(name: str) -> Any:
+    """Return the value of a field that is absent. A null of a dotted name is no nested value."""
+    return msgspec.UNSET if "." in name else None
+
+
 def _record(tree: _Tree) -> type[msgspec.Struct]:
     kinds = [_record(below) if below else Any for below in tree.values()]
     fields = [
-        (f"f{n}", kind, None if kind is Any else msgspec.field(default_factory=kind))
-        for n, kind in enumerate(kinds)
+        (f"f{n}", kind, _absent(name) if kind is Any else msgspec.field(default_factory=kind))
+        for n, (name, kind) in enumerate(zip(tree, kinds, strict=True))
     ]
     renamed = {f"f{n}": name for n, name in enumerate(tree)}
     return msgspec.defstruct("Part", fields, rename=renamed, gc=False)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolkit.market import EventFamily
@@ -43,6 +43,8 @@ def one_by_one(route: EventRoute, bodies: list[bytes]) -> list[dict[str, object]
     return None if findings or any(row["ts"] is None for row in rows) else rows
 
 
+@example([{"instrument.symbol": b"null"}, {}])
+@example([{"buy.exchange": b'"BYBIT"'}, {"buy.exchange": b"null", "buy_exchange": b'"OKX"'}])
 @given(st.lists(st.dictionaries(st.sampled_from(PLACES), VALUES, max_size=3), min_size=1))
 def test_a_page_read_at_once_has_the_columns_of_its_documents(
     changes: list[dict[str, bytes]],
