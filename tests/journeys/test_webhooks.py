@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
+import polars as pl
 import pytest
 
 from tests import miniature
@@ -276,6 +277,9 @@ def test_an_event_that_comes_by_socket_archive_and_webhook_is_one_event(tmp_path
     for family in families:
         assert sorted(store.events(family, Interval(start, end))["document"]) == wanted[family]
     assert sum(store.counts(Interval(start, end)).values()) == total
+    compared = channels(pl.concat(store.arrivals(family, (start, end - 1)) for family in families))
+    assert set(compared["channel"]) == {"archive", "socket", "webhook"}
+    assert compared["n_lost"].to_list() == compared["n_doubled"].to_list() == [0] * compared.height
 
 
 def rail_webhook(*arguments: str | Path, **settings: str) -> subprocess.CompletedProcess[str]:
