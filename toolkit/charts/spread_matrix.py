@@ -90,7 +90,8 @@ def spread_matrix(
         )
     if known.is_empty():
         return card.empty(f"No spread of {symbol} is known until {moment}.")
-    cells = _filled(known) if filled else known.with_columns(how=pl.lit("as held"))
+    as_held = known.select("buy", "sell", "last_bps", how=pl.lit("as held"))
+    cells = _filled(known) if filled else as_held
     legs = cells["buy"].unique().sort(descending=True)
     layout = card.heading(
         "Last spreads (bps)",

@@ -48,6 +48,19 @@ def test_pairs_of_two_times_are_not_added_up():
     assert hovered == {("",), ("as held",), ("held turned round",)}
 
 
+def test_without_filling_a_cell_is_a_pair_that_was_given():
+    held = pairs(("X.spot", "Y.dex"), ("Y.dex", "Z.futures")).with_columns(more=pl.lit(1))
+    cells = chart(held, filled=False).data[0]
+    shown = {
+        (buy, sell): cell
+        for row, buy in zip(cells.z, cells.y, strict=True)
+        for cell, sell in zip(row, cells.x, strict=True)
+        if not np.isnan(cell)
+    }
+    given = held.select("buy", "sell", "last_bps").rows()
+    assert shown == {(buy, sell): pytest.approx(value) for buy, sell, value in given}
+
+
 def test_the_heading_names_the_symbol_and_the_source_or_is_left_out():
     held = pairs(("X.spot", "Y.dex"))
     named = chart(held).layout
