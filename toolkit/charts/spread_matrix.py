@@ -92,7 +92,7 @@ def spread_matrix(
         return card.empty(f"No spread of {symbol} is known until {moment}.")
     as_held = known.select("buy", "sell", "last_bps", how=pl.lit("as held"))
     cells = _filled(known) if filled else as_held
-    legs = cells["buy"].unique().sort(descending=True)
+    legs = pl.concat([cells["buy"], cells["sell"]]).unique().sort(descending=True)
     layout = card.heading(
         "Last spreads (bps)",
         f"until {moment}",
