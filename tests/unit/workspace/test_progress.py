@@ -145,7 +145,7 @@ def test_a_notebook_s_bar_tells_rows_pages_pace_and_time_left(
 ) -> None:
     client = cell(HALF.format(lines=False, then="pass"))
     begun, half, ended = (data for _, _, data in client.pictures)
-    assert begun["text/plain"] == "3 <trajectories>: 0%, 0 rows, 0 pages"
+    assert begun["text/plain"] == "3 <trajectories>: 0%"
     assert half["text/plain"] == f"3 <trajectories>: {TOLD}"
     assert half["text/html"].startswith('<div>3 &lt;trajectories&gt; <progress max="1" value="0.5')
     assert half["text/html"].endswith(f"</progress> {TOLD}</div>")
