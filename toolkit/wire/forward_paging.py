@@ -17,7 +17,7 @@ from toolkit.market import Trajectory, format_ts
 from toolkit.wire.exchange import Answer, Outcome, Request, RetryPolicy, Step, with_retries
 from toolkit.wire.history_route import HistoryRoute
 from toolkit.wire.needed import check_needed
-from toolkit.wire.pages import Page, rows_of_window
+from toolkit.wire.pages import Page, with_kept_rows
 from toolkit.wire.rows import RawPage, broken_key, kept, read_history_page
 
 _BAR_S, _PAGES_A_PART = 60, 10
@@ -70,7 +70,7 @@ class _Parts:
                 yield from self._check_order(Interval(since, part.end), raw)
                 self._judged = raw.oldest != raw.newest and not raw.ends  # else it shows nothing
             raws.append(raw)
-            answers += rows_of_window(answer, self._route.items, raw.frame["ts"].to_numpy(), part)
+            answers += with_kept_rows(answer, self._route.items, raw.frame, part)
             if raw.oldest is not None and raw.oldest < since:
                 raise PagingError(
                     f"the service ignores the start: rows from {format_ts(since)} on were asked "

@@ -4,33 +4,37 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from toolkit.intervals import Interval
 from toolkit.wire.exchange import Answer
 from toolkit.wire.findings import Finding
 from toolkit.wire.places import with_rows
+from toolkit.wire.rows import TOO_LARGE, too_large_to_keep
 
 
-def rows_of_window(
-    answer: Answer, place: str, times: NDArray[np.int64], window: Interval
+def with_kept_rows(
+    answer: Answer, place: str, frame: pl.DataFrame, window: Interval
 ) -> tuple[Answer, ...]:
-    """Return an answer with its rows of a window alone, () where it has none there.
+    """Return an answer with the rows of a window alone that are kept, () where it has none.
 
-    ``place`` is that of its rows, ``times`` are theirs (s), in the order of the wire. A question
-    for a minute may be answered by a page of days.
+    ``place`` is that of its rows, ``frame`` has all of them, in the order of the wire. A question
+    for a minute may be answered by a page of days, and one row may be too large to keep.
 
     >>> answer = Answer(200, {}, b'{"items":[{"ts":60},{"ts":0}]}')
-    >>> rows_of_window(answer, "items", np.array([60, 0]), Interval(60, 120))[0].body
+    >>> frame = pl.DataFrame({"ts": [60, 0], "extra": None}, {"ts": pl.Int64, "extra": pl.String})
+    >>> with_kept_rows(answer, "items", frame, Interval(60, 120))[0].body
     b'{"items":[{"ts":60}]}'
     """
-    inside = (times >= window.start) & (times < window.end)
-    if inside.all():
-        return (answer,) if inside.size else ()
-    body = with_rows(answer.body, place, inside.tolist())
-    return (replace(answer, body=body),) if inside.any() else ()
+    times = frame["ts"].to_numpy()
+    wanted = (times >= window.start) & (times < window.end)
+    if not too_large_to_keep(frame).is_empty():
+        wanted &= ~frame.select(TOO_LARGE).to_series().to_numpy()
+    if wanted.all():
+        return (answer,) if wanted.size else ()
+    if not wanted.any():
+        return ()
+    return (replace(answer, body=with_rows(answer.body, place, wanted.tolist())),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,7 @@ class Page:
     and earlier pages, but for those in its ``missing`` seconds that are too large to keep. ``tied``
     has the times at which the service sent several rows, although its key is the time.
     ``is_oldest``: the service has shown that no row is older. ``answers`` are those that the rows
-    were read from, with their rows inside ``window`` alone.
+    were read from, with their rows inside ``window`` that are kept.
     """
 
     frame: pl.DataFrame

@@ -30,7 +30,7 @@ from toolkit.wire.exchange import Outcome, RetryPolicy, Step
 from toolkit.wire.forward_paging import forward_pages
 from toolkit.wire.needed import check_needed
 from toolkit.wire.page_order import HistoryQuestion
-from toolkit.wire.pages import Page, rows_of_window
+from toolkit.wire.pages import Page, with_kept_rows
 from toolkit.wire.profile import HistoryRoute
 from toolkit.wire.rows import RawPage, broken_key, kept, read_history_page
 
@@ -74,7 +74,7 @@ def trajectory_pages(
         elif page is not None:
             tied, found = broken_key(route, raw.frame)
             findings = (*page.findings, *found)
-            answers = rows_of_window(answer, route.items, raw.frame["ts"].to_numpy(), part)
+            answers = with_kept_rows(answer, route.items, raw.frame, part)
             yield replace(page, findings=findings, tied=tied, answers=answers, window=part)
             del answers
         del answer  # the next one is not read beside it

@@ -34,7 +34,8 @@ from toolkit.wire.profile import FieldRule, Finding, HistoryRoute
 _SECONDS = range(253_402_300_800)  # to the end of year 9999: milliseconds since 1978 lie beyond
 _PART = 2**20
 _NOWHERE = (b"null", b'""', b"false")
-_TOO_LARGE = pl.col("extra").str.starts_with("{").fill_null(value=True).not_()
+TOO_LARGE = pl.col("extra").str.starts_with("{").fill_null(value=True).not_()
+"""Picks the rows of a page's frame that are too large to keep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +68,12 @@ class RawPage:
 def too_large_to_keep(frame: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of a page's frame that are too large to keep."""
     none = frame["extra"].null_count() == frame.height  # as usual: a filter costs more
-    return frame.clear() if none else frame.filter(_TOO_LARGE)
+    return frame.clear() if none else frame.filter(TOO_LARGE)
 
 
 def kept(frame: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of a page's frame that are not too large to keep."""
-    return frame if too_large_to_keep(frame).is_empty() else frame.remove(_TOO_LARGE)
+    return frame if too_large_to_keep(frame).is_empty() else frame.remove(TOO_LARGE)
 
 
 @lru_cache
