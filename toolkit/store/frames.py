@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class _QueryRows:
     """The rows of a query, as Arrow hands them on."""
 
     relation: duckdb.DuckDBPyRelation
@@ -37,4 +37,4 @@ def frame_of(
     ...     frame_of(connection, "SELECT $ts AS ts", {"ts": 60}).rows()
     [(60,)]
     """
-    return pl.DataFrame(_Answer(connection.sql(query, params=params)))
+    return pl.DataFrame(_QueryRows(connection.sql(query, params=params)))

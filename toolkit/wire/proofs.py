@@ -129,7 +129,7 @@ def _repeats(spreads: Series, place: str, prices: Series, price: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class ProvedValue:
     """A spread or a differential that was proved: its place, unit and sign, and of how many rows.
 
     ``price`` is the place of the prices that it follows from, ``rate_unit`` the unit of the rates.
@@ -145,7 +145,7 @@ class Figure:
 
 def spread_figure(
     route: HistoryRoute, spreads: Series, buys: Series, sells: Series, prices: Sequence[str]
-) -> Figure | None:
+) -> ProvedValue | None:
     """Find the one place, unit and sign by which a figure is the spread of two prices.
 
     ``prices`` are the places that the price may be at.
@@ -170,7 +170,7 @@ def spread_figure(
         columns = ["ts", "buy_price", "sell_price", "spread_pct"]
         frame = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.Float64()), orient="row")
         for unit, turned in _agreeing(route, frame, "spread_pct", _RATIOS):
-            found.append(Figure(place, unit, turned, frame.height, price))
+            found.append(ProvedValue(place, unit, turned, frame.height, price))
     return found[0] if len(found) == 1 else None
 
 
@@ -193,7 +193,7 @@ def differential_figure(
     rows: Series,
     rates: Mapping[str, str],
     said: Mapping[str, str],
-) -> Figure | None:
+) -> ProvedValue | None:
     """Find the one place, unit and sign by which a figure is the differential of two rates.
 
     ``rates`` has the places of buy_rate and sell_rate, and of both intervals where they are sent.
@@ -229,7 +229,7 @@ def differential_figure(
         frame = _rated(rows, rates, place, rate_unit)
         units = [said[place]] if place in said else figure_units
         for unit, turned in _agreeing(route, frame, "differential_pct_8h", units):
-            found.append(Figure(place, unit, turned, frame.height, rate_unit=rate_unit))
+            found.append(ProvedValue(place, unit, turned, frame.height, rate_unit=rate_unit))
     return found[0] if len(found) == 1 else None
 
 
