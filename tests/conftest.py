@@ -24,7 +24,7 @@ SLOW_EXAMPLES = {"toolkit.workspace.doctor.examination.examine"}
 SLOW_FOLDERS = {"browser", "journeys", "judges"}
 
 # No test asks a machine outside, and to load the world's authorities takes each client 45 ms.
-os.environ.pop("SSL_CERT_FILE", None)
+CERTIFICATES = {name: os.environ.pop(name, None) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR")}
 os.environ["SSL_CERT_DIR"] = str(ROOT / "tests")  # where there are none
 
 # What processes share of a key's quota is no test's business but one's own.

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.conftest import CERTIFICATES, ROOT
+
 REFUSED = "Packages could not be installed: is the network there?"
 NOWHERE = "http://127.0.0.1:9/simple"
 
@@ -33,7 +34,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def make_install(built: Path, **settings: str) -> subprocess.CompletedProcess[str]:
     (unpacked,) = (path for path in built.iterdir() if path.is_dir())
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")} | settings
+    here = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")} | CERTIFICATES
+    environment = {k: v for k, v in (here | settings).items() if v is not None}
     return subprocess.run(
         ["make", "install", f"PYTHON={sys.executable}"],
         cwd=unpacked,
