@@ -53,7 +53,7 @@ _AUDIT = (
 )
 _WHY = {
     "no_rows": "of trajectories that are not held, not counted above",
-    "gap": "while no spread is known",
+    "gap": "while no spread or differential is known",
     "below": "with less than that all the time",
     "missed": "missed by the log",
     "began_before": "whose beginning was not seen",
@@ -64,6 +64,20 @@ _WHY = {
 
 
 _SIDES = {"log": "event", "rows": "episode"}
+
+
+class Audited(StrEnum):
+    """The families of which a log can be held to trajectories."""
+
+    SPREAD = "spread"
+    FUNDING = "funding"
+
+
+_SIZES = {
+    Audited.SPREAD: "spreads of {:,.1f} bps",
+    Audited.FUNDING: "differentials of {:,.1f} bps per 8 h",
+}
+_LOADED_BY = {Audited.SPREAD: "--all-spreads", Audited.FUNDING: "--all-funding"}
 
 
 class Less(StrEnum):
@@ -97,10 +111,15 @@ def audit_command(
     listed: Annotated[
         bool, typer.Option("--list", help="List what one side alone has, with why.")
     ] = False,
+    family: Annotated[
+        Audited, typer.Option("--family", help="The log: of spreads, or of funding.")
+    ] = Audited.SPREAD,
     enter_bps: Annotated[
         float | None,
         typer.Option(
-            "--enter-bps", help="The spread that opens an event. Default: the smallest size of one."
+            "--enter-bps",
+            help="The spread that opens an event, of funding the differential per 8 h. Default: "
+            "the smallest size of one.",
         ),
     ] = None,
     start: Start = None,
@@ -109,13 +128,13 @@ def audit_command(
     *,
     view: TableOptions,
 ) -> None:
-    """Print how true the log of spread events is to the spreads in the store.
+    """Print how true a log of events is to the spreads, or the funding, in the store.
 
-    Precision is the share of events that the spreads show too. Recall is the share of episodes,
-    stretches of such a spread, that have an event. The delay is from the beginning of an episode to
-    its event, below 0 within a bar. What cannot be judged counts on neither side: trajectories that
-    are not held, and gaps of the rows and of the log. --by size takes the largest spread of an
-    episode, and of an event without one its own.
+    Precision is the share of events that the rows show too. Recall is the share of episodes,
+    stretches of so large a spread or differential, that have an event. The delay is from the
+    beginning of an episode to its event, below 0 within a bar. What cannot be judged counts on
+    neither side: trajectories that are not held, and gaps of the rows and of the log. --by size
+    takes the largest spread of an episode, and of an event without one its own.
 
     Before: rail sync events/spread
 
@@ -123,9 +142,9 @@ def audit_command(
     """
     check_times(start, end)
     held = named_store(store)
-    events = _log(held, EventFamily.SPREAD, start, end)
+    events = _log(held, EventFamily(family), start, end)
     if enter_bps is None:
-        enter_bps = event_statistics.smallest_size_bps(events.lifecycles(), events.window)
+        enter_bps = event_statistics.smallest_size_bps(events.lifecycles(), events.window, family)
     everything = _audited(held, events, enter_bps)
     found = everything.filter(pl.col("audit_reason").ne_missing("no_rows"))
     notes = _alone(everything)
@@ -135,7 +154,8 @@ def audit_command(
         groups = group_columns(by or [])
         rows = event_statistics.audit(found, by=groups)
         columns = [key_column(groups), *_AUDIT] if groups else list(_AUDIT)
-    heading = f"Spread events against spreads of {enter_bps:,.1f} bps over {events.window}"
+    sizes = _SIZES[family].format(enter_bps)
+    heading = f"{family.capitalize()} events against {sizes} over {events.window}"
     show(view, Sheet(heading, held.source.label, rows, columns, window=events.window, notes=notes))
 
 
@@ -219,19 +239,22 @@ def _log(store: Store, family: EventFamily, start: str | None, end: str | None) 
 
 
 def _audited(store: Store, events: EventSeries, enter_bps: float) -> pl.DataFrame:
-    """Hold the log to all spreads of the store, some trajectories at a time.
+    """Hold the log to all such trajectories of the store, some at a time.
 
     A log in which pairs have events both ways round is held to both ways of each.
     """
-    known = store.catalogue().filter(pl.col("rows") > 0, kind=Family.SPREAD.value)["stream"]
+    family = events.stream.family
+    known = store.catalogue().filter(pl.col("rows") > 0, kind=family.value)["stream"]
     if known.is_empty():
-        loads = store.command("sync", "--all-spreads")
-        raise EmptyWindowError(f"{store.path} holds no spread yet; `{loads}` loads some")
+        loads = store.command("sync", _LOADED_BY[Audited(family)])
+        raise EmptyWindowError(f"{store.path} holds no {family} yet; `{loads}` loads some")
     held = {key: Trajectory.parse(key) for key in known}
     detected = set(events.detections()["trajectory"])
     if any(swapped(key) in detected or swapped(key) in held for key in detected):
         held |= {swapped(key): each for key, each in held.items() if swapped(key) not in held}
-    asked = Asked("spread", {Trajectory.parse(key): of for key, of in held.items()}, events.window)
+    asked = Asked(
+        family.value, {Trajectory.parse(key): of for key, of in held.items()}, events.window
+    )
     left, trajectory = events.lifecycles().with_columns(trajectory_of()), pl.col("trajectory")
     not_held = trajectory.is_null() | ~trajectory.is_in(list(held))
 
@@ -240,7 +263,12 @@ def _audited(store: Store, events: EventSeries, enter_bps: float) -> pl.DataFram
         mine = trajectory.is_in(rows["trajectory"].unique().implode()) | not_held
         taken, left = left.filter(mine), left.filter(~mine)
         return event_statistics.audited(
-            taken.drop("trajectory"), rows, *events.window, held=events.held, enter_bps=enter_bps
+            taken.drop("trajectory"),
+            rows,
+            *events.window,
+            family=family,
+            held=events.held,
+            enter_bps=enter_bps,
         )
 
     (found,) = in_one_pass(asked.groups(store, events.window), audited)
@@ -249,7 +277,8 @@ def _audited(store: Store, events: EventSeries, enter_bps: float) -> pl.DataFram
 
 def _grouped(found: pl.DataFrame) -> pl.DataFrame:
     """Add what tells rows of an audit apart: symbol, legs, exchange, and the band of the size."""
-    symbol, legs = (pl.col("trajectory").str.splitn(":", 2).struct[n] for n in (0, 1))
+    place = pl.col("trajectory").str.strip_prefix(f"{Family.FUNDING.value}/")
+    symbol, legs = (place.str.splitn(":", 2).struct[n] for n in (0, 1))
     size = pl.coalesce("episode_peak_pct", "event_peak_pct")
     added = found.with_columns(
         symbol.alias("symbol"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import polars as pl
 
-from toolkit.errors import EmptyWindowError, InputError
+from toolkit.errors import EmptyWindowError
 from toolkit.intervals import Interval, clip, total_s
 from toolkit.market import EventFamily, EventLog, Family, SnapshotLog, Trajectory, format_ts
 from toolkit.series.base import Series, checked_options
@@ -183,25 +183,24 @@ class EventSeries(Series):
     @checked_options
     def audited(
         self,
-        spreads: Frame,
+        rows: Frame,
         *,
         enter_bps: float | None = None,
         leave_bps: float | None = None,
         slack_s: int | None = None,
     ) -> pl.DataFrame:
-        """Match the spread events with the episodes of trajectories, and list what one side lacks.
+        """Match spread or funding events with episodes of trajectories, and list what a side lacks.
 
-        ``spreads`` are the rows of trajectories: of some with `toolkit.store.Store.scan`, or
+        ``rows`` are those of trajectories: of some with `toolkit.store.Store.scan`, or
         ``rail.around(events)`` of those with an event. There no trajectory without any event is
         among them, and an episode of such a one is not missed. The rest is as in
-        `toolkit.statistics.events.audited`. Raises `InputError` for a log of other events.
+        `toolkit.statistics.events.audited`. Raises `InputError` for a log of splashes.
         """
-        if self.stream.family is not EventFamily.SPREAD:
-            raise InputError("stream", self.stream.key, "events/spread: others have no episodes")
         return event_statistics.audited(
             self.lifecycles(),
-            spreads,
+            rows,
             *self.window,
+            family=self.stream.family,
             held=self.held,
             enter_bps=enter_bps,
             leave_bps=leave_bps,
@@ -211,7 +210,7 @@ class EventSeries(Series):
     @checked_options
     def audit(
         self,
-        spreads: Frame,
+        rows: Frame,
         *,
         enter_bps: float | None = None,
         leave_bps: float | None = None,
@@ -222,7 +221,7 @@ class EventSeries(Series):
         The parameters are those of `audited`. For groups give what that lists to
         `toolkit.statistics.events.audit`.
         """
-        listed = self.audited(spreads, enter_bps=enter_bps, leave_bps=leave_bps, slack_s=slack_s)
+        listed = self.audited(rows, enter_bps=enter_bps, leave_bps=leave_bps, slack_s=slack_s)
         return event_statistics.audit(listed)
 
     @checked_options

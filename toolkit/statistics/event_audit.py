@@ -1,8 +1,9 @@
-"""How true a log of spread events is: its events against the episodes in the trajectories."""
+"""How true a log of spread or funding events is, against the episodes in the trajectories."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import polars as pl
 
@@ -13,21 +14,24 @@ from toolkit.statistics.contract import (
     Frame,
     Question,
     Reason,
+    checked_columns,
     checked_types,
     first_reason,
     real_number,
     whole_number,
 )
-from toolkit.statistics.definition import holding
+from toolkit.statistics.definition import SPREADS, holding
 from toolkit.statistics.episodes import episodes
 from toolkit.statistics.event_detections import trajectory_of
+from toolkit.statistics.event_exposure import checked_held
 from toolkit.statistics.event_judging import judged
 from toolkit.statistics.event_matching import matched_rows
 from toolkit.statistics.event_paths import KnownValues
 from toolkit.statistics.tails import share_columns
 from toolkit.statistics.windows import window_of
 
-_COLUMN = "spread_bps"
+_COLUMNS = {EventFamily.SPREAD: "spread_bps", EventFamily.FUNDING: "differential_bps"}
+_SENT = "differential_pct_8h"
 _BPS_A_PERCENT = 100
 _CONTRACT = ("window_start", "window_end", "method", "params_hash")
 _LIVES = {
@@ -39,10 +43,11 @@ _LIVES = {
 
 def audited(
     lives: Frame,
-    spreads: Frame,
+    rows: Frame,
     start: When | None = None,
     end: When | None = None,
     *,
+    family: EventFamily | str = EventFamily.SPREAD,
     held: pl.DataFrame | None = None,
     enter_bps: float | None = None,
     leave_bps: float | None = None,
@@ -51,14 +56,18 @@ def audited(
     known_after_s: int | None = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
-    """Match each spread event with an episode of its trajectory, and list what one side alone has.
+    """Match each event with an episode of its trajectory, and list what one side alone has.
 
-    ``lives`` are rows of `event_lifecycles`, of which those of spreads with an opening in the
-    window are used. ``spreads`` has ``trajectory``, ``ts`` and the prices of both legs, or
-    ``spread_bps``. An episode is a stretch in which the spread is ``enter_bps`` or more, until it
-    is below ``leave_bps`` (None: the same), as in `toolkit.statistics.spread.episodes`. Only the
-    positive side counts: a trajectory the other way round has events of its own. ``enter_bps`` None
-    is the smallest size of an event, as the log is then taken to have no smaller threshold.
+    ``lives`` are rows of `event_lifecycles`, of which those of ``family`` (spread or funding) with
+    an opening in the window are used. ``rows`` has ``trajectory``, ``ts`` and of spreads the prices
+    of both legs, or ``spread_bps``. Of funding it has ``differential_pct_8h``: of funding events
+    read differential for spread below, with basis points per 8 h and percent per 8 h. An episode is
+    a stretch in which the spread is ``enter_bps`` or more, until it is below ``leave_bps`` (None:
+    the same), as in `toolkit.statistics.spread.episodes`, with its ``step_s`` and ``max_stale_s``.
+    Only the positive side counts: a trajectory the other way round has events of its own.
+    ``enter_bps`` None is the smallest size of an event, as the log is then taken to have no smaller
+    threshold. A splash has no episode: a price alone does not say over which time it moved.
+
     ``held`` has the stretches of time in which the log is held, as in `survival`. An episode that
     begins in a gap of the log, or whose beginning was not seen, does not count for recall, whether
     it has an event or not. Nor does one while an event from before may be open: one that opened
@@ -68,8 +77,9 @@ def audited(
 
     A row's spread is known ``known_after_s`` after its ``ts``, by default a step: at a bar's end.
     An event and an episode match where they overlap or are at most ``slack_s`` apart, by default a
-    step. One row per event, and one per episode that is not in an event's row, as an event may be
-    of several episodes. Sorted by trajectory, events first, and time:
+    step. Of funding both are 0 by default, as a rate is known when it settles. There is one row per
+    event, and one per episode that is not in an event's row, as an event may be of several
+    episodes. Sorted by trajectory, events first, and time:
 
     ================  =======  =======  ==========================================================
     column            type     unit     meaning
@@ -102,7 +112,8 @@ def audited(
     Raises
     ------
     InputError
-        As `toolkit.statistics.spread.episodes`. A column is missing or of another type.
+        As `toolkit.statistics.spread.episodes`. A column is missing or of another type. ``family``
+        has no episodes.
 
     Examples
     --------
@@ -114,52 +125,73 @@ def audited(
     >>> audited(lives, spreads, 0, 300, enter_bps=50).select("found_in", "delay_s").row(0)
     ('both', 5)
     """
-    window = window_of(spreads, start, end)
-    logged = _spreads(lives)
-    frame = holding(spreads, _COLUMN)
+    family, column = _measured(family)
+    window = window_of(rows, start, end)
+    logged = _logged(lives, family)
+    frame = _with_sizes(rows, column)
+    of_funding = family is EventFamily.FUNDING
+    known_after = 0 if of_funding and known_after_s is None else known_after_s
     known = KnownValues.of(
-        frame, _COLUMN, step_s=step_s, known_after_s=known_after_s, max_stale_s=max_stale_s
+        frame, column, step_s=step_s, known_after_s=known_after, max_stale_s=max_stale_s
     )
-    after = known.step_s if known_after_s is None else known_after_s
-    slack = known.step_s if slack_s is None else whole_number("slack_s", slack_s, 0)
+    after = known.step_s if known_after is None else known_after
+    usual = 0 if of_funding else known.step_s
+    slack = usual if slack_s is None else whole_number("slack_s", slack_s, 0)
     if enter_bps is not None:
         enter_bps = real_number("enter_bps", enter_bps, "basis points above 0", above=0)
-    enter = smallest_size_bps(lives, window) if enter_bps is None else enter_bps
-    above = frame.with_columns(pl.col(_COLUMN).clip(lower_bound=0))  # one that turns has ended
-    found = episodes(
-        above, *window, enter_bps=enter, leave_bps=leave_bps, column=_COLUMN, step_s=step_s
-    )
+    enter = smallest_size_bps(lives, window, family) if enter_bps is None else enter_bps
+    above = frame.with_columns(pl.col(column).clip(lower_bound=0))  # one that turns has ended
+    of_rows: dict[str, Any] = {"column": column, "step_s": step_s, "max_stale_s": max_stale_s}
+    found = episodes(above, *window, enter_bps=enter, leave_bps=leave_bps, **of_rows)
     asked = (("slack_s", slack_s), ("leave_bps", leave_bps), ("known_after_s", known_after_s))
-    question = Question(
-        "events.audit/3", *window, _COLUMN, step_s, max_stale_s, (*asked, ("enter_bps", enter_bps))
-    )
+    options = (*asked, ("enter_bps", enter_bps))
+    question = Question("events.audit/3", *window, **of_rows, options=options)
     found = found.with_columns(pl.col("trajectory").cast(pl.Categorical))
-    rows = matched_rows(_opened(logged, window), found, known, after, slack)
-    listed = judged(rows, logged, held, window, slack)
+    matched = matched_rows(_opened(logged, window), found, known, after, slack)
+    of_family = None if held is None else checked_held(held).filter(family=family.value)
+    listed = judged(matched, logged, of_family, window, slack)
     name = pl.col("trajectory").cast(pl.String)
     return listed.with_columns(name, pl.lit(enter).alias("enter_bps"), *question.columns)
 
 
-def _spreads(lives: Frame) -> pl.DataFrame:
-    """Return the spread events, with their trajectory, of which names are compared as numbers."""
+def _measured(family: EventFamily | str) -> tuple[EventFamily, str]:
+    """Return a family of events, and the column of the rows that it is measured by, in bps."""
+    for each, column in _COLUMNS.items():
+        if family == each.value:
+            return each, column
+    raise InputError("family", family, [each.value for each in _COLUMNS])
+
+
+def _with_sizes(rows: Frame, column: str) -> Frame:
+    """Add what events are measured by, where the rows lack it."""
+    if column in SPREADS:
+        return holding(rows, column)
+    checked_columns(rows, _SENT)
+    return rows.with_columns((_BPS_A_PERCENT * pl.col(_SENT)).alias(column))
+
+
+def _logged(lives: Frame, family: EventFamily) -> pl.DataFrame:
+    """Return the events of a family with their trajectory, of which names compare as numbers."""
     checked_types(lives, _LIVES, parameter="lives")
-    rows = lives.lazy().filter(family=EventFamily.SPREAD.value)
+    rows = lives.lazy().filter(family=family.value)
     of = trajectory_of().cast(pl.Categorical)
     needed = rows.select(of, "event", "t_open", "t_close", "peak", "known_until")
     return needed.drop_nulls("trajectory").collect()
 
 
 def _opened(logged: pl.DataFrame, window: Interval) -> pl.DataFrame:
-    """Return the spread events that opened in a window, by time."""
+    """Return the events that opened in a window, by time."""
     inside = pl.col("t_open").is_between(*window, closed="left")
     return logged.filter(inside).sort("t_open", "event")
 
 
-def smallest_size_bps(lives: Frame, window: Ends) -> float:
-    """Return the smallest size of a spread event that opened in a window (bps).
+def smallest_size_bps(
+    lives: Frame, window: Ends, family: EventFamily | str = EventFamily.SPREAD
+) -> float:
+    """Return the smallest size of an event of a family that opened in a window (bps).
 
-    It is the threshold of `audited` where none is given. Raises `InputError` where no event has a
-    size.
+    Of funding it is in bps per 8 h. It is the threshold of `audited` where none is given. Raises
+    `InputError` where no event has a size.
 
     >>> lives = pl.DataFrame({"family": ["spread"], "event": ["s1"], "symbol": ["A_B"],
     ...     "legs": ["X.spot → Y.spot"], "t_open": [125], "t_close": [250], "peak": [0.75],
@@ -167,7 +199,7 @@ def smallest_size_bps(lives: Frame, window: Ends) -> float:
     >>> smallest_size_bps(lives, (0, 300))
     75.0
     """
-    opened = _opened(_spreads(lives), Interval.of(window))
+    opened = _opened(_logged(lives, _measured(family)[0]), Interval.of(window))
     least = opened.filter(pl.col("peak") > 0)["peak"].min()
     if not isinstance(least, float):
         allowed = "basis points above 0, as no event has a size to take them from"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import polars as pl
 
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily
-from toolkit.statistics.event_exposure import checked_held
 
 _FIRST, _LAST = -(2**62), 2**62
 
@@ -21,12 +19,12 @@ def judged(
     """Tell which rows of an audit count, by what is known of the log when their episodes began.
 
     ``rows`` have the columns of `toolkit.statistics.event_audit.audited`, of which audit_reason,
-    judged and episode_judged are completed. ``lives`` are all events with their trajectory, and
-    ``held`` as given.
+    judged and episode_judged are completed. ``lives`` are all events of their family, with their
+    trajectory, and ``held`` the stretches of that family (None: the log is held at all times).
     """
     starts, ends = pl.Series([_FIRST], dtype=pl.Int64), pl.Series([_LAST], dtype=pl.Int64)
     if held is not None:
-        stretches = checked_held(held).filter(family=EventFamily.SPREAD.value).sort("start_ts")
+        stretches = held.sort("start_ts")
         starts = pl.concat([starts, stretches["start_ts"]])
         ends = pl.concat([pl.Series([_FIRST]), stretches["end_ts"].cum_max()])
     place = starts.search_sorted(rows["episode_start"].fill_null(_FIRST), side="right") - 1

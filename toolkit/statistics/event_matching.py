@@ -30,7 +30,7 @@ def matched_rows(
 ) -> pl.DataFrame:
     """Return of each trajectory its events, then its episodes without an event.
 
-    ``lives`` are spread events by time of their openings, with their trajectory, and ``found`` the
+    ``lives`` are events by time of their openings, with their trajectory, and ``found`` the
     episodes, which are known ``after_s`` later. Those match that are ``slack_s`` apart at most. An
     event without a close is matched by its opening alone. What counts is not judged here.
     """

@@ -99,6 +99,19 @@ def test_groups_of_an_audit_add_up_to_all_of_it(rail: Rail) -> None:
             assert sum(row[name] for row in parts) == whole[name]
 
 
+def test_a_log_of_funding_events_is_held_to_differentials(rail: Rail, opened: Workspace) -> None:
+    log = opened.events("funding", *WINDOW)
+    known = log.audited(opened.around(log, margin_s=0), enter_bps=10)
+    rows = known.filter(pl.col("audit_reason").ne_missing("no_rows"))
+    expected = event_statistics.audit(rows)
+    assert expected["n_confirmed"].item() > 0
+    asked = ("events", "audit", "--family", "funding", "--enter-bps", "10", *TIMES)
+    assert as_rows(rail(*asked, *JSON)) == expected.to_dicts()
+    (row,) = as_rows(rail(*asked, "--by", "symbol", *JSON))
+    assert row["symbol"] == rows["trajectory"][0].removeprefix("funding/").partition(":")[0]
+    assert "Funding events against differentials of 10.0 bps per 8 h" in rail(*asked).stdout
+
+
 def test_without_a_threshold_it_is_the_smallest_event(rail: Rail, spreads: EventSeries) -> None:
     least = event_statistics.smallest_size_bps(spreads.lifecycles(), spreads.window)
     (row,) = as_rows(rail("events", "audit", *TIMES, *JSON))

@@ -204,3 +204,50 @@ def test_groups_are_those_of_a_column():
     assert found["n_events"].sum() == len(truth)
     with pytest.raises(InputError, match="by"):
         audit(rows, by="plan")
+
+
+def funded(values: list[float], every_h: int) -> pl.DataFrame:
+    """Settlements of a pair of futures, with the differential then."""
+    ts = 3_600 * every_h * np.arange(len(values))
+    name = "funding/A0_B:X.futures:Y.futures"
+    return pl.DataFrame({"trajectory": name, "ts": ts, "differential_pct_8h": values})
+
+
+def funding_log(*opened: tuple[int, int, float]) -> pl.DataFrame:
+    events = log([("A0_B", *each) for each in opened])
+    return events.with_columns(family=pl.lit("funding"), legs=pl.lit("X.futures → Y.futures"))
+
+
+@pytest.mark.parametrize("every_h", [1, 8])
+def test_a_funding_event_is_known_when_its_rate_settles(every_h):
+    step = 3_600 * every_h
+    rows = funded([0.0, 0.12, 0.2, 0.04, 0.0, 0.15, 0.0, -0.3, 0.0, 0.0], every_h)
+    lives = funding_log((step + 5, 3 * step, 20.0), (8 * step, 9 * step, 30.0))
+    options = {"family": "funding", "enter_bps": 10}
+    found = audited(lives, rows, 0, 10 * step, **options)
+    assert found.select("found_in", "episode_start", "delay_s", "audit_reason").rows() == [
+        ("both", step, 5, None),
+        ("log", None, None, "below"),
+        ("rows", 5 * step, None, "missed"),
+    ]
+    assert found["episode_peak_pct"].to_list() == pytest.approx([0.2, None, 0.15])
+    row = audit(found).row(0, named=True)
+    assert (row["precision"], row["recall"], row["delay_median_s"]) == (0.5, 0.5, 5)
+    both_logs = pl.concat([lives, log([(NAMES[0], 60, 120, 80.0)])])
+    assert audited(both_logs, rows, 0, 10 * step, **options).equals(found)
+
+
+def test_of_splashes_there_is_no_audit():
+    with pytest.raises(InputError, match=r"family: 'splash'.*spread, funding"):
+        audited(funding_log((60, 120, 20.0)), funded([0.0, 0.2], 8), 0, 60, family="splash")
+
+
+@pytest.mark.parametrize(("max_stale_s", "end"), [(None, 300), (90, 210)])
+def test_an_episode_that_runs_into_a_gap_ends_where_its_last_spread_ceases_to_hold(
+    max_stale_s, end
+):
+    ts, values = [0, 60, 600], [10.0, 80.0, 10.0]
+    spreads = pl.DataFrame({"trajectory": NAMES[0], "ts": ts, "spread_bps": values})
+    lives = log([(NAMES[0], 120, 240, 80.0)])
+    options = {"enter_bps": 50, "step_s": 60, "max_stale_s": max_stale_s}
+    assert audited(lives, spreads, 0, 900, **options)["episode_end"].item() == end
