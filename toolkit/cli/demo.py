@@ -198,7 +198,7 @@ def _events(store: Store, day: Interval) -> str:
     with store.reading():
         logs = event_logs(store.catalogue())
         read = event_statistics.documents_window(day)
-        documents = pl.concat([store.events(family, read) for family in EventFamily])
+        documents = pl.concat([store.events(family, read, whole=False) for family in EventFamily])
     found = event_statistics.event_lifecycles(documents, *day, logs=logs)
     opened = found.filter(pl.col("t_open").is_between(*day, closed="left"))
     return ", ".join(f"{opened.filter(family=f.value).height:,} {f}" for f in EventFamily)

@@ -94,7 +94,7 @@ class Logs:
         wanted, read = list(families), event_statistics.documents_window(asked)
         with store.reading():
             logs = event_logs(store.catalogue())
-            documents = pl.concat([store.events(each, read) for each in wanted])
+            documents = pl.concat([store.events(each, read, whole=False) for each in wanted])
             held = held_stretches(store.ledger([EventLog(each) for each in wanted]), logs)
         return cls(asked, documents, logs, held)
 

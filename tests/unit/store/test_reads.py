@@ -374,6 +374,17 @@ def test_rows_and_documents_are_counted_by_the_load_that_brought_them(
     assert store.rows_by_load()["rows"].sum() == 3
 
 
+def test_events_are_read_without_their_text_where_asked(store: Store) -> None:
+    row = {"family": "splash", "event_id": "a", "event_type": "splash.pump", "ts_ms": 60_000}
+    batch = Batch()
+    batch.documents.append(document_frame([row | {"ts": 60, "document": "{}"}]))
+    writer = StoreWriter(store)
+    writer.commit(writer.start_load(LoadOrigin("", 0, None, "")), batch)
+    whole = store.events("splash", Interval(0, 100))
+    without = store.events("splash", Interval(0, 100), whole=False)
+    assert without.equals(whole.drop("document"))
+
+
 def test_of_an_events_documents_of_one_time_the_closing_is_last(store: Store) -> None:
     rows = [
         {"family": "spread", "event_id": "a", "event_type": f"spread.{kind}", "ts_ms": 60_000}
