@@ -12,11 +12,15 @@ from toolkit.errors import InputError
 from toolkit.statistics.contract import Frame, Reason, first_reason, whole_number
 from toolkit.statistics.event_exposure import Watched
 from toolkit.statistics.hour_of_week import hour_of_week
+from toolkit.statistics.tails import poisson_interval
 
 MIN_EVENTS = 20
 """Fewer events than this, and nothing is computed about their bursts."""
 
 _HOUR_S, _WEEK_HOURS = 3_600, 168
+_FEW = 10
+"""Of an hour with fewer events than this the weeks alone say too little."""
+
 _SEED = 20_261_123
 _CELLS = 1_000_000
 _FIGURES = ("fano", "fano_apart", "p_value", "triggered_share")
@@ -183,7 +187,9 @@ def rates_by_hour(
     ``lives``, ``by`` and ``held`` are those of `survival`. Only hours that are held from end to end
     count, and one without an opening counts as 0. The hours are compared from week to week as in
     `toolkit.statistics.spread.hour_of_week`: the errors allow for bursts, and one hour in twenty
-    ``differs`` where there is no season.
+    ``differs`` where there is no season. Of an hour with less than 10 openings the weeks say too
+    little. Its bounds reach at least as far as the exact ones of events apart from each other: they
+    hold the true mean in more than 95 of 100 cases, and fewer such hours differ.
 
     There are 168 rows per family and group that has an event, sorted by group and hour:
 
@@ -260,8 +266,35 @@ def rates_by_hour(
     found = hour_of_week(counted, *watched.window, column="events_per_h", step_s=_HOUR_S)
     first, last = found.columns.index("weekday"), found.columns.index("window_start")
     return (
-        groups.join(found, on="trajectory", maintain_order="left_right")
+        groups.join(_wide_enough(found), on="trajectory", maintain_order="left_right")
         .select(*names, "n", "coverage", *found.columns[first:last])
         .drop("hour_n")
-        .with_columns(watched.question("events.rates_by_hour/1").columns)
+        .with_columns(watched.question("events.rates_by_hour/2").columns)
     )
+
+
+def _wide_enough(found: pl.DataFrame) -> pl.DataFrame:
+    """Let the bounds of hours with few events reach those of a count that is Poisson."""
+    mean, weeks = pl.col("events_per_h_mean"), pl.col("weeks")
+    counts = found.select((mean * weeks).fill_null(0.0).round()).to_series().to_numpy()
+    least, most = (pl.lit(pl.Series(end)) / weeks for end in poisson_interval(counts))
+    of_all = mean - pl.col("events_per_h_deviation")
+    bounds = []
+    for name, low, high in (
+        ("events_per_h_mean", least, most),
+        ("events_per_h_deviation", least - of_all, most - of_all),
+    ):
+        lower, upper = pl.col(f"{name}_lower"), pl.col(f"{name}_upper")
+        few = lower.is_not_null() & pl.lit(pl.Series(counts < _FEW))
+        bounds += [
+            pl.when(few)
+            .then(pl.min_horizontal(lower, low))
+            .otherwise(lower)
+            .alias(f"{name}_lower"),
+            pl.when(few)
+            .then(pl.max_horizontal(upper, high))
+            .otherwise(upper)
+            .alias(f"{name}_upper"),
+        ]
+    lower, upper = (pl.col(f"events_per_h_deviation_{end}") for end in ("lower", "upper"))
+    return found.with_columns(bounds).with_columns(((lower > 0) | (upper < 0)).alias("differs"))

@@ -106,8 +106,8 @@ def test_p_values_of_events_that_open_apart_are_uniform_with_a_season():
 
 def test_the_hours_of_the_week_are_those_of_the_counts_with_quiet_hours_as_zero():
     rng = np.random.default_rng(5)
-    times = rng.integers(0, 6 * WEEK, 900)
-    names = ["A_B" if k % 2 else "C_D" for k in range(900)]
+    times = rng.integers(0, 6 * WEEK, 9_000)
+    names = ["A_B" if k % 2 else "C_D" for k in range(9_000)]
     lives = openings(times, 0, 6 * WEEK, symbol=names)
     found = rates_by_hour(lives, ["symbol"])
     assert found.height == 2 * 168
@@ -122,6 +122,19 @@ def test_the_hours_of_the_week_are_those_of_the_counts_with_quiet_hours_as_zero(
     assert own.select(same).equals(expected.select(same))
     assert (own["n"] == 6 * 168).all()
     assert own["events_per_h_mean"].mean() == pytest.approx(counts.mean())
+
+
+def test_hours_of_few_events_differ_by_chance_no_more_often_than_one_in_twenty():
+    rng = np.random.default_rng(8)
+    weeks, runs = 8, 20
+    for each_hour in (0.1, 0.5):
+        times = rng.integers(0, weeks * WEEK, round(runs * each_hour * weeks * 168))
+        lives = openings(times, 0, weeks * WEEK, run=rng.integers(0, runs, times.size))
+        found = rates_by_hour(lives, ["run"])
+        bounds = found.drop_nulls("events_per_h_mean_lower")
+        known = pl.lit(each_hour).is_between("events_per_h_mean_lower", "events_per_h_mean_upper")
+        assert bounds.select(known).to_series().mean() > 0.97
+        assert found["differs"].mean() < 0.05
 
 
 def test_an_hour_that_is_partly_held_is_left_out_and_not_taken_for_quiet():
