@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 from streamlit import cache_resource
@@ -33,6 +35,15 @@ def held_events(held: Held) -> Interval:
 def read_documents(held: Held, window: Interval) -> pl.DataFrame:
     """Read the documents of a window and of the days before that its events need, identified."""
     return _documents(held.path, *window, versions=_versions(held))
+
+
+def read_text(held: Held, document: Mapping[str, Any]) -> str:
+    """Read the text of a document of `read_documents`, which come without, as it was sent."""
+    store, ts = Store(held.path, wait_s=WAIT_S), document["ts"]
+    of_its_second = store.events(document["family"], Interval(ts, ts + 1))
+    keys = ("schema_id", "event_id", "event_type", "ts_ms")
+    its_own = of_its_second.filter(pl.col(key).eq_missing(document[key]) for key in keys)
+    return str(its_own["document"][0])
 
 
 def read_lifecycles(held: Held, window: Interval) -> pl.DataFrame:
@@ -93,7 +104,8 @@ def _documents(
     del versions
     store, window = Store(path, wait_s=WAIT_S), documents_window(Interval(start, end))
     with store.reading():
-        return identified(pl.concat([store.events(family, window) for family in EventFamily]))
+        logs = [store.events(family, window, whole=False) for family in EventFamily]
+        return identified(pl.concat(logs))
 
 
 @cache_resource(ttl=_KEEP_S, max_entries=4, show_spinner="Pairing the events")
@@ -106,7 +118,8 @@ def _lately(
         for family in EventFamily:
             day = days.get(family, Interval(0, _DAY_S))
             two_days = Interval(day.start - _DAY_S, day.end)
-            documents.append(identified(store.events(family, documents_window(two_days))))
+            read = documents_window(two_days)
+            documents.append(identified(store.events(family, read, whole=False)))
             logs = _held.logs.filter(family=family.value)
             lifecycles.append(event_lifecycles(documents[-1], *two_days, logs=logs))
     return pl.concat(documents), pl.concat(lifecycles)

@@ -12,7 +12,7 @@ from toolkit.charts.subject import subject_of
 from toolkit.charts.theme import FAMILY_COLOURS
 from toolkit.charts.time_axis import clock_text
 from toolkit.dashboard.desk import held_symbols
-from toolkit.dashboard.event_reading import read_documents
+from toolkit.dashboard.event_reading import read_documents, read_text
 from toolkit.dashboard.event_rows import transition_columns
 from toolkit.dashboard.formatting import NULL, command_words
 from toolkit.dashboard.lifecycles import SEEN, around, lasted_text, pretty, size_bps, size_text
@@ -106,7 +106,7 @@ def show_event(shell: PageShell, event_id: str, shown: ShownEvent | None, alike:
             with st.container(gap="small"):
                 _show_after(shell, shown)
                 _show_transitions(shell, shown.documents)
-        _show_document(shown.documents)
+        _show_document(shell, shown.documents)
 
 
 def _show_head(shell: PageShell, event_id: str, shown: ShownEvent, alike: pl.Series) -> None:
@@ -256,7 +256,7 @@ def _show_transitions(shell: PageShell, documents: pl.DataFrame) -> None:
         )
 
 
-def _show_document(documents: pl.DataFrame) -> None:
+def _show_document(shell: PageShell, documents: pl.DataFrame) -> None:
     """Show the document whose transition was opened, the newest one at first."""
     shown = documents.tail(_DOCUMENTS_SHOWN)
     state = st.session_state
@@ -267,11 +267,12 @@ def _show_document(documents: pl.DataFrame) -> None:
     asked = of == event and row < shown.height
     one = shown.row(row if asked else -1, named=True)
     words = Markdown("Document of {} as the service sent it").format(markdown(one["event_type"]))
+    text = read_text(shell.held, one)
     with st.expander(words, expanded=asked):
-        st.code(pretty(one["document"]), language="json")
+        st.code(pretty(text), language="json")
         st.download_button(
             Markdown("Download its exact bytes"),
-            one["document"].encode(),
+            text.encode(),
             file_name=f"{file_name(one['event_id'])}_{one['ts_ms']}.json",
             mime="application/json",
             on_click="ignore",
