@@ -36,7 +36,7 @@ import polars as pl
 from benchmarks._market import EVENTS, HISTORY, KEY, START, prices, weeks
 from toolkit.client import Client
 from toolkit.intervals import Interval
-from toolkit.loader import sync
+from toolkit.loader import LoadResult, sync
 from toolkit.market import EventLog, Leg, Stream, Trajectory
 from toolkit.service import Adversary, Bars, Clock, Config, running
 from toolkit.service.adversary.rest import Accident, RestSwitches
@@ -127,22 +127,34 @@ class Job:
 
 def toolkit_way(job: Job, folder: Path) -> int:
     """Load prices with the loader."""
-    legs = [Trajectory.price("AAA_USDT", f"LEG{n}", "spot") for n in range(job.legs)]
-    return _synced(job, folder, legs)
+    return _synced(job, folder, _prices_of(job)).rows.new
 
 
 def toolkit_events(job: Job, folder: Path) -> int:
     """Load the event log with the loader."""
-    return _synced(job, folder, [EventLog.of("spread")])
+    return _synced(job, folder, [EventLog.of("spread")]).rows.new
 
 
-def _synced(job: Job, folder: Path, streams: list[Stream]) -> int:
+def idle_requests_per_stream(job: Job) -> float:
+    """Return the requests for rows and documents, per stream, of a load when nothing can be new."""
+    streams = [*_prices_of(job), EventLog.of("spread")]
+    with tempfile.TemporaryDirectory() as folder:
+        _synced(job, Path(folder), streams)
+        again = _synced(job, Path(folder), streams).requests
+    return (again.history + again.events) / len(streams)
+
+
+def _prices_of(job: Job) -> list[Stream]:
+    return [Trajectory.price("AAA_USDT", f"LEG{n}", "spot") for n in range(job.legs)]
+
+
+def _synced(job: Job, folder: Path, streams: list[Stream]) -> LoadResult:
     profile = folder / "profile.toml"
     profile.write_text(f"[history.price]\nlimit = {job.limit}\n")
     with Client(job.base_url, KEY, profile=UserProfile.read(profile)) as client:
         store = Store(folder / "toolkit.duckdb")
         window = Interval(START, job.end)
-        return sync(client, store, streams, window, workers=job.workers).rows.new
+        return sync(client, store, streams, window, workers=job.workers)
 
 
 def _price_pages(job: Job) -> Iterator[tuple[int, bytes]]:
@@ -280,6 +292,7 @@ def main(*, quick: bool) -> None:
         events = compared(ways, Job(url, days, legs, 1_000), rounds)
         _show("events, whole documents", events)
         ratios["events_vs_dlt"] = _times(events, "toolkit events", "dlt events")
+        ratios["idle_requests_per_stream"] = idle_requests_per_stream(Job(url, days, legs, 5_000))
     with serving(days, legs, LATENCY_S) as url:
         alone, many = (
             compared(["toolkit"], Job(url, days, legs, 1_000, workers), 1)["toolkit"]
