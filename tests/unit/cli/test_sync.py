@@ -87,5 +87,5 @@ def test_a_plan_lists_what_is_missing_in_every_form_and_loads_nothing(
     assert json.loads(again.stdout)["missing_s"] == 86_400
 
 
-def test_options_of_the_plan_s_table_are_smallwithout_a_plan(rail: Rail, service: str) -> None:
+def test_options_of_the_plan_s_table_are_refused_without_a_plan(rail: Rail, service: str) -> None:
     assert "--plan" in refused(rail("sync", KEY, "--top", "3", base_url=service))

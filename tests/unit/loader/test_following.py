@@ -25,6 +25,7 @@ from toolkit.loader.polls import SnapshotPolls
 from toolkit.market import EventFamily, EventLog, SnapshotKind, SnapshotLog, Stream, Trajectory
 from toolkit.service import Accident, Adversary, Clock, Config, RestSwitches, SpedClock, running
 from toolkit.store import Store, StoreWriter
+from toolkit.store.verification import verify
 from toolkit.wire.exchange import RetryPolicy
 from toolkit.wire.findings import Finding
 
@@ -205,10 +206,10 @@ def test_an_answer_is_kept_with_the_period_asked_for_and_one_asked_for_once_with
 
 
 @pytest.mark.slow
-def test_a_store_that_is_replaced_under_a_follow_ends_it_with_one_sentence(
+def test_a_store_that_is_replaced_under_a_follow_ends_it_with_one_sentence_and_the_next_is_whole(
     client: Client, store: Store, tmp_path: Path
 ) -> None:
-    other = Store(tmp_path / "other.duckdb")
+    other, undisturbed = (Store(tmp_path / f"{name}.duckdb") for name in ("other", "undisturbed"))
     StoreWriter(other).bind(client.discover().source)
 
     def replace(progress: FollowProgress) -> bool:
@@ -220,6 +221,11 @@ def test_a_store_that_is_replaced_under_a_follow_ends_it_with_one_sentence(
         until(replace, client, store, [FIRST, SPREADS])
     assert "\n" not in str(ended.value)
     assert other.loads().is_empty()
+    for each in (store, undisturbed):
+        follow(client, each, [FIRST], since=Since(back_s=3_600), once=True)
+    assert store.series(FIRST).equals(undisturbed.series(FIRST))
+    assert store.series(FIRST).height == 60
+    assert verify(store) == []
 
 
 @pytest.mark.slow
