@@ -6,8 +6,11 @@ import atexit
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -72,6 +75,41 @@ def workdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty directory, which is also the working directory."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def rail(
+    workdir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run `rail` in an empty folder, without a process of its own, on so many columns.
+
+    Settings are given by keyword as RAIL_* variables.
+    """
+
+    def run(
+        *arguments: str, columns: int = 160, **settings: str
+    ) -> subprocess.CompletedProcess[str]:
+        from toolkit.cli import main  # noqa: PLC0415 - most tests need none of it
+        from toolkit.cli.show import console  # noqa: PLC0415 - as above
+
+        before, sys.argv = sys.argv, ["rail", *map(str, arguments)]
+        capsys.readouterr()
+        try:
+            with monkeypatch.context() as environment:
+                console.width = columns
+                for name, value in settings.items():
+                    environment.setenv(f"RAIL_{name.upper()}", value)
+                main()
+            code: object = 0
+        except SystemExit as ended:
+            code = ended.code or 0
+        finally:
+            sys.argv = before
+        assert isinstance(code, int)
+        return subprocess.CompletedProcess(sys.argv, code, *capsys.readouterr())
+
+    assert workdir.is_dir()
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -18,7 +17,6 @@ from toolkit.intervals import Interval
 from toolkit.market import Trajectory
 from toolkit.store import Store
 
-RAIL = Path(sys.executable).with_name("rail")
 KEY = "BTC_USDT:AURORA.spot"
 
 STREAMS = (
@@ -32,32 +30,26 @@ OWN_LOGS = OWN_WORDS = ("nested", "oldest")
 """The kinds of whose profiles the logs, and the spelling, are a needed part."""
 
 Done = subprocess.CompletedProcess[str]
+Asked = Callable[..., tuple[Done, Done]]
 
 
 def profile_of(kind: str) -> Path:
     return Path(__file__).with_name(f"{kind.partition('-')[0]}.toml")
 
 
-def run(folder: Path, base_url: str, profile: Path | None, *words: str) -> Done:
-    known = {name: value for name, value in os.environ.items() if name != "RAIL_PROFILE"}
-    known |= {"RAIL_API_KEY": API_KEY, "RAIL_BASE_URL": base_url}
-    if profile:
-        known["RAIL_PROFILE"] = str(profile)
-    done = subprocess.run(
-        [RAIL, *words], cwd=folder, env=known, text=True, capture_output=True, check=False
-    )
-    assert "Traceback" not in done.stderr
-    return done
+@pytest.fixture
+def doctor_and_sync(rail: Callable[..., Done]) -> Asked:
+    """Examine a service, then load it into a store of this name. No process is started."""
 
+    def asked(base_url: str, profile: Path | None, store: str = "rail") -> tuple[Done, Done]:
+        known = {"api_key": API_KEY, "base_url": base_url}
+        known |= {"profile": str(profile)} if profile else {}
+        sync = ("sync", *STREAMS, "--start", "1d", "--store", f"{store}.duckdb")
+        doctor, loaded = rail("doctor", **known), rail(*sync, **known)
+        assert "Traceback" not in doctor.stderr + loaded.stderr
+        return doctor, loaded
 
-def doctor_and_sync(kind: str, profile: Path | None, folder: Path) -> tuple[Done, Done]:
-    with running_other(kind, sample()) as base_url:
-        return doctor_and_sync_of(base_url, profile, folder)
-
-
-def doctor_and_sync_of(base_url: str, profile: Path | None, folder: Path) -> tuple[Done, Done]:
-    doctor = run(folder, base_url, profile, "doctor")
-    return doctor, run(folder, base_url, profile, "sync", *STREAMS, "--start", "1d")
+    return asked
 
 
 def without(section: str, profile: str) -> str:
@@ -69,9 +61,10 @@ def without(section: str, profile: str) -> str:
 @pytest.mark.parametrize("named", [True, False], ids=["with its profile", "without one"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_doctor_says_usable_where_a_sync_works_and_only_there(
-    kind: str, named: bool, tmp_path: Path
+    kind: str, named: bool, doctor_and_sync: Asked
 ) -> None:
-    doctor, sync = doctor_and_sync(kind, profile_of(kind) if named else None, tmp_path)
+    with running_other(kind, sample()) as base_url:
+        doctor, sync = doctor_and_sync(base_url, profile_of(kind) if named else None)
     assert doctor.returncode == sync.returncode == (0 if named else 1), doctor.stdout + sync.stderr
     if named:
         odd = kind == "inforce"  # a rate of an hour, and no more
@@ -81,7 +74,7 @@ def test_doctor_says_usable_where_a_sync_works_and_only_there(
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_doctor_ends_as_a_sync_of_every_kind_of_stream_where_a_part_of_the_profile_lacks(
-    kind: str, tmp_path: Path
+    kind: str, tmp_path: Path, doctor_and_sync: Asked
 ) -> None:
     whole, part = profile_of(kind).read_text(), tmp_path / "part.toml"
     codes = dict.fromkeys(HISTORIES, 3) | {"listing": 1, "snapshots.spread": 0}
@@ -90,9 +83,7 @@ def test_doctor_ends_as_a_sync_of_every_kind_of_stream_where_a_part_of_the_profi
     with running_other(kind, sample()) as base_url:
         for section, code in codes.items():
             part.write_text(without(section, whole))
-            folder = tmp_path / section
-            folder.mkdir()
-            doctor, sync = doctor_and_sync_of(base_url, part, folder)
+            doctor, sync = doctor_and_sync(base_url, part, section)
             said = f"without {section}: {doctor.stdout}{sync.stderr}"
             assert doctor.returncode == sync.returncode == code, said
             assert ("Partly usable" in doctor.stdout) == (code == 3)
@@ -108,11 +99,12 @@ def test_doctor_ends_as_a_sync_of_every_kind_of_stream_where_a_part_of_the_profi
 )
 @pytest.mark.slow
 def test_a_profile_that_a_sync_cannot_read_by_is_refused_by_doctor_too(
-    kind: str, right: str, wrong: str, tmp_path: Path
+    kind: str, right: str, wrong: str, tmp_path: Path, doctor_and_sync: Asked
 ) -> None:
     profile = tmp_path / "wrong.toml"
     profile.write_text(profile_of(kind).read_text().replace(right, wrong))
-    doctor, sync = doctor_and_sync(kind, profile, tmp_path)
+    with running_other(kind, sample()) as base_url:
+        doctor, sync = doctor_and_sync(base_url, profile)
     assert doctor.returncode == sync.returncode in (1, 3), doctor.stdout + sync.stderr
 
 
@@ -129,12 +121,13 @@ DAY = Interval(NOW - 86_400, NOW)
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_draft_of_doctor_alone_loads_whole_what_it_proves_and_refuses_all_else(
-    kind: str, tmp_path: Path
+    kind: str, tmp_path: Path, rail: Callable[..., Done], doctor_and_sync: Asked
 ) -> None:
     draft, not_proved = tmp_path / "draft.toml", NOT_PROVED[kind]
     with running_other(kind, sample()) as base_url:
-        assert run(tmp_path, base_url, None, "doctor", "--profile-out", draft.name).returncode == 1
-        doctor, sync = doctor_and_sync_of(base_url, draft, tmp_path)
+        found = rail("doctor", "--profile-out", draft.name, api_key=API_KEY, base_url=base_url)
+        assert found.returncode == 1
+        doctor, sync = doctor_and_sync(base_url, draft)
     said = doctor.stdout + sync.stdout + sync.stderr
     assert doctor.returncode == sync.returncode == (3 if not_proved else 0), said
     assert sync.stderr.count("refused: ") == len(not_proved), said

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import duckdb
 import pytest
@@ -32,7 +30,6 @@ from toolkit.wire.user_profile import UserProfile
 DATA = sample()
 KEYS = [*DATA.rows, *(f"events/{family}" for family in DATA.events)]
 WINDOW = Interval(NOW - 12 * 86_400, NOW)
-RAIL = Path(sys.executable).with_name("rail")
 WORDS = 'words = { open = "OPEN", closed = "CLOSED" }'
 LEGS = 'buy_price = { wire = "buy" }\nfields.sell_price = { wire = "sell" }'
 LEGS_SWAPPED = 'buy_price = { wire = "sell" }\nfields.sell_price = { wire = "buy" }'
@@ -209,15 +206,12 @@ def test_pages_that_no_commit_used_bring_no_rows(load: Load, tmp_path: Path) -> 
         ]
 
 
-def test_the_command_says_what_was_read_anew(load: Load, tmp_path: Path) -> None:
+def test_the_command_says_what_was_read_anew(
+    load: Load, tmp_path: Path, rail: Callable[..., CompletedProcess[str]]
+) -> None:
     good = profile("opposite")
     store = load("opposite", good.replace(", reversed = true", ""), "rail")
     users(tmp_path, good)
-    done = subprocess.run(
-        [RAIL, "store", "remap", "--store", store.path],
-        env=os.environ | {"RAIL_PROFILE": str(tmp_path / "profile.toml")},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = rail("store", "remap", "--store", store.path, profile=str(tmp_path / "profile.toml"))
+    assert done.returncode == 0
     assert "1,854 rows read anew from 12 pages" in " ".join(done.stdout.split())

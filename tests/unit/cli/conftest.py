@@ -1,18 +1,15 @@
-"""`rail` run inside the test's process, a service to ask, and a store that was loaded from it."""
+"""A service to ask, a store that was loaded from it, and what a refusal of `rail` is."""
 
 from __future__ import annotations
 
 import json
 import shutil
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from toolkit.cli import main
-from toolkit.cli.show import console
 from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.market import (
@@ -40,38 +37,6 @@ LOADED = (
 STEADY, BRIEF = (f"snapshot-spread/BTC_USDT:A.spot:{leg}.spot" for leg in "BC")
 RATE = "snapshot-funding/BTC_USDT:A.futures"
 POLLED = [WINDOW.start + 60 * minute for minute in (0, 1, 2, 3, 5, 6)]  # one was not answered
-
-
-@pytest.fixture
-def rail(
-    workdir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run `rail` in an empty folder, without a process of its own, on so many columns.
-
-    Settings are given by keyword as RAIL_* variables.
-    """
-
-    def run(
-        *arguments: str, columns: int = 160, **settings: str
-    ) -> subprocess.CompletedProcess[str]:
-        before, sys.argv = sys.argv, ["rail", *map(str, arguments)]
-        capsys.readouterr()
-        try:
-            with monkeypatch.context() as environment:
-                console.width = columns
-                for name, value in settings.items():
-                    environment.setenv(f"RAIL_{name.upper()}", value)
-                main()
-            code: object = 0
-        except SystemExit as ended:
-            code = ended.code or 0
-        finally:
-            sys.argv = before
-        assert isinstance(code, int)
-        return subprocess.CompletedProcess(sys.argv, code, *capsys.readouterr())
-
-    assert workdir.is_dir()
-    return run
 
 
 def refused(done: subprocess.CompletedProcess[str]) -> str:
