@@ -13,7 +13,6 @@ from toolkit.cli.show import print_findings
 from toolkit.cli.tables import Sheet, TableColumn, TableOptions, show
 from toolkit.market import EventFamily
 from toolkit.statistics.conditions import Schema
-from toolkit.wire.findings import as_rows
 from toolkit.workspace import Settings
 from toolkit.workspace.open_events import open_events
 
@@ -59,10 +58,10 @@ def open_command(
     settings = Settings.read(base_url=base_url, allow_http=allow_http)
     with settings.client() as client:
         found = open_events(client, family, back)
-        source = client.profile().source
-    label = source.label if source else "Source not stated"
+        profile = client.profile()
+    label = profile.source.label if profile.source else "Source not stated"
     columns = [key_column(["symbol", "legs"]), *_COLUMNS]
     heading = f"{found.rows.height:,} {family} events open, of those seen in {found.window}"
     rows = found.rows.select(list(open_columns()))
     show(view, Sheet(heading, label, rows, columns, window=found.window))
-    print_findings(as_rows(found.findings.items()))
+    print_findings(found.findings.items(), profile)

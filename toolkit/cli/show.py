@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from rich.table import Table
 
 from toolkit.errors import InputError
 from toolkit.wire.address import is_loopback
-from toolkit.wire.finding_words import explained
+from toolkit.wire.finding_words import as_rows, explained
+from toolkit.wire.findings import Finding
+from toolkit.wire.profile import Profile
 from toolkit.workspace.terminal import Terminal
 
 console = Terminal()
 errors = Terminal(stderr=True)
 
 
-def print_findings(findings: Iterable[Mapping[str, Any]]) -> None:
-    """Print on stderr what is odd in answers, in words."""
-    for line in explained(findings):
+def print_findings(findings: Iterable[tuple[Finding, int]], profile: Profile) -> None:
+    """Print on stderr what is odd in answers that were read by a profile, in words."""
+    for line in explained(as_rows(findings, profile)):
         errors.print(f"finding: {line}")
 
 

@@ -14,7 +14,6 @@ from toolkit.cli.show import errors, print_findings
 from toolkit.cli.tables import Sheet, TableColumn, TableOptions, show, tabled
 from toolkit.errors import EmptyWindowError
 from toolkit.statistics.conditions import Schema
-from toolkit.wire.findings import as_rows
 from toolkit.workspace import Settings
 
 SYMBOLS: Schema = {"symbol": pl.String(), "n_legs": pl.Int64(), "legs": pl.String()}
@@ -46,7 +45,7 @@ def symbols_command(
     settings = Settings.read(base_url=base_url, allow_http=allow_http)
     with settings.client() as client:
         listing = client.symbols(text)
-        source = client.profile().source
+        profile = client.profile()
     if not listing.legs:
         raise EmptyWindowError(f"the service lists no symbol with {text!r} in its name")
     rows = [
@@ -55,9 +54,9 @@ def symbols_command(
     ]
     legs = counted(sum(map(len, listing.legs.values())), "leg")
     heading = f"{counted(len(rows), 'symbol')}, {legs}"
-    label = source.label if source else "Source not stated"
+    label = profile.source.label if profile.source else "Source not stated"
     frame = pl.DataFrame(rows, schema=dict(SYMBOLS), orient="row")
     show(view, Sheet(heading, label, frame, _COLUMNS))
-    print_findings(as_rows(Counter(listing.findings).items()))
+    print_findings(Counter(listing.findings).items(), profile)
     if listing.truncated:
         errors.print("the service holds more symbols than it lists at once; name a part of one")

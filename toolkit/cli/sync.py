@@ -31,13 +31,13 @@ from toolkit.loader.planned import PLANNED
 from toolkit.loader.progress import streams_counted
 from toolkit.market import Stream, Trajectory
 from toolkit.store import Store
-from toolkit.wire.findings import as_rows
 from toolkit.wire.listing import (
     Listing,
     funding_trajectories,
     price_trajectories,
     spread_trajectories,
 )
+from toolkit.wire.profile import Profile
 from toolkit.workspace import (
     DEFAULT_WINDOW_S,
     Settings,
@@ -191,7 +191,7 @@ def load(
     """Load a window of streams, showing progress and what came of it."""
     with load_progress(streams_counted(wanted), lines=True) as watch:
         done = workspace.sync(wanted, *asked, again=again, workers=workers, on_progress=watch.show)
-    _print_result(done)
+    _print_result(done, workspace.client.profile())
     return done
 
 
@@ -216,7 +216,7 @@ def _listed(
 
 def _whole_listing(client: Client) -> Listing:
     listing = client.symbols()
-    print_findings(as_rows(Counter(listing.findings).items()))
+    print_findings(Counter(listing.findings).items(), client.profile())
     if listing.truncated:
         raise WireError(
             f"the service lists more symbols than it sends at once ({len(listing.legs)}); "
@@ -225,7 +225,7 @@ def _whole_listing(client: Client) -> Listing:
     return listing
 
 
-def _print_result(result: LoadResult) -> None:
+def _print_result(result: LoadResult, profile: Profile) -> None:
     """Print the total, then which streams brought nothing, what is out of reach and what is odd."""
     console.print(str(result))
     console.print(result.requests_counted)
@@ -235,7 +235,7 @@ def _print_result(result: LoadResult) -> None:
         errors.print(f"nothing in {result.window} for {asked}")
     for line in _out_of_reach(result):
         errors.print(line)
-    print_findings(as_rows(result.findings))
+    print_findings(result.findings, profile)
 
 
 def _show_plan(planned: PlannedLoad, view: TableOptions) -> None:

@@ -24,7 +24,7 @@ from toolkit.market import EventLog, SnapshotLog, Source, Stream, Trajectory
 from toolkit.store import Store, StoreWriter
 from toolkit.store.pages import KEPT_DAYS
 from toolkit.tables import GapStatus
-from toolkit.wire.findings import as_rows
+from toolkit.wire.finding_words import as_rows
 from toolkit.wire.stream import ReconnectPolicy
 
 
@@ -128,7 +128,8 @@ def _finished(
     capture, polls, sweeper = following.capture, following.polls, following.sweeper
     capture.findings.add(capture.inserted.findings)
     findings = capture.findings.listed()
-    patiently(lambda: writer.finish_load(load_id, as_rows(findings)))
+    rows = as_rows(findings, following.client.profile())
+    patiently(lambda: writer.finish_load(load_id, rows))
     statuses = patiently(writer.store.gaps).filter(load_id=load_id)["status"]
     return FollowResult(
         source=source,

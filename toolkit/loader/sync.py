@@ -39,7 +39,7 @@ from toolkit.market import (
 from toolkit.store import Ledger, LoadOrigin, Store, StoreWriter
 from toolkit.store.pages import KEPT_DAYS
 from toolkit.wire.event_routes import EventRoute
-from toolkit.wire.findings import as_rows
+from toolkit.wire.finding_words import as_rows
 from toolkit.wire.listing import Listing, nearest_keys
 from toolkit.wire.profile import HistoryRoute, Profile
 
@@ -98,7 +98,7 @@ def sync(
     run.findings.add(run.inserted.findings)
     at_once = [*profile.findings, *clock.findings]
     findings = [*((f, 1) for f in at_once), *run.findings.listed()]
-    writer.finish_load(load_id, as_rows(findings))
+    writer.finish_load(load_id, as_rows(findings, profile))
     if len(refused) == len(streams):
         raise next(iter(refused.values()))
     held = store.counts(window)

@@ -29,8 +29,10 @@ from toolkit.store import (
 from toolkit.wire.deliveries import Delivery, read_delivery
 from toolkit.wire.event_routes import BUILT_IN_EVENTS, EventRoute
 from toolkit.wire.events import document_frame
-from toolkit.wire.findings import Findings, as_rows
+from toolkit.wire.finding_words import as_rows
+from toolkit.wire.findings import Findings
 from toolkit.wire.limits import LIMITS, Limits
+from toolkit.wire.profile import BUILT_IN, Profile
 from toolkit.wire.secrets import Secrets
 from toolkit.wire.signatures import Rejected, StandardWebhooks, Verifier
 
@@ -123,10 +125,8 @@ def webhook_app(
     return WebhookApp(
         writer,
         scheme,
-        limits=limits,
-        routes={family: replace(route, limits=limits) for family, route in routes.items()},
+        profile=replace(BUILT_IN, events=routes, users_hash=profile_hash).within(limits),
         withheld=Secrets([*secrets, *withheld]),
-        profile_hash=profile_hash,
     )
 
 
@@ -147,17 +147,15 @@ class WebhookApp:
         writer: StoreWriter,
         verifier: Verifier,
         *,
-        limits: Limits,
-        routes: Mapping[EventFamily, EventRoute],
+        profile: Profile,
         withheld: Secrets,
-        profile_hash: str | None,
     ) -> None:
         self.receipts = Receipts()
         self._verifier = verifier
-        self._limits = limits
-        self._routes = routes
+        self._limits = profile.limits
+        self._routes = profile.events
         self._withheld = withheld
-        self._keeper = _Keeper(writer, self.receipts, limits, profile_hash)
+        self._keeper = _Keeper(writer, self.receipts, profile)
 
     def __repr__(self) -> str:
         return f"WebhookApp({self._keeper.store!r}, {self._verifier!r})"
@@ -258,16 +256,14 @@ class _Waiting:
 class _Keeper:
     """Commits deliveries, those together that came while the commit before was under way."""
 
-    def __init__(
-        self, writer: StoreWriter, receipts: Receipts, limits: Limits, profile_hash: str | None
-    ) -> None:
+    def __init__(self, writer: StoreWriter, receipts: Receipts, profile: Profile) -> None:
         self.store = writer.store
         self._writer = writer
         self._receipts = receipts
         self._load_id: int | None = None
-        self._limits = limits
-        self._profile_hash = profile_hash
-        self._findings = Findings(limits)
+        self._profile = profile
+        self._limits = profile.limits
+        self._findings = Findings(profile.limits)
         self._waiting: deque[_Waiting] = deque()
         self._bytes = 0
         self._writing = threading.Lock()
@@ -333,7 +329,7 @@ class _Keeper:
     def _begun(self) -> int:
         if self._load_id is None:
             now, by = int(time.time()), version("machine-rail-toolkit")
-            origin = LoadOrigin(WEBHOOK, now, None, by, profile_hash=self._profile_hash)
+            origin = LoadOrigin(WEBHOOK, now, None, by, profile_hash=self._profile.users_hash)
             self._load_id = self._writer.start_load(origin)
         return self._load_id
 
@@ -341,7 +337,8 @@ class _Keeper:
         """Mark the run in the store as ended well, where it brought anything at all."""
         with self._writing:
             if self._load_id is not None:
-                self._writer.finish_load(self._load_id, as_rows(self._findings.listed()))
+                found = as_rows(self._findings.listed(), self._profile)
+                self._writer.finish_load(self._load_id, found)
                 self._load_id = None
 
 

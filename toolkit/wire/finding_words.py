@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from toolkit.cards import counted, some
-from toolkit.wire.profile import BUILT_IN, HistoryRoute
+from toolkit.wire.findings import Finding
+from toolkit.wire.profile import BUILT_IN, HistoryRoute, Profile
 
 _FIELD = '[{section}] fields.{column} = {{ wire = "...", unit = "..." }}'
 _UNIT = '[{section}] fields.{column} = {{ unit = "..." }}'
@@ -137,12 +138,32 @@ WORDS: Mapping[str, Words] = {
 }
 """The words of each kind. ``{section}``, ``{wire}`` and ``{column}`` are those of its place."""
 
+_NO_PLACE = {"section": "history.FAMILY", "wire": "...", "column": "COLUMN"}
+
+
+def as_rows(
+    findings: Iterable[tuple[Finding, int]], profile: Profile = BUILT_IN
+) -> list[dict[str, object]]:
+    """Return findings as the store keeps them, each with its place in the profile it was found by.
+
+    ``section`` is of the profile's file, ``wire`` the service's name of the field and ``column``
+    ours, "" where it has none. What is of no history and no event log has none of the three.
+
+    >>> as_rows([(Finding("late", "/p", "by an hour"), 2)])
+    [{'kind': 'late', 'where': '/p', 'says': 'by an hour', 'times': 2}]
+    """
+    return [
+        {"kind": each.kind, "where": each.where, "says": each.says, "times": times}
+        | _place(each.where, profile)
+        for each, times in findings
+    ]
+
 
 def explained(findings: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return a line for each kind of finding: meaning, count, first example, what to write.
 
-    ``findings`` are rows of `toolkit.wire.findings.as_rows`, as a store keeps them. A kind that is
-    not known, of a later version, is named as it is. No findings give no lines.
+    ``findings`` are rows of `as_rows`, as a store keeps them. A kind that is not known, of a later
+    version, is named as it is. No findings give no lines.
 
     >>> found = {"kind": "field_missing", "where": "/api/v1/data/history/price.volume",
     ...          "says": "in 3 of 9 rows", "times": 2}
@@ -164,9 +185,11 @@ def _line(kind: str, findings: list[Mapping[str, Any]]) -> str:
     where, says = str(first.get("where", "")), str(first.get("says", ""))
     places = dict.fromkeys(str(each.get("where", "")) for each in others) | {where: None}
     del places[where]
-    section, wire, column = _place(where)
-    write = words.of_documents if section.startswith("events") else ""
-    write = (write or words.profile).format(section=section, wire=wire, column=column)
+    known = _NO_PLACE | _place(where, BUILT_IN)
+    place = {name: str(first.get(name, word)) or _NO_PLACE[name] for name, word in known.items()}
+    write = words.of_documents if place["section"].startswith("events") else ""
+    wire = msgspec.json.encode(place["wire"]).decode()
+    write = (write or words.profile).format_map(place | {"wire": wire})
     parts = [
         f"{words.means} ({f'{kind}, {times}' if kind in WORDS else times})",
         f"first: {': '.join(part for part in (where, says) if part) or 'not kept'}",
@@ -176,15 +199,15 @@ def _line(kind: str, findings: list[Mapping[str, Any]]) -> str:
     return "; ".join(part for part in parts if part)
 
 
-def _place(where: str) -> tuple[str, str, str]:
-    """Return the section of the profile, the field and the column of a finding's place."""
-    for kind, routes in (("history", BUILT_IN.histories), ("events", BUILT_IN.events)):
+def _place(where: str, profile: Profile) -> dict[str, str]:
+    """Return section, field and column of a finding's place, nothing where it has none."""
+    for kind, routes in (("history", profile.histories), ("events", profile.events)):
         for family, route in routes.items():
             for start in (route.path, route.tool):
                 if where == start or where.startswith(f"{start}."):
                     wire = where.removeprefix(start).removeprefix(".")
                     rules = route.fields if isinstance(route, HistoryRoute) else ()
                     known = {rule.wire: rule.column for rule in rules}
-                    column = known.get(wire, "" if rules else wire) or "COLUMN"
-                    return f"{kind}.{family}", msgspec.json.encode(wire or "...").decode(), column
-    return "history.FAMILY", '"..."', "COLUMN"
+                    column = known.get(wire, "" if rules else wire)
+                    return {"section": f"{kind}.{family}", "wire": wire, "column": column}
+    return {}

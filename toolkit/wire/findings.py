@@ -51,15 +51,3 @@ class Findings:
             for counts in (self._counts, self._others)
             for each in sorted(counts.items(), key=str)
         )
-
-
-def as_rows(findings: Iterable[tuple[Finding, int]]) -> list[dict[str, object]]:
-    """Return findings as the store keeps them.
-
-    >>> as_rows([(Finding("late", "/p", "by an hour"), 2)])
-    [{'kind': 'late', 'where': '/p', 'says': 'by an hour', 'times': 2}]
-    """
-    return [
-        {"kind": each.kind, "where": each.where, "says": each.says, "times": times}
-        for each, times in findings
-    ]

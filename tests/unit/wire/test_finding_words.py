@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import ast
+import json
 from pathlib import Path
 
 import pytest
 
 import toolkit
-from toolkit.wire.finding_words import WORDS, explained
+from toolkit.market import EventFamily, Family, Trajectory
+from toolkit.wire.events import read_document
+from toolkit.wire.exchange import Answer
+from toolkit.wire.finding_words import WORDS, as_rows, explained
+from toolkit.wire.findings import Finding
 from toolkit.wire.profile import BUILT_IN
+from toolkit.wire.rows import read_history_page
 from toolkit.wire.user_profile import UserProfile
 
 ROOT = Path(toolkit.__file__).parent
@@ -21,6 +27,7 @@ NAMED_ELSEWHERE = {
 }
 """The kinds of the modules that make a finding of a kind in a variable."""
 
+KEY = Trajectory.parse("BTC_USDT:KRAKEN.spot")
 ROWS = "/api/v1/data/history/spread.spread_pct"
 DOCUMENTS = "/api/v1/data/history/splash-events.symbol"
 OF_DOCUMENTS = {
@@ -67,6 +74,34 @@ def test_each_kind_in_the_code_has_words_and_no_other() -> None:
 def test_the_profile_s_entry_is_that_of_the_place(where: str, profile: str) -> None:
     (line,) = explained([{"kind": "field_missing", "where": where, "says": "", "times": 1}])
     assert f"profile: {profile}" in line
+
+
+OWN_NAMES = """
+[history.price]
+path = "/v9/candles"
+items = "rows"
+fields.mark_price = { wire = "px.mark" }
+[events.splash]
+path = "/v9/jumps"
+"""
+
+
+def test_the_places_of_another_service_are_those_of_the_profile_it_was_read_by(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "own.toml").write_text(OWN_NAMES)
+    profile = UserProfile.read(tmp_path / "own.toml").applied(BUILT_IN)
+    body = b'{"rows": [{"ts": 60, "price": 9, "volume": 1, "px": {}}], "next_end_time": 60}'
+    page = read_history_page(profile.histories[Family.PRICE], KEY, Answer(200, {}, body))
+    findings: list[Finding] = []
+    read_document(profile.events[EventFamily.SPLASH], b'{"ts": 60, "market": "a b"}', findings)
+    found = [(each, 1) for each in (*page.findings, *findings)]
+    rows = as_rows(found, profile)
+    lines = "\n".join(explained(json.loads(json.dumps(rows))))
+    assert "[history.price] fields.mark_price = " in lines
+    assert '[events.splash] paths.buy_market = ["..."]' in lines
+    assert "FAMILY" not in lines
+    assert "[history.FAMILY]" in "\n".join(explained(as_rows(found)))
 
 
 def test_a_field_that_nothing_takes_is_named_in_the_profile_s_entry() -> None:
