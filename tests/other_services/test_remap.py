@@ -7,18 +7,21 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import Any
 
 import duckdb
 import pytest
 
 from tests.other_services.data import NOW, sample
-from tests.other_services.kinds import running_other
-from tests.other_services.server import API_KEY
+from tests.other_services.kinds import KINDS
+from tests.other_services.opposite import Opposite
+from tests.other_services.server import API_KEY, Answer, Question, serving
+from tests.other_services.service import Held, OtherService
 from toolkit.client import Client
 from toolkit.errors import StoreError, WireError
 from toolkit.intervals import Interval
 from toolkit.loader import sync
-from toolkit.market import Stream
+from toolkit.market import Family, Stream, Trajectory
 from toolkit.statistics import spread
 from toolkit.store import Store
 from toolkit.store.pages import pages_path
@@ -60,15 +63,20 @@ def profile(kind: str) -> str:
 @pytest.fixture
 def load(tmp_path: Path) -> Iterator[Load]:
     """Load a service of a kind into a store, under a profile given as text."""
-    running: dict[str, str] = {}
+    running: dict[str | OtherService, str] = {}
     with ExitStack() as services:
 
         def loaded(
-            kind: str, text: str, name: str, start: int = WINDOW.start, **how: object
+            kind: str | OtherService,
+            text: str,
+            name: str,
+            start: int = WINDOW.start,
+            **how: object,
         ) -> Store:
             store = Store(tmp_path / f"{name}.duckdb")
             if kind not in running:
-                running[kind] = services.enter_context(running_other(kind, DATA))
+                service = KINDS[kind](DATA) if isinstance(kind, str) else kind
+                running[kind] = services.enter_context(serving(service))
             with Client(running[kind], API_KEY, profile=users(tmp_path, text)) as client:
                 streams = [Stream.parse(key) for key in KEYS]
                 sync(client, store, streams, Interval(start, NOW), workers=1, **how)
@@ -143,6 +151,47 @@ def test_several_loads_keep_their_rows_and_a_later_one_brings_nothing_new(
     remap(stores[1], users(tmp_path, good))
     wanted, found = map(held, stores)
     assert found == wanted
+
+
+class Declaring(Opposite):
+    """Of the kind `opposite`, with a unit of spreads in /schemas that becomes another."""
+
+    in_bps = False
+
+    def schemas(self) -> object:
+        """Return the unit in force, as the interface document has it."""
+        fields = {
+            "time": {"unit": "s"},
+            "premium_pct": {"unit": "bps" if self.in_bps else "percent"},
+        }
+        spread = {"route": "/api/v1/data/history/spread", "record": {"fields": fields}}
+        return {"source": {"kind": "live", "id": "x"}, "tools": {"data.get_spread_history": spread}}
+
+    def history(self, trajectory: Trajectory, held: Held, question: Question) -> Answer:
+        """Return a page with spreads in the unit in force."""
+        page: dict[str, Any] = super().history(trajectory, held, question).body
+        if self.in_bps and trajectory.family is Family.SPREAD:
+            points = [p | {"premium_pct": p["premium_pct"] * 100} for p in page["points"]]
+            page |= {"points": points}
+        return Answer(page)
+
+
+def test_pages_are_read_anew_under_the_schemas_that_each_came_with(
+    load: Load, tmp_path: Path
+) -> None:
+    good = profile("opposite")
+    service = Declaring(DATA)
+    for name, text in (("good", good), ("bad", good.replace(", reversed = true", ""))):
+        for service.in_bps, start in ((False, NOW - 3 * 3_600), (True, WINDOW.start)):
+            load(service, text, name, start)
+    stores = [Store(tmp_path / f"{name}.duckdb") for name in ("good", "bad")]
+    assert stores[1].loads()["schema_hash"].n_unique() == 2
+    remap(stores[1], users(tmp_path, good))
+    wanted, found = map(held, stores)
+    assert found == wanted
+    key = next(key for key in KEYS if Stream.parse(key).kind == "spread")
+    sent = DATA.rows[key].sort("ts")["spread_pct"].to_list()
+    assert stores[1].series(key, WINDOW)["spread_pct"].to_list() == pytest.approx(sent, 1e-12)
 
 
 def test_without_its_pages_a_store_is_refused_by_name_and_left_as_it_was(
