@@ -32,12 +32,13 @@ def action_of(profile: Profile, request: Request, identity: int) -> bytes | None
     names = profile.streams
     words = {route.path: f"history/{of}" for of, route in profile.histories.items()}
     words |= {route.path: f"history/{of}-events" for of, route in profile.events.items()}
-    called = {route.path: route.parameters for route in profile.histories.values()}
-    called |= {route.path: route.parameters for route in profile.events.values()}
+    routes = [*profile.histories.values(), *profile.events.values()]
     word = words.get(request.path)
     if word is None:
         return None
-    numbers = {called[request.path].get(role, role) for role in _NUMBERS}
+    route = next(each for each in routes if each.path == request.path)
+    asked = {template: name for name, template in route.ask.items()}
+    numbers = {asked.get(f"{{{role}}}", route.parameters.get(role, role)) for role in _NUMBERS}
     query = {k: int(v) if k in numbers and v.isdecimal() else v for k, v in request.query}
     head = {names.fields["action"]: names.words[word], names.fields["id"]: identity}
     return msgspec.json.encode(head | query)

@@ -150,12 +150,20 @@ def asks(address: str, profile: Profile = BUILT_IN, **options: Any) -> pl.DataFr
 PAGE = {"items": [{"ts": 60, "price": 1.5, "mark_price": None, "volume": 2.0}]}
 
 
-def test_other_words_are_a_matter_of_the_profile(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "asked_by",
+    [
+        "parameters = { end_time = 'before', symbol = 'pair', limit = 'n' }",
+        "ask = {pair = '{symbol}', exchange = '{exchange}', before = '{end_time}', n = '{limit}'}",
+    ],
+    ids=["parameters", "templates"],
+)
+def test_other_words_are_a_matter_of_the_profile(tmp_path: Path, asked_by: str) -> None:
     file = tmp_path / "profile.toml"
     file.write_text(
         "[streams]\nfields = { action = 'op', id = 'ref', type = 'kind' }\n"
         "words = { 'history/price' = 'prices' }\n"
-        "[history.price]\nparameters = { end_time = 'before', symbol = 'pair' }\nitems = 'rows'\n"
+        f"[history.price]\n{asked_by}\nitems = 'rows'\n"
     )
     profile = UserProfile.read(file).applied(BUILT_IN)
 
@@ -169,7 +177,7 @@ def test_other_words_are_a_matter_of_the_profile(tmp_path: Path) -> None:
         assert asks(address, profile)["price"].to_list() == [1.5]
     first = asked[0]
     assert (first["op"], first["pair"], first["exchange"]) == ("prices", "A_B", "X")
-    assert type(first["before"]) is int
+    assert type(first["before"]) is type(first["n"]) is int
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -28,6 +29,16 @@ def test_a_document_of_each_family_is_read_as_the_archive_s_is(family: EventFami
         assert found.row == read_document(BUILT_IN_EVENTS[family], body, [])
         assert found.findings == ()
         assert found.body.encode() == body
+
+
+def test_a_delivery_keeps_its_columns_where_the_profile_says() -> None:
+    route = BUILT_IN_EVENTS[EventFamily.SPLASH]
+    routes = BUILT_IN_EVENTS | {
+        EventFamily.SPLASH: replace(route, paths=route.paths | {"magnitude_pct": ("size.percent",)})
+    }
+    row = read_delivery(routes, b'{"schema":"svc.splash.v1","ts":60,"size":{"percent":2.5}}').row
+    assert row is not None
+    assert row["magnitude_pct"] == 2.5
 
 
 @pytest.mark.parametrize(

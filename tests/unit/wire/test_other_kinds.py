@@ -61,6 +61,39 @@ def test_one_composed_key_is_asked_for_in_the_words_of_the_service(profile) -> N
     }
 
 
+def test_exchanges_and_symbols_are_spelled_as_the_file_has_it_both_ways(profile) -> None:
+    found = profile(
+        """
+        [spelling]
+        exchange_case = "lower"
+        symbol_case = "lower"
+        exchanges = { COINBASE = "cb" }
+        symbols = { ETH_USDT = "ether" }
+        """
+    )
+    route, listed = found.histories[Family.SPREAD], []
+    for key in ("BTC_USDT:COINBASE.spot:KRAKEN.futures", "ETH_USDT:KRAKEN.spot:COINBASE.spot"):
+        query = route.query(Trajectory.parse(key), 60)
+        asked = [query[name] for name in ("symbol", "buy_exchange", "sell_exchange")]
+        listed.append(asked)
+        venues = [{"exchange": exchange, "market": "spot"} for exchange in asked[1:]]
+        flow = list_symbols(found, "x", RetryPolicy())
+        next(flow)
+        with pytest.raises(StopIteration) as ended:
+            flow.send(Answer(200, {}, body({"items": [{"symbol": asked[0], "venues": venues}]})))
+        (symbol,) = ended.value.value.legs
+        legs = {leg.exchange for leg in ended.value.value.legs[symbol]}
+        assert (str(symbol), legs) == (key.partition(":")[0], {"COINBASE", "KRAKEN"})
+    assert listed == [["btc_usdt", "cb", "kraken"], ["ether", "kraken", "cb"]]
+
+
+def test_an_open_state_is_asked_for_by_name_and_word_of_the_service(profile) -> None:
+    said = '[events.splash]\nparameters = { lifecycle = "state" }\nwords = { open = "BORN" }\n'
+    route = profile(said).events[EventFamily.SPLASH].filtered("open")
+    query = route.query(Interval(60, 120), None)
+    assert (query["state"], "lifecycle" in query) == ("BORN", False)
+
+
 NESTED = """
 [history.price]
 items = "result.data"
@@ -269,6 +302,17 @@ def test_a_listing_of_another_shape_lists_the_same(profile, section, document) -
         "BTC_USDT": ["KRAKEN.spot", "BINANCE.futures"]
     }
     assert listing.findings == ()
+
+
+def test_a_listing_that_is_whole_in_its_own_words_is_not_searched_further(profile) -> None:
+    found = profile('[listing]\ntruncated = "state.more"\n')
+    flow = list_symbols(found, "", RetryPolicy())
+    next(flow)
+    venue = {"exchange": "KRAKEN", "market": "spot"}
+    page = {"items": [{"symbol": "BTC_USDT", "venues": [venue]}], "state": {"more": False}}
+    with pytest.raises(StopIteration) as ended:
+        flow.send(Answer(200, {}, body(page)))
+    assert (ended.value.value.truncated, ended.value.value.findings) == (False, ())
 
 
 @pytest.mark.parametrize(

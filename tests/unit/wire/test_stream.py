@@ -236,17 +236,17 @@ def test_a_policy_without_time_is_refused(name: str) -> None:
         ReconnectPolicy(**{name: 0.0})
 
 
-def test_a_subscription_names_the_trajectory_as_the_route_does() -> None:
+@pytest.mark.parametrize("renamed", [{}, {"symbol": "pair", "buy_exchange": "long"}])
+def test_a_subscription_names_the_trajectory_as_the_route_does(renamed: dict[str, str]) -> None:
     key = Trajectory.parse("BTC_USDT:ALPHA.spot:BETA.futures")
-    said = msgspec.json.decode(
-        subscription(BUILT_IN_STREAMS, BUILT_IN.histories[Family.SPREAD], key, 3)
-    )
+    route = replace(BUILT_IN.histories[Family.SPREAD], parameters=renamed)
+    said = msgspec.json.decode(subscription(BUILT_IN_STREAMS, route, key, 3))
     assert said == {
         "action": "subscribe",
         "id": 3,
         "channel": "spread",
-        "symbol": "BTC_USDT",
-        "buy_exchange": "ALPHA",
+        renamed.get("symbol", "symbol"): "BTC_USDT",
+        renamed.get("buy_exchange", "buy_exchange"): "ALPHA",
         "buy_market": "spot",
         "sell_exchange": "BETA",
         "sell_market": "futures",

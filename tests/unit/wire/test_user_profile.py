@@ -87,6 +87,20 @@ def test_the_file_stands_over_what_schemas_say(tmp_path: Path) -> None:
     assert (rules["spread_pct"].unit, rules["spread_pct"].factor) == ("fraction", 100.0)
 
 
+@pytest.mark.parametrize("key", [["ts", "seq"], []])
+def test_key_and_sign_of_the_file_stand_over_those_of_schemas(
+    tmp_path: Path, key: list[str]
+) -> None:
+    section = f"[history.spread]\nkey = {json.dumps(key)}\n"
+    users = written(tmp_path, f"{section}fields.spread_pct = {{ reversed = false }}\n")
+    fields = {"ts": {"unit": "s"}, "spread_pct": {"unit": "percent", "sign": "buy / sell - 1"}}
+    tool = {"route": "/api/v1/data/history/spread", "record": {"key": ["ts"], "fields": fields}}
+    declared = with_schemas(BUILT_IN, json.dumps({"tools": {"t": tool}}).encode())
+    before, after = (each.histories[Family.SPREAD] for each in (declared, users.applied(declared)))
+    assert (before.key, before.rule("spread_pct").factor) == (("ts",), -1.0)
+    assert (after.key, after.rule("spread_pct").factor) == (tuple(key), 1.0)
+
+
 def test_schemas_give_the_unit_of_a_field_that_the_file_renames(tmp_path: Path) -> None:
     users = written(tmp_path, '[history.spread]\nfields.spread_pct = { wire = "s" }\n')
     tool = {
