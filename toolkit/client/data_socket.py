@@ -29,7 +29,8 @@ class SocketClient(Client):
     """A machine-rail service of which pages are asked by the history actions of its data socket.
 
     It is a `toolkit.client.Client` with the same pager, profile and limits, so that a load by it
-    gives the same rows and the same ledger. Schemas, symbols and snapshots are asked over HTTP.
+    gives the same rows and the same ledger. Schemas, symbols and snapshots are asked over HTTP,
+    as is what a profile pages by headers.
     Each thread that waits has a connection of its own, and one that is free is used again. A
     connection that is lost is a failed request: it is asked again by ``retries``. The sockets begin
     at the Builder plan.

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from toolkit.wire.exchange import UNREADABLE, Request
+from toolkit.wire.exchange import HEADER, UNREADABLE, Request
 from toolkit.wire.profile import Profile
 from toolkit.wire.stream_names import StreamNames
 
@@ -20,7 +20,10 @@ _WAITS = ("retry_after_s", "retry_after")
 
 
 def action_of(profile: Profile, request: Request, identity: int) -> bytes | None:
-    """Encode a question as a message with an id of ours, None where it is of no history or log.
+    """Encode a question as a message with an id of ours.
+
+    It is None where the question is of no history or log, or of one that is paged by headers, which
+    messages do not have.
 
     >>> from toolkit.wire.profile import BUILT_IN
     >>> asked = Request.get("/api/v1/data/history/price", {"symbol": "BTC_USD", "end_time": 60})
@@ -37,6 +40,9 @@ def action_of(profile: Profile, request: Request, identity: int) -> bytes | None
     if word is None:
         return None
     route = next(each for each in routes if each.path == request.path)
+    places = (*route.ask, route.next, getattr(route, "more", ""))
+    if any(place.startswith(HEADER) for place in places):
+        return None
     asked = {template: name for name, template in route.ask.items()}
     numbers = {asked.get(f"{{{role}}}", route.parameters.get(role, role)) for role in _NUMBERS}
     query = {k: int(v) if k in numbers and v.isdecimal() else v for k, v in request.query}

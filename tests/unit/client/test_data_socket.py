@@ -15,6 +15,10 @@ from websockets.sync.server import ServerConnection, serve
 
 from tests import miniature
 from tests.listening import listening
+from tests.other_services import rows
+from tests.other_services.data import NOW, START, sample
+from tests.other_services.kinds import running_other
+from tests.other_services.server import API_KEY
 from toolkit.client import Client
 from toolkit.client.data_socket import SocketClient
 from toolkit.errors import (
@@ -178,6 +182,17 @@ def test_other_words_are_a_matter_of_the_profile(tmp_path: Path, asked_by: str) 
     first = asked[0]
     assert (first["op"], first["pair"], first["exchange"]) == ("prices", "A_B", "X")
     assert type(first["before"]) is type(first["n"]) is int
+
+
+def test_what_a_profile_pages_by_headers_is_asked_by_rest() -> None:
+    users = UserProfile.read(Path(rows.__file__).with_suffix(".toml"))
+    key, frame = next(iter(sample().rows.items()))
+    with (
+        running_other("rows", sample()) as base_url,  # it has no socket
+        SocketClient(base_url, API_KEY, profile=users) as client,
+    ):
+        found = client.history(key, START, NOW)
+    assert found["ts"].to_list() == frame["ts"].sort().to_list()
 
 
 @pytest.mark.parametrize(
