@@ -185,11 +185,7 @@ def _line(kind: str, findings: list[Mapping[str, Any]]) -> str:
     where, says = str(first.get("where", "")), str(first.get("says", ""))
     places = dict.fromkeys(str(each.get("where", "")) for each in others) | {where: None}
     del places[where]
-    known = _NO_PLACE | _place(where, BUILT_IN)
-    place = {name: str(first.get(name, word)) or _NO_PLACE[name] for name, word in known.items()}
-    write = words.of_documents if place["section"].startswith("events") else ""
-    wire = msgspec.json.encode(place["wire"]).decode()
-    write = (write or words.profile).format_map(place | {"wire": wire})
+    write = _entry(words, first)
     parts = [
         f"{words.means} ({f'{kind}, {times}' if kind in WORDS else times})",
         f"first: {': '.join(part for part in (where, says) if part) or 'not kept'}",
@@ -197,6 +193,27 @@ def _line(kind: str, findings: list[Mapping[str, Any]]) -> str:
         f"profile: {write}" if write else "nothing to write" * (kind in WORDS),
     ]
     return "; ".join(part for part in parts if part)
+
+
+def advised(finding: Finding, profile: Profile) -> tuple[str, str]:
+    """Return what a finding means with what it says, and what to write in the profile, "" for none.
+
+    >>> from toolkit.wire.findings import Finding
+    >>> advised(Finding("sign_disagrees", "/api/v1/data/history/spread.spread_pct", "in 9 of 9"),
+    ...         BUILT_IN)
+    ('a value has the opposite sign of what its legs give: in 9 of 9', '[history.spread] fields...')
+    """
+    words, (row,) = WORDS[finding.kind], as_rows([(finding, 1)], profile)
+    return f"{words.means}: {finding.says}", _entry(words, row)
+
+
+def _entry(words: Words, found: Mapping[str, Any]) -> str:
+    """Return the line of the profile for a finding at its place, "" where there is none."""
+    known = _NO_PLACE | _place(str(found.get("where", "")), BUILT_IN)
+    place = {name: str(found.get(name, word)) or _NO_PLACE[name] for name, word in known.items()}
+    write = words.of_documents if place["section"].startswith("events") else ""
+    wire = msgspec.json.encode(place["wire"]).decode()
+    return (write or words.profile).format_map(place | {"wire": wire})
 
 
 def _place(where: str, profile: Profile) -> dict[str, str]:

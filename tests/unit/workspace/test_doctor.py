@@ -150,6 +150,20 @@ def test_other_units_and_fields_beyond_those_expected_are_noted(examined: Examin
     )
 
 
+def test_a_sign_that_the_legs_speak_against_is_noted_with_the_line_that_turns_it(
+    examined: Examine,
+) -> None:
+    found = examined(reversed_fields=["spread_pct"], undeclared=True)
+    assert found.usable
+    spread = check(found, "history/spread")
+    assert spread.state is State.NOTE
+    assert "a value has the opposite sign of what its legs give: in " in spread.says
+    assert (
+        spread.advice == "in the profile: [history.spread] fields.spread_pct = { reversed = true }"
+    )
+    assert check(found, "history/price").state is State.OK
+
+
 def test_other_schema_ids_of_events_are_noted(examined: Examine) -> None:
     found = examined(schema_ids={"svc.spread.v1": "svc.spread.v2"})
     assert check(found, "history/spread-events").state is State.NOTE

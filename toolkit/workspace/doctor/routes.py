@@ -14,6 +14,7 @@ from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Family, Market, Trajectory
 from toolkit.wire.draft import Draft
 from toolkit.wire.exchange import ANSWERED, Answer, Failure, Request, refusal
+from toolkit.wire.finding_words import advised
 from toolkit.wire.listing import Listing, guessed_listing, price_trajectories, spread_trajectories
 from toolkit.wire.pages import Page
 from toolkit.wire.places import leaves
@@ -28,6 +29,8 @@ _ROWS = 50
 _TRIES = 3
 _PAGES = 2
 _DAY_S = 86_400
+_OF_RECORDS = ("field_missing", "field_unknown")
+"""Findings of a page that the check of its record says."""
 _SCHEMAS = {family: f"svc.{family}.v1" for family in EventFamily}
 
 
@@ -157,9 +160,20 @@ class Routes:
             return failed
         if page.frame.is_empty():
             return Check("routes", name, State.OK, f"answers; no rows of {trajectory.key}")
-        behind = duration(max(0, self._now - int(page.frame["ts"].to_numpy().max())))
-        says = f"{page.frame.height} rows of {trajectory.key}, the newest {behind} old"
-        return Check("routes", name, State.OK, says)
+        return self._read(name, trajectory, page)
+
+    def _read(self, name: str, trajectory: Trajectory, page: Page) -> Check:
+        """Say what a page has, how far apart its rows are, and what a load would find odd in it."""
+        times = page.frame["ts"].sort()
+        apart = times.diff().drop_nulls().mode().min()
+        spaced = f", mostly {duration(apart)} apart" if isinstance(apart, int) else ""
+        behind = duration(max(0, self._now - times[-1]))
+        says = f"{times.len()} rows of {trajectory.key}{spaced}, the newest {behind} old"
+        odd = [advised(f, self._profile) for f in page.findings if f.kind not in _OF_RECORDS]
+        says = "; ".join([says, *(words for words, _ in odd)])
+        writes = dict.fromkeys(write for _, write in odd if write)
+        advice = f"in the profile: {'; '.join(writes)}" if writes else ""
+        return Check("routes", name, State.NOTE if odd else State.OK, says, advice)
 
     def _ask(
         self, route: HistoryRoute, trajectory: Trajectory, end_time: int
