@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from toolkit.wire.event_routes import EventRoute
 from toolkit.wire.exchange import HEADER, UNREADABLE, Request
 from toolkit.wire.profile import Profile
 from toolkit.wire.stream_names import StreamNames
@@ -33,14 +34,13 @@ def action_of(profile: Profile, request: Request, identity: int) -> bytes | None
     True
     """
     names = profile.streams
-    words = {route.path: f"history/{of}" for of, route in profile.histories.items()}
-    words |= {route.path: f"history/{of}-events" for of, route in profile.events.items()}
-    routes = [*profile.histories.values(), *profile.events.values()]
-    word = words.get(request.path)
-    if word is None:
+    logs = {f"history/{of}-events": route for of, route in profile.events.items()}
+    routes = {f"history/{of}": route for of, route in profile.histories.items()} | logs
+    named = {route.path: (word, route) for word, route in routes.items()}
+    if request.path not in named:
         return None
-    route = next(each for each in routes if each.path == request.path)
-    places = (*route.ask, route.next, getattr(route, "more", ""))
+    word, route = named[request.path]
+    places = [*route.ask, route.next, *([route.more] if isinstance(route, EventRoute) else [])]
     if any(place.startswith(HEADER) for place in places):
         return None
     asked = {template: name for name, template in route.ask.items()}
