@@ -2,8 +2,7 @@
 
 They are written from the interface document alone, and share no idea of the wire with the client.
 Each kind is a module, whose docstring lists what it does differently, what it keeps of the document
-and what it departs from. Beside it is a TOML: what a user would say of the kind in a profile. These
-files propose a form. No test reads them yet.
+and what it departs from. Beside it is a TOML: the profile by which the tests load it.
 
 | kind | differs in |
 |---|---|
