@@ -282,6 +282,7 @@ def price_chart(
     if rows.total == 0:
         return nothing(view, trajectory)
     lines = [_price_line(rows, column, column.replace("_", " "), view) for column in columns]
+    lines[0].zorder = 1  # a mark price beside it hides no price
     return Figure(lines).update_layout(_layout(view, trajectory, "price", rows), height=480)
 
 

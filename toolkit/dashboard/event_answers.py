@@ -8,11 +8,12 @@ from typing import Any
 
 import polars as pl
 
-from toolkit.cards import duration, signed
+from toolkit.cards import counted, duration, signed
 from toolkit.charts import event_hours_chart, event_study_chart, league_chart, survival_chart
 from toolkit.dashboard.event_reading import MOVES
-from toolkit.dashboard.formatting import NULL, command_words
+from toolkit.dashboard.formatting import NULL
 from toolkit.dashboard.lifecycles import Filter
+from toolkit.dashboard.loads import Load, LoadPart, offer
 from toolkit.dashboard.reading import measure_following
 from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell, draw
@@ -21,7 +22,9 @@ from toolkit.intervals import Interval
 from toolkit.market import EventFamily
 from toolkit.statistics.events import detections, league, rates_by_hour, survival_curve
 
-_MOST_LEGS = 100
+_MOST_LEGS, _MOST_LOADED = 100, 5
+_BEFORE_S = 3600
+"""A move is measured from the price so long before its detection."""
 _RANKED = {"symbols": ["symbol"], "pairs": ["symbol", "legs"]}
 _MOST_RANKED = 15
 _WEEK_S = 604_800
@@ -76,8 +79,13 @@ def show_following(shell: PageShell, documents: pl.DataFrame, window: Interval) 
     legs = opened["trajectory"].value_counts(sort=True)["trajectory"]
     known = tuple(sorted([key for key in legs if key in held][:_MOST_LEGS]))
     if not known:
-        load = command_words("sync", legs[0])
-        st.caption(Markdown("No price of their legs is held; {} loads the first.").format(load))
+        first = tuple(legs[:_MOST_LOADED])
+        words = Markdown("Load prices of the {} with most of them").format(
+            counted(len(first), "leg")
+        )
+        load = Load(words, (LoadPart(first, window.start - _BEFORE_S),))
+        what = Markdown("What followed is measured on the prices of their legs, and none is held.")
+        offer(shell.held, what, load, part="following")
         return
     path, found = measure_following(
         shell.held.path,

@@ -88,7 +88,18 @@ def _show_events(
     if kinds.height:
         label = Markdown("Kinds of events; a row opens the largest")
         show_rows(label, kinds["event_id"].to_list(), kind_columns(kinds), "kinds")
-    _draw_timeline(shell, asked, chosen.lifecycles(lives), shown, listed.height)
+    drawn = chosen.lifecycles(lives)
+    if drawn.height:
+        _draw_timeline(shell, asked, drawn, shown, listed.height)
+    else:
+        what = Markdown("{}: none from {} to {}. Choose a longer window, or clear the filters.")
+        words = chosen.words
+        st.info(
+            what.format(
+                Markdown.harmless(words[0].upper() + words[1:]), *map(shell.moment, asked.window)
+            )
+        )
+    _say_unknown_time(shell, asked)
     _hand_over(shell, bar, asked, listed)
     if listed.is_empty():
         return
@@ -131,13 +142,19 @@ def _draw_timeline(
     if drawn < listed:
         several = Markdown("Those that opened close together share a bar: {:,} events in {:,}.")
         words.append(several.format(listed, drawn))
+    st.caption(Markdown(" ").join(words))
+
+
+def _say_unknown_time(shell: PageShell, asked: AskedEvents) -> None:
+    """Say which logs end before the window does, and which were never asked for."""
     logs = shell.held.logs
-    words.append(logs_that_end(logs, window.end, timezone))
+    words = [logs_that_end(logs, asked.window.end, shell.timezone)]
     never = [family.value for family in EventFamily if family not in logs["family"]]
     if never:
         load = command_words("sync", *(f"events/{family}" for family in never))
         words.append(Markdown("Never asked for: {}; {} loads them.").format(", ".join(never), load))
-    st.caption(Markdown(" ").join(filter(None, words)))
+    if known := list(filter(None, words)):
+        st.caption(Markdown(" ").join(known))
 
 
 def _show_unknown(documents: pl.DataFrame, asked: AskedEvents) -> None:

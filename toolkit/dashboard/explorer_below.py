@@ -109,8 +109,8 @@ def _list_statistics(explored: Explored, row: Mapping[str, Any]) -> None:
     if not any(table["reason"]):
         table = table.drop("reason")
     columns = {
-        "statistic": st.column_config.TextColumn(width=290),
-        "value": st.column_config.TextColumn(width=130, alignment="right"),
+        "statistic": st.column_config.TextColumn(width=240),
+        "value": st.column_config.TextColumn(width=110, alignment="right"),
         "reason": st.column_config.TextColumn(width=430),
     }
     show_table(table, height="content", width="content", column_config=columns)

@@ -35,7 +35,7 @@ _ROWS: dict[str, Any] = (
 )
 _ROWS_HIGH = 20
 _SHOWN = 500
-_BY_DAYS = 7
+_BY = ("kept_7d", "kept_1d")
 _FEW_DAYS = 2.0
 _HELP = Markdown(
     "From settled rates alone, in bps of one leg's notional, until both legs of a pair have "
@@ -50,7 +50,7 @@ _HELP = Markdown(
 
 def show_league(shell: PageShell, bar: Screen, asked: FundingChoice, net: Net | None) -> None:
     """Show the table, and its rows as files in the bar."""
-    heading = Markdown("**Kept by the pairs held**")
+    heading = Markdown("**Kept by the pairs held (bps)**")
     rows = league_rows(measure_carried(shell.held), net, asked.notional)
     rows = shell.kept(rows)
     pairs = shell.kept(_pairs(shell)).height
@@ -72,9 +72,9 @@ def show_league(shell: PageShell, bar: Screen, asked: FundingChoice, net: Net | 
     hand_over(bar, file, shell.held.source, f"funding_kept_{shell.held.as_of or 0}", None)
     rows = rows.head(_SHOWN)
     show_rows(
-        Markdown("What pairs kept, the most over 7 days first"),
+        Markdown("What pairs kept (bps), the most over 7 days first"),
         rows["key"].to_list(),
-        [*_named(rows), *_kept(rows, net), *_steady(shell, rows, asked.unit)],
+        [*_named(rows), *_kept(rows), *_steady(shell, rows, asked.unit)],
         "league",
         _ROWS_HIGH,
     )
@@ -91,7 +91,7 @@ def _pairs(shell: PageShell) -> pl.DataFrame:
 
 
 def league_rows(carried: pl.DataFrame, net: Net | None, notional: float) -> pl.DataFrame:
-    """Build one row a pair, turned so that it received, the most over 7 days first.
+    """Build one row a pair, turned so that it received, the most over 7 days first, else over 1.
 
     ``carried`` is of `toolkit.dashboard.funding_measured.measure_carried`. Columns: key (of the
     pair as turned), stream (as held), is_turned, symbol, buy and sell (legs), fall_bps, window_end
@@ -115,7 +115,7 @@ def league_rows(carried: pl.DataFrame, net: Net | None, notional: float) -> pl.D
             row[f"words_{each['days']}d"] = _words(each, net, notional, pair.symbol.quote)
         rows.append(row)
     return pl.DataFrame(rows, schema=_ROWS, orient="row").sort(
-        f"kept_{_BY_DAYS}d", "key", descending=[True, False], nulls_last=True
+        *_BY, "key", descending=[True] * len(_BY) + [False], nulls_last=True
     )
 
 
@@ -171,17 +171,18 @@ def _named(rows: pl.DataFrame) -> list[RowColumn]:
     ]
 
 
-def _kept(rows: pl.DataFrame, net: Net | None) -> list[RowColumn]:
-    what = "net (bps)" if net else "bps"
+def _kept(rows: pl.DataFrame) -> list[RowColumn]:
+    """Build the columns of what was kept. On a phone there is room for the one it is sorted by."""
+    by = next((name for name in _BY if rows[name].count()), _BY[0])
     return [
         RowColumn(
-            f"{days} d" if days != _BY_DAYS else f"{days} d {what}",
+            f"{days} d",
             "number",
             rows[f"kept_{days}d"].round(1).to_list(),
             digits=1,
             help=f"kept over {days} days, bps of one leg's notional",
             titles=rows[f"words_{days}d"].to_list(),
-            narrow=days == _BY_DAYS,
+            narrow=f"kept_{days}d" == by,
         )
         for days in LENGTHS_D
     ]

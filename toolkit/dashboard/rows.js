@@ -107,8 +107,11 @@ function drawCell(cell, column, at, open) {
   } else {
     if (column.kind === "bar" && column.values[at] !== null) {
       made("span", cell, "", "bar").style.setProperty("--share", `${column.values[at]}%`);
+      const widest = Math.max(...column.shown.map((each) => each.length));
+      made("span", cell, text, "beside").style.minWidth = `${widest}ch`;
+    } else {
+      cell.append(text);
     }
-    cell.append(text);
   }
   const title = column.titles?.[at] ?? (column.kind === "text" && column.values?.[at]);
   if (title) cell.title = title;

@@ -303,9 +303,11 @@ def _list_events(shell: PageShell, lives: pl.DataFrame | None) -> None:
     if lives is None:
         offer(shell.held, Markdown("No event log is held."), LOGS, part="events")
         return
-    st.markdown(Markdown("**Events**, {:,}, newest first").format(lives.height))
     if lives.is_empty():
+        st.markdown(Markdown("**Events**"))
+        st.caption(Markdown("No event of the symbol in this time. Choose a longer window above."))
         return
+    st.markdown(Markdown("**Events**, {:,}, newest first").format(lives.height))
     shown = lives.head(_EVENTS_SHOWN)
     columns = [c for c in event_columns(shown, shell.timezone) if c.name not in ("symbol", "seen")]
     label = Markdown("Events of the symbol")

@@ -12,9 +12,10 @@ import polars as pl
 
 from toolkit.charts.subject import subject_of
 from toolkit.charts.time_axis import clock_moment
-from toolkit.dashboard.age import show_age, stream_ages
+from toolkit.dashboard.age import age_facts, show_age, stream_ages
 from toolkit.dashboard.link import (
     PRESETS,
+    SHORT_PRESETS,
     Choice,
     held_window,
     preset_window,
@@ -96,13 +97,16 @@ def choose_trajectory(shell: PageShell, catalogue: pl.DataFrame, *, logged: bool
             key="trajectory",
             label_visibility="collapsed",
         )
-        ages = stream_ages(catalogue.filter(stream=key), shell.held.now())
-        show_age(ages.row(0, named=True), "trajectory_age")
+        now = shell.held.now()
+        own = stream_ages(catalogue.filter(stream=key), now).row(0, named=True)
+        if own["age_s"] != age_facts(shell.held, now)["age_s"]:  # else the bar says it
+            show_age(own, "trajectory_age")
         window = held_window(catalogue, key)
-        st.pills(
+        st.segmented_control(
             Markdown("Window, up to the newest row"),
             list(PRESETS),
             key="preset",
+            format_func=SHORT_PRESETS.__getitem__,
             label_visibility="collapsed",
             width="content",
             on_change=end_zoom,

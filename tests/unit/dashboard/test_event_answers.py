@@ -47,8 +47,9 @@ def test_kinds_have_lives_with_the_time_by_which_half_are_over(page, tmp_path):
     assert kinds["open"] == ["1", "0", "0"]
     assert kinds["half over after"][-1] == "5 h"
     assert "half, 95 %" not in kinds  # of one life nothing is known
-    (hint,) = [text for text in texts(shown.caption) if "No price of their legs" in text]
-    assert "rail sync BTC_USDT:AURORA.spot" in hint
+    assert "What followed is measured on the prices of their legs" in shown.info[0].value
+    (button,) = [each for each in shown.button if "with most of them" in each.label]
+    assert "BTC_USDT:AURORA.spot" in button.key
 
 
 def test_rates_are_over_the_time_in_which_the_log_is_held(page, tmp_path):

@@ -99,7 +99,7 @@ def test_the_league_has_what_each_pair_kept_the_most_over_7_days_first(page, sto
         "symbol": ["ETH_USDT"],
         "short → long": ["CORONA → BOREAS"],
         "1 d": ["6.0"],
-        "7 d bps": ["42.0"],
+        "7 d": ["42.0"],
         "sign": ["● steady"],
         "flips": ["0"],
         "fall": ["0.0"],
@@ -116,7 +116,7 @@ def test_every_view_hands_its_rows_over_as_files(page, store, view):
 
 def test_the_league_is_net_by_the_bar_in_money_of_the_size_and_opens_its_pair(page, store):
     shown = page(store, fees="example", style="maker", size="20000")
-    assert rows_of(shown, "league")["7 d net (bps)"] == ["32.0", "32.0"]
+    assert rows_of(shown, "league")["7 d"] == ["32.0", "32.0"]
     title = drawn(shown, "league")["columns"][3]["titles"][0]
     assert title.startswith("20,000 USDT kept +64.00, coverage 100 %, received +42.00")
     again = opened(shown, "league", PAIR.key)

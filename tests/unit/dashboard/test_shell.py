@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
+
 import pytest
 
 from toolkit.dashboard.age import age_facts
@@ -12,7 +15,7 @@ from toolkit.market import Source, Trajectory
 from toolkit.store import Batch, LoadOrigin, StoreWriter
 from toolkit.wire.allowance import Allowance
 
-from .conftest import EDGE, SERVED_AT, START, price_rows
+from .conftest import EDGE, LEG, PAIR, SERVED_AT, START, price_rows
 from .shown import cells_of, drawn, texts
 
 OURS = ("overview", "spreads", "trajectory", "health")
@@ -78,13 +81,24 @@ def test_the_age_is_that_of_now_and_turns_amber_and_red_above_the_plans_delay(ag
 
 
 @pytest.mark.slow
-def test_each_table_of_streams_and_the_explorer_have_the_age_of_each_stream(page, aged):
+def test_each_table_of_streams_has_the_age_of_each_stream(page, aged):
     for name, key in (("overview", "open"), ("spreads", "spreads"), ("health", "streams")):
         columns = drawn(page(aged.path, name), key)["columns"]
         (column,) = (each for each in columns if each["kind"] == "age")
         assert column["values"][0] >= 21 * 60
         assert column["limits"][0] == [300, 900]
-    shown = drawn(page(aged.path, "trajectory"), "trajectory_age")
+
+
+def test_a_trajectory_has_an_age_of_its_own_where_it_is_not_that_of_the_bar(page, aged):
+    assert drawn(page(aged.path, "trajectory"), "trajectory_age") == {}
+    writer = StoreWriter(aged)
+    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
+    batch = Batch()
+    edge = replace(EDGE, asked_at=int(time.time()) - 1200)
+    batch.add(LEG, price_rows(), Interval(START, SERVED_AT), edge)
+    writer.commit(load, batch)
+    writer.finish_load(load, [])
+    shown = drawn(page(aged.path, "trajectory", trajectory=PAIR.key), "trajectory_age")
     assert shown["age_s"] >= 21 * 60
     assert (shown["late_s"], shown["old_s"]) == (300, 900)
 
