@@ -62,7 +62,7 @@ class Seen:
 
     def newest(self) -> int:
         """The end of the newest row that the page knows, by the age that it shows."""
-        words = self.page.locator("#age").inner_text()
+        words = self.page.locator("#age").first.inner_text()  # a trajectory has its own below
         parts = re.findall(r"(\d+) (d|h|min|s)\b", words)
         return int(time.time()) - sum(int(count) * UNITS[unit] for count, unit in parts)
 

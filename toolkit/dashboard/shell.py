@@ -47,6 +47,7 @@ _NUMBERS_PX, _BESIDE_PX, _LETTER_PX, _TITLE_PX, _MOST_PX = 66, 14, 6, 34, 130
 Longer names are left to plotly to measure, as a phone has no pixel to give away.
 """
 
+_CELLS_ON_A_PHONE = 6
 _LEGEND_PX, _BELOW_PX = 44, 98
 """A legend above a chart, and the labels, the title and the legend below one."""
 
@@ -135,6 +136,13 @@ def draw(figure: Any, key: str, *, headed: bool = True, **config: Any) -> None:
         figure.update_layout(title=None, margin_t=_UNHEADED_PX)
     _make_room(figure)
     st.plotly_chart(figure, config=_PLOTLY | config, key=key, alt=words)
+
+
+def draw_cells(figure: Any, key: str, *, headed: bool = True) -> None:
+    """Draw a figure of cells with a number in each. On a phone narrow cells show none."""
+    dense = len(figure.data) > 0 and len(figure.data[0].x) > _CELLS_ON_A_PHONE
+    with st.container(key="dense_cells" if dense else "cells"):
+        draw(figure, key=key, headed=headed)
 
 
 def _make_room(figure: Any) -> None:

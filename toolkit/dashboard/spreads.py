@@ -16,7 +16,7 @@ from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.reading import read_asked
 from toolkit.dashboard.rows import opened_key, show_rows
 from toolkit.dashboard.screen import Screen, st
-from toolkit.dashboard.shell import PageShell, draw, page
+from toolkit.dashboard.shell import PageShell, draw_cells, page
 from toolkit.dashboard.spread_table import SpreadFilters, spread_lines, spread_names
 from toolkit.dashboard.spreads_choice import Chosen, choose, chosen_kind
 from toolkit.dashboard.spreads_columns import SORTS, shown_columns
@@ -127,7 +127,7 @@ def _show_matrix(shell: PageShell, symbol: str, found: _ScreenedSpreads) -> None
         timezone=shell.timezone,
         heading=False,
     )
-    draw(figure, key="spreads_matrix")
+    draw_cells(figure, "spreads_matrix")
 
 
 def _hand_over(

@@ -27,7 +27,7 @@ from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.page_link import PageLink
 from toolkit.dashboard.rows import RowColumn, opened_key, show_rows
 from toolkit.dashboard.screen import Screen, st
-from toolkit.dashboard.shell import PageShell, draw, page
+from toolkit.dashboard.shell import PageShell, draw, draw_cells, page
 from toolkit.dashboard.spread_table import SpreadFilters, spread_names
 from toolkit.dashboard.spreads_measured import measure_figures, measure_net
 from toolkit.dashboard.symbol_reading import (
@@ -229,7 +229,7 @@ def _show_spreads(shell: PageShell, bar: Screen, asked: _SymbolChoice) -> None:
         timezone=shell.timezone,
         filled=net is None,
     )
-    draw(matrix, key="symbol_matrix", headed=False)
+    draw_cells(matrix, "symbol_matrix", headed=False)
     columns = [
         RowColumn("buy", "text", lines["buy"].to_list()),
         RowColumn("sell", "text", lines["sell"].to_list()),
