@@ -23,6 +23,7 @@ from toolkit.foreign import LONGEST, Markdown, markdown
 from toolkit.store import profile_words, waiting_for
 
 _LOADS_SHOWN = 50
+_YEAR_S, _MANY_YEARS = 31_557_600, 10
 _FINDINGS_SHOWN = 12
 
 
@@ -55,7 +56,7 @@ def _show_retention(shell: PageShell, health: Health) -> None:
     columns = [
         RowColumn("kind", "text", lines["kind"].to_list()),
         RowColumn("streams", "number", lines["streams"].to_list(), digits=0, narrow=False),
-        RowColumn("kept for", "text", [duration(s) for s in lines["retention_s"]]),
+        RowColumn("kept for", "text", [_long(s) for s in lines["retention_s"]]),
         RowColumn(
             f"not held from ({shell.timezone})",
             "text",
@@ -66,10 +67,16 @@ def _show_retention(shell: PageShell, health: Health) -> None:
             "lost in",
             "number",
             lines["lost_in_s"].to_list(),
-            shown=[duration(s) for s in lines["lost_in_s"]],
+            shown=[_long(s) for s in lines["lost_in_s"]],
         ),
     ]
     show_rows(Markdown("Retention"), lines["kind"].to_list(), columns, "retention", opens=False)
+
+
+def _long(seconds: int) -> str:
+    """Format a length of time, one that nobody waits for in years."""
+    years = seconds // _YEAR_S
+    return f"{years} years" if years >= _MANY_YEARS else duration(seconds)
 
 
 def _show_findings(shell: PageShell) -> None:

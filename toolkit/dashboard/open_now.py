@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from toolkit.cards import duration
 from toolkit.foreign import Markdown
 from toolkit.wire.snapshots import SnapshotItems, snapshot_items
 from toolkit.workspace.snapshot_tables import open_spreads
@@ -46,10 +45,9 @@ class OpenNow:
         return (Markdown("{:,} or more") if more else Markdown("{:,}")).format(n_open)
 
     @property
-    def ages(self) -> list[str | None]:
-        """How long each had been open at the time of the answer, None where not known."""
-        opened = self.rows["opened_at"]
-        return [None if ts is None else duration(max(0, self.at - ts)) for ts in opened]
+    def open_s(self) -> pl.Series:
+        """How long each had been open at the time of the answer (s), null where not known."""
+        return (self.at - self.rows["opened_at"].cast(pl.Int64)).clip(lower_bound=0)
 
 
 def open_now(
@@ -64,8 +62,8 @@ def open_now(
     >>> logged = pl.DataFrame({"symbol": ["A_B"], "buy_exchange": ["X"], "buy_market": ["spot"],
     ...     "sell_exchange": ["Y"], "sell_market": ["dex"], "magnitude_pct": [2.0], "t_open": [60]})
     >>> newest = open_now((300, '{"items": []}'), logged, 660)
-    >>> newest.at, newest.count, newest.ages, newest.rows["key"][0]
-    (660, '1', ['10 min'], 'A_B:X.spot:Y.dex')
+    >>> newest.at, newest.count, newest.open_s[0], newest.rows["key"][0]
+    (660, '1', 600, 'A_B:X.spot:Y.dex')
     >>> open_now((700, '{"items": []}'), logged, 660).count
     '0'
     """

@@ -9,9 +9,9 @@ from typing import Any
 
 import polars as pl
 
+from toolkit.cards import duration
 from toolkit.dashboard.age import age_column, stream_ages
 from toolkit.dashboard.fee_choice import Net
-from toolkit.dashboard.formatting import NULL
 from toolkit.dashboard.lately import newest_spread_end, percentile, spread_levels, spreads_lately
 from toolkit.dashboard.loads import Load, offer
 from toolkit.dashboard.open_now import OpenNow
@@ -38,7 +38,7 @@ _BPS_HELP = "log spread, 10,000 ln(sell price / buy price), positive where the s
 
 @dataclass(frozen=True, slots=True)
 class _ListedSpreads:
-    """What the table shows: rows with symbol, buy, sell, key, bps and age (words or null)."""
+    """What the table shows: rows with symbol, buy, sell, key, bps and open_s (s or null)."""
 
     rows: pl.DataFrame
     at: int
@@ -86,8 +86,8 @@ def _chosen(shell: PageShell, newest: OpenNow | None) -> _ListedSpreads | None:
     if newest is not None and newest.rows.height:
         by = "the service's list" if newest.items else "the event log"
         words = Markdown("{} by {} of {}").format(newest.count, by, shell.moment(newest.at))
-        ages = pl.Series("age", newest.ages, dtype=pl.String)
-        return _ListedSpreads(_in_bps(newest.rows.with_columns(ages)), newest.at, words)
+        rows = newest.rows.with_columns(newest.open_s.alias("open_s"))
+        return _ListedSpreads(_in_bps(rows), newest.at, words)
     known = newest is not None and (newest.items is None or newest.items.dated)
     none = Markdown("None is open") if known else Markdown("Which are open is not known")
     if newest is not None and newest.items and newest.items.why:
@@ -96,7 +96,7 @@ def _chosen(shell: PageShell, newest: OpenNow | None) -> _ListedSpreads | None:
         words = Markdown("{} at {}: the {:,} that the service tracks").format(
             none, shell.moment(newest.at), newest.tracked.height
         )
-        rows = newest.tracked.with_columns(age=pl.lit(None, pl.String))
+        rows = newest.tracked.with_columns(open_s=pl.lit(None, pl.Int64))
         return _ListedSpreads(_in_bps(rows), newest.at, words)
     held = shell.kept(widest_held(spreads_lately(shell.held)))
     end = newest_spread_end(shell.held.streams)
@@ -112,7 +112,9 @@ def _in_bps(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def widest_held(lately: pl.DataFrame) -> pl.DataFrame:
-    """Turn the legs of held spreads so that each is positive: symbol, buy, sell, key, bps and age.
+    """Turn the legs of held spreads so that each is positive.
+
+    Columns: symbol, buy, sell, key, bps and open_s, which is null.
 
     ``lately`` is of `toolkit.dashboard.lately.spreads_lately`. A pair that is held twice, as it was
     loaded and as snapshots showed it, is there once.
@@ -135,7 +137,7 @@ def widest_held(lately: pl.DataFrame) -> pl.DataFrame:
         "sell",
         pl.col("trajectory").alias("key"),
         "bps",
-        age=pl.lit(None, pl.String),
+        open_s=pl.lit(None, pl.Int64),
     )
 
 
@@ -152,9 +154,19 @@ def _columns(shell: PageShell, rows: pl.DataFrame, at: int) -> list[RowColumn]:
     ]
     if net := shell.fees.net():
         columns.append(_net_column(rows, net, at))
-    if rows["age"].count():
-        ages = rows["age"].fill_null(NULL).to_list()
-        columns.append(RowColumn("open for", "text", ages, narrow=False))
+    if rows["open_s"].count():
+        lengths = [duration(open_s) for open_s in rows["open_s"]]
+        short = [" ".join(words.split()[:2]) for words in lengths]
+        columns.append(
+            RowColumn(
+                "open for",
+                "number",
+                rows["open_s"].to_list(),
+                shown=short,
+                titles=lengths,
+                narrow=False,
+            )
+        )
     return [*columns, *_history(shell, rows)]
 
 

@@ -61,13 +61,13 @@ def test_without_any_answer_nothing_is_counted():
 @pytest.mark.parametrize("known_until", [None, OLDER], ids=["no log", "an older log"])
 def test_the_ages_of_a_list_end_at_its_own_answer(known_until):
     found = open_now(listed(LIST_AT - 46 * 60, None), logged(), known_until)
-    assert (found.ages, found.count, found.tracked.height) == (["46 min"], "1", 1)
+    assert (found.open_s.to_list(), found.count, found.tracked.height) == ([46 * 60], "1", 1)
 
 
 def test_the_ages_of_a_log_end_where_its_own_answers_do():
     found = open_now(None, logged(NEWER - 120, None), NEWER)
-    assert dict(zip(found.rows["symbol"], found.ages, strict=True)) == {
-        "S0_USD": "2 min",
+    assert dict(zip(found.rows["symbol"], found.open_s, strict=True)) == {
+        "S0_USD": 120,
         "S1_USD": None,
     }
 
