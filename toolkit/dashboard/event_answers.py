@@ -80,7 +80,7 @@ def show_following(shell: PageShell, documents: pl.DataFrame, window: Interval) 
     known = tuple(sorted([key for key in legs if key in held][:_MOST_LEGS]))
     if not known:
         first = tuple(legs[:_MOST_LOADED])
-        words = Markdown("Load prices of the {} with most of them").format(
+        words = Markdown("Load prices of the {} with most pumps and dumps").format(
             counted(len(first), "leg")
         )
         load = Load(words, (LoadPart(first, window.start - _BEFORE_S),))

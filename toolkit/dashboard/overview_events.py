@@ -41,14 +41,13 @@ def show_events(
     if ended := logs_that_end(shell.held.logs, window.end, shell.timezone):
         words = Markdown("{}. {}").format(words, ended)
     st.markdown(words)
-    before = week_before(shell.held, events, window)
-    if of_day.is_empty() and (before is None or before.is_empty()):
+    if of_day.is_empty():
         st.caption(Markdown("No event opened, changed or closed in these 24 h."))
         _show_counted(shell)
         return
     with st.grid(2, min_column_width=480):
         with st.container():
-            _draw_hours(shell, window, of_day, before)
+            _draw_hours(shell, window, of_day, week_before(shell.held, events, window))
             _show_counted(shell)
         with st.container():
             _list(shell, newest, lifecycles)
@@ -113,8 +112,5 @@ def week_before(held: Held, events: pl.DataFrame, window: Interval) -> pl.DataFr
 
 
 def _list(shell: PageShell, newest: pl.DataFrame, lifecycles: pl.DataFrame) -> None:
-    if newest.is_empty():
-        st.caption(Markdown("No event opened, changed or closed in these 24 h."))
-        return
     columns = document_columns(newest, lifecycles, shell.timezone)
     show_rows(Markdown("The newest events"), newest["event_id"].to_list(), columns, "newest")

@@ -48,7 +48,7 @@ def test_kinds_have_lives_with_the_time_by_which_half_are_over(page, tmp_path):
     assert kinds["half over after"][-1] == "5 h"
     assert "half, 95 %" not in kinds  # of one life nothing is known
     assert "What followed is measured on the prices of their legs" in shown.info[0].value
-    (button,) = [each for each in shown.button if "with most of them" in each.label]
+    (button,) = [each for each in shown.button if "with most pumps and dumps" in each.label]
     assert "BTC_USDT:AURORA.spot" in button.key
 
 
