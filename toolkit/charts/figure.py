@@ -64,7 +64,7 @@ class Figure(go.Figure):  # type: ignore[misc]  # plotly ships no types
         return {
             "application/vnd.plotly.v1+json": json.loads(self.to_json()) | {"config": _CONFIG},
             "text/html": self._drawing_html(carries=carries_plotly()),
-            "text/plain": f"Figure: {self._title}",
+            "text/plain": f"Figure: {self.title_words}",
         }
 
     def _repr_html_(self) -> str:
@@ -95,19 +95,28 @@ class Figure(go.Figure):  # type: ignore[misc]  # plotly ships no types
         >>> Figure(layout={"title": {"text": "Rows", "subtitle": {"text": "n = 1<br>UTC"}}}).words
         'Rows, n = 1, UTC'
         """
-        below = (self.layout.title.subtitle.text or "").split("<br>")
-        return ", ".join([self._title, *(plain(unescape(line)) for line in below if line)])
+        return ", ".join([self.title_words, *self.lines])
 
     @property
-    def _title(self) -> str:
-        """Return the title or, where there is none, the sentence of a figure without data."""
+    def lines(self) -> list[str]:
+        """The lines below the title: what the figure is of, what it rests on, its source.
+
+        >>> Figure(layout={"title": {"text": "Rows", "subtitle": {"text": "n = 1<br>UTC"}}}).lines
+        ['n = 1', 'UTC']
+        """
+        below = (self.layout.title.subtitle.text or "").split("<br>")
+        return [plain(unescape(line)) for line in below if line]
+
+    @property
+    def title_words(self) -> str:
+        """The title or, where there is none, the sentence of a figure without data."""
         notes = [note.text for note in self.layout.annotations]
         text = next(filter(None, [self.layout.title.text, *notes]), "without a title")
         return plain(unescape(re.sub("<[^>]*>", " ", text)))
 
     def _drawing_html(self, *, carries: bool) -> str:
         """Build the HTML: a sentence, and the scripts that put the figure in its place."""
-        title = self._title
+        title = self.title_words
         given = {
             "id": f"rail-{uuid.uuid4()}",
             "config": _CONFIG,

@@ -16,7 +16,7 @@ from toolkit.dashboard.lifecycles import Filter
 from toolkit.dashboard.loads import Load, LoadPart, offer
 from toolkit.dashboard.reading import measure_following
 from toolkit.dashboard.screen import st
-from toolkit.dashboard.shell import PageShell, draw
+from toolkit.dashboard.shell import PageShell, draw_titled
 from toolkit.foreign import Markdown
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily
@@ -59,12 +59,12 @@ def show_rates_and_lives(shell: PageShell, lives: pl.DataFrame, chosen: Filter) 
     ranks = league(mine, _RANKED[ranked], held=held)
     with st.grid(2, min_column_width=_SIDE_PX):
         with st.container():
-            draw(survival_chart(survival_curve(mine, held=held), **known), key="lives")
+            draw_titled(survival_chart(survival_curve(mine, held=held), **known), "lives")
         with st.container():
-            draw(league_chart(ranks, limit=_MOST_RANKED, **known), key="league")
+            draw_titled(league_chart(ranks, limit=_MOST_RANKED, **known), "league")
     start, end = mine.select("window_start", "window_end").row(0)
     if end - start >= _WEEK_S:
-        draw(event_hours_chart(rates_by_hour(mine, held=held), **known), key="event_week")
+        draw_titled(event_hours_chart(rates_by_hour(mine, held=held), **known), "event_week")
 
 
 def show_following(shell: PageShell, documents: pl.DataFrame, window: Interval) -> None:
@@ -80,10 +80,9 @@ def show_following(shell: PageShell, documents: pl.DataFrame, window: Interval) 
     known = tuple(sorted([key for key in legs if key in held][:_MOST_LEGS]))
     if not known:
         first = tuple(legs[:_MOST_LOADED])
-        words = Markdown("Load prices of the {} with most pumps and dumps").format(
-            counted(len(first), "leg")
-        )
-        load = Load(words, (LoadPart(first, window.start - _BEFORE_S),))
+        asked = Markdown("Load prices of the {} with most pumps and dumps")
+        asked = asked.format(counted(len(first), "leg"))
+        load = Load(asked, (LoadPart(first, window.start - _BEFORE_S),))
         what = Markdown("What followed is measured on the prices of their legs, and none is held.")
         offer(shell.held, what, load, part="following")
         return
@@ -98,7 +97,7 @@ def show_following(shell: PageShell, documents: pl.DataFrame, window: Interval) 
         for row in found.iter_rows(named=True):
             with st.container(gap="xxsmall"):
                 _show_horizon(row)
-    draw(event_study_chart(path, source=shell.held.source, subject=words), key="following")
+    draw_titled(event_study_chart(path, source=shell.held.source, subject=words), "following")
 
 
 def _step(shell: PageShell, known: tuple[str, ...]) -> int:

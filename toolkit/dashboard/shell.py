@@ -138,6 +138,18 @@ def draw(figure: Any, key: str, *, headed: bool = True, **config: Any) -> None:
     st.plotly_chart(figure, config=_PLOTLY | config, key=key, alt=words)
 
 
+def draw_titled(figure: Any, key: str) -> None:
+    """Draw the figure below its title. What it is of and rests on is behind the help sign."""
+    if not figure.lines:  # a sentence in place of data
+        draw(figure, key=key)
+        return
+    lines = Markdown("\n\n").join(map(Markdown.harmless, figure.lines))
+    st.markdown(Markdown("**{}**").format(Markdown.harmless(figure.title_words)), help=lines)
+    if figure.layout.height:
+        figure.update_layout(height=figure.layout.height - figure.layout.margin.t + _UNHEADED_PX)
+    draw(figure, key=key, headed=False)
+
+
 def draw_cells(figure: Any, key: str, *, headed: bool = True) -> None:
     """Draw a figure of cells with a number in each. On a phone narrow cells show none."""
     dense = len(figure.data) > 0 and len(figure.data[0].x) > _CELLS_ON_A_PHONE

@@ -58,9 +58,9 @@ def test_rates_are_over_the_time_in_which_the_log_is_held(page, tmp_path):
     lower, upper = chi2.ppf([0.025, 0.975], [4, 6]) / 2 / 7
     assert (kinds["a day"][0], kinds["a day, 95 %"][0]) == ("0.3", f"{lower:.1f} to {upper:.1f}")
     assert kinds["log held (%)"] == ["100.0"] * 3
-    league, hours = figures(shown)[2:4]
+    league = figures(shown)[2]
     assert league["data"][0]["y"] == ["BTC_USDT", "ETH_USDT"]
-    assert hours["layout"]["title"]["text"] == "Events in each hour of the week (UTC)"
+    assert "**Events in each hour of the week (UTC)**" in texts(shown.markdown)
 
 
 def test_what_is_ranked_is_chosen_without_a_run_of_the_page(page, tmp_path):
@@ -83,8 +83,7 @@ def test_events_of_one_state_have_no_rates_and_lives(page, tmp_path):
 
 def test_after_pumps_the_path_from_the_next_price_and_what_was_given_back_are_shown(page, tmp_path):
     shown = page(with_prices(fill(tmp_path / "held.duckdb")))
-    study = figures(shown)[-1]
-    assert study["layout"]["title"]["text"] == "Before and after the events"
+    assert "**Before and after the events**" in texts(shown.markdown)
     later = {metric.label: metric for metric in shown.metric}
     assert later["5 min later, median (bps)"].value == "0.0"
     assert later["30 min later, median (bps)"].value == "-465.2"

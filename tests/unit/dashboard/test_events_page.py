@@ -108,8 +108,10 @@ def page(page_alone):
     return partial(page_alone, "events")
 
 
-def subtitle(figure):
-    return figure["layout"]["title"]["subtitle"]["text"].split("<br>")
+def subtitle(shown, title):
+    """What is behind the help sign beside a chart's title."""
+    (words,) = (m.help for m in shown.markdown if m.value.startswith(f"**{title}"))
+    return words.split("\n\n")
 
 
 def listed(shown):
@@ -120,13 +122,13 @@ def listed(shown):
 
 def test_it_opens_on_the_last_24_hours_with_kinds_timeline_list_and_lives(page, store):
     shown = page(store)
-    timeline, lives, league = figures(shown)
+    timeline, _, _ = figures(shown)
     opened = ["spread (2)", "splash (1)", "funding (0)"]
     assert [bar["name"] for bar in timeline["data"][:3]] == opened
     assert [bar["name"] for bar in timeline["data"][3:]] == ["spread", "splash", "funding"]
     assert timeline["layout"]["yaxis"]["ticktext"] == ["BTC_USDT", "ETH_USDT"]
-    assert subtitle(lives)[0] == "spread events, all symbols"
-    assert subtitle(league)[2] == "n = 2 events of 2 groups, 2 shown"
+    assert subtitle(shown, "How long events last")[0] == "spread events, all symbols"
+    assert subtitle(shown, "How often events open")[2] == "n = 2 events of 2 groups, 2 shown"
     assert "4 events, newest first." in texts(shown.caption)
     assert not shown.warning
     assert not shown.error
@@ -209,7 +211,7 @@ def test_a_filter_is_named_in_the_charts_and_kept_in_the_link(page, store):
     shown = page(store)
     shown.get_by_key("event_family").set_value(["spread"]).run()
     shown.get_by_key("event_symbol").set_value(["BTC_USDT"]).run()
-    assert subtitle(figures(shown)[1])[0] == "spread events, BTC_USDT"
+    assert subtitle(shown, "How long events last")[0] == "spread events, BTC_USDT"
     assert shown.query_params["family"] == "spread"
     assert shown.query_params["symbol"] == "BTC_USDT"
     shown.get_by_key("event_family").set_value([]).run()
