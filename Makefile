@@ -81,12 +81,14 @@ kill-loop: $(READY) ## kill -9 at 50 random moments, a full disk at 20, Ctrl-C t
 		tests/journeys/test_demo.py tests/unit/test_ending.py --timeout 3000
 	RAIL_KILLS=50 $(BIN)/python -m pytest tests/journeys/test_follow.py -k killed --timeout 3000
 
-soak: $(READY) ## 20 captures, weeks of follow, 20 seeds of events, 100,000 deliveries under fault; pages left open; all users of one store
+soak: $(READY) ## 20 captures, weeks of follow, 20 seeds of events, 100,000 deliveries under fault; pages left open; all users of one store; a cluster of 20 M rows
 	RAIL_SEEDS=20 $(BIN)/python -m pytest tests/journeys/test_follow.py --timeout 3000
 	RAIL_FOLLOW_DAYS=45 RAIL_POLLED_HOURS=168 $(BIN)/python -m pytest \
 		tests/journeys/test_follow_weeks.py --timeout 3000 -s
 	RAIL_SEEDS=20 $(BIN)/python -m pytest tests/unit/service/events/test_recovery.py --timeout 3000
 	RAIL_DELIVERIES=100000 $(BIN)/python -m pytest tests/journeys/test_webhooks.py --timeout 6000
+	RAIL_CLUSTER_ROWS=20000000 $(BIN)/python -m pytest tests/unit/cluster/test_dask.py -k killed_and \
+		--timeout 3000
 	RAIL_EVERY_MONTH=1 $(BIN)/python -m pytest tests/unit/statistics/test_common_hours.py
 	RAIL_FLOOD_S=10 $(BIN)/python -m pytest tests/unit/loader/test_flood.py \
 		tests/unit/client/test_many_values.py

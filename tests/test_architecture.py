@@ -75,6 +75,7 @@ THIRD_PARTIES = {
     "statsmodels": ("toolkit.statistics.event_hazards",),
     "streamlit": ("toolkit.dashboard", "app"),
     "tomlkit": ("toolkit.workspace.alert_file",),
+    "toolz": ("toolkit.cluster.dask",),
     "typer": ("toolkit.cli",),
     "uvicorn": ("toolkit.serving",),
     "zstandard": ("toolkit.store.pages",),

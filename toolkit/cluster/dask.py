@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import importlib
 import ipaddress
+import operator
 import os
+import pickle
+import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from typing import Any
@@ -13,13 +16,19 @@ from urllib.parse import urlsplit
 
 import polars as pl
 
-from toolkit.cluster.task import Task, shown
-from toolkit.errors import ClusterError, InputError, needs_extra
+from toolkit.cluster.task import Task, line_of, shown
+from toolkit.errors import ClusterError, InputError, RailError, needs_extra
 
 Ended = Iterator[tuple[int, list[pl.DataFrame]]]
 
 _PATIENCE_S = 20
 """How long a scheduler may take to answer (s)."""
+
+_NO_WORKER_S = 60
+"""How long a scheduler may be without a worker: some clusters start them when there is work (s)."""
+
+_LOOK_S = 0.05
+"""How often to look for parts that have ended (s)."""
 
 
 @contextlib.contextmanager
@@ -29,7 +38,9 @@ def dask(where: Any, *, plain_text: bool) -> Iterator[_Dask]:
         distributed: Any = importlib.import_module("distributed")
     with contextlib.ExitStack() as stack:
         client = where
-        if isinstance(where, str):
+        if not isinstance(where, str):
+            _check_private(where.scheduler.address, plain_text=plain_text)
+        else:
             scheduler = where
             if where == "local":
                 scheduler = stack.enter_context(_local_cluster(distributed))
@@ -62,7 +73,8 @@ def _check_private(address: str, *, plain_text: bool) -> None:
     with contextlib.suppress(ValueError):
         if ipaddress.ip_address(host).is_loopback:
             return
-    if address.startswith("tls://") or host == "localhost" or plain_text:
+    within = address.startswith("inproc://") or host == "localhost"
+    if address.startswith("tls://") or within or plain_text:
         return
     raise InputError(
         "cluster",
@@ -79,12 +91,13 @@ class _Dask:
         self._client = client
 
     def __call__(self, tasks: list[Task]) -> Ended:
-        futures = self._client.map(_run, tasks, key=[f"rail-{task.key}" for task in tasks])
-        numbers = {future.key: number for number, future in enumerate(futures)}
-        with self._client.as_current():
-            ended = self._distributed.as_completed(futures, with_results=True, raise_errors=False)
+        # A task is read where it is computed. The scheduler passes bytes on and needs no toolkit.
+        run = importlib.import_module("toolz").compose(operator.methodcaller("run"), pickle.loads)
+        keys = [f"rail-{task.key}" for task in tasks]
+        futures = self._client.map(run, [pickle.dumps(task) for task in tasks], key=keys)
+        numbers = {key: number for number, key in enumerate(keys)}
         try:
-            for future, result in ended:
+            for future, result in self._ended(futures):
                 number = numbers[future.key]
                 if future.status != "finished":
                     raise self._failure(result, tasks[number])
@@ -96,20 +109,39 @@ class _Dask:
             with contextlib.suppress(CancelledError, OSError, TimeoutError):
                 self._client.cancel(futures)
 
+    def _ended(self, futures: list[Any]) -> Iterator[tuple[Any, Any]]:
+        """Yield what ended, as it does. Raises `ClusterError` where there is no worker for long."""
+        with self._client.as_current():
+            ended = self._distributed.as_completed(futures, with_results=True, raise_errors=False)
+        seen = asked = time.monotonic()
+        while not ended.is_empty():
+            if ended.has_ready():
+                yield next(ended)
+                continue
+            time.sleep(_LOOK_S)
+            now = time.monotonic()
+            if now - asked > _NO_WORKER_S / 20:
+                asked = now
+                seen = now if self._client.nthreads() else seen
+                if now - seen > _NO_WORKER_S:
+                    raise ClusterError(
+                        f"the scheduler has had no worker for {_NO_WORKER_S} s: start some; where "
+                        "they end by themselves, their output says why"
+                    )
+
     def _failure(self, result: Any, task: Task) -> Exception:
         """Return the error that a task ended with."""
         error = result[1] if isinstance(result, tuple) else result
+        if isinstance(error, RailError):
+            return error
+        if isinstance(error, CancelledError) or not isinstance(error, Exception):
+            return _GONE
+        why = line_of(error)
         if isinstance(error, self._distributed.KilledWorker):
-            return ClusterError(
-                f"{shown(task.part.keys)} failed: each worker that took it was killed, perhaps "
-                "for want of memory",
-                streams=task.part.keys,
-            )
-        return error if isinstance(error, Exception) else _GONE
+            why = "each worker that took it was killed, perhaps for want of memory"
+        elif isinstance(error, ModuleNotFoundError):
+            why = f"a worker has no module {error.name}; install the same on all machines"
+        return ClusterError(f"{shown(task.part.keys)} failed: {why}", streams=task.part.keys)
 
 
 _GONE = ClusterError("the scheduler is gone")
-
-
-def _run(task: Task) -> list[pl.DataFrame]:
-    return task.run()

@@ -81,9 +81,9 @@ class Task:
                 for function in functions:
                     function(rows)
             except Exception as found:  # noqa: BLE001 - as above
-                return ClusterError(f"{one.keys[0]} failed: {_line(found)}", streams=one.keys)
+                return ClusterError(f"{one.keys[0]} failed: {line_of(found)}", streams=one.keys)
         return ClusterError(
-            f"{shown(self.part.keys)} failed: {_line(error)}", streams=self.part.keys
+            f"{shown(self.part.keys)} failed: {line_of(error)}", streams=self.part.keys
         )
 
 
@@ -133,6 +133,7 @@ def shown(keys: Sequence[str]) -> str:
     return keys[0] if len(keys) == 1 else f"{len(keys)} trajectories, {keys[0]} to {keys[-1]}"
 
 
-def _line(error: Exception) -> str:
+def line_of(error: Exception) -> str:
+    """Say an error in one line, with its kind where it is none of the toolkit's."""
     words = " ".join(str(error).split()) or "no message"
     return words if isinstance(error, RailError) else f"{type(error).__name__}: {words}"

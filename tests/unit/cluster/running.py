@@ -46,15 +46,16 @@ def deadly(_frame: pl.DataFrame) -> pl.DataFrame:
 
 
 class Scheduler:
-    """A scheduler on loopback, and what was started for it."""
+    """A scheduler on loopback, and its workers."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *options: str, protocol: str = "tcp") -> None:
         self._folder = folder
         self._environment = os.environ | {"POLARS_MAX_THREADS": "1"}
+        self._host = f"{protocol}://127.0.0.1"
         self.processes: list[subprocess.Popen[bytes]] = []
         self.file = folder / f"scheduler-{time.monotonic_ns()}.json"
-        options = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
-        self.process = self._start("dask_scheduler", *options, "--no-jupyter")
+        listens = ["--host", self._host, "--port", "0", "--no-dashboard", "--no-jupyter"]
+        self.process = self._start("dask_scheduler", *listens, *options)
         while not self.file.exists() or not self.file.read_text().endswith("}"):
             assert self.process.poll() is None
             time.sleep(0.05)
@@ -64,17 +65,19 @@ class Scheduler:
         """Where it listens."""
         return str(json.loads(self.file.read_text())["address"])
 
-    def add_worker(self) -> subprocess.Popen[bytes]:
+    def add_worker(self, *options: str) -> subprocess.Popen[bytes]:
         """Start a worker of one thread, which nobody starts again."""
-        options = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1"]
-        return self._start("dask_worker", *options)
+        listens = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", self._host]
+        return self._start(
+            "dask_worker", *listens, *options, "--local-directory", str(self._folder)
+        )
 
     def _start(self, command: str, *options: str) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
             [
                 *(sys.executable, "-m", f"distributed.cli.{command}", *options),
-                *("--scheduler-file", str(self.file), "--local-directory", str(self._folder)),
-            ][: None if command == "dask_worker" else -2],
+                *("--scheduler-file", str(self.file)),
+            ],
             cwd=ROOT,
             env=self._environment,
             stdout=subprocess.DEVNULL,
@@ -83,17 +86,23 @@ class Scheduler:
         self.processes.append(process)
         return process
 
+    def end(self) -> None:
+        """Kill what was started, the workers first."""
+        for process in reversed(self.processes):
+            process.kill()
+        for process in self.processes:
+            process.wait()
+
 
 @contextlib.contextmanager
-def cluster(folder: Path, workers: int) -> Iterator[Scheduler]:
-    """Run a scheduler with so many workers for the length of the block."""
-    scheduler = Scheduler(folder)
+def cluster(
+    folder: Path, workers: int, *options: str, protocol: str = "tcp"
+) -> Iterator[Scheduler]:
+    """Run a scheduler with so many workers for the block. ``options`` are those of all of them."""
+    scheduler = Scheduler(folder, *options, protocol=protocol)
     try:
         for _ in range(workers):
-            scheduler.add_worker()
+            scheduler.add_worker(*options)
         yield scheduler
     finally:
-        for process in reversed(scheduler.processes):
-            process.kill()
-        for process in scheduler.processes:
-            process.wait()
+        scheduler.end()
