@@ -58,6 +58,18 @@ def test_every_page_is_served_from_any_folder_and_says_whose_data_it_shows(folde
     assert "Traceback" not in said
 
 
+def test_pages_are_served_from_a_publication(folder: Path, tmp_path: Path) -> None:
+    published = [RAIL, "store", "publish", "archive", "--store", STORE]
+    subprocess.run(published, cwd=folder, check=True)
+    with app_over(Path("archive"), folder, XDG_CACHE_HOME=str(tmp_path)) as app:
+        for name in ("overview", "spreads", "trajectory"):
+            shown = app.page(name)
+            assert faults(shown) == [], name
+            ours = {each["component_name"] for each in properties(shown, "components.v2.component")}
+            assert "rail_rows" in ours or properties(shown, "plotly_chart"), name
+        assert "archive/manifests/" in app.output.read_text()
+
+
 def test_open_shows_a_page_in_the_dashboard_that_runs_and_else_starts_one(
     folder: Path, tmp_path: Path
 ) -> None:

@@ -27,7 +27,7 @@ from toolkit.interrupts import one_interrupt
 from toolkit.market import EventLog, Family, SnapshotTrajectory, Stream, Trajectory
 from toolkit.store import Store, check_known, held_trajectory
 from toolkit.wire.address import is_loopback
-from toolkit.workspace import store_path
+from toolkit.workspace import named_store
 from toolkit.workspace.login import PasswordFile, ProviderLogin, find_login
 from toolkit.workspace.pairs import HeldPairs, Joining
 
@@ -62,7 +62,7 @@ def app_command(
     """Open the dashboard over a store. Ctrl-C ends it.
 
     This machine alone reaches it. With --share others do, after a login by a password or by a
-    provider of OpenID Connect.
+    provider of OpenID Connect. Published data (--store archive) is shown as a store is.
 
     Example: rail app --port 8600 --no-browser
     """
@@ -74,9 +74,7 @@ def app_command(
     check_dashboard()
     names = _checked_share(share=share, host=host, names=name or [])
     at = host or (_ALL if share else "127.0.0.1")
-    run_dashboard(
-        Store(store_path(store)), host=at, port=port, browser=browser, share=share, names=names
-    )
+    run_dashboard(named_store(store), host=at, port=port, browser=browser, share=share, names=names)
 
 
 def _asked_password() -> str:
@@ -125,7 +123,7 @@ def open_command(
 
     Example: rail open LTC_USDT:AURORA.spot:BOREAS.spot --no-browser
     """
-    kept = Store(store_path(store))
+    kept = named_store(store)
     page = _page_of(kept, key)
     address = running_address(kept.path)
     if address is None:
@@ -187,7 +185,8 @@ def run_dashboard(
         errors.print(_TLS.format(port=port, name=names[0]))
     try:
         with ended_by_signals():
-            console.print(f"dashboard over {store.path} ({source.label}) at {at}, Ctrl-C ends")
+            shown = store.published or store.path
+            console.print(f"dashboard over {shown} ({source.label}) at {at}, Ctrl-C ends")
             with dashboard(
                 store,
                 host=host,

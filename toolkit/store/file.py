@@ -20,6 +20,17 @@ from toolkit.store.schema import read_source
 from toolkit.wire.limits import LIMITS, Limits
 
 
+def published_note(store: Path) -> Path:
+    """Return the path of what is beside a copy of published data: the publication's address.
+
+    By it the copy takes no rows from whoever opens it by its path, as a dashboard does.
+
+    >>> published_note(Path("a.duckdb"))
+    PosixPath('a.duckdb.published')
+    """
+    return store.with_name(f"{store.name}.published")
+
+
 class StoreFile(Shown):
     """The file of a `toolkit.store.Store`, and how it is opened."""
 
@@ -29,7 +40,8 @@ class StoreFile(Shown):
         check_use(path, wait_s)
         self.path = Path(path)
         self.wait_s = wait_s
-        self.published = published
+        note = published_note(self.path)
+        self.published = published or (note.read_text(encoding="utf-8") if note.exists() else "")
         self._up_to_date = False
 
     @contextlib.contextmanager

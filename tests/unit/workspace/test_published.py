@@ -60,5 +60,9 @@ def test_loading_into_it_is_refused_before_anything_is_asked(
 ) -> None:
     rail.publish(tmp_path / "archive")
     published = tk.open(tmp_path / "archive", base_url="http://127.0.0.1:9")
-    with pytest.raises(StoreError, match="takes no rows; `rail import"):
-        published.sync("BTC_USDT:*", "2h")
+    by_its_path = tk.open(published.store.path, base_url="http://127.0.0.1:9")
+    for each in (published, by_its_path):
+        with pytest.raises(
+            StoreError, match=f"{tmp_path}/archive/manifests/.* takes no rows; `rail"
+        ):
+            each.sync("BTC_USDT:*", "2h")

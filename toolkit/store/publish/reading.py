@@ -13,6 +13,7 @@ import polars as pl
 
 from toolkit.errors import NotAStoreError, StoreError, StoreSourceError
 from toolkit.market import Source
+from toolkit.store.file import published_note
 from toolkit.store.moment import BOOKS, GROWING
 from toolkit.store.publish.manifest import Manifest, PublishedFile, digest, read_manifest
 from toolkit.store.publish.places import (
@@ -69,6 +70,7 @@ def open_published(where: str | os.PathLike[str], cache: Path) -> Store:
     folder = cache / digest(address.encode())[:16]
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{manifest.sha256[:16]}-{FORMAT_VERSION}.duckdb"
+    published_note(path).write_text(f"{address}/{pinned_name(manifest)}", encoding="utf-8")
     if not path.exists():
         fetched = Folder(folder / "files") if isinstance(place, Bucket) else None
         with contextlib.suppress(FileExistsError):  # another process has just made it
@@ -150,6 +152,7 @@ def _forget(folder: Path, path: Path, manifest: Manifest) -> None:
     for other in folder.glob("*.duckdb"):
         if other != path and time.time() - other.stat().st_mtime > _UNUSED_S:
             other.unlink(missing_ok=True)
+            published_note(other).unlink(missing_ok=True)
     named = {file.name for file in manifest.files}
     fetched = Folder(folder / "files")
     for name in fetched.files().keys() - named:
