@@ -100,9 +100,10 @@ soak: $(READY) ## 20 captures, weeks of follow, 20 seeds of events, 100,000 deli
 adversary: $(READY) ## the client against the full adversary matrix; holds the table in the docs to it
 	RAIL_ADVERSARY=full $(BIN)/python -m pytest tests/laws/test_adversary_matrix.py tests/laws/test_adversary_streams.py -q
 
-docs: $(READY) ## write docs/store.md, docs/statistics.md, docs/simulated-market.md and the limits from the code
+docs: $(READY) ## write docs/store.md, docs/statistics.md, docs/simulated-market.md, limits and capacity from the code
 	$(BIN)/python -m tests.docs.store_page
 	$(BIN)/python -m tests.docs.limits_table
+	$(BIN)/python -m tests.docs.capacity_page
 	$(BIN)/python -m tests.docs.statistics_page
 	$(BIN)/python -m tests.unit.service.market.simulator.stylised
 

@@ -3,15 +3,12 @@
 ``python -m benchmarks.scale [--quick]``: spreads of 20 million rows are published, and their
 summaries computed in this process, by a pool of 2, and by Dask with 1, 2 and 3 workers. Then those
 of six times the rows: the same files under other names. The results have to be identical.
-
-What the scheduler takes is measured with tasks that do nothing, and its load at 10,000 workers is
-simulated: one server, which takes its time for each task, and workers that wait for it.
+`benchmarks.scheduler` measures what the scheduler takes.
 """
 
 from __future__ import annotations
 
 import argparse
-import heapq
 import json
 import resource
 import tempfile
@@ -32,8 +29,7 @@ from toolkit.statistics.passes import in_one_pass
 from toolkit.store import Store
 from toolkit.store.publish import PublishedRows, publish
 
-WORKERS, TASKS = 10_000, 300_000
-ROUNDS = 3
+WAYS = ["serial", "pool", "dask1", "dask2", "dask3"]
 
 
 def published(folder: Path, trajectories: int, minutes: int) -> PublishedRows:
@@ -85,10 +81,10 @@ def timed(work: Callable[[], pl.DataFrame]) -> tuple[pl.DataFrame, float]:
     return work(), time.perf_counter() - began
 
 
-def compared(rows: PublishedRows, analysis: Any, ways: list[str]) -> dict[str, tuple[Any, ...]]:
+def compared(rows: PublishedRows, analysis: Any) -> dict[str, tuple[Any, ...]]:
     """Return of each way its result, seconds, and the largest worker (MB, 0 without workers)."""
     found: dict[str, tuple[Any, ...]] = {}
-    for way in ways:
+    for way in WAYS:
         if way == "serial":
             found[way] = (*timed(lambda: serial(rows, analysis)), 0.0)
         elif way == "pool":
@@ -105,41 +101,6 @@ def _on_client(rows: PublishedRows, analysis: Any, client: Client) -> tuple[pl.D
     return timed(lambda: on(client, rows, analysis))
 
 
-def scheduler_ms(tasks: int) -> float:
-    """Return what the scheduler and its client take for a task that does nothing (ms)."""
-
-    def work(client: Client) -> float:
-        began = time.perf_counter()
-        client.gather(client.map(_nothing, range(tasks), pure=False))
-        return 1_000 * (time.perf_counter() - began) / tasks
-
-    return float(with_dask(1, work)[0])
-
-
-def _nothing(number: int) -> int:
-    return number
-
-
-def busy_share(task_ms: float, part_s: float, workers: int = WORKERS, tasks: int = TASKS) -> float:
-    """Simulate a scheduler that takes ``task_ms`` a task, and workers that take ``part_s`` each.
-
-    Returns how much of the workers' time goes to parts, once all have begun.
-
-    >>> busy_share(0.0, 10.0, 100, 1_000), round(busy_share(1.0, 1.0, 10_000, 100_000), 1)
-    (1.0, 0.1)
-    """
-    free_at, ready = 0.0, [0.0] * workers
-    first = last = 0.0
-    for number in range(tasks):
-        asked = heapq.heappop(ready)
-        free_at = max(free_at, asked) + task_ms / 1_000
-        heapq.heappush(ready, free_at + part_s)
-        if number == workers:
-            first = free_at
-        last = free_at
-    return min(1.0, (tasks - workers - 1) * part_s / ((last - first) * workers))
-
-
 def main(*, quick: bool) -> None:
     """Print a table, and the ratios as one line of JSON."""
     trajectories, minutes = (40, 500) if quick else (500, 40_000)
@@ -153,14 +114,9 @@ def main(*, quick: bool) -> None:
         size = sum(file.bytes for part in rows.parts for _, files in part.streams for file in files)
         count = sum(part.rows for part in rows.parts)
         print(f"{count:,} rows in {len(rows.parts)} parts, {size / count:.1f} bytes a row")
-        one = compared(rows, analysis, ["serial", "pool", "dask1", "dask2", "dask3"])
+        one = compared(rows, analysis)
         print(f"{6 * count:,} rows")
-        six = compared(times(rows, 6), analysis, ["serial", "pool", "dask2", "dask3"])
-    each_ms = scheduler_ms(200 if quick else 5_000)
-    print(f"a task that does nothing: {each_ms:.2f} ms")
-    for part_s in (1, 10, 60):
-        share = busy_share(each_ms, part_s, tasks=20_000 if quick else TASKS)
-        print(f"  {WORKERS:,} workers, parts of {part_s} s: busy for {share:.0%} of the time")
+        six = compared(times(rows, 6), analysis)
     same = all(way[0].equals(found["serial"][0]) for found in (one, six) for way in found.values())
     overhead_s = one["dask1"][1] - one["serial"][1]
     ratios = {
@@ -169,7 +125,6 @@ def main(*, quick: bool) -> None:
         "overhead_ms_per_chunk": 1_000 * overhead_s / len(rows.parts),
         "overhead_us_per_row": 1e6 * overhead_s / count,
         "worker_rss_growth_6x": six["dask2"][2] / one["dask2"][2],
-        "task_ms": each_ms,
     }
     print(json.dumps({"name": "scale", "ratios": ratios}))
 

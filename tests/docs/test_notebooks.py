@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import jupytext
@@ -10,10 +11,15 @@ import pytest
 from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
 
+import toolkit as tk
+
 from .notebooks import FIGURE, NOTEBOOKS, RAN, ROOT, code_hash, over_a_standing_market, run, texts
 
 SIZE_AT_MOST = 1_500_000
 PICTURES = {"image/png", "text/plain"}
+OF_A_PUBLICATION = {"04_how_long_how_often", "05_what_follows"}
+"""Notebooks that are run a second time, over the store published, where nothing is loaded."""
+_OPENS, _LOADS = re.compile(r'tk\.open\(".*"\)'), re.compile(r"(?m)^(?:\w+ = )?rail\.sync\(.*\)$")
 
 
 def content(notebook: NotebookNode) -> list[tuple[str, str]]:
@@ -93,6 +99,14 @@ def test_a_notebook_runs_in_an_empty_folder_with_the_outputs_it_is_kept_with(
     assert {file.suffix for file in empty.iterdir()} <= {".duckdb", ".pages"}
     assert len(list(empty.glob("*.duckdb"))) == 1
     assert texts(notebook) == texts(kept), "`make notebooks` writes the outputs of today's code"
+    if path.stem in OF_A_PUBLICATION:
+        tk.open(next(empty.glob("*.duckdb"))).publish(empty / "archive")
+        for cell in kept.cells:
+            if cell.cell_type == "code":
+                cell.source = _LOADS.sub("", _OPENS.sub('tk.open("archive")', cell.source))
+        ends = [cell[-1:] for cell in texts(notebook)]
+        run(kept, empty)
+        assert [cell[-1:] for cell in texts(kept)] == ends
 
 
 def test_a_notebook_out_of_step_or_alone_is_found(tmp_path: Path) -> None:
