@@ -200,7 +200,7 @@ def main(*, quick: bool) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     for workers in (100,) if quick else (100, 1_000, min(WORKERS, most - 100)):
-        found = measured(workers, 1_000 if quick else PARTS, checks=workers <= 1_000)
+        found = measured(workers, min(PARTS, 10 * workers), checks=workers <= 1_000)
         print(workers, {name: round(value, 3) for name, value in found.items()}, flush=True)
     print(json.dumps({"name": "scheduler", "ratios": found}))
 
