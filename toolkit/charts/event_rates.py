@@ -56,7 +56,7 @@ def league_chart(
     -------
     Figure
         A trace of bars per family in its colour, with the exact interval of each rate as it was
-        counted. A mark shows the rate drawn to the mean of the family, where there is one. Without
+        counted. A mark shows the rate shrunk toward the mean of the family, where there is one. Without
         a rate: a figure with a sentence.
 
     Raises
@@ -142,19 +142,19 @@ def _bars(part: pl.DataFrame) -> go.Bar:
 
 
 def _marks(part: pl.DataFrame) -> go.Scatter:
-    """Mark the rates that are drawn to the mean of their family."""
+    """Mark the rates that are shrunk toward the mean of their family."""
     return go.Scatter(
         x=part["rate_shrunk_per_day"].to_numpy(),
         y=part["label"].to_list(),
         mode="markers",
-        name="drawn to the mean",
+        name="shrunk toward the mean",
         marker={
             "symbol": "diamond",
             "size": 7,
             "color": "white",
             "line": {"color": MARK_COLOUR, "width": 1.5},
         },
-        hovertemplate="%{y}<br>%{x:,.4g} a day, drawn to the mean<extra></extra>",
+        hovertemplate="%{y}<br>%{x:,.4g} a day, shrunk toward the mean<extra></extra>",
     )
 
 

@@ -82,7 +82,7 @@ _MAGNITUDES = (
 )
 _LEAGUE = (
     TableColumn("rank", "rank", "count"),
-    TableColumn("drawn to the mean", "rate_shrunk_per_day", "plain"),
+    TableColumn("shrunk toward the mean", "rate_shrunk_per_day", "plain"),
     TableColumn("share", "share", "share"),
 )
 
@@ -153,7 +153,7 @@ def stats_command(
     """Print how often events open, a day of time in which their log is held, with intervals.
 
     A gap of the log is no quiet time. With --by it is a league, the first on top, and each rate is
-    also drawn to the mean of its family: of many groups with few events the first are those with
+    also shrunk toward the mean of its family: of many groups with few events the first are those with
     luck. What became of the events is in `rail stats events`. Without a window it takes all that
     is held.
 

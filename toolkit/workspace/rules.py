@@ -162,8 +162,7 @@ def find_watchlist(store: Path, given: str | Path | None = None) -> Watchlist:
     if given is not None:
         return Watchlist.read(given)
     found = settings_file(store)
-    said = {} if found is None else read_settings(found, "watchlist")
-    if found is None or (said and "follow" not in said):
+    if found is None or "follow" not in read_settings(found, "watchlist"):
         return Watchlist.default()
     return Watchlist.read(found)
 

@@ -75,6 +75,8 @@ def test_it_is_found_beside_the_store_before_the_working_directory(
     store = tmp_path / "stores" / "rail.duckdb"
     store.parent.mkdir()
     assert find_watchlist(store).streams == ("watchlist",)
+    written(workdir, "")  # it names nothing
+    assert find_watchlist(store).streams == ("watchlist",)
     written(workdir, "[follow]\ntop_open = 1\n")
     assert find_watchlist(store).top_open == 1
     written(store.parent, "[follow]\ntop_open = 2\n")
