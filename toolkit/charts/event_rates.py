@@ -56,8 +56,8 @@ def league_chart(
     -------
     Figure
         A trace of bars per family in its colour, with the exact interval of each rate as it was
-        counted. A mark shows the rate shrunk toward the mean of the family, where there is one. Without
-        a rate: a figure with a sentence.
+        counted. A mark shows the rate shrunk toward the mean of the family, where there is one.
+        Without a rate: a figure with a sentence.
 
     Raises
     ------

@@ -153,9 +153,9 @@ def stats_command(
     """Print how often events open, a day of time in which their log is held, with intervals.
 
     A gap of the log is no quiet time. With --by it is a league, the first on top, and each rate is
-    also shrunk toward the mean of its family: of many groups with few events the first are those with
-    luck. What became of the events is in `rail stats events`. Without a window it takes all that
-    is held.
+    also shrunk toward the mean of its family: of many groups with few events the first are those
+    with luck. What became of the events is in `rail stats events`. Without a window it takes all
+    that is held.
 
     Example: rail events stats --by symbol --top 20
     """

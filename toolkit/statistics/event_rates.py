@@ -156,9 +156,9 @@ def league(
 
     The parameters and the columns are those of `rates`, with the columns below before
     ``window_start``. Of many groups with few events the first are mostly those with luck. So each
-    rate is shrunk toward the mean of its family, the more the fewer events it has (empirical Bayes): the
-    rates of groups are taken to be gamma distributed, and the distribution that makes the counts
-    most likely is the prior. The bounds take it for known, and are a little too narrow.
+    rate is shrunk toward the mean of its family, the more the fewer events it has (empirical
+    Bayes): the rates of groups are taken to be gamma distributed, and the distribution that makes
+    the counts most likely is the prior. The bounds take it for known, and are a little too narrow.
 
     ``all_groups`` has the family and the columns ``by`` of all groups that could have had an
     event, so that those without one are ranked as well. Without it the prior is that of the groups
