@@ -19,7 +19,6 @@ from scipy.stats import median_abs_deviation
 from statsmodels.tsa.stattools import adfuller
 
 from toolkit.market import Trajectory
-from toolkit.statistics import spread
 from toolkit.store import Store
 
 from .recorded_hours import HOUR, Hours
@@ -284,18 +283,15 @@ def test_entries_and_closes_of_all_recorded_spreads(rail: Rail, recorded: Record
         assert row["closed"] == sum(not life[4] for life in seen)
 
 
-def test_episodes_of_all_recorded_spreads(recorded: Recorded) -> None:
+def test_episodes_of_all_recorded_spreads(rail: Rail, recorded: Recorded) -> None:
     store = Store(recorded.path)
+    found = printed(rail, recorded, "episodes", "--enter-bps", "20", "--leave-bps", "5")
     for key, given in recorded.prices.items():
-        rows = store.series(Trajectory.parse(key)).select(given.columns)
-        assert rows.equals(given)
-        values = spread_of(rows)
-        start, end, step = int(values.index[0]), int(values.index[-1]) + 1, step_of(values.index)
-        frame = rows.with_columns(trajectory=pl.lit(key))
-        found = spread.episodes(frame, start, end, enter_bps=20, leave_bps=5)
-        lives = stretches(values, step, end, enter=20, leave=5)
+        assert store.series(Trajectory.parse(key)).select(given.columns).equals(given)
+        values = spread_of(given)
+        lives = stretches(values, step_of(values.index), found[0]["window_end"], enter=20, leave=5)
         columns = ("start_ts", "end_ts", "peak_bps", "censored_left", "censored_right")
-        got = found.select(columns).rows()
+        got = [tuple(row[each] for each in columns) for row in found if row["trajectory"] == key]
         assert [life[:2] + life[3:] for life in got] == [life[:2] + life[3:] for life in lives]
         assert [life[2] for life in got] == pytest.approx([life[2] for life in lives], rel=1e-9)
 

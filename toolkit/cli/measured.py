@@ -241,7 +241,7 @@ def series_sheet(
     applied = partial(_applied, measure, asked.window, asked.step_s)
     found = asked.in_one_pass(store, asked.window, applied)[0].sort("trajectory")
     if found.is_empty():
-        raise _nothing_in(store, asked, str(asked.window))
+        raise nothing_in(store, asked, str(asked.window))
     asked.name_silent(found["trajectory"], str(asked.window))
     figures, columns = shown
     if asked.polls is not None:
@@ -302,7 +302,7 @@ def funding_sheet(
     )
     left_open = f"({format_ts(asked.window.start)}, {format_ts(asked.window.end)}]"
     if inside.is_empty():
-        raise _nothing_in(store, asked, left_open)
+        raise nothing_in(store, asked, left_open)
     asked.name_silent(inside["trajectory"], left_open)
     found = found.sort("trajectory")
     figures: Sequence[Figure] = [
@@ -349,7 +349,8 @@ def carries(rows: pl.DataFrame, asked: Interval, min_coverage: float) -> pl.Data
     return found.join(own, on="trajectory", how="left", maintain_order="left")
 
 
-def _nothing_in(store: Store, asked: Asked, stretch: str) -> EmptyWindowError:
+def nothing_in(store: Store, asked: Asked, stretch: str) -> EmptyWindowError:
+    """Return the error that the store has no row of what was asked for in a stretch of time."""
     return EmptyWindowError(f"{store.path} holds nothing in {stretch} of {some(asked.keys)}")
 
 

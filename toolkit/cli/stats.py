@@ -40,6 +40,7 @@ from toolkit.cli.options import (
     check_times,
 )
 from toolkit.cli.spread_analyses import add_spread_analyses
+from toolkit.cli.spread_episodes import episodes_command
 from toolkit.cli.tables import TableOptions, show, tabled
 from toolkit.errors import InputError
 from toolkit.market import Family
@@ -330,4 +331,5 @@ def events_command(
     show(view, event_sheet(held, asked))
 
 
+app.command("episodes")(episodes_command)
 add_spread_analyses(app, _SpreadKeys)

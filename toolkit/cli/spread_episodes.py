@@ -1,0 +1,129 @@
+"""`rail stats episodes`: each stretch of time in which a spread was far from zero."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any
+
+import polars as pl
+import typer
+
+from toolkit.cli.held import asked_for, joining
+from toolkit.cli.measured import no_rows, nothing_in
+from toolkit.cli.options import (
+    ClusterName,
+    End,
+    FxLeg,
+    MaxStale,
+    Multiplier,
+    PlainText,
+    Start,
+    StorePath,
+    check_times,
+)
+from toolkit.cli.tables import Sheet, TableColumn, TableOptions, show, tabled
+from toolkit.errors import InputError
+from toolkit.intervals import Interval
+from toolkit.market import Family
+from toolkit.statistics.conditions import Schema
+from toolkit.statistics.spread import episodes
+from toolkit.workspace import named_store
+
+_COLUMNS = (
+    TableColumn("trajectory", "trajectory", "text"),
+    TableColumn("from", "start_ts", "time"),
+    TableColumn("lasted", "duration_s", "s"),
+    TableColumn("peak bps", "peak_bps", "bps"),
+    TableColumn("bps h", "area_bps_h", "bps"),
+    TableColumn("to", "end_ts", "time"),
+    TableColumn("peak at", "peak_ts", "time"),
+    TableColumn("begin not seen", "censored_left", "flag"),
+    TableColumn("end not seen", "censored_right", "flag"),
+    TableColumn("rows", "n", "count"),
+    TableColumn("coverage", "coverage", "share"),
+)
+
+
+def episode_columns() -> Schema:
+    """Return the columns of the rows of episodes."""
+    return episodes(no_rows("spread"), 0, 1, enter_bps=1.0).schema
+
+
+@tabled(episode_columns)
+def episodes_command(
+    enter_bps: Annotated[
+        float, typer.Option("--enter-bps", help="How far from zero an episode begins.")
+    ],
+    trajectories: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Keys SYMBOL:BUY.market:SELL.market, or patterns such as BTC_USDT:*. Of any two "
+            "prices held: pair/SYMBOL:EXCHANGE.market/SYMBOL:EXCHANGE.market."
+        ),
+    ] = None,
+    start: Start = None,
+    end: End = None,
+    store: StorePath = None,
+    cluster: ClusterName = None,
+    plain_text: PlainText = False,
+    leave_bps: Annotated[
+        float | None,
+        typer.Option("--leave-bps", help="Below how much it ends. Default: where it begins."),
+    ] = None,
+    merge_gap_s: Annotated[
+        int, typer.Option("--merge-gap-s", help="Two that are at most so far apart are one.")
+    ] = 0,
+    min_duration_s: Annotated[
+        int, typer.Option("--min-duration-s", help="Leave out those that are shorter.")
+    ] = 0,
+    fx: FxLeg = None,
+    multiplier: Multiplier = None,
+    max_stale: MaxStale = None,
+    *,
+    view: TableOptions,
+) -> None:
+    """Print each stretch of time in which a spread was far from zero, before costs.
+
+    An episode begins where the spread is ENTER bps from zero or more, on either side, and ends
+    where it is less than LEAVE bps from it. One that a gap or the end cuts off lasted longer than
+    seen. Those beyond a round trip's cost are counted by `rail stats net-episodes --fees FILE`.
+
+    Example: rail stats episodes --enter-bps 20 --leave-bps 5 --sort -duration_s
+    """
+    check_times(start, end)
+    joined = joining(fx, multiplier, max_stale)
+    options: dict[str, Any] = {
+        "enter_bps": enter_bps,
+        "leave_bps": leave_bps,
+        "merge_gap_s": merge_gap_s,
+        "min_duration_s": min_duration_s,
+    }
+    episodes(no_rows("spread"), 0, 1, **options)  # refuses what it must
+    held = named_store(store)
+    asked = asked_for(held, Family.SPREAD, trajectories, start, end, joined)
+    asked = asked.on(held, cluster, plain_text=plain_text)
+    if asked.polls is not None:
+        raise InputError("trajectories", asked.kind, "keys of stored spreads, not of snapshots")
+    found, present = asked.in_one_pass(
+        held, asked.window, partial(_found, asked.window, asked.step_s, options), _present
+    )
+    if present.is_empty():
+        raise nothing_in(held, asked, str(asked.window))
+    asked.name_silent(present["trajectory"], str(asked.window))
+    heading = f"Spreads, episodes from {enter_bps:g} bps on, over {asked.window}"
+    notes = [] if asked.pairs is None else list(asked.pairs.notes)
+    none_of = present.height - found["trajectory"].n_unique()
+    if none_of:
+        notes.append(f"{none_of} of {present.height} spreads have no episode")
+    rows = found.sort("trajectory", "start_ts")
+    show(view, Sheet(heading, held.source.label, rows, _COLUMNS, notes=notes))
+
+
+def _found(
+    window: Interval, step_s: int | None, options: dict[str, Any], rows: pl.DataFrame
+) -> pl.DataFrame:
+    return episodes(rows, *window, step_s=step_s, **options)
+
+
+def _present(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.select(pl.col("trajectory").unique())
