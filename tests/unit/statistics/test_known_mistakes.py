@@ -10,8 +10,8 @@ Others are shown where their figure is tested:
   `test_net_spread.py`, whose net columns stand beside the gross ones.
 - Look-ahead: `test_later_rows_change_no_earlier_figure` in `test_scores.py`, and
   `test_nothing_known_later_changes_a_row` in `test_pairs.py`.
-- Seasons by eye: an hour of the week that is like the others `differs` in one case of twenty, in
-  `tests/calibration`.
+- Ticker collisions: `test_a_ticker_of_another_coin_is_levels_apart` and
+  `test_a_contract_of_a_power_of_ten_is_named` in `test_flags.py`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from statsmodels.tsa.stattools import acf
 
 from toolkit.statistics import funding
 from toolkit.statistics.pairs import pair
-from toolkit.statistics.spread import half_life, hayashi_yoshida
+from toolkit.statistics.spread import half_life, hayashi_yoshida, hour_of_week
 from toolkit.statistics.survival import median_life
 
 HOUR, DAY = 3600, 86400
@@ -81,6 +81,19 @@ def test_a_short_sample_is_too_low_and_its_interval_shows_it(autoregressive, sta
     true_s = -math.log(2) * 60 / math.log(phi)
     assert found["half_life_ar1_s"].median() < 0.75 * true_s
     assert (found["half_life_upper_s"].fill_null(math.inf) > true_s).mean() > 0.85
+
+
+def test_hours_of_a_week_differ_by_errors_of_minutes_and_not_by_those_of_weeks(
+    autoregressive, series
+):
+    weeks, monday = 8, MIDNIGHT - MIDNIGHT % (7 * DAY) + 4 * DAY
+    values = autoregressive(0.99, weeks * 10_080, seed=12)[0]
+    ts = monday + 60 * np.arange(values.size)
+    found = hour_of_week(series(values, ts=ts), monday, monday + weeks * 7 * DAY)
+    cells = values.reshape(weeks, 168, 60).swapaxes(0, 1).reshape(168, -1)
+    reach = 1.96 * cells.std(axis=1, ddof=1) / math.sqrt(cells.shape[1])
+    assert (np.abs(cells.mean(axis=1) - values.mean()) > reach).mean() > 0.6
+    assert found["differs"].mean() < 0.15
 
 
 def test_lives_that_ended_within_the_archive_are_the_short_ones():
