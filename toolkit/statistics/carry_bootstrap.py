@@ -106,22 +106,46 @@ def band(ts: Times, values: Numbers, horizon_s: int, every_s: int) -> Band | Non
 
 def _medians(cell: Times, values: Numbers, cells: int) -> Numbers:
     """Compute the median of each draw, from how many values of each cell are below some ranks."""
-    levels = np.unique(np.quantile(values, np.linspace(0, 1, _RANKS + 1), method="higher"))
-    rank = np.searchsorted(levels, values)
-    table = np.bincount(cell * levels.size + rank, minlength=_CELLS * levels.size)
-    counts = table.reshape(_CELLS, levels.size).astype(np.int32)
-    below = np.cumsum(_drawn(cells, counts), axis=1)
-    half = below[:, -1:] / 2
-    after = np.argmax(below >= half, axis=1)
+    order = np.argsort(values)
+    ranked = values[order]
+    places = np.ceil(np.linspace(0, 1, _RANKS + 1) * (values.size - 1)).astype(np.int64)
+    levels = np.unique(ranked[places])
+    new = np.diff(np.searchsorted(ranked, levels, side="right"), prepend=0)
+    rank = np.repeat(np.arange(levels.size), new)
+    table = np.bincount(cell[order] * levels.size + rank, minlength=_CELLS * levels.size)
+    at_most = np.cumsum(table.reshape(_CELLS, levels.size), axis=1)
+    after, low, high = _halfway(cells, at_most)
     before = np.maximum(after - 1, 0)
-    rows = np.arange(_DRAWS)
-    low = np.where(after > 0, below[rows, before], 0.0)
-    part = (half[:, 0] - low) / (below[rows, after] - low)
+    half = _drawn(cells, at_most[:, -1]) / 2
+    part = (half - low) / (high - low)
     # a value that many share is a step, and nothing lies between it and the one before
-    smooth = (below[rows, after] - low) < 4 * half[:, 0] / _RANKS
+    smooth = (high - low) < 4 * half / _RANKS
     between = levels[before] + part * (levels[after] - levels[before])
     found: Numbers = np.where(smooth, between, levels[after])
     return found
+
+
+def _halfway(cells: int, at_most: Times) -> tuple[Times, Times, Times]:
+    """Find the first level that half of each draw is at most, and how many are at most it.
+
+    ``at_most`` counts the values of each cell by level. Returned are the level's place, how many
+    are at most the level before it, 0 for none, and how many are at most it.
+    """
+    width = at_most.shape[1]
+    since = np.cumsum(np.concatenate([np.zeros_like(at_most[:1]), at_most, at_most]), axis=0)
+    begins, ends = (width * np.stack(each) for each in zip(*_blocks(cells), strict=True))
+
+    def drawn(level: Times) -> Times:
+        found: Times = (since.take(ends + level) - since.take(begins + level)).sum(axis=0)
+        return found
+
+    first, last = np.zeros(_DRAWS, np.int64), np.full(_DRAWS, width - 1)
+    half = drawn(last) / 2
+    while np.any(first < last):
+        middle = (first + last) // 2
+        reached = drawn(middle) >= half
+        first, last = np.where(reached, first, middle + 1), np.where(reached, middle, last)
+    return first, np.where(first > 0, drawn(np.maximum(first - 1, 0)), 0), drawn(first)
 
 
 def _about(

@@ -121,7 +121,9 @@ def held(
     fall = np.maximum(fall, opened - low)
     fall = np.maximum(fall, np.maximum(high, opened) - closed)
     target = opened + (cost_bps - TIE_BPS) / entries.scale
-    reached = first_at_least(marked, first, last, target)
+    # without a cost there is nothing to earn
+    asked = not np.isnan(cost_bps).all()
+    reached = first_at_least(marked, first, last, target) if asked else last
     earned = reached < last
     at = path.ts[np.minimum(reached, max(path.ts.size - 1, 0))] if path.ts.size else entries.ts
     hours = np.where(earned, (at - entries.ts) / 3600, np.inf)
