@@ -165,12 +165,13 @@ widest.summary(fees=fees).select("cost_bps", "gross_mean_bps", "net_share", "net
 widest.net_time_to_close(5, fees).select("entries", "closed", "^close_median.*$", "fee_model")
 
 # %% [markdown]
-# What a funding position kept, entered at each hour and held for so long, before fees. `coverage`
-# is the share of the entries that both legs cover.
+# What a funding position kept, entered at each hour and held for so long, before fees and net of a
+# round trip. `coverage` is the share of the entries that both legs cover, `breakeven_share` that of
+# those that earned the round trip back.
 
 # %%
 rates["funding/BTC_USDT:AURORA.futures:CORONA.futures"].holdings(
-    horizons=["8h", "1d", "3d"]
+    horizons=["8h", "1d", "3d"], fees=FeeModel.example(["AURORA", "CORONA"])
 ).select(
     pl.col("horizon_s") / 3600,
     "n",
@@ -179,6 +180,9 @@ rates["funding/BTC_USDT:AURORA.futures:CORONA.futures"].holdings(
     "gross_q05_bps",
     "gross_q95_bps",
     "drawdown_q95_bps",
+    "net_median_bps",
+    "breakeven_share",
+    "fee_model_hash",
 ).rename({"horizon_s": "horizon_h"})
 
 # %% [markdown]
