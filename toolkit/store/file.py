@@ -31,6 +31,14 @@ def published_note(store: Path) -> Path:
     return store.with_name(f"{store.name}.published")
 
 
+def _publication_of(store: Path) -> str:
+    """Return the address of what a store is a copy of, "" for a store of one's own."""
+    try:
+        return published_note(store).read_text(encoding="utf-8")
+    except (OSError, ValueError):  # none there, or no place for a file: to open the store says so
+        return ""
+
+
 class StoreFile(Shown):
     """The file of a `toolkit.store.Store`, and how it is opened."""
 
@@ -40,8 +48,7 @@ class StoreFile(Shown):
         check_use(path, wait_s)
         self.path = Path(path)
         self.wait_s = wait_s
-        note = published_note(self.path)
-        self.published = published or (note.read_text(encoding="utf-8") if note.exists() else "")
+        self.published = published or _publication_of(self.path)
         self._up_to_date = False
 
     @contextlib.contextmanager
