@@ -65,7 +65,9 @@ def test_a_pair_that_is_held_the_other_way_round_is_turned(held: Workspace) -> N
     path = spreads.study(alone, on=key, every_s=600)
     symbol = pl.col("symbol") == key.partition(":")[0]
     assert path["n_events"][0] == spreads.detections().filter(symbol).height
-    with pytest.raises(InputError, match="events/spread"):
+    with pytest.raises(
+        InputError, match="family: 'splash' is not allowed; allowed: spread, funding"
+    ):
         held.events("splash", *WINDOW).audit(rows)
 
 
