@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
-from playwright.sync_api import Error, Page, expect
+from playwright.sync_api import Page, expect
+from playwright.sync_api import TimeoutError as TooLate
 
 from toolkit.client import Client
 from toolkit.store import Store
@@ -48,7 +49,7 @@ def pressed(page: Page, key: str, arrived: Callable[[str], bool]) -> None:
     """Press a key until the page is there. One that meets a page being drawn anew can get lost."""
     for _ in range(3):
         page.keyboard.press(key)
-        with contextlib.suppress(Error):
+        with contextlib.suppress(TooLate):
             page.wait_for_url(arrived, timeout=60_000, wait_until="commit")
             return
     assert arrived(page.url)

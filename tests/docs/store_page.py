@@ -49,7 +49,7 @@ Move the store and its pages together. Without them the store is whole, and only
 
 Measured on the simulated market, 20 trajectories over 25 days in pages of 5,000 rows, zstd level 1:
 13 bytes a row of prices, 21 of spreads, whose figure alone has 17 digits, and 17 of funding. A load
-of 1.2 million prices takes 12 to 16 % more CPU time, one in pages of 1,000 rows up to 1 %, and 30
+of 1.2 million prices takes 9 to 14 % more CPU time, one in pages of 1,000 rows 11 to 12 %, and 30
 to 50 MB more memory. Faster levels of zstd take a third less time and half as many bytes again. A
 follow keeps about 50 bytes of each
 question, also where it asks for the same youngest rows again: of 500 trajectories every minute 36

@@ -34,7 +34,7 @@ def published_note(store: Path) -> Path:
 def _publication_of(store: Path) -> str:
     """Return the address of what a store is a copy of, "" for a store of one's own."""
     try:
-        return published_note(store).read_text(encoding="utf-8")
+        return published_note(store).read_text(encoding="utf-8", errors="replace")
     except (OSError, ValueError):  # none there, or no place for a file: to open the store says so
         return ""
 
