@@ -13,9 +13,21 @@ from nbformat import NotebookNode
 
 import toolkit as tk
 
-from .notebooks import FIGURE, NOTEBOOKS, RAN, ROOT, code_hash, over_a_standing_market, run, texts
+from .notebooks import (
+    FIGURE,
+    NOTEBOOKS,
+    OF_REAL_DATA,
+    RAN,
+    ROOT,
+    code_hash,
+    over_a_standing_market,
+    run,
+    texts,
+)
 
 SIZE_AT_MOST = 1_500_000
+WRITTEN = {".duckdb", ".pages", ".parquet"}
+"""How files are called that a notebook may leave in the folder where it was run."""
 PICTURES = {"image/png", "text/plain"}
 OF_A_PUBLICATION = {"04_how_long_how_often", "05_what_follows"}
 """Notebooks that are run a second time, over the store published, where nothing is loaded."""
@@ -85,8 +97,12 @@ def test_a_notebook_is_kept_with_the_outputs_of_its_code(path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_in_an_empty_folder_with_the_outputs_it_is_kept_with(
-    path: Path, empty: Path
+    path: Path, empty: Path, request: pytest.FixtureRequest
 ) -> None:
+    source = "SIMULATED"
+    if path.stem in OF_REAL_DATA:
+        request.getfixturevalue("real_data")  # skips where there is none
+        source = "Own data"
     kept, notebook = (nbformat.read(path, 4) for _ in range(2))
     with over_a_standing_market(empty.parent):
         outputs = run(notebook, empty)
@@ -95,9 +111,9 @@ def test_a_notebook_runs_in_an_empty_folder_with_the_outputs_it_is_kept_with(
     assert figures
     assert all({"text/html", "text/plain"} < set(forms) for forms in figures)
     finding = outputs[-1].text
-    assert all(word in finding for word in ("SIMULATED", "n = ", "coverage", " UTC)")), finding
-    assert {file.suffix for file in empty.iterdir()} <= {".duckdb", ".pages"}
-    assert len(list(empty.glob("*.duckdb"))) == 1
+    assert all(word in finding for word in (source, "n = ", "coverage", " UTC)")), finding
+    assert {file.suffix for file in empty.iterdir() if file.is_file()} <= WRITTEN
+    assert len(list(empty.glob("*.duckdb"))) == (path.stem not in OF_REAL_DATA)
     assert texts(notebook) == texts(kept), "`make notebooks` writes the outputs of today's code"
     if path.stem in OF_A_PUBLICATION:
         tk.open(next(empty.glob("*.duckdb"))).publish(empty / "archive")
@@ -107,6 +123,17 @@ def test_a_notebook_runs_in_an_empty_folder_with_the_outputs_it_is_kept_with(
         ends = [cell[-1:] for cell in texts(notebook)]
         run(kept, empty)
         assert [cell[-1:] for cell in texts(kept)] == ends
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(OF_REAL_DATA))
+def test_a_notebook_without_its_data_ends_with_a_sentence(
+    name: str, empty: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAIL_REAL_DATA", str(empty))
+    outputs = run(nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", 4), empty)
+    (sentence,) = [output.text for output in outputs]
+    assert sentence.startswith(f"Skipped: there is no {empty}/prices.parquet.")
 
 
 def test_a_notebook_out_of_step_or_alone_is_found(tmp_path: Path) -> None:

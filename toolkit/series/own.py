@@ -48,6 +48,7 @@ def own_series(
     timezone: str | None = None,
     stamped: Stamp = "start",
     step_s: int | None = None,
+    name: str = "a frame",
 ) -> PriceSeries | SpreadSeries | FundingSeries:
     """Make a series of one's own rows, to be measured and compared like any other.
 
@@ -63,7 +64,8 @@ def own_series(
     moves it back by a step, as here ``ts`` is a bar's start. The step is ``step_s``, else the
     commonest difference of times. Values that are null, NaN or infinite are kept as null. Rows may
     come in any order. The window is from the first row to the end of the last. Nothing is stored,
-    and nothing is known of rows that are missing.
+    and nothing is known of rows that are missing. ``name`` is the source of a frame in charts and
+    tables. The source of a file is its own name with its hash.
 
     Raises
     ------
@@ -81,10 +83,10 @@ def own_series(
     (datetime.datetime(2023, 3, 10, 0, 0, tzinfo=zoneinfo.ZoneInfo(key='UTC')), 2.0)
     """
     stream = Trajectory.parse(key)
-    for name, value, allowed in (("unit", unit, Unit), ("stamped", stamped, Stamp)):
+    for option, value, allowed in (("unit", unit, Unit), ("stamped", stamped, Stamp)):
         if value not in get_args(allowed):
-            raise InputError(name, value, get_args(allowed))
-    frame, source, path = _read(data)
+            raise InputError(option, value, get_args(allowed))
+    frame, source, path = _read(data, name)
     rows = _renamed(frame, stream.family, columns or {})
     times = _seconds(rows["ts"], unit, timezone)
     rows = rows.with_columns(times.alias("ts")).sort("ts")
@@ -107,14 +109,16 @@ def own_series(
     return FundingSeries(stream, window, origin, rows)
 
 
-def _read(data: pl.DataFrame | pd.DataFrame | str | Path) -> tuple[pl.DataFrame, Source, Path]:
-    """Return the rows, their source and where they were."""
+def _read(
+    data: pl.DataFrame | pd.DataFrame | str | Path, name: str
+) -> tuple[pl.DataFrame, Source, Path]:
+    """Return the rows, their source and where they were. ``name`` is that of a frame."""
     if not isinstance(data, str | Path):
         if type(data).__module__.partition(".")[0] == "pandas":
             data = pl.from_pandas(data)
         checked_frame(data, "data")
         frame = data.lazy().collect()
-        return frame, Source("own", "a frame"), Path("a frame")
+        return frame, Source("own", name), Path(name)
     path = Path(data)
     if path.suffix not in (".csv", ".parquet"):
         raise InputError("data", str(data), "a polars frame, or a file .csv or .parquet")

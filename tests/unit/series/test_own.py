@@ -52,6 +52,10 @@ def test_times_of_any_form_are_seconds_of_utc_at_the_start_of_a_bar(
     assert mine.source.label == "Own data, a frame"
 
 
+def test_a_frame_has_a_name_of_ones_own_as_its_source() -> None:
+    assert own_series(rows(), KEY, name="March").source.label == "Own data, March"
+
+
 def test_a_frame_of_pandas_is_taken_like_one_of_polars() -> None:
     mine = own_series(rows().to_pandas(), KEY)
     assert mine.rows.equals(own_series(rows(), KEY).rows)

@@ -1,0 +1,163 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # How wide did bitcoin go between exchanges when USDC lost its peg in March 2023?
+#
+# Minutes of **real** trades: BTC_USD on COINBASE and KRAKEN, and the stablecoins that stood in for
+# dollars, 1 to 21 March 2023. They may not be handed on, so `prices.parquet` is not part of the
+# toolkit: `RAIL_REAL_DATA` names the folder that has it. Without it the cells below do nothing, and
+# the last one says so.
+#
+# Times are UTC, windows are `[start, end)`. A spread is 10⁴ ln(sell / buy), in bps: positive where
+# long the buy leg and short the sell leg earns it.
+
+# %%
+import os
+from pathlib import Path
+
+import polars as pl
+from IPython.display import display
+
+import toolkit as tk
+from toolkit.statistics.fees import Fee, FeeModel
+
+pl.Config(
+    tbl_cols=-1,
+    tbl_width_chars=120,
+    tbl_hide_column_data_types=True,
+    tbl_hide_dataframe_shape=True,
+    fmt_str_lengths=60,
+    float_precision=1,
+    thousands_separator=True,
+)
+file = Path(os.environ.get("RAIL_REAL_DATA", "../../shared/data")) / "prices.parquet"
+here = file.is_file()
+
+# %% [markdown]
+# Each symbol on each exchange becomes a series of prices, and any two of them a spread.
+
+# %%
+if here:
+    bars = pl.read_parquet(file).filter(dataset="iaqf_dhruvk1432")
+    prices = {}
+    for (symbol, exchange), rows in bars.group_by("symbol", "exchange"):
+        key = f"{symbol}:{exchange}.spot"
+        prices[key] = tk.series.own_series(rows, key, name="minutes of March 2023")
+    spread = tk.series.pair_series(prices["BTC_USD:COINBASE.spot"], prices["BTC_USD:KRAKEN.spot"])
+    display(spread)
+
+# %% [markdown]
+# ## How wide, and when
+#
+# On 10 March the bank that held a part of USDC's reserves was closed. Dashed: 40 bps either way.
+
+# %%
+if here:
+    display(spread.plot(thresholds_bps=[-40, 40]))
+
+# %% [markdown]
+# ## For how long
+#
+# Each stretch of time in which the spread was 40 bps or more from zero.
+
+# %%
+if here:
+    wide = spread.episodes(40)
+    display(
+        wide.select(
+            pl.from_epoch("start_ts").dt.strftime("%d %B %H:%M").alias("from"),
+            minutes=pl.col("duration_s") // 60,
+            peak_bps="peak_bps",
+            dearer=pl.col("side").replace({"negative": "COINBASE", "positive": "KRAKEN"}),
+        )
+    )
+
+# %% [markdown]
+# ## What was left after fees
+#
+# A position is opened and closed on both exchanges: four fills, here of 10 bps each. `min` is for
+# how many minutes the spread was beyond that, `left_bps` what was left on average then. The last
+# two columns are the same at half the fee.
+
+# %%
+if here:
+    table = [Fee(name, None, 0, taker_bps=10, slippage_bps=0) for name in ("COINBASE", "KRAKEN")]
+    net = spread.net_summary(FeeModel("10 bps a fill", tuple(table)))
+    minutes = pl.col("n") * pl.col("step_s") / 60
+    display(
+        net.select(
+            "n",
+            "cost_bps",
+            min=minutes * pl.col("net_share"),
+            left_bps="net_mean_bps",
+            half_min=minutes * pl.col("net_share_at_half_cost"),
+            half_left_bps="net_mean_at_half_cost_bps",
+        )
+    )
+
+# %% [markdown]
+# ## Was a bitcoin for USDC cheaper?
+#
+# On one exchange, KRAKEN: a bitcoin bought for dollars and sold for a stablecoin, whose own price
+# in dollars is the third leg. So both are in one currency. A row needs all three prices of a
+# minute: `coverage_pct` is how often all three traded.
+
+# %%
+if here:
+    against = {
+        coin: tk.series.pair_series(
+            *(prices[f"{key}:KRAKEN.spot"] for key in ("BTC_USD", f"BTC_{coin}", f"{coin}_USD"))
+        )
+        for coin in ("USDC", "USDT")
+    }
+    low = {coin: prices[f"{coin}_USD:KRAKEN.spot"].df["price"].min() for coin in against}
+    display(
+        pl.concat(pair.summary() for pair in against.values()).select(
+            pl.Series("sold_for", list(against)),
+            "n",
+            coverage_pct=100 * pl.col("coverage"),
+            median_bps="spread_median_log_bps",
+            q01_bps="spread_q01_log_bps",
+            q99_bps="spread_q99_log_bps",
+            lowest_usd=pl.Series([f"{price:.3f}" for price in low.values()]),
+        )
+    )
+
+# %%
+if here:
+    display(against["USDC"].plot(thresholds_bps=[-40, 40]))
+
+# %% [markdown]
+# ## A finding
+
+# %%
+if here:
+    peak, all_of = wide.sort(pl.col("peak_bps").abs()).row(-1, named=True), spread.summary()
+    usdc = against["USDC"].df.sort(pl.col("spread_log_bps").abs(), nulls_last=False)
+    far = usdc.row(-1, named=True)
+    half = all_of.select(pl.col("^half_life(_lower|_upper)?_s$") / 60).row(0)
+    print(
+        f"BTC_USD was up to {abs(peak['peak_bps']):.0f} bps apart between COINBASE and KRAKEN, on "
+        f"{tk.format_ts(peak['peak_ts'])},\nand {wide['duration_s'].sum() // 60} minutes 40 bps "
+        f"apart or more. After four fills of 10 bps a mean of {net['net_mean_bps'].item():.1f} bps "
+        f"was left then.\nIts half-life was {half[0]:.0f} min ({half[1]:.0f} to {half[2]:.0f}, "
+        f"n = {all_of['n'].item():,}, coverage {100 * all_of['coverage'].item():.1f} %).\n"
+        f"For USDC on KRAKEN it was up to {abs(far['spread_log_bps']):.0f} bps from its price in "
+        f"dollars, on {far['time']:%Y-%m-%d %H:%M} UTC.\n{spread.window} of "
+        f"{spread.source.label} (times are UTC)"
+    )
+else:
+    print(f"Skipped: there is no {file}. RAIL_REAL_DATA names the folder that has it.")
