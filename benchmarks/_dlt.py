@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import io
 import json
-import resource
 import tempfile
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from typing import Any
 import dlt
 import polars as pl
 from _market import EVENTS, HISTORY, KEY, START, prices, weeks
+from _memory import peak_mb
 from dlt.sources.helpers import requests
 from dlt.sources.rest_api import rest_api_source
 
@@ -121,8 +121,8 @@ def main() -> None:
         with pipeline.sql_client() as client:
             counted = client.execute_sql(f"SELECT count(*) FROM {table}")
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({"wall_s": wall, "cpu_s": cpu, "peak_mb": peak_mb, "rows": counted[0][0]}))
+    found = {"wall_s": wall, "cpu_s": cpu, "peak_mb": peak_mb(), "rows": counted[0][0]}
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":

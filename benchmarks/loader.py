@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import io
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -34,6 +33,7 @@ import pandas as pd
 import polars as pl
 
 from benchmarks._market import EVENTS, HISTORY, KEY, START, prices, weeks
+from benchmarks._memory import peak_mb
 from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.loader import LoadResult, sync
@@ -242,8 +242,7 @@ def child(way: str, base_url: str, *numbers: str) -> None:
         wall, cpu = time.perf_counter(), time.process_time()
         rows = WAYS[way](job, Path(folder))
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({"wall_s": wall, "cpu_s": cpu, "peak_mb": peak_mb, "rows": rows}))
+    print(json.dumps({"wall_s": wall, "cpu_s": cpu, "peak_mb": peak_mb(), "rows": rows}))
 
 
 def compared(ways: list[str], job: Job, rounds: int) -> dict[str, dict[str, float]]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import tempfile
 import time
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from typing import Any
 import polars as pl
 from distributed import Client, LocalCluster
 
+from benchmarks._memory import peak_mb
 from benchmarks._walks import START, STEP_S, TOGETHER, fill_store, spread_rows
 from toolkit.cluster import Cluster
 from toolkit.statistics import spread
@@ -68,11 +68,7 @@ def with_dask(workers: int, work: Callable[[Client], Any]) -> tuple[Any, float]:
     options |= {"env": {"POLARS_MAX_THREADS": "1"}, "scheduler_kwargs": {"dashboard": False}}
     with LocalCluster(n_workers=workers, **options) as made, Client(made) as client:
         found = work(client)
-        return found, max(client.run(_peak_mb).values())
-
-
-def _peak_mb() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        return found, max(client.run(peak_mb).values())
 
 
 def timed(work: Callable[[], pl.DataFrame]) -> tuple[pl.DataFrame, float]:

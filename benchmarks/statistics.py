@@ -29,6 +29,7 @@ import numpy as np
 import polars as pl
 
 from benchmarks._events import EVENT_WAYS, EVENTS_END, make_event_files, scan_events
+from benchmarks._memory import peak_mb
 from benchmarks._walks import HOUR_S, START, STEP_S, make_files
 
 STALE_S = 180
@@ -241,12 +242,6 @@ def measure_here(way: str, folder: Path, end: int, run: int) -> None:
     for number, result in enumerate(results):
         result.write_parquet(folder / f"{way}-{number}-{run}.parquet")
     print(json.dumps({"cpu_s": cpu, "peak_mb": peak_mb()}))
-
-
-def peak_mb() -> float:
-    """The largest memory of this program. getrusage would count that of the parent before exec."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
 
 
 def measure_apart(
