@@ -26,7 +26,7 @@ from .notebooks import (
 )
 
 SIZE_AT_MOST = 1_500_000
-WRITTEN = {".duckdb", ".pages", ".parquet"}
+WRITTEN = {".duckdb", ".pages", ".parquet", ".toml"}
 """How files are called that a notebook may leave in the folder where it was run."""
 PICTURES = {"image/png", "text/plain"}
 OF_A_PUBLICATION = {"04_how_long_how_often", "05_what_follows"}

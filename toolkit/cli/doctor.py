@@ -88,8 +88,7 @@ def doctor_command(
 
 
 def _sheet(found: Examination, profile_out: Path | None) -> Sheet:
-    of_service = (found.base_url, found.usable)
-    rows = [(*of_service, c.group, c.name, c.state, c.says, c.advice) for c in found.checks]
+    of_service = {"base_url": found.base_url, "usable": found.usable}
     notes = []
     if profile_out is not None and found.draft:
         notes.append(f"A draft profile is in {profile_out}: read it, then set RAIL_PROFILE to it.")
@@ -103,7 +102,7 @@ def _sheet(found: Examination, profile_out: Path | None) -> Sheet:
         if found.readable
         else "Not usable yet: see what failed above, and what to do."
     )
-    frame = pl.DataFrame(rows, schema=dict(CHECKS), orient="row")
+    frame = found.df.with_columns(**{k: pl.lit(v) for k, v in of_service.items()}).select(*CHECKS)
     return Sheet(found.base_url, found.source, frame, _COLUMNS, notes=notes, printed=_print)
 
 

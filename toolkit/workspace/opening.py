@@ -295,6 +295,7 @@ def open_workspace(
     base_url: str | None = None,
     api_key: str | None = None,
     allow_http: bool = False,
+    profile: str | Path | None = None,
     fees: FeeModel | str | Path | None = None,
 ) -> Workspace:
     """Open a store, to read it and to load into it.
@@ -302,8 +303,9 @@ def open_workspace(
     ``base_url`` and ``api_key`` default to ``RAIL_BASE_URL`` and ``RAIL_API_KEY``, ``store`` to
     ``RAIL_STORE`` or ``rail.duckdb``. ``window`` is what is read and loaded where no start and no
     end are given: the name of a window (``7d``, ``2023-03``), or a start and an end. ``allow_http``
-    as in `Settings.read`. ``fees`` is a fee table or its file. Without it, it is the one that
-    ``rail.toml`` names: see `Workspace.fees`.
+    as in `Settings.read`. ``profile`` is the file of the service's wire profile, as `rail doctor`
+    drafts it, by default the one that ``RAIL_PROFILE`` names. ``fees`` is a fee table or its file.
+    Without it, it is the one that ``rail.toml`` names: see `Workspace.fees`.
 
     Nothing is asked of a service before something has to be. Without an address that is a local
     service on a SIMULATED market, started then, one per process, ended with it. A store of another
@@ -314,8 +316,12 @@ def open_workspace(
     """
     held = named_store(store)
     if base_url or os.environ.get("RAIL_BASE_URL"):
-        settings = Settings.read(base_url=base_url, api_key=api_key, allow_http=allow_http)
+        settings = Settings.read(
+            base_url=base_url, api_key=api_key, allow_http=allow_http, profile=profile
+        )
         return Workspace(settings.client(), held, window=window, fees=fees)
+    if profile is not None:
+        raise InputError("profile", str(profile), "none without the service's address (base_url)")
     return Workspace(lambda closing: _local_client(held, closing), held, window=window, fees=fees)
 
 

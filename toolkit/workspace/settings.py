@@ -54,12 +54,13 @@ class Settings:
         base_url: str | None = None,
         api_key: str | None = None,
         allow_http: bool = False,
+        profile: str | Path | None = None,
     ) -> Settings:
         """Take what is given, else the environment, else the local service.
 
         A loopback address without a key gets the local service's demo key. Any other address
         without a key is an `InputError`. ``allow_http``, or ``RAIL_ALLOW_HTTP=1``, lets the key be
-        sent unencrypted to another machine.
+        sent unencrypted to another machine. ``profile`` is the file of a wire profile.
         """
         url = base_address(base_url or environment.get("RAIL_BASE_URL") or DEFAULT_BASE_URL)
         key = api_key or given_key(environment)
@@ -73,7 +74,8 @@ class Settings:
                 )
             key = LOCAL_KEY
         allowed = allow_http or allows_http(environment)
-        return cls(url, key, user_profile(environment), allowed)
+        named = user_profile(environment) if profile is None else UserProfile.read(profile)
+        return cls(url, key, named, allowed)
 
     def client(self, over: Over = Over.HTTP) -> Client:
         """Return a client of the service, with the user's profile where one is named.

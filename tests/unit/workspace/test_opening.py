@@ -11,7 +11,7 @@ import toolkit as tk
 from toolkit.client import Client
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.market import Source
-from toolkit.service import Clock, Config, Simulated, running
+from toolkit.service import Clock, Config, Simulated, adversary_of, running
 from toolkit.store import Store, StoreWriter
 from toolkit.workspace import Workspace
 
@@ -105,3 +105,19 @@ def test_a_time_that_is_none_is_refused_before_the_service_is_asked(tmp_path: Pa
         for start in ("last week", 1_793_750_400_000, "2026-13"):
             with pytest.raises(InputError, match="start"):
                 rail.sync("BTC_USDT:*", start)
+
+
+def test_the_profile_of_a_service_is_a_file_given_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    renamed = {"rest": {"renamed_fields": {"price": "px"}, "undeclared": True}}
+    clock, adversary = Clock(fixed_at=NOW), adversary_of(renamed)
+    (profile := tmp_path / "p.toml").write_text('[history.price]\nfields.price = { wire = "px" }\n')
+    with running(Config(Simulated(7), port=0, clock=clock, adversary=adversary)) as service:
+        monkeypatch.setenv("RAIL_BASE_URL", service.base_url)
+        with tk.open(tmp_path / "s.duckdb", profile=profile) as rail:
+            rail.sync("BTC_USDT:AURORA.spot", *HOUR)
+            assert rail.prices("BTC_USDT:AURORA.spot").df["price"].null_count() == 0
+    monkeypatch.delenv("RAIL_BASE_URL")
+    with pytest.raises(InputError, match=r"profile: .* none without the service's address"):
+        tk.open(tmp_path / "s.duckdb", profile=profile)

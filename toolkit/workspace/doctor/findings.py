@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+import polars as pl
+
 from toolkit.errors import PlanRefusedError, ServiceError, UnreachableError
 
 
@@ -60,6 +62,18 @@ class Examination:
         False
         """
         return bool(self.readable) and not self.unreadable
+
+    @property
+    def df(self) -> pl.DataFrame:
+        """The checks, one row each in order: group, check, state, says and advice.
+
+        >>> checks = [Check("service", "reachable", State.OK, "answered in 3 ms")]
+        >>> Examination("http://h", "none", checks).df.row(0)
+        ('service', 'reachable', 'ok', 'answered in 3 ms', '')
+        """
+        rows = [(each.group, each.name, each.state, each.says, each.advice) for each in self.checks]
+        names = ("group", "check", "state", "says", "advice")
+        return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
 
 
 def refused_words(error: ServiceError) -> str:
