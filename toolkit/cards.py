@@ -1,4 +1,4 @@
-"""The card of an object where it is displayed: the same facts as text and as HTML.
+"""How objects are displayed: cards with the same facts as text and as HTML, and tables of polars.
 
 Jupyter and IPython ask an object for ``_repr_mimebundle_``. Nothing of theirs is imported. The
 HTML takes its colours from the page around it, so that it reads on a light and on a dark one.
@@ -10,6 +10,7 @@ from abc import ABCMeta, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from toolkit.errors import InputError
 from toolkit.foreign import Html, plain
 
 _ROWS = 10
@@ -95,6 +96,40 @@ class Shown(metaclass=_Offered):
     def _repr_mimebundle_(self, **_wanted: object) -> dict[str, str]:
         card = self.card
         return {"text/plain": str(card), "text/html": card.html}
+
+
+def readable_tables(*, decimals: int = 2) -> None:
+    """Have polars show its tables for reading: every column, 12 rows, numbers rounded.
+
+    Numbers have so many ``decimals`` and a comma between thousands. A text is cut after 60
+    characters, a line that is printed is folded at 120. Types and the shape are left out. Only what
+    this process shows changes, no value. ``polars.Config.restore_defaults()`` undoes it. Raises
+    `InputError` for anything but 0 to 12 decimals.
+
+    >>> import polars as pl
+    >>> with pl.Config():  # which undoes it at its end
+    ...     readable_tables(decimals=1)
+    ...     pl.DataFrame({"price": [91250.04]})
+    ┌──────────┐
+    │ price    │
+    ╞══════════╡
+    │ 91,250.0 │
+    └──────────┘
+    """
+    import polars as pl  # noqa: PLC0415 - cards are shown without it, and it takes 50 ms
+
+    if isinstance(decimals, bool) or not isinstance(decimals, int) or not 0 <= decimals <= 12:
+        raise InputError("decimals", decimals, "0 to 12")
+    pl.Config(
+        tbl_rows=12,
+        tbl_cols=-1,
+        tbl_width_chars=120,
+        tbl_hide_column_data_types=True,
+        tbl_hide_dataframe_shape=True,
+        fmt_str_lengths=60,
+        float_precision=decimals,
+        thousands_separator=True,
+    )
 
 
 def counted(n: int, one: str, many: str | None = None) -> str:

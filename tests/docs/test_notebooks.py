@@ -29,7 +29,7 @@ SIZE_AT_MOST = 1_500_000
 WRITTEN = {".duckdb", ".pages", ".parquet", ".toml"}
 """How files are called that a notebook may leave in the folder where it was run."""
 PICTURES = {"image/png", "text/plain"}
-OF_A_PUBLICATION = {"04_how_long_how_often", "05_what_follows"}
+OF_A_PUBLICATION = {"04_pumps_and_dumps", "05_how_long_events_last"}
 """Notebooks that are run a second time, over the store published, where nothing is loaded."""
 _OPENS, _LOADS = re.compile(r'tk\.open\(".*"\)'), re.compile(r"(?m)^(?:\w+ = )?rail\.sync\(.*\)$")
 
@@ -82,6 +82,14 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_there_are_notebooks_and_each_is_in_step_with_its_script() -> None:
     assert NOTEBOOKS
     assert pair_faults(ROOT / "notebooks") == []
+
+
+def test_the_quickstart_is_short_and_names_window_source_and_theme_at_most_once() -> None:
+    cells = content(nbformat.read(ROOT / "notebooks" / "00_quickstart.ipynb", 4))
+    assert len(cells) <= 12
+    code = "\n".join(source for kind, source in cells if kind == "code")
+    for word in ("window", "source", "theme", "start", "7d"):
+        assert len(re.findall(rf"\b{word}\b", code)) <= 1, word
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

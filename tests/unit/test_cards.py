@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from html import unescape
 
+import polars as pl
 import pytest
 
-from toolkit.cards import Card, Shown
+from toolkit.cards import Card, Shown, readable_tables
+from toolkit.errors import InputError
 
 FACTS = [("rows", "1,000 <b>new</b>"), ("source", 'A "quoted" & odd one')]
 
@@ -56,3 +58,15 @@ def test_what_is_shown_hands_its_card_to_a_notebook_in_both_forms() -> None:
 
     bundle = Thing()._repr_mimebundle_(include=None, exclude=None)
     assert bundle == {"text/plain": str(Thing().card), "text/html": Thing().card.html}
+
+
+def test_tables_have_every_column_and_as_many_decimals_as_asked_for() -> None:
+    wide = pl.DataFrame({f"column_{n}": [1234.5678] for n in range(9)})
+    with pl.Config():
+        readable_tables(decimals=3)
+        shown = str(wide)
+    assert shown.count("1,234.568") == wide.width
+    assert "f64" not in shown
+    for wrong in (-1, 13, 1.5, True):
+        with pytest.raises(InputError, match=r"decimals: .* allowed: 0 to 12"):
+            readable_tables(decimals=wrong)  # type: ignore[arg-type]  # what is refused

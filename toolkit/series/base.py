@@ -246,6 +246,23 @@ class Series(Shown):
             raise InputError("fees", None, "a fee table, e.g. FeeModel.example()", advice=advice)
         return fees
 
+    @property
+    def footnote(self) -> str:
+        """What a sentence about the series rests on, in one line: n, coverage, window, source.
+
+        n counts rows, settlements, documents or snapshots of the window. The coverage is left out
+        where it is not known.
+        """
+        share = self._share()
+        parts = [f"n = {len(self):,}", *([] if share is None else [f"coverage {share:.1%}"])]
+        if self.origin.as_of is not None:
+            parts.append(f"as of {format_ts(self.origin.as_of)}")
+        return f"{', '.join(parts)}, {self.window} of {self.source.label}"
+
+    def _share(self) -> float | None:
+        """Return how much of the window is covered (fraction), None where that is not known."""
+        return None
+
     @abstractmethod
     def _found(self) -> list[tuple[str, str]]:
         """Return what the card says of the rows."""

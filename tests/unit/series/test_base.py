@@ -29,6 +29,10 @@ def test_every_series_knows_stream_window_and_source_and_shows_them(
         assert "SIMULATED market, seed-7-" in text
         assert "2026-11-01 00:00 UTC" in text
     assert set(series._repr_mimebundle_()) == {"text/plain", "text/html"}
+    start, end = f"n = {len(series):,}, ", f"{series.window} of {series.source.label}"
+    assert series.footnote.startswith(start)
+    assert series.footnote.endswith(end)
+    assert ("coverage" in series.footnote) == (key != "snapshot/spread")
 
 
 @pytest.mark.parametrize("key", KEYS)
