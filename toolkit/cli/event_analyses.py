@@ -124,7 +124,7 @@ def survival_command(
     1, 2, 5, 10 and so on: the largest is larger for living longer. Without a window it takes all
     that is held.
 
-    Example: rail events survival --family spread --by symbol
+    Example: rail events survival spread --by symbol
     """
     held, asked = event_store(store, start, end)
     logs = Logs.read(held, asked, families(family))
@@ -193,7 +193,7 @@ def magnitudes_command(
     so far. With a tail index of 3, sizes twice as large are 8 times as rare: it is of the largest
     10 %, which have to be 50 events. Without a window it takes all that is held.
 
-    Example: rail events magnitudes --family splash --by symbol
+    Example: rail events magnitudes splash --by symbol
     """
     held, asked = event_store(store, start, end)
     groups = group_columns(by or [])

@@ -104,7 +104,7 @@ class Logs:
         return event_statistics.with_groups(found)
 
 
-OneFamily = Annotated[EventFamily | None, typer.Option("--family", help="Of this family alone.")]
+OneFamily = Annotated[EventFamily | None, typer.Argument(help="Of this family alone.")]
 
 
 def families(family: EventFamily | None) -> list[EventFamily]:

@@ -112,7 +112,7 @@ def audit_command(
         bool, typer.Option("--list", help="List what one side alone has, with why.")
     ] = False,
     family: Annotated[
-        Audited, typer.Option("--family", help="The log: of spreads, or of funding.")
+        Audited, typer.Argument(help="The log: of spreads, or of funding.")
     ] = Audited.SPREAD,
     enter_bps: Annotated[
         float | None,

@@ -86,8 +86,8 @@ def chosen_costs(
     if found is None:
         for option, given in (("--style", style), ("--notional", notional)):
             if given is not None:
-                advice = "`rail fees --example` prints one"
-                raise InputError(option, given, "with a fee table: --fees FILE", advice=advice)
+                advice = "`rail fees --example > fees.toml` writes one to edit"
+                raise InputError(option, given, "only with a fee table: --fees FILE", advice=advice)
         return None
     costs = Costs(
         found, NOTIONAL if notional is None else notional, cast("Style", style or "taker")

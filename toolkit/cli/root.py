@@ -71,8 +71,9 @@ class _Lazy(TyperGroup):
             if words == context.get_help():  # a group without a command shows its help
                 typer.echo(words, err=True)
             else:
+                words = " ".join(words.split()).replace("Value error, ", "").rstrip(".")
                 help_of = f"`{context.command_path} --help` lists what there is"
-                typer.echo(f"rail: {plain(' '.join(words.split()), 300)}; {help_of}", err=True)
+                typer.echo(f"rail: {plain(words, 300)}; {help_of}", err=True)
             sys.exit(ExitCode.USAGE)
         sys.exit(code if isinstance(code, int) else ExitCode.DONE)
 

@@ -108,7 +108,7 @@ _WithoutFlags = Annotated[
 ]
 _FamilyName = Annotated[
     Screened,
-    typer.Option("--family", help="What is measured: those kept from snapshots have their own."),
+    typer.Argument(help="What is measured: what snapshots kept has its own."),
 ]
 
 

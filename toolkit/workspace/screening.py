@@ -150,8 +150,8 @@ class Screening:
         for parameter, columns in zip(names, used, strict=True):
             for name in columns:
                 if name in self.columns and name not in gross:
-                    advice = "`rail fees --example` prints one to edit"
-                    raise InputError(parameter, name, "with a fee table: fees", advice=advice)
+                    advice = "`rail fees --example > fees.toml` writes one to edit"
+                    raise InputError(parameter, name, "only with a fee table: fees", advice=advice)
 
     def rows(
         self,

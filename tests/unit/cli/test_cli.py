@@ -51,7 +51,13 @@ def test_without_a_command_it_shows_the_help(rail: Rail) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("spin",), ("sync", "--workers", "0"), ("stats", "spread", "--sideways")]
+    "arguments",
+    [
+        ("spin",),
+        ("sync", "--workers", "0"),
+        ("stats", "spread", "--sideways"),
+        ("events", "survival", "spred"),
+    ],
 )
 def test_a_word_that_is_no_command_or_option_ends_with_exit_code_2(
     rail: Rail, arguments: tuple[str, ...]
@@ -62,6 +68,8 @@ def test_a_word_that_is_no_command_or_option_ends_with_exit_code_2(
     (line,) = done.stderr.splitlines()
     assert line.startswith("rail: ")
     assert line.endswith(" --help` lists what there is")
+    assert "Value error" not in line
+    assert ".;" not in line
 
 
 def test_with_debug_on_a_refusal_keeps_its_traceback(rail: Rail) -> None:

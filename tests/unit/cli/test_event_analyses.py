@@ -65,7 +65,7 @@ def test_rates_are_those_of_the_statistic_and_by_group_a_league(
         else event_statistics.rates(read.lives(), held=read.held)
     )
     options = [part for name in by for part in ("--by", name)]
-    found = as_rows(rail("events", "stats", "--family", "spread", *options, "--format", "json"))
+    found = as_rows(rail("events", "stats", "spread", *options, "--format", "json"))
     assert found == expected.to_dicts()
     assert {row["family"] for row in found} == {"spread"}
     assert set(expected.columns) <= set(rate_columns())

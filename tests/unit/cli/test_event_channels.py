@@ -72,7 +72,7 @@ def test_the_command_is_the_statistic_over_the_channels_of_a_store(rail: Rail, f
     assert opened["channel"].to_list() == [SOCKET, WEBHOOK]
     stretches = [known.with_columns(channel=pl.lit(ARCHIVE)).select(opened.columns), opened]
     expected = channels(fed.arrivals("splash", WINDOW), *WINDOW, held=pl.concat(stretches))
-    found = as_rows(rail("events", "channels", "--family", "splash", *TIMES, "--format", "json"))
+    found = as_rows(rail("events", "channels", "splash", *TIMES, "--format", "json"))
     assert found == expected.to_dicts()
     assert set(expected.columns) == set(channel_columns())
     rows = {(row["channel"], row["other"]): row for row in found}

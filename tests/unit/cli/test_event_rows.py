@@ -105,7 +105,7 @@ def test_a_log_of_funding_events_is_held_to_differentials(rail: Rail, opened: Wo
     rows = known.filter(pl.col("audit_reason").ne_missing("no_rows"))
     expected = event_statistics.audit(rows)
     assert expected["n_confirmed"].item() > 0
-    asked = ("events", "audit", "--family", "funding", "--enter-bps", "10", *TIMES)
+    asked = ("events", "audit", "funding", "--enter-bps", "10", *TIMES)
     assert as_rows(rail(*asked, *JSON)) == expected.to_dicts()
     (row,) = as_rows(rail(*asked, "--by", "symbol", *JSON))
     assert row["symbol"] == rows["trajectory"][0].removeprefix("funding/").partition(":")[0]

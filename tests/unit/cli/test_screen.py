@@ -73,10 +73,10 @@ def test_flags_leave_rows_out_and_the_table_counts_them(rail: Rail, held: Store)
 
 @pytest.mark.usefixtures("fees")
 def test_funding_is_screened_by_its_carry_net_and_its_persistence(rail: Rail) -> None:
-    done = rail("screen", "--family", "funding")
+    done = rail("screen", "funding")
     assert done.stdout.startswith("Funding received over (2026-")
     assert "EXAMPLE" in done.stdout
-    (row,) = as_json(rail("screen", "--family", "funding", "--format", "json"))
+    (row,) = as_json(rail("screen", "funding", "--format", "json"))
     assert row["trajectory"] == FUNDING.key
     assert {"funding_apr_pct", "net_apr_pct", "flips_per_day", "fee_model_hash"} <= set(row)
 
@@ -87,7 +87,7 @@ def test_funding_is_screened_by_its_carry_net_and_its_persistence(rail: Rail) ->
 def test_what_snapshots_kept_is_screened_with_the_figures_of_each_series_by_polls(
     rail: Rail, kept: Store, family: str, keys: list[str]
 ) -> None:
-    rows = as_json(rail("screen", "--family", family, "--format", "json", "--sort", "trajectory"))
+    rows = as_json(rail("screen", family, "--format", "json", "--sort", "trajectory"))
     assert [row["trajectory"] for row in rows] == keys
     with Workspace(lambda _closing: pytest.fail("asked"), kept) as workspace:
         expected = workspace.screen(family=family, sort="trajectory").to_dicts()
@@ -104,11 +104,11 @@ def test_what_snapshots_kept_is_screened_with_the_figures_of_each_series_by_poll
 
 
 def test_the_newest_level_of_a_rate_is_that_of_its_last_answer(rail: Rail, kept: Store) -> None:
-    (row,) = as_json(rail("screen", "--family", "snapshot-funding", "--format", "json"))
+    (row,) = as_json(rail("screen", "snapshot-funding", "--format", "json"))
     level = POLLED[-1] % 7 / 1e4 / 8 * 8_760 * 100
     assert row["funding_apr_last_pct"] == pytest.approx(level)
     assert (row["coverage"], row["not_tracked"]) == (6 / 7, 0)
-    shown = rail("screen", "--family", "snapshot-funding").stdout
+    shown = rail("screen", "snapshot-funding").stdout
     assert "kept from snapshots: 6 polls answered, 1 missed" in shown.splitlines()[0]
     assert re.search(r"trajectory +now APR % +z +mean APR %", shown)
     assert kept.source.kind == "simulated"
@@ -118,7 +118,7 @@ def test_the_newest_level_of_a_rate_is_that_of_its_last_answer(rail: Rail, kept:
 def test_a_screen_of_snapshots_has_net_figures_and_a_window(rail: Rail, kept: Store) -> None:
     fees = kept.path.parent / "fees.toml"
     fees.write_text(rail("fees", "--example").stdout)
-    asked = ("screen", "--family", "snapshot-spread", "--fees", str(fees), "--format", "json")
+    asked = ("screen", "snapshot-spread", "--fees", str(fees), "--format", "json")
     steady, brief = as_json(rail(*asked, "--sort", "-n"))
     assert {"net_share", "net_edge_bps", "cost_lacks", "flags"} <= set(steady)
     assert (steady["not_tracked"], brief["not_tracked"]) == (0, 3)
@@ -129,7 +129,7 @@ def test_a_screen_of_snapshots_has_net_figures_and_a_window(rail: Rail, kept: St
 
 @pytest.mark.usefixtures("held")
 def test_a_family_that_cannot_be_screened_is_none_of_those_that_are_named(rail: Rail) -> None:
-    done = rail("screen", "--family", "price")
+    done = rail("screen", "price")
     assert done.returncode == 2
     allowed = "'spread', 'funding', 'snapshot-spread', 'snapshot-funding'"
     assert f"'price' is not one of {allowed}" in done.stderr
@@ -143,10 +143,10 @@ def test_a_family_that_cannot_be_screened_is_none_of_those_that_are_named(rail: 
         (("--where", "coverage >"), "--where"),
         (("--where", "net_share > 0.1"), "--where: 'net_share' .* with a fee table"),
         (("--exclude-flag", "stale"), "--exclude-flag: 'stale'"),
-        (("--family", "funding", "--exclude-flag", "any"), "exclude-flag: .*spreads"),
-        (("--family", "snapshot-funding"), "holds no snapshot-funding yet; `rail sync snapshot/"),
-        (("--family", "snapshot-funding", "--style", "maker"), "--style: .*not for rates in force"),
-        (("--family", "snapshot-funding", "--exclude-flag", "any"), "exclude-flag: .*spreads"),
+        (("funding", "--exclude-flag", "any"), "exclude-flag: .*spreads"),
+        (("snapshot-funding",), "holds no snapshot-funding yet; `rail sync snapshot/"),
+        (("snapshot-funding", "--style", "maker"), "--style: .*not for rates in force"),
+        (("snapshot-funding", "--exclude-flag", "any"), "exclude-flag: .*spreads"),
         (("--style", "maker"), "--style"),
         (("--start", "2026-13-01"), "--start"),
     ],
