@@ -1,0 +1,178 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+
+# %% [markdown]
+# # What would holding a funding pair have earned, after fees?
+#
+# You learn which pairs paid most, how steady that was, what every time of entry would have kept,
+# and whether the best pair of two weeks was still good in the next two. Nothing is needed
+# beforehand: without an address the first load starts a local service on a **SIMULATED** market. No
+# rate below was ever paid.
+#
+# A position is long the buy leg and short the sell leg of two futures. It receives the sell leg's
+# rate and pays the buy leg's. Times are UTC, settlements are those of `(start, end]`, bps are of
+# one leg's notional.
+
+# %%
+import polars as pl
+
+import toolkit as tk
+from toolkit.cards import readable_tables
+from toolkit.statistics.fees import FeeModel
+
+readable_tables()
+exchanges = ["AURORA", "BOREAS", "CORONA", "DRACO", "EQUINOX", "GALENE"]
+rail = tk.open("funding.duckdb", window="28d", fees=FeeModel.example(exchanges))
+rail.sync("funding/BTC_USDT:*")
+legs = pl.col("trajectory").str.strip_prefix("funding/BTC_USDT:").alias("legs")
+
+# %% [markdown]
+# ## Which paid most
+#
+# Carry is what was received in all, cost that of one round trip by the fee table: opening and
+# closing both legs. That table is made up, the same for each exchange. Yours is a file:
+# `rail fees --example > fees.toml` prints one to edit. The APR is simple, of one leg's notional. A
+# pair that lost would have earned as much the other way round, before costs.
+
+# %%
+pairs = rail.screen(family="funding", sort="-net_carry_bps")
+pairs.head(6).select(
+    legs,
+    "n",
+    "carry_bps",
+    "cost_bps",
+    "net_carry_bps",
+    "net_apr_pct",
+    coverage_pct=100 * pl.col("coverage"),
+)
+
+# %% [markdown]
+# ## How steady that was
+#
+# `positive_pct` is the part of the time in which the position received, `flips` how often that
+# changed. The last two are the autocorrelation of the differential: near 0 after three days means
+# that what was high then says nothing about today.
+
+# %%
+pairs.head(6).select(
+    legs,
+    "flips",
+    positive_pct=100 * pl.col("positive_share"),
+    longest_run_h=pl.col("longest_run_s") / 3600,
+    acf_8h="acf_8h",
+    acf_72h="acf_72h",
+)
+
+# %% [markdown]
+# ## How far the exchanges lie apart
+#
+# Of each eight hours: the highest yearly rate less the lowest, and which exchange had which. A wide
+# range for a few hours is no carry.
+
+# %%
+settled = rail.store.scan("funding").collect()
+apart = tk.statistics.funding.dispersion(settled, *rail.funding(pairs["trajectory"][0]).window)
+known = apart.drop_nulls("range_apr_pct")
+known.group_by("highest", "lowest").agg(
+    hours=8 * pl.len(),
+    median_range_apr_pct=pl.col("range_apr_pct").median(),
+    largest_range_apr_pct=pl.col("range_apr_pct").max(),
+).sort("hours", "largest_range_apr_pct", descending=True).head(6)
+
+# %% [markdown]
+# ## The best of many looks better than it is
+#
+# Choose the best pair of the first two weeks, and hold it for the next two. A rank in the middle
+# there means that it was luck.
+
+# %%
+start, end = rail.funding(pairs["trajectory"][0]).window
+middle = (start + end) // 2
+chosen, then = (
+    rail.screen(*half, family="funding", sort="-carry_bps")
+    for half in ((start, middle), (middle, end))
+)
+best = chosen.row(0, named=True)["trajectory"]
+pl.concat(
+    half.with_row_index("rank", 1)
+    .filter(trajectory=best)
+    .select(
+        legs,
+        pl.lit(weeks).alias("weeks"),
+        "rank",
+        pl.lit(half.height).alias("of"),
+        "carry_bps",
+        "net_carry_bps",
+        "positive_share",
+    )
+    for weeks, half in (("first two", chosen), ("next two", then))
+)
+
+# %% [markdown]
+# ## Every time of entry
+#
+# That pair entered at each full hour, held for so long, less one round trip. `coverage` is the part
+# of the entries for which all settlements are known. `breakeven_pct` is the share of them that
+# earned the round trip back in that time, `half_h` after how long half of them had.
+
+# %%
+pair = rail.funding(best)
+held = pair.holdings(horizons=["1d", "3d", "7d", "14d"])
+kept = [
+    (pl.col("horizon_s") // 86400).alias("days"),
+    "n",
+    "coverage",
+    "gross_median_bps",
+    "net_q05_bps",
+    "net_median_bps",
+    "net_q95_bps",
+]
+held.select(*kept, breakeven_pct=100 * pl.col("breakeven_share"), half_h="breakeven_median_h")
+
+# %% [markdown]
+# Funding is not all: the legs' prices need not be as far apart at the exit as at the entry.
+# `basis_mean_bps` is what that added or took on average. An entry counts where both prices are
+# known all the way, so that `coverage` is lower: CORONA.futures was out for some hours.
+
+# %%
+rail.sync(best.removeprefix("funding/"))
+prices = rail.spread(best.removeprefix("funding/"))
+pair.holdings(horizons=["1d", "3d"], prices=prices).select(*kept, "basis_mean_bps")
+
+# %% [markdown]
+# ## A finding
+#
+# That pair's differential, and below it what had been received since the start, before and after
+# one round trip.
+
+# %%
+cost_bps = held["cost_mean_bps"][0]
+pair.plot(cost_bps=cost_bps)
+
+# %%
+week = held.filter(horizon_s=7 * 86400).row(0, named=True)
+rank = 1 + then["trajectory"].to_list().index(best)
+print(
+    f"The best pair of two weeks, {pair.stream}, was number {rank} of {then.height} in the next "
+    f"two.\nHeld for a week, over {week['n']} times of entry, it kept a median of "
+    f"{week['net_median_bps']:+.0f} bps\nafter {cost_bps:.0f} bps of fees "
+    f"({week['net_q05_bps']:+.0f} to {week['net_q95_bps']:+.0f} for 90 of 100 entries), and "
+    f"{week['breakeven_share']:.0%} earned them back.\n{pair.footnote}"
+)
+
+# %%
+rail.close()
