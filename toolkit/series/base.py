@@ -219,15 +219,9 @@ class Series(Shown):
         the series of a leg lists its own. Raises `InputError` for a time before the store kept the
         history of its ledger, for snapshots, which are of moments, and for rows of your own.
         """
-        states = self.origin.states
-        if states is None and self.origin.as_of is not None:
-            allowed = "a time since the store keeps the history of its ledger, for gaps"
-            raise InputError("as_of", format_ts(self.origin.as_of), allowed)
-        if states is None:
-            raise InputError("stream", self.stream.key, "a stream that the service answered for")
         times = pl.from_epoch(pl.col("start_ts", "end_ts"), time_unit="s")
         return (
-            states.filter(pl.col("state") != "held")
+            self._states.filter(pl.col("state") != "held")
             .with_columns(times.cast(pl.Datetime("us")).dt.replace_time_zone("UTC").name.keep())
             .rename({"start_ts": "start", "end_ts": "end"})
             .select(
@@ -237,6 +231,17 @@ class Series(Shown):
                 "state",
             )
         )
+
+    @property
+    def _states(self) -> pl.DataFrame:
+        """What the store knows of every second of the window. It raises what `gaps` states."""
+        states = self.origin.states
+        if states is None and self.origin.as_of is not None:
+            allowed = "a time since the store keeps the history of its ledger, for gaps"
+            raise InputError("as_of", format_ts(self.origin.as_of), allowed)
+        if states is None:
+            raise InputError("stream", self.stream.key, "a stream that the service answered for")
+        return states
 
     def _fees(self, given: FeeModel | None) -> FeeModel:
         """Return the fee table given, else the workspace's. Raise `InputError` without one."""

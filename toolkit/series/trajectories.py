@@ -65,6 +65,17 @@ class TrajectorySeries(Series):
         polls = self.polls
         return results if polls is None else by_polls(results, polls)
 
+    @checked_options
+    def plot_coverage(self, *, timezone: str = "UTC", theme: str | None = None) -> Figure:
+        """Draw what of the window the store holds, and why not the rest.
+
+        See `toolkit.charts.coverage_chart`, and `gaps` for the same as rows and for what it raises.
+        """
+        from toolkit.charts import coverage_chart  # noqa: PLC0415 - plotly takes half a second
+
+        known = self._known | {"timezone": timezone, "theme": theme}
+        return coverage_chart(self._states, **known)
+
     def _found(self) -> list[tuple[str, str]]:
         found = [("rows", f"{len(self):,}")]
         polls = self.polls

@@ -201,3 +201,23 @@ def test_holdings_are_those_of_the_rows_and_the_window(rail: Workspace) -> None:
     asked = funding.holdings(rates.rows, *rates.window, horizons=["1h", "8h"], every=600)
     assert_frame_equal(found, asked)
     assert found["n_due"].min() > 0
+
+
+def test_the_chart_of_coverage_has_the_states_of_the_ledger_in_the_window(rail: Workspace) -> None:
+    window = WINDOW[0] - 3_600, WINDOW[1]
+    for series in (rail.spread(PAIR, *window), rail.prices(PRICE, *window)):
+        drawn = series.plot_coverage(timezone="Europe/London", theme="dark")
+        states = rail.store.coverage(series.stream, series.window)
+        expected = charts.coverage_chart(
+            states,
+            trajectory=series.stream,
+            start=window[0],
+            end=window[1],
+            source=series.source,
+            timezone="Europe/London",
+            theme="dark",
+        )
+        assert drawn.to_plotly_json() == expected.to_plotly_json()
+    own = tk.series.own_series(rail.prices(PRICE).df.select("ts", "price"), PRICE)
+    with pytest.raises(InputError, match="a stream that the service answered for"):
+        own.plot_coverage()
