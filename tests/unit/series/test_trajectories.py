@@ -217,7 +217,7 @@ def test_the_chart_of_coverage_has_the_states_of_the_ledger_in_the_window(rail: 
             timezone="Europe/London",
             theme="dark",
         )
-        assert drawn.to_plotly_json() == expected.to_plotly_json()
+        assert drawn.to_json() == expected.to_json()
     own = tk.series.own_series(rail.prices(PRICE).df.select("ts", "price"), PRICE)
     with pytest.raises(InputError, match="a stream that the service answered for"):
         own.plot_coverage()
