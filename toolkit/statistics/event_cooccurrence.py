@@ -27,6 +27,8 @@ MIN_SHIFTS = 19
 MOST_PAIRS = 100_000
 """The most pairs of groups that are compared at once, each counted in both orders."""
 
+_MOST_AT_ONCE = 64
+_CELLS = 1_000_000
 _SEASONS_S = (86_400, 3_600)
 _BEYOND_BAND = 0.025
 _COUNTED = ("group", "other_group", "n", "n_other", "held_s", "season_s", "n_shifts")
@@ -215,9 +217,9 @@ class _Openings:
                 "n_shifts": shifts.shifts - 1,
             }
             shared = [pl.lit(each, pl.Int64).alias(name) for name, each in known.items()]
-            for one in np.flatnonzero(family_of == first).tolist():
-                partners, counts = logs.pair_counts(one, theirs[theirs > one], shifts, within_s)
-                found = _both_orders(one, partners, n, counts)
+            ones = np.flatnonzero(family_of == first)
+            for pairs, counts in logs.pair_counts(ones, theirs, shifts, within_s):
+                found = _both_orders(pairs, n, counts)
                 yield found.with_columns(shared).select(*_ROWS)
 
     def during(self, held: list[Interval]) -> _Openings:
@@ -227,32 +229,46 @@ class _Openings:
         return replace(self, times=self.times[inside], code=self.code[inside])
 
     def pair_counts(
-        self, one: int, among: Counts, shifts: SeasonShifts, within_s: int
-    ) -> tuple[Counts, Counts]:
-        """Return which of the groups share a part with this one, and the pairs with each of them.
+        self, ones: Counts, among: Counts, shifts: SeasonShifts, within_s: int
+    ) -> Iterator[tuple[Counts, Counts]]:
+        """Yield pairs of groups that share a part, the lower one first, and their pairs of events.
 
-        The pairs are those of `SeasonShifts.pair_counts`, with a row per group, of all parts.
+        Pairs of groups have two rows: one of ``ones``, and one ``among`` the others. Their events
+        are counted as `SeasonShifts.pair_counts` does, over all parts.
         """
-        parts = self.members.filter(group=one)["part"]
-        near = self.members.filter(pl.col("part").is_in(parts.implode()))["group"].unique()
-        partners = np.intersect1d(near.to_numpy(), among)
-        found = np.zeros((3, partners.size, shifts.shifts), np.int64)
-        if not partners.size:
-            return partners, found
-        begins = np.sort(parts.to_numpy()) * self.groups.height
-        wanted = (one, one + 1, partners[0], partners[-1] + 1)
-        ends = [np.searchsorted(self.code, begins + each).tolist() for each in wanted]
-        for low, high, other_low, other_high in zip(*ends, strict=True):
-            if low < high and other_low < other_high:
-                group = self.code[other_low:other_high] % self.groups.height
-                found += shifts.pair_counts(
-                    self.times[low:high],
-                    self.times[other_low:other_high],
-                    np.searchsorted(partners, group),
-                    partners.size,
-                    within_s,
-                )
-        return partners, found
+        most = max(1, min(_MOST_AT_ONCE, int((_CELLS / shifts.shifts) ** 0.5)))
+        for some in _cut(ones, most):
+            mine = self.members.filter(pl.col("group").is_in(some.tolist()))
+            both = mine.join(self.members, on="part", suffix="_other")
+            both = both.filter(pl.col("group") < pl.col("group_other"))
+            both = both.select("group", "group_other").unique().sort("group", "group_other")
+            pairs = both.to_numpy().T
+            parts = mine["part"].unique().sort().to_numpy()
+            for others in _cut(np.intersect1d(pairs[1], among), most):
+                table = self._table(parts, some, others, shifts, within_s)
+                found = pairs[:, np.isin(pairs[1], others)]
+                row, column = np.searchsorted(some, found[0]), np.searchsorted(others, found[1])
+                yield found, table[:, row, column]
+
+    def _table(
+        self, parts: Counts, ones: Counts, others: Counts, shifts: SeasonShifts, within_s: int
+    ) -> Counts:
+        """Count the pairs of each of some groups with each of others, within each of the parts."""
+        shape = ones.size, others.size
+        found = np.zeros((3, *shape, shifts.shifts), np.int64)
+        for part in parts.tolist():
+            moved, near = (self._log(part, each) for each in (ones, others))
+            if moved[0].size and near[0].size:
+                found += shifts.pair_counts(moved, near, shape, within_s)
+        return found
+
+    def _log(self, part: int, groups: Counts) -> tuple[Counts, Counts]:
+        """Return times and places among the groups of the events that these have in a part."""
+        codes = part * self.groups.height + groups
+        low, high = np.searchsorted(self.code, [codes[0], codes[-1] + 1])
+        place = np.searchsorted(codes, self.code[low:high])
+        own = codes[place] == self.code[low:high]
+        return self.times[low:high][own], place[own]
 
     def named(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Put the columns of the groups in the place of their numbers."""
@@ -262,6 +278,11 @@ class _Openings:
         return pl.concat([first, others, rows.drop("group", "other_group")], how="horizontal")
 
 
+def _cut(groups: Counts, most: int) -> list[Counts]:
+    """Cut groups into pieces of about one size, of at most so many."""
+    return np.array_split(groups, -(-groups.size // most)) if groups.size else []
+
+
 def _shifts(held: list[Interval], within_s: int, season_s: int | None) -> SeasonShifts:
     """Choose the season: a day where enough of them are held, else an hour where that helps."""
     wanted = [each for each in _SEASONS_S if each >= within_s] if season_s is None else [season_s]
@@ -269,20 +290,15 @@ def _shifts(held: list[Interval], within_s: int, season_s: int | None) -> Season
     return next((each for each in found if each.shifts > MIN_SHIFTS), found[0])
 
 
-def _both_orders(one: int, partners: Counts, n: Counts, counts: Counts) -> pl.DataFrame:
-    """Make two rows of each partner: the group before it, and it before the group."""
+def _both_orders(pairs: Counts, n: Counts, counts: Counts) -> pl.DataFrame:
+    """Make two rows of each pair of groups: one in each order."""
     before, _, after = counts
     either = _figures(counts.sum(axis=0))
     orders = []
-    for first, other, later in ((one, partners, after), (partners, one, before)):
+    for (first, other), later in ((pairs, after), (pairs[::-1], before)):
         columns = {"group": first, "other_group": other, "n": n[first], "n_other": n[other]}
         following = {f"after_{name}": each for name, each in _figures(later).items()}
-        named = {**columns, **either, **following}
-        orders.append(
-            pl.DataFrame(
-                {name: np.broadcast_to(each, partners.size) for name, each in named.items()}
-            )
-        )
+        orders.append(pl.DataFrame({**columns, **either, **following}))
     return pl.concat(orders)
 
 

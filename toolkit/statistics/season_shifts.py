@@ -9,7 +9,8 @@ log has as many events as before, none in a gap, and its own hours and bursts.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,10 +19,15 @@ import numpy.typing as npt
 from toolkit.intervals import split, union
 
 _AT_ONCE = 250_000
-"""Pairs of events, or seconds of parts, that are counted at once."""
+"""Pairs of events, or cells of a table, that are counted at once."""
+_IN_ONE_THREAD = 65_536
+"""Products of complex numbers for which the linear algebra of numpy starts no thread."""
+_LARGEST_BIN_S = 60
 
 Counts = npt.NDArray[np.int64]
-Lags = Sequence[tuple[int, int]]
+Waves = npt.NDArray[np.complex128]
+Log = tuple[Counts, Counts]
+"""Times (s) of events, and the number of the group of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +48,6 @@ class _Placed:
         """Return the events with a phase from start to before end."""
         first, last = np.searchsorted(self.phase, [start, end])
         return _Placed(self.phase[first:last], self.column[first:last], self.group[first:last])
-
-    def of(self, group: int) -> _Placed:
-        """Return the events of a group."""
-        mine = self.group == group
-        return _Placed(self.phase[mine], self.column[mine], self.group[mine])
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,31 +95,65 @@ class SeasonShifts:
         shifts = max(1, int(sizes[order][middle]))
         return cls(season_s, edges, seasons, places, sizes, shifts)
 
-    def pair_counts(
-        self, moved: Counts, others: Counts, groups: Counts, n_groups: int, within_s: int
-    ) -> Counts:
+    def pair_counts(self, moved: Log, others: Log, shape: tuple[int, int], within_s: int) -> Counts:
         """Count, of each shift of ``moved``, the pairs with others that are near in time.
 
-        All times (s) are held. ``groups`` numbers the group of each of the others, from 0. The
-        result has three tables: of others that come up to ``within_s`` before, at the same second,
-        and up to ``within_s`` after. Each has a row per group and a column per shift, the first of
-        which is none.
+        All times (s) are held. Groups are numbered from 0 in both logs, and ``shape`` says how many
+        there are. The result has three tables: of others that come up to ``within_s`` before, at
+        the same second, and up to ``within_s`` after. Each has a row per group that is moved, a
+        column per group of the others, and there a figure per shift, the first of which is none.
 
         >>> found = SeasonShifts.of([(0, 4 * 60)], 60)
-        >>> moved, others, groups = np.array([10]), np.array([15, 130, 185]), np.zeros(3, int)
-        >>> found.pair_counts(moved, others, groups, 1, 30).tolist()
-        [[[0, 0, 0, 1]], [[0, 0, 1, 0]], [[1, 0, 0, 0]]]
+        >>> moved = np.array([10]), np.zeros(1, int)
+        >>> others = np.array([15, 130, 185]), np.zeros(3, int)
+        >>> found.pair_counts(moved, others, (1, 1), 30)[:, 0, 0].tolist()
+        [[0, 0, 0, 1], [0, 0, 1, 0], [1, 0, 0, 0]]
         """
-        season, phase = np.divmod(moved, self.season_s)
-        one = _Placed.ordered(phase, self._column(season), np.zeros_like(moved))
-        other = self._around(others, groups, within_s)
-        # what each way costs, in units of a pair that is looked at
-        apart = moved.size * others.size * within_s / self.season_s
-        together = n_groups * self.season_s * self.shifts * (1 + self.shifts / 300)
-        count = self._by_second if apart > together else self._one_by_one
-        before, after = count(one, other, n_groups, ((-within_s, -1), (1, within_s)))
-        (now,) = self._one_by_one(one, other, n_groups, ((0, 0),))
-        return np.stack([before, now, after])
+        season, phase = np.divmod(moved[0], self.season_s)
+        one = _Placed.ordered(phase, self._column(season), moved[1])
+        other = self._around(*others, within_s)
+        bin_s = self._bin_s(moved[0].size * others[0].size, shape, within_s)
+        return self._counted(one, other, shape, within_s, bin_s)
+
+    def _bin_s(self, pairs: int, shape: tuple[int, int], within_s: int) -> int:
+        """Choose the bin that costs least, in units of a pair that is looked at."""
+        of_bin = self.shifts * (sum(shape) / 2 + shape[0] * shape[1] / 30)
+        length_s = self.season_s + 2 * within_s * self.sizes.size
+
+        def cost(bin_s: int) -> float:
+            looked_at_s = 2 * (bin_s + (within_s + 1) % bin_s)
+            return pairs * looked_at_s / self.season_s + length_s / bin_s * of_bin
+
+        one_by_one = within_s + 1
+        found = min(range(1, min(within_s, _LARGEST_BIN_S) + 1), key=cost)
+        return found if cost(found) < pairs * 2 * within_s / self.season_s else one_by_one
+
+    def _counted(
+        self, one: _Placed, other: _Placed, shape: tuple[int, int], within_s: int, bin_s: int
+    ) -> Counts:
+        """Count pairs in whole bins of phase by their numbers, and one by one at the ends of them.
+
+        A bin has ``bin_s`` seconds. One of more than ``within_s`` leaves all pairs one by one.
+        """
+        whole = max(0, (within_s + 1) // bin_s - 1)  # bins on each side that are near as a whole
+        begin = one.phase // bin_s * bin_s
+        before, now, after = one.phase - within_s, one.phase, one.phase + within_s + 1
+        ranges = [(0, before, now), (1, now, now + 1), (2, now + 1, after)]
+        if whole:
+            ranges = [
+                (0, before, begin - whole * bin_s),
+                (0, begin, now),
+                (1, now, now + 1),
+                (2, now + 1, begin + bin_s),
+                (2, begin + (whole + 1) * bin_s, after),
+            ]
+        found = np.zeros((3, *shape, self.shifts), np.int64)
+        for number, start, end in ranges:
+            first, last = (np.searchsorted(other.phase, each) for each in (start, end))
+            found[number] += self._one_by_one(one, other, shape, first, last)
+        if whole:
+            found[::2] += self._by_bins(one, other, shape, bin_s, whole)
+        return found
 
     def _column(self, season: Counts) -> Counts:
         """Return the column of each season, the last one where nothing of it is held."""
@@ -142,66 +177,58 @@ class SeasonShifts:
         return _Placed.ordered(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
     def _one_by_one(
-        self, one: _Placed, other: _Placed, n_groups: int, lags: Lags
-    ) -> Iterator[Counts]:
-        """Count pairs by looking at each of which the phases are so far apart, from first to last.
-
-        There is a table for each pair of ``lags`` (s), with a row per group and a column per shift.
-        """
+        self, one: _Placed, other: _Placed, shape: tuple[int, int], first: Counts, last: Counts
+    ) -> Counts:
+        """Count pairs by looking at each with one of its others from first to before last."""
         sizes, kind = np.unique(self.sizes, return_inverse=True)
         most = int(sizes[-1])  # the other's season is by less than this later or earlier
         part = np.searchsorted(self.edges, one.phase, "right") - 1
         rows = part * self.places.shape[1]
-        keys = kind[part] * n_groups * 2 * most + most - self.places[part, one.column]
+        keys = (kind[part] * shape[0] + one.group) * shape[1] * 2 * most
+        keys += most - self.places[part, one.column]
         groups, places = other.group * 2 * most, self.places.ravel()
-        for before, after in lags:
-            first = np.searchsorted(other.phase, one.phase + before)
-            last = np.searchsorted(other.phase, one.phase + after, "right")
-            histogram = np.zeros(sizes.size * n_groups * 2 * most, np.int64)
-            for here, there in _expanded(first, last):
-                place = places[rows[here] + other.column[there]]
-                key = (keys[here] + groups[there] + place)[place >= 0]
-                histogram += np.bincount(key, minlength=histogram.size)
-            tables = histogram.reshape(sizes.size, n_groups, 2 * most)
-            found = np.zeros((n_groups, self.shifts), np.int64)
-            for size, table in zip(sizes.tolist(), tables, strict=True):
-                if size:
-                    later = table[:, most : most + size] + table[:, most - size : most]
-                    found += later[:, self._moves(size)]
-            yield found
+        histogram = np.zeros(sizes.size * shape[0] * shape[1] * 2 * most, np.int64)
+        for some, times, there in _expanded(first, last):
+            place = places[np.repeat(rows[some], times) + other.column[there]]
+            key = np.repeat(keys[some], times) + groups[there] + place
+            key = key if place.min(initial=0) >= 0 else key[place >= 0]
+            histogram += np.bincount(key, minlength=histogram.size)
+        found = np.zeros((*shape, self.shifts), np.int64)
+        tables = histogram.reshape(sizes.size, *shape, 2 * most)
+        for size, table in zip(sizes.tolist(), tables, strict=True):
+            if size:
+                later = table[..., most : most + size] + table[..., most - size : most]
+                found += later[..., self._moves(size)]
+        return found
 
-    def _by_second(
-        self, one: _Placed, other: _Placed, n_groups: int, lags: Lags
-    ) -> Iterator[Counts]:
-        """Count the same pairs by tables of seconds and seasons, of which each has many events.
+    def _by_bins(
+        self, one: _Placed, other: _Placed, shape: tuple[int, int], bin_s: int, whole: int
+    ) -> Counts:
+        """Count pairs of events that are from 1 to ``whole`` bins apart, before and after.
 
-        The counts by how many seasons the other is later are a circular correlation.
+        The counts by how many seasons the other is later are a circular correlation of how many
+        events each bin has in each season.
         """
-        found = np.zeros((len(lags), n_groups, self.shifts), np.int64)
-        low, high = lags[0][0], lags[-1][1]
+        found = np.zeros((2, *shape, self.shifts), np.int64)
         for part in np.flatnonzero(self.sizes).tolist():
             places, size = self.places[part], int(self.sizes[part])
             start, end = self.edges[part : part + 2].tolist()
-            waves = np.zeros((len(lags), n_groups, size // 2 + 1), np.complex128)
-            length = max(high - low, _AT_ONCE // size)
-            for at in range(start, end, length):
-                until = min(at + length, end)
-                mine = one.between(at, until)
-                seconds, row = np.unique(mine.phase - at, return_inverse=True)
-                wave = np.fft.rfft(_table(row, places[mine.column], (seconds.size, size))).conj()
-                near = other.between(at + low, until + high)
-                for group in range(n_groups):
-                    theirs = near.of(group)
-                    cells = (until - at + high - low, size)
-                    counts = _table(theirs.phase - at - low, places[theirs.column], cells)
-                    total = np.zeros((cells[0] + 1, size), np.int32)
-                    np.cumsum(counts, axis=0, out=total[1:])
-                    for number, (before, after) in enumerate(lags):
-                        near_by = total[seconds + after - low + 1] - total[seconds + before - low]
-                        waves[number, group] += np.einsum("ij,ij->j", wave, np.fft.rfft(near_by))
-            later = np.rint(np.fft.irfft(waves, size)).astype(np.int64)
-            found += later[:, :, self._moves(size)]
-        yield from found
+            waves = np.zeros((2, size // 2 + 1, *shape), np.complex128)
+            length = max(2 * whole, _AT_ONCE // (size * max(shape)))
+            for at in range(start // bin_s, -(-end // bin_s), length):
+                until = min(at + length, -(-end // bin_s))
+                mine = one.between(max(start, at * bin_s), min(end, until * bin_s))
+                near = other.between((at - whole) * bin_s, (until + whole) * bin_s)
+                cells = size, shape[1], until - at + 2 * whole + 1
+                row = near.phase // bin_s - at + whole + 1
+                until_row = np.cumsum(_table(places[near.column], near.group, row, cells), axis=2)
+                row, cells = mine.phase // bin_s - at, (size, shape[0], until - at)
+                own = _table(places[mine.column], mine.group, row, cells)
+                wave, total = np.fft.rfft(own, axis=0).conj(), np.fft.rfft(until_row, axis=0)
+                _add_products(waves, wave, total, whole)
+            later = np.rint(np.fft.irfft(waves, size, axis=1)).astype(np.int64)
+            found += np.moveaxis(later, 1, 3)[..., self._moves(size)]
+        return found
 
     def _moves(self, size: int) -> Counts:
         """Return how many seasons each shift moves an event by, in a part that so many hold.
@@ -212,21 +239,39 @@ class SeasonShifts:
         return np.asarray(moves % size, np.int64)
 
 
-def _table(row: Counts, place: npt.NDArray[np.int32], shape: tuple[int, int]) -> Counts:
-    """Count events by row and place, without those that have no place."""
+def _table(
+    place: npt.NDArray[np.int32], group: Counts, row: Counts, shape: tuple[int, int, int]
+) -> Counts:
+    """Count events by place, group and row, without those that have no place."""
     known = place >= 0
-    cells = row[known] * shape[1] + place[known]
-    return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
+    cells = ((place * shape[1] + group) * shape[2] + row)[known]
+    return np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
 
 
-def _expanded(first: Counts, last: Counts) -> Iterator[tuple[Counts, Counts]]:
-    """Yield pairs of an event and one of its others, which are those from first to last."""
+def _add_products(waves: Waves, wave: Waves, total: Waves, whole: int) -> None:
+    """Add to ``waves`` the sums over all bins of a wave times those of the bins near it.
+
+    Products of so few bins at a time are made in one thread. Of many threads each would wait for
+    the others by counting, which on a machine with other work takes ten times as long.
+    """
+    length = max(1, _IN_ONE_THREAD // (wave.shape[1] * total.shape[1]))
+    for low in range(0, wave.shape[2], length):
+        high = min(low + length, wave.shape[2])
+        mine = wave[:, :, low:high]
+        for number, first in enumerate((0, whole + 1)):
+            near = total[:, :, low + first + whole : high + first + whole]
+            near = near - total[:, :, low + first : high + first]
+            waves[number] += mine @ near.swapaxes(1, 2)
+
+
+def _expanded(first: Counts, last: Counts) -> Iterator[tuple[slice, Counts, Counts]]:
+    """Yield some events, how many others each has, and the others: those from first to last."""
     counts = last - first
     until = counts.cumsum()
     total = int(until[-1]) if until.size else 0
     cuts = np.searchsorted(until, np.arange(_AT_ONCE, total, _AT_ONCE))
     for low, high in itertools.pairwise([0, *np.unique(cuts + 1).tolist(), counts.size]):
         here = counts[low:high]
-        event = np.repeat(np.arange(low, high), here)
-        begins = first[low:high] - here.cumsum() + here
-        yield event, np.arange(event.size) + np.repeat(begins, here)
+        there = np.repeat(first[low:high] - here.cumsum() + here, here)
+        there += np.arange(there.size)
+        yield slice(low, high), here, there

@@ -48,32 +48,37 @@ def drawn(rng: np.random.Generator) -> tuple[Stretches, int]:
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_both_ways_count_what_each_second_by_itself_gives(seed):
+def test_bins_of_each_width_count_what_each_second_by_itself_gives(seed):
     rng = np.random.default_rng(seed)
     held, season_s = drawn(rng)
     seconds = np.array(sorted({t for start, end in held for t in range(start, end)}))
     moved, others = (rng.choice(seconds, rng.integers(1, most)) for most in (20, 30))
     groups, within_s = rng.integers(0, 3, others.size), int(rng.integers(1, 2 * season_s))
-    expected = pairs_of_seconds(
-        held,
-        season_s,
-        moved.tolist(),
-        list(zip(others.tolist(), groups.tolist(), strict=True)),
-        groups=3,
-        within_s=within_s,
-    )
+    rows = rng.integers(0, 2, moved.size)
+    of = list(zip(others.tolist(), groups.tolist(), strict=True))
+    expected = [
+        pairs_of_seconds(
+            held, season_s, moved[rows == row].tolist(), of, groups=3, within_s=within_s
+        )
+        for row in (0, 1)
+    ]
     shifts = SeasonShifts.of(held, season_s)
-    assert np.array_equal(shifts.pair_counts(moved, others, groups, 3, within_s), expected)
-    season, phase = np.divmod(moved, season_s)
-    one = _Placed.ordered(phase, shifts._column(season), np.zeros_like(moved))
-    other = shifts._around(others, groups, within_s)
-    lags = ((-within_s, -1), (0, 0), (1, within_s))
-    for way in (shifts._one_by_one, shifts._by_second):
-        assert np.array_equal(np.stack(list(way(one, other, 3, lags))), expected)
+    logs = (moved, rows), (others, groups)
+    assert np.array_equal(shifts.pair_counts(*logs, (2, 3), within_s), np.stack(expected, axis=1))
+    for bin_s in {1, 2, 3, within_s // 3 + 1, within_s, within_s + 1}:
+        found = counted_with(shifts, logs, (2, 3), within_s, bin_s)
+        assert np.array_equal(found, np.stack(expected, axis=1)), bin_s
 
 
-def test_the_way_by_seconds_is_taken_for_many_events_and_gives_the_same():
-    """In pieces: more pairs than are counted at once, and more seconds."""
+def counted_with(shifts, logs, shape, within_s, bin_s):
+    moved, others = logs
+    season, phase = np.divmod(moved[0], shifts.season_s)
+    one = _Placed.ordered(phase, shifts._column(season), moved[1])
+    return shifts._counted(one, shifts._around(*others, within_s), shape, within_s, bin_s)
+
+
+def test_bins_are_taken_for_many_events_and_give_the_same():
+    """In pieces: more pairs than are counted at once, and more bins."""
     rng = np.random.default_rng(1)
     shifts = SeasonShifts.of([(0, 40_000), (43_000, 200_000)], 3_600)
     times = np.sort(
@@ -81,15 +86,14 @@ def test_the_way_by_seconds_is_taken_for_many_events_and_gives_the_same():
     )
     moved, others = times[::2], times[1::2]
     groups = rng.integers(0, 2, others.size)
-    found = shifts.pair_counts(moved, others, groups, 2, 400)
-    season, phase = np.divmod(moved, 3_600)
-    one = _Placed.ordered(phase, shifts._column(season), np.zeros_like(moved))
-    lags = ((-400, -1), (0, 0), (1, 400))
-    other = shifts._around(others, groups, 400)
-    assert np.array_equal(found, np.stack(list(shifts._one_by_one(one, other, 2, lags))))
+    logs = (moved, np.zeros_like(moved)), (others, groups)
+    assert shifts._bin_s(moved.size * others.size, (1, 2), 400) < 60
+    found = shifts.pair_counts(*logs, (1, 2), 400)
+    for bin_s in (1, 401):
+        assert np.array_equal(found, counted_with(shifts, logs, (1, 2), 400, bin_s))
     lag = np.subtract.outer(others, moved)
     for which, near in enumerate(((lag < 0) & (lag >= -400), lag == 0, (lag > 0) & (lag <= 400))):
-        assert found[which, :, 0].tolist() == [near[groups == each].sum() for each in (0, 1)]
+        assert found[which, 0, :, 0].tolist() == [near[groups == each].sum() for each in (0, 1)]
 
 
 def test_nothing_held_has_one_shift_which_is_none():
