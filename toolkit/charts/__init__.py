@@ -17,6 +17,7 @@ from toolkit.charts.events import activity_chart, event_timeline
 from toolkit.charts.figure import Figure
 from toolkit.charts.funding import funding_chart
 from toolkit.charts.heatmap import funding_heatmap
+from toolkit.charts.lags import lags_chart
 from toolkit.charts.matrix import FUNDING_UNITS, funding_matrix, in_unit
 from toolkit.charts.payoff import payoff_chart
 from toolkit.charts.rates import rate_chart
@@ -41,6 +42,7 @@ __all__ = [
     "funding_heatmap",
     "funding_matrix",
     "in_unit",
+    "lags_chart",
     "league_chart",
     "payoff_chart",
     "price_chart",
