@@ -233,7 +233,7 @@ def study_command(
 
 
 def _log(store: Store, family: EventFamily, start: str | None, end: str | None) -> EventSeries:
-    events = read_series(store, EventLog(family), start, end)
+    events = read_series(store, EventLog(family), start, end, whole=False)
     assert isinstance(events, EventSeries)
     return events
 

@@ -54,6 +54,7 @@ def read_series(
     *,
     as_of: int | None = None,
     fees: FeeModel | None = None,
+    whole: bool = True,
 ) -> Series:
     """Read a stream's rows of a window from a store.
 
@@ -61,7 +62,8 @@ def read_series(
     relative to the service's clock as the last load showed it. Without a start or an end the
     window is all that the store knows of the stream: from the first second asked for that the plan
     reached, to the last that could be known. ``as_of`` (s, local clock) reads the rows that
-    were committed by then. ``fees`` is the table by which the series computes net figures.
+    were committed by then. ``fees`` is the table by which the series computes net figures. Without
+    ``whole`` events come without the text of their documents, which takes most of the memory.
 
     A pair that is held the other way round is turned, with a warning and a note. Raises
     `UnknownTrajectoryError` with the nearest keys for a stream that was never asked for, and
@@ -80,7 +82,7 @@ def read_series(
             default=lambda: _everything(held, known, facts, store, as_of),
         )
         window = Interval.checked(*asked)
-        rows = _rows(store, held, window, as_of)
+        rows = _rows(store, held, window, as_of, whole=whole)
         polls = None
         if isinstance(held, SnapshotTrajectory):
             polls = store.polls(held.of, window, as_of=as_of)
@@ -176,7 +178,9 @@ def _everything(
     return Interval(min(low for low, _ in extents), max(high for _, high in extents))
 
 
-def _rows(store: Store, stream: Stream, window: Interval, as_of: int | None) -> pl.DataFrame:
+def _rows(
+    store: Store, stream: Stream, window: Interval, as_of: int | None, *, whole: bool
+) -> pl.DataFrame:
     if isinstance(stream, SnapshotTrajectory):
         return store.series(stream, window, as_of=as_of)
     if isinstance(stream, Trajectory):
@@ -184,7 +188,7 @@ def _rows(store: Store, stream: Stream, window: Interval, as_of: int | None) -> 
         return store.series(stream, read, as_of=as_of)
     if isinstance(stream, EventLog):
         read = event_statistics.documents_window(window)
-        return store.events(stream.family, read, as_of=as_of)
+        return store.events(stream.family, read, as_of=as_of, whole=whole)
     assert isinstance(stream, SnapshotLog)
     return store.snapshots(stream.of, window, as_of=as_of).rename({"served_at": "ts"})
 

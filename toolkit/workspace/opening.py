@@ -190,10 +190,19 @@ class Workspace(Measuring):
         return cast("FundingSeries | RateSeries", found)
 
     def events(
-        self, family: EventFamily | str, start: When | None = None, end: When | None = None
+        self,
+        family: EventFamily | str,
+        start: When | None = None,
+        end: When | None = None,
+        *,
+        whole: bool = True,
     ) -> EventSeries:
-        """Return the documents of an event log: spread, splash or funding. See `series`."""
-        found = self._read(EventLog.of(family), start, end)
+        """Return the documents of an event log: spread, splash or funding. See `series`.
+
+        Without ``whole`` the column ``document`` is absent, their text as sent: no statistic reads
+        it, and it takes most of the memory.
+        """
+        found = self._read(EventLog.of(family), start, end, whole=whole)
         return cast("EventSeries", found)
 
     def around(
@@ -234,9 +243,13 @@ class Workspace(Measuring):
         """
         return self._read(Stream.parse(stream), start, end)
 
-    def _read(self, stream: Stream, start: When | None, end: When | None) -> Series:
+    def _read(
+        self, stream: Stream, start: When | None, end: When | None, *, whole: bool = True
+    ) -> Series:
         asked = self._asked(start, end)
-        return read_series(self.store, stream, *asked, as_of=self._as_of, fees=self.fees)
+        return read_series(
+            self.store, stream, *asked, as_of=self._as_of, fees=self.fees, whole=whole
+        )
 
     def status(self) -> pl.DataFrame:
         """Return what is held of each stream, how complete it is and how old.

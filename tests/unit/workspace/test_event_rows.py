@@ -38,6 +38,12 @@ def test_without_any_trajectory_the_error_names_how_to_load_one(held: Workspace)
         held.around(held.events("spread", *WINDOW))
 
 
+def test_events_without_their_text_give_the_same_lifecycles(held: Workspace) -> None:
+    events, short = (held.events("spread", *WINDOW, whole=whole) for whole in (True, False))
+    assert set(events.df.columns) - set(short.df.columns) == {"document"}
+    assert_frame_equal(events.lifecycles(), short.lifecycles())
+
+
 def test_what_followed_pumps_is_one_line_after_the_events(held: Workspace) -> None:
     pumps = held.events("splash", *WINDOW)
     found = pumps.detections()
