@@ -2,7 +2,7 @@
 
 The data's path, which is also the order of the folders::
 
-    service -> client -> loader -> store -> statistics -> charts -> app, notebooks
+    service -> client -> loader -> store -> statistics -> charts -> app, notebooks, reports
 
 ``tk.open()`` gives a workspace (client, store, loader), which reads ``tk.series``. Their methods
 call ``tk.statistics`` and ``tk.charts``, which take frames of one's own as well. Everything raised
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     __version__: str
     from toolkit import charts, series, statistics
     from toolkit.client import AsyncClient, Client
+    from toolkit.reports import report
     from toolkit.store import Store
     from toolkit.workspace import Workspace
     from toolkit.workspace import open_workspace as open  # noqa: A004 - tk.open is the point
@@ -39,6 +40,7 @@ __all__ = [
     "format_ts",
     "open",
     "parse_ts",
+    "report",
     "series",
     "statistics",
 ]
@@ -50,6 +52,7 @@ _LATER = {
     "Workspace": ("toolkit.workspace", "Workspace"),
     "charts": ("toolkit.charts", None),
     "open": ("toolkit.workspace", "open_workspace"),
+    "report": ("toolkit.reports", "report"),
     "series": ("toolkit.series", None),
     "statistics": ("toolkit.statistics", None),
 }

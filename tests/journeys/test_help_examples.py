@@ -15,6 +15,7 @@ import pytest
 
 from tests.listening import free_port
 from toolkit.cli.event_analyses import app as events
+from toolkit.cli.report import app as report
 from toolkit.cli.root import COMMANDS
 from toolkit.cli.stats import app as stats
 
@@ -30,6 +31,7 @@ LASTING = {
 SHOWN = [*(name for name in COMMANDS if name not in ("events", "stats", "store", "demo")), "demo"]
 SHOWN += [f"stats {each.name}" for each in stats.registered_commands]
 SHOWN += [f"events {each.name}" for each in events.registered_commands]
+SHOWN += [f"report {each.name}" for each in report.registered_commands]
 SHOWN += [
     f"store {deed}" for deed in ("publish", "publications", "verify", "compact", "backup", "remap")
 ]

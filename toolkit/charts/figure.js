@@ -7,6 +7,7 @@
   if (!box) return;
   const plot = document.createElement("div");
   let template = null;
+  let paper = false;
 
   // JupyterLab and nbconvert, VS Code, and any other page.
   function onDarkPage() {
@@ -17,8 +18,11 @@
   }
 
   // Does nothing without plotly.js, out of sight, and where the right template is drawn already.
-  function draw() {
-    const wanted = figure.dark && onDarkPage() ? figure.dark : figure.layout.template;
+  // On paper a figure is light.
+  function draw(asked) {
+    if (asked && asked.detail) paper = asked.detail.paper;
+    const dark = figure.dark && !paper && onDarkPage();
+    const wanted = dark ? figure.dark : figure.layout.template;
     if (!window.Plotly || !box.clientWidth || template === wanted) return;
     const first = template === null;
     template = wanted;
@@ -45,7 +49,7 @@
   box.addEventListener("rail-draw", draw);
   new ResizeObserver(function () {
     draw();
-    if (template !== null && box.clientWidth) Plotly.Plots.resize(plot);
+    if (template !== null && box.clientWidth && !paper) Plotly.Plots.resize(plot);
   }).observe(box);
   // This figure may have brought what those above it wait for.
   drawAll();

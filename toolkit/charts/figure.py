@@ -63,13 +63,13 @@ class Figure(go.Figure):  # type: ignore[misc]  # plotly ships no types
         """Build the three forms. IPython's wish for some of them is left to IPython."""
         return {
             "application/vnd.plotly.v1+json": json.loads(self.to_json()) | {"config": _CONFIG},
-            "text/html": self._drawing_html(carries=carries_plotly()),
+            "text/html": self.drawing_html(carries=carries_plotly()),
             "text/plain": f"Figure: {self.title_words}",
         }
 
     def _repr_html_(self) -> str:
         """Build the HTML, with plotly.js in it, for whoever asks for that alone."""
-        return self._drawing_html(carries=True)
+        return self.drawing_html(carries=True)
 
     def _ipython_display_(self) -> None:
         """Have IPython ask for the forms. In its terminal open a browser, as plotly does."""
@@ -114,13 +114,20 @@ class Figure(go.Figure):  # type: ignore[misc]  # plotly ships no types
         text = next(filter(None, [self.layout.title.text, *notes]), "without a title")
         return plain(unescape(re.sub("<[^>]*>", " ", text)))
 
-    def _drawing_html(self, *, carries: bool) -> str:
-        """Build the HTML: a sentence, and the scripts that put the figure in its place."""
+    def drawing_html(
+        self, *, carries: bool, identity: str = "", without_plotly: str = _WITHOUT_PLOTLY
+    ) -> str:
+        """Build the HTML: a sentence, and the scripts that put the figure in its place.
+
+        ``carries``: plotly.js is in it. ``identity`` is the id of its element, by default one that
+        no other has. ``without_plotly`` is the sentence for a page that has no plotly.js, with
+        ``{}`` in the title's place.
+        """
         title = self.title_words
         given = {
-            "id": f"rail-{uuid.uuid4()}",
+            "id": identity or f"rail-{uuid.uuid4()}",
             "config": _CONFIG,
-            "without_plotly": _WITHOUT_PLOTLY.format(title),
+            "without_plotly": without_plotly.format(title),
             "dark": None,
         }
         if follows_viewer(self):
@@ -128,7 +135,7 @@ class Figure(go.Figure):  # type: ignore[misc]  # plotly ships no types
         # No text can end the script it is in.
         texts = [json.dumps(given)[:-1], self.to_json()[1:]]
         figure = ", ".join(texts).replace("<", "\\u003c")
-        plotly = f"<script>{_PLOTLY_SETTINGS}{get_plotlyjs()}</script>" if carries else ""
+        plotly = f"<script>{PLOTLY_SETTINGS}{get_plotlyjs()}</script>" if carries else ""
         return (
             f'<div class="rail-figure" id="{given["id"]}" '
             f'style="width:100%;min-height:{self.layout.height or _DEFAULT_PX}px">'
@@ -138,5 +145,5 @@ class Figure(go.Figure):  # type: ignore[misc]  # plotly ships no types
 
 
 _DRAW = files("toolkit.charts").joinpath("figure.js").read_text(encoding="utf-8").strip()
-_PLOTLY_SETTINGS = "window.PlotlyConfig = {MathJaxConfig: 'local'};"
+PLOTLY_SETTINGS = "window.PlotlyConfig = {MathJaxConfig: 'local'};"
 """Leaves the page's own MathJax, where it has one, as it is. Ours loads none."""

@@ -39,6 +39,7 @@ COMMANDS = {
         "Print how long events last, how often, what followed and paid.",
     ),
     "screen": ("screen:screen_command", "Rank all pairs of the store by any figure."),
+    "report": ("report:app", "Write a report: one HTML file that can be verified later."),
     "fees": ("fees:fees_command", "Show the fee table and what it lacks, or print an example."),
     "store": ("store:app", "Publish, check, rewrite or copy a store."),
     "import": ("store:import_command", "Make a store of published data, or of rows of your own."),

@@ -13,7 +13,7 @@ from functools import cached_property
 from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import polars as pl
 
@@ -21,6 +21,7 @@ from toolkit.cards import Card, Shown, duration
 from toolkit.errors import InputError, MissingExtraError
 from toolkit.intervals import Interval
 from toolkit.market import Source, Stream, format_ts
+from toolkit.series.asked import Asked, remember
 from toolkit.statistics.fees import FeeModel
 
 if TYPE_CHECKING:
@@ -36,21 +37,32 @@ _ZONES = "UTC or an IANA name such as Europe/London"
 def checked_options(method: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
     """Let a method refuse an option that it does not take, with the nearest that it takes.
 
+    What a frame that it returns was asked is remembered, see `toolkit.series.asked`. The names of
+    the options are its attribute ``options``.
+
     >>> @checked_options
     ... def plot(self, *, theme="light"): ...
     >>> plot(None, themes="dark")
     Traceback (most recent call last):
     toolkit.errors.InputError: option: 'themes' is not allowed; allowed: theme; nearest: theme
     """
-    names = list(inspect.signature(method).parameters)[1:]
+    signature = inspect.signature(method)
+    names = list(signature.parameters)[1:]
 
     @functools.wraps(method)
     def checked(*args: _Parameters.args, **options: _Parameters.kwargs) -> _Result:
         for name in options:
             if name not in names:
-                raise InputError("option", name, names)
-        return method(*args, **options)
+                raise InputError("option", name, names or "none")
+        result = method(*args, **options)
+        if isinstance(result, pl.DataFrame):
+            given = dict(signature.bind(*args, **options).arguments)
+            series: Any = given.pop(next(iter(signature.parameters)))
+            known = (series.stream, series.window, series.origin)
+            remember(result, Asked(*known, method.__name__, given))
+        return result
 
+    checked.__dict__["options"] = tuple(names)
     return checked
 
 
@@ -208,6 +220,7 @@ class Series(Shown):
             ) from None
         return file
 
+    @checked_options
     def gaps(self) -> pl.DataFrame:
         """List the stretches of the window that are not held, with why, oldest first.
 

@@ -13,6 +13,7 @@ from toolkit.series.base import Series, checked_options
 from toolkit.statistics import fees as fee_statistics
 from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics.carry import HORIZONS
+from toolkit.statistics.differentials import service_differential
 
 
 class FundingAnalyses(Series):
@@ -28,10 +29,28 @@ class FundingAnalyses(Series):
         """Average the rate in buckets of time. See `toolkit.statistics.funding.heatmap`."""
         return funding_statistics.heatmap(self.rows, *self.window, bucket=bucket)
 
+    @checked_options
+    def intervals(self) -> pl.DataFrame:
+        """List the settlements of the window with their intervals.
+
+        See `toolkit.statistics.funding.intervals`.
+        """
+        return funding_statistics.intervals(self.rows).filter(self._inside())
+
+    @checked_options
+    def service_differential(self) -> pl.DataFrame:
+        """Average the differential that the service sends itself, in force over the window.
+
+        See `toolkit.statistics.differentials.service_differential`.
+        """
+        return service_differential(self.rows, *self.window)
+
+    @checked_options
     def by_hour(self) -> pl.DataFrame:
         """Average the rate by hour of the day. See `toolkit.statistics.funding.by_hour`."""
         return funding_statistics.by_hour(self.rows, *self.window)
 
+    @checked_options
     def by_weekday(self) -> pl.DataFrame:
         """Average the rate by day of the week. See `toolkit.statistics.funding.by_weekday`."""
         return funding_statistics.by_weekday(self.rows, *self.window)

@@ -58,6 +58,7 @@ class EventSeries(Series):
             .dt.replace_time_zone("UTC")
         )
 
+    @checked_options
     def coverage(self) -> pl.DataFrame:
         """Measure how much of the window the service has answered for.
 
@@ -75,6 +76,7 @@ class EventSeries(Series):
         held = self.origin.states.filter(state="held").select("start_ts", "end_ts").iter_rows()
         return total_s(clip([Interval(*each) for each in held], self.window)) / self.window.length_s
 
+    @checked_options
     def lifecycles(self) -> pl.DataFrame:
         """Pair the documents: one row per event that touches the window.
 
@@ -82,6 +84,7 @@ class EventSeries(Series):
         """
         return event_statistics.event_lifecycles(self.rows, *self.window, logs=self.logs)
 
+    @checked_options
     def detections(self) -> pl.DataFrame:
         """List the events that opened in the window: when, in which trajectory, which way.
 
@@ -138,6 +141,7 @@ class EventSeries(Series):
         family = pl.lit(self.stream.family.value).alias("family")
         return held.select(family, "start_ts", end.alias("end_ts"))
 
+    @checked_options
     def summary(self) -> pl.DataFrame:
         """Count the events that touch the window, by kind, with their median life.
 
@@ -325,6 +329,7 @@ class SnapshotSeries(Series):
 
     stream: SnapshotLog
 
+    @checked_options
     def items(self) -> pl.DataFrame:
         """Return the items of the newest snapshot of the window: one row each, columns as sent.
 

@@ -21,6 +21,7 @@ class PriceSeries(BarTrajectorySeries):
     def _column(self) -> str | None:
         return "price"
 
+    @checked_options
     def summary(self) -> pl.DataFrame:
         """Compute first, last, lowest and highest price, change and volatility.
 

@@ -25,6 +25,7 @@ class RateSeries(TrajectorySeries):
     def _column(self) -> str | None:
         return "funding_apr_pct"
 
+    @checked_options
     def summary(self) -> pl.DataFrame:
         """Compute level, dispersion and tails of ``funding_apr_pct`` (percent a year).
 
@@ -35,6 +36,7 @@ class RateSeries(TrajectorySeries):
         )
         return self._by_polls(found)
 
+    @checked_options
     def quantiles(self) -> pl.DataFrame:
         """Compute the quantiles of ``funding_apr_pct``, with n and coverage, as `summary` does."""
         return self.summary().select(

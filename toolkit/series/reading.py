@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -111,7 +110,7 @@ def read_series(
         rows = spread_statistics.with_spread(rows)
     elif stream.kind == "snapshot-funding":
         rows = with_apr(rows)
-    series = _CLASSES[stream.kind](stream, window, origin, rows, **extra)
+    series = SERIES_OF[stream.kind](stream, window, origin, rows, **extra)
     polled = polls is not None and not polls.is_empty()
     if not len(series) and not _answers(known, window) and not polled:
         raise _nothing(store, held, window, facts)
@@ -120,7 +119,7 @@ def read_series(
 
 _WITH_COSTS = ("spread", "snapshot-spread", "funding")
 _SPREAD_EVENTS = EventLog(EventFamily.SPREAD)
-_CLASSES: dict[str, Callable[..., Series]] = {
+SERIES_OF: dict[str, type[Series]] = {
     "price": PriceSeries,
     "spread": SpreadSeries,
     "funding": FundingSeries,
@@ -129,6 +128,7 @@ _CLASSES: dict[str, Callable[..., Series]] = {
     "snapshot-spread": SpreadSeries,
     "snapshot-funding": RateSeries,
 }
+"""The class of the series of each kind of stream."""
 
 
 def _held(store: Store, stream: Stream, catalogue: pl.DataFrame) -> Stream:

@@ -29,6 +29,11 @@ class SpreadAnalyses(Series):
         return self._by_polls(found)
 
     @checked_options
+    def half_life(self) -> pl.DataFrame:
+        """Estimate how fast a deviation halves. See `toolkit.statistics.spread.half_life`."""
+        return self._measured(spread_statistics.half_life)
+
+    @checked_options
     def stationarity(
         self,
         *,

@@ -20,7 +20,6 @@ from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics import quality
 from toolkit.statistics import spread as spread_statistics
 from toolkit.statistics.contract import beside
-from toolkit.statistics.differentials import service_differential
 from toolkit.statistics.polls import BY_POLLS, PollCount, by_polls, poll_count
 
 if TYPE_CHECKING:
@@ -47,6 +46,7 @@ class TrajectorySeries(Series):
         polls = self.origin.polls
         return None if polls is None else poll_count(polls, *self.window)
 
+    @checked_options
     def coverage(self) -> pl.DataFrame:
         """Measure how much of the window is covered, see `toolkit.statistics.quality.coverage`."""
         return self._by_polls(
@@ -207,11 +207,7 @@ class SpreadSeries(BarTrajectorySeries, SpreadAnalyses):
             )
         )
 
-    def half_life(self) -> pl.DataFrame:
-        """Estimate how fast a deviation halves. See `toolkit.statistics.spread.half_life`."""
-        found = spread_statistics.half_life(self.rows, *self.window, step_s=self.origin.step_s)
-        return self._by_polls(found)
-
+    @checked_options
     def quantiles(self) -> pl.DataFrame:
         """Compute the quantiles of the log spread (bps), with n and coverage, as `summary` does."""
         return self.summary().select(
@@ -342,6 +338,7 @@ class FundingSeries(TrajectorySeries, FundingAnalyses):
     def _inside(self) -> pl.Expr:
         return pl.col("ts").is_between(*self.window, closed="right")
 
+    @checked_options
     def coverage(self) -> pl.DataFrame:
         """Measure how much of the window the settlements of both legs cover, as `summary` does."""
         columns = ("n", "n_missed", "buy_coverage", "sell_coverage", "coverage", "carry_reason")
@@ -372,20 +369,6 @@ class FundingSeries(TrajectorySeries, FundingAnalyses):
     def carry(self, *, min_coverage: float = funding_statistics.MIN_COVERAGE) -> pl.DataFrame:
         """Sum what was received after each settlement. See `toolkit.statistics.funding.carry`."""
         return funding_statistics.carry(self.rows, *self.window, min_coverage=min_coverage)
-
-    def intervals(self) -> pl.DataFrame:
-        """List the settlements of the window with their intervals.
-
-        See `toolkit.statistics.funding.intervals`.
-        """
-        return funding_statistics.intervals(self.rows).filter(self._inside())
-
-    def service_differential(self) -> pl.DataFrame:
-        """Average the differential that the service sends itself, in force over the window.
-
-        See `toolkit.statistics.differentials.service_differential`.
-        """
-        return service_differential(self.rows, *self.window)
 
     @checked_options
     def plot(

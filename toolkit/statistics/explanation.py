@@ -201,20 +201,23 @@ def explain(result: pl.DataFrame, *figures: str) -> str:
     page = documented(str(row["method"]))
     names = figures or [name for name in row if _is_figure(name, page)]
     lines = [_line(name, row, page) for name in names]
-    by = dict.fromkeys(_meaning(name, page).by for name in names)
+    by = dict.fromkeys(meaning_of(name, page).by for name in names)
     return "\n".join([*_rests_on(row, page), "", *lines, "", *_how(str(row["method"]), by)])
 
 
 def _is_figure(name: str, page: Documented) -> bool:
-    meaning = _meaning(name, page)
+    meaning = meaning_of(name, page)
     known = bool(meaning.type) and name not in _CONTRACT
     return known and not name.endswith("_reason") and meaning.type != "given"
 
 
-def _meaning(name: str, page: Documented) -> Meaning:
+def meaning_of(name: str, page: Documented) -> Meaning:
     """Return what a column means. Of another column than the documented one the name differs.
 
     ``spread_mean_log_bps`` is documented, and ``buy_price_mean`` the same of ``buy_price``.
+
+    >>> meaning_of("half_life_s", documented("spread.summary/4")).unit
+    's'
     """
     if name in page.columns:
         return page.columns[name]
@@ -246,16 +249,20 @@ def _rests_on(row: Mapping[str, Any], page: Documented) -> list[str]:
 
 def _line(name: str, row: Mapping[str, Any], page: Documented) -> str:
     """Write a figure with its value, unit and meaning, or why there is none."""
-    meaning, value = _meaning(name, page), row[name]
+    meaning, value = meaning_of(name, page), row[name]
     if value is None:
-        reason = _reason(name, row)
+        reason = reason_words(name, row)
         return f"{name} is null: {reason}" if reason else f"{name} is null"
-    shown = _value(name, value, meaning.unit)
+    shown = value_words(name, value, meaning.unit)
     return f"{name} = {shown}" + (f": {meaning.text}" if meaning.text else "")
 
 
-def _reason(name: str, row: Mapping[str, Any]) -> str:
-    """Return the first reason to the right of a column, in words."""
+def reason_words(name: str, row: Mapping[str, Any]) -> str:
+    """Return the first reason to the right of a column, in words, "" for none.
+
+    >>> reason_words("half_life_s", {"half_life_s": None, "half_life_reason": "too_few"})
+    'too few observations for this statistic'
+    """
     names = list(row)
     for other in names[names.index(name) + 1 :]:
         if other.endswith("_reason"):
@@ -264,7 +271,12 @@ def _reason(name: str, row: Mapping[str, Any]) -> str:
     return ""
 
 
-def _value(name: str, value: Any, unit: str) -> str:
+def value_words(name: str, value: Any, unit: str) -> str:
+    """Write a value with its unit: a time as one, a share in percent.
+
+    >>> value_words("coverage", 0.95, "fraction"), value_words("n", 1200, "count")
+    ('95 %', '1,200')
+    """
     if isinstance(value, bool):
         return "yes" if value else "no"
     if not isinstance(value, int | float):

@@ -79,6 +79,11 @@ class Loading(Shown):
         self._closed = False
 
     @property
+    def known_at(self) -> int | None:
+        """The time whose knowledge is read (s, local clock), None for the newest."""
+        return self._as_of
+
+    @property
     def client(self) -> Client:
         """The client of the service, which is reached for here if it was not before.
 

@@ -1,0 +1,173 @@
+"""Computing a part of a report: result and chart, and the hashes by which both are compared."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from toolkit.charts import Figure, league_chart, spread_hours_chart, survival_chart
+from toolkit.errors import InputError
+from toolkit.market import Pair, Stream
+from toolkit.reports.many import OF_MANY
+from toolkit.reports.recipe import Answer, Part, Value
+from toolkit.series import EventSeries, Series
+from toolkit.series.reading import SERIES_OF
+from toolkit.statistics import events as event_statistics
+from toolkit.workspace import Workspace
+
+SHOWN_ROWS = 20
+"""The rows of a result that are in the file, the first ones. The hash is of all."""
+
+_LONGEST_CELL = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A part with its answer, and its chart where it has one."""
+
+    part: Part
+    answer: Answer
+    chart: Figure | None
+
+
+def series_of(workspace: Workspace, key: str, start: int, end: int) -> Series:
+    """Read a stream's series of a window, also that of a pair of two prices."""
+    if key.startswith("pair/"):
+        two = Pair.parse(key)
+        legs = (str(two.buy), str(two.sell))
+        return workspace.pair(*legs, start, end, fx=None if two.fx is None else str(two.fx))
+    return workspace.series(Stream.parse(key), start, end)
+
+
+def answered(workspace: Workspace, part: Part, **on: Any) -> Answered:
+    """Compute a part over a workspace.
+
+    ``on`` says where parts of many streams are computed: ``cluster`` and ``plain_text`` as in
+    `toolkit.workspace.Workspace.measure`.
+
+    Raises `InputError` for a part that asks for no method, and what reading and the method raise.
+    """
+    if part.stream:
+        return _of_series(part, series_of(workspace, part.stream, *part.window))
+    if part.what not in OF_MANY:
+        raise InputError("part", part.what, list(OF_MANY))
+    found = OF_MANY[part.what](workspace, part, on)
+    basis = (found.n, found.coverage, found.data_hash)
+    return _answered(part, found.result, found.chart, basis)
+
+
+def class_of(key: str) -> type[Series]:
+    """Return the class of a stream's series.
+
+    >>> class_of("events/spread").__name__
+    'EventSeries'
+    """
+    return SERIES_OF["spread" if key.startswith("pair/") else Stream.parse(key).kind]
+
+
+def method_of(series: Series, name: str, options: Any) -> Callable[..., Any]:
+    """Return a method that a series can be asked for by its name. Raises `InputError` otherwise."""
+    method = getattr(type(series), name, None) if name.isidentifier() else None
+    taken = None if name.startswith("_") else getattr(method, "options", None)
+    if method is None or taken is None:
+        known = [each for each in dir(type(series)) if hasattr(getattr(type(series), each), _TAKES)]
+        raise InputError("part", name, known)
+    for option in options:
+        if option not in taken:
+            raise InputError(f"option of {name}", option, taken or "none")
+    found: Callable[..., Any] = getattr(series, name)
+    return found
+
+
+_TAKES = "options"
+
+
+def _of_series(part: Part, series: Series) -> Answered:
+    found = method_of(series, part.what, part.options)(**part.options)
+    basis = _basis(series)
+    if isinstance(found, Figure):
+        return _answered(part, pl.DataFrame(), found, basis)
+    if not isinstance(found, pl.DataFrame):
+        raise InputError("part", part.what, "what gives a result or a chart")
+    draw = _DRAWN.get(part.what)
+    return _answered(part, found, None if draw is None else draw(series, found, part), basis)
+
+
+def _basis(series: Series) -> tuple[int | None, float | None, str]:
+    """Return n, coverage and the hash of the rows."""
+    n, coverage = len(series), None
+    if hasattr(series, "coverage") and n:
+        row = series.coverage().row(0, named=True)
+        n, coverage = row["n"], row["coverage"]
+    return n, coverage, series.data_hash
+
+
+def _hours(series: Series, result: pl.DataFrame, _part: Part) -> Figure:
+    return spread_hours_chart(result, source=series.source)
+
+
+def _survival(series: Series, _result: pl.DataFrame, part: Part) -> Figure:
+    assert isinstance(series, EventSeries)
+    lives = event_statistics.with_groups(series.lifecycles())
+    by: Any = part.options.get("by", ())
+    curve = event_statistics.survival_curve(lives, by, held=series.held)
+    return survival_chart(curve, source=series.source)
+
+
+def _league(series: Series, result: pl.DataFrame, _part: Part) -> Figure:
+    return league_chart(result, source=series.source)
+
+
+_DRAWN: dict[str, Callable[[Series, pl.DataFrame, Part], Figure]] = {
+    "hour_of_week": _hours,
+    "survival": _survival,
+    "league": _league,
+}
+"""The results that have a chart of their own."""
+
+
+def _answered(
+    part: Part,
+    result: pl.DataFrame,
+    chart: Figure | None,
+    basis: tuple[int | None, float | None, str],
+) -> Answered:
+    n, coverage, data_hash = basis
+    drawn = "" if chart is None else hashlib.sha256(chart.to_json().encode()).hexdigest()
+    method = str(result["method"][0]) if "method" in result.columns and result.height else ""
+    shown = [
+        {name: _value(value) for name, value in row.items()}
+        for row in result.head(SHOWN_ROWS).iter_rows(named=True)
+    ]
+    answer = Answer(
+        n, coverage, data_hash, result_hash(result), drawn, result.height, method, shown
+    )
+    return Answered(part, answer, chart)
+
+
+def result_hash(result: pl.DataFrame) -> str:
+    """Return the SHA-256 of a result: its columns, and its rows as lines of JSON.
+
+    >>> result_hash(pl.DataFrame({"n": [1]}))[:8] == result_hash(pl.DataFrame({"m": [1]}))[:8]
+    False
+    """
+    columns = json.dumps([(name, str(kind)) for name, kind in result.schema.items()])
+    return hashlib.sha256(f"{columns}\n{result.write_ndjson()}".encode()).hexdigest()
+
+
+def _value(value: object) -> Value:
+    """Return a cell as JSON has it. A number that is not finite is null, as in a result."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, str | int | bool):
+        return value[:_LONGEST_CELL] if isinstance(value, str) else value
+    if isinstance(value, dt.datetime):
+        return f"{value:%Y-%m-%d %H:%M:%S}"
+    return str(value)[:_LONGEST_CELL]

@@ -1,0 +1,75 @@
+"""The Python that makes a part of a report again, as text for a reader."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from toolkit.foreign import plain
+from toolkit.market import Pair, Stream, format_ts
+from toolkit.reports.recipe import Part, Pin
+
+_VERBS = {"price": "prices", "spread": "spread", "funding": "funding", "events": "events"}
+_SCREENS = {
+    "screen_spreads": ("spread_figures", "spread"),
+    "screen_funding": ("funding_figures", "funding"),
+}
+
+
+def opened(pin: Pin) -> str:
+    """Return the line that opens the data of a report at its snapshot.
+
+    >>> opened(Pin("replay", "depeg", "rail.duckdb", 0))
+    'rail = tk.open("rail.duckdb").as_of("1970-01-01 00:00 UTC")'
+    """
+    place = f"archive/manifests/{pin.publication}.json" if pin.publication else pin.store
+    then = "" if pin.as_of is None else f".as_of({_text(format_ts(pin.as_of))})"
+    return f"rail = tk.open({_text(place)}){then}"
+
+
+def code_of(part: Part, pin: Pin) -> str:
+    """Return the lines that give the result and the chart of a part.
+
+    >>> part = Part("episodes", 0, 60, stream="A_B:X.spot:Y.spot", options={"enter_bps": 5})
+    >>> print(code_of(part, Pin("replay", "depeg", "rail.duckdb", 0)).splitlines()[-1])
+    rail.spread("A_B:X.spot:Y.spot", "1970-01-01 00:00 UTC", ...).episodes(enter_bps=5)
+    """
+    window = ", ".join(_text(format_ts(ts)) for ts in part.window)
+    lines = ["import toolkit as tk"]
+    if part.what in _SCREENS:
+        function, family = _SCREENS[part.what]
+        lines.append(f"from toolkit.statistics.screening import {function}")
+        streams = f'family="{family}", streams={_text(list(part.streams))}'
+        asked = f"rail.measure({function}, {window}, {streams})"
+    elif part.stream:
+        options = ", ".join(f"{name}={_text(value)}" for name, value in part.options.items())
+        asked = f"{_series(part.stream, window)}.{part.what}({options})"
+    else:
+        lines.append("from toolkit.reports import Part, answered")
+        given = f"streams={_text(tuple(part.streams))}, options={_text(part.options)}"
+        asked = f'answered(rail, Part("{part.what}", {part.start}, {part.end}, {given})).chart'
+    return "\n".join([*lines, opened(pin), asked])
+
+
+def _series(key: str, window: str) -> str:
+    if key.startswith("pair/"):
+        two = Pair.parse(key)
+        fx = "" if two.fx is None else f", fx={_text(str(two.fx))}"
+        return f"rail.pair({_text(str(two.buy))}, {_text(str(two.sell))}, {window}{fx})"
+    stream = Stream.parse(key)
+    verb = _VERBS.get(stream.kind, "series")
+    name = key.removeprefix("events/") if verb == "events" else key
+    return f"rail.{verb}({_text(name)}, {window})"
+
+
+def _text(value: Any) -> str:
+    """Write a value as Python reads it, in double quotes."""
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_text, value))},)"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_text, value))}]"
+    if isinstance(value, dict):
+        return (
+            "{" + ", ".join(f"{_text(name)}: {_text(each)}" for name, each in value.items()) + "}"
+        )
+    return json.dumps(plain(value)) if isinstance(value, str) else repr(value)

@@ -1,0 +1,141 @@
+"""`tk.report`: series and results in one file, pinned to one state of one store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from toolkit.cards import some
+from toolkit.errors import InputError, StoreError
+from toolkit.reports.answering import Answered, result_hash
+from toolkit.reports.drafting import Draft, check_path, reading_workspace
+from toolkit.reports.recipe import Option, Part
+from toolkit.series import Series
+from toolkit.series.asked import Asked, asked_of
+from toolkit.series.base import Origin
+from toolkit.store import Store
+from toolkit.workspace import Workspace
+
+_OPTIONS = "options of text, numbers and lists of these; a fee table by tk.open(fees=...)"
+
+
+def report(
+    path: str | Path,
+    *series_or_results: Series | pl.DataFrame,
+    title: str | None = None,
+    against: str | Path | None = None,
+) -> Path:
+    """Write series and results to one HTML file that needs no network, and return its path.
+
+    A series is drawn and summed up. A result is what a method of a series returned, unchanged:
+    ``tk.report("r.html", spread, spread.episodes(50))``. Each has its definition, n, coverage,
+    window, source, parameters, the SHA-256 of its rows, and the code that makes it again. An
+    existing file is replaced.
+
+    The report is pinned: to what the store had committed when it was made, to the ``as_of`` of the
+    series, or to the publication that they are of. `toolkit.reports.verify` computes it again from
+    there. ``against`` is an earlier report: what changed since is listed first.
+
+    Raises
+    ------
+    InputError
+        Nothing is given, or what is no series and no result. A result that was filtered or made
+        with an option that is no text, number or list. Series of several stores or times, series
+        that were changed or are not of a store, and rows that changed in the store since they were
+        read. ``against`` is no report, or of another source. A path that cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import toolkit as tk
+    >>> from toolkit.reports import verify
+    >>> with tempfile.TemporaryDirectory() as folder, tk.open(f"{folder}/s.duckdb") as rail:
+    ...     done = rail.sync("BTC_USDT:AURORA.spot:BOREAS.spot", "2h")
+    ...     spread = rail.spread("BTC_USDT:AURORA.spot:BOREAS.spot", "2h")
+    ...     file = report(f"{folder}/spread.html", spread, spread.episodes(5))
+    ...     verify(file, rail.store).equal
+    True
+    """
+    check_path(path)
+    if not series_or_results:
+        raise InputError("series_or_results", None, "a series or a result, or several")
+    asked = [_asked(each) for each in series_or_results]
+    workspace = _workspace_of([each.origin for each in asked])
+    draft = Draft(workspace, against)
+    for given, each in zip(series_or_results, asked, strict=True):
+        for part in _parts(given, each):
+            _check_same(given, draft.add(part))
+    streams = list(dict.fromkeys(each.stream.key for each in asked))
+    return draft.write(path, title or f"Report on {some(streams, at_most=2)}")
+
+
+def _asked(given: object) -> Asked:
+    """Return what was asked of which series."""
+    if isinstance(given, Series):
+        return Asked(given.stream, given.window, given.origin, "plot", {})
+    found = asked_of(given) if isinstance(given, pl.DataFrame) else None
+    if found is None:
+        what = "a frame" if isinstance(given, pl.DataFrame) else given
+        allowed = "a series of tk.open, or what a method of one returned, unchanged"
+        raise InputError("series_or_results", what, allowed)
+    return found
+
+
+def _parts(given: object, asked: Asked) -> list[Part]:
+    key, (start, end) = asked.stream.key, asked.window
+    whats = [asked.method]
+    if isinstance(given, Series):
+        whats = [each for each in ("plot", "summary") if hasattr(type(given), each)]
+    options = {name: _option(name, value) for name, value in asked.options.items()}
+    return [Part(what, start, end, stream=key, options=options) for what in whats]
+
+
+def _option(name: str, value: Any) -> Option:
+    """Return an option as a recipe has it."""
+    if isinstance(value, list | tuple) and all(
+        isinstance(each, str | int | float) for each in value
+    ):
+        return list(value)
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    raise InputError(name, value, _OPTIONS)
+
+
+def _workspace_of(origins: Sequence[Origin]) -> Workspace:
+    """Return a workspace over the one store, as of the one time, that all series are of."""
+    for name in ("path", "as_of"):
+        several = list(dict.fromkeys(getattr(origin, name) for origin in origins))
+        if len(several) > 1:
+            shown = ", ".join("now" if each is None else str(each) for each in several)
+            raise InputError("series_or_results", shown, f"series of one {name.replace('_', ' ')}")
+    first = origins[0]
+    store = Store(first.path)
+    try:
+        held = store.source
+    except StoreError as error:
+        advice = f"{error}; `rail import` keeps rows of your own in one"
+        raise InputError(
+            "series_or_results", str(first.path), "series of a store", advice=advice
+        ) from None
+    if held != first.source:
+        raise InputError("series_or_results", first.source.label, f"series of {held.label}")
+    fees = next((each.fees for each in origins if each.fees is not None), None)
+    return reading_workspace(store, as_of=first.as_of, fees=fees)
+
+
+def _check_same(given: Series | pl.DataFrame, found: Answered) -> None:
+    """Raise `InputError` where the store gives another series or result than the one given."""
+    if isinstance(given, Series):
+        same = found.answer.data_hash == given.data_hash
+    else:
+        same = found.answer.result_hash == result_hash(given)
+    if not same:
+        raise InputError(
+            "series_or_results",
+            found.part.stream,
+            "rows as the store has them: not resampled, turned or joined in another way",
+            advice="read it again if the store took rows since",
+        )

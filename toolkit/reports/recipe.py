@@ -1,0 +1,168 @@
+"""What a report is made of, as data: it is in the file, and by it the report is made again.
+
+A file may come from anybody. So what is read here is checked, and nothing in it is run: a part
+names a method of a series and its options, and both have to be known.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from toolkit.errors import InputError
+from toolkit.intervals import Interval
+from toolkit.market import format_ts
+
+FORMAT = 1
+"""The version of what is in the file."""
+TOOLKIT = version("machine-rail-toolkit")
+"""The version of the toolkit that makes it."""
+
+Value = str | int | float | bool | None
+"""A cell of a result, as JSON has it."""
+Option = Value | list[str | int | float]
+"""An option of a method, as JSON has it."""
+
+_LARGEST_BYTES = 64_000_000
+_BLOCK = re.compile(r'<script type="application/json" id="recipe">(.*?)</script>', re.DOTALL)
+_REPORT = "a report that `rail report` or tk.report made"
+
+
+class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One figure or table: what is asked, of what, over which window ``[start, end)`` (s, UTC).
+
+    ``what`` is a method of the series of ``stream``, or one of
+    `toolkit.reports.many.OF_MANY` over all ``streams``.
+    """
+
+    what: str
+    start: int
+    end: int
+    stream: str = ""
+    streams: tuple[str, ...] = ()
+    options: dict[str, Option] = {}
+
+    @property
+    def window(self) -> Interval:
+        """The window. Raises `InputError` for one that is none."""
+        return Interval.checked(self.start, self.end)
+
+
+class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a part gave: its basis, the hashes of rows and result, and the rows that are shown.
+
+    ``rows`` counts those of the result. ``chart_hash`` is "" where there is no chart.
+    """
+
+    n: int | None
+    coverage: float | None
+    data_hash: str
+    result_hash: str
+    chart_hash: str
+    rows: int
+    method: str
+    shown: list[dict[str, Value]]
+
+
+class Pin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which state of which data a report is of.
+
+    It is a source, the name of the store's file, and either the second of the local clock until
+    which commits count (``as_of``), or the SHA-256 of a publication.
+    """
+
+    kind: str
+    id: str
+    store: str
+    as_of: int | None = None
+    publication: str = ""
+
+    @property
+    def words(self) -> str:
+        """The snapshot in words.
+
+        >>> Pin("replay", "depeg", "rail.duckdb", 0).words
+        'rail.duckdb as known at 1970-01-01 00:00 UTC'
+        """
+        if self.publication:
+            then = "" if self.as_of is None else f", as known at {format_ts(self.as_of)}"
+            return f"publication {self.publication}{then}"
+        return f"{self.store} as known at {format_ts(self.as_of or 0)}"
+
+
+class Earlier(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The report before, as far as it is compared with: its snapshot, parts and answers."""
+
+    pin: Pin
+    parts: list[Part]
+    answers: list[Answer]
+
+
+class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A whole report. ``fees`` is the label of the fee table, "" without one."""
+
+    format: int
+    toolkit: str
+    title: str
+    pin: Pin
+    fees: str
+    parts: list[Part]
+    answers: list[Answer]
+    earlier: Earlier | None = None
+
+    @property
+    def block(self) -> str:
+        """The JSON as it is in the file. No text in it can end the script that it is in."""
+        return msgspec.json.encode(self).decode().replace("<", "\\u003c")
+
+
+def read_recipe(path: str | Path) -> tuple[Recipe, str]:
+    """Read a report's recipe, and all of the file's text.
+
+    Raises `InputError` for a file that is not there, no report, damaged, or of a newer toolkit.
+
+    >>> read_recipe("none.html")
+    Traceback (most recent call last):
+    toolkit.errors.InputError: report: 'none.html' is not allowed; allowed: a report that `rail ...
+    """
+    try:
+        if Path(path).stat().st_size > _LARGEST_BYTES:
+            raise InputError("report", str(path), f"{_REPORT}, up to {_LARGEST_BYTES:,} bytes")
+        text = Path(path).read_bytes().decode(errors="replace")
+    except (OSError, TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError("report", str(path), _REPORT, advice=_why(error)) from None
+    found = _BLOCK.search(text)
+    if found is None:
+        raise InputError("report", str(path), _REPORT, advice="it has no recipe in it")
+    return _checked(found[1], str(path)), text
+
+
+def _checked(block: str, path: str) -> Recipe:
+    try:
+        said: Any = msgspec.json.decode(block)
+        form = said.get("format") if isinstance(said, dict) else None
+        if isinstance(form, int) and form > FORMAT:
+            advice = "it was made by a newer toolkit: upgrade this one"
+            raise InputError("report", path, f"one of format {FORMAT}", advice=advice)
+        recipe = msgspec.convert(said, Recipe)
+    except (msgspec.DecodeError, RecursionError) as error:
+        advice = f"its recipe is damaged: {_why(error)}"
+        raise InputError("report", path, _REPORT, advice=advice) from None
+    earlier = recipe.earlier
+    for parts, answers in (
+        (recipe.parts, recipe.answers),
+        *([] if earlier is None else [(earlier.parts, earlier.answers)]),
+    ):
+        if len(parts) != len(answers):
+            raise InputError("report", path, _REPORT, advice="its recipe is damaged: parts differ")
+    return recipe
+
+
+def _why(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error).splitlines()[0][:120]

@@ -1,0 +1,265 @@
+"""A result as HTML: the figures of one row beside each other, or many rows as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from toolkit.cards import duration
+from toolkit.foreign import Html
+from toolkit.market import format_ts
+from toolkit.reports.recipe import Answer, Part, Value
+from toolkit.statistics.explanation import Documented, Meaning, documented, meaning_of, reason_words
+
+_BASIS = frozenset(
+    ("trajectory", "stream", "n", "coverage", "window_start", "window_end", "method", "params_hash")
+)
+_FIRST = {
+    "spread.summary": (
+        *("spread_mean_log_bps", "spread_std_log_bps", "spread_median_log_bps"),
+        *("spread_q05_log_bps", "spread_q95_log_bps", "spread_q99_log_bps"),
+        *("half_life_s", "half_life_lower_s", "half_life_upper_s", "observed_share"),
+        *("longest_gap_s", "net_share", "net_mean_bps", "cost_mean_bps"),
+    ),
+    "funding.summary": (
+        *("carry_bps", "funding_apr_pct", "buy_carry_bps", "sell_carry_bps"),
+        *("n_missed", "n_changed", "net_carry_bps"),
+    ),
+    "funding.persistence": (
+        *("positive_share", "negative_share", "flips", "longest_run_s", "same_sign_share"),
+        *("acf_8h", "carry_to_noise"),
+    ),
+    "quality.flags": (
+        *("flags", "stale_buy", "stale_sell", "repeated_buy", "repeated_sell", "levels_apart"),
+        *("power_of_ten", "service_differs", "clock_shift", "rows_of_both", "observed_share"),
+        "longest_gap_s",
+    ),
+}
+"""Of results of many figures those that come first. The others are folded."""
+
+_COLUMNS = {
+    "spread.screen": (
+        *("trajectory", "spread_last_log_bps", "last_z", "spread_median_log_bps"),
+        *("spread_std_log_bps", "half_life_s", "net_mean_bps", "n", "coverage", "flags"),
+    ),
+    "funding.summary": (
+        *("trajectory", "funding_apr_pct", "carry_bps", "net_carry_bps", "positive_share"),
+        *("flips", "n", "coverage"),
+    ),
+    "funding.holdings": (
+        *("horizon_s", "gross_median_bps", "gross_q05_bps", "gross_q95_bps", "net_median_bps"),
+        *("net_positive_share", "breakeven_median_h", "n", "coverage"),
+    ),
+    "events.league": (
+        *("legs", "rate_per_day", "rate_lower_per_day", "rate_upper_per_day", "n", "coverage"),
+        "between_median_s",
+    ),
+    "spread.hour_of_week": (),
+}
+"""Of tables of many columns those that are shown, none where the chart has them all."""
+
+_MOST_COLUMNS = 8
+_PLACES = {"bps": 2, "%": 2}
+_ENDS = {"_bps": "bps", "_pct": "%", "_h": "h"}
+
+
+def result_html(part: Part, answer: Answer) -> Html:
+    """Return the result of a part, nothing for a chart that has none."""
+    if not answer.shown:
+        return Html("") if answer.chart_hash else Html('<p class="faint">No row.</p>')
+    page = page_of(answer.method)
+    if answer.rows == 1 and not part.streams:
+        return _one(answer.shown[0], page, _named(answer.method, _FIRST))
+    chosen = _COLUMNS.get(answer.method.partition("/")[0])
+    columns = shown_columns(answer.shown, chosen)
+    return _table(answer, columns, page) if columns else Html("")
+
+
+def page_of(method: str) -> Documented:
+    """Return the documentation of a method, an empty one for what has none.
+
+    >>> page_of("").columns
+    {}
+    """
+    return documented(method) if method else Documented((), {}, {})
+
+
+def _named(method: str, lists: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    return lists.get(method.partition("/")[0], ())
+
+
+def shown_columns(rows: list[dict[str, Value]], chosen: tuple[str, ...] | None) -> list[str]:
+    """Return the columns of a table: those chosen, else the first with figures.
+
+    >>> shown_columns([{"trajectory": "a", "n": 3, "x_bps": 1.0, "x_reason": None}], None)
+    ['trajectory', 'n', 'x_bps']
+    """
+    names = list(rows[0])
+    if chosen is not None:
+        return [name for name in chosen if name in names]
+    left_out = ("_reason", "method", "params_hash", "window_start", "window_end", "_basis")
+    kept = [name for name in names if not name.endswith(left_out)]
+    with_values = [name for name in kept if any(row[name] is not None for row in rows)]
+    return with_values[:_MOST_COLUMNS]
+
+
+def _one(row: Mapping[str, Value], page: Documented, first: tuple[str, ...]) -> Html:
+    """Return the figures of one row: the first in sight, the others folded."""
+    figures = [
+        name
+        for name in row
+        if name not in _BASIS
+        and not name.endswith(("_reason", "method", "params_hash", "_basis"))
+        and (not page.columns or meaning_of(name, page).type not in ("", "given"))
+    ]
+    seen = [name for name in first if name in figures] or figures[:12]
+    others = [name for name in figures if name not in seen]
+    more = Html("")
+    if others:
+        more = Html("<details><summary>{} more figures</summary>{}</details>").format(
+            len(others), _list(others, row, page)
+        )
+    return Html("{}{}").format(_list(seen, row, page), more)
+
+
+def _list(names: Iterable[str], row: Mapping[str, Value], page: Documented) -> Html:
+    return Html('<dl class="figures">{}</dl>').format(
+        Html("").join(_figure(name, row, page) for name in names)
+    )
+
+
+def _figure(name: str, row: Mapping[str, Value], page: Documented) -> Html:
+    meaning, value = with_unit(name, page), row[name]
+    if value is None:
+        shown = Html('<dd class="reason">{}</dd>').format(reason_words(name, row) or "none")
+    else:
+        shown = Html("<dd>{}</dd>").format(cell(name, value, meaning))
+    words = Html("<div><dt>{}</dt>{}<small>{}</small></div>")
+    return words.format(column_words(name), shown, plain_words(meaning.text))
+
+
+def with_unit(name: str, page: Documented) -> Meaning:
+    """Return what a column means, with the unit that its name ends with where none is stated.
+
+    >>> with_unit("gross_q95_bps", page_of("")).unit, with_unit("funding_apr_pct", page_of("")).unit
+    ('bps', '%')
+    """
+    meaning = meaning_of(name, page)
+    unit = next((unit for end, unit in _ENDS.items() if name.endswith(end)), meaning.unit)
+    return replace(meaning, unit=unit)
+
+
+def column_words(name: str) -> str:
+    """Return a column's name in words, without its unit.
+
+    >>> column_words("half_life_lower_s"), column_words("spread_q95_log_bps")
+    ('half life lower', 'spread q95')
+    """
+    for end in ("_log_bps", "_bps", "_pct", "_s", "_h"):
+        name = name.removesuffix(end)
+    return name.replace("_", " ")
+
+
+def plain_words(text: str) -> str:
+    """Return a meaning without the marks of its docstring."""
+    return text.replace("`", "")
+
+
+def _table(answer: Answer, columns: list[str], page: Documented) -> Html:
+    """Return the first rows as a table, with what its columns mean folded below it."""
+    rows = answer.shown
+    empty = {name: reason_words(name, rows[0]) for name in columns if _all_null(name, rows)}
+    kept = {name: with_unit(name, page) for name in columns if name not in empty}
+    kinds = {name: "text" if _has_text(name, rows) else "number" for name in kept}
+    heads = Html("").join(
+        Html('<th class="{}" scope="col">{}</th>').format(kinds[name], _head(name, meaning))
+        for name, meaning in kept.items()
+    )
+    body = Html("").join(_row(row, kept, kinds) for row in rows)
+    reasons = {reason_words(name, row): None for row in rows for name in kept if row[name] is None}
+    notes = [f"–: {'; '.join(filter(None, reasons))}."] if any(reasons) else []
+    notes += [f"No {column_words(name)}: {why}." for name, why in empty.items() if why]
+    if answer.rows > len(rows):
+        notes.append(f"The first {len(rows)} of {answer.rows:,} rows. The hash is of all.")
+    below = Html("").join(Html('<p class="basis">{}</p>').format(note) for note in notes)
+    table = Html(
+        '<div class="wide"><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>{}{}'
+    )
+    return table.format(heads, body, below, _meanings(kept))
+
+
+def _row(row: Mapping[str, Value], kept: Mapping[str, Meaning], kinds: Mapping[str, str]) -> Html:
+    cells = Html("").join(
+        Html('<td class="{}">{}</td>').format(kinds[name], _shown(name, row[name], meaning))
+        for name, meaning in kept.items()
+    )
+    return Html("<tr>{}</tr>").format(cells)
+
+
+def _meanings(kept: Mapping[str, Meaning]) -> Html:
+    words = [
+        Html("<p><code>{}</code>: {}</p>").format(name, plain_words(meaning.text))
+        for name, meaning in kept.items()
+        if meaning.text
+    ]
+    if not words:
+        return Html("")
+    folded = Html("<details><summary>What the columns mean</summary>{}</details>")
+    return folded.format(Html("").join(words))
+
+
+def _all_null(name: str, rows: Sequence[Mapping[str, Value]]) -> bool:
+    return all(row[name] is None for row in rows)
+
+
+def _has_text(name: str, rows: Sequence[Mapping[str, Value]]) -> bool:
+    return any(isinstance(row[name], str) for row in rows)
+
+
+def _head(name: str, meaning: Meaning) -> str:
+    """Return a column's name in words, with its unit.
+
+    >>> _head("carry_bps", Meaning("Float64", "bps", "")), _head("n", Meaning("Int64", "count", ""))
+    ('carry (bps)', 'n')
+    """
+    unit = meaning.unit if meaning.unit in _ENDS.values() else ""
+    return f"{column_words(name)} ({unit})" if unit else column_words(name)
+
+
+def _shown(name: str, value: Value, meaning: Meaning) -> str:
+    if value is None:
+        return "–"
+    text = cell(name, value, meaning)
+    return text.removesuffix(f" {meaning.unit}") if meaning.unit in _ENDS.values() else text
+
+
+def cell(name: str, value: Any, meaning: Meaning) -> str:
+    """Write a value with its unit, as a reader of a report wants it.
+
+    >>> cell("half_life_s", 1670.0, Meaning("Float64", "s", ""))
+    '27 min 50 s'
+    >>> cell("spread_mean_log_bps", -3.456, Meaning("Float64", "bps", ""))
+    '-3.46 bps'
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value or "none"
+    unit = meaning.unit
+    if unit == "s" or (not unit and name.endswith("_s")):
+        moment = name.startswith(("t_", "start_", "end_")) or name.endswith("_ts")
+        return _moment(value) if moment else duration(value)
+    if unit == "fraction" or name == "coverage" or name.endswith("_share"):
+        return f"{100 * value:.2f} %"
+    if unit in _PLACES:
+        return f"{value:,.{_PLACES[unit]}f} {unit}"
+    number = f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
+    return number if unit in ("", "count") else f"{number} {unit}"
+
+
+def _moment(value: float) -> str:
+    try:
+        return format_ts(int(value))
+    except (ValueError, OverflowError, OSError):
+        return f"{value:.0f}"

@@ -1,0 +1,153 @@
+"""Computing a report again from its snapshot, and comparing each bit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolkit.cards import counted
+from toolkit.errors import InputError, RailError
+from toolkit.reports.answering import Answered, answered
+from toolkit.reports.drafting import reading_workspace
+from toolkit.reports.page import page, part_name
+from toolkit.reports.recipe import TOOLKIT, Answer, Pin, Recipe, read_recipe
+from toolkit.statistics.fee_table import FeeModel
+from toolkit.store import Store
+from toolkit.workspace import Workspace, named_store
+from toolkit.workspace.passes import Where
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """Whether a report is equal to what its snapshot gives now.
+
+    ``differences`` names the figures that differ, and how. ``page_differs``: the figures are equal
+    and the file is not the one that they make, ``page_reason`` says why that may be.
+    """
+
+    recipe: Recipe
+    differences: tuple[str, ...]
+    page_differs: bool
+    page_reason: str = ""
+
+    @property
+    def equal(self) -> bool:
+        """Whether every figure and every byte of the file is equal."""
+        return not self.differences and not self.page_differs
+
+    def __str__(self) -> str:
+        parts = counted(len(self.recipe.parts), "part")
+        of = f"{parts}, computed again from {self.recipe.pin.words}"
+        if self.equal:
+            return f"equal: {of}"
+        if not self.differences:
+            return (
+                f"not equal: {of}: all figures are equal, and the page is not: {self.page_reason}"
+            )
+        return "\n".join([f"not equal: {of}", *self.differences])
+
+
+def verify(
+    report: str | Path,
+    store: Store | str | Path | None = None,
+    *,
+    fees: FeeModel | str | Path | None = None,
+    cluster: Where | None = None,
+    plain_text: bool = False,
+) -> Verification:
+    """Compute a report again from the snapshot that it names, and compare it bit by bit.
+
+    ``store`` is the store that it was made from, or the place of its publication, by default
+    ``RAIL_STORE`` or ``rail.duckdb``: nothing is opened because a report names it. What is compared
+    is each result, the rows it is of, each chart, and at last the whole file. ``fees`` is the fee
+    table of its net figures, by default the one in force. ``cluster`` and ``plain_text`` say where
+    the parts of many streams are computed, as in `toolkit.workspace.Workspace.measure`.
+
+    Raises `InputError` for a file that is no report, another source's store, a publication that is
+    not there, and another fee table than the report's.
+
+    See `toolkit.reports.report` for an example.
+    """
+    recipe, text = read_recipe(report)
+    workspace = _workspace(recipe, store, fees)
+    differences: list[str] = []
+    found: list[Answered] = []
+    for number, (part, answer) in enumerate(zip(recipe.parts, recipe.answers, strict=True), 1):
+        name = f"{number}. {part_name(part)}"
+        try:
+            again = answered(workspace, part, cluster=cluster, plain_text=plain_text)
+        except RailError as error:
+            differences.append(f"{name}: cannot be computed any more: {error}")
+            continue
+        found.append(again)
+        differences += [f"{name}: {words}" for words in _differences(answer, again.answer)]
+    if differences:
+        return Verification(recipe, tuple(differences), page_differs=True)
+    same = page(recipe, [each.chart for each in found]) == text
+    reason = "it was changed after it was made, or drawn by another version of plotly"
+    if recipe.toolkit != TOOLKIT:
+        reason = f"it was drawn by toolkit {recipe.toolkit}, this is {TOOLKIT}"
+    return Verification(recipe, (), not same, "" if same else reason)
+
+
+def _workspace(
+    recipe: Recipe, store: Store | str | Path | None, fees: FeeModel | str | Path | None
+) -> Workspace:
+    pin = recipe.pin
+    held = store if isinstance(store, Store) else named_store(_place(pin, store))
+    source = held.source
+    if (source.kind, source.id) != (pin.kind, pin.id):
+        raise InputError("store", str(held.path), f"the store of {pin.id}; it has {source.label}")
+    if pin.publication and pin.publication not in held.published:
+        advice = "name the place that it was published to: --store archive"
+        raise InputError("store", str(held.path), f"{pin.words}", advice=advice)
+    if not pin.publication and held.published:
+        raise InputError("store", held.published, f"the store that {pin.words} is of")
+    workspace = reading_workspace(held, as_of=pin.as_of, fees=fees)
+    if not recipe.fees and fees is None and workspace.fees is not None:
+        raise InputError("fees", workspace.fees.label, "none, as in the report", advice=_NO_FEES)
+    label = "" if workspace.fees is None else workspace.fees.label
+    if label != recipe.fees:
+        raise InputError("fees", label or None, f"the report's table {recipe.fees}")
+    return workspace
+
+
+_NO_FEES = "run it where no rail.toml names a fee table"
+
+
+def _place(pin: Pin, store: str | Path | None) -> str | Path | None:
+    """Return the address of a report's publication within a place that is named."""
+    if not pin.publication or store is None or str(store).endswith(".json"):
+        return store
+    if len(pin.publication) != 64 or not set(pin.publication) <= set("0123456789abcdef"):
+        raise InputError("report", pin.publication, "one that names its publication's SHA-256")
+    return f"{str(store).rstrip('/')}/manifests/{pin.publication}.json"
+
+
+def _differences(before: Answer, now: Answer) -> Iterator[str]:
+    """Yield in words what differs between an answer in the file and the same computed now."""
+    if before.data_hash != now.data_hash:
+        yield f"the rows are others: {before.n} were there, {now.n} are"
+    if before.result_hash != now.result_hash:
+        yield "the result is another one" + _first(before, now)
+    elif before.shown != now.shown or before.rows != now.rows:
+        yield "figures in the file are not those of its own hash" + _first(before, now)
+    if before.chart_hash != now.chart_hash:
+        yield "the chart is drawn from other values, or by another version"
+    for name in ("n", "coverage", "method"):
+        if getattr(before, name) != getattr(now, name):
+            yield f"{name} was {getattr(before, name)}, is {getattr(now, name)}"
+
+
+def _first(before: Answer, now: Answer) -> str:
+    """Say which shown figures differ first."""
+    if len(before.shown) != len(now.shown):
+        return f": {before.rows} rows, now {now.rows}"
+    pairs = [
+        f"{name} {row.get(name)}, now {value}"
+        for row, other in zip(before.shown, now.shown, strict=True)
+        for name, value in other.items()
+        if row.get(name) != value
+    ]
+    return f": {'; '.join(pairs[:3])}" if pairs else ""
