@@ -24,7 +24,7 @@ PYTEST := $(BIN)/python $(if $(COVERAGE),-m coverage run) $(TESTS)
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo check test quick test-rest test-all coverage laws kill-loop soak adversary \
-	docs docs-adversary install-judges judges install-jupyter install-bench notebooks pictures lint \
+	docs links docs-adversary install-judges judges install-jupyter install-bench notebooks pictures lint \
 	format calibration bench lock clean
 
 help: ## this list
@@ -100,12 +100,17 @@ soak: $(READY) ## 20 captures, weeks of follow, 20 seeds of events, 100,000 deli
 adversary: $(READY) ## the client against the full adversary matrix; holds the table in the docs to it
 	RAIL_ADVERSARY=full $(BIN)/python -m pytest tests/laws/test_adversary_matrix.py tests/laws/test_adversary_streams.py -q
 
-docs: $(READY) ## write docs/store.md, docs/statistics.md, docs/simulated-market.md, limits and capacity from the code
+docs: $(READY) ## write the pages of docs/ that come from the code, and build the site of all into docs/_build
 	$(BIN)/python -m tests.docs.store_page
 	$(BIN)/python -m tests.docs.limits_table
 	$(BIN)/python -m tests.docs.capacity_page
 	$(BIN)/python -m tests.docs.statistics_page
 	$(BIN)/python -m tests.unit.service.market.simulator.stylised
+	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build
+	@echo "The site: docs/_build/index.html"
+
+links: $(READY) ## whether the links of the site to other places lead somewhere; needs the network
+	$(BIN)/python -m sphinx -b linkcheck -q docs docs/_build/links
 
 docs-adversary: $(READY) ## the same, and writes the table of docs/adversary.md
 	RAIL_ADVERSARY=write $(BIN)/python -m pytest tests/laws/test_adversary_matrix.py tests/laws/test_adversary_streams.py -q

@@ -17,7 +17,7 @@ from toolkit.wire.user_profile import UserProfile
 from .statistics_page import PAGE as STATISTICS
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = sorted((ROOT / "docs").glob("*.md"))
+DOCUMENTS = sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "reference").glob("*.md")])
 INTERFACE = (ROOT / "docs" / "interface.md").read_text(encoding="utf-8")
 PROFILES = re.findall(r"(?ms)^```toml\n(.*?)^```$", INTERFACE)
 CITED = re.compile(r"(?P<name>[\w./-]*[\w-]+\.md)\b(?:,\s+\"(?P<heading>[^\"]+)\")?")
@@ -84,7 +84,10 @@ def test_an_absent_document_or_heading_is_found(tmp_path: Path) -> None:
     [path for path in DOCUMENTS if path != STATISTICS],  # whose examples run as docstrings
     ids=lambda path: path.name,
 )
-def test_the_examples_of_a_document_run(document: Path) -> None:
+def test_the_examples_of_a_document_run(
+    document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     assert not doctest.testfile(str(document), module_relative=False, optionflags=flags).failed
 
