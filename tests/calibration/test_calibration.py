@@ -1,6 +1,6 @@
 """Each interval holds what is true in 95 of 100 cases, as docs/calibration.md has measured it.
 
-`make calibration` draws 2,000 runs of each process. Here 100 are drawn, and the shares may differ
+`make calibration` draws 2,000 runs of each process. Here 50 are drawn, and the shares may differ
 by three standard errors of so few.
 """
 
@@ -39,7 +39,7 @@ ROWS = list(rows_of(TEXT))
 @pytest.mark.slow
 @pytest.mark.parametrize("process", PROCESSES, ids=[each.words for each in PROCESSES])
 def test_an_interval_holds_the_truth_as_often_as_it_says(process: Process):
-    for found in calibrated(process, 100):
+    for found in calibrated(process, 50):
         sys.stdout.write(f"\n{found.statistic} {found.column}: {found.held:.3f}, {found.width:.3g}")
         least, most = found.within
         assert least <= found.held <= most, found

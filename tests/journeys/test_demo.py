@@ -8,6 +8,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import socket
 import struct
@@ -22,6 +23,7 @@ import polars as pl
 import pytest
 
 from tests.listening import free_port
+from tests.once import made_once
 from toolkit.market import Source
 from toolkit.store import Store, StoreWriter
 from toolkit.workspace.snapshot_tables import funding_rates, open_spreads, widest_differentials
@@ -130,7 +132,11 @@ def held(store: Store) -> set[str]:
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A user's data folder: the demo was stopped twice as it loaded, and then ran to its end."""
-    data = tmp_path_factory.mktemp("d")
+    made = made_once(tmp_path_factory, "demo", load)
+    return Path(shutil.copytree(made, tmp_path_factory.mktemp("d"), dirs_exist_ok=True))
+
+
+def load(data: Path) -> None:
     for text in ("store:", "%", "rows, ") if KILLS >= 50 else ("store:", "rows, "):
         with demo(data, "--once") as screen:
             assert screen.read(lambda written, text=text: text in written), screen.written
@@ -143,7 +149,6 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         lines = screen.lines
     assert [line.partition(":")[0] for line in lines[:3]] == ["market", "store", "loaded"], lines
     assert len(lines) <= 10, lines
-    return data
 
 
 def test_after_a_ctrl_c_in_the_first_load_the_next_run_loads_the_rest(data: Path) -> None:

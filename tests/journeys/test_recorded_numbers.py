@@ -18,6 +18,7 @@ import pytest
 from scipy.stats import median_abs_deviation
 from statsmodels.tsa.stattools import adfuller
 
+from tests.once import made_once
 from toolkit.market import Trajectory
 from toolkit.store import Store
 
@@ -30,16 +31,18 @@ Row = dict[str, Any]
 
 
 class Recorded:
-    """The pairs, and a store that has them."""
+    """The pairs, and a store that has them, which is made once for all workers."""
 
-    def __init__(self, real_data: Path, path: Path) -> None:
+    def __init__(self, real_data: Path, factory: pytest.TempPathFactory) -> None:
         self.prices, self.funding = price_pairs(real_data), funding_pairs(real_data)
-        self.path = kept(self.prices | self.funding, path)
+        pairs = self.prices | self.funding
+        folder = made_once(factory, "recorded", lambda made: kept(pairs, made / "own.duckdb"))
+        self.path = folder / "own.duckdb"
 
 
 @pytest.fixture(scope="module")
 def recorded(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Recorded:
-    return Recorded(real_data, tmp_path_factory.mktemp("recorded") / "own.duckdb")
+    return Recorded(real_data, tmp_path_factory)
 
 
 def printed(rail: Rail, recorded: Recorded, *asked: str) -> list[Row]:

@@ -46,7 +46,7 @@ from .dashboard_process import App, app_over, faults, properties
 from .test_webhooks import receiving
 
 LOG = logging.getLogger(__name__)
-SECONDS = float(os.environ.get("RAIL_TOGETHER_S", "8"))
+SECONDS = float(os.environ.get("RAIL_TOGETHER_S", "3"))
 SENT_DAYS = 5 if SECONDS > 60 else 1
 """Days whose events are delivered: to detect one takes a second."""
 LEAST = 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import polars as pl
 import pytest
@@ -9,6 +11,9 @@ from scipy import stats
 
 from toolkit.errors import InputError
 from toolkit.statistics.event_placebo import placebo
+
+SAMPLES = int(os.environ.get("RAIL_PLACEBOS", "300"))
+"""How many samples have a p-value of their own; `make soak` draws 3,000."""
 
 
 def walk(rng, jumps=(), steps=3_000):
@@ -80,9 +85,9 @@ def test_options_that_cannot_be_are_refused(options):
 def test_p_values_are_uniform_where_nothing_follows():
     rng = np.random.default_rng(25)
     found = []
-    for _ in range(1_000):
+    for _ in range(SAMPLES):
         shown = placebo(events_at(times(rng, 40)), walk(rng), horizons_s=[300], runs=99)
         found.append(shown["p_value"].item())
     # a hundred values are possible: the test is of continuous ones
-    spread = np.array(found) - rng.random(1_000) / 100
+    spread = np.array(found) - rng.random(SAMPLES) / 100
     assert stats.kstest(spread, "uniform").pvalue > 0.01

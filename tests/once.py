@@ -1,0 +1,30 @@
+"""What is made once in a run of the tests, though several workers want it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """Return the folder that ``make`` filled for the first worker; the others wait for it.
+
+    No test may change what is in it: one that has to, takes a copy.
+    """
+    base = factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:  # each worker has a folder of its own below the run's
+        base = base.parent
+    made, begun = base / name, base / f"{name}-begun"
+    with (base / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            shutil.rmtree(begun, ignore_errors=True)
+            begun.mkdir()
+            make(begun)
+            begun.rename(made)
+    return made
