@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import toolkit as tk
@@ -16,7 +18,7 @@ from toolkit.store import Store
 from toolkit.store.publish import PublishedRows
 from toolkit.workspace import Workspace
 
-from .conftest import END
+from .conftest import END, SPREADS
 from .running import deadly, noted, notes, refusing
 
 FEES = """name = "test"
@@ -47,6 +49,26 @@ def test_streams_and_a_window_are_those_that_were_named(rail: Workspace) -> None
     assert found["trajectory"].to_list() == named
     assert found.equals(rail.measure(spread.summary, *window, streams=named))
     assert set(found["window_end"]) == {window[1]}
+
+
+@pytest.mark.slow
+def test_every_pair_of_spreads_is_correlated_in_two_steps_by_the_example_of_the_page(
+    rail: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "scale.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"(?ms)^```python\n(# hourly\.py\n.*?)^```$", page)
+    module, _, here = example.partition("# here\n")
+    (tmp_path / "hourly.py").write_text(module)
+    monkeypatch.syspath_prepend(tmp_path)
+    names = {"rail": rail}
+    exec(here.replace('cluster="tls://scheduler:8786"', "cluster=2"), names)
+    rows = rail.store.scan("spread").collect().to_pandas()
+    rows["log_bps"], rows["hour"] = 1e4 * np.log(rows.sell_price / rows.buy_price), rows.ts // 3600
+    hours = rows.pivot_table("log_bps", "hour", "trajectory", aggfunc="mean")[
+        names["correlated"].columns
+    ]
+    assert names["correlated"].width == SPREADS
+    assert np.allclose(names["correlated"], hours.dropna().corr(), rtol=0, atol=1e-9)
 
 
 def test_what_is_kept_is_not_computed_again(archive: Path, tmp_path: Path) -> None:
