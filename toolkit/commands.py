@@ -22,15 +22,15 @@ DEFAULT_STORE = "rail.duckdb"
 _ADDRESS = re.compile(r"https?://[\w.:/\[\]%~-]{1,200}", re.ASCII)
 _TAKES_STORE = {"app", "follow", "import", "report", "stats", "status", "store", "sync", "webhook"}
 _TAKES_ADDRESS = {"doctor", "follow", "symbols", "sync", "webhook"}
-_PLACE: ContextVar[tuple[Path | None, str | None]] = ContextVar("place", default=(None, None))
+_PLACE: ContextVar[tuple[Path | str | None, str | None]] = ContextVar("place", default=(None, None))
 
 
-def shown_for(store: Path | None, base_url: str | None = None) -> None:
+def shown_for(store: Path | str | None, base_url: str | None = None) -> None:
     """Let the commands that this thread shows from now on act on a store and a service."""
     _PLACE.set((store, base_url))
 
 
-def rail(*words: str, store: Path | None = None, base_url: str | None = None) -> Command:
+def rail(*words: str, store: Path | str | None = None, base_url: str | None = None) -> Command:
     """Return a command line of `rail` that does what it says from the reader's own terminal.
 
     ``store`` and ``base_url`` default to those of `shown_for`. They are added where the command

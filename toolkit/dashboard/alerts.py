@@ -27,6 +27,9 @@ from toolkit.workspace.alerts import find_alerts, matched_streams
 from toolkit.workspace.rules import find_watchlist
 
 _OPEN_MOST, _HISTORY_MOST, _RULES_MOST = 8, 14, 8
+_PUBLISHED = Markdown(
+    "This is published data: rules are kept, and evaluated, where the service is followed."
+)
 _PAGES = dict.fromkeys(("spread", "price", *SNAPSHOT_SERIES), "trajectory") | {"funding": "funding"}
 
 
@@ -36,6 +39,11 @@ def _body(shell: PageShell) -> None:
     for key in ("alerts_open", "alerts_history"):
         if (opened := opened_key(key)) is not None:
             _go(changes, opened)
+    if held.published:
+        st.caption(_PUBLISHED)
+        _show_open(shell, changes.filter("is_open"))
+        _show_history(shell, changes)
+        return
     try:
         rules = find_alerts(held.path).rules
     except RailError as error:
@@ -137,7 +145,7 @@ def _show_history(shell: PageShell, changes: pl.DataFrame) -> None:
     if changes.is_empty():
         st.caption(Markdown("Nothing has happened yet. What a follow finds is kept here."))
         return
-    path = literal(str(shell.held.path))
+    path = literal(shell.held.place)
     python = f"import toolkit as tk\n\nwith tk.open({path}) as rail:\n    found = rail.alerts()\n"
     hand_over(bar, changes, shell.held.source, f"alerts_{changes['change_id'][0]}", python)
     times = shell.clock(changes["ts"]).to_list()

@@ -95,7 +95,7 @@ def show_source(place: Screen, held: Held, timezone: str) -> None:
             st.markdown(source_words(held.source))
             st.markdown(plan_words(held.loads, dated(held.streams)))
             st.markdown(_times_words(held, timezone))
-            st.markdown(Markdown("Store: {}").format(markdown(str(held.path))))
+            st.markdown(Markdown("Store: {}").format(markdown(held.place, 200)))
             show_following(held)
             show_leaving()
         show_age(age_facts(held, held.now()))

@@ -37,7 +37,7 @@ _ROWS_HIGH = 12
 def _body(shell: PageShell) -> None:
     logs = shell.held.logs
     if logs.is_empty():
-        what = Markdown("{} holds no event log yet.").format(markdown(str(shell.held.path)))
+        what = Markdown("{} holds no event log yet.").format(markdown(shell.held.place))
         offer(shell.held, what, LOGS)
         return
     bar = st.container(horizontal=True, vertical_alignment="center", gap="small", key="filters_row")
@@ -177,9 +177,7 @@ def _hand_over(shell: PageShell, bar: Screen, asked: AskedEvents, listed: pl.Dat
     start, end = map(format_ts, asked.view)
     families = [family.value for family in EventFamily if family in shell.held.logs["family"]]
     symbols = asked.chosen.symbols or tuple(sorted(shell.symbols))
-    lines = replace(asked.chosen, symbols=symbols).python(
-        str(shell.held.path), (start, end), families
-    )
+    lines = replace(asked.chosen, symbols=symbols).python(shell.held.place, (start, end), families)
     rows = listed.with_columns(ts="since")
     hand_over(bar, rows, shell.held.source, f"events_{end}", lines)
 

@@ -22,6 +22,9 @@ from toolkit.dashboard.screen import st
 from toolkit.foreign import Markdown, markdown
 from toolkit.wire.address import is_loopback
 
+TAKES_NO_ROWS = Markdown(
+    "This is published data, which takes no rows: load where its store is, and publish again."
+)
 _LIVELY_S = 180
 """A follow asks each minute. After three without an answer there is none."""
 
@@ -123,6 +126,9 @@ def is_followed(streams: pl.DataFrame, loads: pl.DataFrame, now: float) -> bool:
 
 def show_following(held: Held) -> None:
     """Show whether the store is kept current, with a button that starts it, or ends our own."""
+    if held.published:
+        st.markdown(TAKES_NO_ROWS)
+        return
     follower = follower_of(held.path)
     if follower.runs:
         st.markdown(Markdown("This dashboard follows the service for the store."))

@@ -35,7 +35,7 @@ def _body(shell: PageShell) -> None:
     if answer is None and not keys:
         offer(
             held,
-            Markdown("{} holds no funding yet.").format(markdown(str(held.path))),
+            Markdown("{} holds no funding yet.").format(markdown(held.place)),
             *(RATES, FUNDING),
         )
         return

@@ -174,7 +174,7 @@ def _settlements_python(shell: PageShell, pair: str, window: Interval) -> str:
     """Build the lines of Python that give the settlements."""
     start, end = (literal(format_ts(ts)) for ts in window)
     return (
-        f"import toolkit as tk\n\nwith tk.open({literal(str(shell.held.path))}) as rail:\n"
+        f"import toolkit as tk\n\nwith tk.open({literal(shell.held.place)}) as rail:\n"
         f"    pair = rail.funding({literal(pair)}, {start}, {end})\n"
         "settled = pair.intervals()\n"
     )

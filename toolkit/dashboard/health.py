@@ -8,7 +8,7 @@ import polars as pl
 
 from toolkit.cards import counted, duration
 from toolkit.charts.lines import share_text
-from toolkit.dashboard.following import follower_of, is_followed
+from toolkit.dashboard.following import TAKES_NO_ROWS, follower_of, is_followed
 from toolkit.dashboard.formatting import NULL
 from toolkit.dashboard.health_gaps import behind, repair
 from toolkit.dashboard.health_measured import Health, measure_health, measure_requests
@@ -34,7 +34,7 @@ def _body(shell: PageShell) -> None:
     with st.container(gap="xsmall"):
         _show_counts(shell, health)
         if health.lines.is_empty():
-            what = Markdown("{} was never asked to hold anything.").format(markdown(str(held.path)))
+            what = Markdown("{} was never asked to hold anything.").format(markdown(held.place))
             offer(held, what, WATCHLIST)
         else:
             _show_repairs(shell, health)
@@ -87,6 +87,8 @@ def _show_repairs(shell: PageShell, health: Health) -> None:
     """Show what is missing by its cause, each with its button, and what is not asked for yet."""
     missing = health.missing
     now = shell.held.now()
+    if shell.held.published:
+        st.caption(TAKES_NO_ROWS)
     if missing.is_empty():
         st.markdown(Markdown(":green[✓] Nothing that was asked for is missing."))
     else:
@@ -130,6 +132,8 @@ def _show_repair(
 
 def _show_top_up(shell: PageShell, health: Health, now: int) -> None:
     held = shell.held
+    if held.published:
+        return
     if follower_of(held.path).runs or is_followed(held.streams, held.loads, time.time()):
         return
     parts = behind(health.lines, now // 60 * 60)

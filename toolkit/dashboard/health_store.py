@@ -142,9 +142,10 @@ def _show_file(shell: PageShell) -> None:
     path = shell.held.path
     waiting = waiting_for(path)
     follower = follower_of(path)
-    words = [
-        Markdown("{}: opened for each use, held by nobody for long").format(markdown(str(path)))
-    ]
+    use = "opened for each use, held by nobody for long"
+    if shell.held.published:
+        use = "read from a copy in the cache"
+    words = [Markdown("{}: {}").format(markdown(shell.held.place, 200), use)]
     if waiting:
         words.append(
             Markdown("{} for it now: {}").format(

@@ -62,7 +62,7 @@ def show_streams(shell: PageShell, health: Health) -> None:
             ),
             help=STATES,
         )
-    path, now = str(shell.held.path), shell.held.now()
+    path, now = shell.held.place, shell.held.now()
     python = f"import toolkit as tk\n\nwith tk.open({path!r}) as rail:\n    found = rail.status()\n"
     rows = lines.drop("late_s", "old_s").with_columns(ts=pl.lit(now))
     hand_over(below, rows, shell.held.source, f"streams_{format_ts(now)}", python)

@@ -16,7 +16,7 @@ from streamlit import cache_resource
 
 from toolkit.cards import counted, duration
 from toolkit.commands import rail
-from toolkit.dashboard.following import address_to_ask
+from toolkit.dashboard.following import TAKES_NO_ROWS, address_to_ask
 from toolkit.dashboard.formatting import command_words
 from toolkit.dashboard.reading import Held
 from toolkit.dashboard.screen import Screen, st
@@ -222,7 +222,12 @@ def can_ask(held: Held) -> bool:
 def load_button(
     held: Held, load: Load, key: str, *, cost: Markdown | None = None, **looks: object
 ) -> None:
-    """Show the button of a load, with what it costs, or its command where no service is known."""
+    """Show the button of a load, with what it costs, or its command where no service is known.
+
+    Published data has none of both.
+    """
+    if held.published:
+        return
     if not can_ask(held):
         st.code(load.commands, language="bash")
         return
@@ -242,6 +247,9 @@ def offer(held: Held, what: Markdown, *loads: Load, part: str = "load") -> None:
 
     ``part`` tells the buttons of several parts of a page apart.
     """
+    if held.published:
+        st.info(Markdown("{} {}").format(what, TAKES_NO_ROWS))
+        return
     st.info(what)
     with st.container(horizontal=True, gap="small"):
         for load in loads:
@@ -282,8 +290,11 @@ def _watch(loader: PageLoader) -> None:
 def load_now(held: Held, load: Load, place: Screen) -> bool:
     """Load while the page waits, with the progress, and return whether it came.
 
-    Where another load runs, or none can, the page goes on at once, and shows why.
+    Where another load runs, or none can as of published data, the page goes on and shows why.
     """
+    if held.published:
+        place.error(TAKES_NO_ROWS)
+        return False
     loader = loader_of(held.path)
     if not loader.start(load, address_to_ask(held.base_url)):
         words = Markdown("{} runs, and one load runs at a time. Try again when it is done.")

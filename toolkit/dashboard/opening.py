@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
+from toolkit.dashboard.following import TAKES_NO_ROWS
 from toolkit.dashboard.loads import Load, can_ask, load_now
 from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.screen import Screen, st
@@ -81,7 +82,9 @@ def offer_absent(shell: PageShell) -> None:
     if not (key and state["trajectory_faults"] and can_load(key)):
         return
     load = newest_of(key)
-    if not can_ask(shell.held):
+    if shell.held.published:
+        st.caption(TAKES_NO_ROWS)
+    elif not can_ask(shell.held):
         st.code(load.commands, language="bash")
     elif st.button(load.words, key="load_absent"):
         open_pair(shell, key, st.container())

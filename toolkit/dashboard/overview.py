@@ -34,7 +34,7 @@ _LABELS = {
 def _body(shell: PageShell) -> None:
     held = shell.held
     if held.streams.is_empty():
-        offer(held, Markdown("{} holds nothing yet.").format(markdown(str(held.path))), WATCHLIST)
+        offer(held, Markdown("{} holds nothing yet.").format(markdown(held.place)), WATCHLIST)
         return
     with st.container(gap="xsmall"):
         _show_market(shell)

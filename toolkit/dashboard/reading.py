@@ -59,7 +59,8 @@ StreamVersion = tuple[int | str | None, ...]
 class Held:
     """One look at a store: its source, its streams (`Store.catalogue`) and its loads.
 
-    ``log_stretches`` are `toolkit.store.held_stretches` of its event logs.
+    ``log_stretches`` are `toolkit.store.held_stretches` of its event logs. ``published`` is the
+    address of the publication that the file is a copy of, which takes no rows, "" for a store.
     """
 
     path: Path
@@ -68,6 +69,12 @@ class Held:
     streams: pl.DataFrame
     loads: pl.DataFrame
     log_stretches: pl.DataFrame
+    published: str = ""
+
+    @property
+    def place(self) -> str:
+        """What `toolkit.open` takes to open the same: the store's path, or the publication's."""
+        return self.published or str(self.path)
 
     @property
     def logs(self) -> pl.DataFrame:
@@ -125,7 +132,8 @@ def read_held(path: Path, version: Version) -> Held:
     with store.reading():  # one opening for all of it
         streams, logs = _known_streams(store), store.ledger(map(EventLog, EventFamily))
         stretches = held_stretches(logs, event_logs(streams))
-        return Held(path, version, store.source, streams, store.loads(), stretches)
+        loads, published = store.loads(), store.published
+        return Held(path, version, store.source, streams, loads, stretches, published)
 
 
 @cache_resource(ttl=KEEP_S, max_entries=4, show_spinner=False)

@@ -91,7 +91,7 @@ def page(title: Markdown, body: Callable[[PageShell], None]) -> None:
     timezone = choose_clock(bar, path)
     try:
         held, locked = read_newest(path)
-        commands.shown_for(path, held.base_url)
+        commands.shown_for(held.place, held.base_url)
         show_source(source, held, timezone)
         with kept:
             show_share()

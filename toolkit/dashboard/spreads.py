@@ -49,7 +49,7 @@ def _body(shell: PageShell) -> None:
     spreads = held.streams.filter(kind=kind)
     if spreads["last_ts"].drop_nulls().is_empty():
         answer = "asked, and the service has none there" if spreads.height else "none was asked for"
-        what = Markdown("{} holds no spread: {}.").format(markdown(str(held.path)), answer)
+        what = Markdown("{} holds no spread: {}.").format(markdown(held.place), answer)
         offer(held, what, WATCHLIST)
         return
     net = shell.fees.net()
@@ -140,7 +140,7 @@ def _hand_over(
     rows = rows.with_columns(window_start=found.window.start, window_end=found.window.end)
     costs = (found.net.fees, found.net.style) if found.net else None
     start, end = map(format_ts, found.window)
-    python = asked.python(str(shell.held.path), (start, end), shell.symbols, costs)
+    python = asked.python(shell.held.place, (start, end), shell.symbols, costs)
     hand_over(bar, rows, shell.held.source, f"spreads_{end}", python)
 
 

@@ -65,7 +65,7 @@ class _SymbolChoice(NamedTuple):
 def _body(shell: PageShell) -> None:
     symbols = held_symbols(shell.held)
     if not symbols:
-        what = Markdown("{} holds no symbol yet.").format(markdown(str(shell.held.path)))
+        what = Markdown("{} holds no symbol yet.").format(markdown(shell.held.place))
         offer(shell.held, what, WATCHLIST)
         return
     bar = st.container(horizontal=True, vertical_alignment="center", gap="small", key="filters_row")
@@ -293,7 +293,7 @@ def _hand_over(
     net = shell.fees.net()
     start, end = map(format_ts, asked.view)
     costs = (net.fees, net.style) if net else None
-    python = SpreadFilters(kind).python(str(shell.held.path), (start, end), [asked.symbol], costs)
+    python = SpreadFilters(kind).python(shell.held.place, (start, end), [asked.symbol], costs)
     rows = lines.rename({"t_last": "ts"}).with_columns(level=pl.lit(asked.level))
     hand_over(bar, rows, shell.held.source, f"{asked.symbol}_spreads_{end}", python)
 

@@ -30,7 +30,7 @@ def _body(shell: PageShell) -> None:
     catalogue = shell.held.streams.filter(pl.col("kind").is_in(_SHOWN))
     if catalogue.is_empty():
         what = Markdown("{} holds no price and no spread yet.")
-        offer(shell.held, what.format(markdown(str(shell.held.path))), WATCHLIST)
+        offer(shell.held, what.format(markdown(shell.held.place)), WATCHLIST)
         return
     logged = "spread" in set(shell.held.logs["family"])
     choice = choose_trajectory(shell, catalogue, logged=logged)

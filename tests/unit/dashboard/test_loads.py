@@ -8,16 +8,19 @@ import pytest
 
 from tests.empty_store import empty_store
 from toolkit.client import Client
+from toolkit.dashboard.following import TAKES_NO_ROWS
 from toolkit.dashboard.loads import Load, LoadPart, PageLoader, loader_of
 from toolkit.foreign import Markdown
 from toolkit.market import Source
 from toolkit.service import Clock, Config, Simulated, running
 from toolkit.store import Store
+from toolkit.store.publish import open_published, publish
 from toolkit.workspace import Workspace
 
 from .shown import sync, texts
 
 NOW = 1_795_132_800
+STARTS = ("Load", "Repair", "Top up", "Follow")
 HOUR = Load.of(Markdown("Load an hour"), "BTC_USDT:AURORA.spot", since="1h")
 
 
@@ -93,3 +96,24 @@ def test_a_page_that_knows_no_service_shows_the_command_of_the_store(page, tmp_p
     shown = page(path, "spreads")
     assert texts(shown.code) == [sync(path, "watchlist", "--start", "7d", service=None)]
     assert not [button for button in shown.button if button.label.startswith("Load")]
+
+
+@pytest.mark.slow
+def test_pages_of_published_data_offer_no_load_and_no_follow_and_say_why(
+    page, gapped, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("RAIL_BASE_URL", "http://127.0.0.1:1")
+    publish(gapped, tmp_path / "archive")
+    copy = open_published(tmp_path / "archive", tmp_path / "cache")
+    absent = {"trajectory": "ETH_USDT:AURORA.spot"}
+    for name, params in {"overview": {}, "health": {}, "funding": {}, "trajectory": absent}.items():
+        own, shown = page(gapped.path, name, **params), page(copy.path, name, **params)
+        offered = [{button.label for button in each.button} for each in (own, shown)]
+        assert any(label.startswith(STARTS) for label in offered[0]), name
+        assert not any(label.startswith(STARTS) for label in offered[1]), name
+        said = texts([*shown.info, *shown.caption, *shown.markdown])
+        assert any(TAKES_NO_ROWS in words for words in said), name
+        assert str(copy.path) not in " ".join(said), name
+    alerts = page(copy.path, "alerts")
+    assert {button.label for button in alerts.button} == {"Save"}  # of views
+    assert any("This is published data: rules are kept" in words for words in texts(alerts.caption))
