@@ -53,7 +53,7 @@ _AUDIT = (
 )
 _WHY = {
     "no_rows": "of trajectories that are not held, not counted above",
-    "gap": "while no spread or differential is known",
+    "gap": "while no such size is known",
     "below": "with less than that all the time",
     "missed": "missed by the log",
     "began_before": "whose beginning was not seen",
@@ -61,8 +61,10 @@ _WHY = {
     "log_gap": "in a gap of the log",
     "still_open": "while an event from before may be open",
 }
-
-
+_WHY_SPLASH = {
+    "no_rows": "of prices that are not held, or in steps longer than the move, not counted above",
+    "gap": "while no move of the price is known",
+}
 _SIDES = {"log": "event", "rows": "episode"}
 
 
@@ -71,13 +73,20 @@ class Audited(StrEnum):
 
     SPREAD = "spread"
     FUNDING = "funding"
+    SPLASH = "splash"
 
 
 _SIZES = {
     Audited.SPREAD: "spreads of {:,.1f} bps",
     Audited.FUNDING: "differentials of {:,.1f} bps per 8 h",
+    Audited.SPLASH: "moves of {:,.1f} bps",
 }
-_LOADED_BY = {Audited.SPREAD: "--all-spreads", Audited.FUNDING: "--all-funding"}
+_ROWS = {
+    Audited.SPREAD: (Family.SPREAD, "--all-spreads"),
+    Audited.FUNDING: (Family.FUNDING, "--all-funding"),
+    Audited.SPLASH: (Family.PRICE, "--all-prices"),
+}
+"""The trajectories that a log is held to, and what loads them."""
 
 
 class Less(StrEnum):
@@ -112,15 +121,23 @@ def audit_command(
         bool, typer.Option("--list", help="List what one side alone has, with why.")
     ] = False,
     family: Annotated[
-        Audited, typer.Argument(help="The log: of spreads, or of funding.")
+        Audited, typer.Argument(help="The log: of spreads, of funding, or of splashes.")
     ] = Audited.SPREAD,
     enter_bps: Annotated[
         float | None,
         typer.Option(
             "--enter-bps",
-            help="The spread that opens an event, of funding the differential per 8 h. Default: "
-            "the smallest size of one.",
+            help="The spread that opens an event, of funding the differential per 8 h, of a "
+            "splash the move. Default: the smallest size of one.",
         ),
+    ] = None,
+    leave_bps: Annotated[
+        float | None,
+        typer.Option("--leave-bps", help="Below which it is over. Default: as --enter-bps."),
+    ] = None,
+    within: Annotated[
+        str | None,
+        typer.Option("--within", help="The time over which a splash moves. Default: 5m."),
     ] = None,
     start: Start = None,
     end: End = None,
@@ -128,10 +145,10 @@ def audit_command(
     *,
     view: TableOptions,
 ) -> None:
-    """Print how true a log of events is to the spreads, or the funding, in the store.
+    """Print how true a log of events is to the spreads, the funding or the prices in the store.
 
     Precision is the share of events that the rows show too. Recall is the share of episodes,
-    stretches of so large a spread or differential, that have an event. The delay is from the
+    stretches of so large a spread, differential or move, that have an event. The delay is from the
     beginning of an episode to its event, below 0 within a bar. What cannot be judged counts on
     neither side: trajectories that are not held, and gaps of the rows and of the log. --by size
     takes the largest spread of an episode, and of an event without one its own.
@@ -143,11 +160,14 @@ def audit_command(
     check_times(start, end)
     held = named_store(store)
     events = _log(held, EventFamily(family), start, end)
+    lives = event_statistics.with_direction(events.lifecycles(), events.rows)
     if enter_bps is None:
-        enter_bps = event_statistics.smallest_size_bps(events.lifecycles(), events.window, family)
-    everything = _audited(held, events, enter_bps)
+        enter_bps = event_statistics.smallest_size_bps(lives, events.window, family)
+    move_s = None if within is None else parse_length(within, parameter="--within")
+    asked = {"enter_bps": enter_bps, "leave_bps": leave_bps, "move_s": move_s}
+    everything = _audited(held, events, lives, asked)
     found = everything.filter(pl.col("audit_reason").ne_missing("no_rows"))
-    notes = _alone(everything)
+    notes = _alone(everything, _WHY | (_WHY_SPLASH if family is Audited.SPLASH else {}))
     if listed:
         rows, columns = found.filter(pl.col("found_in") != "both"), list(_LISTED)
     else:
@@ -238,24 +258,27 @@ def _log(store: Store, family: EventFamily, start: str | None, end: str | None) 
     return events
 
 
-def _audited(store: Store, events: EventSeries, enter_bps: float) -> pl.DataFrame:
+def _audited(
+    store: Store, events: EventSeries, lives: pl.DataFrame, asked_of: dict[str, Any]
+) -> pl.DataFrame:
     """Hold the log to all such trajectories of the store, some at a time.
 
     A log in which pairs have events both ways round is held to both ways of each.
     """
     family = events.stream.family
-    known = store.catalogue().filter(pl.col("rows") > 0, kind=family.value)["stream"]
+    kind, loaded_by = _ROWS[Audited(family)]
+    known = store.catalogue().filter(pl.col("rows") > 0, kind=kind.value)["stream"]
     if known.is_empty():
-        loads = store.command("sync", _LOADED_BY[Audited(family)])
-        raise EmptyWindowError(f"{store.path} holds no {family} yet; `{loads}` loads some")
+        loads = store.command("sync", loaded_by)
+        raise EmptyWindowError(f"{store.path} holds no {kind} yet; `{loads}` loads some")
     held = {key: Trajectory.parse(key) for key in known}
-    detected = set(events.detections()["trajectory"])
+    detected = set() if kind is Family.PRICE else set(events.detections()["trajectory"])
     if any(swapped(key) in detected or swapped(key) in held for key in detected):
         held |= {swapped(key): each for key, each in held.items() if swapped(key) not in held}
     asked = Asked(
-        family.value, {Trajectory.parse(key): of for key, of in held.items()}, events.window
+        kind.value, {Trajectory.parse(key): of for key, of in held.items()}, events.window
     )
-    left, trajectory = events.lifecycles().with_columns(trajectory_of()), pl.col("trajectory")
+    left, trajectory = lives.with_columns(trajectory_of()), pl.col("trajectory")
     not_held = trajectory.is_null() | ~trajectory.is_in(list(held))
 
     def audited(rows: pl.DataFrame) -> pl.DataFrame:
@@ -268,7 +291,7 @@ def _audited(store: Store, events: EventSeries, enter_bps: float) -> pl.DataFram
             *events.window,
             family=family,
             held=events.held,
-            enter_bps=enter_bps,
+            **asked_of,
         )
 
     (found,) = in_one_pass(asked.groups(store, events.window), audited)
@@ -282,7 +305,7 @@ def _grouped(found: pl.DataFrame) -> pl.DataFrame:
     size = pl.coalesce("episode_peak_pct", "event_peak_pct")
     added = found.with_columns(
         symbol.alias("symbol"),
-        legs.str.replace(":", " → ", literal=True).alias("legs"),
+        legs.str.replace(":(pump|dump)$", "").str.replace(":", " → ", literal=True).alias("legs"),
         size.alias("size"),
     )
     return event_statistics.with_groups(added).drop("hour", "size")
@@ -310,14 +333,14 @@ _LISTED = (
 )
 
 
-def _alone(found: pl.DataFrame) -> list[str]:
+def _alone(found: pl.DataFrame, why: dict[str, str]) -> list[str]:
     """Write what one side alone has, counted by why."""
     alone = found.filter(pl.col("found_in") != "both")
     counts = (
         alone.group_by("found_in", "audit_reason").len().sort("found_in", "len", descending=True)
     )
     return [
-        f"{counted(number, _SIDES[found_in])} {_WHY[reason]}"
+        f"{counted(number, _SIDES[found_in])} {why[reason]}"
         for found_in, reason, number in counts.iter_rows()
     ]
 

@@ -192,16 +192,17 @@ class EventSeries(Series):
         enter_bps: float | None = None,
         leave_bps: float | None = None,
         slack_s: int | None = None,
+        move_s: int | None = None,
     ) -> pl.DataFrame:
-        """Match spread or funding events with episodes of trajectories, and list what a side lacks.
+        """Match the events with episodes of trajectories, and list what a side lacks.
 
         ``rows`` are those of trajectories: of some with `toolkit.store.Store.scan`, or
         ``rail.around(events)`` of those with an event. There no trajectory without any event is
         among them, and an episode of such a one is not missed. The rest is as in
-        `toolkit.statistics.events.audited`. Raises `InputError` for a log of splashes.
+        `toolkit.statistics.events.audited`.
         """
         return event_statistics.audited(
-            self.lifecycles(),
+            event_statistics.with_direction(self.lifecycles(), self.rows),
             rows,
             *self.window,
             family=self.stream.family,
@@ -209,6 +210,7 @@ class EventSeries(Series):
             enter_bps=enter_bps,
             leave_bps=leave_bps,
             slack_s=slack_s,
+            move_s=move_s,
         )
 
     @checked_options
@@ -219,13 +221,16 @@ class EventSeries(Series):
         enter_bps: float | None = None,
         leave_bps: float | None = None,
         slack_s: int | None = None,
+        move_s: int | None = None,
     ) -> pl.DataFrame:
         """Compute how true the log is to trajectories: precision, recall and delay.
 
         The parameters are those of `audited`. For groups give what that lists to
         `toolkit.statistics.events.audit`.
         """
-        listed = self.audited(rows, enter_bps=enter_bps, leave_bps=leave_bps, slack_s=slack_s)
+        listed = self.audited(
+            rows, enter_bps=enter_bps, leave_bps=leave_bps, slack_s=slack_s, move_s=move_s
+        )
         return event_statistics.audit(listed)
 
     @checked_options

@@ -1,4 +1,4 @@
-"""How true a log of spread or funding events is, against the episodes in the trajectories."""
+"""How true a log of events is, against the episodes in the trajectories."""
 
 from __future__ import annotations
 
@@ -27,10 +27,18 @@ from toolkit.statistics.event_exposure import checked_held
 from toolkit.statistics.event_judging import judged
 from toolkit.statistics.event_matching import matched_rows
 from toolkit.statistics.event_paths import KnownValues
+from toolkit.statistics.price_moves import DUMP, MOVE, PUMP, price_moves
 from toolkit.statistics.tails import share_columns
 from toolkit.statistics.windows import window_of
 
-_COLUMNS = {EventFamily.SPREAD: "spread_bps", EventFamily.FUNDING: "differential_bps"}
+MOVE_S = 300
+"""The longest time over which a splash moves the price, where nothing else is asked for (s)."""
+
+_COLUMNS = {
+    EventFamily.SPREAD: "spread_bps",
+    EventFamily.FUNDING: "differential_bps",
+    EventFamily.SPLASH: MOVE,
+}
 _SENT = "differential_pct_8h"
 _BPS_A_PERCENT = 100
 _CONTRACT = ("window_start", "window_end", "method", "params_hash")
@@ -39,6 +47,7 @@ _LIVES = {
     **dict.fromkeys(("t_open", "t_close", "known_until"), "Int64"),
     "peak": "Float64",
 }
+_SPLASHES = _LIVES | {"direction": "Float64"}
 
 
 def audited(
@@ -55,18 +64,26 @@ def audited(
     step_s: int | None = None,
     known_after_s: int | None = None,
     max_stale_s: int | None = None,
+    move_s: int | None = None,
 ) -> pl.DataFrame:
     """Match each event with an episode of its trajectory, and list what one side alone has.
 
-    ``lives`` are rows of `event_lifecycles`, of which those of ``family`` (spread or funding) with
-    an opening in the window are used. ``rows`` has ``trajectory``, ``ts`` and of spreads the prices
+    ``lives`` are rows of `event_lifecycles`, of which those of ``family`` with an opening in the
+    window are used. ``rows`` has ``trajectory``, ``ts`` and of spreads the prices
     of both legs, or ``spread_bps``. Of funding it has ``differential_pct_8h``: of funding events
     read differential for spread below, with basis points per 8 h and percent per 8 h. An episode is
     a stretch in which the spread is ``enter_bps`` or more, until it is below ``leave_bps`` (None:
     the same), as in `toolkit.statistics.spread.episodes`, with its ``step_s`` and ``max_stale_s``.
     Only the positive side counts: a trajectory the other way round has events of its own.
     ``enter_bps`` None is the smallest size of an event, as the log is then taken to have no smaller
-    threshold. A splash has no episode: a price alone does not say over which time it moved.
+    threshold.
+
+    Of splashes ``lives`` have the column of `with_direction` too, and ``rows`` the prices of legs.
+    For spread read how far the price is above the lowest of the last ``move_s`` (None: 300), of a
+    dump below the highest, as in `toolkit.statistics.price_moves`. Trajectories end in :pump or
+    :dump. Sizes have no sign. Prices further apart than ``move_s`` show no such move: there is a
+    gap. Documents of splashes name the time and the price that a move began at, and not what the
+    service asks for: take ``move_s`` and ``leave_bps`` from its description.
 
     ``held`` has the stretches of time in which the log is held, as in `survival`. An episode that
     begins in a gap of the log, or whose beginning was not seen, does not count for recall, whether
@@ -98,8 +115,9 @@ def audited(
                                         prices moved before its close
     judged            Boolean  none     it counts for or against the log
     episode_judged    Boolean  none     its episode counts for the recall, null without an episode
-    audit_reason      String   none     why one side lacks it: no_rows (the trajectory is not held),
-                                        gap (no spread is known while it was open), below (all were
+    audit_reason      String   none     why one side lacks it: no_rows (the trajectory is not held,
+                                        of a splash also: only with steps above ``move_s``), gap
+                                        (no spread is known while it was open), below (all were
                                         below ``enter_bps``), missed (no event), began_before (no
                                         event in the window, and its beginning was not seen),
                                         log_ended (nothing is known of the log then), log_gap (the
@@ -128,7 +146,7 @@ def audited(
     family, column = _measured(family)
     window = window_of(rows, start, end)
     logged = _logged(lives, family)
-    frame = _with_sizes(rows, column)
+    frame = _with_sizes(rows, column, move_s)
     of_funding = family is EventFamily.FUNDING
     known_after = 0 if of_funding and known_after_s is None else known_after_s
     known = KnownValues.of(
@@ -139,12 +157,14 @@ def audited(
     slack = usual if slack_s is None else whole_number("slack_s", slack_s, 0)
     if enter_bps is not None:
         enter_bps = real_number("enter_bps", enter_bps, "basis points above 0", above=0)
+    if leave_bps is not None:
+        leave_bps = real_number("leave_bps", leave_bps, "basis points above 0", above=0)
     enter = smallest_size_bps(lives, window, family) if enter_bps is None else enter_bps
     above = frame.with_columns(pl.col(column).clip(lower_bound=0))  # one that turns has ended
     of_rows: dict[str, Any] = {"column": column, "step_s": step_s, "max_stale_s": max_stale_s}
     found = episodes(above, *window, enter_bps=enter, leave_bps=leave_bps, **of_rows)
     asked = (("slack_s", slack_s), ("leave_bps", leave_bps), ("known_after_s", known_after_s))
-    options = (*asked, ("enter_bps", enter_bps))
+    options = (*asked, ("enter_bps", enter_bps), *([] if move_s is None else [("move_s", move_s)]))
     question = Question("events.audit/3", *window, **of_rows, options=options)
     found = found.with_columns(pl.col("trajectory").cast(pl.Categorical))
     matched = matched_rows(_opened(logged, window), found, known, after, slack)
@@ -162,8 +182,12 @@ def _measured(family: EventFamily | str) -> tuple[EventFamily, str]:
     raise InputError("family", family, [each.value for each in _COLUMNS])
 
 
-def _with_sizes(rows: Frame, column: str) -> Frame:
+def _with_sizes(rows: Frame, column: str, move_s: int | None) -> Frame:
     """Add what events are measured by, where the rows lack it."""
+    if column == MOVE:
+        return price_moves(rows, MOVE_S if move_s is None else move_s)
+    if move_s is not None:
+        raise InputError("move_s", move_s, "None, but for splashes")
     if column in SPREADS:
         return holding(rows, column)
     checked_columns(rows, _SENT)
@@ -172,10 +196,15 @@ def _with_sizes(rows: Frame, column: str) -> Frame:
 
 def _logged(lives: Frame, family: EventFamily) -> pl.DataFrame:
     """Return the events of a family with their trajectory, of which names compare as numbers."""
-    checked_types(lives, _LIVES, parameter="lives")
+    of_splash = family is EventFamily.SPLASH
+    checked_types(lives, _SPLASHES if of_splash else _LIVES, parameter="lives")
     rows = lives.lazy().filter(family=family.value)
-    of = trajectory_of().cast(pl.Categorical)
-    needed = rows.select(of, "event", "t_open", "t_close", "peak", "known_until")
+    of, size = trajectory_of(), pl.col("peak")
+    if of_splash:
+        kind = pl.when(pl.col("direction") < 0).then(pl.lit(DUMP)).otherwise(pl.lit(PUMP))
+        of, size = of + kind, size.abs()
+    of = of.cast(pl.Categorical)
+    needed = rows.select(of, "event", "t_open", "t_close", size, "known_until")
     return needed.drop_nulls("trajectory").collect()
 
 

@@ -61,6 +61,30 @@ def detections(events: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def with_direction(lives: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
+    """Add to lifecycles which way each event went: -1 of a dump, 1 of any other (Float64).
+
+    ``lives`` are rows of `event_lifecycles`, and ``events`` the documents that they were paired
+    from. Null where the opening of a splash is not among these. Rows keep their order.
+
+    >>> events = pl.DataFrame({"family": ["splash"], "event_id": ["s1"], "symbol": ["A_USDT"],
+    ...     "event_type": ["splash.dump"], "lifecycle": [None], "ts": [60], "buy_exchange": ["X"],
+    ...     "buy_market": ["spot"], "sell_exchange": [None], "sell_market": [None]})
+    >>> lives = pl.DataFrame({"family": ["splash"], "event": ["s1"], "t_open": [60]})
+    >>> with_direction(lives, events)["direction"].to_list()
+    [-1.0]
+    """
+    key = ["family", "event", "t_open"]
+    known = detections(events).select("family", "event", "direction", t_open="ts")
+    splash = pl.col("family") == EventFamily.SPLASH.value
+    return lives.join(
+        known.unique(key, keep="first", maintain_order=True),
+        on=key,
+        how="left",
+        maintain_order="left",
+    ).with_columns(pl.when(splash).then("direction").otherwise(1.0).alias("direction"))
+
+
 def trajectory_of() -> pl.Expr:
     """Build the key of the trajectory of an event, from its family, symbol and legs.
 

@@ -29,7 +29,7 @@ from toolkit.statistics.contract import (
 from toolkit.statistics.event_audit import audit, audited, smallest_size_bps
 from toolkit.statistics.event_channels import channels
 from toolkit.statistics.event_cooccurrence import cooccurrence
-from toolkit.statistics.event_detections import detections
+from toolkit.statistics.event_detections import detections, with_direction
 from toolkit.statistics.event_documents import event_role, identified
 from toolkit.statistics.event_groups import with_groups
 from toolkit.statistics.event_hazards import hazard_ratios
@@ -74,6 +74,7 @@ __all__ = [
     "study",
     "survival",
     "survival_curve",
+    "with_direction",
     "with_groups",
 ]
 

@@ -112,6 +112,20 @@ def test_a_log_of_funding_events_is_held_to_differentials(rail: Rail, opened: Wo
     assert "Funding events against differentials of 10.0 bps per 8 h" in rail(*asked).stdout
 
 
+def test_a_log_of_splashes_is_held_to_prices(rail: Rail, opened: Workspace) -> None:
+    log = opened.events("splash", *WINDOW)
+    rows = opened.prices(PRICE, *WINDOW).rows
+    known = log.audited(rows, enter_bps=200, leave_bps=100, move_s=240)
+    expected = event_statistics.audit(known.filter(pl.col("audit_reason").ne_missing("no_rows")))
+    assert expected["n_episodes"].item() > 0
+    options = ("--enter-bps", "200", "--leave-bps", "100", "--within", "4m", *TIMES)
+    asked = ("events", "audit", "splash", *options)
+    assert as_rows(rail(*asked, *JSON)) == expected.to_dicts()
+    (row,) = as_rows(rail(*asked, "--by", "legs", *JSON))
+    assert row["legs"] == PRICE.partition(":")[2]
+    assert "Splash events against moves of 200.0 bps" in rail(*asked).stdout
+
+
 def test_without_a_threshold_it_is_the_smallest_event(rail: Rail, spreads: EventSeries) -> None:
     least = event_statistics.smallest_size_bps(spreads.lifecycles(), spreads.window)
     (row,) = as_rows(rail("events", "audit", *TIMES, *JSON))

@@ -237,9 +237,69 @@ def test_a_funding_event_is_known_when_its_rate_settles(every_h):
     assert audited(both_logs, rows, 0, 10 * step, **options).equals(found)
 
 
-def test_of_splashes_there_is_no_audit():
-    with pytest.raises(InputError, match=r"family: 'splash'.*spread, funding"):
-        audited(funding_log((60, 120, 20.0)), funded([0.0, 0.2], 8), 0, 60, family="splash")
+def splash_log(*events):
+    """Lives of splashes: name, opening, close, size in percent with its sign."""
+    rows = log([(f"{name}:Y.spot", *rest) for name, *rest in events]).with_columns(
+        family=pl.lit("splash"), legs=pl.lit("X.spot"), peak=100 * pl.col("peak")
+    )
+    return rows.with_columns(direction=pl.col("peak").sign())
+
+
+def test_a_log_of_splashes_is_held_to_moves_of_prices_each_way():
+    jumps = {20: 1.03, 40: 0.97, 60: 1.03, 80: 0.96}
+    steps = np.ones(100)
+    steps[list(jumps)] = list(jumps.values())
+    name = "A0_B:X.spot"
+    prices = pl.DataFrame({"trajectory": name, "ts": STEP * np.arange(100)})
+    prices = prices.with_columns(price=pl.Series(100 * steps.cumprod()))
+    seen = [(name, 21 * STEP + 5, 26 * STEP, 2.5), (name, 41 * STEP + 9, 46 * STEP, -2.5)]
+    wrong_way, quiet = (name, 61 * STEP, 66 * STEP, -3.0), (name, 90 * STEP, 91 * STEP, 2.5)
+    lives = splash_log(*seen, wrong_way, quiet)
+    options = {"family": "splash", "enter_bps": 200}
+    found = audited(lives, prices, 0, 100 * STEP, **options)
+    row = audit(found).row(0, named=True)
+    assert (row["n_confirmed"], row["n_events_judged"]) == (2, 4)
+    assert (row["n_seen"], row["n_episodes_judged"], row["delay_median_s"]) == (2, 4, 7)
+    both = found.filter(found_in="both")
+    assert both.select("trajectory", "event_peak_pct", "episode_start", "episode_end").rows() == [
+        (f"{name}:dump", 2.5, 41 * STEP, 46 * STEP),  # five minutes after the fall it is over
+        (f"{name}:pump", 2.5, 21 * STEP, 26 * STEP),
+    ]
+    assert both["episode_peak_pct"].to_list() == pytest.approx([3.0, 3.0])
+    missed = found.filter(audit_reason="missed")
+    assert missed["trajectory"].to_list() == [f"{name}:dump", f"{name}:pump"]
+    short = audited(lives, prices, 0, 100 * STEP, move_s=60, **options)
+    assert short["episode_end"].drop_nulls().to_list() == [
+        42 * STEP,
+        82 * STEP,
+        22 * STEP,
+        62 * STEP,
+    ]
+
+
+def test_of_prices_that_are_too_far_apart_a_splash_is_not_judged():
+    name = "A0_B:X.spot"
+    hourly = pl.DataFrame(
+        {"trajectory": name, "ts": 3_600 * np.arange(5), "price": [1.0, 2, 1, 2, 1]}
+    )
+    lives = splash_log((name, 4_000, 4_300, 2.5))
+    found = audited(lives, hourly, 0, 18_000, family="splash")
+    assert found["audit_reason"].to_list() == ["no_rows"]
+    fine = pl.DataFrame({"trajectory": name, "ts": [18_000, 18_060], "price": [1.0, 1.0]})
+    options = {"family": "splash", "enter_bps": 200, "step_s": 60}
+    found = audited(lives, pl.concat([hourly, fine]), 0, 36_000, **options)
+    assert found["audit_reason"].to_list() == ["gap"]
+    assert audit(found)["n_events_judged"].item() == 0
+
+
+def test_what_a_log_cannot_be_held_to_is_refused():
+    lives, rows = funding_log((60, 120, 20.0)), funded([0.0, 0.2], 8)
+    with pytest.raises(InputError, match=r"family: 'trade'.*spread, funding, splash"):
+        audited(lives, rows, 0, 60, family="trade")
+    with pytest.raises(InputError, match="move_s: 60 is not allowed"):
+        audited(lives, rows, 0, 60, family="funding", enter_bps=1, move_s=60)
+    with pytest.raises(InputError, match="direction"):
+        audited(lives, rows, 0, 60, family="splash")
 
 
 @pytest.mark.parametrize(("max_stale_s", "end"), [(None, 300), (90, 210)])
