@@ -13,16 +13,33 @@ from toolkit.cards import some
 from toolkit.cli.event_logs import event_window
 from toolkit.cli.exit_codes import ExitCode
 from toolkit.cli.held import asked_for
-from toolkit.cli.options import ClusterName, End, FeesFile, PlainText, Start, StorePath, check_times
-from toolkit.cli.show import console
+from toolkit.cli.options import (
+    ClusterName,
+    End,
+    FeesFile,
+    PlainText,
+    Start,
+    StorePath,
+    check_times,
+    window,
+)
+from toolkit.cli.show import console, errors
 from toolkit.commands import rail
 from toolkit.errors import EmptyWindowError, InputError
-from toolkit.market import EventFamily, Family, Stream, Symbol, Trajectory
+from toolkit.intervals import Interval
+from toolkit.market import EventFamily, Family, Stream, Symbol, Trajectory, format_ts
 from toolkit.reports import verify
 from toolkit.reports.drafting import Draft, check_path, reading_workspace
-from toolkit.reports.plans import add_events, add_symbol, add_trajectories
-from toolkit.store import Store
+from toolkit.reports.plans import (
+    add_events,
+    add_symbol,
+    add_trajectories,
+    add_watchlist,
+    watched_streams,
+)
+from toolkit.store import Store, service_clock
 from toolkit.workspace import named_store
+from toolkit.workspace.following import wanted_watchlist
 from toolkit.workspace.passes import Passes
 from toolkit.workspace.screening import held_window
 
@@ -160,11 +177,11 @@ def events_command(
     sheet = _Sheet("events", to, against, start, end)
     draft = sheet.draft(store)
     held = draft.workspace.store
-    window = event_window(held, start, end)
+    span = event_window(held, start, end)
     named = families or [
         family for family in EventFamily if f"events/{family}" in _held(held)["stream"]
     ]
-    add_events(draft, named, window)
+    add_events(draft, named, span)
     sheet.write(draft, f"Events: {some(named)}")
 
 
@@ -203,10 +220,62 @@ def symbol_command(
         raise EmptyWindowError(f"{held.path} holds nothing of {wanted}; `{loads}` loads it")
     of_mine = [row for row in rows if row["stream"] in mine]
     of_mine = [row for row in of_mine if row["kind"] != Family.FUNDING] or of_mine
-    window = held_window(held, Family.PRICE, of_mine, start, end, names=("--start", "--end"))
+    span = held_window(held, Family.PRICE, of_mine, start, end, names=("--start", "--end"))
     logs = [stream for stream in streams.values() if stream.kind == "events"]
-    add_symbol(draft, str(wanted), [*mine.values(), *logs], window)
+    add_symbol(draft, str(wanted), [*mine.values(), *logs], span)
     sheet.write(draft, f"Symbol: {wanted}")
+
+
+@app.command("watchlist")
+def watchlist_command(
+    watchlist: Annotated[
+        Path | None,
+        typer.Option(
+            "--watchlist", metavar="FILE", help="Default: rail.toml beside the store or here."
+        ),
+    ] = None,
+    start: Start = None,
+    end: End = None,
+    store: StorePath = None,
+    cluster: ClusterName = None,
+    plain_text: PlainText = False,
+    fees: FeesFile = None,
+    to: Annotated[
+        Path, typer.Option("--to", help="The folder of daily reports, or an HTML file.")
+    ] = Path(),
+    against: _Against = None,
+) -> None:
+    """Write the report of a day on what is watched: spreads and funding ranked, and events.
+
+    In a folder it is watchlist-DAY.html, and is compared with the newest of an earlier day there.
+    It takes what the store holds of the watchlist, see `rail follow`. A rule by which the service
+    is asked, such as open_now, stands for all that is held. Without a window it is of the last 24
+    hours.
+
+    Example: rail report watchlist
+    """
+    check_times(start, end)
+    held = named_store(store)
+    streams = watched_streams(held, wanted_watchlist(held, None, watchlist))
+    if not streams:
+        loads = held.command("sync", "--watchlist")
+        raise EmptyWindowError(f"{held.path} holds nothing of the watchlist; `{loads}` loads it")
+
+    def day() -> Interval:
+        now = service_clock(held)
+        return Interval(now - 86_400, now)
+
+    asked = window(start, end, now=lambda: service_clock(held), default=day)
+    if to.is_dir():
+        folder, to = to, to / f"watchlist-{format_ts(asked.end - 1)[:10]}.html"
+        before = sorted(file for file in folder.glob("watchlist-*.html") if file.name < to.name)
+        against = against or next(reversed(before), None)
+    sheet = _Sheet("watchlist", to, against, start, end)
+    draft = sheet.draft(store, fees, cluster, plain_text=plain_text)
+    missing = add_watchlist(draft, streams, asked)
+    if missing:
+        errors.print(f"nothing in {asked} of {some(missing)}")
+    sheet.write(draft, f"Watchlist, {format_ts(asked.end - 1)[:10]}")
 
 
 @dataclass(frozen=True, slots=True)

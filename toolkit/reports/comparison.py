@@ -1,158 +1,166 @@
-"""What changed since the report before: which figures, by how much, n and coverage beside them."""
+"""What changed since the report before: the figures in sight, before and now."""
 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
-from toolkit.cards import counted, signed
 from toolkit.foreign import Html
 from toolkit.reports.recipe import Answer, Earlier, Part, Recipe, Value
-from toolkit.reports.results import cell, column_words, page_of, with_unit
+from toolkit.reports.results import (
+    cell,
+    column_words,
+    is_moment,
+    page_of,
+    shown_columns,
+    shown_figures,
+    table_cell,
+    with_unit,
+)
+from toolkit.statistics.explanation import Meaning, reason_words
 
-_NOT_FIGURES = ("_reason", "method", "params_hash", "_basis", "window_start", "window_end")
-_NOT_COMPARED = frozenset(("n", "n_expected", "n_null", "coverage", "t_first", "t_last"))
-_MOST = 60
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A figure of one row of a part, before and now. ``basis`` is n and coverage of both."""
-
-    subject: str
-    figure: str
-    label: str
-    before: str
-    now: str
-    by: str
-    basis: str
+_NOT_COMPARED = frozenset(("n", "coverage"))  # they are beside what rests on them
+_NAMES = frozenset(("horizon_s",))  # numbers that tell rows apart
+_TABLE = Html('<div class="wide"><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>')
 
 
 def changes_html(recipe: Recipe, earlier: Earlier) -> Html:
-    """Return the section of changes: a table of figures that differ, and what came or went."""
-    changes, same, notes = compared(recipe, earlier)
-    head = Html(
-        '<section id="changes"><h2>Changed since the report before</h2>'
-        '<p class="basis">Before: {}. Now: {}. {} changed, {} did not.</p>'
-    ).format(earlier.pin.words, recipe.pin.words, counted(len(changes), "figure"), f"{same:,}")
-    rows = Html("").join(_row(each) for each in changes[:_MOST])
-    table = Html(
-        '<div class="wide"><table><thead><tr><th class="text">of</th><th class="text">figure</th>'
-        "<th>before</th><th>now</th><th>change</th><th>n, coverage</th></tr></thead>"
-        "<tbody>{}</tbody></table></div>"
-    ).format(rows)
-    more = [f"{len(changes) - _MOST} more changes are not listed."] if len(changes) > _MOST else []
-    below = Html("").join(Html('<p class="basis">{}</p>').format(note) for note in (*notes, *more))
-    return Html("{}{}{}</section>\n").format(head, table if changes else Html(""), below)
+    """Return the section of changes: of each part that both reports have, what differs.
 
-
-def _row(change: Change) -> Html:
-    way = {"+": "up", "-": "down"}.get(change.by[:1], "")
-    return Html(
-        '<tr><td class="text">{}</td><td class="text">{}</td><td class="number">{}</td>'
-        '<td class="number">{}</td><td class="number"><span class="{}">{}</span></td>'
-        "<td>{}</td></tr>"
-    ).format(change.subject, change.label, change.before, change.now, way, change.by, change.basis)
-
-
-def compared(recipe: Recipe, earlier: Earlier) -> tuple[list[Change], int, list[str]]:
-    """Return what changed, how many figures did not, and in words what only one of them has.
-
-    Parts are the same where they ask for the same of the same, whatever the window. Rows are the
-    same where their texts are: trajectory, family, legs.
+    Parts are the same where they ask for the same of the same, whatever the window and the number
+    of streams.
     """
-    before = {
-        _key(part): answer for part, answer in zip(earlier.parts, earlier.answers, strict=True)
-    }
-    changes: list[Change] = []
-    same, notes = 0, []
+    pairs = zip(earlier.parts, earlier.answers, strict=True)
+    before = {_key(part): (part, answer) for part, answer in pairs if answer.shown}
+    changed, same, new = [], [], []
     for part, answer in zip(recipe.parts, recipe.answers, strict=True):
+        if not answer.shown:
+            continue
         old = before.pop(_key(part), None)
         if old is None:
-            notes.append(f"New: {part.what} {part.stream}".rstrip() + ".")
+            new.append(part.name)
             continue
-        rows, old_rows = _rows(answer), _rows(old)
-        for name in rows.keys() & old_rows.keys():
-            found = list(_changes(name or part.stream, answer, rows[name], old_rows[name]))
-            changes += [each for each in found if each is not None]
-            same += sum(each is None for each in found)
-        notes += _came_and_went(rows, old_rows)
-    notes += [f"No longer there: {key[0]} {key[1]}".rstrip() + "." for key in before]
-    return sorted(changes, key=lambda each: (each.subject, each.figure)), same, notes
+        differences = _one(old[1], answer) if _is_one(part, answer) else _many(old[1], answer)
+        if differences:
+            changed.append(_section(part, answer, *old, differences))
+        else:
+            same.append(part.name)
+    gone = [part.name for part, _ in before.values()]
+    lists = (("Without a change", same), ("New in this report", new), ("Not in it any more", gone))
+    notes = [f"{words}: {'; '.join(names)}." for words, names in lists if names]
+    return Html(
+        '<section id="changes"><h2>Changed since the report before</h2>'
+        '<p class="basis">Before: {}. Now: {}.</p>{}{}</section>\n'
+    ).format(earlier.pin.words, recipe.pin.words, Html("").join(changed), _notes(notes))
 
 
 def _key(part: Part) -> tuple[str, str, str]:
     return part.what, part.stream, json.dumps(part.options, sort_keys=True)
 
 
-def _rows(answer: Answer) -> dict[str, Mapping[str, Value]]:
-    """Return the rows by their texts. Rows that share these are not compared."""
-    found: dict[str, Mapping[str, Value]] = {}
-    twice = set()
-    for row in answer.shown:
-        texts = [
-            str(value)
-            for name, value in row.items()
-            if isinstance(value, str) and not name.endswith((*_NOT_FIGURES, "flags", "model"))
-        ]
-        name = " ".join(texts)
-        if name in found:
-            twice.add(name)
-        found[name] = row
-    return {name: row for name, row in found.items() if name not in twice}
+def _is_one(part: Part, answer: Answer) -> bool:
+    return answer.rows == 1 and not part.streams
 
 
-def _came_and_went(rows: Mapping[str, object], old: Mapping[str, object]) -> Iterator[str]:
-    for words, names in (("New", rows.keys() - old.keys()), ("Gone", old.keys() - rows.keys())):
-        if names:
-            yield f"{words} among the rows shown: {', '.join(sorted(names))}."
+def _notes(notes: Sequence[str]) -> Html:
+    return Html("").join(Html('<p class="basis">{}</p>').format(note) for note in notes)
 
 
-def _changes(
-    subject: str, answer: Answer, row: Mapping[str, Value], old: Mapping[str, Value]
-) -> Iterator[Change | None]:
-    """Yield each figure of a row that changed, None for one that did not."""
-    page = page_of(answer.method)
-    basis = f"{_basis(old)} → {_basis(row)}"
-    for name, now in row.items():
-        if name in _NOT_COMPARED or name.endswith(_NOT_FIGURES) or name not in old:
-            continue
-        before = old[name]
-        meaning = with_unit(name, page)
-        if page.columns and meaning.type in ("", "given", "String"):
-            continue
-        if isinstance(now, str) or isinstance(before, str):
-            continue
-        if now == before:
-            yield None
-            continue
-        was, is_now = (
-            "null" if each is None else cell(name, each, meaning) for each in (before, now)
-        )
-        by = _difference(before, now)
-        yield Change(subject, name, column_words(name), was, is_now, by, basis)
+def _section(part: Part, now: Answer, was: Part, before: Answer, differences: Html) -> Html:
+    """Return the changes of a part, below its name and what both rest on."""
+    basis = f"Before {was.window}, {_basis(before)}. Now {part.window}, {_basis(now)}."
+    return Html('<h3>{}</h3><p class="basis">{}</p>{}').format(part.name, basis, differences)
 
 
-def _basis(row: Mapping[str, Value]) -> str:
-    n, coverage = row.get("n"), row.get("coverage")
-    parts = [f"{n:,}"] if isinstance(n, int) else []
-    parts += [f"{100 * coverage:.1f} %"] if isinstance(coverage, float) else []
-    return ", ".join(parts) or "–"
+def _basis(answer: Answer) -> str:
+    coverage = "" if answer.coverage is None else f", coverage {100 * answer.coverage:.2f} %"
+    return f"n = {answer.n or 0:,}{coverage}"
 
 
-def _difference(before: Value, now: Value) -> str:
-    """Return a change with its sign, in the figure's own unit, with four digits.
+def _one(before: Answer, now: Answer) -> Html:
+    """Return the figures of one row that differ, one a line. Nothing where none does."""
+    page = page_of(now.method)
+    row, old = now.shown[0], before.shown[0]
+    lines = []
+    for name in shown_figures(now):
+        was, value, meaning = old.get(name), row[name], with_unit(name, page)
+        if name not in _NOT_COMPARED and was != value:
+            shown = (_shown(name, was, meaning), _shown(name, value, meaning))
+            why = reason_words(name, row) if value is None else ""
+            change = why or change_words(name, was, value, meaning)
+            cells = [table_cell("text", "figure", column_words(name))]
+            for head, text in zip(("before", "now", "change"), (*shown, change), strict=True):
+                cells.append(table_cell("number", head, text))
+            lines.append(Html("<tr>{}</tr>").format(Html("").join(cells)))
+    heads = Html('<th class="text">figure</th><th>before</th><th>now</th><th>change</th>')
+    return _TABLE.format(heads, Html("").join(lines)) if lines else Html("")
 
-    >>> _difference(2.0, 2.5), _difference(None, 1.0)
-    ('+0.5', '')
+
+def _many(before: Answer, now: Answer) -> Html:
+    """Return the rows that differ, each figure with its change below it, and which came or went.
+
+    Rows are the same where their texts are: trajectory, family, legs. Nothing where none differs.
+    """
+    page, columns = page_of(now.method), shown_columns(now)
+    rows, old_rows = _rows(now), _rows(before)
+    kept = [
+        name
+        for name in columns
+        if not any(isinstance(row[name], str) for row in now.shown)
+        and name not in _NOT_COMPARED | _NAMES
+    ]
+    meanings = {name: with_unit(name, page) for name in kept}
+    lines = []
+    for key, row in rows.items():
+        old = old_rows.get(key, row)
+        if any(row[name] != old.get(name) for name in kept):
+            cells = [table_cell("text", "of", " ".join(key))]
+            cells += [_cell(name, old, row, meanings[name]) for name in kept]
+            lines.append(Html("<tr>{}</tr>").format(Html("").join(cells)))
+    sides = (("New", rows.keys() - old_rows.keys()), ("Gone", old_rows.keys() - rows.keys()))
+    notes = [
+        f"{words} among the rows shown: {', '.join(sorted(' '.join(key) for key in keys))}."
+        for words, keys in sides
+        if keys
+    ]
+    heads = Html('<th class="text">of</th>{}').format(
+        Html("").join(Html("<th>{}</th>").format(column_words(name)) for name in kept)
+    )
+    table = _TABLE.format(heads, Html("").join(lines)) if lines else Html("")
+    return Html("{}{}").format(table, _notes(notes)) if lines or notes else Html("")
+
+
+def _rows(answer: Answer) -> dict[tuple[str, ...], Mapping[str, Value]]:
+    """Return the rows by their texts, and by numbers that name them."""
+    names = [
+        name
+        for name in shown_columns(answer)
+        if name in _NAMES or (name != "flags" and isinstance(answer.shown[0][name], str))
+    ]
+    plain = Meaning("", "", "")
+    return {tuple(cell(name, row[name], plain) for name in names): row for row in answer.shown}
+
+
+def _cell(name: str, old: Mapping[str, Value], row: Mapping[str, Value], meaning: Meaning) -> Html:
+    change = change_words(name, old.get(name), row[name], meaning)
+    return table_cell("number", column_words(name), _shown(name, row[name], meaning), change)
+
+
+def _shown(name: str, value: Value, meaning: Meaning) -> str:
+    return "–" if value is None else cell(name, value, meaning)
+
+
+def change_words(name: str, before: Value, now: Value, meaning: Meaning) -> str:
+    """Return a change with its sign and unit. Of a share it is in percentage points.
+
+    >>> bps = Meaning("Float64", "bps", "")
+    >>> change_words("carry_bps", 2.0, 2.5, bps), change_words("carry_bps", None, 1.0, bps)
+    ('+0.50 bps', '')
     """
     if isinstance(before, str | bool | None) or isinstance(now, str | bool | None):
         return ""
-    change = now - before
-    if not math.isfinite(change) or change == 0:
+    if now == before or is_moment(name):
         return ""
-    digits = max(0, 3 - math.floor(math.log10(abs(change))))
-    text = signed(change, min(digits, 8))
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    size = cell(name, abs(now - before), meaning)
+    points = f"{size.removesuffix(' %')} points" if size.endswith(" %") else size
+    return f"{'+' if now > before else '-'}{points}"

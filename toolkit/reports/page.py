@@ -28,20 +28,7 @@ from toolkit.reports.recipe import Answer, Part, Recipe
 from toolkit.reports.results import result_html
 from toolkit.statistics.explanation import documented
 
-_TITLES = {
-    "plot": "Through time",
-    "summary": "Figures",
-    "plot_activity": "When events opened",
-    "hour_of_week": "By hour of the week",
-    "survival": "How long events last",
-    "league": "How often events open, by legs",
-    "persistence": "How steady funding is",
-    "holdings": "What holding it kept",
-    "flags": "Prices that may not be what they seem",
-    "screen_spreads": "Spreads beside each other",
-    "screen_funding": "Funding beside each other",
-    "symbol": "All legs on one axis of time",
-}
+_MOST_LINKS = 4
 _UNDRAWN = "{}: the chart needs a browser of 2023 or later with scripts on. Its figures are below."
 _POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
@@ -77,10 +64,12 @@ def _head(recipe: Recipe) -> Html:
     marks = {"simulated": Html('<span class="mark">SIMULATED</span> ')}
     marks["replay"] = Html('<span class="mark">REPLAY</span> ')
     links = Html("").join(
-        Html('<a href="#part-{}">{}</a>').format(number, part_name(part))
+        Html('<a href="#part-{}">{}</a>').format(number, part.name)
         for number, part in enumerate(recipe.parts, 1)
     )
     windows = list(dict.fromkeys(str(part.window) for part in recipe.parts))
+    if len(recipe.parts) > _MOST_LINKS:
+        links = Html("<details><summary>Contents</summary>{}</details>").format(links)
     fees = Html("")
     if recipe.fees:
         fees = Html("<p>Net figures by the fee table {}.</p>").format(recipe.fees)
@@ -91,7 +80,7 @@ def _head(recipe: Recipe) -> Html:
         html(recipe.title, 300),
         marks.get(recipe.pin.kind, Html("")),
         source.label,
-        Html(" · ").join([*(windows if len(windows) == 1 else []), f"data: {recipe.pin.words}"]),
+        Html(" · ").join([*(windows if len(windows) < 3 else []), f"data: {recipe.pin.words}"]),
         fees,
         links,
     )
@@ -99,17 +88,6 @@ def _head(recipe: Recipe) -> Html:
 
 def _changes(recipe: Recipe) -> Html:
     return Html("") if recipe.earlier is None else changes_html(recipe, recipe.earlier)
-
-
-def part_name(part: Part) -> str:
-    """Return the heading of a part.
-
-    >>> part_name(Part("summary", 0, 60, stream="events/spread"))
-    'Figures, events/spread'
-    """
-    subject = part.stream or str(part.options.get("symbol", ""))
-    title = _TITLES.get(part.what, part.what.replace("_", " ").capitalize())
-    return f"{title}, {subject}" if subject else title
 
 
 def _section(number: int, part: Part, answer: Answer, chart: Figure | None, recipe: Recipe) -> str:
@@ -120,7 +98,7 @@ def _section(number: int, part: Part, answer: Answer, chart: Figure | None, reci
             carries=False, identity=f"figure-{number}", without_plotly=_UNDRAWN
         )
     words = Html("") if chart is None else Html('<p class="unseen">{}</p>').format(chart.words)
-    head = Html('<section id="part-{}"><h2>{}</h2>').format(number, part_name(part))
+    head = Html('<section id="part-{}"><h2>{}</h2>').format(number, part.name)
     below = Html(
         '{}{}<p class="basis">{}</p><details><summary>Definition and code</summary>{}<pre>{}</pre>'
         "</details></section>\n"
@@ -148,7 +126,8 @@ def _basis(part: Part, answer: Answer, recipe: Recipe) -> Html:
     facts.append(str(part.window))
     facts.append(Source(recipe.pin.kind, recipe.pin.id).label)
     if part.streams:
-        facts.append(counted(len(part.streams), "stream"))
+        rows = f"{answer.rows:,} with rows of " if part.what != "symbol" else ""
+        facts.append(rows + counted(len(part.streams), "stream"))
     given = ", ".join(f"{name}={value}" for name, value in part.options.items())
     facts.append(f"parameters: {given or 'default'}")
     if answer.method:

@@ -1,17 +1,25 @@
-"""Which parts a report on spreads, funding, events or a symbol has."""
+"""Which parts a report on spreads, funding, events, a symbol or a watchlist has."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
 
+import polars as pl
+
+from toolkit.errors import EmptyWindowError
 from toolkit.intervals import Interval
 from toolkit.market import Family, Stream, Trajectory
 from toolkit.reports.drafting import Draft
 from toolkit.reports.recipe import Option, Part
+from toolkit.store import Store
+from toolkit.workspace.rules import Watchlist
+from toolkit.workspace.selection import WATCHLIST, read_keys
 
 DRAWN = 3
 """Of many trajectories so many are drawn: the first of the table that ranks them."""
 
+_SETTLED_S = 8 * 3_600
 _SCREEN = {Family.SPREAD: "screen_spreads", Family.FUNDING: "screen_funding"}
 _OF_ONE = {
     Family.SPREAD: ("plot", "summary", "hour_of_week", "flags"),
@@ -54,6 +62,59 @@ def add_symbol(draft: Draft, symbol: str, streams: Sequence[Stream], window: Int
         ]
         if pairs:
             add_trajectories(draft, family, pairs, window)
+
+
+def add_watchlist(draft: Draft, streams: Sequence[Stream], window: Interval) -> list[str]:
+    """Add a watchlist: its spreads and its funding pairs, each ranked, and its event logs.
+
+    That of funding ends at the last 00:00, 08:00 or 16:00 UTC, when pairs of any interval settle:
+    later no carry is whole. Returns the logs of which nothing is held in the window.
+    """
+    settled = window.end - window.end % _SETTLED_S
+    windows = {
+        Family.SPREAD: window,
+        Family.FUNDING: Interval(settled - (window.end - window.start), settled),
+    }
+    for family, of in windows.items():
+        if keys := [stream.key for stream in streams if stream.kind == family]:
+            add_trajectories(draft, family, keys, of)
+    missing = []
+    for log in (stream.key for stream in streams if stream.kind == "events"):
+        try:
+            _add(draft, [log], ("plot_activity", "summary"), window)
+        except EmptyWindowError:
+            missing.append(log)
+    return missing
+
+
+def watched_streams(store: Store, watchlist: Watchlist) -> list[Stream]:
+    """Return the streams with rows that a watchlist names, sorted by kind and key.
+
+    A rule by which the service is asked what it lists or shows (``watchlist``, ``open_now``,
+    ``top_open``, ``widest_funding``, ``events_above_pct``) stands for all that is held.
+    """
+    held = [Stream.parse(key) for key in store.catalogue().filter(pl.col("rows") > 0)["stream"]]
+    patterns = [str(each) for each in read_keys(watchlist.streams)]
+    asks = (watchlist.open_now, watchlist.top_open, watchlist.widest_funding)
+    if WATCHLIST in patterns or any(asks) or watchlist.events_above_pct is not None:
+        return held
+    return [
+        stream
+        for stream in held
+        if any(fnmatchcase(stream.key, each) for each in patterns)
+        or (isinstance(stream, Trajectory) and _of_market(watchlist, stream))
+    ]
+
+
+def _of_market(watchlist: Watchlist, stream: Trajectory) -> bool:
+    """Return whether ``symbols``, ``exchanges`` and ``families``, one rule, name a trajectory."""
+    symbols, exchanges, families = watchlist.symbols, watchlist.exchanges, watchlist.families
+    return (
+        any((symbols, exchanges, families))
+        and (not symbols or str(stream.symbol) in symbols)
+        and (not exchanges or all(leg.exchange in exchanges for leg in stream.legs))
+        and (not families or stream.family in families)
+    )
 
 
 def _add(draft: Draft, keys: Iterable[str], whats: Iterable[str], window: Interval) -> None:

@@ -27,6 +27,20 @@ Value = str | int | float | bool | None
 Option = Value | list[str | int | float]
 """An option of a method, as JSON has it."""
 
+_TITLES = {
+    "plot": "Through time",
+    "summary": "Figures",
+    "plot_activity": "When events opened",
+    "hour_of_week": "By hour of the week",
+    "survival": "How long events last",
+    "league": "How often events open, by legs",
+    "persistence": "How steady funding is",
+    "holdings": "What holding it kept",
+    "flags": "Prices that may not be what they seem",
+    "screen_spreads": "Spreads beside each other",
+    "screen_funding": "Funding beside each other",
+    "symbol": "All legs on one axis of time",
+}
 _LARGEST_BYTES = 64_000_000
 _BLOCK = re.compile(r'<script type="application/json" id="recipe">(.*?)</script>', re.DOTALL)
 _REPORT = "a report that `rail report` or tk.report made"
@@ -50,6 +64,17 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def window(self) -> Interval:
         """The window. Raises `InputError` for one that is none."""
         return Interval.checked(self.start, self.end)
+
+    @property
+    def name(self) -> str:
+        """What it is called.
+
+        >>> Part("summary", 0, 60, stream="events/spread").name
+        'Figures, events/spread'
+        """
+        subject = self.stream or str(self.options.get("symbol", ""))
+        title = _TITLES.get(self.what, self.what.replace("_", " ").capitalize())
+        return f"{title}, {subject}" if subject else title
 
 
 class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

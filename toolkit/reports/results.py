@@ -60,6 +60,7 @@ _COLUMNS = {
 """Of tables of many columns those that are shown, none where the chart has them all."""
 
 _MOST_COLUMNS = 8
+_MOST_FIGURES = 12
 _PLACES = {"bps": 2, "%": 2}
 _ENDS = {"_bps": "bps", "_pct": "%", "_h": "h"}
 
@@ -70,9 +71,8 @@ def result_html(part: Part, answer: Answer) -> Html:
         return Html("") if answer.chart_hash else Html('<p class="faint">No row.</p>')
     page = page_of(answer.method)
     if answer.rows == 1 and not part.streams:
-        return _one(answer.shown[0], page, _named(answer.method, _FIRST))
-    chosen = _COLUMNS.get(answer.method.partition("/")[0])
-    columns = shown_columns(answer.shown, chosen)
+        return _one(answer, page)
+    columns = shown_columns(answer)
     return _table(answer, columns, page) if columns else Html("")
 
 
@@ -85,36 +85,44 @@ def page_of(method: str) -> Documented:
     return documented(method) if method else Documented((), {}, {})
 
 
-def _named(method: str, lists: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    return lists.get(method.partition("/")[0], ())
+def shown_columns(answer: Answer) -> list[str]:
+    """Return the columns of a table that are in sight: those chosen, else the first with figures.
 
-
-def shown_columns(rows: list[dict[str, Value]], chosen: tuple[str, ...] | None) -> list[str]:
-    """Return the columns of a table: those chosen, else the first with figures.
-
-    >>> shown_columns([{"trajectory": "a", "n": 3, "x_bps": 1.0, "x_reason": None}], None)
+    >>> rows = [{"trajectory": "a", "n": 3, "x_bps": 1.0, "x_reason": None}]
+    >>> shown_columns(Answer(3, 1.0, "", "", "", 1, "", rows))
     ['trajectory', 'n', 'x_bps']
     """
-    names = list(rows[0])
+    names = list(answer.shown[0])
+    chosen = _COLUMNS.get(answer.method.partition("/")[0])
     if chosen is not None:
         return [name for name in chosen if name in names]
     left_out = ("_reason", "method", "params_hash", "window_start", "window_end", "_basis")
     kept = [name for name in names if not name.endswith(left_out)]
-    with_values = [name for name in kept if any(row[name] is not None for row in rows)]
+    with_values = [name for name in kept if any(row[name] is not None for row in answer.shown)]
     return with_values[:_MOST_COLUMNS]
 
 
-def _one(row: Mapping[str, Value], page: Documented, first: tuple[str, ...]) -> Html:
-    """Return the figures of one row: the first in sight, the others folded."""
-    figures = [
+def shown_figures(answer: Answer) -> list[str]:
+    """Return the figures of a result of one row that are in sight: those chosen, else the first."""
+    chosen, figures = _FIRST.get(answer.method.partition("/")[0], ()), _figures(answer)
+    return [name for name in chosen if name in figures] or figures[:_MOST_FIGURES]
+
+
+def _figures(answer: Answer) -> list[str]:
+    page = page_of(answer.method)
+    return [
         name
-        for name in row
+        for name in answer.shown[0]
         if name not in _BASIS
         and not name.endswith(("_reason", "method", "params_hash", "_basis"))
         and (not page.columns or meaning_of(name, page).type not in ("", "given"))
     ]
-    seen = [name for name in first if name in figures] or figures[:12]
-    others = [name for name in figures if name not in seen]
+
+
+def _one(answer: Answer, page: Documented) -> Html:
+    """Return the figures of one row: some in sight, the others folded."""
+    row, seen = answer.shown[0], shown_figures(answer)
+    others = [name for name in _figures(answer) if name not in seen]
     more = Html("")
     if others:
         more = Html("<details><summary>{} more figures</summary>{}</details>").format(
@@ -190,11 +198,23 @@ def _table(answer: Answer, columns: list[str], page: Documented) -> Html:
 
 
 def _row(row: Mapping[str, Value], kept: Mapping[str, Meaning], kinds: Mapping[str, str]) -> Html:
-    cells = Html("").join(
-        Html('<td class="{}">{}</td>').format(kinds[name], _shown(name, row[name], meaning))
+    cells = [
+        table_cell(kinds[name], _head(name, meaning), _shown(name, row[name], meaning))
         for name, meaning in kept.items()
-    )
-    return Html("<tr>{}</tr>").format(cells)
+    ]
+    return Html("<tr>{}</tr>").format(Html("").join(cells))
+
+
+def table_cell(kind: str, head: str, text: str, below: str = "") -> Html:
+    """Return a cell. On a narrow screen its column's head is before it. A key breaks at a colon.
+
+    >>> table_cell("text", "of", "A_B:X.spot")
+    '<td class="text" data-head="of"><span>A_B:<wbr>X.spot</span></td>'
+    """
+    parts = Html(":<wbr>").join(text.split(":")) if kind == "text" else text
+    small = Html("<small>{}</small>").format(below) if below else Html("")
+    cell = Html('<td class="{}" data-head="{}"><span>{}{}</span></td>')
+    return cell.format(kind, head, parts, small)
 
 
 def _meanings(kept: Mapping[str, Meaning]) -> Html:
@@ -248,14 +268,22 @@ def cell(name: str, value: Any, meaning: Meaning) -> str:
         return value or "none"
     unit = meaning.unit
     if unit == "s" or (not unit and name.endswith("_s")):
-        moment = name.startswith(("t_", "start_", "end_")) or name.endswith("_ts")
-        return _moment(value) if moment else duration(value)
+        return _moment(value) if is_moment(name) else duration(value)
     if unit == "fraction" or name == "coverage" or name.endswith("_share"):
         return f"{100 * value:.2f} %"
     if unit in _PLACES:
         return f"{value:,.{_PLACES[unit]}f} {unit}"
     number = f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
     return number if unit in ("", "count") else f"{number} {unit}"
+
+
+def is_moment(name: str) -> bool:
+    """Return whether a column in seconds has times.
+
+    >>> is_moment("t_first"), is_moment("half_life_s")
+    (True, False)
+    """
+    return name.startswith(("t_", "start_", "end_")) or name.endswith("_ts")
 
 
 def _moment(value: float) -> str:

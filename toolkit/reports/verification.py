@@ -10,7 +10,7 @@ from toolkit.cards import counted
 from toolkit.errors import InputError, RailError
 from toolkit.reports.answering import Answered, answered
 from toolkit.reports.drafting import reading_workspace
-from toolkit.reports.page import page, part_name
+from toolkit.reports.page import page
 from toolkit.reports.recipe import TOOLKIT, Answer, Pin, Recipe, read_recipe
 from toolkit.statistics.fee_table import FeeModel
 from toolkit.store import Store
@@ -74,7 +74,7 @@ def verify(
     differences: list[str] = []
     found: list[Answered] = []
     for number, (part, answer) in enumerate(zip(recipe.parts, recipe.answers, strict=True), 1):
-        name = f"{number}. {part_name(part)}"
+        name = f"{number}. {part.name}"
         try:
             again = answered(workspace, part, cluster=cluster, plain_text=plain_text)
         except RailError as error:

@@ -17,7 +17,7 @@ COMMANDS = (
     *("events survival", "events stats", "events magnitudes", "events payoff"),
     *("events together", "events audit", "events study", "events channels"),
     *("events open", "webhook setup"),
-    *("report spread", "report funding", "report events", "report symbol"),
+    *("report spread", "report funding", "report events", "report symbol", "report watchlist"),
     *("store publish", "store publications", "store verify", "store compact"),
     *("store backup", "store remap"),
 )

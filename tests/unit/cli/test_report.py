@@ -75,3 +75,23 @@ def test_what_cannot_be_reported_on_is_refused_before_anything_is_written(
     assert "over published data" in refused(rail("report", "spread", "--cluster", "2"))
     assert "after `rail report spread`" in refused(rail("report", "--store", "a.duckdb", "spread"))
     assert not list(held.path.parent.glob("*.html"))
+
+
+@pytest.mark.slow
+def test_a_daily_report_is_compared_with_that_of_the_day_before(rail: Rail, held: Store) -> None:
+    (held.path.parent / "daily").mkdir()
+    (held.path.parent / "rail.toml").write_text('[follow]\nstreams = ["BTC_USDT:*", "events/*"]\n')
+    for window in (
+        ("--start", "2026-11-03T12:00", "--end", "2026-11-03T18:00"),
+        ("--start", "2026-11-03T18:00", "--end", "2026-11-04T01:00"),
+    ):
+        assert rail("report", "watchlist", "--to", "daily", *window).returncode == 0
+    recipe, page = read_recipe("daily/watchlist-2026-11-04.html")
+
+    assert next(part.stream for part in recipe.parts if part.what == "summary") == SPREAD
+    assert FUNDING not in page
+    assert recipe.earlier is not None
+    assert recipe.earlier.parts[0].end == recipe.parts[0].start
+    assert "Changed since the report before" in page
+    done = rail("report", "--verify", "daily/watchlist-2026-11-04.html")
+    assert done.returncode == 0, done.stdout
