@@ -31,6 +31,7 @@ import time
 import polars as pl
 
 import toolkit as tk
+from toolkit.cards import readable_tables
 from toolkit.client.webhook_session import WebhookSession
 from toolkit.loader.webhooks import webhook_app
 from toolkit.service import (
@@ -44,15 +45,7 @@ from toolkit.service import (
 )
 from toolkit.serving import ServerSettings, run_in_thread
 
-pl.Config(
-    tbl_cols=-1,
-    tbl_width_chars=120,
-    tbl_hide_column_data_types=True,
-    tbl_hide_dataframe_shape=True,
-    fmt_str_lengths=60,
-    float_precision=3,
-    thousands_separator=True,
-)
+readable_tables(decimals=3)
 config = Config(
     Simulated(7),
     port=0,
@@ -155,10 +148,9 @@ truth = pl.concat(page.frame for page in pages)
 lacking = truth.join(log.df, on=["event_id", "event_type", "ts_ms"], how="anti").height
 lost = dict(channels.select("channel", pl.col("lost_share") * 100).iter_rows())
 print(
-    f"Of the spread events of {log.window}\nthe socket did not bring {lost['socket']:.0f} %, "
-    f"webhooks {lost['webhook']:.0f} %, and the store lacks {lacking or 'none'} "
-    f"(n = {truth.height:,} documents).\nOf {pair} it has coverage "
-    f"{100 * spread.summary()['coverage'].item():.1f} %.\n{log.source.label} (times are UTC)"
+    f"Of {truth.height:,} documents of spread events the socket did not bring "
+    f"{lost['socket']:.0f} %,\nwebhooks {lost['webhook']:.0f} %, and the store lacks "
+    f"{lacking or 'none'}.\nSpreads of {pair}:\n{spread.footnote}"
 )
 
 # %%

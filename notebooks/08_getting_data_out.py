@@ -32,19 +32,11 @@ import pandas as pd
 import polars as pl
 
 import toolkit as tk
+from toolkit.cards import readable_tables
 
-pl.Config(
-    tbl_rows=12,
-    tbl_cols=-1,
-    tbl_width_chars=120,
-    tbl_hide_column_data_types=True,
-    tbl_hide_dataframe_shape=True,
-    fmt_str_lengths=60,
-    float_precision=2,
-    thousands_separator=True,
-)
+readable_tables()
 rail = tk.open("out.duckdb")
-loaded = rail.sync("LTC_USDT:AURORA.spot:*", "7d")
+rail.sync("LTC_USDT:AURORA.spot:*", "7d")
 
 # %% [markdown]
 # ## SQL
@@ -147,9 +139,7 @@ same = np.ptp(sums["sum_log_bps"].to_numpy()) < 1e-6
 print(
     f"Store and Parquet gave the same {sums['n'][0]:,} spreads in {len(ways)} ways, with "
     f"{'equal' if same else 'DIFFERENT'} sums.\nRead back, 90 % of those of {one.stream} are "
-    f"from {low:.1f} to {high:.1f} bps (n = {read['n']:,}, "
-    f"coverage {100 * read['coverage']:.1f} %).\n{loaded.window} of {theirs.source.label} "
-    "(times are UTC)"
+    f"from {low:.1f} to {high:.1f} bps.\n{theirs.footnote}"
 )
 
 # %%

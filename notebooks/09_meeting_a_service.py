@@ -30,19 +30,13 @@ from pathlib import Path
 import polars as pl
 
 import toolkit as tk
+from toolkit.cards import readable_tables
 from toolkit.service import Clock, Config, Simulated, adversary_of, running
 from toolkit.workspace import Settings
 from toolkit.workspace.doctor import examine
 
-pl.Config(
-    tbl_rows=30,
-    tbl_cols=-1,
-    tbl_width_chars=120,
-    tbl_hide_column_data_types=True,
-    tbl_hide_dataframe_shape=True,
-    fmt_str_lengths=160,
-    thousands_separator=True,
-)
+readable_tables()
+pl.Config(fmt_str_lengths=160)  # whole sentences
 other_names = {"ts": "moment", "price": "px", "buy_price": "bid_px", "sell_price": "offered"}
 switches = {
     "renamed_fields": {**other_names, "spread_pct": "gap"},
@@ -152,13 +146,10 @@ spread.plot(thresholds_bps=[-enter_bps, enter_bps], events=log)
 
 # %%
 agree = "agree" if checked["n"].equals(checked["n_agree"]) else "DO NOT AGREE"
-summary = spread.summary().row(0, named=True)
 print(
     "Loaded by a profile that was drafted from the service's answers alone, the rows of\n"
     f"{pair} {agree} with each other, with the log of\nevents and with the truth. Their mean is "
-    f"{summary['spread_mean_log_bps']:.1f} bps (n = {summary['n']:,}, coverage "
-    f"{100 * summary['coverage']:.1f} %).\n{spread.window} of {spread.source.label} "
-    "(times are UTC)"
+    f"{spread.summary()['spread_mean_log_bps'].item():.1f} bps.\n{spread.footnote}"
 )
 
 # %%

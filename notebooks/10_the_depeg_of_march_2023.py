@@ -32,17 +32,10 @@ import polars as pl
 from IPython.display import display
 
 import toolkit as tk
+from toolkit.cards import readable_tables
 from toolkit.statistics.fees import Fee, FeeModel
 
-pl.Config(
-    tbl_cols=-1,
-    tbl_width_chars=120,
-    tbl_hide_column_data_types=True,
-    tbl_hide_dataframe_shape=True,
-    fmt_str_lengths=60,
-    float_precision=1,
-    thousands_separator=True,
-)
+readable_tables(decimals=1)
 file = Path(os.environ.get("RAIL_REAL_DATA", "../../shared/data")) / "prices.parquet"
 here = file.is_file()
 
@@ -145,19 +138,17 @@ if here:
 
 # %%
 if here:
-    peak, all_of = wide.sort(pl.col("peak_bps").abs()).row(-1, named=True), spread.summary()
+    peak = wide.sort(pl.col("peak_bps").abs()).row(-1, named=True)
     usdc = against["USDC"].df.sort(pl.col("spread_log_bps").abs(), nulls_last=False)
     far = usdc.row(-1, named=True)
-    half = all_of.select(pl.col("^half_life(_lower|_upper)?_s$") / 60).row(0)
+    half = spread.summary().select(pl.col("^half_life(_lower|_upper)?_s$") / 60).row(0)
     print(
         f"BTC_USD was up to {abs(peak['peak_bps']):.0f} bps apart between COINBASE and KRAKEN, on "
         f"{tk.format_ts(peak['peak_ts'])},\nand {wide['duration_s'].sum() // 60} minutes 40 bps "
         f"apart or more. After four fills of 10 bps a mean of {net['net_mean_bps'].item():.1f} bps "
-        f"was left then.\nIts half-life was {half[0]:.0f} min ({half[1]:.0f} to {half[2]:.0f}, "
-        f"n = {all_of['n'].item():,}, coverage {100 * all_of['coverage'].item():.1f} %).\n"
+        f"was left then.\nIts half-life was {half[0]:.0f} min ({half[1]:.0f} to {half[2]:.0f}).\n"
         f"For USDC on KRAKEN it was up to {abs(far['spread_log_bps']):.0f} bps from its price in "
-        f"dollars, on {far['time']:%Y-%m-%d %H:%M} UTC.\n{spread.window} of "
-        f"{spread.source.label} (times are UTC)"
+        f"dollars, on {far['time']:%Y-%m-%d %H:%M} UTC.\n{spread.footnote}"
     )
 else:
     print(f"Skipped: there is no {file}. RAIL_REAL_DATA names the folder that has it.")
