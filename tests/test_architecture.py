@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[1]
 LAYERS = (
     ("app", "__main__"),
     ("cli", "dashboard"),
+    ("assistant",),
     ("toolkit",),
     ("reports",),
     ("workspace",),
@@ -56,6 +57,7 @@ THIRD_PARTIES = {
     "httpx2": ("toolkit.client.mcp",),
     "jsonschema": ("toolkit.client.mcp",),
     "mcp": (
+        "toolkit.assistant.server",
         "toolkit.client.mcp",
         "toolkit.service.transports.mcp",
         "toolkit.service.transports.mcp_server",
@@ -71,7 +73,10 @@ THIRD_PARTIES = {
     "referencing": ("toolkit.client.mcp",),
     "rich": ("toolkit.cli", "toolkit.workspace"),
     # The receiver is mountable, and the door is a middleware.
-    "starlette": ("toolkit.loader.webhooks", "toolkit.service", "toolkit.dashboard.shared"),
+    "starlette": (
+        *("toolkit.assistant.server", "toolkit.dashboard.shared"),
+        *("toolkit.loader.webhooks", "toolkit.service"),
+    ),
     "statsmodels": ("toolkit.statistics.event_hazards",),
     "streamlit": ("toolkit.dashboard", "app"),
     "tomlkit": ("toolkit.workspace.alert_file",),

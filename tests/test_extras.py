@@ -100,6 +100,7 @@ with Workspace(tk.Client("http://127.0.0.1:9", "key"), tk.Store("rail.duckdb")):
     ("arguments", "extra"),
     [
         (["serve"], "service"),
+        (["mcp"], "service"),
         (["webhook", "--secret-env", "HOME"], "service"),
         (["demo", "--once"], "service"),
         (["demo"], "dashboard"),

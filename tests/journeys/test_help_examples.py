@@ -24,6 +24,7 @@ from .conftest import RAIL, serving
 COLUMNS = 80
 LASTING = {
     "app": "dashboard over",
+    "mcp": "MCP at",
     "open": "dashboard over",
     "serve": "listening at",
     "webhook": "listening at",

@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from toolkit.client import Client
 from toolkit.service import Clock, Config, Simulated, running
+from toolkit.store import Store
+from toolkit.workspace import Workspace
 
 NODE_MODULES = Path(__file__).parents[2] / ".judges" / "node_modules"
 NOW = 1_793_750_400
@@ -43,6 +46,15 @@ def service() -> Iterator[str]:
     config = Config(Simulated(7), port=0, clock=Clock(fixed_at=NOW), quota=1_000_000)
     with running(config) as found:
         yield found.base_url
+
+
+@pytest.fixture(scope="session")
+def loaded(service: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    """A store with an hour of one spread."""
+    store = Store(tmp_path_factory.mktemp("loaded") / "rail.duckdb")
+    with Workspace(Client(service, "demo-pro"), store) as rail:
+        rail.sync("BTC_USDT:AURORA.spot:CORONA.futures", NOW - 3_600, NOW, progress=False)
+        yield rail
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The MCP conformance suite, over the service's ``/mcp`` and over our client.
+"""The MCP conformance suite, over the ``/mcp`` of the service and of a store, and over our client.
 
 By hand, in ``.judges``: ``node_modules/.bin/conformance server --url URL --scenario NAME
 --spec-version VERSION --expected-failures ../tests/judges/conformance.yml``.
@@ -14,11 +14,13 @@ from pathlib import Path
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from toolkit.assistant.server import application as store_application
 from toolkit.service import Clock, Simulated
 from toolkit.service.accounts.policy import Policy
 from toolkit.service.api.calls import Service
 from toolkit.service.transports.rest import application
 from toolkit.serving import ServerSettings, run_in_thread
+from toolkit.workspace import Workspace
 
 pytestmark = pytest.mark.judge
 
@@ -77,16 +79,18 @@ class Keyed:
         await self.app(scope, receive, send)
 
 
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    """The address of a keyed service's ``/mcp``."""
-    app = application(Service(Simulated(7), Clock(), Policy(quota=1_000_000)))
-    with run_in_thread(ServerSettings(Keyed(app), grace_s=3), "127.0.0.1", 0) as base_url:
+@pytest.fixture(scope="module", params=["service", "store"])
+def endpoint(request: pytest.FixtureRequest, loaded: Workspace) -> Iterator[str]:
+    """The address of a keyed service's ``/mcp``, and that of the tools over a store."""
+    app = store_application(loaded)
+    if request.param == "service":
+        app = Keyed(application(Service(Simulated(7), Clock(), Policy(quota=1_000_000))))
+    with run_in_thread(ServerSettings(app, grace_s=3), "127.0.0.1", 0) as base_url:
         yield f"{base_url}/mcp"
 
 
 @pytest.mark.parametrize(("version", "scenario"), SERVER)
-def test_the_service_passes_each_scenario_that_fits_a_server_of_tools(
+def test_each_server_of_tools_passes_each_scenario_that_fits_one(
     node: str, environment: dict[str, str], endpoint: str, version: str, scenario: str
 ) -> None:
     chosen = ("--scenario", scenario, "--spec-version", version)

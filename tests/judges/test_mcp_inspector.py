@@ -1,14 +1,17 @@
-"""The MCP inspector, as a client of another make."""
+"""The MCP inspector, as a client of another make, of the service and of the tools over a store."""
 
 from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+
+from toolkit.workspace import Workspace
 
 pytestmark = pytest.mark.judge
 
@@ -20,7 +23,7 @@ PRICES = {"symbol": "BTC_USDT", "exchange": "AURORA", "market": "spot", "limit":
 def asked(
     node: str, environment: dict[str, str], base_url: str, key: str, era: str, *arguments: str
 ) -> subprocess.CompletedProcess[str]:
-    """A run of the inspector."""
+    """A run of the inspector, over the service."""
     address = (
         "--server-url",
         f"{base_url}/mcp",
@@ -29,8 +32,15 @@ def asked(
         "--header",
         f"apikey: {key}",
     )
+    return inspected(node, environment, *address, "--protocol-era", era, *arguments)
+
+
+def inspected(
+    node: str, environment: dict[str, str], *arguments: str
+) -> subprocess.CompletedProcess[str]:
+    """A run of the inspector."""
     return subprocess.run(
-        [node, INSPECTOR, "--cli", *address, "--protocol-era", era, *arguments],
+        [node, INSPECTOR, "--cli", *arguments],
         capture_output=True,
         text=True,
         env=environment,
@@ -75,3 +85,24 @@ def test_the_inspector_says_why_it_was_refused(
     done = asked(node, environment, service, key, "auto", "--method", "tools/list")
     assert done.returncode == code
     assert said in done.stderr
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_the_inspector_finds_nothing_wrong_with_rail_mcp_over_stdio(
+    node: str, environment: dict[str, str], loaded: Workspace, era: str
+) -> None:
+    command = (
+        str(Path(sys.executable).with_name("rail")),
+        "mcp",
+        "--store",
+        str(loaded.store.path),
+    )
+    asks = ("--protocol-era", era, "--method")
+    listed = inspected(node, environment, *command, *asks, "tools/list", "--strict")
+    assert listed.returncode == 0, listed.stderr
+    assert listed.stderr == ""
+    assert len(json.loads(listed.stdout)["tools"]) == 9
+    given = ("--tool-name", "sql", "--tool-arg", "query=SELECT count(*) AS n FROM spreads")
+    called = inspected(node, environment, *command, *asks, "tools/call", *given)
+    assert called.returncode == 0, called.stderr
+    assert json.loads(called.stdout)["structuredContent"]["rows"] == [{"n": 60}]

@@ -44,6 +44,7 @@ COMMANDS = {
     "store": ("store:app", "Publish, check, rewrite or copy a store."),
     "import": ("store:import_command", "Make a store of published data, or of rows of your own."),
     "app": ("dashboard:app_command", "Open the dashboard over a store."),
+    "mcp": ("assistant:mcp_command", "Answer an assistant's questions about the store, by MCP."),
     "notebook": ("notebook:notebook_command", "Write the quickstart notebook here."),
     "open": ("dashboard:open_command", "Open the page of a trajectory or an event log."),
     "demo": (

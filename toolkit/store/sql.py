@@ -8,11 +8,14 @@ tables that are named in full.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import json
 import re
+import threading
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import duckdb
@@ -48,11 +51,23 @@ Parameters = Mapping[str, object] | Sequence[object]
 """The values of ``$name``, or of ``?`` in their order."""
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many rows of a query are read, and how long it may take (s). None is without a limit."""
+
+    at_most: int | None = None
+    within_s: float | None = None
+
+
+_NO_LIMITS = Limits()
+
+
 def select(
     connection: duckdb.DuckDBPyConnection,
     query: str,
     parameters: Parameters | None = None,
     as_of: int | None = None,
+    limits: Limits = _NO_LIMITS,
 ) -> pl.DataFrame:
     """Return the rows of a query over the views, as of a time (s, local clock) where one is given.
 
@@ -69,10 +84,37 @@ def select(
         text = view.sql(at=at)
         connection.execute(f"CREATE TEMP VIEW {view.name} AS {text}")
     try:
-        found = frame_of(connection, query, params=values)
+        with _ended_after(connection, limits.within_s):
+            found = frame_of(connection, _cut(query, limits.at_most), params=values)
+    except duckdb.InterruptException:
+        if limits.within_s is None:
+            raise
+        allowed = f"one that takes at most {limits.within_s:g} s"
+        advice = "a shorter window or an aggregate takes less"
+        raise InputError("query", _short(query), allowed, advice=advice) from None
     except _REFUSED as error:
         raise _refusal(query, first_line(error)) from None
     return found
+
+
+def _cut(query: str, at_most: int | None) -> str:
+    """Return a query for the first rows of another, which was checked to be one SELECT."""
+    return query if at_most is None else f"FROM (\n{query.rstrip().rstrip(';')}\n) LIMIT {at_most}"
+
+
+@contextlib.contextmanager
+def _ended_after(connection: duckdb.DuckDBPyConnection, within_s: float | None) -> Iterator[None]:
+    """Interrupt the connection's query where the block takes longer."""
+    if within_s is None:
+        yield
+        return
+    timer = threading.Timer(within_s, connection.interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _values(parameters: Parameters | None) -> dict[str, object] | list[object]:

@@ -39,7 +39,7 @@ from toolkit.store.history import COUNTED_STREAM, check_history, seen
 from toolkit.store.lookup import asked_streams, check_known
 from toolkit.store.scanning import Asked, scan_of
 from toolkit.store.snapshots import poll_coverage, read_polls, read_snapshots
-from toolkit.store.sql import Parameters, select
+from toolkit.store.sql import Limits, Parameters, select
 from toolkit.tables import LOAD, ROWS, TIE, CoverageState
 
 
@@ -73,15 +73,22 @@ class Store(StoreFile):
         return store_card(self)
 
     def sql(
-        self, query: str, parameters: Parameters | None = None, *, as_of: int | None = None
+        self,
+        query: str,
+        parameters: Parameters | None = None,
+        *,
+        as_of: int | None = None,
+        at_most: int | None = None,
+        within_s: float | None = None,
     ) -> pl.DataFrame:
         """Return the rows of one SELECT over the views: prices, spreads and so on (docs/store.md).
 
         ``parameters`` are the values of ``$name``, or of ``?`` in their order. A column ``time`` is
         a time in UTC without a zone. Rows come in no order but that of an ORDER BY. The query can
-        write nothing, and reads no other file and no table. ``as_of`` is that of `coverage`.
-        Raises `InputError` for any other statement, and for an unknown view or column with the
-        nearest ones.
+        write nothing, and reads no other file and no table. ``as_of`` is that of `coverage`. Rows
+        beyond ``at_most`` are not read. Raises `InputError` for any other statement, for an unknown
+        view or column with the nearest ones, and for a query that takes longer than ``within_s``
+        (s).
 
         >>> import tempfile
         >>> folder = tempfile.TemporaryDirectory()
@@ -95,7 +102,7 @@ class Store(StoreFile):
         """
         with self.reading() as connection:
             check_history(connection, as_of)
-            return select(connection, query, parameters, as_of)
+            return select(connection, query, parameters, as_of, Limits(at_most, within_s))
 
     def catalogue(self, *, as_of: int | None = None) -> pl.DataFrame:
         """Return one row for each stream the store knows, sorted by kind and key.

@@ -270,9 +270,18 @@ class Workspace(Measuring):
         self._check_present("a store is published as it is; ask the workspace itself")
         return publish(self.store, where, keep=keep)
 
-    def sql(self, query: str, parameters: Parameters | None = None) -> pl.DataFrame:
+    def sql(
+        self,
+        query: str,
+        parameters: Parameters | None = None,
+        *,
+        at_most: int | None = None,
+        within_s: float | None = None,
+    ) -> pl.DataFrame:
         """Return what one SELECT over the store's views finds. See `toolkit.store.Store.sql`."""
-        return self.store.sql(query, parameters, as_of=self._as_of)
+        return self.store.sql(
+            query, parameters, as_of=self._as_of, at_most=at_most, within_s=within_s
+        )
 
     def as_of(self, when: When) -> Workspace:
         """Return this workspace as it was known at a moment of the local clock. It takes no rows.

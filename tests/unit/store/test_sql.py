@@ -173,3 +173,18 @@ def test_a_strangers_views_and_functions_do_not_run(filled: Store, tmp_path: Pat
 def test_a_store_that_is_not_there_is_said_as_everywhere(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="there is no store"):
         Store(tmp_path / "none.duckdb").sql("FROM prices")
+
+
+@pytest.mark.parametrize(
+    "query", ["FROM prices ORDER BY ts DESC;", "FROM prices ORDER BY ts DESC -- x"]
+)
+def test_rows_of_a_query_can_be_bounded(filled: Store, query: str) -> None:
+    assert filled.sql(query, at_most=1)["ts"].to_list() == [60]
+    assert filled.sql(query, at_most=9)["ts"].to_list() == [60, 0]
+
+
+def test_a_query_that_takes_longer_than_it_may_is_ended(filled: Store) -> None:
+    endless = "SELECT count(*) FROM range(100000000000) a, range(1000) b"
+    with pytest.raises(InputError, match=r"allowed: one that takes at most 0\.1 s"):
+        filled.sql(endless, within_s=0.1)
+    assert filled.sql("SELECT count(*) AS n FROM prices", within_s=60)["n"].item() == 2

@@ -1,0 +1,27 @@
+"""A store of two hours of a SIMULATED market, and the tools over it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from toolkit.client import Client
+from toolkit.service import Clock, Config, Simulated, running
+from toolkit.store import Store
+from toolkit.workspace import Workspace
+
+NOW = 1_793_750_400  # 2026-11-04 00:00 UTC
+PRICE = "BTC_USDT:AURORA.spot"
+SPREAD = "BTC_USDT:AURORA.spot:CORONA.futures"
+FUNDING = "funding/BTC_USDT:AURORA.futures:CORONA.futures"
+
+
+@pytest.fixture(scope="session")
+def rail(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    config = Config(Simulated(7), port=0, clock=Clock(fixed_at=NOW), quota=10**6)
+    store = Store(tmp_path_factory.mktemp("assistant") / "rail.duckdb")
+    with running(config) as service, Workspace(Client(service.base_url, "demo-pro"), store) as rail:
+        rail.sync([PRICE, SPREAD, "events/spread"], NOW - 7_200, NOW, progress=False)
+        rail.sync(FUNDING, NOW - 2 * 86_400, NOW, progress=False)
+        yield rail

@@ -1,0 +1,10 @@
+"""The statistics of a store as read-only tools for an assistant, by MCP: `rail mcp`.
+
+`tools` says what can be asked, `questions` asks it of a workspace, `answers` writes what was found,
+and `server` speaks the protocol. Only `server` imports the MCP SDK.
+"""
+
+from toolkit.assistant.answers import Answer
+from toolkit.assistant.tools import TOOLS, Tool
+
+__all__ = ["TOOLS", "Answer", "Tool"]

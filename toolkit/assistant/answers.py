@@ -1,0 +1,234 @@
+"""What a tool answers: figures with all that they rest on, bounded in rows and bytes.
+
+Text of a service, such as a name or a value of SQL, is one short line of printable characters.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from toolkit.errors import InputError
+from toolkit.foreign import plain
+from toolkit.intervals import Interval
+from toolkit.market import format_ts
+from toolkit.statistics.contract import Reason
+from toolkit.statistics.explanation import documented
+
+MOST_BYTES = 40_000
+"""Bytes of an answer's JSON at most. Rows that do not fit are left out, and ``shown`` says so."""
+
+MOST_ROWS = 200
+"""Rows of an answer at most."""
+
+_CELL = 400  # characters of a text at most
+_MOST_REASONS = 12
+_YEAR_9999 = 253_402_300_800
+_UNITS = {"coverage": "fraction", "n": "count", "rows": "count"}
+_SUFFIXES = {
+    "_pct_8h": "% per 8 h",
+    "_bps": "bps",
+    "_pct": "%",
+    "_s": "s",
+    "_h": "h",
+    "_share": "fraction",
+}
+_TIMES = ("ts", "window_start", "window_end", "t_first", "t_last")
+_ALWAYS = ("trajectory", "stream", "family", "horizon_s", "n", "coverage", "method")
+_BOUND = re.compile(r"_(lower|upper)(_|$)")
+_NO_INTERVAL = "none: these figures have no standard error"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Rows that were found, and what they rest on.
+
+    ``n`` are the observations of the window, ``coverage`` is the part of it (fraction) that is
+    held, each None where only the rows have it or it is not known. ``window`` is half-open in UTC:
+    ``bounds`` says which end belongs to it. ``limit`` is how many rows are shown at most, and
+    ``more`` is whether there are further ones that were not read. ``figure`` is a chart as
+    plotly's JSON.
+    """
+
+    rows: pl.DataFrame
+    source: str
+    simulated: bool
+    stream: str | None = None
+    window: Interval | None = None
+    bounds: str = "[start, end)"
+    as_of: int | None = None
+    n: int | None = None
+    coverage: float | None = None
+    fees: str | None = None
+    notes: tuple[str, ...] = ()
+    limit: int = 20
+    more: bool = False
+    figure: str | None = None
+
+    def narrowed(self, columns: str) -> Answer:
+        """Return the answer with some columns alone (names by commas), and what rows rest on.
+
+        Raises `InputError` for a name that is no column.
+
+        >>> frame = pl.DataFrame({"n": [9], "mean_bps": [2.0], "std_bps": [1.0]})
+        >>> Answer(frame, "SIMULATED seed 7", True).narrowed("std_bps").rows.columns
+        ['n', 'std_bps']
+        """
+        asked = [name.strip() for name in columns.split(",") if name.strip()]
+        known = [name for name in self.rows.columns if not _is_reason(name)]
+        for name in asked:
+            if name not in known:
+                raise InputError("columns", name, known)
+        kept = [
+            name
+            for name in self.rows.columns
+            if name in asked or name in _ALWAYS or _is_reason(name)
+        ]
+        return replace(self, rows=self.rows.select(kept))
+
+    def document(self) -> dict[str, Any]:
+        """Return the answer as a JSON object of at most `MOST_BYTES`.
+
+        Rows are left out from the end where they are too many. A null that the statistic gives a
+        reason for is in ``reason`` and not in its row. Any other null is in its row.
+
+        >>> frame = pl.DataFrame({"mean_bps": [2.0], "std_bps": [None], "reason": ["too_few"]})
+        >>> made = Answer(frame, "SIMULATED seed 7", True, n=1).document()
+        >>> made["rows"], made["unit"]["mean_bps"], made["shown"], made["reason"]
+        ([{'mean_bps': 2.0}], 'bps', '1 of 1 row', ['std_bps: too few observations for this ...'])
+        """
+        shown = min(self.rows.height, self.limit, MOST_ROWS)
+        while True:
+            made = self._document(shown)
+            if shown == 0 or len(msgspec.json.encode(made)) <= MOST_BYTES:
+                return made
+            shown //= 2
+
+    def _document(self, shown: int) -> dict[str, Any]:
+        frame = self.rows.head(shown)
+        names = [name for name in frame.columns if not _is_reason(name)]
+        start, end = (None, None) if self.window is None else map(format_ts, self.window)
+        rows = [_cells(row) for row in frame.iter_rows(named=True)]
+        same = _same(rows)
+        return {
+            "source": plain(self.source),
+            "simulated": self.simulated,
+            "stream": None if self.stream is None else plain(self.stream),
+            "window": {"start": start, "end": end, "bounds": self.bounds},
+            "as_of": None if self.as_of is None else format_ts(self.as_of),
+            "n": self.n,
+            "coverage": self.coverage,
+            "interval": _interval(names),
+            "reason": _reasons(frame),
+            "unit": {plain(name, 80): unit for name, unit in _units(self.rows) if unit},
+            "fees": self.fees,
+            "shown": self._shown(shown),
+            "rows": [{name: row[name] for name in row if name not in same} for row in rows],
+            "in_every_row": same,
+            "notes": [plain(each) for each in self.notes],
+        }
+
+    def _shown(self, shown: int) -> str:
+        total = self.rows.height
+        if self.more:
+            return f"{shown} rows, and there are more; WHERE, LIMIT or an aggregate takes fewer"
+        return f"{shown} of {total} {'row' if total == 1 else 'rows'}"
+
+
+def _interval(names: list[str]) -> str:
+    bounds = [name for name in names if _BOUND.search(name)]
+    return f"95 %: {', '.join(bounds)}; other figures have none" if bounds else _NO_INTERVAL
+
+
+def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row as JSON has it, without reasons and the nulls that have one."""
+    explained = {name for names, _ in _explained(row) for name in names}
+    return {
+        plain(name, 80): _cell(name, value)
+        for name, value in row.items()
+        if not _is_reason(name) and name not in explained
+    }
+
+
+def _same(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the values that two or more rows have in common, all of them."""
+    first, *others = rows or [{}]
+    return {
+        name: value
+        for name, value in first.items()
+        if others and all(name in row and row[name] == value for row in others)
+    }
+
+
+def _cell(name: str, value: Any) -> Any:
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, int):
+        if _is_time(name) and 0 <= value < _YEAR_9999:
+            return format_ts(value)
+        return value if abs(value) < 2**53 else str(value)
+    if isinstance(value, datetime):
+        naive = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+        return f"{naive.isoformat(sep=' ')} UTC"
+    return value.isoformat() if isinstance(value, date) else plain(str(value), _CELL)
+
+
+def _is_time(name: str) -> bool:
+    return name in _TIMES or name.endswith(("_ts", "_at"))
+
+
+def _is_reason(name: str) -> bool:
+    return name == "reason" or name.endswith("_reason")
+
+
+def _explained(row: Mapping[str, Any]) -> Iterator[tuple[list[str], str]]:
+    """Yield the nulls of a row that have a reason: it is in the first reason to their right."""
+    nulls: list[str] = []
+    for name, value in row.items():
+        if not _is_reason(name):
+            nulls += [name] if value is None else []
+            continue
+        if value is not None and nulls:
+            yield nulls, Reason(value).words if value in set(Reason) else str(value)
+        nulls = []
+
+
+def _reasons(frame: pl.DataFrame) -> list[str]:
+    """Say which figures are null and why, those of the same columns in one line."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for row in frame.iter_rows(named=True):
+        of = str(row.get("trajectory") or row.get("stream") or "")
+        held = f"held {row['horizon_s']} s" if row.get("horizon_s") is not None else ""
+        for names, words in _explained(row):
+            rows = found.setdefault((", ".join(names), words), [])
+            rows += [held or of] if (held or of) and frame.height > 1 else []
+    lines = [
+        plain(f"{names}: {words}" + (f" ({', '.join(rows)})" if rows else ""), 3 * _CELL)
+        for (names, words), rows in found.items()
+    ]
+    left = len(lines) - _MOST_REASONS
+    return lines if left <= 0 else [*lines[:_MOST_REASONS], f"{left} more of this kind"]
+
+
+def _units(frame: pl.DataFrame) -> Iterator[tuple[str, str]]:
+    """Yield each column's unit: by the documentation of the statistic, else by the name's end."""
+    columns: Mapping[str, Any] = {}
+    if "method" in frame.columns and frame.height:
+        with contextlib.suppress(InputError):  # a column of SQL may have that name
+            columns = documented(str(frame["method"][0])).columns
+    for name in frame.columns:
+        if _is_reason(name):
+            continue
+        stated = columns[name].unit if name in columns else ""
+        ends = (unit for end, unit in _SUFFIXES.items() if name.endswith(end))
+        yield name, "UTC" if _is_time(name) else stated or _UNITS.get(name) or next(ends, "")

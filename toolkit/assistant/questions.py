@@ -1,0 +1,257 @@
+"""What a tool asks of a workspace: one question each, by the methods that Python has."""
+
+from __future__ import annotations
+
+from typing import Any, cast, get_args
+
+import polars as pl
+
+from toolkit.assistant.answers import Answer
+from toolkit.cards import duration
+from toolkit.errors import InputError, nearest
+from toolkit.intervals import Interval
+from toolkit.series import EventSeries, FundingSeries, Series, SnapshotSeries, SpreadSeries
+from toolkit.series.logs import STUDIED
+from toolkit.statistics.carry import HORIZONS
+from toolkit.statistics.fee_table import Style
+from toolkit.workspace import Workspace
+
+STYLES = get_args(Style)
+
+SQL_S = 10.0
+"""Seconds that a query may take."""
+
+PARTS = 40
+"""Parts of a window of which a chart has values, and steps of a study, before and after."""
+
+_FIGURE_POINTS = 400
+_LISTED = ("stream", "kind", "state", "rows", "answered_share", "first_ts", "last_ts", "behind_s")
+_MISSING = ("holes", "longest_hole_s", "open_gaps", "unrepairable_gaps")
+_NO_FEES = (
+    "no fee table is set, so figures are gross; `rail fees --example` prints one, and "
+    "`rail mcp --fees FILE` takes it"
+)
+
+
+def search_streams(rail: Workspace, *, text: str = "", kind: str | None = None) -> Answer:
+    """List the streams that are held and whose key has all words of a text."""
+    listed = rail.status()
+    if kind is not None:
+        listed = listed.filter(kind=kind)
+    key = pl.col("stream").str.to_uppercase()
+    found = listed.filter(
+        pl.lit(True), *(key.str.contains(word, literal=True) for word in text.upper().split())
+    )
+    notes = ["answered_share is the coverage of each stream: the part that the service answered"]
+    if listed.is_empty():
+        notes = ["the store holds no such stream at all"]
+    elif found.is_empty():
+        near = nearest(text, listed["stream"], 5)
+        notes = [f"no key has all of these words; nearest: {', '.join(near) or 'none'}"]
+    shown = found.select(*_LISTED, *_MISSING)
+    return _of_many(rail, shown, notes=notes, n=found.height)
+
+
+def summary(
+    rail: Workspace, *, stream: str, start: str | None = None, end: str | None = None
+) -> Answer:
+    """Describe one stream by the summary of its series."""
+    series = rail.series(stream, start, end)
+    if isinstance(series, SnapshotSeries):
+        raise InputError("stream", stream, "a trajectory or an event log; sql reads snapshots")
+    found = cast("pl.DataFrame", cast("Any", series).summary())
+    return _of_series(series, found, costs=isinstance(series, SpreadSeries | FundingSeries))
+
+
+def screen(
+    rail: Workspace,
+    *,
+    family: str = "spread",
+    where: str | None = None,
+    sort: str | None = None,
+    symbol: str | None = None,
+    style: Style = "taker",
+    start: str | None = None,
+    end: str | None = None,
+) -> Answer:
+    """Rank all spreads or funding pairs that are held."""
+    found = rail.screen(
+        start, end, family=family, where=where, sort=sort, symbols=symbol, style=style
+    )
+    if found.is_empty():
+        return _of_many(rail, found, notes=["no pair meets the condition"], n=0)
+    window = Interval(found["window_start"][0], found["window_end"][0])
+    notes = ["n and coverage are those of each row"]
+    return _of_many(rail, found, notes=notes, window=window, costs=True)
+
+
+def carry(
+    rail: Workspace,
+    *,
+    stream: str,
+    horizon: str | None = None,
+    style: Style = "taker",
+    start: str | None = None,
+    end: str | None = None,
+) -> Answer:
+    """Compute what a funding position kept, by how long it was held."""
+    series = rail.funding(stream, start, end)
+    if not isinstance(series, FundingSeries):
+        raise InputError("stream", stream, "a funding pair: SYMBOL:BUY.market:SELL.market")
+    horizons = HORIZONS if horizon is None else [horizon]
+    found = series.holdings(horizons=horizons, style=style)
+    return _of_series(series, found, costs=True, notes=["without prices: the basis counts as zero"])
+
+
+def survival(
+    rail: Workspace,
+    *,
+    family: str,
+    by: str = "",
+    start: str | None = None,
+    end: str | None = None,
+) -> Answer:
+    """Compute how long events last."""
+    series = rail.events(family, start, end)
+    groups = [each.strip() for each in by.split(",") if each.strip()]
+    return _of_series(series, series.survival(groups))
+
+
+def study(
+    rail: Workspace,
+    *,
+    family: str,
+    minutes: int | None = None,
+    start: str | None = None,
+    end: str | None = None,
+) -> Answer:
+    """Compute the mean path around the openings of events, in steps of whole minutes."""
+    series = rail.events(family, start, end)
+    span_s = 60 * (minutes or (1_440 if family == "funding" else 60))
+    every_s = -(-2 * span_s // PARTS // 60) * 60
+    found = series.study(rail.around(series), before_s=span_s, after_s=span_s, every_s=every_s)
+    notes = [
+        "n_unknown events are in trajectories that are not held or lack rows then",
+        "values are changes since the opening, in the direction of the event",
+    ]
+    return _of_series(series, found, notes=notes)
+
+
+def coverage(
+    rail: Workspace, *, stream: str, start: str | None = None, end: str | None = None
+) -> Answer:
+    """List what is missing of a stream, the longest stretch first, and why."""
+    series = rail.series(stream, start, end)
+    found = series.gaps().sort("length_s", "start", descending=[True, False])
+    sums = found.group_by("state").agg(pl.len(), pl.col("length_s").sum()).sort("state")
+    notes = [
+        f"{state}: {count} {'stretch' if count == 1 else 'stretches'}, {duration(length_s)} in all"
+        for state, count, length_s in sums.iter_rows()
+    ]
+    if "missing" in found["state"]:
+        notes.append(f"`{rail.store.command('sync', series.stream.key)}` loads what is missing")
+    return _of_series(series, found, notes=notes or ["no second of the window is missing"])
+
+
+def chart(
+    rail: Workspace,
+    *,
+    stream: str,
+    figure: bool = False,
+    start: str | None = None,
+    end: str | None = None,
+) -> Answer:
+    """Return a series in parts of its window: first, lowest, highest and last value, or a count."""
+    series = rail.series(stream, start, end)
+    name = STUDIED.get(cast("Any", series.stream.kind))
+    if name is None and not isinstance(series, EventSeries):
+        raise InputError("stream", stream, "a price, a spread, a funding pair or an event log")
+    part_s = -(-series.window.length_s // PARTS)
+    begins = series.window.start
+    # a settlement at the end of a part belongs to that part
+    past = 1 if isinstance(series, FundingSeries) else 0
+    part = (begins + (pl.col("ts") - begins - past) // part_s * part_s).alias("part_ts")
+    figures = [pl.len().alias("n")]
+    if name is not None:
+        value = pl.col(name).drop_nulls()
+        figures = [pl.col(name).count().alias("n")]
+        figures += [value.first().alias(f"first_{name}"), value.min().alias(f"lowest_{name}")]
+        figures += [value.max().alias(f"highest_{name}"), value.last().alias(f"last_{name}")]
+    found = series.df.sort("ts").group_by(part, maintain_order=True).agg(figures)
+    notes = [
+        f"each row is the {duration(part_s)} from part_ts on; one without rows is absent",
+        f"`{rail.store.command('open', series.stream.key)}` opens the whole chart",
+    ]
+    drawn = _figure(series) if figure else None
+    return _of_series(series, found, notes=notes, figure=drawn)
+
+
+def _figure(series: Series) -> str:
+    points = {} if isinstance(series, EventSeries) else {"points": _FIGURE_POINTS}
+    return str(cast("Any", series).plot(**points).to_json())
+
+
+def sql(rail: Workspace, *, query: str, limit: int = 20) -> Answer:
+    """Run one SELECT over the views."""
+    found = rail.sql(query, at_most=limit + 1, within_s=SQL_S)
+    notes = ["SQL states no coverage and no intervals: coverage and summary do"]
+    cut = found.head(limit)
+    return _of_many(rail, cut, notes=notes, n=cut.height, more=found.height > limit)
+
+
+def _of_series(
+    series: Series,
+    found: pl.DataFrame,
+    *,
+    costs: bool = False,
+    notes: list[str] | None = None,
+    figure: str | None = None,
+) -> Answer:
+    """Make an answer of what was found of one series."""
+    held = cast("Any", series).coverage() if hasattr(series, "coverage") else pl.DataFrame()
+    fees = series.origin.fees
+    return Answer(
+        found,
+        series.source.label,
+        series.source.kind == "simulated",
+        stream=series.stream.key,
+        window=series.window,
+        bounds="(start, end]" if isinstance(series, FundingSeries) else "[start, end)",
+        n=_of_one("n", found, held),
+        coverage=_of_one("coverage", found, held),
+        fees=None if fees is None or not costs else fees.label,
+        notes=(*(notes or []), *series.origin.notes, *([_NO_FEES] if costs and not fees else [])),
+        figure=figure,
+    )
+
+
+def _of_one(column: str, *frames: pl.DataFrame) -> Any:
+    """Return the value of the first frame that is of one row and has the column."""
+    return next(
+        (frame[column][0] for frame in frames if frame.height == 1 and column in frame.columns),
+        None,
+    )
+
+
+def _of_many(
+    rail: Workspace,
+    found: pl.DataFrame,
+    *,
+    notes: list[str],
+    window: Interval | None = None,
+    n: int | None = None,
+    costs: bool = False,
+    more: bool = False,
+) -> Answer:
+    """Make an answer of what was found of many streams."""
+    source, fees = rail.store.source, rail.fees if costs else None
+    return Answer(
+        found,
+        source.label,
+        source.kind == "simulated",
+        window=window,
+        n=n,
+        fees=None if fees is None else fees.label,
+        notes=(*notes, *([_NO_FEES] if costs and fees is None else [])),
+        more=more,
+    )
