@@ -32,8 +32,8 @@ _FIRST = {
     ),
     "quality.flags": (
         *("flags", "stale_buy", "stale_sell", "repeated_buy", "repeated_sell", "levels_apart"),
-        *("power_of_ten", "service_differs", "clock_shift", "rows_of_both", "observed_share"),
-        "longest_gap_s",
+        *("power_of_ten", "service_differs", "clock_shift", "stale_sd_log_bps"),
+        *("rows_of_both", "observed_share", "longest_gap_s"),
     ),
 }
 """Of results of many figures those that come first. The others are folded."""

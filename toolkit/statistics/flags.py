@@ -23,8 +23,9 @@ from toolkit.statistics.contract import (
 )
 from toolkit.statistics.definition import holding
 from toolkit.statistics.kernel import PAIR_HASH, Statistic, measure
+from toolkit.statistics.late_legs import APART, LATE, UNKNOWN, late_legs
 from toolkit.statistics.lead_lag import checked_lag, peaks, why
-from toolkit.statistics.stale_legs import LEGS, stale_legs
+from toolkit.statistics.stale_legs import LEGS, counted, repeats, stale_legs
 from toolkit.statistics.windows import window_of
 
 FLAGS = (
@@ -72,7 +73,7 @@ class _Thresholds:
 
     def question(self, about: Question) -> Question:
         """Return the question of the flags about the same rows."""
-        return replace(about, method="quality.flags/1", options=tuple(asdict(self).items()))
+        return replace(about, method="quality.flags/2", options=tuple(asdict(self).items()))
 
 
 _USUAL = _Thresholds()
@@ -111,6 +112,12 @@ def flags(
     - ``clock_shift``: of the correlations of the returns at up to ``max_lag_steps``, as in
       `lead_lag`, the largest is not that at lag 0. It is at least ``least_correlation``, and above
       that at lag 0 by more than the null band. One clock is late, or one leg repeats the other.
+
+    Beside them is how far apart two legs of one price are where one of them is known later than the
+    other: ``stale_sd_log_bps`` is 1e4 sigma sqrt(late_s), of which sigma is the volatility of a
+    second, from the returns of one step of both legs. A spread of less than twice that may be no
+    spread. Prices of `pair` say how old they are, and ``late_s`` is the mean difference of both
+    ages. Of other rows it is one step: the closes of one bar are not further apart.
 
     One row per trajectory, sorted by it, with the columns of `coverage` before these. A first time
     is null where there is no example. A pair's thresholds are part of ``params_hash``:
@@ -163,12 +170,21 @@ def flags(
     clock_shift_correlation       Float64  none      correlation of the returns there
     clock_shift_correlation_at_0  Float64  none      the same at lag 0
     clock_shift_reason            String   none      empty, missing_leg, too_few, degenerate
+    late_s                        Float64  s         how much later one leg is known than the other
+    stale_sd_log_bps              Float64  bps       standard deviation of the log spread from that
+    within_stale_sd_share         Float64  fraction  observations within twice that, over n
+    stale_sd_reason               String   none      empty, missing_leg, too_few
     ============================  =======  ========  ==============================================
 
     Raises
     ------
     InputError
         As `coverage` and `lead_lag`. A threshold is no number, or not above 0.
+
+    References
+    ----------
+    A random walk has moved by so much in that time: Hayashi, T. and Yoshida, N. (2005), On
+    covariance estimation of non-synchronously observed diffusion processes, Bernoulli 11.
 
     Examples
     --------
@@ -210,7 +226,7 @@ def with_flags(frame: Frame, question: Question, *statistics: Statistic) -> pl.D
     >>> rows = {"trajectory": ["A_B:X.spot:Y.spot"], "ts": [0], "spread_log_bps": [5.0]}
     >>> question = Question("rows/1", 0, 60, "spread_log_bps")
     >>> with_flags(pl.DataFrame(rows), question).select("flags", "flags_method").row(0)
-    ('', 'quality.flags/1')
+    ('', 'quality.flags/2')
     """
     frame = _with_legs(frame)
     found = _named(measure(frame, question, *statistics, _statistic(_USUAL)))
@@ -236,6 +252,9 @@ def _with_legs(frame: Frame) -> Frame:
     frame = holding(frame, "spread_log_bps")
     lacking = [name for name in _CARRIED if name not in frame.collect_schema()]
     frame = frame.with_columns(pl.lit(None, pl.Float64).alias(name) for name in lacking)
+    aged = {"buy_age_s", "sell_age_s"} <= set(frame.collect_schema())
+    apart = (pl.col("buy_age_s") - pl.col("sell_age_s")).abs() if aged else pl.lit(None)
+    frame = frame.with_columns(apart.cast(pl.Float64).alias(APART))
     checked_columns(frame, "spread_log_bps", *_CARRIED)
     for name, least in (("buy_price", 0), ("sell_price", 0), ("spread_pct", -100)):
         given = pl.col(name)
@@ -246,15 +265,26 @@ def _with_legs(frame: Frame) -> Frame:
 @cache
 def _statistic(asked: _Thresholds) -> Statistic:
     """Make the statistic of all flags."""
-    aggregates = [*_repeats(), *_levels(asked.apart_bps), *_compared(asked)]
-    results = [*_results(asked), *_shifts(asked.least_correlation)]
+    aggregates = [*repeats(), *_levels(asked.apart_bps), *_compared(asked)]
+    results = [
+        *_results(asked),
+        *_shifts(asked.least_correlation),
+        *_unless(_MISSING | UNKNOWN, LATE, "stale_sd"),
+    ]
     return Statistic(
         lambda _column: aggregates,
         lambda _column: results,
-        lambda rows: stale_legs(rows, asked.stale_s, asked.stale_moves).join(
-            peaks(_logs(rows), asked.max_lag_steps), on="number", how="left", maintain_order="left"
+        lambda rows: (
+            stale_legs(rows, asked.stale_s, asked.stale_moves)
+            .join(late_legs(rows), on="number", how="left", maintain_order="left")
+            .join(
+                peaks(_logs(rows), asked.max_lag_steps),
+                on="number",
+                how="left",
+                maintain_order="left",
+            )
         ),
-        carried=_CARRIED,
+        carried=(*_CARRIED, APART),
     )
 
 
@@ -266,36 +296,14 @@ def _logs(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _counted(name: str, which: pl.Expr) -> list[pl.Expr]:
-    """Count the observations of which something is true, with the time of the first."""
-    return [
-        which.sum().cast(pl.Int64).alias(f"{name}_n"),
-        pl.col("ts").filter(which).first().alias(f"{name}_first_ts"),
-    ]
-
-
-def _repeats() -> list[pl.Expr]:
-    both = pl.col("buy_price").is_not_null() & pl.col("sell_price").is_not_null()
-    found = [both.sum().cast(pl.Int64).alias("rows_of_both")]
-    for leg in LEGS:
-        price = pl.col(f"{leg}_price")
-        a_step_later = pl.col("ts").diff() == pl.col("step_s")
-        neighbours = a_step_later & price.is_not_null() & price.shift(1).is_not_null()
-        found += [
-            neighbours.sum().cast(pl.Int64).alias(f"{leg}_steps"),
-            *_counted(f"repeated_{leg}", (neighbours & (price == price.shift(1))).fill_null(False)),
-        ]
-    return found
-
-
 def _levels(apart_bps: float) -> list[pl.Expr]:
     spread = pl.col("value")
     exponent = (spread / _TENFOLD_LOG_BPS).round()
     near = (spread - exponent * _TENFOLD_LOG_BPS).abs() <= apart_bps
     tenfold = near & (exponent != 0)
     return [
-        *_counted("levels_apart", (spread.abs() > apart_bps) & ~tenfold),
-        *_counted("power_of_ten", tenfold),
+        *counted("levels_apart", (spread.abs() > apart_bps) & ~tenfold),
+        *counted("power_of_ten", tenfold),
         exponent.filter(tenfold).mode().min().cast(pl.Int64).alias("power_of_ten_exponent"),
     ]
 
@@ -305,7 +313,7 @@ def _compared(asked: _Thresholds) -> list[pl.Expr]:
     apart_bps = (1e4 * ((sell - buy) / buy) - 100 * pl.col("spread_pct")).abs()
     return [
         apart_bps.count().cast(pl.Int64).alias("service_compared"),
-        *_counted("service_differs", (apart_bps > asked.differs_bps).fill_null(False)),
+        *counted("service_differs", (apart_bps > asked.differs_bps).fill_null(False)),
         apart_bps.max().alias("service_differs_largest_bps"),
     ]
 

@@ -1,4 +1,4 @@
-"""The stretches in which one leg of a pair repeats its close while the other moves."""
+"""Closes of a leg that repeat the one before, and stretches of them while the other leg moves."""
 
 from __future__ import annotations
 
@@ -68,3 +68,39 @@ def _runs(rows: pl.DataFrame, leg: str, other: str) -> pl.DataFrame:
         )
         .filter(price.is_not_null())
     )
+
+
+def counted(name: str, which: pl.Expr) -> list[pl.Expr]:
+    """Count the observations of which something is true, with the time of the first.
+
+    >>> rows = pl.DataFrame({"ts": [0, 60], "high": [False, True]})
+    >>> rows.select(counted("high", pl.col("high"))).row(0)
+    (1, 60)
+    """
+    return [
+        which.sum().cast(pl.Int64).alias(f"{name}_n"),
+        pl.col("ts").filter(which).first().alias(f"{name}_first_ts"),
+    ]
+
+
+def repeats() -> list[pl.Expr]:
+    """Count of each leg the closes one step after another, and those that repeat it.
+
+    The columns are ``rows_of_both``, ``buy_steps``, ``repeated_buy_n``, ``repeated_buy_first_ts``,
+    and the last three of the sell leg. Of rows with ``ts``, ``step_s`` and both prices.
+
+    >>> rows = {"ts": [0, 60], "step_s": [60] * 2, "buy_price": [1.0] * 2, "sell_price": [1.0, 2.0]}
+    >>> pl.DataFrame(rows).select(repeats()).select("repeated_buy_n", "repeated_sell_n").row(0)
+    (1, 0)
+    """
+    both = pl.col("buy_price").is_not_null() & pl.col("sell_price").is_not_null()
+    found = [both.sum().cast(pl.Int64).alias("rows_of_both")]
+    for leg in LEGS:
+        price = pl.col(f"{leg}_price")
+        a_step_later = pl.col("ts").diff() == pl.col("step_s")
+        neighbours = a_step_later & price.is_not_null() & price.shift(1).is_not_null()
+        found += [
+            neighbours.sum().cast(pl.Int64).alias(f"{leg}_steps"),
+            *counted(f"repeated_{leg}", (neighbours & (price == price.shift(1))).fill_null(False)),
+        ]
+    return found
