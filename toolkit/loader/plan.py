@@ -35,10 +35,12 @@ def plan(
     clock: ClockReading,
     *,
     again: bool = False,
+    keeps_pages: bool = True,
 ) -> LoadPlan:
     """Plan a load of the windows of some streams: what is not answered for, or ``again`` all.
 
-    What was answered without the last word is asked for again when it is due.
+    What was answered without the last word is asked for again when it is due. The pages of
+    trajectories are kept, where ``keeps_pages``.
     """
     tasks: list[Task] = []
     unrecoverable: dict[Stream, list[Interval]] = {}
@@ -50,7 +52,7 @@ def plan(
         edge = edge_of(profile, stream, known, clock)
         answered = [] if again else _answered(profile, stream, known, edge)
         parts = [part for window in asked for part in to_ask(window, answered, edge)]
-        tasks += _tasks(profile, stream, parts, known, edge)
+        tasks += _tasks(profile, stream, parts, known, edge, keeps_pages=keeps_pages)
         if lost := difference(_beyond(asked, edge), known.answered):
             unrecoverable[stream] = lost
     return LoadPlan(by_deadline(tasks), unrecoverable)
@@ -69,7 +71,13 @@ def _answered(profile: Profile, stream: Stream, known: Ledger, edge: Edge) -> li
 
 
 def _tasks(
-    profile: Profile, stream: Stream, parts: Sequence[Interval], known: Ledger, edge: Edge
+    profile: Profile,
+    stream: Stream,
+    parts: Sequence[Interval],
+    known: Ledger,
+    edge: Edge,
+    *,
+    keeps_pages: bool,
 ) -> list[Task]:
     """Return the tasks that ask for parts of a trajectory or an event log."""
     if isinstance(stream, EventLog):
@@ -78,7 +86,7 @@ def _tasks(
         return [LogTask(stream, window, edge, known.answered) for window in windows]
     assert isinstance(stream, Trajectory), "there are three kinds of streams"
     rows = profile.histories[stream.family].limit
-    return [TrajectoryTask(stream, part, edge, rows, known.answered) for part in parts]
+    return [TrajectoryTask(stream, part, edge, rows, known.answered, keeps_pages) for part in parts]
 
 
 def _windows(part: Interval, longest_s: int) -> list[Interval]:

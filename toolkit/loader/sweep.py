@@ -117,7 +117,13 @@ class Sweeper:
         self._writer.ask(windows)
         if clock.findings:
             self._put(Piece(lambda _: None, 0, 0, clock.findings))
-        planned = plan(profile, ledger, self._with_gaps(windows), clock)
+        planned = plan(
+            profile,
+            ledger,
+            self._with_gaps(windows),
+            clock,
+            keeps_pages=self._writer.keeps_pages,
+        )
         self.lost_s |= {stream: total_s(gone) for stream, gone in planned.unrecoverable.items()}
         self._carry_out(planned.tasks)
         if all_of_them and all(each in self.refused for each in streams):

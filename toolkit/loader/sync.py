@@ -82,7 +82,9 @@ def sync(
     profile, served_at = client.discover(), client.served_at()
     writer = StoreWriter(store, pages_days=pages_days)
     source = bound_source(client, writer)
-    prepared = prepare(client, profile, store, streams, window, again=again)
+    prepared = prepare(
+        client, profile, store, streams, window, again=again, keeps_pages=writer.keeps_pages
+    )
     planned, clock, refused = prepared.plan, prepared.clock, dict(prepared.refused)
     load_id = writer.start_load(load_origin(client, served_at), streams, window)
     run = Run(
@@ -136,6 +138,7 @@ def prepare(
     window: Interval,
     *,
     again: bool = False,
+    keeps_pages: bool = True,
 ) -> Prepared:
     """Find out what a load would ask for. Raises `UnknownTrajectoryError`.
 
@@ -152,7 +155,8 @@ def prepare(
         for stream in streams
         if stream not in refused
     }
-    return Prepared(plan(profile, ledger, wanted, clock, again=again), clock, refused)
+    planned = plan(profile, ledger, wanted, clock, again=again, keeps_pages=keeps_pages)
+    return Prepared(planned, clock, refused)
 
 
 def _asked_for(streams: Iterable[Stream]) -> list[Stream]:

@@ -85,7 +85,8 @@ class TrajectoryTask:
 
     Once its first page shows how much time a page holds, what is older than a few more pages is
     left to others, in slices. Where these begin follows from the rows alone, so the ledger does not
-    depend on how many workers there are. ``before`` is what was answered for already.
+    depend on how many workers there are. ``before`` is what was answered for already. Its pages go
+    into the batch beside their rows where it ``keeps_pages``.
     """
 
     stream: Trajectory
@@ -93,6 +94,7 @@ class TrajectoryTask:
     edge: Edge
     page_rows: int
     before: Sequence[Interval] = ()
+    keeps_pages: bool = True
     steps: Counter[int] = field(default_factory=Counter)
     oldest: int | None = None
     beginning: _Beginning | None = None
@@ -121,7 +123,8 @@ class TrajectoryTask:
         else:
             pages = client.pages(self.stream, self.stretch, floor=lambda: self.stretch.start)
         for page in pages:
-            answers, page = page.answers, replace(page, answers=())  # noqa: PLW2901 - they are large
+            answers = page.answers if self.keeps_pages else ()
+            page = replace(page, answers=())  # noqa: PLW2901 - they are large
             part = page.window or page.answered
             packed = [packed_page(KeptPage(self.stream, part, answer)) for answer in answers]
             put = partial(self._put, page, packed, *self._observe(page))

@@ -76,6 +76,11 @@ class StoreWriter:
         self._views_made = False
         self._file = FileIdentity(store.path)
 
+    @property
+    def keeps_pages(self) -> bool:
+        """Whether the pages that rows come from are kept."""
+        return self._pages_days > 0
+
     def __repr__(self) -> str:
         return f"StoreWriter({self.store!r})"
 
@@ -174,7 +179,7 @@ class StoreWriter:
 
         ``also`` is called last inside it, and what it writes is committed with them.
         """
-        pages = batch.pages if self._pages_days else []
+        pages = batch.pages if self.keeps_pages else []
         packed = packed_record(pages)
         with self.writing(load_id) as connection:
             now_ms = time.time_ns() // 1_000_000  # one time for all of it

@@ -111,6 +111,17 @@ def test_a_slice_brings_its_rows_even_after_an_older_one_found_the_beginning(
     assert len(found) == BARS - len(HOLES)
 
 
+@pytest.mark.parametrize("keeps_pages", [True, False])
+def test_pages_come_with_their_rows_only_where_they_are_kept(
+    client: Client, keeps_pages: bool
+) -> None:
+    edge = Edge(client.served_at(), delay_s=0)
+    task = TrajectoryTask(PRICE, Interval(0, END), edge, PAGE, keeps_pages=keeps_pages)
+    batch = Batch()
+    next(task.fetch(client)).put(batch)
+    assert (len(batch.pages), bool(batch.rows)) == (int(keeps_pages), True)
+
+
 def _times(piece: Piece) -> list[int]:
     batch = Batch()
     piece.put(batch)
