@@ -5,6 +5,7 @@ RAIL_SEEDS sets in how many seeds the worst case is run; `make soak` does it in 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import re
@@ -30,7 +31,7 @@ from toolkit.store.verification import verify
 from toolkit.tables import GapStatus
 from toolkit.wire.stream import ReconnectPolicy
 
-from .conftest import RAIL
+from .conftest import RAIL, serving
 from .faulty_market import DENSE, START, HeldClock, Truth, held_documents, warm, write_market
 from .kill_loop import KILLS
 
@@ -283,3 +284,36 @@ def test_a_follow_killed_again_and_again_claims_nothing_that_it_does_not_hold(
             held = held_documents(store.events(EventFamily.SPREAD, Interval(*stretch)))
             assert held == truth.documents(EventFamily.SPREAD, *stretch)
     assert verify(store) == []
+
+
+def test_of_two_follows_with_one_lease_one_asks_and_the_other_goes_on_when_it_ends(
+    tmp_path: Path,
+) -> None:
+    lease = tmp_path / "follow.lease"
+
+    def wait_for_rows(store: Store, process: subprocess.Popen[str]) -> None:
+        while not (store.path.exists() and store.catalogue()["rows"].sum()):
+            assert process.poll() is None
+            time.sleep(0.2)
+
+    with serving() as base_url, contextlib.ExitStack() as ending:
+
+        def begun(store: Store) -> subprocess.Popen[str]:
+            asked = ("follow", "BTC_USDT:AURORA.spot", "--since", "1h", "--lease", lease)
+            where = ("--store", store.path, "--base-url", base_url)
+            process = subprocess.Popen([RAIL, *asked, *where], stderr=subprocess.PIPE, text=True)
+            ending.enter_context(process)
+            ending.callback(process.terminate)
+            return process
+
+        stores = [Store(tmp_path / name) for name in ("first.duckdb", "second.duckdb")]
+        first = begun(stores[0])
+        wait_for_rows(stores[0], first)
+        second = begun(stores[1])
+        assert second.stderr is not None
+        assert f"{lease} is held by " in second.stderr.readline()
+        assert not stores[1].path.exists()
+        first.terminate()
+        assert first.wait(60) == 0
+        wait_for_rows(stores[1], second)
+    assert second.returncode == 0

@@ -16,6 +16,7 @@ from threading import Event, Thread
 from types import SimpleNamespace
 
 import pytest
+from distributed import Client
 
 from benchmarks._walks import START, fill_store, spread_rows
 from tests.object_store import serving_objects
@@ -48,6 +49,9 @@ def rows_of(archive: Path | str) -> PublishedRows:
 
 def test_screens_are_those_of_this_process(rail: Workspace, running: Scheduler) -> None:
     assert rail.screen(cluster=running.address).equals(rail.screen())
+    with Client(running.address) as client:
+        found = rail.measure(spread.time_above, threshold_bps=1.0, cluster=client)
+    assert found.equals(rail.measure(spread.time_above, threshold_bps=1.0))
     one = {"enter_bps": 1.0}
     found = rail.measure(spread.episodes, cluster=running.address, **one)
     assert found.equals(rail.measure(spread.episodes, **one))
