@@ -1,4 +1,4 @@
-"""README's pictures: taken by `make pictures` from the simulator, and still of today's pages.
+"""Pictures of the documents: taken by `make pictures` from the simulator, and of today's pages.
 
 Beside each view lie the words that stood on its page, numbers left out: where a page says
 something else today, its pictures have grown old.
@@ -17,7 +17,7 @@ from playwright.sync_api import Page
 from .conftest import heading
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+SHOWN = "".join((ROOT / name).read_text("utf-8") for name in ("README.md", "docs/dashboard.md"))
 PICTURES = ROOT / "docs" / "pictures"
 TAKING = os.environ.get("RAIL_PICTURES") == "1"
 SPREAD = "BTC_USDT:AURORA.spot:DEX-SOLARIS.dex"
@@ -28,13 +28,9 @@ VIEWS = {
 }
 
 
-def shown_in_readme() -> set[str]:
-    return set(re.findall(r"docs/pictures/([\w-]+)\.png", README))
-
-
-def test_readme_shows_the_pictures_there_are_each_in_light_and_dark() -> None:
+def test_the_documents_show_the_pictures_there_are_each_in_light_and_dark() -> None:
     wanted = {f"{name}-{looks}" for name in VIEWS for looks in ("light", "dark")}
-    assert shown_in_readme() == wanted
+    assert set(re.findall(r"pictures/([\w-]+)\.png", SHOWN)) == wanted
     assert {path.stem for path in PICTURES.glob("*.png")} == wanted
 
 

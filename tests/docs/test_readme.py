@@ -1,4 +1,6 @@
-"""The README as a program: its blocks run in order, in one directory, as a reader would type them.
+"""README as a program: its blocks run in order, in one directory, as a reader would type them.
+
+The pages that go on from it (`PAGES`) run after it, in the same directory.
 
 ``sh`` blocks share one terminal (directory, exported variables, background processes). Of
 ``console`` blocks, the lines after a ``$ `` command are its output, compared as doctest does with
@@ -20,15 +22,18 @@ import signal
 import subprocess
 import sysconfig
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from toolkit.cli.root import app
 from toolkit.workspace import Workspace
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = ("docs/command-line.md", "docs/python.md")
 RUN = {"sh", "console", "python"}
 SHOWN = {"json", "mermaid", "sql", "text", "toml"}
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -44,22 +49,23 @@ class Block:
     line: int
     text: str
     reason: str = ""
+    page: str = "README.md"
 
 
-def blocks(markdown: str) -> list[Block]:
+def blocks(markdown: str, page: str = "README.md") -> list[Block]:
     """The fenced blocks of a page; one that would pass unseen is an error."""
     found: list[Block] = []
     reason, opened = "", None
     for number, line in enumerate(markdown.splitlines(), 1):
         if line.startswith("```") and opened is None:
-            opened = Block(line[3:].strip(), number, "", reason)
+            opened = Block(line[3:].strip(), number, "", reason, page)
             if opened.language not in RUN | SHOWN:
                 raise ValueError(f"line {number}: a block in {opened.language or 'no language'!r}")
         elif line.startswith("```"):
             found.append(opened)
             opened, reason = None, ""
         elif opened is not None:
-            opened = Block(opened.language, opened.line, f"{opened.text}{line}\n", opened.reason)
+            opened = replace(opened, text=f"{opened.text}{line}\n")
         elif line.lstrip().startswith(("```", "~~~")):
             raise ValueError(f"line {number}: a block that does not begin with ``` at the margin")
         elif line.strip():
@@ -174,7 +180,7 @@ def without_numbers(text: str) -> list[str]:
 def run_python(block: Block, namespace: dict[str, object], shown: str = "") -> None:
     """Run code that prints what is shown, or the examples where it is written as a session."""
     if ">>> " not in block.text:
-        code = compile("\n" * block.line + block.text, "README.md", "exec")
+        code = compile("\n" * block.line + block.text, block.page, "exec")
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(code, namespace)
@@ -182,7 +188,7 @@ def run_python(block: Block, namespace: dict[str, object], shown: str = "") -> N
             raise AssertionError(f"shown:\n{shown}printed:\n{printed.getvalue()}")
         return
     test = doctest.DocTestParser().get_doctest(
-        block.text, namespace, "README.md", "README.md", block.line
+        block.text, namespace, block.page, block.page, block.line
     )
     report: list[str] = []
     results = doctest.DocTestRunner(optionflags=FLAGS, verbose=False).run(
@@ -225,20 +231,31 @@ def run(found: list[Block], tmp_path: Path) -> int:
                 else:
                     run_python(block, namespace, shown)
             except Exception as error:
-                error.add_note(f"README.md, the {block.language} block at line {block.line}")
+                error.add_note(f"{block.page}, the {block.language} block at line {block.line}")
                 raise
             ran += 1
     return ran
 
 
 @pytest.mark.slow
-def test_every_block_of_the_readme_runs_in_order(tmp_path: Path) -> None:
-    assert run(blocks(README), tmp_path) > 0
+def test_every_block_of_the_readme_and_of_the_pages_that_go_on_from_it_runs(tmp_path: Path) -> None:
+    pages = [each for name in PAGES for each in blocks((ROOT / name).read_text("utf-8"), name)]
+    assert run([*blocks(README), *pages], tmp_path) > 0
 
 
 def test_at_most_two_blocks_of_the_readme_are_not_run() -> None:
     left_out = [(block.line, block.reason) for block in blocks(README) if block.reason]
     assert len(left_out) <= 2, left_out
+
+
+def test_the_readme_is_read_in_two_minutes_and_its_table_names_commands_that_there_are() -> None:
+    assert len(README.splitlines()) <= 175
+    table = [line for line in README.splitlines() if line.startswith("| ") and "`rail " in line]
+    typed = [shlex.split(each) for line in table for each in re.findall(r"`(rail [^`]+)`", line)]
+    assert len(typed) > 10
+    for _, *words in typed:
+        shown = CliRunner().invoke(app, [*words, "--help"])
+        assert shown.exit_code == 0, (words, shown.output)
 
 
 def ran(tmp_path: Path, *fenced: str) -> int:
