@@ -40,7 +40,6 @@ from toolkit.reports.plans import (
 from toolkit.store import Store, service_clock
 from toolkit.workspace import named_store
 from toolkit.workspace.following import wanted_watchlist
-from toolkit.workspace.passes import Passes
 from toolkit.workspace.screening import held_window
 
 app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
@@ -300,7 +299,6 @@ class _Sheet:
         check_times(self.start, self.end)
         check_path(self._path)
         held = named_store(store)
-        Passes.of(held, cluster, plain_text=plain_text)
         workspace = reading_workspace(held, fees=fees)
         return Draft(workspace, self.against, cluster=cluster, plain_text=plain_text)
 

@@ -41,14 +41,19 @@ def code_of(part: Part, pin: Pin) -> str:
         lines.append(f"from toolkit.statistics.screening import {function}")
         streams = f'family="{family}", streams={_text(list(part.streams))}'
         asked = f"rail.measure({function}, {window}, {streams})"
+    elif part.what == "screen":
+        asked = f"rail.screen({', '.join([window, *_options(part)])})"
     elif part.stream:
-        options = ", ".join(f"{name}={_text(value)}" for name, value in part.options.items())
-        asked = f"{_series(part.stream, window)}.{part.what}({options})"
+        asked = f"{_series(part.stream, window)}.{part.what}({', '.join(_options(part))})"
     else:
         lines.append("from toolkit.reports import Part, answered")
         given = f"streams={_text(tuple(part.streams))}, options={_text(part.options)}"
         asked = f'answered(rail, Part("{part.what}", {part.start}, {part.end}, {given})).chart'
     return "\n".join([*lines, opened(pin), asked])
+
+
+def _options(part: Part) -> list[str]:
+    return [f"{name}={_text(value)}" for name, value in part.options.items()]
 
 
 def _series(key: str, window: str) -> str:

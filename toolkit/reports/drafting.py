@@ -15,6 +15,7 @@ from toolkit.reports.page import page
 from toolkit.reports.recipe import FORMAT, TOOLKIT, Earlier, Part, Pin, Recipe, read_recipe
 from toolkit.store import Store
 from toolkit.workspace import Workspace
+from toolkit.workspace.passes import Passes
 
 
 class Draft:
@@ -24,7 +25,8 @@ class Draft:
     commit belongs to it. ``against`` is the report before. ``on`` says where parts of many streams
     are computed: see `toolkit.reports.answered`.
 
-    Raises `InputError` for an ``against`` that is no report, or one on another source.
+    Raises `InputError` for a cluster over a store that is not published, and for an ``against``
+    that is no report, or one on another source.
     """
 
     def __init__(self, workspace: Workspace, against: str | Path | None = None, **on: Any) -> None:
@@ -35,6 +37,7 @@ class Draft:
             as_of = int(time.time())
             time.sleep(max(0.0, as_of + 1 - time.time()))  # a later commit has another second
             workspace = workspace.as_of(as_of)
+        Passes.of(store, on.get("cluster"), plain_text=on.get("plain_text", False))
         source = store.source
         self.workspace = workspace
         name = "" if publication else store.path.name

@@ -18,6 +18,7 @@ from toolkit.series.asked import Asked, asked_of
 from toolkit.series.base import Origin
 from toolkit.store import Store
 from toolkit.workspace import Workspace
+from toolkit.workspace.passes import Where
 
 _OPTIONS = "options of text, numbers and lists of these; a fee table by tk.open(fees=...)"
 
@@ -27,17 +28,23 @@ def report(
     *series_or_results: Series | pl.DataFrame,
     title: str | None = None,
     against: str | Path | None = None,
+    cluster: Where | None = None,
+    plain_text: bool = False,
 ) -> Path:
     """Write series and results to one HTML file that needs no network, and return its path.
 
-    A series is drawn and summed up. A result is what a method of a series returned, unchanged:
-    ``tk.report("r.html", spread, spread.episodes(50))``. Each has its definition, n, coverage,
-    window, source, parameters, the SHA-256 of its rows, and the code that makes it again. An
-    existing file is replaced.
+    A series is drawn and summed up. A result is what a method of a series returned, unchanged, or
+    `toolkit.workspace.Workspace.screen`: ``tk.report("r.html", spread, spread.episodes(50))``.
+    Each has its definition, n, coverage, window, source, parameters, the SHA-256 of its rows, and
+    the code that makes it again. An existing file is replaced.
 
     The report is pinned: to what the store had committed when it was made, to the ``as_of`` of the
     series, or to the publication that they are of. `toolkit.reports.verify` computes it again from
     there. ``against`` is an earlier report: what changed since is listed first.
+
+    All is computed again from there, for the report to be what it can be verified by. ``cluster``
+    and ``plain_text`` compute screens on many processes, as in
+    `toolkit.workspace.Workspace.measure`. The report is the same.
 
     Raises
     ------
@@ -64,11 +71,11 @@ def report(
         raise InputError("series_or_results", None, "a series or a result, or several")
     asked = [_asked(each) for each in series_or_results]
     workspace = _workspace_of([each.origin for each in asked])
-    draft = Draft(workspace, against)
+    draft = Draft(workspace, against, cluster=cluster, plain_text=plain_text)
     for given, each in zip(series_or_results, asked, strict=True):
         for part in _parts(given, each):
             _check_same(given, draft.add(part))
-    streams = list(dict.fromkeys(each.stream.key for each in asked))
+    streams = list(dict.fromkeys(part.part.stream or part.part.name for part in draft.found))
     return draft.write(path, title or f"Report on {some(streams, at_most=2)}")
 
 
@@ -79,13 +86,13 @@ def _asked(given: object) -> Asked:
     found = asked_of(given) if isinstance(given, pl.DataFrame) else None
     if found is None:
         what = "a frame" if isinstance(given, pl.DataFrame) else given
-        allowed = "a series of tk.open, or what a method of one returned, unchanged"
+        allowed = "a series of tk.open, what a method of one returned, or a screen, unchanged"
         raise InputError("series_or_results", what, allowed)
     return found
 
 
 def _parts(given: object, asked: Asked) -> list[Part]:
-    key, (start, end) = asked.stream.key, asked.window
+    key, (start, end) = "" if asked.stream is None else asked.stream.key, asked.window
     whats = [asked.method]
     if isinstance(given, Series):
         whats = [each for each in ("plot", "summary") if hasattr(type(given), each)]
@@ -135,7 +142,7 @@ def _check_same(given: Series | pl.DataFrame, found: Answered) -> None:
     if not same:
         raise InputError(
             "series_or_results",
-            found.part.stream,
+            found.part.name,
             "rows as the store has them: not resampled, turned or joined in another way",
             advice="read it again if the store took rows since",
         )

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from toolkit.charts import Figure, symbol_chart
-from toolkit.errors import EmptyWindowError
+from toolkit.errors import EmptyWindowError, InputError
 from toolkit.market import Family, Market, Trajectory
 from toolkit.reports.recipe import Part
 from toolkit.series import EventSeries, FundingSeries, PriceSeries, Series
@@ -84,6 +84,30 @@ def _screen(
         return OfMany(result, None, n, coverage, _hash_of(hashes))
 
     return screened
+
+
+def _ranked(workspace: Workspace, part: Part, on: On) -> OfMany:
+    """Rank all series of a kind that are held by a figure.
+
+    The figures are those of the statistic that is named as the method.
+    """
+    for name in part.options:
+        if name not in _RANKED_BY:
+            raise InputError("option of screen", name, list(_RANKED_BY))
+    options: dict[str, Any] = {**part.options, **on}
+    result = workspace.screen(*part.window, **options)
+    asked: dict[str, Any] = {"family": options.get("family", Family.SPREAD), **on}
+    streams = result["trajectory"].cast(pl.String).to_list()
+    hashes = workspace.measure(row_hashes, *part.window, streams=streams, **asked)
+    n, coverage = int(result["n"].sum()), mean_of(result["coverage"])
+    return OfMany(result, None, n, coverage, _hash_of(hashes))
+
+
+_RANKED_BY = (
+    *("family", "symbols", "exchanges", "types", "exclude_symbols", "where", "sort", "top"),
+    *("exclude_flags", "notional", "style"),
+)
+"""Options of a screen that a report can have."""
 
 
 def _hash_of(hashes: pl.DataFrame) -> str:
@@ -173,6 +197,7 @@ _LIVES: dict[str, Any] = {
 OF_MANY: dict[str, Callable[[Workspace, Part, On], OfMany]] = {
     "screen_spreads": _screen(Family.SPREAD, spread_figures, SPREAD_ORDER),
     "screen_funding": _screen(Family.FUNDING, funding_figures, FUNDING_ORDER),
+    "screen": _ranked,
     "symbol": _symbol,
 }
 """What can be asked over several streams, by name."""

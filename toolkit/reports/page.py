@@ -121,7 +121,7 @@ def _basis(part: Part, answer: Answer, recipe: Recipe) -> Html:
     if answer.n is not None:
         facts.append(f"n = {answer.n:,}")
     if answer.coverage is not None:
-        mean = "mean coverage" if part.streams else "coverage"
+        mean = "coverage" if part.stream else "mean coverage"
         facts.append(f"{mean} {100 * answer.coverage:.2f} %")
     facts.append(str(part.window))
     facts.append(Source(recipe.pin.kind, recipe.pin.id).label)

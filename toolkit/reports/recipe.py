@@ -39,6 +39,7 @@ _TITLES = {
     "flags": "Prices that may not be what they seem",
     "screen_spreads": "Spreads beside each other",
     "screen_funding": "Funding beside each other",
+    "screen": "Series beside each other",
     "symbol": "All legs on one axis of time",
 }
 _LARGEST_BYTES = 64_000_000

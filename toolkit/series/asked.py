@@ -17,7 +17,8 @@ import polars as pl
 class Asked:
     """A method of a series and its options, and of the series all but its rows.
 
-    ``stream``, ``window`` and ``origin`` are those of the `toolkit.series.Series`.
+    ``stream``, ``window`` and ``origin`` are those of the `toolkit.series.Series`. Of a screen of
+    many ``stream`` is None.
     """
 
     stream: Any

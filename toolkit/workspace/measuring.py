@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 import polars as pl
 
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval
 from toolkit.market import Family, Pair, Trajectory, When
+from toolkit.series.asked import Asked, remember
+from toolkit.series.base import Origin
 from toolkit.statistics.fee_table import NOTIONAL, FeeModel, Style
 from toolkit.statistics.funding import rows_window
 from toolkit.workspace.fee_choice import find_fees
@@ -20,8 +24,35 @@ from toolkit.workspace.loading import Loading
 from toolkit.workspace.passes import Passes, Where
 from toolkit.workspace.screening import Screening, held_window
 
+_Parameters = ParamSpec("_Parameters")
 Function = Callable[..., pl.DataFrame]
 """A statistic: rows, start and end (s), and parameters by name."""
+
+
+def _remembered(
+    method: Callable[Concatenate[Measuring, _Parameters], pl.DataFrame],
+) -> Callable[Concatenate[Measuring, _Parameters], pl.DataFrame]:
+    """Let a screen be remembered with what was asked, see `toolkit.series.asked`."""
+    signature = inspect.signature(method)
+
+    @functools.wraps(method)
+    def screened(
+        self: Measuring, /, *args: _Parameters.args, **options: _Parameters.kwargs
+    ) -> pl.DataFrame:
+        found = method(self, *args, **options)
+        if not found.is_empty():
+            asked = signature.bind(self, *args, **options).arguments
+            given = {name: each for name, each in asked.items() if name not in _NOT_REMEMBERED}
+            fees = find_fees(self.store.path, asked.get("fees", self._fees))
+            origin = Origin(self.store.source, self.store.path, self._as_of, fees=fees)
+            window = Interval(found["window_start"][0], found["window_end"][0])
+            remember(found, Asked(None, window, origin, method.__name__, given))
+        return found
+
+    return screened
+
+
+_NOT_REMEMBERED = frozenset(("self", "start", "end", "fees", "cluster", "plain_text"))
 
 
 class Measuring(Loading):
@@ -85,6 +116,7 @@ class Measuring(Loading):
         passes = Passes.of(self.store, cluster, as_of=self._as_of, plain_text=plain_text)
         return passes.over(family, read, applied, keys=named)[0]
 
+    @_remembered
     def screen(
         self,
         start: When | None = None,
