@@ -148,7 +148,7 @@ def coverage(
         f"{state}: {count} {'stretch' if count == 1 else 'stretches'}, {duration(length_s)} in all"
         for state, count, length_s in sums.iter_rows()
     ]
-    if "missing" in found["state"]:
+    if "missing" in found["state"] and not rail.store.published:
         notes.append(f"`{rail.store.command('sync', series.stream.key)}` loads what is missing")
     return _of_series(series, found, notes=notes or ["no second of the window is missing"])
 

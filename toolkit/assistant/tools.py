@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -60,7 +61,10 @@ class Tool:
         limit = arguments.get("limit", self.rows)
         if "limit" not in self.arguments:
             arguments.pop("limit", None)
-        found = self.ask(rail if as_of is None else rail.as_of(as_of), **arguments)
+        then = rail if as_of is None else rail.as_of(as_of)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # what a series warns of, its notes say
+            found = self.ask(then, **arguments)
         known_at = None if as_of is None else parse_ts(as_of, parameter="as_of")
         found = replace(found, limit=limit, as_of=known_at)
         return found if columns is None else found.narrowed(columns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from toolkit.assistant import TOOLS, Answer, questions
 from toolkit.errors import RailError
 from toolkit.workspace import Workspace
 
+from ...hostile import store_of
 from .conftest import FUNDING, PRICE, SPREAD
 
 BY_NAME = {tool.name: tool for tool in TOOLS}
@@ -137,3 +139,51 @@ def test_an_answer_has_the_series_window_coverage_and_count(rail: Workspace) -> 
     assert made["window"]["start"] == "2026-11-03 23:00 UTC"
     assert (made["n"], made["coverage"], made["simulated"]) == (30, 1.0, True)
     assert asked(rail, "carry", stream=FUNDING).bounds == "(start, end]"
+
+
+def test_a_pair_that_is_held_the_other_way_round_is_answered_with_a_note(rail: Workspace) -> None:
+    turned = "BTC_USDT:CORONA.futures:AURORA.spot"
+    found = asked(rail, "summary", stream=turned)
+    assert found.stream == turned
+    assert f"held as {SPREAD}: legs and signs are turned" in found.notes
+
+
+def test_what_is_missing_comes_with_the_command_that_loads_it_unless_it_is_published(
+    rail: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    day = {"stream": PRICE, "start": "2026-11-03", "end": "2026-11-04"}
+    found = asked(rail, "coverage", **day)
+    assert found.rows["state"].to_list() == ["missing", "not yet known"]
+    assert found.coverage == pytest.approx(1 / 12)
+    assert found.notes[0] == "missing: 1 stretch, 22 h in all"
+    assert f"rail sync {PRICE}" in found.notes[2]
+    rail.publish(tmp_path / "archive")
+    with tk.open(tmp_path / "archive") as published:
+        assert asked(published, "coverage", **day).notes == found.notes[:2]
+
+
+def test_text_of_others_is_printable_and_of_one_line(tmp_path: Path) -> None:
+    store = store_of(tmp_path / "rail.duckdb", "http://127.0.0.1:9")
+    with tk.open(store.path) as rail:
+        streams = asked(rail, "search_streams")
+        spread = next(row["stream"] for row in streams.rows.to_dicts() if row["kind"] == "spread")
+        for found in (
+            streams,
+            asked(rail, "summary", stream="events/spread"),
+            asked(rail, "chart", stream=spread),
+            asked(rail, "survival", family="spread", by="symbol"),
+            asked(rail, "sql", query="FROM event_documents"),
+        ):
+            texts = list(strings(found.document()))
+            assert max(map(len, texts)) <= 1_200
+            assert [text for text in texts if not text.isprintable()] == []
+
+
+def strings(value: Any) -> Iterator[str]:
+    """Yield every text of a JSON value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in [*value, *value.values()] if isinstance(value, dict) else value:
+            yield from strings(each)
