@@ -27,18 +27,10 @@
 import polars as pl
 
 import toolkit as tk
+from toolkit.cards import readable_tables
 from toolkit.charts import event_hours_chart, league_chart, survival_chart
 
-pl.Config(
-    tbl_rows=12,
-    tbl_cols=-1,
-    tbl_width_chars=120,
-    tbl_hide_column_data_types=True,
-    tbl_hide_dataframe_shape=True,
-    fmt_str_lengths=60,
-    float_precision=2,
-    thousands_separator=True,
-)
+readable_tables()
 events = tk.statistics.events
 
 rail = tk.open("events.duckdb")
