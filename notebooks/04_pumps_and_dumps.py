@@ -14,7 +14,7 @@
 # ---
 
 # %% [markdown]
-# # What follows events, and how true their log is
+# # What do prices do after a pump or a dump, and how true is the log?
 #
 # You learn what prices do after a pump or a dump, whether any other time would have shown the same,
 # and whether a log of spread events has all that it should have and nothing else. Nothing is needed
@@ -34,7 +34,7 @@ readable_tables()
 events = tk.statistics.events
 
 rail = tk.open("follows.duckdb")
-rail.sync(["events/splash", "events/spread"], "10d")
+rail.sync(["events/splash", "events/spread"], "5d")
 splash, spread = rail.events("splash"), rail.events("spread")
 splash
 
@@ -46,7 +46,7 @@ splash
 
 # %%
 detected = splash.detections()
-rail.sync(detected["trajectory"].unique().sort().to_list(), "10d")
+rail.sync(detected["trajectory"].unique().sort().to_list(), "5d")
 prices = rail.around(splash).collect()
 detected.tail(3).select("trajectory", "direction", "size", time=pl.from_epoch("ts"))
 
@@ -124,7 +124,7 @@ through.select(
 
 # %%
 of_symbol = spread.detections().filter(symbol="PEPE_USDT")
-rail.sync(of_symbol["trajectory"].unique().sort().to_list(), "10d")
+rail.sync(of_symbol["trajectory"].unique().sort().to_list(), "5d")
 rows = rail.around(spread, margin_s=0)
 listed = spread.audited(rows, enter_bps=100, leave_bps=50)
 audit = events.audit(listed)

@@ -14,7 +14,7 @@
 # ---
 
 # %% [markdown]
-# # How long events last, and how often they open
+# # How long do events last, and how often do they open?
 #
 # You learn how long spreads, pumps and funding dislocations last, where and at which hours they
 # open, and whether last week differed from the one before. Nothing is needed beforehand: without an
