@@ -63,7 +63,8 @@ def lags_chart(
     if not frames:
         raise InputError("frames", frames, "one frame or more, by the names of their lines")
     for frame in frames.values():
-        require_columns(frame, ["lag_s", "correlation", "window_start", "window_end"])
+        counted = ["pairs"] if "pairs" in frame.columns else ["buy_n", "sell_n"]
+        require_columns(frame, ["lag_s", "correlation", *counted, "window_start", "window_end"])
         if frame["lag_s"].is_duplicated().any():
             raise InputError("frames", "several rows of one lag", "those of one trajectory each")
     card = Heading(subject, source, theme)
@@ -74,6 +75,7 @@ def lags_chart(
     heading = card.heading(
         "Agreement of both legs by lag",
         measured_window(first, "UTC"),
+        *(f"{name}: n = {_count(frame)}" for name, frame in known.items()),
         "to the right: the sell leg's return is the later",
     )
     bands = [_band(frame) for frame in known.values() if "null_band" in frame.columns]
@@ -83,6 +85,13 @@ def lags_chart(
         yaxis={"title": {"text": "correlation"}, "zeroline": True},
         hovermode="x unified",
     )
+
+
+def _count(frame: pl.DataFrame) -> str:
+    """Write how much the correlations rest on: pairs of returns at least, or prices of the legs."""
+    if "pairs" in frame.columns:
+        return f"{min(frame['pairs']):,} pairs or more"
+    return f"{frame['buy_n'][0]:,} and {frame['sell_n'][0]:,} prices"
 
 
 def _band(frame: pl.DataFrame) -> go.Scatter:
@@ -102,7 +111,7 @@ def _band(frame: pl.DataFrame) -> go.Scatter:
 
 def _line(name: str, frame: pl.DataFrame) -> go.Scatter:
     rows = frame.sort("lag_s")
-    counts = [column for column in ("pairs", "buy_n", "sell_n") if column in rows.columns]
+    counts = ["pairs"] if "pairs" in rows.columns else ["buy_n", "sell_n"]
     words = [" and ".join(f"{n:,}" for n in row) for row in rows.select(counts).iter_rows()]
     return go.Scatter(
         x=rows["lag_s"].to_list(),

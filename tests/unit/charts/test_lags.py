@@ -32,6 +32,7 @@ def test_lines_are_the_correlations_and_the_band_is_that_of_the_first_that_has_o
     subtitle = figure.layout.title.subtitle.text
     assert "a &lt;b&gt;" in subtitle
     assert "1970-01-01 00:00 to 1970-01-01 10:00 UTC" in subtitle
+    assert "trades: n = 599 and 300 prices<br>minutes: n = 596 pairs or more" in subtitle
     assert "SIMULATED market, seed-7" in subtitle
 
 
@@ -43,6 +44,7 @@ def test_too_few_returns_are_a_sentence_and_other_frames_are_refused():
     for wrong, words in (
         ({}, "one frame or more"),
         ({"a": found.drop("lag_s")}, "lag_s"),
+        ({"a": found.drop("pairs")}, "buy_n"),
         ({"a": pl.concat([found, found])}, "one trajectory each"),
     ):
         with pytest.raises(InputError, match=words):
