@@ -13,7 +13,8 @@ from toolkit.alerts.rules import EXAMPLE
 from toolkit.cards import counted
 from toolkit.cli.options import StorePath
 from toolkit.cli.show import console
-from toolkit.cli.tables import Sheet, TableColumn, TableOptions, show, tabled
+from toolkit.cli.table_options import TableOptions, tabled
+from toolkit.cli.tables import Sheet, TableColumn, show
 from toolkit.errors import InputError, RailError
 from toolkit.market import Stream
 from toolkit.statistics.conditions import Schema
@@ -58,7 +59,7 @@ _COLUMNS = (
 _WHAT = ("history", "check", "test", "example")
 
 
-@tabled(lambda: ALERTS)
+@tabled(lambda: ALERTS, of_now=True)
 def alerts_command(
     what: Annotated[
         str, typer.Argument(help="history, check (the rules), test (one rule), or example.")

@@ -15,7 +15,8 @@ from toolkit.cards import some
 from toolkit.cli.exit_codes import ExitCode
 from toolkit.cli.options import AllowHttp, BaseUrl
 from toolkit.cli.show import write_new
-from toolkit.cli.tables import Sheet, TableColumn, TableOptions, show, tabled
+from toolkit.cli.table_options import TableOptions, tabled
+from toolkit.cli.tables import Sheet, TableColumn, show
 from toolkit.errors import InputError
 from toolkit.foreign import plain
 from toolkit.statistics.conditions import Schema
@@ -55,7 +56,7 @@ _STYLES = {
 }
 
 
-@tabled(lambda: CHECKS)
+@tabled(lambda: CHECKS, of_now=True)
 def doctor_command(
     base_url: BaseUrl = None,
     allow_http: AllowHttp = False,

@@ -25,7 +25,8 @@ from toolkit.cli.event_open import open_columns, open_command
 from toolkit.cli.event_payoffs import payoff_columns, payoff_command
 from toolkit.cli.event_rows import add_event_rows
 from toolkit.cli.options import End, Start, StorePath
-from toolkit.cli.tables import Sheet, TableColumn, TableOptions, show, tabled
+from toolkit.cli.table_options import TableOptions, tabled
+from toolkit.cli.tables import Sheet, TableColumn, show
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.event_survival import MOST_GROUPS
@@ -126,7 +127,7 @@ def survival_command(
 
     Example: rail events survival spread --by symbol
     """
-    held, asked = event_store(store, start, end)
+    held, asked = event_store(view, store, start, end)
     logs = Logs.read(held, asked, families(family))
     lives, groups = logs.lives(), group_columns(by or [])
     found = event_statistics.survival(lives, groups, held=logs.held)
@@ -159,7 +160,7 @@ def stats_command(
 
     Example: rail events stats --by symbol --top 20
     """
-    held, asked = event_store(store, start, end)
+    held, asked = event_store(view, store, start, end)
     logs = Logs.read(held, asked, families(family))
     lives, groups = logs.lives(), group_columns(by or [])
     columns = [key_column(["family", *groups])]
@@ -195,7 +196,7 @@ def magnitudes_command(
 
     Example: rail events magnitudes splash --by symbol
     """
-    held, asked = event_store(store, start, end)
+    held, asked = event_store(view, store, start, end)
     groups = group_columns(by or [])
     found = event_statistics.magnitudes(Logs.read(held, asked, families(family)).lives(), groups)
     heading = f"How large events become, over {asked}"
@@ -219,7 +220,7 @@ def _compared(lives: pl.DataFrame, groups: list[str], held: pl.DataFrame) -> lis
 
 
 add_event_rows(app)
-app.command("channels")(tabled(channel_columns)(channels_command))
-app.command("open")(tabled(open_columns)(open_command))
+app.command("channels")(tabled(channel_columns, of_now=True)(channels_command))
+app.command("open")(tabled(open_columns, of_now=True)(open_command))
 app.command("payoff")(tabled(payoff_columns)(payoff_command))
 app.command("together")(tabled(together_columns)(together_command))

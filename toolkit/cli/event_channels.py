@@ -7,7 +7,8 @@ import polars as pl
 from toolkit.cards import counted, duration
 from toolkit.cli.event_logs import OneFamily, event_store, families, key_column
 from toolkit.cli.options import End, Start, StorePath
-from toolkit.cli.tables import Sheet, TableColumn, TableOptions, show
+from toolkit.cli.table_options import TableOptions
+from toolkit.cli.tables import Sheet, TableColumn, show
 from toolkit.errors import EmptyWindowError
 from toolkit.market import EventFamily, EventLog
 from toolkit.statistics import events as event_statistics
@@ -66,7 +67,7 @@ def channels_command(
 
     Example: rail events channels
     """
-    held, asked = event_store(store, start, end)
+    held, asked = event_store(view, store, start, end)
     with held.reading():
         came = pl.concat(held.arrivals(one, asked) for one in families(family))
         opened = _opened(held)

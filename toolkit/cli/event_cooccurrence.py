@@ -11,7 +11,8 @@ import typer
 from toolkit.cards import counted
 from toolkit.cli.event_logs import NO_LIVES, Group, Logs, event_store, group_columns, key_column
 from toolkit.cli.options import End, Start, StorePath
-from toolkit.cli.tables import Sheet, TableColumn, TableOptions, show
+from toolkit.cli.table_options import TableOptions
+from toolkit.cli.tables import Sheet, TableColumn, show
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics.conditions import Schema
 from toolkit.workspace.rules import length_s
@@ -63,7 +64,7 @@ def together_command(
     Example: rail events together --same symbol --within 10m
     """
     within_s = length_s(within, "--within")
-    held, asked = event_store(store, start, end)
+    held, asked = event_store(view, store, start, end)
     logs = Logs.read(held, asked)
     groups, shared = (group_columns(given or []) for given in (by, same))
     found = event_statistics.cooccurrence(

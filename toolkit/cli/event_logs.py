@@ -12,6 +12,7 @@ import polars as pl
 import typer
 
 from toolkit.cli.options import check_times, window
+from toolkit.cli.table_options import TableOptions
 from toolkit.cli.tables import TableColumn
 from toolkit.errors import EmptyWindowError
 from toolkit.foreign import plain
@@ -19,7 +20,6 @@ from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog
 from toolkit.statistics import events as event_statistics
 from toolkit.store import Store, event_logs, held_stretches, service_clock
-from toolkit.workspace import named_store
 
 
 class Group(StrEnum):
@@ -112,10 +112,12 @@ def families(family: EventFamily | None) -> list[EventFamily]:
     return [family] if family else list(EventFamily)
 
 
-def event_store(store: Path | None, start: str | None, end: str | None) -> tuple[Store, Interval]:
+def event_store(
+    view: TableOptions, store: Path | None, start: str | None, end: str | None
+) -> tuple[Store, Interval]:
     """Open the store named, and return it with the window asked for. Times are read first."""
     check_times(start, end)
-    held = named_store(store)
+    held = view.store(store)
     return held, event_window(held, start, end)
 
 

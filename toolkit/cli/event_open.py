@@ -10,7 +10,8 @@ import typer
 from toolkit.cli.event_logs import NO_LIVES, key_column
 from toolkit.cli.options import AllowHttp, BaseUrl
 from toolkit.cli.show import print_findings
-from toolkit.cli.tables import Sheet, TableColumn, TableOptions, show
+from toolkit.cli.table_options import TableOptions
+from toolkit.cli.tables import Sheet, TableColumn, show
 from toolkit.market import EventFamily
 from toolkit.statistics.conditions import Schema
 from toolkit.workspace import Settings

@@ -24,7 +24,8 @@ from toolkit.cli.options import (
     StyleName,
     check_times,
 )
-from toolkit.cli.tables import Sheet, TableColumn, TableOptions, show
+from toolkit.cli.table_options import TableOptions
+from toolkit.cli.tables import Sheet, TableColumn, show
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Family, SnapshotTrajectory, Trajectory, parse_length
@@ -37,7 +38,6 @@ from toolkit.statistics.event_positions import DELAYS_S
 from toolkit.statistics.fee_table import check_held_style
 from toolkit.statistics.passes import in_one_pass
 from toolkit.store import Store, held_key
-from toolkit.workspace import named_store
 
 _MINUTE_S = 60
 
@@ -173,7 +173,7 @@ def payoff_command(
         None if exit_bps is None else real_number("--exit-bps", exit_bps, "basis points"),
         _delay(exit_delay or "0", "--exit-delay"),
     )
-    held = named_store(store)
+    held = view.store(store)
     costs = chosen_costs(held, fees, style, notional)
     if costs is not None:
         check_held_style(costs.style)

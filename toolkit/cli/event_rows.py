@@ -12,7 +12,8 @@ from toolkit.cards import counted, duration
 from toolkit.cli.event_logs import Group, group_columns, key_column
 from toolkit.cli.held import Asked
 from toolkit.cli.options import End, Start, StorePath, check_times
-from toolkit.cli.tables import Sheet, TableColumn, TableOptions, show, tabled
+from toolkit.cli.table_options import TableOptions, tabled
+from toolkit.cli.tables import Sheet, TableColumn, show
 from toolkit.errors import EmptyWindowError
 from toolkit.market import EventFamily, EventLog, Family, Trajectory, format_ts, parse_length
 from toolkit.series import EventSeries, read_series
@@ -23,7 +24,6 @@ from toolkit.statistics.event_changes import CONTROL_DAYS, name_of_change
 from toolkit.statistics.event_detections import trajectory_of
 from toolkit.statistics.passes import in_one_pass
 from toolkit.store import Store, swapped
-from toolkit.workspace import named_store
 from toolkit.workspace.event_rows import rows_around
 
 _PARTS = 6
@@ -158,7 +158,7 @@ def audit_command(
     Example: rail events audit --by symbol
     """
     check_times(start, end)
-    held = named_store(store)
+    held = view.store(store)
     events = _log(held, EventFamily(family), start, end)
     lives = event_statistics.with_direction(events.lifecycles(), events.rows)
     if enter_bps is None:
@@ -235,7 +235,7 @@ def study_command(
     usual = "1d" if (key.family if key else family) == Family.FUNDING.value else "1h"
     before_s = parse_length(before or usual, parameter="--before")
     after_s = parse_length(after or before or usual, parameter="--after")
-    held = named_store(store)
+    held = view.store(store)
     events = _log(held, family, start, end)
     margin_s = before_s + after_s + (86_400 * CONTROL_DAYS if less is Less.CONTROLS else 0)
     found = events.study(

@@ -10,7 +10,8 @@ import polars as pl
 import typer
 
 from toolkit.cli.options import FeesFile, Notional, StorePath, StyleName
-from toolkit.cli.tables import Sheet, TableColumn, TableOptions, show, tabled
+from toolkit.cli.table_options import TableOptions, tabled
+from toolkit.cli.tables import Sheet, TableColumn, show
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.market import Leg, SnapshotTrajectory, Stream, Trajectory, format_ts
 from toolkit.statistics.conditions import Schema
@@ -109,7 +110,7 @@ def needed_costs(store: Store, fees: object, style: str | None, notional: float 
     return costs
 
 
-@tabled(lambda: FEES)
+@tabled(lambda: FEES, of_now=True)
 def fees_command(
     example: Annotated[
         bool,

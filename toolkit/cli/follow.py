@@ -18,7 +18,8 @@ from toolkit.cards import counted
 from toolkit.cli.exit_codes import ExitCode
 from toolkit.cli.options import STREAM_KEYS, AllowHttp, BaseUrl, StorePath
 from toolkit.cli.show import console, errors
-from toolkit.cli.tables import Sheet, TableColumn, TableOptions, show, tabled
+from toolkit.cli.table_options import TableOptions, tabled
+from toolkit.cli.tables import Sheet, TableColumn, show
 from toolkit.errors import InputError
 from toolkit.loader import FollowProgress
 from toolkit.market import format_ts
@@ -37,7 +38,7 @@ _COLUMNS = (
 _SECONDS_A_LINE = 60.0
 
 
-@tabled(lambda: _LISTED)
+@tabled(lambda: _LISTED, of_now=True)
 def follow_command(
     streams: Annotated[
         list[str] | None, typer.Argument(help=f"In place of a watchlist: {STREAM_KEYS}")

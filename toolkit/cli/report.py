@@ -24,6 +24,7 @@ from toolkit.cli.options import (
     window,
 )
 from toolkit.cli.show import console, errors
+from toolkit.cli.table_options import AsOf, store_as_of
 from toolkit.commands import rail
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval
@@ -38,7 +39,6 @@ from toolkit.reports.plans import (
     watched_streams,
 )
 from toolkit.store import Store, service_clock
-from toolkit.workspace import named_store
 from toolkit.workspace.following import wanted_watchlist
 from toolkit.workspace.screening import held_window
 
@@ -107,6 +107,7 @@ def spread_command(
     start: Start = None,
     end: End = None,
     store: StorePath = None,
+    as_of: AsOf = None,
     cluster: ClusterName = None,
     plain_text: PlainText = False,
     fees: FeesFile = None,
@@ -126,7 +127,7 @@ def spread_command(
 
     Example: rail report spread --against before.html
     """
-    sheet = _Sheet("spread", to, against, start, end)
+    sheet = _Sheet("spread", to, against, start, end, as_of)
     draft = sheet.draft(store, fees, cluster, plain_text=plain_text)
     sheet.write(draft, _trajectories(draft, Family.SPREAD, trajectories, start, end))
 
@@ -137,6 +138,7 @@ def funding_command(
     start: Start = None,
     end: End = None,
     store: StorePath = None,
+    as_of: AsOf = None,
     cluster: ClusterName = None,
     plain_text: PlainText = False,
     fees: FeesFile = None,
@@ -151,7 +153,7 @@ def funding_command(
 
     Example: rail report funding BTC_USDT:AURORA.futures:EQUINOX.futures
     """
-    sheet = _Sheet("funding", to, against, start, end)
+    sheet = _Sheet("funding", to, against, start, end, as_of)
     draft = sheet.draft(store, fees, cluster, plain_text=plain_text)
     sheet.write(draft, _trajectories(draft, Family.FUNDING, trajectories, start, end))
 
@@ -164,6 +166,7 @@ def events_command(
     start: Start = None,
     end: End = None,
     store: StorePath = None,
+    as_of: AsOf = None,
     to: _To = None,
     against: _Against = None,
 ) -> None:
@@ -173,7 +176,7 @@ def events_command(
 
     Example: rail report events spread --start 1d
     """
-    sheet = _Sheet("events", to, against, start, end)
+    sheet = _Sheet("events", to, against, start, end, as_of)
     draft = sheet.draft(store)
     held = draft.workspace.store
     span = event_window(held, start, end)
@@ -190,6 +193,7 @@ def symbol_command(
     start: Start = None,
     end: End = None,
     store: StorePath = None,
+    as_of: AsOf = None,
     cluster: ClusterName = None,
     plain_text: PlainText = False,
     fees: FeesFile = None,
@@ -203,7 +207,7 @@ def symbol_command(
 
     Example: rail report symbol LTC_USDT --start 1d
     """
-    sheet = _Sheet("symbol", to, against, start, end)
+    sheet = _Sheet("symbol", to, against, start, end, as_of)
     wanted = Symbol.parse(symbol)
     draft = sheet.draft(store, fees, cluster, plain_text=plain_text)
     held = draft.workspace.store
@@ -236,6 +240,7 @@ def watchlist_command(
     start: Start = None,
     end: End = None,
     store: StorePath = None,
+    as_of: AsOf = None,
     cluster: ClusterName = None,
     plain_text: PlainText = False,
     fees: FeesFile = None,
@@ -254,7 +259,7 @@ def watchlist_command(
     Example: rail report watchlist
     """
     check_times(start, end)
-    held = named_store(store)
+    held = store_as_of(store, as_of)
     streams = watched_streams(held, wanted_watchlist(held, None, watchlist))
     if not streams:
         loads = held.command("sync", "--watchlist")
@@ -269,7 +274,7 @@ def watchlist_command(
         folder, to = to, to / f"watchlist-{format_ts(asked.end - 1)[:10]}.html"
         before = sorted(file for file in folder.glob("watchlist-*.html") if file.name < to.name)
         against = against or next(reversed(before), None)
-    sheet = _Sheet("watchlist", to, against, start, end)
+    sheet = _Sheet("watchlist", to, against, start, end, as_of)
     draft = sheet.draft(store, fees, cluster, plain_text=plain_text)
     missing = add_watchlist(draft, streams, asked)
     if missing:
@@ -286,6 +291,7 @@ class _Sheet:
     against: Path | None
     start: str | None
     end: str | None
+    as_of: str | None = None
 
     def draft(
         self,
@@ -295,11 +301,11 @@ class _Sheet:
         *,
         plain_text: bool = False,
     ) -> Draft:
-        """Open the store as it is now."""
+        """Open the store as it is now, or as of the time that was asked for."""
         check_times(self.start, self.end)
         check_path(self._path)
-        held = named_store(store)
-        workspace = reading_workspace(held, fees=fees)
+        held = store_as_of(store, self.as_of)
+        workspace = reading_workspace(held, as_of=held.as_of, fees=fees)
         return Draft(workspace, self.against, cluster=cluster, plain_text=plain_text)
 
     @property

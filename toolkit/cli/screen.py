@@ -23,14 +23,14 @@ from toolkit.cli.options import (
     StyleName,
     check_times,
 )
-from toolkit.cli.tables import Sheet, TableColumn, TableOptions, show, tabled
+from toolkit.cli.table_options import TableOptions, tabled
+from toolkit.cli.tables import Sheet, TableColumn, show
 from toolkit.errors import InputError
 from toolkit.market import Pair, format_ts
 from toolkit.series.pairing import joined_notes
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.flags import FLAGS
 from toolkit.statistics.screening import without_flags
-from toolkit.workspace import named_store
 from toolkit.workspace.passes import Passes
 from toolkit.workspace.screening import Screened, Screening
 
@@ -163,7 +163,7 @@ def screen_command(
     Example: rail screen --exclude-flag any --sort -spread_std_log_bps
     """
     check_times(start, end)
-    held = named_store(store)
+    held = view.store(store)
     asked = Screening(
         family, symbols, exchanges, types=types, exclude_symbols=exclude_symbols, pairs=pairs
     )

@@ -29,13 +29,13 @@ from toolkit.cli.options import (
     StyleName,
     check_times,
 )
-from toolkit.cli.tables import TableColumn, TableOptions, show, tabled
+from toolkit.cli.table_options import TableOptions, tabled
+from toolkit.cli.tables import TableColumn, show
 from toolkit.intervals import Interval
 from toolkit.market import Family
 from toolkit.statistics import spread
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.polls import PollCount, by_polls
-from toolkit.workspace import named_store
 
 Shown = tuple[str, str, str]
 """A figure of a table: its heading, the column of the rows and its unit, as in `Figure`."""
@@ -302,7 +302,7 @@ def _command(analysis: SpreadAnalysis, keys: Any) -> Callable[..., None]:
         given = {name: options.pop(name) for name in _FEES if analysis.net}
         fees = NO_COSTS.arguments if analysis.net else {}
         analysis.statistic(no_rows("spread"), 0, 1, **fees, **options)  # refuses what it must
-        held = named_store(store)
+        held = view.store(store)
         costs = needed_costs(held, **given) if analysis.net else None
         fees = costs.arguments if costs else {}
         asked = asked_for(held, Family.SPREAD, trajectories, start, end, joined)

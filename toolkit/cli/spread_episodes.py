@@ -21,13 +21,13 @@ from toolkit.cli.options import (
     StorePath,
     check_times,
 )
-from toolkit.cli.tables import Sheet, TableColumn, TableOptions, show, tabled
+from toolkit.cli.table_options import TableOptions, tabled
+from toolkit.cli.tables import Sheet, TableColumn, show
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import Family
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.spread import episodes
-from toolkit.workspace import named_store
 
 _COLUMNS = (
     TableColumn("trajectory", "trajectory", "text"),
@@ -99,7 +99,7 @@ def episodes_command(
         "min_duration_s": min_duration_s,
     }
     episodes(no_rows("spread"), 0, 1, **options)  # refuses what it must
-    held = named_store(store)
+    held = view.store(store)
     asked = asked_for(held, Family.SPREAD, trajectories, start, end, joined)
     asked = asked.on(held, cluster, plain_text=plain_text)
     if asked.polls is not None:

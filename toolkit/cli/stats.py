@@ -41,12 +41,12 @@ from toolkit.cli.options import (
 )
 from toolkit.cli.spread_analyses import add_spread_analyses
 from toolkit.cli.spread_episodes import episodes_command
-from toolkit.cli.tables import TableOptions, show, tabled
+from toolkit.cli.table_options import TableOptions, tabled
+from toolkit.cli.tables import show
 from toolkit.errors import InputError
 from toolkit.market import Family
 from toolkit.statistics.carry import HORIZONS
 from toolkit.statistics.funding import MIN_COVERAGE
-from toolkit.workspace import named_store
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -120,7 +120,7 @@ def spread_command(
     Example: rail stats spread --where "half_life_s < 3600" --top 20
     """
     check_times(start, end)
-    held = named_store(store)
+    held = view.store(store)
     costs = chosen_costs(held, fees, style, notional)
     joined = joining(fx, multiplier, max_stale)
     asked = asked_for(held, Family.SPREAD, trajectories, start, end, joined).on(
@@ -161,7 +161,7 @@ def funding_command(
     Example: rail stats funding BTC_USDT:AURORA.futures:EQUINOX.futures
     """
     check_times(start, end)
-    held = named_store(store)
+    held = view.store(store)
     costs = chosen_costs(held, fees, style, notional)
     asked = asked_for(held, Family.FUNDING, trajectories, start, end).on(
         held, cluster, plain_text=plain_text
@@ -226,7 +226,7 @@ def carry_command(
     Example: rail stats carry BTC_USDT:* --horizon 1d --fees fees.toml
     """
     check_times(start, end)
-    held = named_store(store)
+    held = view.store(store)
     costs = chosen_costs(held, fees, style, notional)
     asked = asked_for(held, Family.FUNDING, trajectories, start, end).on(
         held, cluster, plain_text=plain_text
@@ -265,7 +265,7 @@ def persistence_command(
     Example: rail stats persistence BTC_USDT:AURORA.futures:EQUINOX.futures
     """
     check_times(start, end)
-    held = named_store(store)
+    held = view.store(store)
     asked = asked_for(held, Family.FUNDING, trajectories, start, end).on(
         held, cluster, plain_text=plain_text
     )
@@ -303,7 +303,7 @@ def dispersion_command(
     Example: rail stats dispersion
     """
     check_times(start, end)
-    held = named_store(store)
+    held = view.store(store)
     asked = asked_for(held, Family.FUNDING, trajectories, start, end).on(
         held, cluster, plain_text=plain_text
     )
@@ -327,7 +327,7 @@ def events_command(
 
     Example: rail stats events
     """
-    held, asked = event_store(store, start, end)
+    held, asked = event_store(view, store, start, end)
     show(view, event_sheet(held, asked))
 
 

@@ -10,7 +10,8 @@ import polars as pl
 
 from toolkit.cards import counted, duration, some
 from toolkit.cli.options import StorePath
-from toolkit.cli.tables import Sheet, TableColumn, TableOptions, show, tabled
+from toolkit.cli.table_options import TableOptions, tabled
+from toolkit.cli.tables import Sheet, TableColumn, show
 from toolkit.errors import EmptyWindowError
 from toolkit.market import SnapshotKind, format_ts
 from toolkit.statistics.conditions import Schema
@@ -24,7 +25,6 @@ from toolkit.store.compaction import scattered
 from toolkit.tables import GapStatus
 from toolkit.wire.finding_words import explained
 from toolkit.wire.snapshots import snapshot_items
-from toolkit.workspace import named_store
 from toolkit.workspace.holdings import STATUS, stream_states
 
 _COLUMNS = (
@@ -68,7 +68,7 @@ def status_command(
 
     Example: rail status --where "answered_share < 1" --sort -behind_s
     """
-    held = named_store(store)
+    held = view.store(store)
     with held.reading():
         catalogue, frame = held.catalogue(), stream_states(held)
         odd = {kind.value: words for kind in SnapshotKind if (words := _odd(held, kind))}
@@ -76,12 +76,12 @@ def status_command(
         deliveries, findings = read_deliveries(held).height, _findings(held)
         loads, remap = held.loads(), held.command("store", "remap")
         profiles = profile_words(loads, held.rows_by_load(), remap)
-        order = _order(held)
+        order = _order(held) if held.as_of is None else ""
     if catalogue.is_empty() and not deliveries:
         loads_some = held.command("sync", "--watchlist")
         raise EmptyWindowError(f"{held.path} holds nothing yet; `{loads_some}` loads some")
     notes = [
-        _totals(catalogue, deliveries),
+        _totals(catalogue, deliveries, int(time.time()) if held.as_of is None else held.as_of),
         f"never asked: {', '.join(never)}" if never else "",
         *(f"snapshot/{kind}: {words}" for kind, words in odd.items()),
         _ties(frame),
@@ -104,8 +104,8 @@ def status_command(
     show(view, Sheet(str(held.path), held.source.label, frame, columns, notes=notes))
 
 
-def _totals(catalogue: pl.DataFrame, deliveries: int) -> str:
-    """Return how much there is of each kind, and when the service was last asked."""
+def _totals(catalogue: pl.DataFrame, deliveries: int, now: int) -> str:
+    """Return how much there is of each kind, and how long before ``now`` the service answered."""
     of_kind = {kind: catalogue.filter(kind=kind) for kind in ("events", "snapshot")}
     kept = pl.col("kind").str.starts_with("snapshot-")
     series = catalogue.filter(~pl.col("kind").is_in(list(of_kind)) & ~kept)
@@ -129,7 +129,7 @@ def _totals(catalogue: pl.DataFrame, deliveries: int) -> str:
     asked = catalogue.drop_nulls("asked_at").sort("asked_at").tail(1).to_dicts()
     if not asked:
         return f"{', '.join(held)}; the service has answered nothing yet"
-    ago_s = max(0, int(time.time()) - int(asked[0]["asked_at"]))
+    ago_s = max(0, now - int(asked[0]["asked_at"]))
     clock = format_ts(int(asked[0]["served_at"]))
     last = f"last answer {duration(ago_s)} ago, when the service's clock was {clock}"
     return f"{', '.join(held)}; {last}"

@@ -11,7 +11,8 @@ import typer
 from toolkit.cards import counted
 from toolkit.cli.options import AllowHttp, BaseUrl
 from toolkit.cli.show import errors, print_findings
-from toolkit.cli.tables import Sheet, TableColumn, TableOptions, show, tabled
+from toolkit.cli.table_options import TableOptions, tabled
+from toolkit.cli.tables import Sheet, TableColumn, show
 from toolkit.errors import EmptyWindowError
 from toolkit.statistics.conditions import Schema
 from toolkit.workspace import Settings
@@ -26,7 +27,7 @@ _COLUMNS = (
 )
 
 
-@tabled(lambda: SYMBOLS)
+@tabled(lambda: SYMBOLS, of_now=True)
 def symbols_command(
     text: Annotated[str, typer.Argument(help="Part of a symbol's name; nothing lists all.")] = "",
     base_url: BaseUrl = None,

@@ -22,7 +22,8 @@ from toolkit.cli.options import (
     window,
 )
 from toolkit.cli.show import console, errors, print_findings
-from toolkit.cli.tables import Format, Sheet, TableColumn, TableOptions, show, tabled
+from toolkit.cli.table_options import Format, TableOptions, tabled
+from toolkit.cli.tables import Sheet, TableColumn, show
 from toolkit.client import Client
 from toolkit.errors import InputError, UnreachableError, WireError
 from toolkit.intervals import Interval, total_s
@@ -68,7 +69,7 @@ _PLAN = (
 """What a reader sees of `toolkit.loader.PlannedLoad.df`."""
 
 
-@tabled(lambda: PLANNED)
+@tabled(lambda: PLANNED, of_now=True)
 def sync_command(
     streams: Annotated[list[str] | None, typer.Argument(help=STREAM_KEYS)] = None,
     all_prices: Annotated[

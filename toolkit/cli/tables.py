@@ -1,4 +1,4 @@
-"""The options that every table has, and its forms: for a reader, a file, a program.
+"""A command's table and its forms: for a reader, a file, a program.
 
 A command's table is a `Sheet`: its rows, which columns a reader sees first, and where they are
 from. What was asked of it is a `TableOptions`. `show` brings the two together.
@@ -7,19 +7,16 @@ from. What was asked of it is a `TableOptions`. `show` brings the two together.
 from __future__ import annotations
 
 import functools
-import inspect
 import io
 import json
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import polars as pl
-import typer
 from polars.exceptions import PolarsError
 from rich.cells import cell_len
 from rich.table import Table
@@ -28,33 +25,17 @@ from rich.text import Text
 from toolkit.cards import counted
 from toolkit.cli.figures import Figure, cell_text, print_figures
 from toolkit.cli.show import console, errors
+from toolkit.cli.table_options import Format, TableOptions
 from toolkit.errors import InputError
 from toolkit.foreign import LONGEST, markdown, plain
 from toolkit.intervals import Interval
-from toolkit.statistics.conditions import Schema, column, condition
+from toolkit.market import format_ts, parse_ts
+from toolkit.statistics.conditions import column
 from toolkit.statistics.contract import Reason
 from toolkit.statistics.explanation import explain
 from toolkit.workspace.csv_rows import csv_rows
 from toolkit.workspace.terminal import Terminal
 
-
-class Format(StrEnum):
-    """A form in which a table is written."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-    PARQUET = "parquet"
-    MARKDOWN = "markdown"
-    EXPLAIN = "explain"
-
-
-_BY_ENDING = {
-    ".json": Format.JSON,
-    ".csv": Format.CSV,
-    ".parquet": Format.PARQUET,
-    ".md": Format.MARKDOWN,
-}
 _FILE_WIDTH = 200
 """Columns of characters that a table in a file may take."""
 _LEAST_KEY = 20
@@ -65,43 +46,6 @@ _GAP = 2
 _LEAST_COLUMNS = 3
 _TEXTS = ("text", "words")
 """Units of columns that are text. Words are broken where they do not fit."""
-
-_FormatOption = Annotated[
-    Format | None,
-    typer.Option(
-        "--format",
-        help="table or markdown to read. json (one object per line), csv or parquet with every "
-        "column, in full. explain: in words, how each figure of each row came about. Default: by "
-        "the ending of --output, else table.",
-    ),
-]
-_SortOption = Annotated[
-    str | None,
-    typer.Option("--sort", metavar="COLUMN", help="Sort by it; -COLUMN: the largest first."),
-]
-_TopOption = Annotated[int | None, typer.Option("--top", min=1, help="Show the first N rows.")]
-_WhereOption = Annotated[
-    str | None,
-    typer.Option(
-        "--where",
-        metavar="CONDITION",
-        help='Show the rows of which it is true: "coverage >= 0.95 and half_life_s < 3600".',
-    ),
-]
-_OutputOption = Annotated[
-    Path | None, typer.Option("--output", metavar="FILE", help="Write to this new file.")
-]
-
-
-@dataclass(frozen=True, slots=True)
-class TableOptions:
-    """What is asked of a table, checked: which rows, in which order, how many, in which form."""
-
-    form: Format
-    sort: str | None = None
-    top: int | None = None
-    where: pl.Expr | None = None
-    output: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +66,7 @@ class Sheet:
     """A command's table.
 
     ``columns`` are in the order of their weight: the key first, then as many as there is room for.
+    ``source`` is that of the rows, with ``as_of`` where they are what was known at a time.
     ``order`` is as in ``--sort``, "" for that of the rows. ``figures`` list the one row of a table
     in full. ``window`` is what the rows were asked for, unless they name it themselves. ``notes``
     are lines for a reader, below the rows. ``printed`` prints the rows for a reader in another way
@@ -137,66 +82,13 @@ class Sheet:
     window: Interval | None = None
     notes: Sequence[str] = ()
     printed: Callable[[Terminal, pl.DataFrame], object] | None = None
+    as_of: int | None = None
 
-
-def tabled(columns: Callable[[], Schema]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the options of a table. It takes them, checked, as its ``view``.
-
-    ``columns`` returns those of the rows. Errors as `checked_view`.
-    """
-
-    def options(
-        form: _FormatOption = None,
-        sort: _SortOption = None,
-        top: _TopOption = None,
-        where: _WhereOption = None,
-        output: _OutputOption = None,
-    ) -> TableOptions:
-        return checked_view(form, sort, top, where, output, columns=columns())
-
-    asked = inspect.signature(options, eval_str=True).parameters
-
-    def with_options(command: Callable[..., None]) -> Callable[..., None]:
-        own = inspect.signature(command, eval_str=True).parameters.values()
-        taken = [*(each for each in own if each.name != "view"), *asked.values()]
-
-        @functools.wraps(command)
-        def run(**given: Any) -> None:
-            view = options(**{name: given.pop(name) for name in asked})
-            command(**given, view=view)
-
-        run.__dict__["__signature__"] = inspect.Signature(taken)
-        run.__annotations__ = {each.name: each.annotation for each in taken}
-        return run
-
-    return with_options
-
-
-def checked_view(
-    form: Format | None,
-    sort: str | None,
-    top: int | None,
-    where: str | None,
-    output: Path | None,
-    *,
-    columns: Schema,
-) -> TableOptions:
-    """Check the options of a table before its rows are read. ``columns`` are those of the rows.
-
-    Raises `InputError` for a column that is not there, a condition that is none, a file that is
-    there already, Parquet without a file, and an explanation of rows that are no statistics.
-    """
-    chosen = form or _BY_ENDING.get(output.suffix if output else "", Format.TABLE)
-    if sort is not None:
-        column(sort.removeprefix("-"), columns, parameter="--sort")
-    if output is None and chosen is Format.PARQUET:
-        raise InputError("--format", "parquet", "with --output FILE", advice="it is no text")
-    if chosen is Format.EXPLAIN and "method" not in columns:
-        raise InputError("--format", "explain", "for statistics, whose rows have a method")
-    if output is not None and (output.exists() or not output.parent.is_dir()):
-        raise InputError("--output", str(output), "a new file in a folder that is there")
-    keep = None if where is None else condition(where, columns, parameter="--where")
-    return TableOptions(chosen, sort, top, keep, output)
+    @property
+    def label(self) -> str:
+        """The source, and the time as of which it is shown."""
+        then = "" if self.as_of is None else f", as of {format_ts(self.as_of)}"
+        return f"{self.source}{then}"
 
 
 def show(view: TableOptions, sheet: Sheet) -> None:
@@ -204,6 +96,8 @@ def show(view: TableOptions, sheet: Sheet) -> None:
 
     Rows that are not shown are counted: below the table, or on stderr beside another form.
     """
+    if view.as_of is not None:
+        sheet = replace(sheet, as_of=parse_ts(view.as_of, parameter="--as-of"))
     rows, left_out = _chosen(view, sheet)
     if view.form is Format.TABLE and view.output is None:
         _print(console, sheet, rows, left_out)
@@ -283,11 +177,13 @@ def _write_new(path: Path, content: bytes) -> None:
 
 
 def _named(sheet: Sheet, rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows with their source, and with the window unless they name it."""
+    """Return the rows with their source and its time, and the window unless they name it."""
     window = {} if sheet.window is None or "window_start" in rows.columns else sheet.window
     limits = dict(zip(("window_start", "window_end"), window, strict=False))
+    then = {} if sheet.as_of is None else {"as_of": sheet.as_of}
     return rows.select(
         pl.lit(sheet.source).alias("source"),
+        *(pl.lit(ts, pl.Int64).alias(name) for name, ts in then.items()),
         pl.all(),
         *(pl.lit(ts, pl.Int64).alias(name) for name, ts in limits.items()),
     )
@@ -314,7 +210,7 @@ def _markdown(sheet: Sheet, rows: pl.DataFrame) -> str:
     """Write the rows as Markdown with the columns of the table, all of them."""
     cells, notes = _cells(sheet, rows)
     foreign = [each.unit in _TEXTS for each in sheet.columns]
-    lines = [f"{sheet.heading} · {markdown(sheet.source)}", ""]
+    lines = [f"{sheet.heading} · {markdown(sheet.label)}", ""]
     table = [[each.heading for each in sheet.columns], [":--" if t else "--:" for t in foreign]]
     table += [
         [
@@ -330,7 +226,7 @@ def _markdown(sheet: Sheet, rows: pl.DataFrame) -> str:
 
 def _print(page: Terminal, sheet: Sheet, rows: pl.DataFrame, left_out: str) -> None:
     """Print the rows for a reader: a line for each, or the figures of the only one."""
-    page.print(Text(plain(f"{sheet.heading} · {sheet.source}")), soft_wrap=False)
+    page.print(Text(plain(f"{sheet.heading} · {sheet.label}")), soft_wrap=False)
     notes: list[str] = []
     if sheet.figures and sheet.rows.height == rows.height == 1:
         print_figures(page, rows.row(0, named=True), sheet.figures)

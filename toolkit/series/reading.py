@@ -42,7 +42,7 @@ from toolkit.store import (
     held_trajectory,
     service_clock,
 )
-from toolkit.store.history import undated_loads
+from toolkit.store.history import held_nothing, undated_loads
 
 
 def read_series(
@@ -70,6 +70,7 @@ def read_series(
     """
     with store.reading():
         held = _held(store, stream, store.catalogue())
+        as_of = store.as_of if as_of is None else as_of
         then = _ledger_time(store, as_of)
         known = store.ledger([held], as_of=then).get(held)
         catalogue = store.catalogue(as_of=then)
@@ -202,8 +203,7 @@ def _ledger_time(store: Store, as_of: int | None) -> int | None:
         return None
     first = store.loads()["started_at"].min()
     if not isinstance(first, int) or first > as_of:
-        begun = f"the first load began {format_ts(first)}" if isinstance(first, int) else "no load"
-        raise EmptyWindowError(f"{store.path} held nothing as of {format_ts(as_of)}: {begun}")
+        raise held_nothing(store.path, as_of, first)
     begins = store.history_from
     return None if begins is not None and as_of < begins else as_of
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Self
 
 import duckdb
 import polars as pl
 
 from toolkit.cards import Shown
-from toolkit.market import Source
+from toolkit.errors import InputError
+from toolkit.market import Source, When, format_ts, parse_ts
 from toolkit.store.connection import check_use, opened
 from toolkit.store.engine import keep_lean
 from toolkit.store.frames import frame_of
-from toolkit.store.history import check_history, history_from, show_as_known
+from toolkit.store.history import check_history, held_nothing, history_from, show_as_known
 from toolkit.store.migration import bring_up_to_date
 from toolkit.store.schema import read_source
 from toolkit.wire.limits import LIMITS, Limits
@@ -44,8 +47,16 @@ class StoreFile(Shown):
 
     _not_for_users = frozenset({"keep_lean"})
 
-    def __init__(self, path: str | Path, *, wait_s: float = 10.0, published: str = "") -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        wait_s: float = 10.0,
+        published: str = "",
+        as_of: int | None = None,
+    ) -> None:
         check_use(path, wait_s)
+        self.as_of = as_of
         self.path = Path(path)
         self.wait_s = wait_s
         self.published = published or _publication_of(self.path)
@@ -57,7 +68,7 @@ class StoreFile(Shown):
 
         Fetch inside the block: a stream kept beyond it keeps the file open. Blocks of one thread
         nest and share one opening, each with a snapshot of its own. With ``as_of`` (s, local clock)
-        each table has what the store had committed by then.
+        each table has what the store had committed by then. None is that of the store itself.
 
         Raises `StoreError` where there is no file, `NotAStoreError` where it is something else,
         `StoreLockedError` where another process keeps it open for writing.
@@ -68,16 +79,36 @@ class StoreFile(Shown):
         with opened(self.path, writable=False, wait_s=self.wait_s) as connection:
             connection.execute("BEGIN READ ONLY")
             read_source(connection, self.path)
-            if as_of is not None:
-                show_as_known(connection, as_of)
+            if (at := self._then(as_of)) is not None:
+                show_as_known(connection, at)
             yield connection
 
     @contextlib.contextmanager
     def _knowing(self, as_of: int | None) -> Iterator[duckdb.DuckDBPyConnection]:
         """Yield what `reading` yields, for what the ledger knew: its history has to reach back."""
         with self.reading(as_of) as connection:
-            check_history(connection, as_of)
+            check_history(connection, self._then(as_of))
             yield connection
+
+    def _then(self, as_of: int | None) -> int | None:
+        """Return the time whose knowledge is asked for: the store's own where none is given."""
+        return self.as_of if as_of is None else as_of
+
+    def known(self, as_of: When, *, parameter: str = "as_of") -> Self:
+        """Return the same store as it was known at a time of the local clock: all of it.
+
+        Raises `InputError` for a time to come and for one before `history_from`, `EmptyWindowError`
+        for one before the first load.
+        """
+        at = parse_ts(as_of, parameter=parameter)
+        if at > time.time():
+            raise InputError(parameter, format_ts(at), "a time that has been, by the local clock")
+        with self.reading() as connection:
+            begun = connection.execute("SELECT min(started_at) FROM load").fetchall()[0][0]
+            if begun is None or begun > at:
+                raise held_nothing(self.path, at, begun)
+            check_history(connection, at, parameter=parameter)
+        return type(self)(self.path, wait_s=self.wait_s, published=self.published, as_of=at)
 
     @property
     def history_from(self) -> int | None:

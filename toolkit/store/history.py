@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import duckdb
 import polars as pl
 
 from toolkit.columns import Table
-from toolkit.errors import InputError
+from toolkit.errors import EmptyWindowError, InputError
 from toolkit.market import format_ts, parse_ts
 from toolkit.store.engine import DATABASE
 from toolkit.store.streams import append
@@ -28,7 +29,9 @@ HISTORY_FROM = "history_from"
 COUNTED_STREAM = "counted_stream"
 """The view of streams as of a time with the counts of what was held: it reads all rows."""
 
-_AT = f"{DATABASE}.main."
+AS_NOW = f"{DATABASE}.main."
+"""What begins the name of a table where what it holds now is meant, whatever views are shown."""
+
 _RUN = ("first_stream_id", "last_stream_id")
 
 
@@ -90,7 +93,7 @@ def seen(as_of: int | None) -> str:
     if as_of is None:
         return "true"
     at = parse_ts(as_of, parameter="as_of")
-    loads = f"FROM {_AT}load SELECT load_id WHERE started_at <= {at}"
+    loads = f"FROM {AS_NOW}load SELECT load_id WHERE started_at <= {at}"
     return f"(committed_at <= {at} OR (committed_at IS NULL AND load_id IN ({loads})))"
 
 
@@ -115,7 +118,7 @@ def held_rows(source: Callable[[Table], str]) -> str:
     """
     parts = [
         f"SELECT key, ts, revision % {TIE} AS revision FROM {source(table)} "  # noqa: S608 - ours
-        f"JOIN {_AT}stream USING (stream_id)"
+        f"JOIN {AS_NOW}stream USING (stream_id)"
         for table in ROWS.values()
     ]
     parts.append(f"SELECT 'events/' || family AS key, ts, revision FROM {source(EVENT)}")  # noqa: S608 - ours
@@ -149,12 +152,20 @@ def history_from(connection: duckdb.DuckDBPyConnection) -> int | None:
     return int(found[0][0]) if found else None
 
 
-def check_history(connection: duckdb.DuckDBPyConnection, as_of: int | None) -> None:
+def held_nothing(store: Path, as_of: int, first: object) -> EmptyWindowError:
+    """Return the error of a time before the first load, which began at ``first``, or None did."""
+    begun = f"the first load began {format_ts(first)}" if isinstance(first, int) else "no load"
+    return EmptyWindowError(f"{store} held nothing as of {format_ts(as_of)}: {begun}")
+
+
+def check_history(
+    connection: duckdb.DuckDBPyConnection, as_of: int | None, *, parameter: str = "as_of"
+) -> None:
     """Raise `InputError` for a time before the history begins."""
     begins = None if as_of is None else history_from(connection)
     if as_of is not None and begins is not None and as_of < begins:
         raise InputError(
-            "as_of",
+            parameter,
             format_ts(as_of),
             f"a time from {format_ts(begins)} on, for what the ledger knew: its history begins "
             "there",
@@ -172,7 +183,7 @@ def known_ledger(as_of: int | None = None) -> dict[str, str]:
 
     def of_streams(log: str) -> str:
         return (
-            f"(SELECT stream_id, c.* FROM {_AT}{log} c JOIN {_AT}stream "  # noqa: S608 - ours
+            f"(SELECT stream_id, c.* FROM {AS_NOW}{log} c JOIN {AS_NOW}stream "  # noqa: S608 - ours
             f"ON stream_id BETWEEN first_stream_id AND last_stream_id WHERE {then})"
         )
 
@@ -197,7 +208,7 @@ def known_ledger(as_of: int | None = None) -> dict[str, str]:
             "QUALIFY row_number() OVER (PARTITION BY stream_id ORDER BY change_id DESC) = 1"
         ),
         "gap": (
-            f"SELECT {gaps} FROM {_AT}gap_change WHERE {then} "  # noqa: S608 - ours
+            f"SELECT {gaps} FROM {AS_NOW}gap_change WHERE {then} "  # noqa: S608 - ours
             "QUALIFY row_number() OVER (PARTITION BY load_id, gap_id ORDER BY change_id DESC) = 1"
         ),
     }
@@ -211,7 +222,7 @@ def show_as_known(connection: duckdb.DuckDBPyConnection, as_of: int, prefix: str
     """
     at = parse_ts(as_of, parameter="as_of")
     views = known_ledger(at) | {
-        table.name: f"SELECT * FROM {_AT}{table.name} WHERE {seen(at)}"  # noqa: S608 - ours
+        table.name: f"SELECT * FROM {AS_NOW}{table.name} WHERE {seen(at)}"  # noqa: S608 - ours
         for table in DATED
     }
     ended = f"coalesce(finished_at <= {at}, false)"
@@ -219,8 +230,8 @@ def show_as_known(connection: duckdb.DuckDBPyConnection, as_of: int, prefix: str
         f"CASE WHEN {ended} THEN {name} END AS {name}"
         for name in ("finished_at", "finding", "quota_left")
     )
-    views["load"] = f"SELECT * REPLACE ({parts}) FROM {_AT}load WHERE started_at <= {at}"  # noqa: S608 - ours
-    views["delivery"] = f"SELECT * FROM {_AT}delivery WHERE received_at <= {at}"  # noqa: S608 - ours
+    views["load"] = f"SELECT * REPLACE ({parts}) FROM {AS_NOW}load WHERE started_at <= {at}"  # noqa: S608 - ours
+    views["delivery"] = f"SELECT * FROM {AS_NOW}delivery WHERE received_at <= {at}"  # noqa: S608 - ours
     views["stream"] = _known_streams(at)
     views[COUNTED_STREAM] = _counted_streams(at, f"{prefix}stream")
     for name, query in views.items():
@@ -240,20 +251,20 @@ def _known_streams(as_of: int) -> str:
         "gap_change": ("stream_id", f"committed_at <= {as_of}"),
     } | {table.name: ("stream_id", seen(as_of)) for table in ROWS.values()}
     highest = " UNION ALL ".join(
-        f"SELECT max({number}) AS highest FROM {_AT}{table} WHERE {then}"  # noqa: S608 - ours
+        f"SELECT max({number}) AS highest FROM {AS_NOW}{table} WHERE {then}"  # noqa: S608 - ours
         for table, (number, then) in numbers.items()
     )
     return (
         "SELECT s.stream_id, s.kind, s.key, d.first_ts, 0::BIGINT AS late_s "  # noqa: S608 - ours
-        f"FROM {_AT}stream s LEFT JOIN (SELECT 'events/' || family AS key, min(ts) AS first_ts "
-        f"FROM {_AT}event WHERE {seen(as_of)} GROUP BY family) d ON d.key = s.key "
+        f"FROM {AS_NOW}stream s LEFT JOIN (SELECT 'events/' || family AS key, min(ts) AS first_ts "
+        f"FROM {AS_NOW}event WHERE {seen(as_of)} GROUP BY family) d ON d.key = s.key "
         f"WHERE s.stream_id <= (SELECT max(highest) FROM ({highest})) OR d.key IS NOT NULL"
     )
 
 
 def _counted_streams(as_of: int, streams: str) -> str:
     """Return the query of the streams as of a time with what was held of them: all is read."""
-    held = held_rows(lambda table: f"(SELECT * FROM {_AT}{table.name} WHERE {seen(as_of)})")  # noqa: S608 - ours
+    held = held_rows(lambda table: f"(SELECT * FROM {AS_NOW}{table.name} WHERE {seen(as_of)})")  # noqa: S608 - ours
     return (
         "WITH held AS (SELECT key, count(*) FILTER (revision = 0) AS rows, "  # noqa: S608 - ours
         "count(*) FILTER (revision > 0) AS revisions, min(ts) AS first_ts, max(ts) AS last_ts "

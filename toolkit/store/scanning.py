@@ -22,7 +22,7 @@ from toolkit.intervals import Ends, Interval
 from toolkit.market import Family, SnapshotTrajectory, Source, Stream, Trajectory
 from toolkit.store.catalogue import limits
 from toolkit.store.frames import frame_of
-from toolkit.store.history import seen
+from toolkit.store.history import AS_NOW, seen
 from toolkit.store.lookup import check_known
 from toolkit.store.schema import read_source
 from toolkit.store.streams import numbers_of
@@ -134,7 +134,7 @@ class Scan:
 
     @property
     def _table(self) -> str:
-        return ROWS[self.kind].name
+        return f"{AS_NOW}{ROWS[self.kind].name}"
 
     @property
     def _condition(self) -> str:
@@ -175,7 +175,7 @@ def scan_of(store: Store, asked: Asked, window: Ends, as_of: int | None) -> Scan
     limits(window)
     seen(as_of)
     with store.reading() as connection:
-        file, held = store.path.stat().st_ino, _count(connection, ROWS[kind].name)
+        file, held = store.path.stat().st_ino, _count(connection, f"{AS_NOW}{ROWS[kind].name}")
         known = {} if streams is None else numbers_of(connection, streams)
         for stream in streams or ():
             if stream not in known:

@@ -49,7 +49,8 @@ class Store(StoreFile):
     It reads. What writes is `toolkit.store.StoreWriter`. Nothing is opened until it is used, and
     nothing stays open after. ``wait_s`` is how long a use waits for another process that holds the
     file. Its first use brings a store of an older format to this one, beside a copy of it.
-    ``published`` is the manifest that the file is a copy of: such a store takes no rows.
+    ``published`` is the manifest that the file is a copy of: such a store takes no rows. With
+    ``as_of`` (s, local clock) each method without one of its own reads as of then: see `known`.
 
     >>> import tempfile
     >>> from toolkit.market import Source
@@ -101,8 +102,8 @@ class Store(StoreFile):
         >>> folder.cleanup()
         """
         with self.reading() as connection:
-            check_history(connection, as_of)
-            return select(connection, query, parameters, as_of, Limits(at_most, within_s))
+            check_history(connection, at := self._then(as_of))
+            return select(connection, query, parameters, at, Limits(at_most, within_s))
 
     def catalogue(self, *, as_of: int | None = None) -> pl.DataFrame:
         """Return one row for each stream the store knows, sorted by kind and key.
@@ -116,7 +117,7 @@ class Store(StoreFile):
         """
         with self._knowing(as_of) as connection:
             asked = {"asked": CoverageState.ASKED}
-            streams = "stream" if as_of is None else COUNTED_STREAM
+            streams = "stream" if self._then(as_of) is None else COUNTED_STREAM
             query = CATALOGUE.format(streams=streams)
             return frame_of(connection, query, params=asked)
 
@@ -146,14 +147,14 @@ class Store(StoreFile):
         service listed as newest, else that of the later load. With ``ties`` all of them are given.
 
         Columns: trajectory (key), ts (s UTC, where the row's interval begins: prices are those at
-        its end), then for a price: price, mark_price, volume (quote).
-        For a spread: buy_price, sell_price (quote), spread_pct (percent). For funding: buy_rate,
-        sell_rate (fraction per interval), buy_interval_hours, sell_interval_hours,
-        differential_pct_8h. Kept from snapshots, where ts is the service's clock at the answer: of
-        a spread also opened_at (s UTC), of a rate rate (fraction per interval), interval_hours and
-        next_funding_time (s UTC). ``as_of`` (s, local clock) gives the rows as they were committed
-        by then, else the newest revision. A window without rows gives a frame without
-        rows. Gaps stay gaps. Raises `UnknownTrajectoryError` for one that was never asked for.
+        its end), then for a price: price, mark_price, volume (quote). For a spread: buy_price,
+        sell_price (quote), spread_pct (percent). For funding: buy_rate, sell_rate (fraction per
+        interval), buy_interval_hours, sell_interval_hours, differential_pct_8h. Kept from
+        snapshots, where ts is the service's clock at the answer: of a spread also opened_at (s
+        UTC), of a rate rate (fraction per interval), interval_hours and next_funding_time (s UTC).
+        ``as_of`` (s, local clock) gives the rows as committed by then, else the newest revision. A
+        window without rows gives a frame without rows. Gaps stay gaps. Raises
+        `UnknownTrajectoryError` for one that was never asked for.
         """
         stream = Stream.parse(trajectory)
         if not isinstance(stream, SnapshotTrajectory):
@@ -194,7 +195,7 @@ class Store(StoreFile):
         ...     store.scan("spread").filter(pl.col("buy_price") > 1).collect().height
         0
         """
-        return scan_of(self, asked, window, as_of).lazy()
+        return scan_of(self, asked, window, self._then(as_of)).lazy()
 
     def groups(
         self,
@@ -211,7 +212,7 @@ class Store(StoreFile):
         and closed between two. All are of the state that the store is in now, whatever is
         written meanwhile. `toolkit.statistics.passes` applies statistics to them.
         """
-        scan = scan_of(self, asked, window, as_of)
+        scan = scan_of(self, asked, window, self._then(as_of))
         return scan.groups(scan.streams(), rows)
 
     def ledger(
@@ -336,8 +337,8 @@ class Store(StoreFile):
     ) -> pl.DataFrame:
         """Return those of a kind with ``start <= served_at < end``, newest first, or the newest.
 
-        Only those are read. Without a window it is every one of all time, which months of polls
-        make large. The ends of the window may be text: ``("2026-11-01", "2026-11-02")``.
+        Only those are read. Without a window it is every one of all time, which may be many. The
+        ends of the window may be text: ``("2026-11-01", "2026-11-02")``.
 
         Columns: kind, served_at (s UTC, the service's clock at the answer), document, load_id.
         A document is the answer as it came. Of a spread or funding answer, whose items are kept as
@@ -353,8 +354,7 @@ class Store(StoreFile):
         """Return the times in the window at which a list of spreads or rates came, oldest first.
 
         Columns: ts (s UTC, the service's clock at the answer), period_s (s, how long after it the
-        next one was due: as set, else the commonest spacing, null where neither is known).
-        ``as_of`` is that of `series`.
+        next was due: as set, else the commonest spacing, or null). ``as_of`` is that of `series`.
         """
         with self.reading(as_of) as connection:
             return read_polls(connection, SnapshotLog.named(kind).of, window)

@@ -80,7 +80,8 @@ def stream_states(store: Store, *, as_of: int | None = None) -> pl.DataFrame:
         lost = Counter(store.gaps(as_of=as_of).select("stream", "status").rows())
         polled = {kind: _polled_share(store, kind, as_of) for kind in _POLLED.values()}
     newest_load_at = int(loads["served_at"][0]) if loads.height else 0
-    local_now = int(time.time()) if as_of is None else as_of
+    at = store.as_of if as_of is None else as_of
+    local_now = int(time.time()) if at is None else at
     now = local_now + clock_offset_s(catalogue, loads)
     rows = [
         _row(row, ledger.get(Stream.parse(row["stream"])), newest_load_at, now)

@@ -43,6 +43,7 @@ class Passes:
 
         Raises `InputError` for what is no cluster, and for one over a store that is not published.
         """
+        as_of = store.as_of if as_of is None else as_of
         if cluster is None:
             return cls(store, None, as_of)
         if isinstance(cluster, str) and cluster.isdecimal():

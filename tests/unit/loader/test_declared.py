@@ -14,7 +14,8 @@ import pytest
 from tests import miniature
 from toolkit.cli.held import asked_for
 from toolkit.cli.measured import funding_sheet
-from toolkit.cli.tables import Format, TableOptions, show
+from toolkit.cli.table_options import Format, TableOptions
+from toolkit.cli.tables import show
 from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.loader import LoadResult, sync

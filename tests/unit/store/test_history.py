@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.dated import date_commit
 from tests.empty_store import empty_store
-from toolkit.errors import EmptyWindowError, InputError
+from toolkit.errors import EmptyWindowError, InputError, RailError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, SnapshotKind, SnapshotLog, Stream, Trajectory
 from toolkit.series import read_series
@@ -173,6 +173,17 @@ def test_coverage_gaps_and_status_are_those_of_the_time(store: Store) -> None:
     shares = [stream_states(store, as_of=at)["answered_share"].to_list() for at in (999, 1_000)]
     assert shares == [[], [0.2]]
     assert stream_states(store)["answered_share"].to_list() == [0.5]
+
+
+def test_a_store_as_known_at_a_time_reads_all_as_of_then(store: Store) -> None:
+    commit_two(store)
+    known = store.known(1_500)
+    assert knowledge(known) == knowledge(store, 1_500) != knowledge(store)
+    assert known.scan("price").collect().equals(store.scan("price", as_of=1_500).collect())
+    assert known.known(2_500).as_of == 2_500
+    for at, why in ((999, "held nothing as of"), (int(time.time()) + 3_600, "has been")):
+        with pytest.raises(RailError, match=why):
+            store.known(at)
 
 
 def test_a_series_has_the_states_and_the_window_of_its_time(store: Store) -> None:
