@@ -20,6 +20,7 @@ from toolkit.series import EventSeries, read_series
 from toolkit.series.logs import STUDIED
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics.conditions import Schema
+from toolkit.statistics.event_audit import MOVE_S
 from toolkit.statistics.event_changes import CONTROL_DAYS, name_of_change
 from toolkit.statistics.event_detections import trajectory_of
 from toolkit.statistics.passes import in_one_pass
@@ -79,7 +80,7 @@ class Audited(StrEnum):
 _SIZES = {
     Audited.SPREAD: "spreads of {:,.1f} bps",
     Audited.FUNDING: "differentials of {:,.1f} bps per 8 h",
-    Audited.SPLASH: "moves of {:,.1f} bps",
+    Audited.SPLASH: "moves of {:,.1f} bps within {}",
 }
 _ROWS = {
     Audited.SPREAD: (Family.SPREAD, "--all-spreads"),
@@ -174,7 +175,7 @@ def audit_command(
         groups = group_columns(by or [])
         rows = event_statistics.audit(found, by=groups)
         columns = [key_column(groups), *_AUDIT] if groups else list(_AUDIT)
-    sizes = _SIZES[family].format(enter_bps)
+    sizes = _SIZES[family].format(enter_bps, duration(move_s or MOVE_S))
     heading = f"{family.capitalize()} events against {sizes} over {events.window}"
     show(view, Sheet(heading, held.source.label, rows, columns, window=events.window, notes=notes))
 

@@ -123,7 +123,7 @@ def test_a_log_of_splashes_is_held_to_prices(rail: Rail, opened: Workspace) -> N
     assert as_rows(rail(*asked, *JSON)) == expected.to_dicts()
     (row,) = as_rows(rail(*asked, "--by", "legs", *JSON))
     assert row["legs"] == PRICE.partition(":")[2]
-    assert "Splash events against moves of 200.0 bps" in rail(*asked).stdout
+    assert "Splash events against moves of 200.0 bps within 4 min" in rail(*asked).stdout
 
 
 def test_without_a_threshold_it_is_the_smallest_event(rail: Rail, spreads: EventSeries) -> None:
