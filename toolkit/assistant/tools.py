@@ -70,20 +70,13 @@ class Tool:
         return found if columns is None else found.narrowed(columns)
 
 
-_PYTHON_TYPES: Mapping[str, tuple[type, ...]] = {
-    "string": (str,),
-    "number": (int, float),
-    "integer": (int,),
-    "boolean": (bool,),
-}
+_PYTHON_TYPES = {"string": str, "integer": int, "boolean": bool}
 
 
 def _check(name: str, value: object, schema: Mapping[str, Any]) -> None:
-    fits = isinstance(value, _PYTHON_TYPES[schema["type"]])
-    fits = fits and isinstance(value, bool) == (schema["type"] == "boolean")
-    low, high = schema.get("minimum"), schema.get("maximum")
-    if fits and isinstance(value, int | float) and low is not None and high is not None:
-        fits = low <= value <= high
+    fits = type(value) is _PYTHON_TYPES[schema["type"]]  # True is no 1 here
+    if fits and isinstance(value, int) and "minimum" in schema:
+        fits = schema["minimum"] <= value <= schema["maximum"]
     if not fits:
         raise InputError(name, value, f"{schema['description']} (a JSON {schema['type']})")
     if "enum" in schema and value not in schema["enum"]:

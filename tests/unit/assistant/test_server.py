@@ -96,6 +96,11 @@ def test_what_the_toolkit_refuses_is_a_tool_error_of_one_line(client: httpx.Clie
     assert "\n" not in words["text"]
 
 
+def test_a_long_refusal_keeps_what_is_nearest(client: httpx.Client) -> None:
+    found = called(client, "screen", where="half_lif_s < 60")["result"]
+    assert "; nearest: half_life_s;" in found["content"][0]["text"]
+
+
 def test_an_unknown_tool_and_an_unknown_page_are_errors_of_the_protocol(
     client: httpx.Client,
 ) -> None:
