@@ -27,8 +27,11 @@ def opened(pin: Pin) -> str:
     return f"rail = tk.open({_text(place)}){then}"
 
 
-def code_of(part: Part, pin: Pin) -> str:
+def code_of(part: Part, pin: Pin, fees: str = "") -> str:
     """Return the lines that give the result and the chart of a part.
+
+    ``fees`` is the label of the fee table, "" without one. Where its file is, a report does not
+    say, so a line names the table that is in force where the code is to give the same.
 
     >>> part = Part("episodes", 0, 60, stream="A_B:X.spot:Y.spot", options={"enter_bps": 5})
     >>> print(code_of(part, Pin("replay", "depeg", "rail.duckdb", 0)).splitlines()[-1])
@@ -36,11 +39,16 @@ def code_of(part: Part, pin: Pin) -> str:
     """
     window = ", ".join(_text(format_ts(ts)) for ts in part.window)
     lines = ["import toolkit as tk"]
+    if fees:
+        lines.insert(
+            0, f"# by the fee table {plain(fees)}: of rail.toml, else tk.open(..., fees=FILE)"
+        )
     if part.what in _SCREENS:
         function, family = _SCREENS[part.what]
         lines.append(f"from toolkit.statistics.screening import {function}")
         streams = f'family="{family}", streams={_text(list(part.streams))}'
-        asked = f"rail.measure({function}, {window}, {streams})"
+        costs = ", fees=rail.fees" if fees else ""
+        asked = f"rail.measure({function}, {window}, {streams}{costs})"
     elif part.what == "screen":
         asked = f"rail.screen({', '.join([window, *_options(part)])})"
     elif part.stream:

@@ -110,7 +110,7 @@ def _section(number: int, part: Part, answer: Answer, chart: Figure | None, reci
             Html("<p>{}</p>").format(html(line, 100_000))
             for line in definition(part, answer.method)
         ),
-        _lines(code_of(part, recipe.pin)),
+        _lines(code_of(part, recipe.pin, recipe.fees)),
     )
     return f"{head}{drawing}{below}"
 

@@ -11,7 +11,9 @@ import pytest
 
 import toolkit as tk
 from toolkit.errors import InputError
+from toolkit.foreign import html
 from toolkit.reports import read_recipe, verify
+from toolkit.statistics.fee_example import example_text
 from toolkit.store.publish import publish
 from toolkit.workspace import Workspace
 
@@ -119,3 +121,18 @@ def test_a_path_that_is_no_place_for_a_report_is_refused(rail: Workspace, file: 
     for path in (file.with_suffix(".pdf"), file.parent / "none" / "r.html"):
         with pytest.raises(InputError, match="path: "):
             tk.report(path, summary)
+
+
+def test_net_figures_name_their_fee_table_and_are_verified_by_the_same_one_alone(
+    rail: Workspace, file: Path, tmp_path: Path
+) -> None:
+    table = tmp_path / "fees.toml"
+    table.write_text(example_text({"AURORA", "CORONA"}))
+    priced = Workspace(rail.client, rail.store, fees=table)
+    page = tk.report(file, priced.spread(PAIR, *WINDOW).summary()).read_text()
+
+    assert f"Net figures by the fee table {html(read_recipe(file)[0].fees)}." in page
+    assert "# by the fee table EXAMPLE VALUES" in page
+    assert verify(file, rail.store, fees=table).equal
+    with pytest.raises(InputError, match="fees: None is not allowed; allowed: the report's table"):
+        verify(file, rail.store)
