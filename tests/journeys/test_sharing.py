@@ -194,6 +194,16 @@ def test_names_and_origins_of_others_are_refused(shared: App, cookie: str) -> No
         socket_of(shared, cookie, Origin="https://evil.example")
 
 
+def test_what_is_no_origin_and_no_form_of_the_dashboard_is_refused(
+    shared: App, cookie: str
+) -> None:
+    there = {"X_Forwarded_For": "203.0.113.11"}
+    assert ask(shared, "GET", "/", Origin="http://[", Cookie=cookie)[0] == 403
+    assert ask(shared, "GET", "//[", **there)[0] == 401
+    assert ask(shared, "POST", "/login", "a=1&b=2&c=3&d=4&e=5", **there)[0] == 401
+    assert log_in(shared, "wrong password", "http://[", **there)[0] == 401
+
+
 def test_an_address_that_is_wrong_five_times_has_to_wait_and_others_have_not(shared: App) -> None:
     there = {"X_Forwarded_For": "203.0.113.9"}
     tries = [log_in(shared, f"wrong password {n}", **there)[0] for n in range(5)]

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from toolkit.foreign import Html
 from toolkit.wire.address import is_loopback
@@ -147,7 +147,7 @@ class Door:
         host, origin = headers.get("host", ""), headers.get("origin")
         if not _is_known(host, self._names):
             await _refuse(scope, send, 421, "rail app --share --name NAME lets this name in")
-        elif origin is not None and urlsplit(origin).netloc != host:
+        elif origin is not None and _place(origin) != host:
             await _refuse(scope, send, 403, "this comes from the page of another site")
         elif self._password is None or scope["path"] == _HEALTH:
             await self._app(scope, receive, send)
@@ -198,8 +198,8 @@ class Door:
         if (body := await _body(receive)) is None:
             await _refuse(scope, send, 400, "this is not the form of the dashboard")
             return
-        form = parse_qs(body, max_num_fields=4)
-        given, target = (form.get(name, [""])[0] for name in ("password", "next"))
+        form = dict(parse_qsl(body))
+        given, target = form.get("password", ""), form.get("next", "")
         address = (scope.get("client") or ("",))[0]
         wait_s = self._tries.wait_s(address) or int(self._waiting >= _MOST_WAITING)
         if wait_s:
@@ -241,6 +241,14 @@ def _is_known(host: str, names: frozenset[str]) -> bool:
     return True
 
 
+def _place(origin: str) -> str | None:
+    """Return the host and port of an origin, None for what is no address."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
+
+
 def _network(address: str) -> str:
     try:
         return str(ipaddress.IPv6Network((ipaddress.IPv6Address(address), 64), strict=False))
@@ -254,10 +262,9 @@ def _own_page(target: str) -> str:
     >>> [_own_page(t) for t in ("/spreads?symbol=BTC", "//evil.example", "/\\evil", "x:y", "/\r\n")]
     ['/spreads?symbol=BTC', '/', '/', '/', '/']
     """
-    parts = urlsplit(target)
-    whole = target.startswith("/") and not parts.scheme and not parts.netloc
     printable = target.isascii() and target.isprintable() and "\\" not in target
-    return target if whole and printable and not target.startswith("//") else "/"
+    whole = target.startswith("/") and not target.startswith("//")
+    return target if whole and printable else "/"
 
 
 def _token(cookies: str) -> str | None:

@@ -37,13 +37,16 @@ def read_documents(held: Held, window: Interval) -> pl.DataFrame:
     return _documents(held.path, *window, versions=_versions(held))
 
 
-def read_text(held: Held, document: Mapping[str, Any]) -> str:
-    """Read the text of a document of `read_documents`, which come without, as it was sent."""
+def read_text(held: Held, document: Mapping[str, Any]) -> str | None:
+    """Read the text of a document of `read_documents`, which come without, as it was sent.
+
+    None where the store has been read anew under another wire profile since.
+    """
     store, ts = Store(held.path, wait_s=WAIT_S), document["ts"]
     of_its_second = store.events(document["family"], Interval(ts, ts + 1))
     keys = ("schema_id", "event_id", "event_type", "ts_ms")
     its_own = of_its_second.filter(pl.col(key).eq_missing(document[key]) for key in keys)
-    return str(its_own["document"][0])
+    return next(iter(its_own["document"]), None)
 
 
 def read_lifecycles(held: Held, window: Interval) -> pl.DataFrame:

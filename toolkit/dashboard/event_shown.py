@@ -14,10 +14,10 @@ from toolkit.charts.time_axis import clock_text
 from toolkit.dashboard.desk import held_symbols
 from toolkit.dashboard.event_reading import read_documents, read_text
 from toolkit.dashboard.event_rows import transition_columns
-from toolkit.dashboard.formatting import NULL, command_words
+from toolkit.dashboard.formatting import NULL
 from toolkit.dashboard.lifecycles import SEEN, around, lasted_text, pretty, size_bps, size_text
 from toolkit.dashboard.link import Choice
-from toolkit.dashboard.loads import LOGS, Load, LoadPart, offer
+from toolkit.dashboard.loads import LOGS, Load, LoadPart, load_button, offer
 from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.opening import stream_of
 from toolkit.dashboard.reading import measure_following, read_rows
@@ -92,11 +92,9 @@ def _event_of(shell: PageShell, event_id: str, documents: pl.DataFrame) -> Shown
 def show_event(shell: PageShell, event_id: str, shown: ShownEvent | None, alike: pl.Series) -> None:
     """Show the event. ``alike`` are the ids of those of its kind, in the order of time."""
     if shown is None:
-        st.warning(
-            Markdown(
-                "The link asks for {}, which this store does not hold; {} loads the logs of 7 days."
-            ).format(markdown(f"event={event_id}"), command_words("sync", *LOGS.parts[0].streams))
-        )
+        lacking = Markdown("The link asks for {}, which is not in the events that are held.")
+        st.warning(lacking.format(markdown(f"event={event_id}")))
+        load_button(shell.held, LOGS, "load_of_link")
         return
     with st.container(border=True, gap="small", key="event_shown"):
         _show_head(shell, event_id, shown, alike)
@@ -267,7 +265,9 @@ def _show_document(shell: PageShell, documents: pl.DataFrame) -> None:
     asked = of == event and row < shown.height
     one = shown.row(row if asked else -1, named=True)
     words = Markdown("Document of {} as the service sent it").format(markdown(one["event_type"]))
-    text = read_text(shell.held, one)
+    if (text := read_text(shell.held, one)) is None:
+        st.caption(Markdown("The store was read anew meanwhile: load this page again."))
+        return
     with st.expander(words, expanded=asked):
         st.code(pretty(text), language="json")
         st.download_button(

@@ -21,8 +21,7 @@ from toolkit.dashboard.event_rows import event_columns, kind_columns, kinds_of_e
 from toolkit.dashboard.event_shown import ShownEvent, clicked_event, find_event, show_event
 from toolkit.dashboard.event_tables import logs_that_end
 from toolkit.dashboard.export import hand_over
-from toolkit.dashboard.formatting import command_words
-from toolkit.dashboard.loads import LOGS, offer
+from toolkit.dashboard.loads import LOGS, Load, load_button, offer
 from toolkit.dashboard.rows import opened_key, show_rows
 from toolkit.dashboard.screen import Screen, st
 from toolkit.dashboard.shell import PageShell, draw, page
@@ -146,15 +145,16 @@ def _draw_timeline(
 
 
 def _say_unknown_time(shell: PageShell, asked: AskedEvents) -> None:
-    """Say which logs end before the window does, and which were never asked for."""
+    """Say which logs end before the window does, and which hold no answer, with what loads them."""
     logs = shell.held.logs
-    words = [logs_that_end(logs, asked.window.end, shell.timezone)]
-    never = [family.value for family in EventFamily if family not in logs["family"]]
-    if never:
-        load = command_words("sync", *(f"events/{family}" for family in never))
-        words.append(Markdown("Never asked for: {}; {} loads them.").format(", ".join(never), load))
-    if known := list(filter(None, words)):
-        st.caption(Markdown(" ").join(known))
+    if ended := logs_that_end(logs, asked.window.end, shell.timezone):
+        st.caption(ended)
+    if lacking := [family.value for family in EventFamily if family not in logs["family"]]:
+        streams = (f"events/{family}" for family in lacking)
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            load = Load.of(Markdown("Load 7 days of them"), *streams, since="7d")
+            load_button(shell.held, load, "load_logs")
+            st.caption(Markdown("Nothing is held of {} events.").format(" and ".join(lacking)))
 
 
 def _show_unknown(documents: pl.DataFrame, asked: AskedEvents) -> None:

@@ -75,7 +75,7 @@ def _columns(shell: PageShell, widest: pl.DataFrame) -> list[RowColumn]:
         why.append(
             "fewer than two days of it are held: open it to load it"
             if few or share is None
-            else f"of this sign {share:.0%} of {days:.1f} days, {flips} flips"
+            else f"of this sign {share:.0%} of {days:.1f} days, {flips} changes of sign"
         )
         sign = -1.0 if turned else 1.0
         lines.append(line and [None if value is None else sign * value for value in line])

@@ -29,9 +29,9 @@ _APART_BPS = 1_000.0
 """As in `toolkit.statistics.quality.flags`: from here on the legs may not be of one asset."""
 _HELP = Markdown(
     "**bps**: the log spread, 10,000 ln(sell price / buy price), positive where the sell leg is "
-    "dearer.\n\n**24 h**: means of half hours.\n\n**pct**: the share of its own last 30 days, as "
-    "far as they are held, that was below this spread. Opening a row that is not held yet loads 24 "
-    "hours of it."
+    "dearer.\n\n**24 h**: means of half hours.\n\n**percentile**: the share of its own last 30 "
+    "days, as far as they are held, that was below this spread. Opening a row that is not held yet "
+    "loads 24 hours of it."
 )
 _BPS_HELP = "log spread, 10,000 ln(sell price / buy price), positive where the sell leg is dearer"
 
@@ -214,7 +214,7 @@ def _history(shell: PageShell, rows: pl.DataFrame) -> Iterable[RowColumn]:
     yield age_column(of_rows.to_frame().join(ages, on="stream", how="left", maintain_order="left"))
     yield RowColumn("24 h", "line", shown, help="bps, means of half hours", titles=None)
     yield RowColumn(
-        "pct",
+        "percentile",
         "bar",
         unusual,
         digits=0,

@@ -86,10 +86,12 @@ class Held:
         """Of each stream what changes with every commit of its rows, and with none of another.
 
         Rows are only ever appended. So it is how many there are, and when the stream was asked
-        last. The first load is in it too, by which one file is told from another in its place.
+        last. The first load is in it too, by which one file is told from another in its place, and
+        the wire profiles of all loads, which `rail store remap` changes with the rows.
         """
         first = self.loads.select("started_at", "served_at", "base_url", "schema_hash").tail(1)
-        file = first.row(0) if first.height else ()
+        profiles = self.loads["profile_hash"].unique().sort().to_list()
+        file = (*(first.row(0) if first.height else ()), *profiles)
         known = self.streams.select("stream", "rows", "revisions", "served_at", "asked_at")
         return {key: (*file, *facts) for key, *facts in known.iter_rows()}
 

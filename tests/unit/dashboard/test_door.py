@@ -89,7 +89,8 @@ def test_own_names_and_addresses_are_known(host):
 
 
 @pytest.mark.parametrize(
-    "target", ["", "https://evil.example", "//evil.example", "/\\evil", "javascript:x", "/a\nb"]
+    "target",
+    ["", "https://evil.example", "//evil.example", "//[", "/\\evil", "javascript:x", "/a\nb", "x["],
 )
 def test_a_login_leads_nowhere_else(target):
     assert _own_page(target) == "/"

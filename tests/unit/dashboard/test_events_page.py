@@ -227,7 +227,7 @@ def test_nothing_that_passes_the_filter_says_what_to_do(page, store):
 @pytest.mark.parametrize(
     ("params", "says"),
     [
-        ({"event": "nobody"}, ["event=nobody", "does not hold", "rail sync events/spread"]),
+        ({"event": "nobody"}, ["event=nobody", "not in the events that are held"]),
         ({"symbol": "NOPE"}, ["symbol=NOPE", "leaves it out"]),
         ({"state": "asleep"}, ["state=asleep", "any, open, over", "takes any instead"]),
         ({"window": "a while"}, ["window=a while", "24 hours, 7 days", "takes 24 hours instead"]),
@@ -362,12 +362,11 @@ def test_documents_that_do_not_say_what_became_of_their_event_are_counted(page, 
     assert any(text.startswith("2 documents say neither") for text in texts(shown.caption))
 
 
-def test_a_log_that_was_never_asked_for_is_named_with_what_loads_it(page, tmp_path):
+def test_a_log_without_an_answer_is_named_with_the_button_that_loads_it(page, tmp_path):
     path = fill(tmp_path / "held.duckdb", families=[EventFamily.SPREAD])
     shown = page(path)
-    load = sync(path, "events/splash", "events/funding")
-    never = f"Never asked for: splash, funding; `{load}` loads them."
-    assert any(never in text for text in texts(shown.caption))
+    assert "Nothing is held of splash and funding events." in texts(shown.caption)
+    assert shown.button(key="load_logs").label == "Load 7 days of them"
     assert len(listed(shown)) == 2
 
 

@@ -61,7 +61,7 @@ def test_open_spreads_are_the_services_list_widest_first(shown):
     table = rows_of(shown, "open")
     assert table["bps"] == ["246.9", "148.9", "124.2"]
     assert table["open for"] == ["10 min"] * 3
-    assert table["pct"] == ["100", "100", "–"]
+    assert table["percentile"] == ["100", "100", "–"]
     assert "net bps" not in table
     assert "**Open spreads** · 3 by the service's list of 2023-03-10 10:00 UTC" in words(shown)
 

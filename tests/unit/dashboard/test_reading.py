@@ -115,6 +115,15 @@ def test_another_file_in_the_place_of_a_store_has_other_versions(held: Store, ag
     assert look(held).versions[PAIR.key] != look(aged).versions[PAIR.key]
 
 
+def test_rows_that_a_remap_read_anew_have_other_versions(held: Store) -> None:
+    before = look(held).versions
+    with StoreWriter(held).writing() as connection:
+        connection.execute("UPDATE load SET profile_hash = '5c4e'")
+    after = look(held).versions
+    assert before
+    assert not [key for key in before if after[key] == before[key]]
+
+
 def test_a_log_that_a_writer_removes_meanwhile_is_no_error(tmp_path):
     path, log = tmp_path / "rail.duckdb", tmp_path / "rail.duckdb.wal"
     path.touch()
