@@ -14,8 +14,6 @@
 # ---
 
 # %% [markdown]
-
-# %% [markdown]
 # # What is missing in my data, why, and how do I get the rest?
 #
 # You learn what a load would ask for before it does, what the service is about to drop, that a

@@ -14,8 +14,6 @@
 # ---
 
 # %% [markdown]
-
-# %% [markdown]
 # # How fast does a spread return, and can its half-life be believed?
 #
 # You learn where spreads lie, how unusual the newest one is, in what time half of a deviation is

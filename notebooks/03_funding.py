@@ -14,8 +14,6 @@
 # ---
 
 # %% [markdown]
-
-# %% [markdown]
 # # What would holding a funding pair have earned, after fees?
 #
 # You learn which pairs paid most, how steady that was, what every time of entry would have kept,

@@ -14,8 +14,6 @@
 # ---
 
 # %% [markdown]
-
-# %% [markdown]
 # # Which exchange moves first?
 #
 # You learn how to find a lead by the correlation of returns at each lag, how an exchange that

@@ -1,4 +1,4 @@
-"""What is built to be given away: the wheel brings the notebook, the sdist installs itself."""
+"""What is built to be given away: the wheel brings the notebooks, the sdist installs itself."""
 
 from __future__ import annotations
 
@@ -46,11 +46,12 @@ def make_install(built: Path, **settings: str) -> subprocess.CompletedProcess[st
     )
 
 
-def test_the_wheel_brings_the_notebook_that_is_in_the_checkout(built: Path) -> None:
+def test_the_wheel_brings_the_notebooks_that_are_in_the_checkout(built: Path) -> None:
     (wheel,) = built.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
-        packed = archive.read("toolkit/notebooks/00_quickstart.ipynb")
-    assert packed == (ROOT / "notebooks" / "00_quickstart.ipynb").read_bytes()
+        inside = [name for name in archive.namelist() if name.startswith("toolkit/notebooks/")]
+        packed = {Path(name).name: archive.read(name) for name in inside}
+    assert packed == {path.name: path.read_bytes() for path in (ROOT / "notebooks").glob("*.ipynb")}
 
 
 def test_the_text_for_an_index_has_no_picture_and_no_link_to_a_file_beside_it(built: Path) -> None:

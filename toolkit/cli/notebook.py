@@ -1,7 +1,8 @@
-"""`rail notebook`: the quickstart notebook, written to the current folder."""
+"""`rail notebook`: the notebooks, of which one is written to the current folder."""
 
 from __future__ import annotations
 
+import json
 import sys
 from importlib.resources import as_file, files
 from importlib.util import find_spec
@@ -14,24 +15,41 @@ from toolkit.cli.show import console
 from toolkit.errors import InputError
 from toolkit.foreign import command
 
-NAME = "00_quickstart.ipynb"
-
 
 def notebook_command(
+    name: Annotated[
+        str, typer.Argument(metavar="[NAME]", help="How its name begins. Default: the quickstart.")
+    ] = "00_quickstart",
     to: Annotated[
         Path, typer.Option("--to", help="The new file, or the folder to write it to.")
     ] = Path(),
+    listed: Annotated[
+        bool, typer.Option("--list", help="Print the names and what each asks, and end.")
+    ] = False,
 ) -> None:
-    """Write the quickstart notebook to the current folder. A file that is there is left alone.
+    """Write a notebook to the current folder. A file that is there is left alone.
 
-    The notebook starts the local service by itself, and needs no other.
+    Each answers one question, and is kept with its outputs. It starts the local service by itself,
+    and needs no other.
 
     Example: rail notebook
+
+    Example: rail notebook --list
+
+    Example: rail notebook 07
     """
-    path = to / NAME if to.is_dir() else to
+    notebooks = _notebooks()
+    if listed:
+        for each, content in notebooks.items():
+            console.print(f"{each}: {_question(content)}")
+        return
+    found = [each for each in notebooks if each.startswith(name)]
+    if len(found) != 1:
+        raise InputError("NAME", name, f"the beginning of one of {', '.join(notebooks)}")
+    path = to / f"{found[0]}.ipynb" if to.is_dir() else to
     try:
         with path.open("xb") as file:
-            file.write(_notebook())
+            file.write(notebooks[found[0]])
     except FileExistsError:
         raise InputError(
             "--to", str(path), "a file that is not there yet", advice="yours is left as it is"
@@ -45,10 +63,15 @@ def notebook_command(
     console.print(command(sys.executable, "-m", "jupyterlab", str(path)))
 
 
-def _notebook() -> bytes:
-    """Return the notebook of the wheel, or of the checkout that is installed in place."""
-    packed = files("toolkit").joinpath("notebooks", NAME)
-    if packed.is_file():
-        return packed.read_bytes()
+def _notebooks() -> dict[str, bytes]:
+    """Return the notebooks of the wheel, or of the checkout that is installed in place, by name."""
     with as_file(files("toolkit")) as package:
-        return (package.parent / "notebooks" / NAME).read_bytes()
+        packed = package / "notebooks"
+        folder = packed if packed.is_dir() else package.parent / "notebooks"
+        return {path.stem: path.read_bytes() for path in sorted(folder.glob("*.ipynb"))}
+
+
+def _question(notebook: bytes) -> str:
+    """Return the heading of a notebook."""
+    cells = json.loads(notebook)["cells"]
+    return "".join(cells[0]["source"]).partition("\n")[0].removeprefix("# ")

@@ -1,4 +1,4 @@
-"""`rail notebook` writes the quickstart and leaves alone what is there."""
+"""`rail notebook` writes a notebook, the quickstart by default, and leaves alone what is there."""
 
 from __future__ import annotations
 
@@ -30,3 +30,17 @@ def test_a_folder_that_is_not_there_is_one_line(rail: Rail, workdir: Path) -> No
     (workdir / "notes").mkdir()
     assert rail("notebook", "--to", "notes").returncode == 0
     assert (workdir / "notes" / SHIPPED.name).is_file()
+
+
+def test_any_notebook_is_written_by_how_its_name_begins_and_all_are_listed(
+    rail: Rail, workdir: Path
+) -> None:
+    shipped = sorted(path.stem for path in SHIPPED.parent.glob("*.ipynb"))
+    listed = rail("notebook", "--list").stdout
+    assert [line.partition(":")[0] for line in listed.splitlines()] == shipped
+    assert "What do I miss of a live market" in listed
+    assert rail("notebook", "07").returncode == 0
+    (written,) = workdir.iterdir()
+    assert written.read_bytes() == (SHIPPED.parent / written.name).read_bytes()
+    for name in ("0", "quickstart"):
+        assert "one of 00_quickstart, 01_loading, " in refused(rail("notebook", name))
