@@ -116,3 +116,24 @@ def test_the_index_shows_each_page_that_it_lists() -> None:
     pages = [page for block in listed for page in block.split()]
     assert pages
     assert pages == re.findall(r"(?m)^- \[.+?\]\(([\w/-]+)\.md\)", INDEX)
+
+
+def examples() -> str:
+    """Every example that is run: the lines of docstrings, and blocks of the reference's pages."""
+    pages = (ROOT / "docs" / "reference").glob("*.md")
+    blocks = [re.findall(r"(?ms)^```python\n(.*?)^```", page.read_text("utf-8")) for page in pages]
+    sources = [path.read_text("utf-8") for path in (ROOT / "toolkit").rglob("*.py")]
+    lines = [re.findall(r"(?m)^ *(?:>>>|\.\.\.) (.*)$", source) for source in sources]
+    return "\n".join(each for found in (*blocks, *lines) for each in found)
+
+
+def test_every_public_name_and_every_method_has_an_example() -> None:
+    used = set(re.findall(r"\w+", examples()))
+    without = [
+        f"{name}{method and '.'}{method}"
+        for name, thing in public_names()
+        if inspect.isclass(thing) or inspect.isfunction(thing)
+        for method in ("", *methods(thing))
+        if (method or name.rpartition(".")[2]) not in used
+    ]
+    assert without == []
