@@ -15,6 +15,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from toolkit.statistics.products import product
 from toolkit.statistics.student import two_sided_95
 
 FEWEST_CLUSTERS = 10
@@ -89,7 +90,7 @@ def _medians(cluster: Integers, values: Floats, drawn: Floats) -> Floats:
     rank = np.searchsorted(levels, values)
     count = drawn.shape[1]
     table = np.bincount(cluster * levels.size + rank, minlength=count * levels.size)
-    below = np.cumsum(drawn @ table.reshape(count, levels.size), axis=1)
+    below = np.cumsum(product(drawn, table.reshape(count, levels.size).astype(float)), axis=1)
     half = below[:, -1:] / 2
     # of an even number of values the median is the mean of the two in the middle
     lower = np.argmax(below >= half, axis=1)
