@@ -192,7 +192,7 @@ class UserProfile:
         except tomllib.TOMLDecodeError as error:
             raise _no_file(path, error) from None
         except msgspec.ValidationError as error:
-            allowed = "what toolkit/wire/user_profile.py shows"
+            allowed = "the names and values that docs/interface.md has"
             raise InputError("profile", str(path), allowed, advice=str(error)) from None
         digest = hashlib.sha256(text.encode()).hexdigest()
         return cls(path, Limits.named(said.limits), digest, said)
