@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import email
 import email.policy
+import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tarfile
@@ -15,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import CERTIFICATES, ROOT
+from tests.listening import free_port
 
 REFUSED = "Packages could not be installed: is the network there?"
 NOWHERE = "http://127.0.0.1:9/simple"
@@ -52,6 +55,87 @@ def test_the_wheel_brings_the_notebooks_that_are_in_the_checkout(built: Path) ->
         inside = [name for name in archive.namelist() if name.startswith("toolkit/notebooks/")]
         packed = {Path(name).name: archive.read(name) for name in inside}
     assert packed == {path.name: path.read_bytes() for path in (ROOT / "notebooks").glob("*.ipynb")}
+
+
+@pytest.fixture(scope="module")
+def installed(built: Path) -> dict[str, str]:
+    """An environment in which the toolkit is what the wheel has, and none of the checkout."""
+    (wheel,) = built.glob("*.whl")
+    folder = built / "from-the-wheel"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    return os.environ | {"PYTHONPATH": str(folder), "PYTHONUNBUFFERED": "1"}
+
+
+def rail_of(installed: dict[str, str], *words: str) -> list[str]:
+    """The command line of the wheel's `rail`, which fails where another toolkit is found."""
+    start = (
+        f"import sys, toolkit; assert toolkit.__file__.startswith({installed['PYTHONPATH']!r}); "
+        "from toolkit.cli import main; main()"
+    )
+    return [sys.executable, "-c", start, *words]
+
+
+def test_the_wheel_has_every_file_of_the_toolkit_and_the_command(built: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        packed = set(archive.namelist())
+        (entries,) = (name for name in packed if name.endswith("entry_points.txt"))
+        commands = archive.read(entries).decode()
+    ours = (path for path in (ROOT / "toolkit").rglob("*") if path.is_file())
+    wanted = {str(p.relative_to(ROOT)) for p in ours if "__pycache__" not in p.parts}
+    assert wanted - packed == set()
+    assert "rail = toolkit.cli:main" in commands
+
+
+def instructions(container: str) -> list[tuple[str, str]]:
+    """The instructions of a container file, each with its words."""
+    lines = [line for line in container.splitlines() if line.strip() and line[0] != "#"]
+    found = [re.fullmatch(r"([A-Z]+) (.+)", line) for line in lines]
+    assert all(found), lines
+    return [(each[1], each[2]) for each in found if each]
+
+
+def test_the_container_file_copies_what_is_there_and_runs_as_no_root() -> None:
+    found = instructions((ROOT / "Containerfile").read_text(encoding="utf-8"))
+    known = {"FROM", "WORKDIR", "COPY", "RUN", "USER", "VOLUME", "ENV", "EXPOSE"}
+    assert {name for name, _ in found} <= known | {"ENTRYPOINT", "CMD"}
+    copied = [word for name, words in found if name == "COPY" for word in words.split()[:-1]]
+    assert [each for each in copied if not (ROOT / each).exists()] == []
+    kept = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    assert {f"!{each}" for each in copied} <= set(kept)
+    last = dict(found)
+    assert last["USER"] != "root"
+    assert [json.loads(last[name]) for name in ("ENTRYPOINT", "CMD")] == [["rail"], ["follow"]]
+
+
+def test_what_the_containers_run_runs_from_the_wheel_in_an_empty_folder(
+    installed: dict[str, str], miniature_service: str, tmp_path: Path
+) -> None:
+    environment = installed | {
+        "RAIL_BASE_URL": miniature_service,
+        "RAIL_API_KEY": "demo-pro",
+        "RAIL_STORE": str(tmp_path / "rail.duckdb"),
+        "HOME": str(tmp_path),
+    }
+    watched = '[follow]\nstreams = ["BTC_USDT:AURORA.spot"]\nback = "1d"\n'
+    (tmp_path / "rail.toml").write_text(watched)
+    for words in (["follow", "--once"], ["status"], ["store", "verify"], ["notebook"]):
+        argv = rail_of(installed, *words)
+        done = subprocess.run(
+            argv, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+    assert len(list(tmp_path.glob("*.ipynb"))) == 1
+    argv = rail_of(installed, "app", "--no-browser", "--port", str(free_port()))
+    with subprocess.Popen(
+        argv, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
+    ) as app:
+        assert app.stdout is not None
+        said = next((line for line in app.stdout if "dashboard over" in line), "")
+        app.send_signal(signal.SIGTERM)
+        app.stdout.read()
+    assert "dashboard over" in said
 
 
 def test_the_text_for_an_index_has_no_picture_and_no_link_to_a_file_beside_it(built: Path) -> None:
