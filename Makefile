@@ -123,8 +123,13 @@ docs-adversary: $(READY) ## the same, and writes the table of docs/adversary.md
 	RAIL_ADVERSARY=write $(BIN)/python -m pytest tests/laws/test_adversary_matrix.py tests/laws/test_adversary_streams.py -q
 
 install-judges:
-	mkdir -p .judges && cp tests/judges/package.json tests/judges/package-lock.json tests/judges/.npmrc .judges
-	npm ci --prefix .judges || echo "npm could not install the judges of MCP: they are skipped"
+	@$(MAKE) --no-print-directory .judges/.ready \
+		|| echo "npm could not install the judges of MCP: they are skipped"
+
+.judges/.ready: tests/judges/package.json tests/judges/package-lock.json tests/judges/.npmrc
+	mkdir -p .judges && cp $^ .judges
+	npm ci --prefix .judges
+	@touch $@
 
 judges: $(READY) install-judges ## outside judges of MCP and sockets (they need npm) and of OpenAPI
 	$(BIN)/python -m pytest tests/judges
