@@ -33,9 +33,9 @@ from toolkit.workspace import Workspace
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PAGES = ("docs/command-line.md", "docs/python.md")
+PAGES = ("docs/command-line.md", "docs/python.md", "docs/operations.md")
 RUN = {"sh", "console", "python"}
-SHOWN = {"json", "mermaid", "sql", "text", "toml"}
+SHOWN = {"ini", "json", "mermaid", "sql", "text", "toml"}
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 MAKE = re.compile(r"(?m)(?P<before>^|&&|;)[ \t]*make\b(?P<arguments>[^\n&;|>#]*)")
 HIDDEN_MAKE = re.compile(r"(?m)^[^#\n]*\bmake\s+[a-z]")
