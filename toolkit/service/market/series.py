@@ -15,9 +15,9 @@ from toolkit.market import Family, Leg, Market, Trajectory
 from toolkit.service.market.source import (
     LONGEST_INTERVAL_HOURS,
     Bars,
-    FundingSeries,
     MarketSource,
     SettledRates,
+    SettlementSeries,
 )
 
 RATE_VALID_INTERVALS = 2
@@ -41,7 +41,7 @@ class SeriesRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class ServedSeries:
     """A trajectory: where it lies, how long a row lasts, and its rows between two moments.
 
     A row may be seen at ``ts + interval_s``. ``block_s`` is the best length to ask for at once.
@@ -58,7 +58,7 @@ class Series:
     between: Callable[[int, int], SeriesRows]
 
 
-def series(source: MarketSource, trajectory: Trajectory) -> Series:
+def series(source: MarketSource, trajectory: Trajectory) -> ServedSeries:
     """Return the series of a trajectory of listed legs.
 
     Price: a row for each bar. Spread: a row where both legs have a bar, ``spread_pct`` is
@@ -86,7 +86,7 @@ def series(source: MarketSource, trajectory: Trajectory) -> Series:
 
     starts, ends = zip(*(leg.span for leg in legs), strict=True)
     block_s = min(leg.block_s for leg in legs)
-    return Series((max(starts), min(ends)), legs[0].interval_s, block_s, between)
+    return ServedSeries((max(starts), min(ends)), legs[0].interval_s, block_s, between)
 
 
 def _spread(buy: Bars, sell: Bars) -> SeriesRows:
@@ -98,7 +98,7 @@ def _spread(buy: Bars, sell: Bars) -> SeriesRows:
     )
 
 
-def _funding(source: MarketSource, trajectory: Trajectory) -> Series:
+def _funding(source: MarketSource, trajectory: Trajectory) -> ServedSeries:
     symbol = str(trajectory.symbol)
     legs = [_funding_of(source, symbol, leg) for leg in trajectory.legs]
     known = [leg for leg in legs if not isinstance(leg, Unfunded)]
@@ -125,7 +125,7 @@ def _funding(source: MarketSource, trajectory: Trajectory) -> Series:
 
     starts, ends = zip(*(leg.span for leg in known), strict=True) if known else ((0,), (0,))
     block_s = min((leg.block_s for leg in known), default=1)
-    return Series((min(starts), max(ends)), 0, block_s, between)
+    return ServedSeries((min(starts), max(ends)), 0, block_s, between)
 
 
 class Unfunded(Enum):
@@ -135,7 +135,7 @@ class Unfunded(Enum):
     UNKNOWN = auto()
 
 
-def _funding_of(source: MarketSource, symbol: str, leg: Leg) -> FundingSeries | Unfunded:
+def _funding_of(source: MarketSource, symbol: str, leg: Leg) -> SettlementSeries | Unfunded:
     if leg.market is not Market.FUTURES:
         return Unfunded.NEVER
     return source.funding(symbol, leg) or Unfunded.UNKNOWN

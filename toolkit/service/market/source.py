@@ -161,7 +161,7 @@ class BarSeries(TimedSeries, Protocol):
         """Return the shortest bars known that make up the bar at ``ts``, itself where it is."""
 
 
-class FundingSeries(TimedSeries, Protocol):
+class SettlementSeries(TimedSeries, Protocol):
     """The settlements of one leg, by time."""
 
     def between(self, start: int, end: int) -> SettledRates:
@@ -200,5 +200,5 @@ class MarketSource(Protocol):
     def bars(self, symbol: str, leg: Leg) -> BarSeries:
         """Return the bars of a listed leg, or raise `KeyError` for one that is not listed."""
 
-    def funding(self, symbol: str, leg: Leg) -> FundingSeries | None:
+    def funding(self, symbol: str, leg: Leg) -> SettlementSeries | None:
         """Return the settlements of a listed futures leg, None where none are known."""

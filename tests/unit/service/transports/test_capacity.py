@@ -22,7 +22,7 @@ from toolkit.loader import Progress, sync
 from toolkit.market import EventFamily, Family, Leg
 from toolkit.service import Bars, Clock, Config, running
 from toolkit.service.accounts.problems import Problem
-from toolkit.service.market.source import FundingSeries
+from toolkit.service.market.source import SettlementSeries
 from toolkit.service.transports.capacity import Capacity, Gate
 from toolkit.store import Store
 from toolkit.wire.listing import price_trajectories, spread_trajectories
@@ -57,7 +57,7 @@ class Held:
     def bars(self, symbol: str, leg: Leg) -> Bars:
         return self._source.bars(symbol, leg)
 
-    def funding(self, symbol: str, leg: Leg) -> FundingSeries | None:
+    def funding(self, symbol: str, leg: Leg) -> SettlementSeries | None:
         self.entered.set()
         assert self.let_go.wait(60)
         return self._source.funding(symbol, leg)

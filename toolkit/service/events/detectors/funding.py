@@ -26,9 +26,9 @@ from toolkit.service.events.documents import (
 from toolkit.service.market.series import RATE_VALID_INTERVALS, in_force
 from toolkit.service.market.source import (
     LONGEST_INTERVAL_HOURS,
-    FundingSeries,
     MarketSource,
     SettledRates,
+    SettlementSeries,
 )
 
 _IN_FORCE_S = RATE_VALID_INTERVALS * LONGEST_INTERVAL_HOURS * 3_600
@@ -71,7 +71,7 @@ class _SettledLeg:
     """A leg and its settlements in the stretch looked at."""
 
     leg: Leg
-    series: FundingSeries
+    series: SettlementSeries
     settled: SettledRates
 
     def document(self, row_ts: int, ts: int) -> FundingLeg:
