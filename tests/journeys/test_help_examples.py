@@ -1,4 +1,4 @@
-"""Each example of a `--help` works when it is pasted after the README's first steps."""
+"""Each example of a `--help` works when it is pasted after the first steps of the README."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.listening import free_port
+from toolkit.cli import main
 from toolkit.cli.event_analyses import app as events
 from toolkit.cli.report import app as report
 from toolkit.cli.root import COMMANDS
@@ -29,6 +30,8 @@ LASTING = {
     "serve": "listening at",
     "webhook": "listening at",
 }
+READING = ("alerts", "events", "fees", "screen", "stats", "status", "store", "symbols")
+"""Commands that read and end. Their lines run in this process: to start one takes a second."""
 SHOWN = [*(name for name in COMMANDS if name not in ("events", "stats", "store", "demo")), "demo"]
 SHOWN += [f"stats {each.name}" for each in stats.registered_commands]
 SHOWN += [f"events {each.name}" for each in events.registered_commands]
@@ -90,12 +93,30 @@ def examples(command: str, shown: str) -> tuple[list[str], str]:
 
 @pytest.mark.parametrize("command", [name for name in SHOWN if name != "demo"])
 def test_the_examples_of_a_command_work_when_pasted(
-    reader: tuple[Path, dict[str, str]], helps: dict[str, str], command: str
+    reader: tuple[Path, dict[str, str]],
+    helps: dict[str, str],
+    command: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     folder, environment = reader
     lines, before = examples(command, helps[command])
+    if command.split(maxsplit=1)[0] not in READING:
+        for line in lines:
+            pasted(f"{before}; exec {line}", command, folder, environment)
+        return
+    subprocess.run(["bash", "-c", before], cwd=folder, env=environment, check=True)
+    monkeypatch.chdir(folder)
+    for name in environment.keys() - os.environ.keys() | {"XDG_DATA_HOME"}:
+        monkeypatch.setenv(name, environment[name])
     for line in lines:
-        pasted(f"{before}; exec {line}", command, folder, environment)
+        monkeypatch.setattr(sys, "argv", shlex.split(line))
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        assert not ended.value.code, said.err
+        assert "Traceback" not in said.out + said.err
+        assert (said.out + said.err).strip()
 
 
 def test_the_example_of_the_demo_is_what_its_own_tests_run(helps: dict[str, str]) -> None:
