@@ -35,18 +35,19 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def make_install(built: Path, **settings: str) -> subprocess.CompletedProcess[str]:
-    (unpacked,) = (path for path in built.iterdir() if path.is_dir())
+def run(folder: Path, *argv: object, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Run a program as a user does: with the network, and outside the tests' own settings."""
     here = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")} | CERTIFICATES
     environment = {k: v for k, v in (here | settings).items() if v is not None}
+    words = list(map(str, argv))
     return subprocess.run(
-        ["make", "install", f"PYTHON={sys.executable}"],
-        cwd=unpacked,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
+        words, cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
+
+
+def make_install(built: Path, **settings: str) -> subprocess.CompletedProcess[str]:
+    (unpacked,) = built.glob("*/pyproject.toml")
+    return run(unpacked.parent, "make", "install", f"PYTHON={sys.executable}", **settings)
 
 
 def test_the_wheel_brings_the_notebooks_that_are_in_the_checkout(built: Path) -> None:
@@ -177,3 +178,25 @@ def test_without_the_network_an_install_is_one_sentence_and_then_it_works(built:
     (rail,) = built.glob("*/.venv/bin/rail")
     shown = subprocess.run([rail, "--version"], capture_output=True, text=True, check=True)
     assert shown.stdout.startswith("rail ")
+
+
+def test_a_fresh_environment_with_the_wheel_alone_runs_the_quickstart_in_order(
+    built: Path, tmp_path: Path
+) -> None:
+    (wheel,) = built.glob("*.whl")
+    made = run(tmp_path, sys.executable, "-m", "venv", "fresh")
+    assert made.returncode == 0, made.stderr
+    python = tmp_path / "fresh" / "bin" / "python"
+    got = run(tmp_path, python, "-m", "pip", "install", "--quiet", f"{wheel}[service]")
+    if re.search("connection|resolve|No matching distribution", got.stderr, re.IGNORECASE):
+        pytest.skip("no network here to install from")
+    assert got.returncode == 0, got.stderr
+    wrote = run(tmp_path, tmp_path / "fresh" / "bin" / "rail", "notebook")
+    assert wrote.returncode == 0, wrote.stderr
+    (notebook,) = tmp_path.glob("*.ipynb")
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    code = "\n".join("".join(each["source"]) for each in cells if each["cell_type"] == "code")
+    done = run(tmp_path, python, "-c", code)
+    assert done.returncode == 0, done.stderr
+    assert "10 bps or more from zero" in done.stdout
+    assert "SIMULATED" in done.stdout
