@@ -72,6 +72,8 @@ table of such a name is left.
 
 In Python `Store.sql` runs one SELECT over them:
 
+<!-- run by tests/unit/store/test_views.py -->
+
 ```sql
 SELECT key, count(*) AS n, quantile_cont(spread_log_bps, 0.95) AS q95_log_bps
 FROM spreads WHERE time >= '2023-03-10' AND time < '2023-03-13' GROUP BY key
@@ -85,6 +87,8 @@ yours that opens a stranger's file runs the views of that file.
 (held, empty, not yet known, missing, unrecoverable) are computed from that, from the rows and their
 step, and from the plan's reach and delay. They have one place, in Python: `Store.coverage(key,
 (start, end))` gives the stretches of a window with their states, as a frame that DuckDB can query:
+
+<!-- run by tests/unit/store/test_views.py -->
 
 ```python
 states = store.coverage("BTC_USD:KRAKEN.spot", ("2023-03-10", "2023-03-13"))

@@ -15,9 +15,15 @@ from toolkit.wire.profile import BUILT_IN
 from toolkit.wire.user_profile import UserProfile
 
 from .statistics_page import PAGE as STATISTICS
+from .test_readme import PAGES
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "reference").glob("*.md")])
+MADE_BY_RUNNING = {ROOT / "docs" / "questions.md", ROOT / "docs" / "assistant.md", STATISTICS}
+CODE = re.compile(
+    r"(?ms)(?:^<!-- (?:not run:|run by) (?P<reason>[^\n]+) -->\n\n)?"
+    r"^```(?:sh|bash|console|python|sql)\n(?P<text>.*?)^```$"
+)
 INTERFACE = (ROOT / "docs" / "interface.md").read_text(encoding="utf-8")
 PROFILES = re.findall(r"(?ms)^```toml\n(.*?)^```$", INTERFACE)
 CITED = re.compile(r"(?P<name>[\w./-]*[\w-]+\.md)\b(?:,\s+\"(?P<heading>[^\"]+)\")?")
@@ -90,6 +96,16 @@ def test_the_examples_of_a_document_run(
     monkeypatch.chdir(tmp_path)
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     assert not doctest.testfile(str(document), module_relative=False, optionflags=flags).failed
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_each_block_of_code_is_run_by_some_test_or_says_why_not(document: Path) -> None:
+    if document in {*(ROOT / page for page in PAGES), *MADE_BY_RUNNING}:
+        return
+    code = list(CODE.finditer(document.read_text(encoding="utf-8")))
+    assert [block[0] for block in code if not block["reason"] and ">>> " not in block[0]] == []
+    named = [block["reason"] for block in code if (block["reason"] or "").startswith("tests/")]
+    assert [each for each in named if not (ROOT / each).is_file()] == []
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ The pages that go on from it (`PAGES`) run after it, in the same directory.
 ELLIPSIS. ``python`` blocks share one namespace, and a ``text`` block after one is what it prints,
 but for its numbers. A `make` command is checked to name a target
 of the Makefile and not run: `make test` would run this test again. A block under
-``<!-- not run: reason -->`` is left out.
+``<!-- not run: reason -->`` is left out, and one under ``<!-- run by tests/... -->``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from toolkit.workspace import Workspace
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PAGES = ("docs/command-line.md", "docs/python.md", "docs/operations.md")
+PAGES = ("docs/command-line.md", "docs/python.md", "docs/operations.md", "docs/publish.md")
 RUN = {"sh", "console", "python"}
 SHOWN = {"ini", "json", "mermaid", "sql", "text", "toml"}
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -69,7 +69,7 @@ def blocks(markdown: str, page: str = "README.md") -> list[Block]:
         elif line.lstrip().startswith(("```", "~~~")):
             raise ValueError(f"line {number}: a block that does not begin with ``` at the margin")
         elif line.strip():
-            match = re.fullmatch(r"<!-- not run: (.+) -->", line.strip())
+            match = re.fullmatch(r"<!-- (?:not run:|run by) (.+) -->", line.strip())
             reason = match[1] if match else ""
     if opened is not None:
         raise ValueError(f"line {opened.line}: a block without an end")

@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import duckdb
 import polars as pl
 import pytest
 
+from tests.conftest import ROOT
 from tests.empty_store import empty_store
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, SnapshotLog
@@ -91,6 +93,20 @@ def filled(content: bytes, tmp_path: Path) -> Store:
     path = tmp_path / "rail.duckdb"
     path.write_bytes(content)
     return Store(path, wait_s=60)
+
+
+def test_the_examples_of_the_page_of_the_store_run(filled: Store) -> None:
+    page = (ROOT / "docs" / "store.md").read_text(encoding="utf-8")
+    (query,) = re.findall(r"(?ms)^```sql\n(.*?)^```$", page)
+    (example,) = re.findall(r"(?ms)^```python\n(.*?)^```$", page)
+    (of_march,) = filled.sql(query).to_dicts()
+    assert (of_march["key"], of_march["n"]) == (PAIR, 1)
+
+    names = {"store": filled, "duckdb": duckdb}
+    first, _, second = example.replace("BTC_USD:KRAKEN.spot", PRICE).partition("\n")
+    exec(f"{first}\nseconds = {second}\nfound = dict(seconds.fetchall())", names)
+    assert sum(names["found"].values()) == 3 * 86_400
+    assert names["found"]["held"] == 120
 
 
 def test_no_view_has_the_name_of_a_table() -> None:
