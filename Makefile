@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Each worker begins with its share of the files, so that what a file's tests share is made once.
 WORKERS := -n $(TEST_WORKERS) --dist worksteal
 QUICK  := -m "not slow" --hypothesis-profile quick
-REST   := -m "slow or hypothesis" --hypothesis-profile short --timeout 1800
+REST   := -m slow --hypothesis-profile short --timeout 1800
 TESTS  := -m pytest $(WORKERS) --durations 20
 PYTEST := $(BIN)/python $(if $(COVERAGE),-m coverage run) $(TESTS)
 
@@ -56,7 +56,7 @@ test: $(READY) ## lint, types, doctests, and all tests but the slow ones
 quick: $(READY)
 	$(PYTEST) $(QUICK)
 
-test-rest: $(READY) ## what `make test` leaves out: slow tests, laws with more examples, browser, judges
+test-rest: $(READY) ## what `make test` leaves out: slow tests and laws, browser, judges
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory install-judges; fi
 	@$(MAKE) --no-print-directory install-jupyter
 ifdef COVERAGE

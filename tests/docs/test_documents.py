@@ -20,6 +20,7 @@ from .test_readme import PAGES
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "reference").glob("*.md")])
 MADE_BY_RUNNING = {ROOT / "docs" / "questions.md", ROOT / "docs" / "assistant.md", STATISTICS}
+SLOW = {"series.md", "workspace.md", "reports.md"}
 CODE = re.compile(
     r"(?ms)(?:^<!-- (?:not run:|run by) (?P<reason>[^\n]+) -->\n\n)?"
     r"^```(?:sh|bash|console|python|sql)\n(?P<text>.*?)^```$"
@@ -87,8 +88,11 @@ def test_an_absent_document_or_heading_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "document",
-    [path for path in DOCUMENTS if path != STATISTICS],  # whose examples run as docstrings
-    ids=lambda path: path.name,
+    [
+        pytest.param(path, marks=[pytest.mark.slow] if path.name in SLOW else [], id=path.name)
+        for path in DOCUMENTS
+        if path != STATISTICS  # whose examples run as docstrings
+    ],
 )
 def test_the_examples_of_a_document_run(
     document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -144,6 +144,7 @@ def test_a_time_before_the_history_says_from_when_on_it_is_known(
     assert "a time from 2023-11-15 22:13:20 UTC on" in said
 
 
+@pytest.mark.slow
 def test_a_report_is_of_that_time_and_can_be_verified(
     rail: Rail, stores: tuple[Path, Path], tmp_path: Path
 ) -> None:

@@ -21,8 +21,14 @@ SPREAD, FUNDING = (str(each.key) for each in LOADED[1:])
     ("command", "whats"),
     [
         (f"spread {SPREAD}", ["plot", "summary", "hour_of_week", "flags"]),
-        ("funding", ["plot", "summary", "persistence", "holdings"]),
-        ("events spread", ["plot_activity", "summary", "survival", "league"]),
+        pytest.param(
+            "funding", ["plot", "summary", "persistence", "holdings"], marks=pytest.mark.slow
+        ),
+        pytest.param(
+            "events spread",
+            ["plot_activity", "summary", "survival", "league"],
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_each_report_is_written_and_verified_by_a_command(
@@ -55,6 +61,7 @@ def test_a_symbol_has_its_legs_on_one_axis_with_spreads_and_funding(
     assert rail("report", "--verify", "report-symbol.html").returncode == 0
 
 
+@pytest.mark.slow
 def test_a_changed_report_ends_with_exit_code_1_and_what_differs(rail: Rail, held: Store) -> None:
     rail("report", "events", "funding", "--store", str(held.path), "--to", "r.html")
     file = Path("r.html")

@@ -30,6 +30,7 @@ taker_bps = 5.0
 """
 
 
+@pytest.mark.slow
 def test_a_pool_gives_what_this_process_gives(rail: Workspace) -> None:
     for options in ({}, {"family": "funding"}):
         assert rail.screen(**options, cluster=2).equals(rail.screen(**options))
