@@ -94,7 +94,8 @@ soak: $(READY) ## 20 captures, weeks of follow, 20 seeds of events, 100,000 deli
 	RAIL_CLUSTER_ROWS=20000000 $(BIN)/python -m pytest tests/unit/cluster/test_dask.py -k killed_and \
 		--timeout 3000
 	RAIL_EVERY_MONTH=1 $(BIN)/python -m pytest tests/unit/statistics/test_common_hours.py
-	RAIL_PLACEBOS=3000 $(BIN)/python -m pytest tests/unit/statistics/test_event_placebo.py --timeout 3000
+	RAIL_PLACEBOS=3000 $(BIN)/python -m pytest tests/unit/statistics/test_event_placebo.py \
+		tests/unit/statistics/test_event_cooccurrence.py --timeout 3000
 	RAIL_FLOOD_S=10 $(BIN)/python -m pytest tests/unit/loader/test_flood.py \
 		tests/unit/client/test_many_values.py
 	RAIL_WATCHED_S=600 $(BIN)/python -m pytest tests/browser/test_soak.py --timeout 3000 \

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from .event_lives import openings
 from .test_season_shifts import pairs_of_seconds
 
 HOUR, DAY = 3_600, 86_400
+
+LOGS = int(os.environ.get("RAIL_PLACEBOS", "300"))  # without any relation; `make soak` has more
 
 
 def of(end: int, *, start: int = 0, **times: object) -> pl.DataFrame:
@@ -146,19 +149,19 @@ def expected_without_hours(found: Any) -> Any:
 
 
 @pytest.mark.slow
-def test_p_values_of_1000_logs_without_any_relation_are_uniform():
-    found = p_values(1_000, 5).filter(family="splash")
+def test_p_values_of_many_logs_without_any_relation_are_uniform():
+    found = p_values(LOGS, 5).filter(family="splash")
     for name in ("p_value", "after_p_value"):
         shares = [(found[name] <= level).mean() for level in (0.05, 0.1, 0.25, 0.5)]
         sys.stdout.write(f"\n{name}: mean {found[name].mean():.3f}, below {shares}\n")
         # 40 values are possible, so that the distance from a uniform one is at least 1/40
-        assert stats.kstest(found[name], "uniform").statistic < 0.025 + 0.043
-        assert shares[0] < 0.05 + 0.021
+        assert stats.kstest(found[name], "uniform").statistic < 0.025 + 1.36 / LOGS**0.5
+        assert shares[0] < 0.05 + 3 * (0.05 * 0.95 / LOGS) ** 0.5
     outside = (found["ratio"] < found["null_band_lower"]) | (
         found["ratio"] > found["null_band_upper"]
     )
     sys.stdout.write(f"outside the band: {outside.mean():.3f}\n")
-    assert outside.mean() < 0.071
+    assert outside.mean() < 0.05 + 3 * (0.05 * 0.95 / LOGS) ** 0.5
 
 
 def test_a_family_that_follows_another_is_found_and_only_in_that_order():
