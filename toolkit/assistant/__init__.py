@@ -5,6 +5,6 @@ and `server` speaks the protocol. Only `server` imports the MCP SDK.
 """
 
 from toolkit.assistant.answers import Answer
-from toolkit.assistant.tools import TOOLS, Tool
+from toolkit.assistant.tools import TOOLS, StoreTool
 
-__all__ = ["TOOLS", "Answer", "Tool"]
+__all__ = ["TOOLS", "Answer", "StoreTool"]

@@ -44,7 +44,7 @@ from starlette.routing import Route
 
 import toolkit
 from toolkit.assistant.answers import Answer
-from toolkit.assistant.tools import TOOLS, Tool
+from toolkit.assistant.tools import TOOLS, StoreTool
 from toolkit.ending import under_way
 from toolkit.errors import RailError
 from toolkit.foreign import plain
@@ -171,7 +171,7 @@ def application(rail: Workspace) -> Starlette:
 
 def mcp_server(rail: Workspace) -> Server[dict[str, Any]]:
     """Return the SDK's server for the tools over a workspace."""
-    offered = _Tools(rail)
+    offered = _StoreTools(rail)
     return Server(
         "machine-rail-store",
         version=toolkit.__version__,
@@ -183,7 +183,7 @@ def mcp_server(rail: Workspace) -> Server[dict[str, Any]]:
     )
 
 
-class _Tools:
+class _StoreTools:
     """The tools over one workspace. They answer one call at a time."""
 
     def __init__(self, rail: Workspace) -> None:
@@ -222,12 +222,12 @@ class _Tools:
             raise MCPError(INTERNAL_ERROR, "The toolkit failed; its log says why.") from error
 
 
-def _answer(tool: Tool, rail: Workspace, given: Mapping[str, Any]) -> CallToolResult:
+def _answer(tool: StoreTool, rail: Workspace, given: Mapping[str, Any]) -> CallToolResult:
     with under_way():
         return _result(tool.answer(rail, given))
 
 
-def _listed(tool: Tool) -> ListedTool:
+def _listed(tool: StoreTool) -> ListedTool:
     return ListedTool(
         name=tool.name,
         description=tool.about,

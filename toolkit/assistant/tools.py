@@ -15,7 +15,7 @@ from toolkit.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
+class StoreTool:
     """A tool: its name, what it answers, the JSON schema of each argument, and who answers.
 
     ``rows`` is how many rows an answer has at most, where a call has no ``limit``.
@@ -112,7 +112,7 @@ _STYLE = _text("how a position is taken, for net figures; taker without it", *qu
 _EVENTS = _text("the event log", "spread", "splash", "funding")
 
 TOOLS = (
-    Tool(
+    StoreTool(
         "search_streams",
         "Find the streams that the store holds, with rows, coverage and age. Begin here.",
         {
@@ -122,7 +122,7 @@ TOOLS = (
         },
         questions.search_streams,
     ),
-    Tool(
+    StoreTool(
         "summary",
         "Describe one stream: of a spread level, dispersion, quantiles and half-life; of funding "
         "carry and APR; of a price change and volatility; of an event log counts. Net of fees "
@@ -131,7 +131,7 @@ TOOLS = (
         questions.summary,
         ("stream",),
     ),
-    Tool(
+    StoreTool(
         "screen",
         "Rank all spreads or funding pairs of the store. Without a sort the widest spread now, or "
         "the largest APR, is first. Rows are long: name columns.",
@@ -147,7 +147,7 @@ TOOLS = (
         questions.screen,
         rows=10,
     ),
-    Tool(
+    StoreTool(
         "carry",
         "Compute what a funding position kept, over all times of entry, by how long it was held: "
         "quantiles, mean with a band, and with a fee table net figures and hours to break even.",
@@ -161,7 +161,7 @@ TOOLS = (
         questions.carry,
         ("stream",),
     ),
-    Tool(
+    StoreTool(
         "survival",
         "Compute how long events last (Kaplan and Meier), those still open included.",
         {
@@ -173,7 +173,7 @@ TOOLS = (
         questions.survival,
         ("family",),
     ),
-    Tool(
+    StoreTool(
         "study",
         "Compute the mean path of price, spread or funding around the openings of events, with "
         "bands.",
@@ -193,7 +193,7 @@ TOOLS = (
         ("family",),
         rows=questions.PARTS + 1,
     ),
-    Tool(
+    StoreTool(
         "coverage",
         "List what is missing of a stream: each stretch that is not held, the longest first, and "
         "why. Notes have the sums, and the command that loads what is missing.",
@@ -201,7 +201,7 @@ TOOLS = (
         questions.coverage,
         ("stream",),
     ),
-    Tool(
+    StoreTool(
         "chart",
         "Return a stream as a short series to draw: of each part of the window the first, lowest, "
         "highest and last value, of an event log a count. With figure also the chart itself.",
@@ -217,7 +217,7 @@ TOOLS = (
         ("stream",),
         rows=questions.PARTS + 1,
     ),
-    Tool(
+    StoreTool(
         "sql",
         f"Run one SELECT of at most {questions.SQL_S:g} s over the views of the store: prices, "
         "spreads, funding_rates, event_documents and others (a wrong name is answered with the "

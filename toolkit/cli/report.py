@@ -127,7 +127,7 @@ def spread_command(
 
     Example: rail report spread --against before.html
     """
-    sheet = _Sheet("spread", to, against, start, end, as_of)
+    sheet = _ReportOptions("spread", to, against, start, end, as_of)
     draft = sheet.draft(store, fees, cluster, plain_text=plain_text)
     sheet.write(draft, _trajectories(draft, Family.SPREAD, trajectories, start, end))
 
@@ -153,7 +153,7 @@ def funding_command(
 
     Example: rail report funding BTC_USDT:AURORA.futures:EQUINOX.futures
     """
-    sheet = _Sheet("funding", to, against, start, end, as_of)
+    sheet = _ReportOptions("funding", to, against, start, end, as_of)
     draft = sheet.draft(store, fees, cluster, plain_text=plain_text)
     sheet.write(draft, _trajectories(draft, Family.FUNDING, trajectories, start, end))
 
@@ -176,7 +176,7 @@ def events_command(
 
     Example: rail report events spread --start 1d
     """
-    sheet = _Sheet("events", to, against, start, end, as_of)
+    sheet = _ReportOptions("events", to, against, start, end, as_of)
     draft = sheet.draft(store)
     held = draft.workspace.store
     span = event_window(held, start, end)
@@ -207,7 +207,7 @@ def symbol_command(
 
     Example: rail report symbol LTC_USDT --start 1d
     """
-    sheet = _Sheet("symbol", to, against, start, end, as_of)
+    sheet = _ReportOptions("symbol", to, against, start, end, as_of)
     wanted = Symbol.parse(symbol)
     draft = sheet.draft(store, fees, cluster, plain_text=plain_text)
     held = draft.workspace.store
@@ -274,7 +274,7 @@ def watchlist_command(
         folder, to = to, to / f"watchlist-{format_ts(asked.end - 1)[:10]}.html"
         before = sorted(file for file in folder.glob("watchlist-*.html") if file.name < to.name)
         against = against or next(reversed(before), None)
-    sheet = _Sheet("watchlist", to, against, start, end, as_of)
+    sheet = _ReportOptions("watchlist", to, against, start, end, as_of)
     draft = sheet.draft(store, fees, cluster, plain_text=plain_text)
     missing = add_watchlist(draft, streams, asked)
     if missing:
@@ -283,7 +283,7 @@ def watchlist_command(
 
 
 @dataclass(frozen=True, slots=True)
-class _Sheet:
+class _ReportOptions:
     """Where a report of a command goes. All that can be wrong of it is found before it is made."""
 
     what: str

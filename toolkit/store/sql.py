@@ -52,14 +52,14 @@ Parameters = Mapping[str, object] | Sequence[object]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class QueryLimits:
     """How many rows of a query are read, and how long it may take (s). None is without a limit."""
 
     at_most: int | None = None
     within_s: float | None = None
 
 
-_NO_LIMITS = Limits()
+_NO_LIMITS = QueryLimits()
 
 
 def select(
@@ -67,7 +67,7 @@ def select(
     query: str,
     parameters: Parameters | None = None,
     as_of: int | None = None,
-    limits: Limits = _NO_LIMITS,
+    limits: QueryLimits = _NO_LIMITS,
 ) -> pl.DataFrame:
     """Return the rows of a query over the views, as of a time (s, local clock) where one is given.
 

@@ -39,7 +39,7 @@ from toolkit.store.history import COUNTED_STREAM, check_history, seen
 from toolkit.store.lookup import asked_streams, check_known
 from toolkit.store.scanning import Asked, scan_of
 from toolkit.store.snapshots import poll_coverage, read_polls, read_snapshots
-from toolkit.store.sql import Limits, Parameters, select
+from toolkit.store.sql import Parameters, QueryLimits, select
 from toolkit.tables import LOAD, ROWS, TIE, CoverageState
 
 
@@ -103,7 +103,7 @@ class Store(StoreFile):
         """
         with self.reading() as connection:
             check_history(connection, at := self._then(as_of))
-            return select(connection, query, parameters, at, Limits(at_most, within_s))
+            return select(connection, query, parameters, at, QueryLimits(at_most, within_s))
 
     def catalogue(self, *, as_of: int | None = None) -> pl.DataFrame:
         """Return one row for each stream the store knows, sorted by kind and key.
