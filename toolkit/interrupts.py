@@ -11,7 +11,7 @@ import contextlib
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 from toolkit.errors import StoppedError
@@ -50,6 +50,22 @@ def one_interrupt() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def later_interrupt() -> Iterator[None]:
+    """Let a Ctrl-C of the main thread come after the block, which would be left half done.
+
+    >>> with later_interrupt():
+    ...     print("whole")
+    whole
+    """
+    usual = signal.getsignal(signal.SIGINT)
+    came: list[FrameType | None] = []
+    with _handled_by(lambda _number, frame: came.append(frame)):
+        yield
+    if came and callable(usual):
+        usual(signal.SIGINT, came[-1])
+
+
+@contextlib.contextmanager
 def _noted() -> Iterator[list[int]]:
     """Note each Ctrl-C of the block besides its usual effect, in the main thread."""
     came: list[int] = []
@@ -61,15 +77,23 @@ def _noted() -> Iterator[list[int]]:
         if callable(usual) and not already_raised:
             usual(number, frame)
 
+    with _handled_by(noted):
+        yield came
+
+
+@contextlib.contextmanager
+def _handled_by(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
+    """Have a Ctrl-C of the block handled, in the main thread and where it is not ignored."""
+    usual = signal.getsignal(signal.SIGINT)
     in_main_thread = threading.current_thread() is threading.main_thread()
     if not (in_main_thread and callable(usual)):
-        yield came
+        yield
         return
-    signal.signal(signal.SIGINT, noted)
+    signal.signal(signal.SIGINT, handler)
     try:
-        yield came
+        yield
     finally:
-        if signal.getsignal(signal.SIGINT) is noted:  # else somebody has set it in the meantime
+        if signal.getsignal(signal.SIGINT) is handler:  # else somebody has set it in the meantime
             signal.signal(signal.SIGINT, usual)
 
 

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from toolkit.errors import StoppedError
-from toolkit.interrupts import one_interrupt
+from toolkit.interrupts import later_interrupt, one_interrupt
 
 
 @pytest.fixture(autouse=True)
@@ -123,3 +123,17 @@ def test_a_query_of_polars_in_the_block_is_ended_once() -> None:
     with pytest.raises(KeyboardInterrupt), one_interrupt():
         sort_on_and_on()
     presses.join()
+
+
+def pressed_halfway(done: list[str]) -> None:
+    with later_interrupt():
+        press()
+        done.append("whole")
+
+
+def test_a_press_waits_for_the_end_of_a_block_that_may_not_be_left_half_done() -> None:
+    done: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        pressed_halfway(done)
+    assert done == ["whole"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

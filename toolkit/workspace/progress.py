@@ -16,6 +16,7 @@ from typing import Any
 from toolkit.cards import duration
 from toolkit.cluster import PartsDone
 from toolkit.foreign import Html
+from toolkit.interrupts import later_interrupt
 from toolkit.loader import LoadResult, Progress
 
 _SECONDS_A_LINE = 10
@@ -101,7 +102,10 @@ def _on_terminal(title: str) -> Iterator[Watch]:
         TextColumn("{task.percentage:>3.0f} %  {task.fields[told]}", markup=False),
     )
     console = Terminal(stderr=True)
-    with Bar(*columns, console=console, transient=True) as bar:
+    bar = Bar(*columns, console=console, transient=True)
+    try:  # a Ctrl-C in the middle of a start or an end would leave the cursor hidden
+        with later_interrupt():
+            bar.start()
         task = bar.add_task(title, total=1.0, told="")
         watch = Watch(
             lambda progress: bar.update(
@@ -109,6 +113,9 @@ def _on_terminal(title: str) -> Iterator[Watch]:
             )
         )
         yield watch
+    finally:
+        with later_interrupt():
+            bar.stop()
     if watch.result:
         console.print(str(watch.result))
 

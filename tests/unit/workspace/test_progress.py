@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import itertools
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -17,6 +20,7 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 
 from tests import miniature
+from toolkit.workspace import load_progress
 
 pytestmark = [pytest.mark.usefixtures("workdir"), pytest.mark.slow]
 
@@ -193,6 +197,50 @@ def test_a_terminal_s_bar_is_gone_after_an_error(error: str) -> None:
     lines = left_on_screen(written)
     assert lines[0].startswith("Traceback")
     assert lines[-1] == error
+
+
+class Terminal(io.StringIO):
+    """A terminal in which Ctrl-C is pressed at one of the moments that something asks or writes."""
+
+    def __init__(self, pressed_at: int) -> None:
+        super().__init__()
+        self.moments, self.pressed_at = 0, pressed_at
+
+    def _moment(self) -> None:
+        self.moments += 1
+        if self.moments == self.pressed_at:
+            signal.raise_signal(signal.SIGINT)
+
+    def isatty(self) -> bool:
+        self._moment()
+        return True
+
+    def write(self, text: str, /) -> int:
+        self._moment()
+        return super().write(text)
+
+
+def test_a_ctrl_c_at_any_moment_leaves_a_terminal_its_cursor_and_its_errors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        for pressed_at in itertools.count(1):
+            terminal = Terminal(pressed_at)
+            monkeypatch.setattr(sys, "stderr", terminal)
+            try:
+                with load_progress("3 trajectories"):
+                    pass
+            except KeyboardInterrupt:
+                pass
+            assert sys.stderr is terminal
+            assert terminal.getvalue().count("\x1b[?25l") == terminal.getvalue().count("\x1b[?25h")
+            if terminal.moments < pressed_at:
+                break
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert pressed_at > 20
 
 
 @pytest.mark.parametrize("options", [", progress=False", ", on_progress=[].append"])
