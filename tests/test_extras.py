@@ -137,11 +137,11 @@ def test_an_import_without_its_extra_is_an_error_of_ours(run: Run, code: str) ->
 @pytest.mark.slow
 def test_the_doctor_skips_mcp_where_its_extra_is_missing(run: Run) -> None:
     done = run("""
-from toolkit.wire.draft import Draft
+from toolkit.wire.draft import ProfileDraft
 from toolkit.wire.profile import BUILT_IN
 from toolkit.workspace import Settings
 from toolkit.workspace.doctor.surfaces import mcp_check
-check = mcp_check(Settings("http://127.0.0.1:9", "key"), BUILT_IN, Draft())
+check = mcp_check(Settings("http://127.0.0.1:9", "key"), BUILT_IN, ProfileDraft())
 print(check.state, check.says)
 """)
     assert done.stdout.startswith("not asked "), done.stderr

@@ -4,7 +4,7 @@
 and `server` speaks the protocol. Only `server` imports the MCP SDK.
 """
 
-from toolkit.assistant.answers import Answer
+from toolkit.assistant.answers import ToolAnswer
 from toolkit.assistant.tools import TOOLS, StoreTool
 
-__all__ = ["TOOLS", "Answer", "StoreTool"]
+__all__ = ["TOOLS", "StoreTool", "ToolAnswer"]

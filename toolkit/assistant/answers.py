@@ -48,7 +48,7 @@ _NO_INTERVAL = "none: these figures have no standard error"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ToolAnswer:
     """Rows that were found, and what they rest on.
 
     ``n`` are the observations of the window, ``coverage`` is the part of it (fraction) that is
@@ -73,13 +73,13 @@ class Answer:
     more: bool = False
     figure: str | None = None
 
-    def narrowed(self, columns: str) -> Answer:
+    def narrowed(self, columns: str) -> ToolAnswer:
         """Return the answer with some columns alone (names by commas), and what rows rest on.
 
         Raises `InputError` for a name that is no column.
 
         >>> frame = pl.DataFrame({"n": [9], "mean_bps": [2.0], "std_bps": [1.0]})
-        >>> Answer(frame, "SIMULATED seed 7", True).narrowed("std_bps").rows.columns
+        >>> ToolAnswer(frame, "SIMULATED seed 7", True).narrowed("std_bps").rows.columns
         ['n', 'std_bps']
         """
         asked = [name.strip() for name in columns.split(",") if name.strip()]
@@ -101,7 +101,7 @@ class Answer:
         reason for is in ``reason`` and not in its row. Any other null is in its row.
 
         >>> frame = pl.DataFrame({"mean_bps": [2.0], "std_bps": [None], "reason": ["too_few"]})
-        >>> made = Answer(frame, "SIMULATED seed 7", True, n=1).document()
+        >>> made = ToolAnswer(frame, "SIMULATED seed 7", True, n=1).document()
         >>> made["rows"], made["unit"]["mean_bps"], made["shown"], made["reason"]
         ([{'mean_bps': 2.0}], 'bps', '1 of 1 row', ['std_bps: too few observations for this ...'])
         """

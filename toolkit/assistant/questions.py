@@ -6,7 +6,7 @@ from typing import Any, cast, get_args
 
 import polars as pl
 
-from toolkit.assistant.answers import Answer
+from toolkit.assistant.answers import ToolAnswer
 from toolkit.cards import duration
 from toolkit.errors import InputError, nearest
 from toolkit.intervals import Interval
@@ -33,7 +33,7 @@ _NO_FEES = (
 )
 
 
-def search_streams(rail: Workspace, *, text: str = "", kind: str | None = None) -> Answer:
+def search_streams(rail: Workspace, *, text: str = "", kind: str | None = None) -> ToolAnswer:
     """List the streams that are held and whose key has all words of a text."""
     listed = rail.status()
     if kind is not None:
@@ -54,7 +54,7 @@ def search_streams(rail: Workspace, *, text: str = "", kind: str | None = None) 
 
 def summary(
     rail: Workspace, *, stream: str, start: str | None = None, end: str | None = None
-) -> Answer:
+) -> ToolAnswer:
     """Describe one stream by the summary of its series."""
     series = rail.series(stream, start, end)
     if isinstance(series, SnapshotSeries):
@@ -73,7 +73,7 @@ def screen(
     style: Style = "taker",
     start: str | None = None,
     end: str | None = None,
-) -> Answer:
+) -> ToolAnswer:
     """Rank all spreads or funding pairs that are held."""
     found = rail.screen(
         start, end, family=family, where=where, sort=sort, symbols=symbol, style=style
@@ -93,7 +93,7 @@ def carry(
     style: Style = "taker",
     start: str | None = None,
     end: str | None = None,
-) -> Answer:
+) -> ToolAnswer:
     """Compute what a funding position kept, by how long it was held."""
     series = rail.funding(stream, start, end)
     if not isinstance(series, FundingSeries):
@@ -110,7 +110,7 @@ def survival(
     by: str = "",
     start: str | None = None,
     end: str | None = None,
-) -> Answer:
+) -> ToolAnswer:
     """Compute how long events last."""
     series = rail.events(family, start, end)
     groups = [each.strip() for each in by.split(",") if each.strip()]
@@ -124,7 +124,7 @@ def study(
     minutes: int | None = None,
     start: str | None = None,
     end: str | None = None,
-) -> Answer:
+) -> ToolAnswer:
     """Compute the mean path around the openings of events, in steps of whole minutes."""
     series = rail.events(family, start, end)
     span_s = 60 * (minutes or (1_440 if family == "funding" else 60))
@@ -139,7 +139,7 @@ def study(
 
 def coverage(
     rail: Workspace, *, stream: str, start: str | None = None, end: str | None = None
-) -> Answer:
+) -> ToolAnswer:
     """List what is missing of a stream, the longest stretch first, and why."""
     series = rail.series(stream, start, end)
     found = series.gaps().sort("length_s", "start", descending=[True, False])
@@ -160,7 +160,7 @@ def chart(
     figure: bool = False,
     start: str | None = None,
     end: str | None = None,
-) -> Answer:
+) -> ToolAnswer:
     """Return a series in parts of its window: first, lowest, highest and last value, or a count."""
     series = rail.series(stream, start, end)
     name = STUDIED.get(cast("Any", series.stream.kind))
@@ -191,7 +191,7 @@ def _figure(series: Series) -> str:
     return str(cast("Any", series).plot(**points).to_json())
 
 
-def sql(rail: Workspace, *, query: str, limit: int = 20) -> Answer:
+def sql(rail: Workspace, *, query: str, limit: int = 20) -> ToolAnswer:
     """Run one SELECT over the views."""
     found = rail.sql(query, at_most=limit + 1, within_s=SQL_S)
     notes = ["SQL states no coverage and no intervals: coverage and summary do"]
@@ -206,11 +206,11 @@ def _of_series(
     costs: bool = False,
     notes: list[str] | None = None,
     figure: str | None = None,
-) -> Answer:
+) -> ToolAnswer:
     """Make an answer of what was found of one series."""
     held = cast("Any", series).coverage() if hasattr(series, "coverage") else pl.DataFrame()
     fees = series.origin.fees
-    return Answer(
+    return ToolAnswer(
         found,
         series.source.label,
         series.source.kind == "simulated",
@@ -242,10 +242,10 @@ def _of_many(
     n: int | None = None,
     costs: bool = False,
     more: bool = False,
-) -> Answer:
+) -> ToolAnswer:
     """Make an answer of what was found of many streams."""
     source, fees = rail.store.source, rail.fees if costs else None
-    return Answer(
+    return ToolAnswer(
         found,
         source.label,
         source.kind == "simulated",

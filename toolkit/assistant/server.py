@@ -43,7 +43,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 import toolkit
-from toolkit.assistant.answers import Answer
+from toolkit.assistant.answers import ToolAnswer
 from toolkit.assistant.tools import TOOLS, StoreTool
 from toolkit.ending import under_way
 from toolkit.errors import RailError
@@ -237,7 +237,7 @@ def _listed(tool: StoreTool) -> ListedTool:
     )
 
 
-def _result(found: Answer) -> CallToolResult:
+def _result(found: ToolAnswer) -> CallToolResult:
     """Return an answer as structured content and the same JSON as text, and its figure."""
     document = found.document()
     content: list[ContentBlock] = [

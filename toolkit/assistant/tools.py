@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from toolkit.assistant import questions
-from toolkit.assistant.answers import MOST_ROWS, Answer
+from toolkit.assistant.answers import MOST_ROWS, ToolAnswer
 from toolkit.errors import InputError
 from toolkit.market import parse_ts
 from toolkit.workspace import Workspace
@@ -24,7 +24,7 @@ class StoreTool:
     name: str
     about: str
     arguments: Mapping[str, dict[str, Any]]
-    ask: Callable[..., Answer]
+    ask: Callable[..., ToolAnswer]
     required: tuple[str, ...] = ()
     rows: int = 20
 
@@ -43,7 +43,7 @@ class StoreTool:
             "additionalProperties": False,
         }
 
-    def answer(self, rail: Workspace, given: Mapping[str, Any]) -> Answer:
+    def answer(self, rail: Workspace, given: Mapping[str, Any]) -> ToolAnswer:
         """Answer a call. ``given`` are the arguments by name.
 
         Raises `InputError` for an argument that is unknown, absent or of another type, and what

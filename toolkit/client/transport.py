@@ -102,7 +102,7 @@ class Deadline(threading.local):
         return left_s if timeout is None else min(timeout, left_s)
 
 
-class _Stream(httpcore.NetworkStream):
+class _DeadlineStream(httpcore.NetworkStream):
     """A connection whose every step ends by the deadline of the thread that takes it."""
 
     def __init__(self, stream: httpcore.NetworkStream, deadline: Deadline) -> None:
@@ -125,13 +125,15 @@ class _Stream(httpcore.NetworkStream):
         timeout: float | None = None,
     ) -> httpcore.NetworkStream:
         left_s = self._deadline.left(timeout)
-        return _Stream(self._stream.start_tls(ssl_context, server_hostname, left_s), self._deadline)
+        return _DeadlineStream(
+            self._stream.start_tls(ssl_context, server_hostname, left_s), self._deadline
+        )
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
 
 
-class _Backend(httpcore.SyncBackend):
+class _DeadlineBackend(httpcore.SyncBackend):
     """Opens connections that keep the deadline."""
 
     def __init__(self, deadline: Deadline) -> None:
@@ -147,7 +149,7 @@ class _Backend(httpcore.SyncBackend):
     ) -> httpcore.NetworkStream:
         left_s = self._deadline.left(timeout)
         stream = super().connect_tcp(host, port, left_s, local_address, socket_options)
-        return _Stream(stream, self._deadline)
+        return _DeadlineStream(stream, self._deadline)
 
 
 @functools.cache
@@ -179,7 +181,7 @@ class Connections:
             "max_connections": LIMITS.max_connections,
             "max_keepalive_connections": LIMITS.max_keepalive_connections,
             "keepalive_expiry": LIMITS.keepalive_expiry,
-            "network_backend": _Backend(deadline),
+            "network_backend": _DeadlineBackend(deadline),
         }
         if contact.proxy is None:
             self._pool = httpcore.ConnectionPool(**options)
@@ -222,7 +224,9 @@ def post(url: str, headers: Mapping[str, str], body: bytes, *, within_s: float) 
     steps = dict.fromkeys(("connect", "read", "write", "pool"), within_s)
     try:
         with (
-            httpcore.ConnectionPool(ssl_context=context, network_backend=_Backend(deadline)) as to,
+            httpcore.ConnectionPool(
+                ssl_context=context, network_backend=_DeadlineBackend(deadline)
+            ) as to,
             to.stream(
                 "POST", url, headers=asked, content=body, extensions={"timeout": steps}
             ) as answer,

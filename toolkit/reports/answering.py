@@ -16,7 +16,7 @@ from toolkit.charts import Figure, league_chart, spread_hours_chart, survival_ch
 from toolkit.errors import InputError
 from toolkit.market import Pair, Stream
 from toolkit.reports.many import OF_MANY
-from toolkit.reports.recipe import Answer, Part, Value
+from toolkit.reports.recipe import Part, PartResult, Value
 from toolkit.series import EventSeries, Series
 from toolkit.series.reading import SERIES_OF
 from toolkit.statistics import events as event_statistics
@@ -29,11 +29,11 @@ _LONGEST_CELL = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class MeasuredPart:
     """A part with its answer, and its chart where it has one."""
 
     part: Part
-    answer: Answer
+    answer: PartResult
     chart: Figure | None
 
 
@@ -46,7 +46,7 @@ def series_of(workspace: Workspace, key: str, start: int, end: int) -> Series:
     return workspace.series(Stream.parse(key), start, end)
 
 
-def answered(workspace: Workspace, part: Part, **on: Any) -> Answered:
+def answered(workspace: Workspace, part: Part, **on: Any) -> MeasuredPart:
     """Compute a part over a workspace.
 
     ``on`` says where parts of many streams are computed: ``cluster`` and ``plain_text`` as in
@@ -89,7 +89,7 @@ def method_of(series: Series, name: str, options: Any) -> Callable[..., Any]:
 _TAKES = "options"
 
 
-def _of_series(part: Part, series: Series) -> Answered:
+def _of_series(part: Part, series: Series) -> MeasuredPart:
     found = method_of(series, part.what, part.options)(**part.options)
     basis = _basis(series)
     if isinstance(found, Figure):
@@ -138,7 +138,7 @@ def _answered(
     result: pl.DataFrame,
     chart: Figure | None,
     basis: tuple[int | None, float | None, str],
-) -> Answered:
+) -> MeasuredPart:
     n, coverage, data_hash = basis
     drawn = "" if chart is None else hashlib.sha256(chart.to_json().encode()).hexdigest()
     method = str(result["method"][0]) if "method" in result.columns and result.height else ""
@@ -146,10 +146,10 @@ def _answered(
         {name: _value(value) for name, value in row.items()}
         for row in result.head(SHOWN_ROWS).iter_rows(named=True)
     ]
-    answer = Answer(
+    answer = PartResult(
         n, coverage, data_hash, result_hash(result), drawn, result.height, method, shown
     )
-    return Answered(part, answer, chart)
+    return MeasuredPart(part, answer, chart)
 
 
 def result_hash(result: pl.DataFrame) -> str:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from toolkit.foreign import Html
-from toolkit.reports.recipe import Answer, Earlier, Part, Recipe, Value
+from toolkit.reports.recipe import Earlier, Part, PartResult, Recipe, Value
 from toolkit.reports.results import (
     cell,
     column_words,
@@ -58,7 +58,7 @@ def _key(part: Part) -> tuple[str, str, str]:
     return part.what, part.stream, json.dumps(part.options, sort_keys=True)
 
 
-def _is_one(part: Part, answer: Answer) -> bool:
+def _is_one(part: Part, answer: PartResult) -> bool:
     return answer.rows == 1 and not part.streams
 
 
@@ -66,18 +66,18 @@ def _notes(notes: Sequence[str]) -> Html:
     return Html("").join(Html('<p class="basis">{}</p>').format(note) for note in notes)
 
 
-def _section(part: Part, now: Answer, was: Part, before: Answer, differences: Html) -> Html:
+def _section(part: Part, now: PartResult, was: Part, before: PartResult, differences: Html) -> Html:
     """Return the changes of a part, below its name and what both rest on."""
     basis = f"Before {was.window}, {_basis(before)}. Now {part.window}, {_basis(now)}."
     return Html('<h3>{}</h3><p class="basis">{}</p>{}').format(part.name, basis, differences)
 
 
-def _basis(answer: Answer) -> str:
+def _basis(answer: PartResult) -> str:
     coverage = "" if answer.coverage is None else f", coverage {100 * answer.coverage:.2f} %"
     return f"n = {answer.n or 0:,}{coverage}"
 
 
-def _one(before: Answer, now: Answer) -> Html:
+def _one(before: PartResult, now: PartResult) -> Html:
     """Return the figures of one row that differ, one a line. Nothing where none does."""
     page = page_of(now.method)
     row, old = now.shown[0], before.shown[0]
@@ -96,7 +96,7 @@ def _one(before: Answer, now: Answer) -> Html:
     return _TABLE.format(heads, Html("").join(lines)) if lines else Html("")
 
 
-def _many(before: Answer, now: Answer) -> Html:
+def _many(before: PartResult, now: PartResult) -> Html:
     """Return the rows that differ, each figure with its change below it, and which came or went.
 
     Rows are the same where their texts are: trajectory, family, legs. Nothing where none differs.
@@ -130,7 +130,7 @@ def _many(before: Answer, now: Answer) -> Html:
     return Html("{}{}").format(table, _notes(notes)) if lines or notes else Html("")
 
 
-def _rows(answer: Answer) -> dict[tuple[str, ...], Mapping[str, Value]]:
+def _rows(answer: PartResult) -> dict[tuple[str, ...], Mapping[str, Value]]:
     """Return the rows by their texts, and by numbers that name them."""
     names = [
         name

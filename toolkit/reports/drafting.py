@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NoReturn
 
 from toolkit.errors import InputError, RailError
-from toolkit.reports.answering import Answered, answered
+from toolkit.reports.answering import MeasuredPart, answered
 from toolkit.reports.page import page
 from toolkit.reports.recipe import FORMAT, TOOLKIT, Earlier, Part, Pin, Recipe, read_recipe
 from toolkit.store import Store
@@ -43,10 +43,10 @@ class Draft:
         name = "" if publication else store.path.name
         self.pin = Pin(source.kind, source.id, name, as_of, publication)
         self.earlier = None if against is None else _earlier(against, self.pin)
-        self.found: list[Answered] = []
+        self.found: list[MeasuredPart] = []
         self._on = on
 
-    def add(self, part: Part) -> Answered:
+    def add(self, part: Part) -> MeasuredPart:
         """Compute a part, which comes after those added before."""
         found = answered(self.workspace, part, **self._on)
         self.found.append(found)

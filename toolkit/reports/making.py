@@ -10,11 +10,11 @@ import polars as pl
 
 from toolkit.cards import some
 from toolkit.errors import InputError, StoreError
-from toolkit.reports.answering import Answered, result_hash
+from toolkit.reports.answering import MeasuredPart, result_hash
 from toolkit.reports.drafting import Draft, check_path, reading_workspace
 from toolkit.reports.recipe import Option, Part
 from toolkit.series import Series
-from toolkit.series.asked import Asked, asked_of
+from toolkit.series.asked import MethodCall, asked_of
 from toolkit.series.base import Origin
 from toolkit.store import Store
 from toolkit.workspace import Workspace
@@ -79,10 +79,10 @@ def report(
     return draft.write(path, title or f"Report on {some(streams, at_most=2)}")
 
 
-def _asked(given: object) -> Asked:
+def _asked(given: object) -> MethodCall:
     """Return what was asked of which series."""
     if isinstance(given, Series):
-        return Asked(given.stream, given.window, given.origin, "plot", {})
+        return MethodCall(given.stream, given.window, given.origin, "plot", {})
     found = asked_of(given) if isinstance(given, pl.DataFrame) else None
     if found is None:
         what = "a frame" if isinstance(given, pl.DataFrame) else given
@@ -91,7 +91,7 @@ def _asked(given: object) -> Asked:
     return found
 
 
-def _parts(given: object, asked: Asked) -> list[Part]:
+def _parts(given: object, asked: MethodCall) -> list[Part]:
     key, (start, end) = "" if asked.stream is None else asked.stream.key, asked.window
     whats = [asked.method]
     if isinstance(given, Series):
@@ -133,7 +133,7 @@ def _workspace_of(origins: Sequence[Origin]) -> Workspace:
     return reading_workspace(store, as_of=first.as_of, fees=fees)
 
 
-def _check_same(given: Series | pl.DataFrame, found: Answered) -> None:
+def _check_same(given: Series | pl.DataFrame, found: MeasuredPart) -> None:
     """Raise `InputError` where the store gives another series or result than the one given."""
     if isinstance(given, Series):
         same = found.answer.data_hash == given.data_hash

@@ -24,7 +24,7 @@ from toolkit.reports.answering import class_of
 from toolkit.reports.code import code_of, opened
 from toolkit.reports.comparison import changes_html
 from toolkit.reports.many import OF_MANY
-from toolkit.reports.recipe import Answer, Part, Recipe
+from toolkit.reports.recipe import Part, PartResult, Recipe
 from toolkit.reports.results import result_html
 from toolkit.statistics.explanation import documented
 
@@ -90,7 +90,9 @@ def _changes(recipe: Recipe) -> Html:
     return Html("") if recipe.earlier is None else changes_html(recipe, recipe.earlier)
 
 
-def _section(number: int, part: Part, answer: Answer, chart: Figure | None, recipe: Recipe) -> str:
+def _section(
+    number: int, part: Part, answer: PartResult, chart: Figure | None, recipe: Recipe
+) -> str:
     """Return one part: heading, chart, result, what it rests on, definition and code."""
     drawing = ""
     if chart is not None:
@@ -115,7 +117,7 @@ def _section(number: int, part: Part, answer: Answer, chart: Figure | None, reci
     return f"{head}{drawing}{below}"
 
 
-def _basis(part: Part, answer: Answer, recipe: Recipe) -> Html:
+def _basis(part: Part, answer: PartResult, recipe: Recipe) -> Html:
     """Say what a part rests on: n, coverage, window, source, parameters and hashes."""
     facts = []
     if answer.n is not None:

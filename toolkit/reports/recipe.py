@@ -78,7 +78,7 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"{title}, {subject}" if subject else title
 
 
-class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PartResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a part gave: its basis, the hashes of rows and result, and the rows that are shown.
 
     ``rows`` counts those of the result. ``chart_hash`` is "" where there is no chart.
@@ -125,7 +125,7 @@ class Earlier(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     pin: Pin
     parts: list[Part]
-    answers: list[Answer]
+    answers: list[PartResult]
 
 
 class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -137,7 +137,7 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pin: Pin
     fees: str
     parts: list[Part]
-    answers: list[Answer]
+    answers: list[PartResult]
     earlier: Earlier | None = None
 
     @property

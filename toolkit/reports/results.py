@@ -9,7 +9,7 @@ from typing import Any
 from toolkit.cards import duration
 from toolkit.foreign import Html
 from toolkit.market import format_ts
-from toolkit.reports.recipe import Answer, Part, Value
+from toolkit.reports.recipe import Part, PartResult, Value
 from toolkit.statistics.explanation import Documented, Meaning, documented, meaning_of, reason_words
 
 _BASIS = frozenset(
@@ -65,7 +65,7 @@ _PLACES = {"bps": 2, "%": 2}
 _ENDS = {"_bps": "bps", "_pct": "%", "_h": "h"}
 
 
-def result_html(part: Part, answer: Answer) -> Html:
+def result_html(part: Part, answer: PartResult) -> Html:
     """Return the result of a part, nothing for a chart that has none."""
     if not answer.shown:
         return Html("") if answer.chart_hash else Html('<p class="faint">No row.</p>')
@@ -85,11 +85,11 @@ def page_of(method: str) -> Documented:
     return documented(method) if method else Documented((), {}, {})
 
 
-def shown_columns(answer: Answer) -> list[str]:
+def shown_columns(answer: PartResult) -> list[str]:
     """Return the columns of a table that are in sight: those chosen, else the first with figures.
 
     >>> rows = [{"trajectory": "a", "n": 3, "x_bps": 1.0, "x_reason": None}]
-    >>> shown_columns(Answer(3, 1.0, "", "", "", 1, "", rows))
+    >>> shown_columns(PartResult(3, 1.0, "", "", "", 1, "", rows))
     ['trajectory', 'n', 'x_bps']
     """
     names = list(answer.shown[0])
@@ -102,13 +102,13 @@ def shown_columns(answer: Answer) -> list[str]:
     return with_values[:_MOST_COLUMNS]
 
 
-def shown_figures(answer: Answer) -> list[str]:
+def shown_figures(answer: PartResult) -> list[str]:
     """Return the figures of a result of one row that are in sight: those chosen, else the first."""
     chosen, figures = _FIRST.get(answer.method.partition("/")[0], ()), _figures(answer)
     return [name for name in chosen if name in figures] or figures[:_MOST_FIGURES]
 
 
-def _figures(answer: Answer) -> list[str]:
+def _figures(answer: PartResult) -> list[str]:
     page = page_of(answer.method)
     return [
         name
@@ -119,7 +119,7 @@ def _figures(answer: Answer) -> list[str]:
     ]
 
 
-def _one(answer: Answer, page: Documented) -> Html:
+def _one(answer: PartResult, page: Documented) -> Html:
     """Return the figures of one row: some in sight, the others folded."""
     row, seen = answer.shown[0], shown_figures(answer)
     others = [name for name in _figures(answer) if name not in seen]
@@ -174,7 +174,7 @@ def plain_words(text: str) -> str:
     return text.replace("`", "")
 
 
-def _table(answer: Answer, columns: list[str], page: Documented) -> Html:
+def _table(answer: PartResult, columns: list[str], page: Documented) -> Html:
     """Return the first rows as a table, with what its columns mean folded below it."""
     rows = answer.shown
     empty = {name: reason_words(name, rows[0]) for name in columns if _all_null(name, rows)}

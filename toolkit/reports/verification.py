@@ -8,10 +8,10 @@ from pathlib import Path
 
 from toolkit.cards import counted
 from toolkit.errors import InputError, RailError
-from toolkit.reports.answering import Answered, answered
+from toolkit.reports.answering import MeasuredPart, answered
 from toolkit.reports.drafting import reading_workspace
 from toolkit.reports.page import page
-from toolkit.reports.recipe import TOOLKIT, Answer, Pin, Recipe, read_recipe
+from toolkit.reports.recipe import TOOLKIT, PartResult, Pin, Recipe, read_recipe
 from toolkit.statistics.fee_table import FeeModel
 from toolkit.store import Store
 from toolkit.workspace import Workspace, named_store
@@ -72,7 +72,7 @@ def verify(
     recipe, text = read_recipe(report)
     workspace = _workspace(recipe, store, fees)
     differences: list[str] = []
-    found: list[Answered] = []
+    found: list[MeasuredPart] = []
     for number, (part, answer) in enumerate(zip(recipe.parts, recipe.answers, strict=True), 1):
         name = f"{number}. {part.name}"
         try:
@@ -125,7 +125,7 @@ def _place(pin: Pin, store: str | Path | None) -> str | Path | None:
     return f"{str(store).rstrip('/')}/manifests/{pin.publication}.json"
 
 
-def _differences(before: Answer, now: Answer) -> Iterator[str]:
+def _differences(before: PartResult, now: PartResult) -> Iterator[str]:
     """Yield in words what differs between an answer in the file and the same computed now."""
     if before.data_hash != now.data_hash:
         yield f"the rows are others: {before.n} were there, {now.n} are"
@@ -140,7 +140,7 @@ def _differences(before: Answer, now: Answer) -> Iterator[str]:
             yield f"{name} was {getattr(before, name)}, is {getattr(now, name)}"
 
 
-def _first(before: Answer, now: Answer) -> str:
+def _first(before: PartResult, now: PartResult) -> str:
     """Say which shown figures differ first."""
     if len(before.shown) != len(now.shown):
         return f": {before.rows} rows, now {now.rows}"

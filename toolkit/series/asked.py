@@ -14,7 +14,7 @@ import polars as pl
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class MethodCall:
     """A method of a series and its options, and of the series all but its rows.
 
     ``stream``, ``window`` and ``origin`` are those of the `toolkit.series.Series`. Of a screen of
@@ -28,14 +28,14 @@ class Asked:
     options: Mapping[str, object]
 
 
-_asked: dict[int, Asked] = {}  # by the identity of the frame
+_asked: dict[int, MethodCall] = {}  # by the identity of the frame
 
 
-def remember(result: pl.DataFrame, asked: Asked) -> None:
+def remember(result: pl.DataFrame, asked: MethodCall) -> None:
     """Keep what a result is of until the result is gone.
 
     >>> frame = pl.DataFrame({"n": [1]})
-    >>> remember(frame, Asked("events/spread", (0, 60), None, "summary", {}))
+    >>> remember(frame, MethodCall("events/spread", (0, 60), None, "summary", {}))
     >>> asked_of(frame).method, asked_of(frame.head(1))
     ('summary', None)
     """
@@ -44,6 +44,6 @@ def remember(result: pl.DataFrame, asked: Asked) -> None:
     weakref.finalize(result, _asked.pop, key, None).atexit = False
 
 
-def asked_of(result: pl.DataFrame) -> Asked | None:
+def asked_of(result: pl.DataFrame) -> MethodCall | None:
     """Return what a result is of, None for a frame that no method of a series returned."""
     return _asked.get(id(result))

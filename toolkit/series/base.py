@@ -21,7 +21,7 @@ from toolkit.cards import Card, Shown, duration
 from toolkit.errors import InputError, MissingExtraError
 from toolkit.intervals import Interval
 from toolkit.market import Source, Stream, format_ts
-from toolkit.series.asked import Asked, remember
+from toolkit.series.asked import MethodCall, remember
 from toolkit.statistics.fees import FeeModel
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def checked_options(method: Callable[_Parameters, _Result]) -> Callable[_Paramet
             given = dict(signature.bind(*args, **options).arguments)
             series: Any = given.pop(next(iter(signature.parameters)))
             known = (series.stream, series.window, series.origin)
-            remember(result, Asked(*known, method.__name__, given))
+            remember(result, MethodCall(*known, method.__name__, given))
         return result
 
     checked.__dict__["options"] = tuple(names)

@@ -62,7 +62,7 @@ def row_order(table: Table) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RowRange:
     """The rows of some streams, or of all, with ``low <= time < high``."""
 
     owners: tuple[int | str, ...] | None
@@ -112,7 +112,7 @@ class StoreState:
                 )
             return frame_of(connection, sql, params=params or {})
 
-    def parts(self, table: Table, start: int = 0, *, unit: str = "month") -> Iterator[Part]:
+    def parts(self, table: Table, start: int = 0, *, unit: str = "month") -> Iterator[RowRange]:
         """Cut what a table held into parts of about `PART_ROWS`, stream after stream.
 
         ``unit`` is "month", or "day" for parts of all streams together. ``start`` is the number of
@@ -130,7 +130,7 @@ class StoreState:
         high = pl.from_epoch("low").dt.offset_by(step).dt.epoch("s")
         yield from _parts(counts.with_columns(high=high))
 
-    def rows(self, table: Table, part: Part, start: int = 0) -> pl.DataFrame:
+    def rows(self, table: Table, part: RowRange, start: int = 0) -> pl.DataFrame:
         """Return a part's rows, in the order of `row_order`."""
         time, owner = time_column(table), owner_column(table)
         params: dict[str, object] = {"low": part.low, "high": part.high}
@@ -157,7 +157,7 @@ def sorted_rows(table: Table, rows: pl.DataFrame) -> pl.DataFrame:
     return found
 
 
-def _parts(counts: pl.DataFrame) -> Iterator[Part]:
+def _parts(counts: pl.DataFrame) -> Iterator[RowRange]:
     """Group streams that have few rows, and cut one that has many. ``counts`` is in their order."""
     together: list[tuple[int | str | None, int, int, int]] = []
     owner: Any
@@ -180,7 +180,7 @@ def _parts(counts: pl.DataFrame) -> Iterator[Part]:
         yield _joined(together)
 
 
-def _joined(cells: list[tuple[int | str | None, int, int, int]]) -> Part:
+def _joined(cells: list[tuple[int | str | None, int, int, int]]) -> RowRange:
     owners = tuple(dict.fromkeys(owner for owner, *_ in cells if owner is not None))
     low, high = min(cell[2] for cell in cells), max(cell[3] for cell in cells)
-    return Part(owners or None, low, high)
+    return RowRange(owners or None, low, high)

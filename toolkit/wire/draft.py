@@ -28,7 +28,7 @@ PROVED = "# Proved by the service's answers:"
 _MS = 10**12  # a time of so many is one in ms: in s it would be in the year 33658
 
 
-class Draft:
+class ProfileDraft:
     """Sections of a profile, in the order they were begun."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Draft:
     def prove(self, section: str, name: str, value: object, known: object) -> None:
         """Add a line in force. ``known`` is what is said without it: the same is no line.
 
-        >>> draft = Draft()
+        >>> draft = ProfileDraft()
         >>> draft.prove("history.price", "items", "points", "items")
         >>> draft.field("history.price", "ts", "at", "ms")
         >>> print(draft.in_force())
@@ -101,7 +101,7 @@ class Draft:
 
         >>> guesses = {"price": Guess(ShownField("px", example=1.5), "its name")}
         >>> found = FieldSurvey((), {"price": "quote"}, (), guesses)
-        >>> draft = Draft()
+        >>> draft = ProfileDraft()
         >>> draft.fields("price", found)
         >>> print(draft.text("https://rail.example").partition("[history.price]")[2].strip())
         # price (quote) is not there by that name.
@@ -113,7 +113,7 @@ class Draft:
     def listing(self, shape: ListingShape, spelling: Spelling) -> None:
         """Add a shape and a spelling by which all of a listing is read, as in force.
 
-        >>> draft = Draft()
+        >>> draft = ProfileDraft()
         >>> shape = ListingShape(items="pairs", leg="{exchange}:{market}")
         >>> draft.listing(shape, Spelling({"futures": "PERP"}))
         >>> print(draft.in_force())
@@ -134,7 +134,7 @@ class Draft:
     def tools(self, missing: Mapping[str, str], guesses: Mapping[str, Guess]) -> None:
         """Add guesses for the roles without a tool of the expected name.
 
-        >>> draft = Draft()
+        >>> draft = ProfileDraft()
         >>> draft.tools({"symbols": "data.search_symbols"}, {})
         >>> print(draft.text("https://rail.example").partition("[tools]")[2].strip())
         # symbols: no tool data.search_symbols is listed.

@@ -15,7 +15,7 @@ import polars as pl
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval
 from toolkit.market import Family, Pair, Trajectory, When
-from toolkit.series.asked import Asked, remember
+from toolkit.series.asked import MethodCall, remember
 from toolkit.series.base import Origin
 from toolkit.statistics.fee_table import NOTIONAL, FeeModel, Style
 from toolkit.statistics.funding import rows_window
@@ -46,7 +46,7 @@ def _remembered(
             fees = find_fees(self.store.path, asked.get("fees", self._fees))
             origin = Origin(self.store.source, self.store.path, self._as_of, fees=fees)
             window = Interval(found["window_start"][0], found["window_end"][0])
-            remember(found, Asked(None, window, origin, method.__name__, given))
+            remember(found, MethodCall(None, window, origin, method.__name__, given))
         return found
 
     return screened

@@ -9,12 +9,12 @@ import msgspec
 import polars as pl
 import pytest
 
-from toolkit.assistant.answers import MOST_BYTES, MOST_ROWS, Answer
+from toolkit.assistant.answers import MOST_BYTES, MOST_ROWS, ToolAnswer
 from toolkit.errors import InputError
 
 
 def document(frame: pl.DataFrame, **more: Any) -> dict[str, Any]:
-    return Answer(frame, "SIMULATED market", True, **more).document()
+    return ToolAnswer(frame, "SIMULATED market", True, **more).document()
 
 
 def test_rows_beyond_the_limit_are_left_out_and_counted() -> None:
@@ -100,7 +100,7 @@ def test_a_unit_is_that_of_the_statistic_else_of_the_names_end() -> None:
 
 
 def test_columns_are_chosen_by_name_and_an_unknown_one_is_refused() -> None:
-    answer = Answer(pl.DataFrame({"n": [1], "a_bps": [1.0], "b_bps": [2.0]}), "x", False)
+    answer = ToolAnswer(pl.DataFrame({"n": [1], "a_bps": [1.0], "b_bps": [2.0]}), "x", False)
     assert answer.narrowed(" b_bps, ").rows.columns == ["n", "b_bps"]
     with pytest.raises(InputError, match="'c_bps' is not allowed; allowed: n, a_bps, b_bps"):
         answer.narrowed("c_bps")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import toolkit as tk
-from toolkit.assistant import TOOLS, Answer, questions
+from toolkit.assistant import TOOLS, ToolAnswer, questions
 from toolkit.errors import RailError
 from toolkit.workspace import Workspace
 
@@ -20,7 +20,7 @@ from .conftest import FUNDING, PRICE, SPREAD
 BY_NAME = {tool.name: tool for tool in TOOLS}
 
 
-def asked(rail: Workspace, name: str, **arguments: Any) -> Answer:
+def asked(rail: Workspace, name: str, **arguments: Any) -> ToolAnswer:
     return BY_NAME[name].answer(rail, arguments)
 
 

@@ -11,7 +11,7 @@ import toolkit as tk
 from toolkit.errors import InputError
 from toolkit.reports import read_recipe, verify
 from toolkit.reports.comparison import changes_html
-from toolkit.reports.recipe import Answer, Earlier, Part, Pin, Recipe
+from toolkit.reports.recipe import Earlier, Part, PartResult, Pin, Recipe
 from toolkit.workspace import Workspace
 
 from .conftest import NOW, OTHER, PAIR, WINDOW
@@ -22,7 +22,7 @@ PIN = Pin("replay", "depeg", "rail.duckdb", 0)
 def recipe_of(rows: list[dict[str, float | str]], before: list[dict[str, float | str]]) -> Recipe:
     """A recipe of one screen, with one before of other rows."""
     parts = [Part("screen_spreads", 0, 60, streams=("a", "b"))]
-    now, old = (Answer(2, 1.0, "", "", "", len(e), "", list(e)) for e in (rows, before))
+    now, old = (PartResult(2, 1.0, "", "", "", len(e), "", list(e)) for e in (rows, before))
     return Recipe(1, "0", "t", PIN, "", parts, [now], Earlier(PIN, parts, [old]))
 
 

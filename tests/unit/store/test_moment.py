@@ -12,7 +12,7 @@ from toolkit.errors import StoreError
 from toolkit.market import Family, Source
 from toolkit.store import Store, StoreWriter
 from toolkit.store import moment as moments
-from toolkit.store.moment import BOOKS, GROWING, Part, StoreState, row_order
+from toolkit.store.moment import BOOKS, GROWING, RowRange, StoreState, row_order
 from toolkit.tables import SERIES, TABLES
 
 from .conftest import FIRST, JANUARY, everything, minutes
@@ -75,10 +75,10 @@ def test_small_streams_are_read_together_and_a_large_one_in_pieces() -> None:
         orient="row",
     )
     assert list(moments._parts(counts)) == [
-        Part((1, 2), 0, 10),
-        Part((3,), 0, 20),
-        Part((3,), 20, 30),
-        Part((4,), 0, 20),
+        RowRange((1, 2), 0, 10),
+        RowRange((3,), 0, 20),
+        RowRange((3,), 20, 30),
+        RowRange((4,), 0, 20),
     ]
     assert list(moments._parts(counts.clear())) == []
 

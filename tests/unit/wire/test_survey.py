@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 from toolkit.market import Family
-from toolkit.wire.draft import Draft
+from toolkit.wire.draft import ProfileDraft
 from toolkit.wire.profile import BUILT_IN
 from toolkit.wire.survey import (
     ShownField,
@@ -92,7 +92,7 @@ def test_everything_found_leaves_nothing_to_say() -> None:
     shown = [ShownField(rule.wire, "number", rule.unit) for rule in FUNDING.fields]
     found = survey_fields(FUNDING, shown)
     assert (len(found.matched), found.missing, found.unknown) == (6, {}, ())
-    draft = Draft()
+    draft = ProfileDraft()
     draft.fields("funding", found)
     assert len(draft) == 0
     assert tomllib.loads(draft.text("https://rail.example")) == {}
@@ -103,7 +103,7 @@ def test_times_of_other_units_and_numbers_as_text_are_drafted_so() -> None:
     for time, unit in ((1_700_000_000_000, "ms"), ("2023-11-14T22:14:00Z", "iso")):
         row = {"t": time, "last": "97.6", "mark": None, "vol": "note"}
         found = survey_fields(price, shown_fields({}, [row]))
-        draft = Draft()
+        draft = ProfileDraft()
         draft.fields("price", found)
         said = draft.text("http://h").splitlines()
         assert f'# fields.ts = {{ wire = "t", unit = "{unit}" }}' in said

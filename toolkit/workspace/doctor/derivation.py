@@ -20,7 +20,7 @@ from toolkit.errors import ServiceError
 from toolkit.intervals import Interval
 from toolkit.market import UNIT_FACTORS, EventFamily, Family, Market, Trajectory
 from toolkit.wire.declared import is_reversed
-from toolkit.wire.draft import Draft
+from toolkit.wire.draft import ProfileDraft
 from toolkit.wire.event_routes import PAGING
 from toolkit.wire.exchange import ANSWERED, HEADER, UNREADABLE, Answer, Failure, Request, refusal
 from toolkit.wire.history_route import HistoryRoute
@@ -74,7 +74,7 @@ class Derivation:
     """Proves lines of a draft, mostly with 30 to 60 requests."""
 
     def __init__(
-        self, client: Client, draft: Draft, schemas: bytes, now: int, base: Profile
+        self, client: Client, draft: ProfileDraft, schemas: bytes, now: int, base: Profile
     ) -> None:
         self._client = client
         self._draft = draft

@@ -12,7 +12,7 @@ from toolkit.client import Client
 from toolkit.errors import InputError, ServiceError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Family, Market, Trajectory
-from toolkit.wire.draft import Draft
+from toolkit.wire.draft import ProfileDraft
 from toolkit.wire.exchange import ANSWERED, Answer, Failure, Request, refusal
 from toolkit.wire.finding_words import advised
 from toolkit.wire.listing import Listing, guessed_listing, price_trajectories, spread_trajectories
@@ -45,7 +45,7 @@ class Routes:
         self.readable: list[str] = []
         self.unreadable: list[str] = []
         self.listed = True
-        self.draft = Draft()
+        self.draft = ProfileDraft()
         self._client = client
         self._profile = profile
         self._schemas = schemas

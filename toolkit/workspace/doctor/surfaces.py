@@ -8,7 +8,7 @@ from toolkit.cards import some
 from toolkit.client import Client
 from toolkit.client.probe import upgrade
 from toolkit.errors import MissingExtraError, ServiceError
-from toolkit.wire.draft import Draft
+from toolkit.wire.draft import ProfileDraft
 from toolkit.wire.exchange import Answer, Failure, refusal
 from toolkit.wire.profile import Profile
 from toolkit.wire.survey import Guess, ShownField, guessed
@@ -16,7 +16,7 @@ from toolkit.workspace.doctor.findings import Check, State, refused_words, state
 from toolkit.workspace.settings import Settings
 
 
-def mcp_check(settings: Settings, profile: Profile, draft: Draft) -> Check:
+def mcp_check(settings: Settings, profile: Profile, draft: ProfileDraft) -> Check:
     """Check the protocol version that is agreed on, and which tools are listed.
 
     ``profile`` is that of REST, which may name a route's tool otherwise than MCP.
@@ -59,7 +59,7 @@ def mcp_check(settings: Settings, profile: Profile, draft: Draft) -> Check:
     )
 
 
-def socket_checks(client: Client, profile: Profile, draft: Draft) -> Iterator[Check]:
+def socket_checks(client: Client, profile: Profile, draft: ProfileDraft) -> Iterator[Check]:
     """Check an upgrade at each socket's path."""
     events = {family.value: path for family, path in profile.streams.events.items()}
     for place, path in {"market": profile.streams.market, **events}.items():
@@ -73,7 +73,7 @@ def socket_checks(client: Client, profile: Profile, draft: Draft) -> Iterator[Ch
             yield _refused(place, name, path, outcome, draft)
 
 
-def _refused(place: str, name: str, path: str, answer: Answer, draft: Draft) -> Check:
+def _refused(place: str, name: str, path: str, answer: Answer, draft: ProfileDraft) -> Check:
     error = refusal(answer)
     advice = ""
     if answer.status == 404:
