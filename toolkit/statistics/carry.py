@@ -18,7 +18,7 @@ from toolkit.market import When, parse_length
 from toolkit.statistics.accruals import accruals
 from toolkit.statistics.carry_figures import SCHEMA, Sample, figures
 from toolkit.statistics.carry_marks import NONE_KNOWN, FundedPosition, marks_of, plain
-from toolkit.statistics.carry_paths import Numbers, Path, Times, covered, held, merged
+from toolkit.statistics.carry_paths import Numbers, Times, covered, held, known, merged, sliced
 from toolkit.statistics.contract import Frame, Question, Reason, checked_frame
 from toolkit.statistics.fee_table import check_asked, check_held_style
 from toolkit.statistics.fees import NOTIONAL, FeeModel, Style
@@ -189,11 +189,11 @@ def holdings(
         costs = costs_over_time([legs.key], fees, notional, style) if fees else None
         found = None if marks is None else marks.get(plain(legs.key), NONE_KNOWN)
         position = FundedPosition(legs.ts, legs.buy_rate, legs.sell_rate, found, compound)
-        path = position.path()
         shared = {"trajectory": legs.key, "notional_basis": position.basis}
-        for each in sorted(lengths):
-            sample = _sample(legs, position, path, question, costs, horizon_s=each, every_s=every_s)
-            rows.append(shared | figures(sample))
+        samples = _samples(
+            legs, position, question, costs, horizons_s=sorted(lengths), every_s=every_s
+        )
+        rows += [shared | figures(sample) for sample in samples]
     table = {"fee_model": fees.name, "fee_model_hash": fees.hash} if fees else {}
     return pl.DataFrame(
         rows, schema={"trajectory": frame.collect_schema()["trajectory"]} | SCHEMA, orient="row"
@@ -234,73 +234,77 @@ class _Legs:
 
 def _trajectories(found: LegSettlements, question: Question) -> Iterator[_Legs]:
     """Yield the trajectories one after another, in their order."""
-    of_leg = accruals(found, question).partition_by("trajectory", "leg", as_dict=True)
-    by_leg = [pl.col("rate").filter(pl.col("leg") == leg).sum().alias(leg) for leg in LEGS]
-    inside = pl.col("ts").is_between(question.start, question.end, closed="right")
-    paid = found.rows.filter(inside).group_by("trajectory", "ts").agg(by_leg)
-    paid_of = paid.sort("trajectory", "ts").partition_by("trajectory", as_dict=True)
-    dense = (pl.col("interval_reason") == Reason.DENSE_ROWS.value).any()
-    known = found.rows.group_by("trajectory", "leg").agg(dense=dense)
-    dense_of = {(key, leg): dense for key, leg, dense in known.iter_rows()}
-    for key, *spot in found.trajectories.iter_rows():
-        legs = [(key, leg) for leg, is_spot in zip(LEGS, spot, strict=True) if not is_spot]
-        stretches = [of_leg.get(leg, paid.clear()) for leg in legs]
-        rows = paid_of.get((key,), paid.clear())
+    rows, paid = found.rows, accruals(found, question)
+    # rows of the legs of a trajectory follow each other, and spot legs have none
+    since = np.searchsorted(
+        rows["leg_number"].to_numpy(), np.arange(len(LEGS) * found.trajectories.height + 1)
+    )
+    paid_since = np.searchsorted(paid["row"].to_numpy(), since)
+    begins, ends = (paid[f"accrues_{name}"].to_numpy() for name in ("from", "until"))
+    for number, (key, *spot) in enumerate(found.trajectories.iter_rows()):
+        legs, segments = [], []
+        for leg, is_spot in enumerate(spot, len(LEGS) * number):
+            legs.append(rows[since[leg] : since[leg + 1]])
+            if not is_spot:
+                covers = slice(paid_since[leg], paid_since[leg + 1])
+                segments.append(merged(begins[covers], ends[covers]))
+        dense = [(leg["interval_reason"] == Reason.DENSE_ROWS.value).any() for leg in legs]
         cases = {
-            Reason.MISSING_LEG: not all(leg in dense_of for leg in legs),
-            Reason.DENSE_ROWS: any(dense_of.get(leg) for leg in legs),
+            Reason.MISSING_LEG: sum(not leg.is_empty() for leg in legs) < len(segments),
+            Reason.DENSE_ROWS: any(dense),
         }
-        yield _Legs(
-            key=key,
-            ts=rows["ts"].to_numpy(),
-            buy_rate=rows["buy"].to_numpy(),
-            sell_rate=rows["sell"].to_numpy(),
-            segments=[
-                merged(each["accrues_from"].to_numpy(), each["accrues_until"].to_numpy())
-                if each.height
-                else merged(np.empty(0), np.empty(0))
-                for each in stretches
-            ],
-            why=next((reason for reason, holds in cases.items() if holds), Reason.LOW_COVERAGE),
-        )
+        why = next((reason for reason, holds in cases.items() if holds), Reason.LOW_COVERAGE)
+        yield _Legs(key, *_received(legs, question), segments, why)
 
 
-def _sample(
+def _received(legs: list[pl.DataFrame], question: Question) -> tuple[Times, Numbers, Numbers]:
+    """Return when either leg settled in the window, and the rate of each then, 0 for none."""
+    times = [leg["ts"].to_numpy() for leg in legs]
+    both = np.sort(np.concatenate(times))
+    ts = both[np.append(True, both[1:] > both[:-1])[: both.size]]
+    rates = np.zeros((len(LEGS), ts.size))
+    for leg, at, of_leg in zip(legs, times, rates, strict=True):
+        of_leg[np.searchsorted(ts, at)] = leg["rate"].to_numpy()
+    first, last = np.searchsorted(ts, (question.start, question.end), side="right")
+    buy, sell = rates[:, first:last]
+    return ts[first:last], buy, sell
+
+
+def _samples(
     legs: _Legs,
     position: FundedPosition,
-    path: Path,
     question: Question,
     costs: pl.DataFrame | None,
     *,
-    horizon_s: int,
+    horizons_s: list[int],
     every_s: int,
-) -> Sample:
-    """Enter at each due time, and keep what counts."""
+) -> Iterator[Sample]:
+    """Enter at each due time, and keep what counts: a sample of each horizon."""
+    path = position.path()
     first = -(-question.start // every_s) * every_s
-    due = np.arange(first, question.end - horizon_s + 1, every_s, dtype=np.int64)
-    whole = due[covered(legs.segments, due, horizon_s)]
-    entries = position.entries(whole, path)
-    found = held(
-        path,
-        entries,
-        position.exit_marks(whole + horizon_s, path),
-        horizon_s,
-        cost := _costs_at(whole, costs),
-    )
-    counts = ~np.isnan(found.gross_bps)
-    return Sample(
-        horizon_s=horizon_s,
-        every_s=every_s,
-        n_due=due.size,
-        n_uncovered=due.size - whole.size,
-        ts=whole[counts],
-        cost_bps=cost[counts],
-        gross_bps=found.gross_bps[counts],
-        funding_bps=found.funding_bps[counts],
-        drawdown_bps=found.drawdown_bps[counts],
-        breakeven_h=found.breakeven_h[counts],
-        why=Reason.LOW_COVERAGE if whole.size else legs.why,
-    )
+    due = np.arange(first, question.end + 1, every_s, dtype=np.int64)
+    cost = _costs_at(due, costs)
+    moments = {
+        late_s: position.moments(due + late_s, path)
+        for late_s in {0, *(each % every_s for each in horizons_s)}
+    }
+    for horizon_s in horizons_s:
+        n_due = max((question.end - first - horizon_s) // every_s + 1, 0)
+        steps, late_s = divmod(horizon_s, every_s)
+        opened, closed = moments[0][:n_due], moments[late_s][steps : steps + n_due]
+        whole = covered(legs.segments, opened.ts, horizon_s)
+        counts = sliced(whole & known(opened, closed))
+        opened, closed, paid = opened[counts], closed[counts], cost[:n_due][counts]
+        yield Sample(
+            horizon_s=horizon_s,
+            every_s=every_s,
+            n_due=n_due,
+            n_uncovered=n_due - int(np.count_nonzero(whole)),
+            ts=opened.ts,
+            cost_bps=paid,
+            holding=held(path, opened, closed, paid),
+            why=Reason.LOW_COVERAGE if whole.any() else legs.why,
+        )
 
 
 def _costs_at(ts: Times, costs: pl.DataFrame | None) -> Numbers:

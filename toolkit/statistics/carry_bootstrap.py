@@ -59,7 +59,35 @@ class Band:
         return Band((low + by, high + by), (below + by, above + by))
 
 
-def band(ts: Times, values: Numbers, horizon_s: int, every_s: int) -> Band | None:
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Values, the ``order`` of their places by size, and the values in that order."""
+
+    values: Numbers
+    order: Times
+    rising: Numbers
+
+    @classmethod
+    def of(cls, values: Numbers) -> Ranked:
+        """Rank values, none of which is NaN."""
+        order = np.argsort(values)
+        return cls(values, order, values[order])
+
+    def moved(self, by: float) -> Ranked:
+        """Return the values with ``by`` added to each, which leaves their order."""
+        return Ranked(self.values + by, self.order, self.rising + by)
+
+
+def middle(rising: Numbers) -> float:
+    """Return the median of rising values.
+
+    >>> middle(np.array([1.0, 2.0, 4.0, 5.0]))
+    3.0
+    """
+    return float(rising[(rising.size - 1) // 2] + rising[rising.size // 2]) / 2
+
+
+def band(ts: Times, kept: Ranked, horizon_s: int, every_s: int) -> Band | None:
     """Return the bands of values of windows that begin at ``ts`` (s, rising), or None for too few.
 
     ``every_s`` is the time between two windows where none is missing. There are too few where the
@@ -68,10 +96,10 @@ def band(ts: Times, values: Numbers, horizon_s: int, every_s: int) -> Band | Non
     bands.
 
     >>> ts = np.arange(2400) * 3600
-    >>> found = band(ts, np.sin(ts / 7200), 28800, 3600)
+    >>> found = band(ts, Ranked.of(np.sin(ts / 7200)), 28800, 3600)
     >>> [round(end, 2) for end in found.mean]
     [-0.0, 0.0]
-    >>> band(ts[:90], np.ones(90), 28800, 3600) is None
+    >>> band(ts[:90], Ranked.of(np.ones(90)), 28800, 3600) is None
     True
     """
     if ts.size < _FEWEST_ENTRIES:
@@ -86,37 +114,37 @@ def band(ts: Times, values: Numbers, horizon_s: int, every_s: int) -> Band | Non
     # sums over overlapping windows are correlated over a horizon: a block misses a third of it
     quantile *= _MEMORY / math.sqrt(1 - horizon_s / (3 * span_s * cells / _CELLS))
     cell = (ts - ts[0]) * _CELLS // span_s
-    counts = np.bincount(cell, minlength=_CELLS).astype(np.float64)
     # differences from the mean keep the digits of what varies
-    mean = float(values.mean())
-    sums = np.bincount(cell, weights=values - mean, minlength=_CELLS).astype(np.float64)
-    drawn = _drawn(cells, sums)
-    means = mean + drawn / _drawn(cells, counts)
+    mean = float(kept.values.mean())
+    sums = np.bincount(cell, weights=kept.values - mean, minlength=_CELLS)
+    of_blocks, places = _of_blocks(cells, sums), _drawn(cells)
+    drawn = of_blocks.take(places).sum(axis=0)
+    counts = _of_blocks(cells, np.bincount(cell, minlength=_CELLS)).take(places).sum(axis=0)
+    skewness = 0.0
     if (spread := float(drawn.std())) > 0:
-        of_all, skewness = _moments_of_all(cells, sums)
+        of_all, skewness = _moments_of_all(of_blocks, len(places))
         quantile *= of_all / spread
-    else:
-        skewness = 0.0
-    median = float(np.median(values))
     return Band(
-        mean=_about(mean, means, quantile, skewness),
-        median=_about(median, _medians(cell, values, cells), quantile),
+        mean=_about(mean, mean + drawn / counts, quantile, skewness),
+        median=_about(middle(kept.rising), _medians(cell, kept, cells, counts / 2), quantile),
     )
 
 
-def _medians(cell: Times, values: Numbers, cells: int) -> Numbers:
-    """Compute the median of each draw, from how many values of each cell are below some ranks."""
-    order = np.argsort(values)
-    ranked = values[order]
-    places = np.ceil(np.linspace(0, 1, _RANKS + 1) * (values.size - 1)).astype(np.int64)
-    levels = np.unique(ranked[places])
-    new = np.diff(np.searchsorted(ranked, levels, side="right"), prepend=0)
-    rank = np.repeat(np.arange(levels.size), new)
-    table = np.bincount(cell[order] * levels.size + rank, minlength=_CELLS * levels.size)
-    at_most = np.cumsum(table.reshape(_CELLS, levels.size), axis=1)
-    after, low, high = _halfway(cells, at_most)
+def _medians(cell: Times, kept: Ranked, cells: int, half: Numbers) -> Numbers:
+    """Compute the median of each draw, from how many values of each cell are below some ranks.
+
+    ``half`` is half of how many values each draw has.
+    """
+    rising = kept.rising
+    levels = rising[np.ceil(np.linspace(0, 1, _RANKS + 1) * (rising.size - 1)).astype(np.int64)]
+    levels = levels[np.append(levels[1:] > levels[:-1], True)]
+    ends = np.searchsorted(rising, levels, side="right")
+    # in a column more, before those of the levels, no value is
+    width = levels.size + 1
+    column = np.repeat(np.arange(1, width), np.diff(ends, prepend=0))
+    table = np.bincount(cell[kept.order] * width + column, minlength=_CELLS * width)
+    after, low, high = _halfway(cells, np.cumsum(table.reshape(_CELLS, width), axis=1), half)
     before = np.maximum(after - 1, 0)
-    half = _drawn(cells, at_most[:, -1]) / 2
     part = (half - low) / (high - low)
     # a value that many share is a step, and nothing lies between it and the one before
     smooth = (high - low) < 4 * half / _RANKS
@@ -125,27 +153,24 @@ def _medians(cell: Times, values: Numbers, cells: int) -> Numbers:
     return found
 
 
-def _halfway(cells: int, at_most: Times) -> tuple[Times, Times, Times]:
-    """Find the first level that half of each draw is at most, and how many are at most it.
+def _halfway(cells: int, at_most: Times, half: Numbers) -> tuple[Times, Times, Times]:
+    """Find the first level that ``half`` of the values of each draw are at most.
 
-    ``at_most`` counts the values of each cell by level. Returned are the level's place, how many
-    are at most the level before it, 0 for none, and how many are at most it.
+    ``at_most`` counts the values of each cell by level, after a column of none. Returned are the
+    level's place, how many are at most the level before it, 0 for none, and how many are at most
+    it.
     """
     width = at_most.shape[1]
-    since = np.cumsum(np.concatenate([np.zeros_like(at_most[:1]), at_most, at_most]), axis=0)
-    begins, ends = (width * np.stack(each) for each in zip(*_blocks(cells), strict=True))
-
-    def drawn(level: Times) -> Times:
-        found: Times = (since.take(ends + level) - since.take(begins + level)).sum(axis=0)
-        return found
-
-    first, last = np.zeros(_DRAWS, np.int64), np.full(_DRAWS, width - 1)
-    half = drawn(last) / 2
-    while np.any(first < last):
-        middle = (first + last) // 2
-        reached = drawn(middle) >= half
-        first, last = np.where(reached, first, middle + 1), np.where(reached, middle, last)
-    return first, np.where(first > 0, drawn(np.maximum(first - 1, 0)), 0), drawn(first)
+    of_blocks, places = _of_blocks(cells, at_most), width * _drawn(cells)
+    below, above = np.zeros(_DRAWS, np.int64), np.full(_DRAWS, width - 1)
+    low, high = below, np.rint(2 * half).astype(np.int64)
+    while np.any(below + 1 < above):
+        between = (below + above) // 2
+        found = of_blocks.take(places + between).sum(axis=0)
+        reached = found >= half
+        below, above = np.where(reached, below, between), np.where(reached, between, above)
+        low, high = np.where(reached, low, found), np.where(reached, found, high)
+    return above - 1, low, high
 
 
 def _about(
@@ -172,35 +197,35 @@ def _unskewed(quantile: float, skewness: float) -> float:
 
 
 @cache
-def _blocks(cells: int) -> tuple[tuple[Times, Times], ...]:
-    """Draw blocks of so many cells until all are drawn: where each begins and ends, by draw."""
+def _drawn(cells: int) -> Times:
+    """Draw blocks of so many cells until all are drawn: their places in `_of_blocks`, by draw."""
     count = math.ceil(_CELLS / cells)
-    first = np.random.default_rng(_SEED).integers(0, _CELLS, (count, _DRAWS))
-    return tuple(
-        (begins, begins + min(cells, _CELLS - at * cells)) for at, begins in enumerate(first)
-    )
+    begins = np.random.default_rng(_SEED).integers(0, _CELLS, (count, _DRAWS))
+    begins[-1] += _CELLS
+    return begins
 
 
-def _drawn(cells: int, of_cells: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Sum the cells of each draw, by differences of sums since the first: of counts exactly."""
-    twice = np.concatenate([np.zeros_like(of_cells[:1]), of_cells, of_cells])
-    since = np.cumsum(twice, axis=0, dtype=of_cells.dtype)
-    found = np.zeros((_DRAWS, *of_cells.shape[1:]), of_cells.dtype)
-    for begins, ends in _blocks(cells):
-        found += since[ends]
-        found -= since[begins]
-    return found
+def _of_blocks(cells: int, of_cells: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Sum the cells of each block, by where it begins: of whole ones, then of the last of a draw.
+
+    The last one has as many cells as are left. After the last cell comes the first.
+    """
+    around = np.concatenate([np.zeros_like(of_cells[:1]), of_cells, of_cells[:cells]])
+    since = np.cumsum(around, axis=0)
+    lengths = (cells, (_CELLS - 1) % cells + 1)
+    return np.concatenate([since[each : each + _CELLS] - since[:_CELLS] for each in lengths])
 
 
-def _moments_of_all(cells: int, of_cells: Numbers) -> tuple[float, float]:
-    """Compute deviation and skewness over all draws there are, of which some hundred are drawn."""
-    since = np.cumsum(np.concatenate([np.zeros(1), of_cells, of_cells]))
-    lengths = [int(ends[0] - begins[0]) for begins, ends in _blocks(cells)]
-    sums = np.stack([since[each : each + _CELLS] - since[:_CELLS] for each in lengths])
+def _moments_of_all(of_blocks: Numbers, count: int) -> tuple[float, float]:
+    """Compute deviation and skewness over all draws there are, of which some hundred are drawn.
+
+    A draw has ``count`` blocks, the last of which is of the second kind.
+    """
+    sums = of_blocks.reshape(2, _CELLS)
     apart = sums - sums.mean(axis=1, keepdims=True)
     # blocks are drawn apart from each other, so that their second and third moments add up
-    second, third = (float((apart**power).mean(axis=1).sum()) for power in (2, 3))
-    return math.sqrt(second), third / second**1.5
+    second, third = ((apart**power).mean(axis=1) @ (count - 1, 1) for power in (2, 3))
+    return math.sqrt(second), float(third / second**1.5)
 
 
 @cache

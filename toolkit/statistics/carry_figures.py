@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from toolkit.statistics.carry_bootstrap import band
-from toolkit.statistics.carry_paths import TIE_BPS, Numbers, Times
+from toolkit.statistics.carry_bootstrap import Band, Ranked, band, middle
+from toolkit.statistics.carry_paths import TIE_BPS, Holding, Numbers, Times
 from toolkit.statistics.contract import Reason
 from toolkit.statistics.rates_in_force import HOURS_A_YEAR
 
@@ -56,8 +56,7 @@ SCHEMA: dict[str, Any] = (
 class Sample:
     """The entries of one trajectory and horizon that count, and how many do not.
 
-    ``why`` is the reason where none counts. A cost that is not known is NaN. ``breakeven_h`` is
-    infinite where the cost was not earned within the horizon.
+    ``why`` is the reason where none counts. A cost that is not known is NaN.
     """
 
     horizon_s: int
@@ -66,10 +65,7 @@ class Sample:
     n_uncovered: int
     ts: Times
     cost_bps: Numbers
-    gross_bps: Numbers
-    funding_bps: Numbers
-    drawdown_bps: Numbers
-    breakeven_h: Numbers
+    holding: Holding
     why: Reason
 
 
@@ -77,12 +73,14 @@ def figures(sample: Sample) -> dict[str, Any]:
     """Return the figures of a sample by the names of their columns: those left out are null.
 
     >>> kept = np.array([1.0, 3.0])
-    >>> found = figures(Sample(3600, 3600, 4, 1, np.array([0, 3600]), kept - 1, kept, kept,
-    ...     np.zeros(2), np.array([np.inf, 1.0]), Reason.LOW_COVERAGE))
+    >>> holding = Holding(kept, kept, np.zeros(2), np.array([np.inf, 1.0]))
+    >>> found = figures(
+    ...     Sample(3600, 3600, 4, 1, np.array([0, 3600]), kept - 1, holding, Reason.LOW_COVERAGE)
+    ... )
     >>> found["n_unpriced"], found["net_mean_bps"], found["breakeven_median_h"]
     (1, 1.0, 1.0)
     """
-    n = sample.ts.size
+    n, held = sample.ts.size, sample.holding
     why = None if n else (sample.why if sample.n_due else Reason.EMPTY)
     unknown = int(np.isnan(sample.cost_bps).sum())
     net_why = why or (Reason.UNKNOWN_FEE if unknown else None)
@@ -97,78 +95,81 @@ def figures(sample: Sample) -> dict[str, Any]:
         "coverage": n / sample.n_due if sample.n_due else None,
         "entries_reason": why,
         "gross_reason": why,
+        "gross_band_reason": why,
         "net_reason": net_why,
+        "net_band_reason": net_why,
     }
-    found |= _breakeven(sample, net_why)
-    if why is None:
-        found |= {
-            "t_first": int(sample.ts[0]),
-            "t_last": int(sample.ts[-1]),
-            "funding_mean_bps": float(sample.funding_bps.mean()),
-            "basis_mean_bps": float((sample.gross_bps - sample.funding_bps).mean()),
-            "drawdown_median_bps": float(np.median(sample.drawdown_bps)),
-            "drawdown_q95_bps": float(np.quantile(sample.drawdown_bps, 0.95)),
-        }
-        found |= _spread_of("gross", sample.gross_bps)
-    if net_why is None:
-        net = sample.gross_bps - sample.cost_bps
-        found |= {
-            "cost_mean_bps": float(sample.cost_bps.mean()),
-            "net_positive_share": float((net > TIE_BPS).mean()),
-            "breakeven_share": float(np.isfinite(sample.breakeven_h).mean()),
-        }
-        found |= _spread_of("net", net)
-        yearly = 100 * HOURS_A_YEAR * 3600 / sample.horizon_s / 1e4
-        found |= {f"net_apr_{form}_pct": yearly * found[f"net_{form}_bps"] for form in FORMS}
-    return found | _bands(sample, why, net_why)
-
-
-def _spread_of(name: str, values: Numbers) -> dict[str, float]:
-    """Return the mean and the quantiles of what was kept."""
-    quantiles = np.quantile(values, list(QUANTILES.values())).tolist()
-    return dict(
-        zip(
-            (f"{name}_{form}_bps" for form in FORMS),
-            [float(values.mean()), *quantiles],
-            strict=True,
-        )
-    )
-
-
-def _bands(sample: Sample, why: Reason | None, net_why: Reason | None) -> dict[str, Any]:
-    """Return the bands of the mean and the median, gross and net, or why there are none."""
-    found: dict[str, Any] = {}
+    found |= _breakeven(held.breakeven_h, net_why)
+    if why is not None:
+        return found
     asked = (sample.horizon_s, sample.every_s)
-    gross = None if why else band(sample.ts, sample.gross_bps, *asked)
-    net = None
-    if gross and not net_why:
-        cost = float(sample.cost_bps[0])
-        if bool(np.all(sample.cost_bps == cost)):
-            net = gross.moved(-cost)
-        else:
-            net = band(sample.ts, sample.gross_bps - sample.cost_bps, *asked)
-    for name, of, reason in (("gross", gross, why), ("net", net, net_why)):
-        if of is None:
-            found[f"{name}_band_reason"] = reason or Reason.TOO_FEW
-        else:
-            ends = (f"{name}_{end}_bps" for end in ENDS)
-            found |= dict(zip(ends, (*of.mean, *of.median), strict=True))
-    return found
+    gross, falls = Ranked.of(held.gross_bps), np.sort(held.drawdown_bps)
+    found |= {
+        "t_first": int(sample.ts[0]),
+        "t_last": int(sample.ts[-1]),
+        "funding_mean_bps": float(held.funding_bps.mean()),
+        "basis_mean_bps": float((held.gross_bps - held.funding_bps).mean()),
+        "drawdown_median_bps": middle(falls),
+        "drawdown_q95_bps": _quantile(falls, 0.95),
+    }
+    gross_band = band(sample.ts, gross, *asked)
+    found |= _shape("gross", gross, gross_band)
+    if net_why is not None:
+        return found
+    cost = float(sample.cost_bps[0])
+    if np.all(sample.cost_bps == cost):
+        net, net_band = gross.moved(-cost), gross_band and gross_band.moved(-cost)
+    else:
+        net = Ranked.of(held.gross_bps - sample.cost_bps)
+        net_band = band(sample.ts, net, *asked)
+    found |= _shape("net", net, net_band) | {
+        "cost_mean_bps": float(sample.cost_bps.mean()),
+        "net_positive_share": float((net.values > TIE_BPS).mean()),
+        "breakeven_share": float(np.isfinite(held.breakeven_h).mean()),
+    }
+    yearly = 100 * HOURS_A_YEAR * 3600 / sample.horizon_s / 1e4
+    return found | {f"net_apr_{form}_pct": yearly * found[f"net_{form}_bps"] for form in FORMS}
 
 
-def _breakeven(sample: Sample, why: Reason | None) -> dict[str, Any]:
-    """Return by when a share of the entries had earned the cost.
+def _shape(name: str, kept: Ranked, of: Band | None) -> dict[str, Any]:
+    """Return the mean and the quantiles of what was kept, with their bands."""
+    figures = [float(kept.values.mean()), *(_quantile(kept.rising, q) for q in QUANTILES.values())]
+    found: dict[str, Any] = {
+        f"{name}_{form}_bps": figure for form, figure in zip(FORMS, figures, strict=True)
+    }
+    if of is None:
+        return found | {f"{name}_band_reason": Reason.TOO_FEW}
+    ends = zip(ENDS, (*of.mean, *of.median), strict=True)
+    return found | {f"{name}_{end}_bps": value for end, value in ends}
+
+
+def _quantile(rising: Numbers, share: float) -> float:
+    """Return a quantile of rising values, on the line between the two values about it.
+
+    >>> _quantile(np.array([1.0, 2.0, 4.0]), 0.75)
+    3.0
+    """
+    at = share * (rising.size - 1)
+    below = math.floor(at)
+    low, high = float(rising[below]), float(rising[min(below + 1, rising.size - 1)])
+    part = at - below
+    # from the nearer one, as numpy goes
+    return low + part * (high - low) if part < 0.5 else high - (1 - part) * (high - low)
+
+
+def _breakeven(hours: Numbers, why: Reason | None) -> dict[str, Any]:
+    """Return by when a share of the entries had earned the cost, from the hours that each took.
 
     All of them are watched for one horizon, so that the estimate of Kaplan and Meier is one less
     the share that had.
     """
     found: dict[str, Any] = {}
-    hours = np.sort(sample.breakeven_h)
+    rising = np.sort(hours) if why is None else hours
     for name in ("q25", "median", "q75"):
         if why is None:
             at = max(math.ceil(QUANTILES[name] * hours.size - _SHARE_SLACK * hours.size) - 1, 0)
-            if math.isfinite(hours[at]):
-                found[f"breakeven_{name}_h"] = float(hours[at])
+            if math.isfinite(rising[at]):
+                found[f"breakeven_{name}_h"] = float(rising[at])
                 continue
         found[f"breakeven_{name}_reason"] = why or Reason.CENSORED
     return found

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from toolkit.statistics.carry_paths import Entries, Numbers, Path, Times
+from toolkit.statistics.carry_paths import Moments, Numbers, Path, Times
 from toolkit.statistics.contract import Frame, checked_columns, collected
 from toolkit.statistics.kernel import checked_keys, observed
 
@@ -126,24 +126,19 @@ class FundedPosition:
         paid = np.nan_to_num(self.sell_rate * sell - self.buy_rate * buy)
         return Path(self.ts, np.append(0.0, np.cumsum(paid)), self._gain(prices))
 
-    def entries(self, ts: Times, path: Path) -> Entries:
-        """Return entries at some times, and what a unit of the path is to each."""
-        prices = self._at(ts)
-        gain = self._gain(prices)
-        constant = np.full(ts.size, 1e4)
+    def moments(self, ts: Times, path: Path) -> Moments:
+        """Return where the path is at some times, and what a unit of it is to an entry then."""
+        place = np.searchsorted(path.ts, ts, side="right")
+        prices, level = self._at(ts), path.level[place]
+        mark = self._gain(prices)
+        scale = funding_scale = np.full(ts.size, 1e4)
         if self.compound:
-            level = path.level[np.searchsorted(path.ts, ts, side="right")]
-            level = np.where(level > 0, level, np.nan)
-            return Entries(ts, level * gain, 1e4 / (level * (1 + gain)), 1e4 / level)
-        scale = 1e4 / np.sqrt(prices[0] * prices[1]) if len(prices) == 2 else constant
-        return Entries(ts, gain, scale, scale)
-
-    def exit_marks(self, ts: Times, path: Path) -> Numbers:
-        """Return the mark at some times."""
-        gain = self._gain(self._at(ts))
-        if self.compound:
-            return path.level[np.searchsorted(path.ts, ts, side="right")] * gain
-        return gain
+            # nothing is opened with nothing
+            funding_scale = 1e4 / np.where(level > 0, level, np.nan)
+            scale, mark = 1e4 / (np.where(level > 0, level, np.nan) * (1 + mark)), level * mark
+        elif len(prices) == 2:
+            scale = funding_scale = 1e4 / np.sqrt(prices[0] * prices[1])
+        return Moments(ts, place, level, level + mark, path.unpriced[place], scale, funding_scale)
 
     def _at(self, ts: Times) -> tuple[Numbers, ...]:
         return (np.zeros(ts.size),) if self.rows is None else self.rows.at(ts)

@@ -7,7 +7,8 @@ lengths are powers of two. Nothing here goes through the entries one by one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ TIE_BPS = 1e-9
 """By how much a sum may miss a bound and has reached it: sums of floats miss by some bits."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Path:
     """The level after each settlement, and where it is known.
 
@@ -34,26 +35,46 @@ class Path:
     level: Numbers
     mark: Numbers
 
+    @cached_property
+    def closed(self) -> Stretches:
+        """What closing at each settlement comes to, by stretches, 0 where it is not known."""
+        return Stretches(np.nan_to_num(self.level[1:] + self.mark))
+
+    @cached_property
+    def unpriced(self) -> Times:
+        """How many of the settlements before each have no price, and of all of them at the end."""
+        return np.append(0, np.cumsum(np.isnan(self.mark)))
+
 
 @dataclass(frozen=True, slots=True)
-class Entries:
-    """When positions are opened (``ts``, s), the mark then, and bps per unit of level and mark.
+class Moments:
+    """Times at which positions are opened or closed (``ts``, s), and the path there.
 
-    ``funding_scale`` is bps per unit of the level alone, which differs where gains are put back.
+    ``place`` is how many settlements there were by then, and ``level`` what they came to. ``worth``
+    is the level with the mark, NaN where no price is known. ``unpriced`` counts the settlements by
+    then that have no price. ``scale`` is bps per unit of the worth for what is opened then, and
+    ``funding_scale`` per unit of the level alone, which differs where gains are put back.
     """
 
     ts: Times
-    mark: Numbers
+    place: Times
+    level: Numbers
+    worth: Numbers
+    unpriced: Times
     scale: Numbers
     funding_scale: Numbers
+
+    def __getitem__(self, which: Flags | slice) -> Moments:
+        """Return some of them."""
+        return Moments(*(getattr(self, each.name)[which] for each in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What each entry came to: in bps of one leg's notional, and NaN where it is not known.
+    """What each entry came to, in bps of one leg's notional.
 
     ``breakeven_h`` is the hours to the first settlement at which the cost was earned, infinite
-    where that was not within the horizon.
+    where that was not within the horizon, and NaN where a cost is not known.
     """
 
     gross_bps: Numbers
@@ -66,7 +87,7 @@ def covered(segments: list[tuple[Times, Times]], ts: Times, horizon_s: int) -> F
     """Mark the entries over whose whole horizon each leg is covered.
 
     ``segments`` has, of each leg, the beginnings and ends of the stretches that it covers, apart
-    from each other and rising.
+    from each other and rising, as ``ts`` is.
 
     >>> legs = [(np.array([0, 100]), np.array([60, 200]))]
     >>> covered(legs, np.array([0, 1, 100, 150]), 60).tolist()
@@ -74,10 +95,10 @@ def covered(segments: list[tuple[Times, Times]], ts: Times, horizon_s: int) -> F
     """
     found = np.ones(ts.size, dtype=np.bool_)
     for begins, ends in segments:
-        at = np.searchsorted(begins, ts, side="right") - 1
-        if not begins.size:
-            return np.zeros(ts.size, dtype=np.bool_)
-        found &= (at >= 0) & (ts + horizon_s <= ends[np.maximum(at, 0)])
+        first = np.searchsorted(ts, begins)
+        last = np.maximum(np.searchsorted(ts, ends - horizon_s, side="right"), first)
+        lengths = np.diff(np.stack([first, last], axis=1).ravel(), prepend=0, append=ts.size)
+        found &= np.repeat(np.arange(lengths.size) % 2 == 1, lengths)
     return found
 
 
@@ -95,90 +116,126 @@ def merged(begins: Numbers, ends: Numbers) -> tuple[Times, Times]:
     return np.ceil(begins[new]).astype(np.int64), np.floor(reach[last]).astype(np.int64)
 
 
-def held(
-    path: Path, entries: Entries, exit_mark: Numbers, horizon_s: int, cost_bps: Numbers
-) -> Holding:
-    """Compute what each entry came to over ``(entry, entry + horizon]``.
+def sliced(which: Flags) -> Flags | slice:
+    """Return marks as a slice where those marked follow each other, since it copies nothing.
 
-    A settlement at the entry is not received, one at the exit is. ``exit_mark`` is the mark at each
-    exit. The drawdown is the largest fall of the level from a maximum before it, over the entry,
-    the settlements and the exit. The cost is paid at the entry and is itself no fall.
+    >>> sliced(np.array([False, True, True]))
+    slice(1, 3, None)
+    """
+    count, first = int(np.count_nonzero(which)), int(np.argmax(which)) if which.size else 0
+    return slice(first, first + count) if which[first : first + count].all() else which
+
+
+def known(opened: Moments, closed: Moments) -> Flags:
+    """Mark the holdings whose prices are all known: at entry, settlements and exit."""
+    kept = opened.scale * (closed.worth - opened.worth)
+    found: Flags = (opened.unpriced == closed.unpriced) & ~np.isnan(kept)
+    return found
+
+
+def held(path: Path, opened: Moments, closed: Moments, cost_bps: Numbers) -> Holding:
+    """Compute what each entry came to, from the moment it is opened to the one it is closed.
+
+    A settlement at the entry is not received, one at the exit is. Each is `known`. The drawdown is
+    the largest fall of the level from a maximum before it, over the entry, the settlements and the
+    exit. The cost is paid at the entry and is itself no fall.
 
     >>> path = Path(np.array([60, 120]), np.array([0.0, 2.0, 1.0]), np.zeros(2))
-    >>> entries = Entries(np.array([0, 60]), np.zeros(2), np.ones(2), np.ones(2))
-    >>> found = held(path, entries, np.zeros(2), 60, np.array([1.0, 1.0]))
+    >>> at, one = np.array([0, 1, 2]), np.ones(3)
+    >>> moments = Moments(60 * at, at, path.level, path.level, 0 * at, one, one)
+    >>> found = held(path, moments[:-1], moments[1:], np.array([1.0, 1.0]))
     >>> found.gross_bps.tolist(), found.drawdown_bps.tolist()
     ([2.0, -1.0], [0.0, 1.0])
     """
-    first = np.searchsorted(path.ts, entries.ts, side="right")
-    last = np.searchsorted(path.ts, entries.ts + horizon_s, side="right")
-    opened, closed = path.level[first] + entries.mark, path.level[last] + exit_mark
-    marks = np.cumsum(np.append(0, np.isnan(path.mark)))
-    known = (marks[last] == marks[first]) & ~np.isnan(opened) & ~np.isnan(closed)
-    marked = np.nan_to_num(path.level[1:] + path.mark)
-    low, high, fall = _extremes(marked, first, last)
+    first, last = opened.place, closed.place
+    low, high, fall = path.closed.extremes(first, last)
     # the entry comes before all settlements, the exit after them
-    fall = np.maximum(fall, opened - low)
-    fall = np.maximum(fall, np.maximum(high, opened) - closed)
-    target = opened + (cost_bps - TIE_BPS) / entries.scale
-    # without a cost there is nothing to earn
-    asked = not np.isnan(cost_bps).all()
-    reached = first_at_least(marked, first, last, target) if asked else last
-    earned = reached < last
-    at = path.ts[np.minimum(reached, max(path.ts.size - 1, 0))] if path.ts.size else entries.ts
-    hours = np.where(earned, (at - entries.ts) / 3600, np.inf)
+    fall = np.maximum(fall, opened.worth - low)
+    fall = np.maximum(fall, np.maximum(high, opened.worth) - closed.worth)
+    hours = np.full(cost_bps.size, np.nan)
+    if not np.isnan(cost_bps).any():
+        reached = path.closed.first_at_least(
+            first, last, opened.worth + (cost_bps - TIE_BPS) / opened.scale
+        )
+        at = np.append(path.ts, 0)[reached]
+        hours = np.where(reached < last, (at - opened.ts) / 3600, np.inf)
     return Holding(
-        gross_bps=np.where(known, entries.scale * (closed - opened), np.nan),
-        funding_bps=np.where(
-            known, entries.funding_scale * (path.level[last] - path.level[first]), np.nan
-        ),
-        drawdown_bps=np.where(known, entries.scale * np.maximum(fall, 0.0), np.nan),
-        breakeven_h=np.where(known & ~np.isnan(cost_bps), hours, np.nan),
+        gross_bps=opened.scale * (closed.worth - opened.worth),
+        funding_bps=opened.funding_scale * (closed.level - opened.level),
+        drawdown_bps=opened.scale * np.maximum(fall, 0.0),
+        breakeven_h=hours,
     )
 
 
-def _extremes(values: Numbers, first: Times, last: Times) -> tuple[Numbers, Numbers, Numbers]:
-    """Return of each stretch ``[first, last)`` the least, the largest and the largest fall.
+class Stretches:
+    """The least, the largest and the largest fall of stretches of values that follow each other.
 
-    The stretch is put together from stretches whose lengths are the powers of two in its own.
+    They are kept of each stretch whose length is a power of two, by where it begins. Any other
+    stretch is two of them that overlap.
     """
-    low, high = np.full(first.size, np.inf), np.full(first.size, -np.inf)
-    fall = np.full(first.size, -np.inf)
-    lows, highs, falls = values, values, np.zeros(values.size)
-    at, length, size = first.copy(), last - first, 1
-    while np.any(length):
-        some = np.flatnonzero(length & size)
-        where = at[some]
-        fall[some] = np.maximum(np.maximum(fall[some], falls[where]), high[some] - lows[where])
-        low[some] = np.minimum(low[some], lows[where])
-        high[some] = np.maximum(high[some], highs[where])
-        at[some] += size
-        length = length & ~size
-        if not np.any(length):
-            break
-        falls = np.maximum(np.maximum(falls[:-size], falls[size:]), highs[:-size] - lows[size:])
-        lows, highs = np.minimum(lows[:-size], lows[size:]), np.maximum(highs[:-size], highs[size:])
-        size *= 2
-    return low, high, fall
 
+    def __init__(self, values: Numbers) -> None:
+        self._width = values.size + 1
+        shape = (self._width.bit_length() + 1, self._width)
+        # row 0 is of no values, row 1 of one each, row 2 of two, row 3 of four
+        self._lows, self._highs, self._falls = np.empty(shape), np.empty(shape), np.empty(shape)
+        self._lows[0], self._highs[0], self._falls[0] = np.inf, -np.inf, -np.inf
+        self._lows[1, :-1], self._highs[1, :-1], self._falls[1, :-1] = values, values, 0.0
+        self._filled = 1
 
-def first_at_least(values: Numbers, first: Times, last: Times, least: Numbers) -> Times:
-    """Return where in each stretch ``[first, last)`` a value is first ``least`` or more, else last.
+    def extremes(self, first: Times, last: Times) -> tuple[Numbers, Numbers, Numbers]:
+        """Return of each stretch ``[first, last)`` the least, the largest and the largest fall.
 
-    >>> values = np.array([1.0, 3.0, 2.0, 5.0])
-    >>> stretch = np.array([0, 2]), np.array([4, 4])
-    >>> first_at_least(values, *stretch, np.array([2.5, 6.0])).tolist()
-    [1, 4]
-    """
-    highs = [values]
-    longest = int((last - first).max(initial=0))
-    while 2 << (len(highs) - 1) <= longest:
-        size = 1 << (len(highs) - 1)
-        highs.append(np.maximum(highs[-1][:-size], highs[-1][size:]))
-    at = first.copy()
-    for level in reversed(range(len(highs))):
-        fits = np.flatnonzero(at + (1 << level) <= last)
-        # a NaN for least is never reached
-        skip = fits[~(highs[level][at[fits]] >= least[fits])]
-        at[skip] += 1 << level
-    return at
+        Of no values they are infinite, so that nothing is below the least or above the largest.
+
+        >>> values = Stretches(np.array([1.0, 3.0, 2.0]))
+        >>> [each.tolist() for each in values.extremes(np.array([0, 2]), np.array([3, 2]))]
+        [[1.0, inf], [3.0, -inf], [1.0, -inf]]
+        """
+        length = last - first
+        if length.size and np.all(length == length[0]):
+            length = length[:1]
+        row, size = self._longest_within(length)
+        head_row, head_size = self._longest_within(length - size)
+        second = last - size
+        here, there = row * self._width + first, row * self._width + second
+        head = head_row * self._width + first, head_row * self._width + second - head_size
+        before = np.maximum(self._highs.take(head[0]), self._highs.take(head[1]))
+        low_there = self._lows.take(there)
+        fall = np.maximum(self._falls.take(here), self._falls.take(there))
+        return (
+            np.minimum(self._lows.take(here), low_there),
+            np.maximum(self._highs.take(here), self._highs.take(there)),
+            np.maximum(fall, before - low_there),
+        )
+
+    def first_at_least(self, first: Times, last: Times, least: Numbers) -> Times:
+        """Return where in each stretch ``[first, last)`` a value is ``least`` or more, else last.
+
+        >>> values = Stretches(np.array([1.0, 3.0, 2.0, 5.0]))
+        >>> values.first_at_least(np.array([0, 2]), np.array([4, 4]), np.array([2.5, 6.0])).tolist()
+        [1, 4]
+        """
+        at = first.copy()
+        rows, _ = self._longest_within(last - first)
+        for row in range(int(rows.max(initial=0)), 0, -1):
+            size = 1 << (row - 1)
+            fits = np.flatnonzero(at + size <= last)
+            # a NaN for least is never reached
+            at[fits[~(self._highs[row].take(at[fits]) >= least[fits])]] += size
+        return at
+
+    def _longest_within(self, length: Times) -> tuple[Times, Times]:
+        """Return the row of the longest kept stretch within each length, and how long that is."""
+        row = np.frexp(length)[1].astype(np.int64)
+        while self._filled < row.max(initial=0):
+            size = 1 << (self._filled - 1)
+            self._filled += 1
+            half, whole = self._filled - 1, (self._filled, slice(self._width - 2 * size))
+            here, there = slice(self._width - 2 * size), slice(size, self._width - size)
+            lows, highs, falls = self._lows[half], self._highs[half], self._falls[half]
+            np.minimum(lows[here], lows[there], out=self._lows[whole])
+            np.maximum(highs[here], highs[there], out=self._highs[whole])
+            fall = np.maximum(falls[here], falls[there])
+            np.maximum(fall, highs[here] - lows[there], out=self._falls[whole])
+        return row, (1 << row) >> 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toolkit.statistics.carry_bootstrap import band
+from toolkit.statistics.carry_bootstrap import Ranked, band
 
 HOUR = 3600
 
@@ -36,9 +36,9 @@ def test_an_interval_of_independent_entries_is_too_narrow():
 def test_the_band_moves_and_scales_with_the_values_and_is_the_same_each_time():
     ts, (values,) = holdings(rates(0.5, 300, 1, 1), 24, 4)
     asked = (24 * HOUR, 4 * HOUR)
-    found, again = band(ts, values, *asked), band(ts, values.copy(), *asked)
+    found, again = (band(ts, Ranked.of(values.copy()), *asked) for _ in range(2))
     assert found == again
-    moved = band(ts, 2 * values + 5, *asked)
+    moved = band(ts, Ranked.of(2 * values + 5), *asked)
     assert moved.mean == pytest.approx([2 * end + 5 for end in found.mean])
     assert moved.median == pytest.approx([2 * end + 5 for end in found.median])
 
@@ -46,15 +46,15 @@ def test_the_band_moves_and_scales_with_the_values_and_is_the_same_each_time():
 @pytest.mark.parametrize(("days", "expected"), [(12, False), (13, True)])
 def test_fewer_than_twelve_horizons_have_no_band(days, expected):
     ts, (values,) = holdings(rates(0.0, 3 * days, 1, 2), 24, 1)
-    assert (band(ts, values, 24 * HOUR, HOUR) is not None) is expected
+    assert (band(ts, Ranked.of(values), 24 * HOUR, HOUR) is not None) is expected
 
 
 def test_entries_with_more_holes_than_time_have_no_band():
     ts, (values,) = holdings(rates(0.0, 900, 1, 2), 24, 1)
-    assert band(ts[::3], values[::3], 24 * HOUR, HOUR) is None
-    assert band(ts[::3], values[::3], 24 * HOUR, 3 * HOUR) is not None
+    assert band(ts[::3], Ranked.of(values[::3]), 24 * HOUR, HOUR) is None
+    assert band(ts[::3], Ranked.of(values[::3]), 24 * HOUR, 3 * HOUR) is not None
 
 
 def test_values_that_are_all_the_same_have_a_band_of_no_width():
-    found = band(np.arange(500) * HOUR, np.full(500, 3.0), 8 * HOUR, HOUR)
+    found = band(np.arange(500) * HOUR, Ranked.of(np.full(500, 3.0)), 8 * HOUR, HOUR)
     assert (found.mean, found.median) == ((3.0, 3.0), (3.0, 3.0))

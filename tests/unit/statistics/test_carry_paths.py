@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toolkit.statistics.carry_paths import Entries, Path, first_at_least, held, merged
+from toolkit.statistics.carry_paths import Moments, Path, Stretches, held, known, merged
+
+
+def moments(path: Path, at: np.ndarray, mark: np.ndarray, scale: float = 1.0) -> Moments:
+    """Times at which a mark is known, and what a unit of the path is to what is opened then."""
+    place = np.searchsorted(path.ts, at, side="right")
+    level, scales = path.level[place], np.full(at.size, scale)
+    return Moments(at, place, level, level + mark, path.unpriced[place], scales, scales)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -15,16 +22,17 @@ def test_stretches_have_the_extremes_of_a_loop(seed: int) -> None:
     ts = np.cumsum(rng.integers(1, 5, size))
     level = np.append(0.0, np.cumsum(rng.normal(0, 1, size).round(1)))
     mark = rng.normal(0, 0.3, size).round(1)
-    at = np.arange(0, 200, 3)
-    entries = Entries(at, rng.normal(0, 0.3, at.size), np.full(at.size, 2.0), np.full(at.size, 2.0))
-    closing = rng.normal(0, 0.3, at.size)
-    horizon, cost = 40, rng.uniform(0, 6, at.size)
-    found = held(Path(ts, level, mark), entries, closing, horizon, cost)
+    path = Path(ts, level, mark)
+    at, horizon = np.arange(0, 200, 3), 40
+    opened = moments(path, at, rng.normal(0, 0.3, at.size), scale=2.0)
+    closed = moments(path, at + horizon, rng.normal(0, 0.3, at.size))
+    cost = rng.uniform(0, 6, at.size)
+    found = held(path, opened, closed, cost)
     for k, entry in enumerate(at):
         inside = [i for i in range(size) if entry < ts[i] <= entry + horizon]
-        opened = level[np.searchsorted(ts, entry, side="right")] + entries.mark[k]
-        last = level[np.searchsorted(ts, entry + horizon, side="right")] + closing[k]
-        values = 2 * (np.array([opened, *(level[i + 1] + mark[i] for i in inside), last]) - opened)
+        at_settlements = (level[i + 1] + mark[i] for i in inside)
+        values = np.array([opened.worth[k], *at_settlements, closed.worth[k]])
+        values = 2 * (values - values[0])
         fall = max(values[: i + 1].max() - value for i, value in enumerate(values))
         even = [ts[i] for i, value in zip(inside, values[1:], strict=False) if value >= cost[k]]
         assert found.gross_bps[k] == pytest.approx(values[-1])
@@ -34,16 +42,17 @@ def test_stretches_have_the_extremes_of_a_loop(seed: int) -> None:
 
 def test_a_price_that_is_missing_within_the_horizon_makes_the_holding_unknown() -> None:
     path = Path(np.array([10, 20]), np.zeros(3), np.array([0.0, np.nan]))
-    entries = Entries(np.array([0, 5, 20]), np.zeros(3), np.ones(3), np.ones(3))
-    found = held(path, entries, np.zeros(3), 15, np.ones(3))
-    assert np.isnan(found.gross_bps).tolist() == [False, True, False]
-    assert np.isnan(found.breakeven_h).tolist() == [False, True, False]
+    at = np.array([0, 5, 20])
+    opened, closed = moments(path, at, np.zeros(3)), moments(path, at + 15, np.zeros(3))
+    assert known(opened, closed).tolist() == [True, False, True]
+    unpriced = moments(path, at, np.array([np.nan, 0.0, 0.0]))
+    assert known(unpriced, closed).tolist() == [False, False, True]
 
 
 def test_a_cost_that_is_not_known_is_never_earned_and_the_rest_is_known() -> None:
     path = Path(np.array([10]), np.array([0.0, 5.0]), np.zeros(1))
-    entries = Entries(np.array([0]), np.zeros(1), np.ones(1), np.ones(1))
-    found = held(path, entries, np.zeros(1), 15, np.array([np.nan]))
+    opened, closed = (moments(path, np.array([at]), np.zeros(1)) for at in (0, 15))
+    found = held(path, opened, closed, np.array([np.nan]))
     assert (found.gross_bps[0], found.drawdown_bps[0]) == (5.0, 0.0)
     assert np.isnan(found.breakeven_h[0])
 
@@ -54,7 +63,7 @@ def test_an_exact_bound_is_reached_where_it_is_and_not_after() -> None:
     first = rng.integers(0, 300, 500)
     last = np.minimum(first + rng.integers(0, 130, 500), 300)
     least = rng.integers(5, 10, 500).astype(float)
-    found = first_at_least(values, first, last, least)
+    found = Stretches(values).first_at_least(first, last, least)
     for begin, end, bound, at in zip(first, last, least, found, strict=True):
         assert at == next((i for i in range(begin, end) if values[i] >= bound), end)
 
