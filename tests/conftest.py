@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import gc
 import os
 import shutil
@@ -64,14 +65,49 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+@functools.cache
+def folders_of(path: Path) -> frozenset[str]:
+    """Return the names of the folders that a file is in, below the repository's."""
+    return frozenset(path.relative_to(ROOT).parts[:-1])
+
+
+@functools.cache
+def may_hold(path: Path, word: str) -> bool:
+    """Return whether a word is in a file."""
+    return word in path.read_text(encoding="utf-8")
+
+
+def may_be_slow(path: Path) -> bool:
+    """Return whether a file may have a slow test: by its folder, its word, or its example."""
+    folders = folders_of(path)
+    if "toolkit" in folders:
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        return any(name.startswith(f"{module}.") for name in SLOW_EXAMPLES)
+    return bool((SLOW_FOLDERS | {"dashboard"}) & folders) or may_hold(path, "slow")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave unread what a run has no test of: to collect all of it takes a worker 12 s of CPU."""
+    wanted = config.option.markexpr
+    if collection_path.is_dir():
+        return (wanted == "not slow" and collection_path.name in SLOW_FOLDERS) or None
+    if collection_path.suffix != ".py":
+        return None
+    if not collection_path.name.startswith("test_") and "tests" in folders_of(collection_path):
+        return not may_hold(collection_path, ">>> ") or None
+    return (wanted == "slow" and not may_be_slow(collection_path)) or None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "real_data" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.real_data)
-        folders = set(item.path.relative_to(ROOT).parts[:-1])
+        folders = folders_of(item.path)
         whole_page = "dashboard" in folders and "page" in getattr(item, "fixturenames", ())
         if SLOW_FOLDERS & folders or whole_page or item.name in SLOW_EXAMPLES:
             item.add_marker(pytest.mark.slow)
+        if item.get_closest_marker("slow") and not may_be_slow(item.path):
+            raise pytest.UsageError(f"{item.nodeid}: its file does not have the word slow")
 
 
 @pytest.fixture(autouse=True)

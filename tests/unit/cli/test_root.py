@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib import import_module
 
 import pytest
@@ -64,25 +65,43 @@ def test_every_place_in_the_table_holds_a_command_with_help_of_its_own(name: str
     assert isinstance(found, typer.Typer) or found.__doc__
 
 
-def completed(shell: str, words: str) -> tuple[list[str], set[str]]:
-    """What a shell is offered after the words, and the modules imported for that."""
+def typed(shell: str, words: str) -> dict[str, str]:
+    """The variables by which a shell asks what may come after the words."""
     asked = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1)}
-    typed = {"_TYPER_COMPLETE_ARGS": words, "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
-    offered, loaded = modules_loaded(_RAIL_COMPLETE=f"complete_{shell}", **asked, **typed)
-    return re.findall(r"[\w-]{3,}", offered), loaded
+    asked |= {"_TYPER_COMPLETE_ARGS": words, "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    return asked | {"_RAIL_COMPLETE": f"complete_{shell}"}
+
+
+def words_in(offered: str) -> set[str]:
+    """The names and options that a shell is offered."""
+    return set(re.findall(r"[\w-]{3,}", offered))
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_shell_completes_a_commands_name_without_loading_one(shell: str) -> None:
-    offered, loaded = completed(shell, "rail st")
-    assert {"status", "stats"} <= set(offered)
-    assert not {"serve", "sync"} & set(offered)
+    offered, loaded = modules_loaded(**typed(shell, "rail st"))
+    assert {"status", "stats"} <= words_in(offered)
+    assert not {"serve", "sync"} & words_in(offered)
     assert loaded & HEAVY <= {"rich"}  # in which typer writes the lines of zsh and fish
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_shell_completes_a_commands_own_commands_and_options(shell: str) -> None:
-    assert {"spread", "funding", "events"} <= set(completed(shell, "rail stats ")[0])
-    assert "--start" in completed(shell, "rail stats spread --st")[0]
-    assert "--workers" in completed(shell, "rail sync --")[0]
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ("rail stats ", {"spread", "funding", "events"}),
+        ("rail stats spread --st", {"--start"}),
+        ("rail sync --", {"--workers"}),
+    ],
+)
+def test_a_shell_completes_a_commands_own_commands_and_options(
+    rail: Callable[..., subprocess.CompletedProcess[str]],
+    monkeypatch: pytest.MonkeyPatch,
+    shell: str,
+    words: str,
+    wanted: set[str],
+) -> None:
+    monkeypatch.setattr(sys.modules["__main__"], "__package__", None)  # else typer says "pytest"
+    for name, value in typed(shell, words).items():
+        monkeypatch.setenv(name, value)
+    assert wanted <= words_in(rail().stdout)
