@@ -16,6 +16,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).parents[1]
@@ -91,11 +92,17 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     wanted = config.option.markexpr
     if collection_path.is_dir():
         return (wanted == "not slow" and collection_path.name in SLOW_FOLDERS) or None
-    if collection_path.suffix != ".py":
-        return None
-    if not collection_path.name.startswith("test_") and "tests" in folders_of(collection_path):
-        return not may_hold(collection_path, ">>> ") or None
-    return (wanted == "slow" and not may_be_slow(collection_path)) or None
+    unread = wanted == "slow" and collection_path.suffix == ".py"
+    return (unread and not may_be_slow(collection_path)) or None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], object]:
+    """Look for examples in no file without one: to import and search each takes seconds."""
+    found = yield
+    return [
+        each for each in found if not isinstance(each, DoctestModule) or may_hold(file_path, ">>> ")
+    ]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import polars as pl
@@ -37,25 +38,38 @@ class MeasuredPart:
     chart: Figure | None
 
 
-def series_of(workspace: Workspace, key: str, start: int, end: int) -> Series:
-    """Read a stream's series of a window, also that of a pair of two prices."""
-    if key.startswith("pair/"):
-        two = Pair.parse(key)
-        legs = (str(two.buy), str(two.sell))
-        return workspace.pair(*legs, start, end, fx=None if two.fx is None else str(two.fx))
-    return workspace.series(Stream.parse(key), start, end)
+Read = Callable[[str, int, int], Series]
+"""Reads a stream's series of a window, by its key."""
 
 
-def answered(workspace: Workspace, part: Part, **on: Any) -> MeasuredPart:
+def reader(workspace: Workspace) -> Read:
+    """Return what reads the series of parts. Parts one after another of one series read it once.
+
+    The series of a pair of two prices is made of both.
+    """
+
+    @lru_cache(maxsize=1)
+    def read(key: str, start: int, end: int) -> Series:
+        if key.startswith("pair/"):
+            two = Pair.parse(key)
+            legs = (str(two.buy), str(two.sell))
+            return workspace.pair(*legs, start, end, fx=None if two.fx is None else str(two.fx))
+        return workspace.series(Stream.parse(key), start, end)
+
+    return read
+
+
+def answered(workspace: Workspace, part: Part, read: Read | None = None, **on: Any) -> MeasuredPart:
     """Compute a part over a workspace.
 
-    ``on`` says where parts of many streams are computed: ``cluster`` and ``plain_text`` as in
+    ``read`` is the workspace's `reader`, where other parts may be of the same series. ``on`` says
+    where parts of many streams are computed: ``cluster`` and ``plain_text`` as in
     `toolkit.workspace.Workspace.measure`.
 
     Raises `InputError` for a part that asks for no method, and what reading and the method raise.
     """
     if part.stream:
-        return _of_series(part, series_of(workspace, part.stream, *part.window))
+        return _of_series(part, (read or reader(workspace))(part.stream, *part.window))
     if part.what not in OF_MANY:
         raise InputError("part", part.what, list(OF_MANY))
     found = OF_MANY[part.what](workspace, part, on)

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NoReturn
 
 from toolkit.errors import InputError, RailError
-from toolkit.reports.answering import MeasuredPart, answered
+from toolkit.reports.answering import MeasuredPart, answered, reader
 from toolkit.reports.page import page
 from toolkit.reports.recipe import FORMAT, TOOLKIT, Earlier, Part, Pin, Recipe, read_recipe
 from toolkit.store import Store
@@ -44,11 +44,11 @@ class Draft:
         self.pin = Pin(source.kind, source.id, name, as_of, publication)
         self.earlier = None if against is None else _earlier(against, self.pin)
         self.found: list[MeasuredPart] = []
-        self._on = on
+        self._read, self._on = reader(workspace), on
 
     def add(self, part: Part) -> MeasuredPart:
         """Compute a part, which comes after those added before."""
-        found = answered(self.workspace, part, **self._on)
+        found = answered(self.workspace, part, self._read, **self._on)
         self.found.append(found)
         return found
 

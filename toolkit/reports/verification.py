@@ -8,7 +8,7 @@ from pathlib import Path
 
 from toolkit.cards import counted
 from toolkit.errors import InputError, RailError
-from toolkit.reports.answering import MeasuredPart, answered
+from toolkit.reports.answering import MeasuredPart, answered, reader
 from toolkit.reports.drafting import reading_workspace
 from toolkit.reports.page import page
 from toolkit.reports.recipe import TOOLKIT, PartResult, Pin, Recipe, read_recipe
@@ -71,12 +71,12 @@ def verify(
     """
     recipe, text = read_recipe(report)
     workspace = _workspace(recipe, store, fees)
-    differences: list[str] = []
+    read, differences = reader(workspace), list[str]()
     found: list[MeasuredPart] = []
     for number, (part, answer) in enumerate(zip(recipe.parts, recipe.answers, strict=True), 1):
         name = f"{number}. {part.name}"
         try:
-            again = answered(workspace, part, cluster=cluster, plain_text=plain_text)
+            again = answered(workspace, part, read, cluster=cluster, plain_text=plain_text)
         except RailError as error:
             differences.append(f"{name}: cannot be computed any more: {error}")
             continue

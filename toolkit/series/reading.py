@@ -69,7 +69,7 @@ def read_series(
     `EmptyWindowError` where the store knows nothing of any second of the window.
     """
     with store.reading():
-        held = _held(store, stream, store.catalogue())
+        held = _held(store, stream)
         as_of = store.as_of if as_of is None else as_of
         then = _ledger_time(store, as_of)
         known = store.ledger([held], as_of=then).get(held)
@@ -132,9 +132,10 @@ SERIES_OF: dict[str, type[Series]] = {
 """The class of the series of each kind of stream."""
 
 
-def _held(store: Store, stream: Stream, catalogue: pl.DataFrame) -> Stream:
+def _held(store: Store, stream: Stream) -> Stream:
     if isinstance(stream, Trajectory):
         return held_trajectory(store, stream)
+    catalogue = store.catalogue()
     if stream.key not in catalogue["stream"]:
         nearest = catalogue.filter(kind=stream.kind)["stream"].to_list()
         advice = f"`{store.command('sync', stream.key)}` loads it"
