@@ -4,14 +4,19 @@ Holdings entered an hour apart share most of their settlements, so that many ent
 observations. Here whole stretches of time are drawn again instead of entries (circular blocks,
 Politis and Romano 1992). A block is an eighth of the time, and where five horizons are longer than
 that, five horizons, at most a quarter of the time: so it holds several horizons, and what a rate
-remembers. Few blocks show too little of the variance, and its estimate is itself uncertain. So
-the bands are Student's: as a normal figure over the root of its circular block variance is
-distributed where blocks stay a fixed part of the time.
+remembers. Blocks are drawn apart from each other, so that the moments of a sum over them are known
+for all draws there are, and none is made. Few blocks show too little of the variance, and its
+estimate is itself uncertain. So the bands are Student's: as a normal figure over the root of its
+circular block variance is distributed where blocks stay a fixed part of the time.
 
 Where most is earned in a few times of high rates, the mean of the entries is mostly below the true
 one, and the less certain the higher it is. So the ends of its band are moved by the skewness of the
 sums over blocks (Hall 1992, On the removal of skewness by transformation, Journal of the Royal
 Statistical Society B 54).
+
+The share of entries that kept at most the median is a mean too. The ends of the median's band are
+the quantiles at the ends of that share's band (Woodruff 1952, Confidence intervals for medians and
+other position measures, Journal of the American Statistical Association 47).
 """
 
 from __future__ import annotations
@@ -19,7 +24,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,9 +36,6 @@ _CELLS = 120
 _LEAST_PART, _LARGEST_PART = 1 / 8, 1 / 4
 _HORIZONS_A_BLOCK = 5
 _MEMORY = 1.05  # what a rate remembers beyond a block, chosen on AR(1) rates
-_DRAWS = 499
-_SEED = 20_261_123
-_RANKS = 128
 _NORMAL = 1.959964
 _STRAIGHT = 1e-6  # a skewness below this moves nothing, and would be divided by
 
@@ -61,30 +62,32 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """Values, the ``order`` of their places by size, and the values in that order."""
+    """Values in the order of their times, and the same from the least to the largest."""
 
     values: Numbers
-    order: Times
     rising: Numbers
 
     @classmethod
     def of(cls, values: Numbers) -> Ranked:
         """Rank values, none of which is NaN."""
-        order = np.argsort(values)
-        return cls(values, order, values[order])
+        return cls(values, np.sort(values))
 
     def moved(self, by: float) -> Ranked:
-        """Return the values with ``by`` added to each, which leaves their order."""
-        return Ranked(self.values + by, self.order, self.rising + by)
+        """Return the values with ``by`` added to each."""
+        return Ranked(self.values + by, self.rising + by)
 
+    def quantile(self, share: float) -> float:
+        """Return a quantile, on the line between the two values about it.
 
-def middle(rising: Numbers) -> float:
-    """Return the median of rising values.
-
-    >>> middle(np.array([1.0, 2.0, 4.0, 5.0]))
-    3.0
-    """
-    return float(rising[(rising.size - 1) // 2] + rising[rising.size // 2]) / 2
+        >>> Ranked.of(np.array([4.0, 1.0, 2.0])).quantile(0.75)
+        3.0
+        """
+        at = share * (self.rising.size - 1)
+        below = math.floor(at)
+        above = min(below + 1, self.rising.size - 1)
+        low, high, part = float(self.rising[below]), float(self.rising[above]), at - below
+        # from the nearer one, as numpy goes
+        return low + part * (high - low) if part < 0.5 else high - (1 - part) * (high - low)
 
 
 def band(ts: Times, kept: Ranked, horizon_s: int, every_s: int) -> Band | None:
@@ -92,8 +95,7 @@ def band(ts: Times, kept: Ranked, horizon_s: int, every_s: int) -> Band | None:
 
     ``every_s`` is the time between two windows where none is missing. There are too few where the
     windows span fewer than twelve horizons, where more than half of that time is without a window,
-    or where there are fewer than 24. Draws are by a fixed seed, so that equal values have equal
-    bands.
+    or where there are fewer than 24.
 
     >>> ts = np.arange(2400) * 3600
     >>> found = band(ts, Ranked.of(np.sin(ts / 7200)), 28800, 3600)
@@ -113,74 +115,46 @@ def band(ts: Times, kept: Ranked, horizon_s: int, every_s: int) -> Band | None:
     quantile = _quantile(cells / _CELLS)
     # sums over overlapping windows are correlated over a horizon: a block misses a third of it
     quantile *= _MEMORY / math.sqrt(1 - horizon_s / (3 * span_s * cells / _CELLS))
-    cell = (ts - ts[0]) * _CELLS // span_s
+    begins = np.searchsorted(ts, ts[0] - np.arange(_CELLS) * -span_s // _CELLS)
+    mean, at_most = float(kept.values.mean()), kept.values <= kept.quantile(0.5)
     # differences from the mean keep the digits of what varies
-    mean = float(kept.values.mean())
-    sums = np.bincount(cell, weights=kept.values - mean, minlength=_CELLS)
-    of_blocks, places = _of_blocks(cells, sums), _drawn(cells)
-    drawn = of_blocks.take(places).sum(axis=0)
-    counts = _of_blocks(cells, np.bincount(cell, minlength=_CELLS)).take(places).sum(axis=0)
-    skewness = 0.0
-    if (spread := float(drawn.std())) > 0:
-        of_all, skewness = _moments_of_all(of_blocks, len(places))
-        quantile *= of_all / spread
+    apart = np.zeros((2, ts.size + 1))
+    apart[0, :-1], apart[1, :-1] = kept.values - mean, at_most - at_most.mean()
+    (error, share_error), (skewness, _) = moments_of_sums(apart, begins, cells)
+    error, reach = error / ts.size, min(quantile * share_error / ts.size, 0.5)
     return Band(
-        mean=_about(mean, mean + drawn / counts, quantile, skewness),
-        median=_about(middle(kept.rising), _medians(cell, kept, cells, counts / 2), quantile),
+        mean=(
+            mean - error * _unskewed(quantile, skewness),
+            mean - error * _unskewed(-quantile, skewness),
+        ),
+        median=(kept.quantile(0.5 - reach), kept.quantile(0.5 + reach)),
     )
 
 
-def _medians(cell: Times, kept: Ranked, cells: int, half: Numbers) -> Numbers:
-    """Compute the median of each draw, from how many values of each cell are below some ranks.
+def moments_of_sums(values: Numbers, begins: Times, cells: int) -> tuple[list[float], list[float]]:
+    """Compute deviation and skewness of each row's sum, over all draws of blocks of cells.
 
-    ``half`` is half of how many values each draw has.
+    ``begins`` has the column at which each cell begins, and the last column is in none. A draw
+    takes blocks of ``cells`` cells until it has as many as there are: its last block has those that
+    are left. After the last cell comes the first.
+
+    >>> moments_of_sums(np.array([[1.0, -1.0, 1.0, -1.0, 0.0]]), np.arange(4), 1)
+    ([2.0], [0.0])
     """
-    rising = kept.rising
-    levels = rising[np.ceil(np.linspace(0, 1, _RANKS + 1) * (rising.size - 1)).astype(np.int64)]
-    levels = levels[np.append(levels[1:] > levels[:-1], True)]
-    ends = np.searchsorted(rising, levels, side="right")
-    # in a column more, before those of the levels, no value is
-    width = levels.size + 1
-    column = np.repeat(np.arange(1, width), np.diff(ends, prepend=0))
-    table = np.bincount(cell[kept.order] * width + column, minlength=_CELLS * width)
-    after, low, high = _halfway(cells, np.cumsum(table.reshape(_CELLS, width), axis=1), half)
-    before = np.maximum(after - 1, 0)
-    part = (half - low) / (high - low)
-    # a value that many share is a step, and nothing lies between it and the one before
-    smooth = (high - low) < 4 * half / _RANKS
-    between = levels[before] + part * (levels[after] - levels[before])
-    found: Numbers = np.where(smooth, between, levels[after])
-    return found
-
-
-def _halfway(cells: int, at_most: Times, half: Numbers) -> tuple[Times, Times, Times]:
-    """Find the first level that ``half`` of the values of each draw are at most.
-
-    ``at_most`` counts the values of each cell by level, after a column of none. Returned are the
-    level's place, how many are at most the level before it, 0 for none, and how many are at most
-    it.
-    """
-    width = at_most.shape[1]
-    of_blocks, places = _of_blocks(cells, at_most), width * _drawn(cells)
-    below, above = np.zeros(_DRAWS, np.int64), np.full(_DRAWS, width - 1)
-    low, high = below, np.rint(2 * half).astype(np.int64)
-    while np.any(below + 1 < above):
-        between = (below + above) // 2
-        found = of_blocks.take(places + between).sum(axis=0)
-        reached = found >= half
-        below, above = np.where(reached, below, between), np.where(reached, between, above)
-        low, high = np.where(reached, low, found), np.where(reached, found, high)
-    return above - 1, low, high
-
-
-def _about(
-    centre: float, drawn: Numbers, quantile: float, skewness: float = 0.0
-) -> tuple[float, float]:
-    """Return the ends of a band about a figure, given draws of it and the skewness of its error."""
-    error = float(drawn.std())
-    return centre - error * _unskewed(quantile, skewness), centre - error * _unskewed(
-        -quantile, skewness
-    )
+    count = begins.size
+    of_cells = np.add.reduceat(values, begins, axis=1)
+    of_cells[:, np.append(begins[1:], values.shape[1] - 1) == begins] = 0.0
+    around = np.concatenate([0 * of_cells[:, :1], of_cells, of_cells[:, :cells]], axis=1)
+    since = np.cumsum(around, axis=1)
+    lengths = (cells, (count - 1) % cells + 1)
+    sums = np.stack([since[:, each : each + count] - since[:, :count] for each in lengths], axis=2)
+    sums -= sums.mean(axis=1, keepdims=True)
+    # blocks are drawn apart from each other, so that their second and third moments add up
+    blocks = np.array([(count - 1) // cells, 1])
+    second, third = ((sums**power).mean(axis=1) @ blocks for power in (2, 3))
+    cubed = second**1.5
+    skewness = np.divide(third, cubed, out=np.zeros_like(third), where=cubed > 0)
+    return np.sqrt(second).tolist(), skewness.tolist()
 
 
 def _unskewed(quantile: float, skewness: float) -> float:
@@ -194,38 +168,6 @@ def _unskewed(quantile: float, skewness: float) -> float:
     if abs(skewness) < _STRAIGHT:
         return quantile
     return 3 / skewness * (math.cbrt(1 + skewness * (quantile - skewness / 6)) - 1)
-
-
-@cache
-def _drawn(cells: int) -> Times:
-    """Draw blocks of so many cells until all are drawn: their places in `_of_blocks`, by draw."""
-    count = math.ceil(_CELLS / cells)
-    begins = np.random.default_rng(_SEED).integers(0, _CELLS, (count, _DRAWS))
-    begins[-1] += _CELLS
-    return begins
-
-
-def _of_blocks(cells: int, of_cells: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Sum the cells of each block, by where it begins: of whole ones, then of the last of a draw.
-
-    The last one has as many cells as are left. After the last cell comes the first.
-    """
-    around = np.concatenate([np.zeros_like(of_cells[:1]), of_cells, of_cells[:cells]])
-    since = np.cumsum(around, axis=0)
-    lengths = (cells, (_CELLS - 1) % cells + 1)
-    return np.concatenate([since[each : each + _CELLS] - since[:_CELLS] for each in lengths])
-
-
-def _moments_of_all(of_blocks: Numbers, count: int) -> tuple[float, float]:
-    """Compute deviation and skewness over all draws there are, of which some hundred are drawn.
-
-    A draw has ``count`` blocks, the last of which is of the second kind.
-    """
-    sums = of_blocks.reshape(2, _CELLS)
-    apart = sums - sums.mean(axis=1, keepdims=True)
-    # blocks are drawn apart from each other, so that their second and third moments add up
-    second, third = ((apart**power).mean(axis=1) @ (count - 1, 1) for power in (2, 3))
-    return math.sqrt(second), float(third / second**1.5)
 
 
 @cache

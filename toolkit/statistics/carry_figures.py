@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from toolkit.statistics.carry_bootstrap import Band, Ranked, band, middle
+from toolkit.statistics.carry_bootstrap import Band, Ranked, band
 from toolkit.statistics.carry_paths import TIE_BPS, Holding, Numbers, Times
 from toolkit.statistics.contract import Reason
 from toolkit.statistics.rates_in_force import HOURS_A_YEAR
@@ -103,14 +103,14 @@ def figures(sample: Sample) -> dict[str, Any]:
     if why is not None:
         return found
     asked = (sample.horizon_s, sample.every_s)
-    gross, falls = Ranked.of(held.gross_bps), np.sort(held.drawdown_bps)
+    gross, falls = Ranked.of(held.gross_bps), Ranked.of(held.drawdown_bps)
     found |= {
         "t_first": int(sample.ts[0]),
         "t_last": int(sample.ts[-1]),
         "funding_mean_bps": float(held.funding_bps.mean()),
         "basis_mean_bps": float((held.gross_bps - held.funding_bps).mean()),
-        "drawdown_median_bps": middle(falls),
-        "drawdown_q95_bps": _quantile(falls, 0.95),
+        "drawdown_median_bps": falls.quantile(0.5),
+        "drawdown_q95_bps": falls.quantile(0.95),
     }
     gross_band = band(sample.ts, gross, *asked)
     found |= _shape("gross", gross, gross_band)
@@ -133,7 +133,7 @@ def figures(sample: Sample) -> dict[str, Any]:
 
 def _shape(name: str, kept: Ranked, of: Band | None) -> dict[str, Any]:
     """Return the mean and the quantiles of what was kept, with their bands."""
-    figures = [float(kept.values.mean()), *(_quantile(kept.rising, q) for q in QUANTILES.values())]
+    figures = [float(kept.values.mean()), *(kept.quantile(share) for share in QUANTILES.values())]
     found: dict[str, Any] = {
         f"{name}_{form}_bps": figure for form, figure in zip(FORMS, figures, strict=True)
     }
@@ -141,20 +141,6 @@ def _shape(name: str, kept: Ranked, of: Band | None) -> dict[str, Any]:
         return found | {f"{name}_band_reason": Reason.TOO_FEW}
     ends = zip(ENDS, (*of.mean, *of.median), strict=True)
     return found | {f"{name}_{end}_bps": value for end, value in ends}
-
-
-def _quantile(rising: Numbers, share: float) -> float:
-    """Return a quantile of rising values, on the line between the two values about it.
-
-    >>> _quantile(np.array([1.0, 2.0, 4.0]), 0.75)
-    3.0
-    """
-    at = share * (rising.size - 1)
-    below = math.floor(at)
-    low, high = float(rising[below]), float(rising[min(below + 1, rising.size - 1)])
-    part = at - below
-    # from the nearer one, as numpy goes
-    return low + part * (high - low) if part < 0.5 else high - (1 - part) * (high - low)
 
 
 def _breakeven(hours: Numbers, why: Reason | None) -> dict[str, Any]:

@@ -95,10 +95,11 @@ def covered(segments: list[tuple[Times, Times]], ts: Times, horizon_s: int) -> F
     """
     found = np.ones(ts.size, dtype=np.bool_)
     for begins, ends in segments:
-        first = np.searchsorted(ts, begins)
-        last = np.maximum(np.searchsorted(ts, ends - horizon_s, side="right"), first)
-        lengths = np.diff(np.stack([first, last], axis=1).ravel(), prepend=0, append=ts.size)
-        found &= np.repeat(np.arange(lengths.size) % 2 == 1, lengths)
+        inside = np.zeros(ts.size, dtype=np.bool_)
+        first, last = np.searchsorted(ts, begins), np.searchsorted(ts, ends - horizon_s, "right")
+        for begin, end in zip(first.tolist(), last.tolist(), strict=True):
+            inside[begin:end] = True
+        found &= inside
     return found
 
 
@@ -176,9 +177,9 @@ class Stretches:
 
     def __init__(self, values: Numbers) -> None:
         self._width = values.size + 1
-        shape = (self._width.bit_length() + 1, self._width)
         # row 0 is of no values, row 1 of one each, row 2 of two, row 3 of four
-        self._lows, self._highs, self._falls = np.empty(shape), np.empty(shape), np.empty(shape)
+        shape = (3, self._width.bit_length() + 1, self._width)
+        self._lows, self._highs, self._falls = np.empty(shape)
         self._lows[0], self._highs[0], self._falls[0] = np.inf, -np.inf, -np.inf
         self._lows[1, :-1], self._highs[1, :-1], self._falls[1, :-1] = values, values, 0.0
         self._filled = 1

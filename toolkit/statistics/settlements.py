@@ -76,8 +76,13 @@ def settlements(frame: Frame) -> LegSettlements:
     checked_times(rows)
     rows = ordered(rows)
     minute = (pl.col("ts") + _MINUTE_S // 2) // _MINUTE_S * _MINUTE_S
-    numbered = rows.select(pl.col("trajectory").rle_id().alias("number"), minute.alias("minute"))
-    trajectories = rows.select(pl.col("trajectory").unique(maintain_order=True))
+    number = pl.col("trajectory").rle_id().set_sorted()
+    numbered = rows.select("trajectory", number.alias("number"), minute.alias("minute"))
+    trajectories = (
+        numbered.group_by("number", maintain_order=True)
+        .agg(pl.col("trajectory").first())
+        .drop("number")
+    )
     rounded = not numbered["minute"].equals(rows["ts"])
     parts = []
     for place, leg in enumerate(LEGS):
@@ -95,7 +100,9 @@ def settlements(frame: Frame) -> LegSettlements:
         paid = columns.filter(pl.col("rate").is_not_null())
         if rounded:
             checked_keys(paid)
-        parts.append(paid.filter(~spot.gather(paid["leg_number"] // 2)))
+        if spot.any():
+            paid = paid.filter(~spot.gather(paid["leg_number"] // 2))
+        parts.append(paid)
     paid = pl.concat(parts).sort("leg_number", maintain_order=True)
     # sorted groups are taken as slices, which is faster
     marked = settled(paid.with_columns(pl.col("trajectory").set_sorted()))

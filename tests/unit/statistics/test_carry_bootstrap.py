@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toolkit.statistics.carry_bootstrap import Ranked, band
+from toolkit.statistics.carry_bootstrap import Ranked, band, moments_of_sums
 
 HOUR = 3600
 
@@ -58,3 +58,36 @@ def test_entries_with_more_holes_than_time_have_no_band():
 def test_values_that_are_all_the_same_have_a_band_of_no_width():
     found = band(np.arange(500) * HOUR, Ranked.of(np.full(500, 3.0)), 8 * HOUR, HOUR)
     assert (found.mean, found.median) == ((3.0, 3.0), (3.0, 3.0))
+
+
+def test_the_moments_of_all_draws_are_those_of_draws_made_one_by_one():
+    rng = np.random.default_rng(20261125)
+    cells, of_cells = 5, rng.gamma(0.5, 1.0, 12)
+    drawn = np.zeros(200_000)
+    for length in (5, 5, 2):
+        begins = rng.integers(0, 12, drawn.size)
+        drawn += sum(of_cells[(begins + step) % 12] for step in range(length))
+    (deviation,), (skewness,) = moments_of_sums(
+        np.append(of_cells, 0.0)[None], np.arange(12), cells
+    )
+    assert deviation == pytest.approx(drawn.std(), rel=0.01)
+    assert skewness == pytest.approx(
+        ((drawn - drawn.mean()) ** 3).mean() / drawn.std() ** 3, abs=0.03
+    )
+
+
+def test_cells_without_entries_sum_to_nothing():
+    with_holes = np.array([[1.0, 2.0, 4.0, 0.0]]), np.array([0, 1, 1, 1, 3, 3])
+    cells = np.array([[1.0, 0.0, 0.0, 6.0, 0.0, 0.0, 0.0]]), np.arange(6)
+    assert moments_of_sums(*with_holes, 2) == moments_of_sums(*cells, 2)
+
+
+def test_the_band_of_the_median_is_between_quantiles_of_the_values():
+    ts, (values,) = holdings(rates(0.5, 300, 1, 1), 24, 4)
+    cubed = values**3
+    (below, above), (low, high) = (
+        band(ts, Ranked.of(each), 24 * HOUR, 4 * HOUR).median for each in (values, cubed)
+    )
+    assert below < np.median(values) < above
+    # a quantile of cubes is the cube of a quantile, but for the line between two values
+    assert (low, high) == pytest.approx((below**3, above**3), rel=0.02)
