@@ -161,7 +161,7 @@ def of_prices(name: str, **options: int | str) -> Callable[[Path, int], list[pl.
 def pairing(folder: Path, _end: int) -> list[pl.DataFrame]:
     from toolkit.statistics import events  # noqa: PLC0415 - a peer imports only its own
 
-    log = pl.read_parquet(folder / "documents.parquet")
+    log = pl.scan_parquet(folder / "documents.parquet")
     return [events.event_lifecycles(log, START, EVENTS_END)]
 
 

@@ -17,8 +17,10 @@ from toolkit.statistics.contract import (
     checked_columns,
     checked_types,
     first_reason,
+    in_order,
     real_number,
     whole_number,
+    with_categories,
 )
 from toolkit.statistics.definition import SPREADS, holding
 from toolkit.statistics.episodes import episodes
@@ -168,10 +170,12 @@ def audited(
     question = Question("events.audit/3", *window, **of_rows, options=options)
     found = found.with_columns(pl.col("trajectory").cast(pl.Categorical))
     matched = matched_rows(_opened(logged, window), found, known, after, slack)
+    del known, found  # of a million events each takes as much memory as what is judged
+    logged = logged.drop("event", "peak")
     of_family = None if held is None else checked_held(held).filter(family=family.value)
     listed = judged(matched, logged, of_family, window, slack)
-    name = pl.col("trajectory").cast(pl.String)
-    return listed.with_columns(name, pl.lit(enter).alias("enter_bps"), *question.columns)
+    words = pl.col("trajectory", "found_in", "audit_reason").cast(pl.String)
+    return listed.with_columns(words, pl.lit(enter).alias("enter_bps"), *question.columns)
 
 
 def _measured(family: EventFamily | str) -> tuple[EventFamily, str]:
@@ -203,15 +207,15 @@ def _logged(lives: Frame, family: EventFamily) -> pl.DataFrame:
     if of_splash:
         kind = pl.when(pl.col("direction") < 0).then(pl.lit(DUMP)).otherwise(pl.lit(PUMP))
         of, size = of + kind, size.abs()
-    of = of.cast(pl.Categorical)
     needed = rows.select(of, "event", "t_open", "t_close", size, "known_until")
-    return needed.drop_nulls("trajectory").collect()
+    return with_categories(needed.drop_nulls("trajectory"), but=["event"])
 
 
 def _opened(logged: pl.DataFrame, window: Interval) -> pl.DataFrame:
-    """Return the events that opened in a window, by time."""
+    """Return the events that opened in a window, by trajectory and time."""
     inside = pl.col("t_open").is_between(*window, closed="left")
-    return logged.filter(inside).sort("t_open", "event")
+    order = dict.fromkeys(("trajectory", "t_open", "event"), False)
+    return in_order(logged.drop("known_until").filter(inside), order)
 
 
 def smallest_size_bps(

@@ -6,7 +6,7 @@ A channel is a way of delivery: the archive asked by REST, a socket, a webhook.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import permutations
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from toolkit.statistics.contract import (
     checked_types,
     collected,
     first_reason,
+    with_categories,
 )
 from toolkit.statistics.tails import share_columns
 from toolkit.statistics.windows import documents_extent, window_of
@@ -134,13 +135,16 @@ def channels(
         parts = collected(arrivals).partition_by("channel", as_dict=True)
         arrivals = {str(name): part for (name,), part in sorted(parts.items())}
     documents = _documents(arrivals)
-    window = window_of(documents, start, end, documents_extent)
+    edges = [part["ts"] for parts in documents.values() for part in parts.values()]
+    times = [edge for ts in edges for edge in (ts.min(), ts.max())]
+    known = pl.DataFrame({"ts": times}, schema={"ts": pl.Int64})
+    window = window_of(known, start, end, documents_extent)
     if held is not None:
         checked_types(held, _HELD, parameter="held")
     rows = [
         row
-        for (family,), part in documents.partition_by("family", as_dict=True).items()
-        for row in _pairs(str(family), part, _open(str(family), part, held), list(arrivals), window)
+        for family, parts in documents.items()
+        for row in _pairs(family, parts, _open(family, parts, held), list(arrivals), window)
     ]
     found = pl.DataFrame(rows, schema=_COUNTS).sort("family", "channel", "other")
     reasons = {
@@ -162,34 +166,35 @@ def channels(
     )
 
 
-def _documents(arrivals: Mapping[str, Frame]) -> pl.DataFrame:
-    """Return one row per channel and document: when it came first, and how often."""
+def _documents(arrivals: Mapping[str, Frame]) -> dict[str, dict[str, pl.DataFrame]]:
+    """Return by family and channel one row per document: when it came first, and how often."""
     if len(arrivals) < 2:
         raise InputError("arrivals", ", ".join(arrivals) or None, "two channels or more")
-    parts = []
+    found: dict[str, dict[str, pl.DataFrame]] = {}
     for name, frame in arrivals.items():
         checked_types(frame, _ARRIVALS, parameter=f"arrivals of {name}")
         counted = "n_deliveries" in frame.collect_schema()
         times = pl.col("n_deliveries").cast(pl.Int64) if counted else pl.lit(1, pl.Int64)
-        # as categories words take a quarter of the memory, and are compared as numbers
-        words = pl.col("family", "event_type").cast(pl.Categorical)
-        came = frame.lazy().select(*_ARRIVALS, times.alias("n_deliveries")).with_columns(words)
-        rows = collected(came)
+        came = frame.lazy().select(*_ARRIVALS, times.alias("n_deliveries"))
+        rows = with_categories(came, but=["event_id"])
         for column in ("family", "event_id", "ts_ms"):
             if rows[column].null_count():
                 raise InputError(f"arrivals of {name}", f"a null {column}", "rows that have one")
-        parts.append(_once_each(rows).with_columns(pl.lit(name).alias("channel")))
-    return pl.concat(parts).with_columns((pl.col("ts_ms") // 1_000).alias("ts"))
+        parts = rows.partition_by("family", as_dict=True, include_key=False)
+        del rows
+        for (family,), part in parts.items():
+            once = _once_each(part).with_columns(ts=pl.col("ts_ms") // 1_000)
+            found.setdefault(str(family), {})[name] = once
+    return found
 
 
 def _once_each(rows: pl.DataFrame) -> pl.DataFrame:
     """Return one row per document of a channel, as it came first, with all its deliveries."""
-    key = ["family", *_KEY]
-    repeated = rows.select(key).is_duplicated()
+    repeated = rows.select(_KEY).is_duplicated()
     uncounted = pl.col("n_deliveries").is_null().any()
     first = (
         rows.filter(repeated)
-        .group_by(key)
+        .group_by(_KEY)
         .agg(
             pl.col("arrived_ms").min(),
             pl.when(~uncounted).then(pl.col("n_deliveries").sum()).alias("n_deliveries"),
@@ -199,14 +204,11 @@ def _once_each(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _open(
-    family: str, documents: pl.DataFrame, held: pl.DataFrame | None
+    family: str, documents: Mapping[str, pl.DataFrame], held: pl.DataFrame | None
 ) -> dict[str, list[Interval]]:
     """Return when each channel was open for a family."""
-    times = pl.col("ts").min().alias("start_ts"), (pl.col("ts").max() + 1).alias("end_ts")
-    found = {
-        name: [Interval(start, end)]
-        for name, start, end in documents.group_by("channel").agg(*times).iter_rows()
-    }
+    edges = (pl.col("ts").min(), (pl.col("ts").max() + 1).alias("end_ts"))
+    found = {name: [Interval(*part.select(edges).row(0))] for name, part in documents.items()}
     if held is None:
         return found
     known = held.filter(family=family).select("channel", "start_ts", "end_ts")
@@ -217,33 +219,52 @@ def _open(
 
 def _pairs(
     family: str,
-    documents: pl.DataFrame,
+    documents: Mapping[str, pl.DataFrame],
     opened: Mapping[str, list[Interval]],
     names: list[str],
     window: Interval,
 ) -> Iterator[dict[str, Any]]:
     """Compare each channel with each other one, over the time in which both were open."""
-    for channel, other in permutations(names, 2):
-        both = clip(intersection(opened.get(channel, []), opened.get(other, [])), window)
-        seen = documents.filter(_inside(documents["ts"].to_numpy(), both))
-        own, others = (
-            seen.filter(channel=name).select(*_KEY, "ts", "arrived_ms", "n_deliveries")
-            for name in (channel, other)
-        )
-        pairs = own.join(others, on=_KEY, nulls_equal=True, suffix="_other")
-        latency = ((own["arrived_ms"] - own["ts_ms"]) / 1_000).drop_nulls()
-        lead = ((pairs["arrived_ms_other"] - pairs["arrived_ms"]) / 1_000).drop_nulls()
-        uncounted = own["n_deliveries"].null_count() > 0
-        yield (
-            {"family": family, "channel": channel, "other": other}
-            | {"n": own.height, "n_other": others.height, "n_both": pairs.height}
-            | {"n_lost": others.height - pairs.height, "held_s": total_s(both)}
-            | {"n_doubled": None if uncounted else own["n_deliveries"].sum() - own.height}
-            | {"n_timed": latency.len(), "n_early": int((latency < 0).sum())}
-            | {"n_compared": lead.len(), "n_first": int((lead > 0).sum())}
-            | {f"latency_{n}_s": latency.quantile(q, "linear") for n, q in _LATENCY.items()}
-            | {f"lead_{n}_s": lead.quantile(q, "linear") for n, q in _LEAD.items()}
-        )
+    none = next(iter(documents.values())).clear()
+    for pair in combinations(names, 2):
+        both = clip(intersection(*(opened.get(name, []) for name in pair)), window)
+        seen = [documents.get(name, none) for name in pair]
+        seen = [part.filter(_inside(part["ts"].to_numpy(), both)) for part in seen]
+        own, others = (part.lazy().select(*_KEY, "arrived_ms") for part in seen)
+        matched = own.join(others, on=_KEY, nulls_equal=True, suffix="_other")
+        later_ms = pl.col("arrived_ms_other") - pl.col("arrived_ms")
+        later = matched.select(later_ms).collect().to_series()
+        lead_ms = later.drop_nulls()
+        shared = {"family": family, "n_both": later.len(), "held_s": total_s(both)}
+        for (channel, other), parts, sooner in (
+            (pair, seen, lead_ms),
+            (pair[::-1], seen[::-1], -lead_ms),
+        ):
+            yield (
+                {**shared, "channel": channel, "other": other, "n_other": parts[1].height}
+                | {"n_lost": parts[1].height - later.len()}
+                | _arrived(parts[0])
+                | {"n_compared": sooner.len(), "n_first": int((sooner > 0).sum())}
+                | _quantiles_s(_LEAD, "lead", sooner)
+            )
+
+
+def _arrived(documents: pl.DataFrame) -> dict[str, Any]:
+    """Count the documents of a channel, and sum up how late they came."""
+    uncounted = documents["n_deliveries"].null_count() > 0
+    latency_ms = (documents["arrived_ms"] - documents["ts_ms"]).drop_nulls()
+    return (
+        {"n": documents.height}
+        | {"n_doubled": None if uncounted else documents["n_deliveries"].sum() - documents.height}
+        | {"n_timed": latency_ms.len(), "n_early": int((latency_ms < 0).sum())}
+        | _quantiles_s(_LATENCY, "latency", latency_ms)
+    )
+
+
+def _quantiles_s(levels: Mapping[str, float], name: str, waits_ms: pl.Series) -> dict[str, Any]:
+    """Return quantiles of times in milliseconds, in seconds, each rounded once."""
+    found = {level: waits_ms.quantile(share, "linear") for level, share in levels.items()}
+    return {f"{name}_{level}_s": None if ms is None else ms / 1_000 for level, ms in found.items()}
 
 
 def _inside(times: npt.NDArray[np.int64], stretches: list[Interval]) -> pl.Series:

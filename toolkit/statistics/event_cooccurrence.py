@@ -179,6 +179,7 @@ class _Openings:
                 raise InputError("same", name, list(schema))
         groups = watched.groups.select(watched.names)
         keyed = watched.lives.select("t_open", pl.col("_number").cast(pl.Int64).alias("group"))
+        watched = watched.without_lives()
         part = pl.lit(0, pl.Int64)
         if same:
             shared = collected(lives.lazy().select(same))

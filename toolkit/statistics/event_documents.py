@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 import polars as pl
 
 from toolkit.market import LIFECYCLE_ROLES, TYPE_ROLES, EventRole
 from toolkit.statistics.contract import checked_frame, checked_types
+
+Rows = TypeVar("Rows", pl.DataFrame, pl.LazyFrame)
 
 _LEG_COLUMNS = ("buy_exchange", "buy_market", "sell_exchange", "sell_market")
 _SIZES = ("peak_pct", "magnitude_pct", "differential_pct_8h")
@@ -23,7 +26,7 @@ def opens() -> pl.Expr:
     return (_role_of_type() == EventRole.OPENS).fill_null(value=False).alias("opens")
 
 
-def identified(events: pl.DataFrame) -> pl.DataFrame:
+def identified(events: Rows) -> Rows:
     """Add to event documents which event each belongs to, its legs, its size and its role.
 
     The rows are those of `toolkit.store.Store.events`, of any families, and keep their order. The
@@ -67,7 +70,7 @@ def identified(events: pl.DataFrame) -> pl.DataFrame:
     legs = pl.concat_str(*sides, separator=" → ", ignore_nulls=True)
     place = pl.concat_str("symbol", "legs", separator=" ", ignore_nulls=True)
     hashed = pl.col("event_id").str.starts_with("sha256:")
-    sizes = [pl.col(name).cast(pl.Float64) for name in _SIZES if name in events.columns]
+    sizes = [pl.col(name).cast(pl.Float64) for name in _SIZES if name in frame.collect_schema()]
     return frame.with_columns(event="event_id", legs=legs).with_columns(
         pl.when(hashed).then(place).otherwise("event").alias("event"),
         pl.when(pl.col("legs") != "").then("legs").alias("legs"),
@@ -82,7 +85,12 @@ def event_role() -> pl.Expr:
 
 
 def _role_of_type() -> pl.Expr:
-    return _mapped(pl.col("event_type").str.split(".").list.last(), TYPE_ROLES)
+    """Build the role that the last word of an event type has, null where it has none."""
+    kind = pl.col("event_type")
+    return pl.coalesce(
+        pl.when((kind == word) | kind.str.ends_with(f".{word}")).then(pl.lit(role.value))
+        for word, role in TYPE_ROLES.items()
+    )
 
 
 def _mapped(word: pl.Expr, roles: Mapping[str, EventRole]) -> pl.Expr:

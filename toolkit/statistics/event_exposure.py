@@ -10,7 +10,7 @@ import polars as pl
 
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
-from toolkit.statistics.contract import Frame, Question, checked_types, collected
+from toolkit.statistics.contract import Frame, Question, checked_types, with_categories
 from toolkit.statistics.life_curve import numbered, some_rows
 
 _LIVES = {
@@ -63,11 +63,7 @@ class Watched:
         for name in names:
             if name not in schema:
                 raise InputError("by", name, list(schema))
-        # as categories names take a quarter of the memory, and are compared as numbers
-        asked = [pl.col(name) for name in dict.fromkeys([*_LIVES, *names])]
-        words = pl.col(pl.String).cast(pl.Categorical)
-        rows = collected(lives.lazy().select(asked).with_columns(words))
-        rows = pl.DataFrame([rows.drop_in_place(name).rechunk() for name in rows.columns])
+        rows = with_categories(lives.lazy().select(list(dict.fromkeys([*_LIVES, *names]))))
         groups, numbers = numbered(rows, names)
         groups = groups.cast({name: schema[name] for name in names}).rename({"_group": "_number"})
         rows = rows.select(*_TIMES, "kind", numbers.alias("_number"))
@@ -95,6 +91,10 @@ class Watched:
     def during(self, window: Interval) -> Watched:
         """Return the same lifecycles and stretches, of a part of the window."""
         return replace(self, window=window)
+
+    def without_lives(self) -> Watched:
+        """Return the same groups and stretches, so that the lifecycles leave the memory."""
+        return replace(self, lives=self.lives.clear())
 
     def inside(self) -> pl.DataFrame:
         """Return the stretches within the window."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from toolkit.intervals import Interval
+from toolkit.statistics.event_matching import WHY
 
 _FIRST, _LAST = -(2**62), 2**62
 
@@ -36,7 +37,8 @@ def judged(
     }
     reason = pl.col("audit_reason")
     why = [
-        pl.when((reason == "missed") & case).then(pl.lit(name)) for name, case in unknown.items()
+        pl.when((reason == "missed") & case).then(pl.lit(name, WHY))
+        for name, case in unknown.items()
     ]
     return rows.with_columns(
         pl.coalesce(*why, reason).alias("audit_reason"),
@@ -70,8 +72,9 @@ def _begun(lives: pl.DataFrame, starts: pl.Series, window: Interval) -> pl.DataF
 
 def _still_open(rows: pl.DataFrame, begun: pl.DataFrame, slack_s: int) -> pl.Series:
     """Return whether the last event that began before an episode, not of it, may be open then."""
-    asked = rows.select("trajectory", "episode_start", at=pl.col("episode_start") - slack_s)
-    last = (
+    asked = rows.select("trajectory", at=pl.col("episode_start") - slack_s)
+    still_open = (pl.col("at") <= pl.col("until")).fill_null(value=False)
+    return (
         asked.with_row_index()
         .sort("at")
         .join_asof(
@@ -82,6 +85,6 @@ def _still_open(rows: pl.DataFrame, begun: pl.DataFrame, slack_s: int) -> pl.Ser
             allow_exact_matches=False,
             check_sortedness=False,
         )
-        .sort("index")
+        .select("index", still_open.alias("still_open"))
+        .sort("index")["still_open"]
     )
-    return (last["at"] <= last["until"]).fill_null(value=False)

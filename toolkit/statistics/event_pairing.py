@@ -2,34 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import polars as pl
 
-from toolkit.intervals import Interval
 from toolkit.market import EventRole
 from toolkit.statistics.contract import Reason, collected, first_reason
 
 UNKNOWN = "unknown"
 """The role of a document of no known word, and the kind of a lifecycle of such alone."""
 
-ROW = "_row"
-"""The column with the number of a document among those given."""
-
 SKEW_S = 60
 """How far a close may be stamped before the opening that arrived before it (s)."""
 
 
-def paired(documents: pl.DataFrame, names: list[str], window: Interval) -> pl.DataFrame:
-    """Return the lifecycles not over before the window, which ends where knowledge does.
+def whole_events(documents: pl.DataFrame, key: str, most: int = 250_000) -> Iterator[pl.DataFrame]:
+    """Cut documents into parts of about ``most`` that split no event, and empty the frame given.
 
-    A document that opens, and one that follows on a close, begin the next lifecycle.
+    ``key`` is one of the columns that documents of one event share. Rows keep their order.
+
+    >>> documents = pl.DataFrame({"event": ["a", "b", "a"], "ts": [0, 1, 2]})
+    >>> [part["ts"].to_list() for part in whole_events(documents, "event")], documents.width
+    ([[0, 1, 2]], 0)
     """
-    found = _unskewed(_grouped(documents, names), names)
-    continues = pl.all_horizontal(pl.col(name) == pl.col(name).shift(-1) for name in names)
-    opened, closed, follows = pl.col("opened"), pl.col("closed"), continues.fill_null(value=False)
+    count = max(1, -(-documents.height // most))
+    number = documents.select(pl.col(key).hash() % count).to_series()
+    places = [(number == each).arg_true() for each in range(count)]
+    columns: list[list[pl.Series]] = [[] for _ in places]
+    while documents.width:  # column by column, so that there are no two copies of all of them
+        column = documents.drop_in_place(documents.columns[0])
+        for part, place in zip(columns, places, strict=True):
+            part.append(column.gather(place))
+        del column
+    while columns:
+        yield pl.DataFrame(columns.pop(0))
+
+
+def paired(
+    documents: pl.DataFrame, names: list[str], start: int, shown: Sequence[str] = ()
+) -> pl.DataFrame:
+    """Return the lifecycles not over before ``start``, in no order, with their words as categories.
+
+    A document that opens, and one that follows on a close, begin the next lifecycle. The columns
+    ``shown`` are those of its first document, and ``since`` is the time of that (s).
+    """
+    found = _unskewed(_grouped(_once_each(documents, names, shown), names, shown))
+    continues = (pl.col("key") == pl.col("key").shift(-1)).fill_null(value=False)
+    opened, closed = pl.col("opened"), pl.col("closed")
     kind = (
         pl.when(opened & closed)
         .then(pl.lit("closed"))
-        .when(opened & follows)
+        .when(opened & continues)
         .then(pl.lit("reopened"))
         .when(opened)
         .then(pl.lit("open"))
@@ -44,26 +67,55 @@ def paired(documents: pl.DataFrame, names: list[str], window: Interval) -> pl.Da
         .then("first_ms")
         .when(closed)
         .then("last_ms")
-        .when(follows)
+        .when(continues)
         .then(pl.col("first_ms").shift(-1))
     )
     known = collected(
         found.with_columns(
             kind.alias("kind"),
-            until_ms.otherwise(pl.lit(1000 * window.end)).alias("until_ms"),
+            until_ms.otherwise(1000 * pl.col("known_until")).alias("until_ms"),
             pl.col("coarse_first").shift(-1).alias("coarse_next"),
-        ).filter(pl.col("until_ms") >= 1000 * window.start)
+        ).filter(pl.col("until_ms") >= 1000 * start)
     )
     # a column, as polars divides one by a single number through its rounded reciprocal
     second = pl.Series("second_ms", [1000] * known.height, dtype=pl.Int64)
-    return known.with_columns(second).select(*_lifecycle_columns(names, window))
+    words = pl.col("kind", "lifecycle_reason", "unknown_types", "peak_reason")
+    return (
+        known.with_columns(second)
+        .select(*_lifecycle_columns(names, start), *shown, since="first_ts")
+        .with_columns(words.cast(pl.Categorical))
+    )
 
 
-def _grouped(documents: pl.DataFrame, names: list[str]) -> pl.LazyFrame:
+def _once_each(documents: pl.DataFrame, names: list[str], shown: Sequence[str]) -> pl.DataFrame:
+    """Put documents in the order of their ``key``, a number, and time, each once.
+
+    One equal to an earlier one, which is near, is dropped and counted in ``copies``.
+    """
+    differs = ((pl.col("ts_ms") - 1000 * pl.col("ts")).abs() > 1000).fill_null(value=False)
+    rows = documents.with_row_index("key").with_columns(
+        pl.col("key").first().over(names), pl.when(~differs).then("ts_ms"), ts_differs=differs
+    )
+    rows = rows.with_columns(at_ms=pl.coalesce("ts_ms", 1000 * pl.col("ts"))).sort(
+        "key", "at_ms", "arrival", "event_type", "value", maintain_order=True
+    )
+    repeats = (pl.col(name) == pl.col(name).shift(1) for name in ("key", "at_ms"))
+    same = pl.all_horizontal(repeats).fill_null(value=False)
+    tied = same | same.shift(-1, fill_value=False)
+    near = rows.with_row_index("number").filter(tied)
+    alike = pl.exclude("arrival", "number", *shown)
+    first = near.group_by(alike).agg(pl.col("number").min(), copies=pl.len().cast(pl.Int64) - 1)
+    copies = rows.select(copies=-tied.cast(pl.Int64)).to_series()
+    return rows.with_columns(copies.scatter(first["number"], first["copies"])).filter(
+        pl.col("copies") >= 0
+    )
+
+
+def _grouped(documents: pl.DataFrame, names: list[str], shown: Sequence[str]) -> pl.LazyFrame:
     """Aggregate the documents of each lifecycle, in the order of key and time."""
     role, at_ms = pl.col("role"), pl.col("at_ms")
-    same = pl.all_horizontal(pl.col(name) == pl.col(name).shift(1) for name in names)
-    begins = (role == EventRole.OPENS) | (role.shift(1) == EventRole.CLOSES) | ~same
+    another = pl.col("key") != pl.col("key").shift(1)
+    begins = (role == EventRole.OPENS) | (role.shift(1) == EventRole.CLOSES) | another
     value, words = pl.col("value"), pl.col("event_type").cast(pl.String)
     number = begins.fill_null(value=True).cum_sum().set_sorted().alias("number")
     numbered = documents.with_columns(number).lazy()
@@ -75,14 +127,13 @@ def _grouped(documents: pl.DataFrame, names: list[str]) -> pl.LazyFrame:
     return (
         numbered.group_by("number", maintain_order=True)
         .agg(
-            pl.col(names).first(),
+            pl.col("key", "known_until", *names, *shown).first(),
             (role.first() == EventRole.OPENS).alias("opened"),
             (role.last() == EventRole.CLOSES).alias("closed"),
             (role == UNKNOWN).all().alias("unknown"),
             pl.col("arrival").first().alias("arrival"),
             at_ms.first().alias("first_ms"),
             at_ms.last().alias("last_ms"),
-            pl.col(ROW).first(),
             pl.col("ts").first().alias("first_ts"),
             pl.col("ts").last().alias("last_ts"),
             pl.col("ts_ms").first().is_null().alias("coarse_first"),
@@ -98,13 +149,13 @@ def _grouped(documents: pl.DataFrame, names: list[str]) -> pl.LazyFrame:
     )
 
 
-def _unskewed(found: pl.LazyFrame, names: list[str]) -> pl.LazyFrame:
+def _unskewed(found: pl.LazyFrame) -> pl.LazyFrame:
     """Join a close to the opening right after it, where the opening arrived before the close.
 
     A clock that runs behind stamps the close before its opening. The lifecycle is closed and
     ``skewed``: it has no duration.
     """
-    same = pl.all_horizontal(pl.col(name) == pl.col(name).shift(1) for name in names)
+    same = pl.col("key") == pl.col("key").shift(1)
     lone_close = (~pl.col("opened") & pl.col("closed") & (pl.col("n") == 1)).shift(1)
     near = pl.col("first_ms") - pl.col("last_ms").shift(1) <= 1000 * SKEW_S
     later = pl.col("arrival").shift(1) > pl.col("arrival")
@@ -128,14 +179,14 @@ def _unskewed(found: pl.LazyFrame, names: list[str]) -> pl.LazyFrame:
     )
 
 
-def _lifecycle_columns(names: list[str], window: Interval) -> list[pl.Expr]:
+def _lifecycle_columns(names: list[str], start: int) -> list[pl.Expr]:
     kind, opened, closed = pl.col("kind"), pl.col("opened"), pl.col("closed")
     coarse = pl.col("coarse_first") | pl.when(kind == "reopened").then("coarse_next").otherwise(
         "coarse_last"
     )
     elapsed_ms = pl.when(opened & ~pl.col("skewed")).then(pl.col("until_ms") - pl.col("first_ms"))
     half_ms = pl.when(coarse).then(500.0).otherwise(0.5)
-    before_ms = (1000 * window.start - pl.col("first_ms")).clip(lower_bound=0)
+    before_ms = (1000 * start - pl.col("first_ms")).clip(lower_bound=0)
     lasted_ms = pl.when(elapsed_ms == 0).then(half_ms).otherwise(elapsed_ms)
     return [
         *map(pl.col, names),
@@ -157,5 +208,5 @@ def _lifecycle_columns(names: list[str], window: Interval) -> list[pl.Expr]:
         pl.col("unknown_types").fill_null(""),
         pl.col("peak"),
         first_reason({Reason.EMPTY: pl.col("peak").is_null()}).alias("peak_reason"),
-        pl.col(ROW),
+        pl.col("known_until"),
     ]

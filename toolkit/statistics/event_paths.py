@@ -18,6 +18,7 @@ from toolkit.statistics.contract import (
     checked_times,
     checked_types,
     collected,
+    in_order,
     whole_number,
 )
 from toolkit.statistics.kernel import observed, ordered
@@ -225,9 +226,8 @@ def checked_events(events: Frame) -> pl.DataFrame:
     if not ways.dtype.is_numeric() or not ways.cast(pl.Float64).is_in([1.0, -1.0]).all():
         raise InputError("direction", ways.head(3).to_list(), "1 (up) and -1 (down)")
     rows = rows.with_columns(pl.col("direction").cast(pl.Float64))
-    return rows.select(
-        "trajectory", "ts", "direction", pl.exclude("trajectory", "ts", "direction")
-    ).sort("ts", "trajectory", maintain_order=True)
+    first = ("trajectory", "ts", "direction")
+    return in_order(rows.select(*first, pl.exclude(first)), {"ts": False, "trajectory": False})
 
 
 def without_overlaps(events: pl.DataFrame, apart_s: int) -> pl.DataFrame:

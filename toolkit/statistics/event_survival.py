@@ -20,6 +20,7 @@ from toolkit.statistics.life_curve import (
     life_until,
     times_of_groups,
 )
+from toolkit.statistics.products import product
 from toolkit.statistics.tails import gamma_tails
 
 MOST_GROUPS = 100
@@ -204,6 +205,8 @@ def survival_curve(
     [(30.0, 3, 0.6666666666666667), (60.0, 2, 0.33333333333333337), (80.0, 1, 0.33333333333333337)]
     """
     watched = Watched.of(lives, by, held)
+    curve = life_curve(watched.cut(), ["_number"])
+    watched = watched.without_lives()
     share, fall = pl.col("share"), -pl.col("share").log()
     known = ~pl.col("broken")
     banded = known & (share > 0) & (share < 1)
@@ -213,9 +216,7 @@ def survival_curve(
         for name, sign in (("survival_lower", 1), ("survival_upper", -1))
     }
     return (
-        watched.groups.join(
-            life_curve(watched.cut(), ["_number"]), on="_number", maintain_order="left_right"
-        )
+        watched.groups.join(curve, on="_number", maintain_order="left_right")
         .join(watched.held_s(), on="family", how="left", maintain_order="left")
         .select(
             *watched.names,
@@ -347,7 +348,7 @@ def _excess(lives: pl.DataFrame, group: Counts, count: int) -> tuple[Numbers, Nu
         excess += (ends - share * all_ended).sum(axis=1)
         weight = all_ended * (all_watched - all_ended) / np.maximum(all_watched - 1, 1)
         spread = share * np.sqrt(weight)
-        variance += np.diag(share @ weight) - spread @ spread.T
+        variance += np.diag(share @ weight) - product(spread, spread.T)
     return excess, variance
 
 

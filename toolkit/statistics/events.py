@@ -10,7 +10,7 @@ which it came to each other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
@@ -23,8 +23,9 @@ from toolkit.statistics.contract import (
     checked_column,
     checked_frame,
     checked_types,
-    collected,
+    in_order,
     whole_number,
+    with_categories,
 )
 from toolkit.statistics.event_audit import audit, audited, smallest_size_bps
 from toolkit.statistics.event_channels import channels
@@ -34,7 +35,7 @@ from toolkit.statistics.event_documents import event_role, identified
 from toolkit.statistics.event_groups import with_groups
 from toolkit.statistics.event_hazards import hazard_ratios
 from toolkit.statistics.event_magnitudes import magnitudes
-from toolkit.statistics.event_pairing import ROW, UNKNOWN, paired
+from toolkit.statistics.event_pairing import UNKNOWN, paired, whole_events
 from toolkit.statistics.event_payoff import payoff
 from toolkit.statistics.event_placebo import placebo
 from toolkit.statistics.event_positions import positions
@@ -113,7 +114,7 @@ def documents_window(window: Interval) -> Interval:
 
 
 def event_lifecycles(
-    events: pl.DataFrame, start: int, end: int, *, logs: pl.DataFrame | None = None
+    events: Frame, start: int, end: int, *, logs: pl.DataFrame | None = None
 ) -> pl.DataFrame:
     """Pair the documents of event logs: one row per lifecycle that touches the window.
 
@@ -150,32 +151,27 @@ def event_lifecycles(
     ('closed', 10, 30.0, 2.0, 'A_B', 'X.spot → Y.spot')
     """
     checked_frame(events, "events")
-    start, end = Interval.checked(start, end)
-    known = events if "event" in events.columns else identified(events)
-    documents = known.lazy().with_row_index(ROW).drop_nulls("role")
-    parts: list[tuple[pl.LazyFrame, int | None]] = [(documents, None)]
+    window = Interval.checked(start, end)
+    known = events.lazy() if "event" in events.collect_schema() else identified(events.lazy())
+    documents, known_until = known.drop_nulls("role"), pl.lit(window.end, pl.Int64)
     if logs is not None:
-        parts = [(documents.clear(), None)]  # so that there is a row type without any log
-        parts += [
-            (documents.filter(family=family), known_until)
-            for family, known_until in logs.select("family", "known_until").iter_rows()
-            if known_until is not None and known_until > start
-        ]
-    found = pl.concat(
-        _lifecycles(
-            part, pl.col("role"), Interval(start, end), ("event",), "size", now=now, delay_s=0
-        )
-        for part, now in parts
+        logs = logs.filter(pl.col("known_until") > window.start)
+        ends = dict(logs.select("family", "known_until").iter_rows())
+        documents = documents.filter(pl.col("family").is_in(list(ends)))
+        family = pl.col("family").cast(pl.String)
+        known_until = family.replace_strict(ends, default=window.end, return_dtype=pl.Int64)
+        known_until = known_until.clip(upper_bound=window.end)
+    found = _lifecycles(
+        documents,
+        window,
+        ("event",),
+        "size",
+        role=pl.col("role"),
+        known_until=known_until,
+        shown=("symbol", "legs", "event_id", "size"),
+        descending={"since": True, "family": False, "event": False},
     )
-    rows = found.drop_in_place(ROW)
-    shown = [known[name].gather(rows) for name in ("symbol", "legs", "event_id", "size", "ts")]
-    opened = pl.col("t_open").is_not_null()
-    return (
-        found.hstack(shown)
-        .rename({"ts": "since"})
-        .with_columns(pl.when(opened).then("size"))
-        .sort("since", "family", "event", descending=[True, False, False], maintain_order=True)
-    )
+    return found.with_columns(pl.when(pl.col("t_open").is_not_null()).then("size"))
 
 
 def lifecycles(
@@ -281,45 +277,51 @@ def lifecycles(
     [('a', 30.5, 1, 'closed'), ('b', 20.0, 0, 'open'), ('c', None, 0, 'orphan_close')]
     """
     checked_frame(frame)
-    window = window_of(frame, start, end, documents_extent)
-    documents = frame.lazy().with_row_index(ROW)
-    role = event_role().fill_null(UNKNOWN)
-    found = _lifecycles(documents, role, window, key, magnitude, now=now, delay_s=delay_s)
-    return found.drop(ROW).sort("family", *key, maintain_order=True)
+    start, end = window_of(frame, start, end, documents_extent)
+    for name, value in {"delay_s": delay_s, **({} if now is None else {"now": now})}.items():
+        whole_number(name, value, 0, "seconds, at least 0")
+    known_until = end if now is None else min(end, now - delay_s)
+    Interval.checked(start, known_until)
+    found = _lifecycles(
+        frame.lazy(),
+        Interval(start, end),
+        key,
+        magnitude,
+        role=event_role().fill_null(UNKNOWN),
+        known_until=pl.lit(known_until, pl.Int64),
+        descending=dict.fromkeys(["family", *key], False),
+    )
+    return found.drop("since")
 
 
 def _lifecycles(
     frame: pl.LazyFrame,
-    role: pl.Expr,
     window: Interval,
     key: Sequence[str],
     magnitude: str | None,
     *,
-    now: int | None,
-    delay_s: int,
+    role: pl.Expr,
+    known_until: pl.Expr,
+    descending: Mapping[str, bool],
+    shown: Sequence[str] = (),
 ) -> pl.DataFrame:
-    """Pair documents as `lifecycles` does, with the `ROW` of each lifecycle's first document."""
-    start, end = window
-    known_until = _known_until(end, now, delay_s)
-    Interval.checked(start, known_until)
+    """Pair documents as `lifecycles` does, each log to its ``known_until``, and sort the result.
+
+    The columns ``shown`` are those of the first document, and ``since`` is its time.
+    """
     names = [name for name in key if name != "family"]
     question = Question(
-        "events.lifecycles/3", start, end, magnitude, options=tuple(("key", name) for name in names)
+        "events.lifecycles/3", *window, magnitude, options=tuple(("key", name) for name in names)
     )
-    seen = Interval(start - LOOK_BACK_S, known_until)
-    documents = _documents(frame, role, names, magnitude, seen)
-    found = paired(documents, ["family", *names], Interval(start, known_until))
-    return found.with_columns(
-        pl.col(pl.Categorical).cast(pl.String),
-        pl.lit(known_until, pl.Int64).alias("known_until"),
-        *question.columns,
-    )
-
-
-def _known_until(end: int, now: int | None, delay_s: int) -> int:
-    for name, value in {"delay_s": delay_s, **({} if now is None else {"now": now})}.items():
-        whole_number(name, value, 0, "seconds, at least 0")
-    return end if now is None else min(end, now - delay_s)
+    ts = pl.col("ts")
+    seen = (ts >= window.start - LOOK_BACK_S) & (ts < pl.col("known_until"))
+    documents = _documents(frame, role, names, magnitude, shown)
+    parts = whole_events(documents, names[0])
+    known = (part.with_columns(known_until=known_until).filter(seen) for part in parts)
+    found = pl.concat(paired(part, ["family", *names], window.start, shown) for part in known)
+    found = in_order(found, descending).with_columns(pl.col(pl.Categorical).cast(pl.String))
+    last = found.columns.index("known_until") + 1
+    return found.select(*found.columns[:last], *question.columns, *found.columns[last:])
 
 
 def _documents(
@@ -327,12 +329,11 @@ def _documents(
     role: pl.Expr,
     names: list[str],
     magnitude: str | None,
-    window: Interval,
+    shown: Sequence[str],
 ) -> pl.DataFrame:
-    """Return the documents of the window with their role, once each, in the order they happened."""
+    """Read what pairing needs of documents, with their role. Words but the key are categories."""
     if not names:
         raise InputError("key", names, "the columns that tell events apart, e.g. event_id")
-    checked_frame(frame)
     for name in names:
         if name not in (known := frame.collect_schema().names()):
             raise InputError("key", name, known)
@@ -341,33 +342,9 @@ def _documents(
     keys = dict.fromkeys(names, "String or integer")
     checked_types(frame, _TYPES | keys | ({magnitude: "Float64"} if magnitude else {}))
     value = observed(magnitude) if magnitude else pl.lit(None, pl.Float64)
-    differs = ((pl.col("ts_ms") - 1000 * pl.col("ts")).abs() > 1000).fill_null(value=False)
-    # as categories words take a quarter of the memory, and are compared as numbers
-    words = pl.col(pl.String).cast(pl.Categorical)
-    rows = collected(
-        frame.select(*dict.fromkeys([*_TYPES, *names, ROW]), value=value, role=role).with_columns(
-            words, pl.when(~differs).then("ts_ms"), ts_differs=differs
-        )
-    )
+    needed = frame.select(*dict.fromkeys([*_TYPES, *names, *shown]), value=value, role=role)
+    rows = with_categories(needed, but=[*names, "event_id"])
     for name in dict.fromkeys(["family", "event_type", "ts", "arrival", *names]):
         if rows[name].null_count():
             raise InputError("frame", f"a null {name}", "documents that have one")
-    rows = rows.filter(pl.col("ts").is_between(*window, closed="left")).with_columns(
-        pl.coalesce("ts_ms", 1000 * pl.col("ts")).alias("at_ms")
-    )
-    place = [*(pl.col(name).to_physical() for name in ("family", *names)), pl.col("at_ms")]
-    order = pl.arg_sort_by(*place, "arrival", "event_type", "value")
-    return _once_each(rows[rows.select(order).to_series()], place)
-
-
-def _once_each(rows: pl.DataFrame, place: list[pl.Expr]) -> pl.DataFrame:
-    """Drop documents equal to an earlier one, which is near, and count them in ``copies``."""
-    same = pl.all_horizontal(each == each.shift(1) for each in place).fill_null(value=False)
-    tied = same | same.shift(-1, fill_value=False)
-    near = rows.with_row_index("number").filter(tied)
-    alike = pl.exclude("arrival", ROW, "number")
-    first = near.group_by(alike).agg(pl.col("number").min(), copies=pl.len().cast(pl.Int64) - 1)
-    copies = rows.select(copies=-tied.cast(pl.Int64)).to_series()
-    return rows.with_columns(copies.scatter(first["number"], first["copies"])).filter(
-        pl.col("copies") >= 0
-    )
+    return rows

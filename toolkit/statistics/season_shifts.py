@@ -182,15 +182,15 @@ class SeasonShifts:
         """Count pairs by looking at each with one of its others from first to before last."""
         sizes, kind = np.unique(self.sizes, return_inverse=True)
         most = int(sizes[-1])  # the other's season is by less than this later or earlier
-        part = np.searchsorted(self.edges, one.phase, "right") - 1
-        rows = part * self.places.shape[1]
-        keys = (kind[part] * shape[0] + one.group) * shape[1] * 2 * most
-        keys += most - self.places[part, one.column]
         groups, places = other.group * 2 * most, self.places.ravel()
         histogram = np.zeros(sizes.size * shape[0] * shape[1] * 2 * most, np.int64)
         for some, times, there in _expanded(first, last):
-            place = places[np.repeat(rows[some], times) + other.column[there]]
-            key = np.repeat(keys[some], times) + groups[there] + place
+            part = np.searchsorted(self.edges, one.phase[some], "right") - 1
+            key = (kind[part] * shape[0] + one.group[some]) * shape[1] * 2 * most
+            key += most - self.places[part, one.column[some]]
+            row = np.repeat(part * self.places.shape[1], times)
+            place = places[row + other.column[there]]
+            key = np.repeat(key, times) + groups[there] + place
             key = key if place.min(initial=0) >= 0 else key[place >= 0]
             histogram += np.bincount(key, minlength=histogram.size)
         found = np.zeros((*shape, self.shifts), np.int64)

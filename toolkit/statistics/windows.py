@@ -69,17 +69,22 @@ def documents_extent(frame: Frame) -> Interval:
     Interval(start=5, end=10)
     """
     checked_types(frame, {"ts": "Int64"})
-    first, last, _ = _times(frame.lazy().select("ts", trajectory=pl.lit(0)))
+    first, last = _edges(frame.lazy().select("ts").drop_nulls().collect())
     return Interval(first, last + 1)
 
 
 def _times(frame: Frame) -> tuple[int, int, int]:
     """Return the first and the last time, and the step."""
     keys = frame.lazy().select("trajectory", "ts").drop_nulls().sort("trajectory", "ts").collect()
-    if keys.is_empty():
-        raise InputError("start", None, "a time, for the frame has no row to take one from")
+    first, last = _edges(keys)
     steps = keys.select(pl.col("ts").diff().over("trajectory")).to_series().drop_nulls()
     common = [1, *steps.filter(steps > 0).mode().sort(descending=True)]
+    return first, last, common[-1]
+
+
+def _edges(keys: pl.DataFrame) -> tuple[int, int]:
+    """Return the first and the last time."""
+    if keys.is_empty():
+        raise InputError("start", None, "a time, for the frame has no row to take one from")
     checked_times(keys)
-    times = keys["ts"].sort()
-    return times[0], times[-1], common[-1]
+    return keys.select(pl.col("ts").min(), pl.col("ts").max().alias("last")).row(0)
