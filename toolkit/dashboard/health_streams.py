@@ -31,7 +31,7 @@ _HIGH = 16
 
 
 def show_streams(shell: PageShell, health: Health) -> None:
-    """Show the table, what lacks most first."""
+    """Show the table, most missing first."""
     lines = _measured(shell, health.lines).head(_SHOWN)
     legs = [_name_and_legs(key) for key in lines["stream"]]
     columns = [
@@ -47,7 +47,7 @@ def show_streams(shell: PageShell, health: Health) -> None:
     if lines["answer"].n_unique() > 1:
         columns.append(RowColumn("answer", "text", lines["answer"].to_list(), narrow=False))
     show_rows(
-        Markdown("Streams, what lacks most first"),
+        Markdown("Streams, most missing first"),
         lines["stream"].to_list(),
         columns,
         "streams",
@@ -57,7 +57,7 @@ def show_streams(shell: PageShell, health: Health) -> None:
     limited = Markdown("{:,} of ").format(_SHOWN) if health.lines.height > _SHOWN else Markdown("")
     with below:
         st.caption(
-            Markdown("{}{}, what lacks most first. A row opens its page.").format(
+            Markdown("{}{}, most missing first. A row opens its page.").format(
                 limited, counted(health.lines.height, "stream")
             ),
             help=STATES,

@@ -42,6 +42,8 @@ class FollowProgress:
     --------
     >>> print(FollowProgress(live=4, polled=1, new=1200, behind_s=30, elapsed_s=3_660.0))
     1 h 1 min: 4 streams live, 1 polled; 1,200 rows new; behind by 30 s; 0 open gaps
+    >>> str(FollowProgress(live=4, next_loss_s=7_200)).split("; ")[-1]
+    'the first row not yet loaded leaves the archive in 2 h'
     """
 
     messages: int = 0
@@ -70,7 +72,8 @@ class FollowProgress:
         if self.missed:
             parts.append(f"{counted(self.missed, 'snapshot')} missed")
         if self.next_loss_s is not None:
-            parts.append(f"the archive drops what lacks in {duration(self.next_loss_s)}")
+            left = duration(self.next_loss_s)
+            parts.append(f"the first row not yet loaded leaves the archive in {left}")
         return f"{duration(round(self.elapsed_s))}: {'; '.join(parts)}"
 
 
