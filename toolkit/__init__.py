@@ -12,6 +12,7 @@ on purpose is a ``tk.RailError``.
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING
 
 from toolkit.errors import RailError
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from toolkit.store import Store
     from toolkit.workspace import Workspace
     from toolkit.workspace import open_workspace as open  # noqa: A004 - tk.open is the point
+
+# How polars keeps memory that it has done with, read when it is first imported: one stock for all
+# threads, given back after a fifth of a second. By default each thread keeps its own for longer.
+os.environ.setdefault("_RJEM_MALLOC_CONF", "narenas:1,dirty_decay_ms:200,muzzy_decay_ms:0")
 
 __all__ = [
     "AsyncClient",
