@@ -33,12 +33,15 @@ class Process(NamedTuple):
 
     ``draw`` takes a generator and how many runs. It returns the ends by the name of the statistic
     and the column of the lower end, or of the error or band. ``outside`` has the shares between
-    which an interval was found that is not within `NOMINAL`.
+    which an interval was found that is not within `NOMINAL`, ``runs`` how many are drawn in full,
+    ``given`` the least share of them in which each interval is given.
     """
 
     words: str
     draw: Callable[[Rng, int], dict[str, Ends]]
     outside: Mapping[str, tuple[float, float]] = MappingProxyType({})
+    runs: int = FULL_RUNS
+    given: float = 0.99
 
 
 class Calibration(NamedTuple):

@@ -241,13 +241,14 @@ SPREAD_ANALYSES = (
         spread.tail_index,
         """Print how fast large spreads become rare: the index of Hill at depths of the tail.
 
-        With an index of 3, sizes twice as large are 8 times as rare. The daily error allows for
-        sizes that follow each other.
+        With an index of 3, sizes twice as large are 8 times as rare. The interval of 95 % takes
+        days as draws, as sizes follow each other.
 
         Example: rail stats tail-index --where "tail_5pct_index < 3\"""",
         (
             ("index of 5 %", "tail_5pct_index", "plain"),
-            ("daily error", "tail_5pct_daily_error", "plain"),
+            ("lower 95 %", "tail_5pct_lower", "plain"),
+            ("upper 95 %", "tail_5pct_upper", "plain"),
             ("beyond bps", "spread_tail_5pct_x_min_log_bps", "bps"),
             ("rows of it", "tail_5pct_n", "count"),
             ("days", "tail_5pct_days", "count"),

@@ -60,6 +60,7 @@ class Reason(StrEnum):
     TRUNCATED = "truncated"
     CLOCK_SKEW = "clock_skew"
     NOT_NOTED = "not_noted"
+    DAYS_DEPEND = "days_depend"
 
     @property
     def words(self) -> str:
@@ -93,6 +94,7 @@ _WORDS = {
     Reason.TRUNCATED: "its beginning was not seen",
     Reason.CLOCK_SKEW: "its close is stamped before its opening",
     Reason.NOT_NOTED: "nobody counted it when the rows came",
+    Reason.DAYS_DEPEND: "days are too like the days before them to be separate draws",
 }
 
 

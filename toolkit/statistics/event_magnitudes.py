@@ -51,9 +51,10 @@ def magnitudes(lives: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
     size_tail_1pct_x_min_pct     Float64  percent  size beyond which they are
     tail_1pct_index              Float64  none     the index
     tail_1pct_error              Float64  none     index / sqrt(n of the tail)
-    tail_1pct_daily_error        Float64  none     standard error with days as draws
+    tail_1pct_lower              Float64  none     95 % interval of the index, with days as draws
+    tail_1pct_upper              Float64  none     its other end
     tail_1pct_reason             String   none     empty, too_few (also of one day, which has no
-                                                   daily error), degenerate
+                                                   interval), degenerate, days_depend (no interval)
     ===========================  =======  =======  ===============================================
 
     ``window_start``, ``window_end``, ``method`` and ``params_hash`` are last.
@@ -111,5 +112,5 @@ def magnitudes(lives: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
         "size_largest_pct",
         first_reason({Reason.EMPTY: pl.col("n") == 0}).alias("size_reason"),
         *tail_columns("size_pct"),
-        *watched.question("events.magnitudes/1").columns,
+        *watched.question("events.magnitudes/2").columns,
     )

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
 from toolkit.market import When
 from toolkit.statistics.contract import Frame, Question, Reason, collected, column_for, first_reason
 from toolkit.statistics.definition import holding
 from toolkit.statistics.kernel import Statistic, measure
+from toolkit.statistics.student import two_sided_95
 from toolkit.statistics.windows import window_of
 
 MIN_TAIL = 50
 """Fewer observations beyond x_min than this, and there is no index."""
 TAIL_PERCENTS = (1, 2, 5, 10)
 """The depths of the tail, in percent of the observations."""
+MOST_MEMORY = 0.35
+"""Where shares of neighbouring days in the deepest tail correlate more, there is no interval."""
 
 _DAY_S = 86_400
 _OF_DAY = ["number", "day"]
@@ -36,11 +40,19 @@ def tail_index(
     that of a power law. x_min must be above 0 and k at least 50.
 
     The error of Hill, index / sqrt(k), is for sizes that are drawn apart from each other, but those
-    of a spread follow each other. The daily error takes each UTC day as one draw: it is that of the
-    jackknife, which finds x_min and the index anew without each of the days. Over 2,000 runs of 60
-    days, 1.96 of it held the true index in 93 to 97 % where sizes have no memory or a half-life of
-    1 h. With a half-life of 4 h the large sizes are of a few dozen times only, and it was 85 to
-    88 %.
+    of a spread follow each other, so that a few times of wide spreads make up most of a tail. So
+    the interval takes each UTC day as one draw. With E the sum of ln(size / x_min) on a day, c its
+    sizes and h = c / k its share of the tail, the day moves the inverse index by
+    (E - c / index) / (k (1 - h)), as the jackknife without that day would find at this x_min. The
+    variance is the sum of the squares. Its degrees of freedom are Satterthwaite's, (sum of
+    squares)^2 / (sum of fourth powers): few where few days make up most of it, and the interval is
+    as wide then as so few draws demand.
+
+    A spread that stays wide for days has no interval, as its days are not apart from each other:
+    so where the shares of neighbouring days in the tail of 10 % have a correlation above 0.35. Over
+    2,000 runs of 60 days the interval held the true index in 94 to 97 % where sizes have no memory,
+    or half-lives of 1 or 4 h. With a half-life of a day two of three had none, and the others held
+    it in 87 to 90 %.
 
     One row per trajectory, with the columns of `coverage` before these, for each p. Names carry the
     unit of ``column``, here of ``spread_log_bps``:
@@ -53,10 +65,12 @@ def tail_index(
     spread_tail_1pct_x_min_log_bps Float64 bps   x_min
     tail_1pct_index              Float64  none   the index
     tail_1pct_error              Float64  none   index / sqrt(k)
-    tail_1pct_daily_error        Float64  none   standard error with days as draws
-    tail_1pct_reason             String   none   empty, too_few (also of one day, which has no daily
-                                                 error), degenerate (x_min is 0, or all sizes of the
-                                                 tail are equal)
+    tail_1pct_lower              Float64  none   95 % interval of the index, with days as draws,
+                                                 at least 0
+    tail_1pct_upper              Float64  none   its other end
+    tail_1pct_reason             String   none   empty, too_few (also of one day, which has no
+                                                 interval), degenerate (x_min is 0, or all sizes of
+                                                 the tail are equal), days_depend (no interval)
     ===========================  =======  =====  ===============================================
 
     Raises
@@ -67,8 +81,10 @@ def tail_index(
     References
     ----------
     Hill, B. M. (1975), A simple general approach to inference about the tail of a distribution,
-    Annals of Statistics 3. Efron, B. and Stein, C. (1981), The jackknife estimate of variance,
-    Annals of Statistics 9.
+    Annals of Statistics 3. Hsing, T. (1991), On tail index estimation using dependent data, Annals
+    of Statistics 19. Bell, R. M. and McCaffrey, D. F. (2002), Bias reduction in standard errors for
+    linear regression with multi-stage samples, Survey Methodology 28. Satterthwaite, F. E. (1946),
+    An approximate distribution of estimates of variance components, Biometrics Bulletin 2.
 
     Examples
     --------
@@ -80,7 +96,7 @@ def tail_index(
     (300, 3.0)
     """
     question = Question(
-        "spread.tail_index/2", *window_of(frame, start, end), column, step_s, max_stale_s
+        "spread.tail_index/3", *window_of(frame, start, end), column, step_s, max_stale_s
     )
     tails = Statistic(lambda _column: [], tail_columns, fitted_tails)
     return measure(holding(frame, column), question, tails)
@@ -89,71 +105,65 @@ def tail_index(
 def fitted_tails(rows: pl.DataFrame) -> pl.DataFrame:
     """Compute the tails of each number: one row per number of rows of number, ts (s) and value."""
     sizes = rows.lazy().select("number", day=pl.col("ts") // _DAY_S, size=pl.col("value").abs())
-    found = sizes.select(pl.col("number").unique(maintain_order=True))
-    n, size = pl.len().cast(pl.Int64), pl.col("size")
-    # no tail reaches further, also where one day is left out
-    deepest = n * TAIL_PERCENTS[-1] // 100 + 1 + pl.col("day").unique_counts().max()
+    n = pl.len().cast(pl.Int64)
     ranked = (
         sizes.group_by("number", maintain_order=True)
         .agg(
             n.alias("n"),
             pl.col("size", "day")
             .sort_by("size", descending=True, maintain_order=True)
-            .head(deepest),
+            .head(n * TAIL_PERCENTS[-1] // 100 + 1),
         )
         .explode("size", "day")
-        .with_columns(log=size.log(), place=pl.int_range(pl.len()).over("number"))
-        .with_columns(
-            above=pl.col("log").cum_sum().over("number") - pl.col("log"),
-            # larger sizes of other days: the place there would be without this day
-            place_without=pl.col("place") - pl.int_range(pl.len()).over(_OF_DAY),
-        )
+        .with_columns(place=pl.int_range(pl.len()).over("number"))
     )
-    days = sizes.group_by(_OF_DAY, maintain_order=True).agg(day_n=n)
+    found = _memory(ranked, sizes)
     for percent in TAIL_PERCENTS:
-        for part in (_tail(ranked, percent), _left_out(ranked, days, percent)):
-            found = found.join(part, on="number", how="left", maintain_order="left")
+        found = found.join(_tail(ranked, percent), on="number", how="left", maintain_order="left")
     return collected(found)
 
 
+def _memory(ranked: pl.LazyFrame, sizes: pl.LazyFrame) -> pl.LazyFrame:
+    """Correlate the shares of each day's sizes and the next day's that are in the deepest tail."""
+    deepest = ranked.filter(pl.col("place") < pl.col("n") * TAIL_PERCENTS[-1] // 100)
+    inside = deepest.group_by(_OF_DAY).agg(inside=pl.len())
+    share = pl.col("inside").fill_null(0) / pl.col("n")
+    day, apart = pl.col("day"), pl.col("share") - pl.col("share").mean()
+    together = (apart * apart.shift(-1)).filter(day.shift(-1) == day + 1).sum()
+    return (
+        sizes.group_by(_OF_DAY, maintain_order=True)
+        .agg(n=pl.len())
+        .join(inside, on=_OF_DAY, how="left", maintain_order="left")
+        .with_columns(share=share)
+        .sort(_OF_DAY, maintain_order=True)
+        .group_by("number", maintain_order=True)
+        .agg(memory=together / apart.pow(2).sum())
+    )
+
+
 def _tail(ranked: pl.LazyFrame, percent: int) -> pl.LazyFrame:
-    """Compute the index at one depth."""
+    """Compute the index at one depth, the error of its inverse and the error's freedom."""
     count, size, least = pl.col("n") * percent // 100, pl.col("size"), pl.col("x_min")
     cut = ranked.filter(pl.col("place") == count).select("number", x_min="size")
     inside = ranked.filter(pl.col("place") < count).join(cut, on="number", maintain_order="left")
     # a column, as polars divides one by a single number through its rounded reciprocal
     excess = pl.when(least > 0).then((size / (least + 0 * size)).log())
-    return inside.group_by("number", maintain_order=True).agg(
-        pl.len().cast(pl.Int64).alias(f"k_{percent}"),
-        pl.col("day").n_unique().cast(pl.Int64).alias(f"days_{percent}"),
-        least.first().alias(f"x_min_{percent}"),
-        (1 / excess.mean()).alias(f"index_{percent}"),
-    )
-
-
-def _left_out(ranked: pl.LazyFrame, days: pl.LazyFrame, percent: int) -> pl.LazyFrame:
-    """Compute the standard error of the inverse index, from those with each day left out."""
-    without = (pl.col("day_n").sum().over("number") - pl.col("day_n")) * percent // 100
-    counted = days.with_columns(count=without)
-    own = (
-        ranked.join(counted, on=_OF_DAY, maintain_order="left")
-        .filter(pl.col("place_without") <= pl.col("count"))
+    mean, k = excess.mean().over("number"), pl.len().over("number")
+    of_day = (pl.col("excess") - pl.col("mean")).sum() / (pl.col("k").first() - pl.len())
+    days = (
+        inside.with_columns(excess=excess, mean=mean, k=k)
         .group_by(_OF_DAY, maintain_order=True)
-        .agg(own_n=pl.len().cast(pl.Int64), own=pl.col("log").sum())
+        .agg(pl.first("mean", "k", "x_min"), square=of_day.pow(2))
     )
-    left = (
-        counted.join(own, on=_OF_DAY, how="left", maintain_order="left")
-        .with_columns(pl.col("own_n", "own").fill_null(0))
-        .with_columns(place=pl.col("count") + pl.col("own_n"))
-        .join(
-            ranked.select("number", "place", "above", least="log"),
-            on=["number", "place"],
-            maintain_order="left",
-        )
+    square = pl.col("square")
+    return days.group_by("number", maintain_order=True).agg(
+        pl.first("k").cast(pl.Int64).alias(f"k_{percent}"),
+        pl.len().cast(pl.Int64).alias(f"days_{percent}"),
+        least.first().alias(f"x_min_{percent}"),
+        (1 / pl.first("mean")).alias(f"index_{percent}"),
+        square.sum().sqrt().alias(f"error_{percent}"),
+        (square.sum().pow(2) / square.pow(2).sum()).alias(f"freedom_{percent}"),
     )
-    inverse = (pl.col("above") - pl.col("own")) / pl.col("count") - pl.col("least")
-    error = ((pl.len() - 1) * inverse.var(ddof=0)).sqrt()
-    return left.group_by("number", maintain_order=True).agg(error.alias(f"error_{percent}"))
 
 
 def tail_columns(column: str) -> list[pl.Expr]:
@@ -164,8 +174,9 @@ def tail_columns(column: str) -> list[pl.Expr]:
 def _depth(column: str, percent: int) -> list[pl.Expr]:
     count = pl.col(f"k_{percent}").fill_null(0)
     least, index = pl.col(f"x_min_{percent}"), pl.col(f"index_{percent}")
-    error = pl.col(f"error_{percent}") * index.pow(2)
-    daily = pl.when(pl.col(f"days_{percent}") > 1, error.is_finite()).then(error)
+    freedom = pl.when(pl.col(f"days_{percent}") > 1).then(f"freedom_{percent}")
+    depend = pl.col("memory").fill_nan(0) > MOST_MEMORY
+    reach = pl.col(f"error_{percent}") * index.pow(2) * _student(pl.when(~depend).then(freedom))
     reason = first_reason(
         {
             Reason.EMPTY: pl.col("n") == 0,
@@ -176,13 +187,30 @@ def _depth(column: str, percent: int) -> list[pl.Expr]:
     shown = {
         f"tail_{percent}pct_index": index,
         f"tail_{percent}pct_error": index / count.sqrt(),
-        f"tail_{percent}pct_daily_error": daily,
+        f"tail_{percent}pct_lower": (index - reach).clip(0),
+        f"tail_{percent}pct_upper": index + reach,
     }
-    one_day = {Reason.TOO_FEW: daily.is_null()}
+    no_interval = {Reason.DAYS_DEPEND: depend, Reason.TOO_FEW: reach.is_null()}
     return [
         count.alias(f"tail_{percent}pct_n"),
         pl.col(f"days_{percent}").fill_null(0).alias(f"tail_{percent}pct_days"),
         least.alias(column_for(column, f"tail_{percent}pct_x_min")),
         *(pl.when(reason.is_null()).then(each).alias(name) for name, each in shown.items()),
-        pl.coalesce(reason, first_reason(one_day)).alias(f"tail_{percent}pct_reason"),
+        pl.coalesce(reason, first_reason(no_interval)).alias(f"tail_{percent}pct_reason"),
     ]
+
+
+def _student(freedom: pl.Expr) -> pl.Expr:
+    """Return the 97.5 % points of Student's t, for degrees of freedom that need not be whole."""
+
+    def points(values: pl.Series) -> pl.Series:
+        known = values.fill_nan(None).drop_nulls().clip(1)
+        whole = np.unique(known.to_numpy().astype(np.int64))
+        whole = np.unique(np.append(whole, whole + 1))
+        quantiles = [two_sided_95(each) for each in whole.tolist()]
+        if not quantiles:
+            return pl.Series([None] * len(values), dtype=pl.Float64)
+        found = np.interp(-1 / values.fill_null(np.nan).to_numpy(), -1 / whole, quantiles)
+        return pl.Series(found).fill_nan(None)
+
+    return freedom.map_batches(points, return_dtype=pl.Float64)

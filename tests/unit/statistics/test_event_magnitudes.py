@@ -51,7 +51,7 @@ def test_the_tail_of_sizes_is_that_of_spreads_of_these_sizes_at_these_times():
     rows = frame.select(trajectory=pl.lit("a"), ts="t_open", spread_log_bps="peak")
     spread = tail_index(rows, START, END).row(0, named=True)
     for percent in (1, 2, 5, 10):
-        for name in ("n", "days", "index", "error", "daily_error", "reason"):
+        for name in ("n", "days", "index", "error", "lower", "upper", "reason"):
             column = f"tail_{percent}pct_{name}"
             assert row[column] == spread[column]
         beyond = row[f"size_tail_{percent}pct_x_min_pct"]

@@ -33,7 +33,7 @@ def test_few_equal_or_no_sizes_have_no_index_but_a_reason(series):
         "too_few",
     )
     assert few["tail_5pct_n"] == 50
-    assert few["tail_5pct_reason"] == "too_few", "one day has no daily error"
+    assert few["tail_5pct_reason"] == "too_few", "one day has no interval"
     assert few["tail_5pct_index"] is not None
     flat = tail_index(series([7.0] * 2000)).row(0, named=True)
     zeros = tail_index(series([0.0] * 1990 + [5.0] * 10)).row(0, named=True)
@@ -52,17 +52,45 @@ def test_scale_legs_and_order_change_nothing_but_x_min(series):
     assert other[x_min].item() == 4 * one[x_min].item()
 
 
-def test_the_daily_error_is_that_of_the_jackknife_over_the_days(series):
+def test_the_interval_is_students_of_what_each_day_moves_the_inverse_index_by(series):
     rng = np.random.default_rng(3)
     ts = 900 * np.flatnonzero(rng.random(40 * 96) >= 0.1)
     sizes, days = np.abs(rng.standard_t(3, len(ts))), ts // 86_400
     row = tail_index(series(sizes, ts=ts, step_s=900)).row(0, named=True)
     for percent in (2, 5, 10):
-        without = []
-        for day in np.unique(days):
-            left = np.sort(sizes[days != day])[::-1]
-            k = len(left) * percent // 100
-            without.append(np.log(left[:k] / left[k]).mean())
-        error = np.std(without) * math.sqrt(len(without) - 1)
-        expected = error * row[f"tail_{percent}pct_index"] ** 2
-        assert row[f"tail_{percent}pct_daily_error"] == pytest.approx(expected, rel=1e-9)
+        k = len(ts) * percent // 100
+        x_min = np.sort(sizes)[::-1][k]
+        logs, whose = np.log(sizes[sizes > x_min] / x_min), days[sizes > x_min]
+        moved = [logs.mean() - logs[whose != day].mean() for day in np.unique(whose)]
+        squares = np.square(moved)
+        freedom = squares.sum() ** 2 / np.square(squares).sum()
+        whole = np.arange(1, 40)
+        point = np.interp(-1 / freedom, -1 / whole, stats.t.ppf(0.975, whole))
+        index = row[f"tail_{percent}pct_index"]
+        reach = point * math.sqrt(squares.sum()) * index**2
+        assert row[f"tail_{percent}pct_lower"] == pytest.approx(index - reach, rel=1e-9)
+        assert row[f"tail_{percent}pct_upper"] == pytest.approx(index + reach, rel=1e-9)
+
+
+def test_the_fewer_days_make_up_a_tail_the_wider_is_its_interval(series):
+    sizes = np.random.default_rng(6).pareto(3, 30 * 96) + 1
+    at_all_times = tail_index(series(sizes, step_s=900)).row(0, named=True)
+    ranked = np.sort(sizes).reshape(30, 96)[7 * np.arange(30) % 30]  # the largest in days apart
+    in_few_days = tail_index(series(ranked.ravel(), step_s=900)).row(0, named=True)
+    assert at_all_times["tail_10pct_index"] == pytest.approx(in_few_days["tail_10pct_index"])
+    assert in_few_days["tail_10pct_days"] <= 6  # a day of 96 values may lie in two of UTC
+    lower, upper = (in_few_days[f"tail_10pct_{end}"] for end in ("lower", "upper"))
+    assert lower == 0.0
+    assert upper > 2 * at_all_times["tail_10pct_upper"]
+
+
+def test_a_spread_that_stays_wide_for_days_has_an_index_but_no_interval(series):
+    rng = np.random.default_rng(9)
+    apart = rng.pareto(3, (40, 96)) + 1
+    staying = apart * np.where(np.arange(40) % 20 < 5, 3, 1)[:, None]
+    for sizes, reason in ((apart, None), (staying, "days_depend")):
+        row = tail_index(series(sizes.ravel(), step_s=900)).row(0, named=True)
+        assert row["tail_10pct_reason"] == reason
+        assert row["tail_10pct_index"] is not None
+        ends = row["tail_10pct_lower"], row["tail_10pct_upper"]
+        assert [end is None for end in ends] == [reason is not None] * 2
