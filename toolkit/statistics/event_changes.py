@@ -97,6 +97,13 @@ class Changes:
         return found
 
     @property
+    def offsets(self) -> list[int]:
+        """The offsets at which values are looked up for what changes are from."""
+        around = self.around
+        trend = [around.before_s, around.quiet_s] if around.less == "past" else []
+        return trend if self.is_price else [*trend, *self._before.tolist()]
+
+    @property
     def _before(self) -> Integers:
         """The offsets before the event, without those of the quiet time: at most 60."""
         length = self.around.before_s - self.around.quiet_s

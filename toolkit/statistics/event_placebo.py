@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -22,11 +22,13 @@ from toolkit.statistics.event_changes import (
     COMPARISONS,
     AbnormalChanges,
     Around,
+    Changes,
     is_price,
     name_of_change,
 )
 from toolkit.statistics.event_paths import (
     Floats,
+    Integers,
     KnownValues,
     checked_events,
     without_overlaps,
@@ -114,7 +116,7 @@ def placebo(
     # those of one trajectory together, as neighbours are looked up faster
     kept = without_overlaps(given, horizons[-1]).sort("trajectory", "ts")
     changes = AbnormalChanges.of(known, kept, given, around, is_price=is_price(column))
-    found, counts = _means(_sums(changes, horizons))
+    found, counts = _means(_sums(_paths(changes, horizons)))
     drawn, _ = _means(_moved(changes, horizons, runs))
     rows = [
         {
@@ -161,12 +163,18 @@ def _means(sums: Floats) -> tuple[Floats, Floats]:
         return total / count, count
 
 
-def _sums(changes: AbnormalChanges, horizons: Sequence[int]) -> Floats:
+def _paths(changes: AbnormalChanges | Changes, horizons: Sequence[int]) -> Floats:
+    """Return the events' changes, a row per horizon."""
+    return np.stack([changes.at(horizon) for horizon in horizons])
+
+
+def _sums(paths: Floats) -> Floats:
     """Return the sum of the events' changes at each horizon, and how many have one."""
-    paths = np.stack([changes.at(horizon) for horizon in horizons])
     there = np.isfinite(paths)
-    paths[~there] = 0.0
-    return np.stack([paths.sum(axis=1), there.sum(axis=1)])
+    count = there.sum(axis=1)
+    if count.sum() < paths.size:
+        paths[~there] = 0.0
+    return np.stack([paths.sum(axis=1), count])
 
 
 def _moved(changes: AbnormalChanges, horizons: Sequence[int], runs: int) -> Floats:
@@ -178,14 +186,82 @@ def _moved(changes: AbnormalChanges, horizons: Sequence[int], runs: int) -> Floa
     first, last = int(known.known_ts.min()), int(known.known_ts.max())
     length = last - first + known.step_s
     shifts = np.random.default_rng(_SEED).integers(0, length, runs)
+    begin = (of.times - first) % length
+    by_step = _ChangesByStep.of(of, horizons, first, length, runs)
     for low in range(0, of.times.size, _TOGETHER):
         rows = slice(low, low + _TOGETHER)
+        direction = changes.events["direction"][rows].to_numpy()
         part = replace(changes, events=changes.events[rows])
         for run, shift in enumerate(shifts):
-            times = (of.times[rows] - first + shift) % length + first
-            moved = replace(of, numbers=of.numbers[rows], times=times)
-            sums[:, run] += _sums(replace(part, changes=moved), horizons)
+            since = begin[rows] + shift
+            np.subtract(since, length, out=since, where=since >= length)
+            if by_step is None:
+                moved = replace(of, numbers=of.numbers[rows], times=first + since)
+                paths = _paths(replace(part, changes=moved), horizons)
+            else:
+                paths = by_step.at(rows, since)
+                paths *= direction
+            sums[:, run] += _sums(paths)
     return sums
+
+
+@dataclass(frozen=True, slots=True)
+class _ChangesByStep:
+    """The changes from each step of the values on, looked up for many times of the events.
+
+    Between two steps nothing becomes known, and nothing grows too old but just after a step. So the
+    changes are those from a second after a step on, and at a few steps themselves they are others.
+    """
+
+    every_s: int
+    first: Integers
+    """Where the steps of each event's trajectory begin."""
+    changes: Floats
+    """The changes from just after each step on, a row per horizon."""
+    edges: Integers
+    """The steps at which they are others, and one after all of them."""
+    at_edges: Floats
+
+    @classmethod
+    def of(
+        cls, changes: Changes, horizons: Sequence[int], first_ts: int, length_s: int, runs: int
+    ) -> _ChangesByStep | None:
+        """Compute the changes from all steps, or return None where that is more work."""
+        grid, known = changes.known.grid, changes.known
+        if grid is None or changes.around.less == "against":
+            return None
+        names, row = np.unique(changes.numbers, return_inverse=True)
+        count = -(-length_s // grid.every_s)
+        looked_up = (*changes.offsets, *horizons, known.max_stale_s)
+        more_work = 2 * names.size * count > changes.times.size * runs
+        if more_work or any(each % grid.every_s for each in looked_up):
+            return None
+        times = first_ts + grid.every_s * np.arange(count)
+        found = np.empty((len(horizons), names.size * count))
+        edges, at_edges = [], []
+        for number, name in enumerate(names):
+            one = replace(changes, numbers=np.full(count, name), times=times)
+            at_step = _paths(one, horizons)
+            after = _paths(replace(one, times=times + min(1, grid.every_s - 1)), horizons)
+            found[:, number * count : (number + 1) * count] = after
+            differs = (at_step != after) & ~(np.isnan(at_step) & np.isnan(after))
+            some = np.flatnonzero(differs.any(axis=0))
+            edges.append(some + number * count)
+            at_edges.append(at_step[:, some])
+        beyond = np.array([found.shape[1]])
+        edge = np.concatenate([*edges, beyond])
+        return cls(grid.every_s, row * count, found, edge, np.concatenate(at_edges, axis=1))
+
+    def at(self, rows: slice, since: Integers) -> Floats:
+        """Return the changes of some events, so many seconds after the first step."""
+        step = since // self.every_s
+        place = self.first[rows] + step
+        found = self.changes.take(place, axis=1)
+        right_at = np.flatnonzero(since == step * self.every_s)
+        edge = np.searchsorted(self.edges, place[right_at])
+        there = self.edges[edge] == place[right_at]
+        found[:, right_at[there]] = self.at_edges[:, edge[there]]
+        return found
 
 
 def _test(mean: float, drawn: Floats, count: int) -> dict[str, float | int | str | None]:

@@ -55,6 +55,25 @@ def test_the_means_are_those_of_events_moved_around_the_end_one_run_at_a_time():
     assert row["p_value"] == (1 + further) / 51
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"less": "past"}, {"column": "spread_bps"}, {"max_stale_s": 100}]
+)
+def test_a_trajectory_of_another_clock_changes_nothing_of_the_others(options):
+    """Changes are computed once for each step of a common clock, and without one for each event."""
+    rng = np.random.default_rng(23)
+    bars = walk(rng).filter(rng.random(3_000) < 0.9).with_columns(spread_bps=pl.col("price") * 9)
+    other = bars[100:130].with_columns(pl.col("ts") + 1, trajectory=pl.lit("b"))
+    found, beside = (
+        placebo(events_at(times(rng) + 17), values, horizons_s=[60, 300], runs=120, **options)
+        for rng, values in (
+            (np.random.default_rng(24), bars),
+            (np.random.default_rng(24), pl.concat([bars, other])),
+        )
+    )
+    assert found["runs"].to_list() == [120, 120]
+    assert found.equals(beside)
+
+
 def test_what_follows_events_is_found():
     rng = np.random.default_rng(22)
     ts = times(rng)
