@@ -23,7 +23,8 @@ from toolkit.cli.event_logs import (
 )
 from toolkit.cli.event_open import open_columns, open_command
 from toolkit.cli.event_payoffs import payoff_columns, payoff_command
-from toolkit.cli.event_rows import add_event_rows
+from toolkit.cli.event_rows import audit_columns, audit_command
+from toolkit.cli.event_studies import study_columns, study_command
 from toolkit.cli.options import End, Start, StorePath
 from toolkit.cli.table_options import TableOptions, tabled
 from toolkit.cli.tables import Sheet, TableColumn, show
@@ -48,12 +49,12 @@ _SURVIVAL = (
     TableColumn("open", "open", "count"),
     TableColumn("close lost", "reopened", "count"),
     TableColumn("opened before", "orphans", "count"),
+    TableColumn("coverage", "coverage", "share"),
     TableColumn("a quarter by", "life_q25_s", "s"),
     TableColumn("three quarters", "life_q75_s", "s"),
     TableColumn("90 % by", "life_q90_s", "s"),
     TableColumn("watched", "n_lives", "count"),
     TableColumn("cut by gaps", "cut", "count"),
-    TableColumn("coverage", "coverage", "share"),
 )
 _RATES = (
     TableColumn("a day", "rate_per_day", "plain"),
@@ -220,7 +221,8 @@ def _compared(lives: pl.DataFrame, groups: list[str], held: pl.DataFrame) -> lis
     ]
 
 
-add_event_rows(app)
+app.command("audit")(tabled(audit_columns)(audit_command))
+app.command("study")(tabled(study_columns)(study_command))
 app.command("channels")(tabled(channel_columns, of_now=True)(channels_command))
 app.command("open")(tabled(open_columns, of_now=True)(open_command))
 app.command("payoff")(tabled(payoff_columns)(payoff_command))

@@ -18,6 +18,7 @@ from toolkit.errors import EmptyWindowError
 from toolkit.foreign import plain
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog
+from toolkit.series import EventSeries, read_series
 from toolkit.statistics import events as event_statistics
 from toolkit.store import Store, event_logs, held_stretches, service_clock
 
@@ -110,6 +111,19 @@ OneFamily = Annotated[EventFamily | None, typer.Argument(help="Of this family al
 def families(family: EventFamily | None) -> list[EventFamily]:
     """Return the family asked for alone, or all of them."""
     return [family] if family else list(EventFamily)
+
+
+def one_log(store: Store, family: EventFamily, start: str | None, end: str | None) -> EventSeries:
+    """Read the log of a family, without the text of its documents."""
+    events = read_series(store, EventLog(family), start, end, whole=False)
+    assert isinstance(events, EventSeries)
+    return events
+
+
+def log_coverage(events: EventSeries) -> list[str]:
+    """Write in which part of the window a log is held, where the store knows."""
+    (share,) = events.coverage()["coverage"]
+    return [] if share is None else [f"the log is held in {share:.2%} of the window"]
 
 
 def event_store(

@@ -1,4 +1,4 @@
-"""`rail events audit` and `study`: events held against the rows of trajectories."""
+"""`rail events audit`: how true a log is to the rows of trajectories."""
 
 from __future__ import annotations
 
@@ -9,26 +9,20 @@ import polars as pl
 import typer
 
 from toolkit.cards import counted, duration
-from toolkit.cli.event_logs import Group, group_columns, key_column
+from toolkit.cli.event_logs import Group, group_columns, key_column, log_coverage, one_log
 from toolkit.cli.held import Asked
 from toolkit.cli.options import End, Start, StorePath, check_times
-from toolkit.cli.table_options import TableOptions, tabled
+from toolkit.cli.table_options import TableOptions
 from toolkit.cli.tables import Sheet, TableColumn, show
 from toolkit.errors import EmptyWindowError
-from toolkit.market import EventFamily, EventLog, Family, Trajectory, format_ts, parse_length
-from toolkit.series import EventSeries, read_series
-from toolkit.series.logs import STUDIED
+from toolkit.market import EventFamily, Family, Trajectory, format_ts, parse_length
+from toolkit.series import EventSeries
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.event_audit import MOVE_S
-from toolkit.statistics.event_changes import CONTROL_DAYS, name_of_change
 from toolkit.statistics.event_detections import trajectory_of
 from toolkit.statistics.passes import in_one_pass
 from toolkit.store import Store, swapped
-from toolkit.workspace.event_rows import rows_around
-
-_PARTS = 6
-"""Rows of a study on its longer side."""
 
 _LIVES = pl.DataFrame(
     schema={
@@ -67,6 +61,7 @@ _WHY_SPLASH = {
     "gap": "while no move of the price is known",
 }
 _SIDES = {"log": "event", "rows": "episode"}
+_EARLY = "a delay below 0: events open within a bar, which is known at its end"
 
 
 class Audited(StrEnum):
@@ -88,20 +83,6 @@ _ROWS = {
     Audited.SPLASH: (Family.PRICE, "--all-prices"),
 }
 """The trajectories that a log is held to, and what loads them."""
-
-
-class Less(StrEnum):
-    """What is taken from the path around an event."""
-
-    NONE = "none"
-    PAST = "past"
-    CONTROLS = "controls"
-
-
-def add_event_rows(app: typer.Typer) -> None:
-    """Add the subcommands to `rail events`."""
-    app.command("audit")(tabled(audit_columns)(audit_command))
-    app.command("study")(tabled(study_columns)(study_command))
 
 
 def audit_columns() -> Schema:
@@ -160,7 +141,7 @@ def audit_command(
     """
     check_times(start, end)
     held = view.store(store)
-    events = _log(held, EventFamily(family), start, end)
+    events = one_log(held, EventFamily(family), start, end)
     lives = event_statistics.with_direction(events.lifecycles(), events.rows)
     if enter_bps is None:
         enter_bps = event_statistics.smallest_size_bps(lives, events.window, family)
@@ -169,94 +150,17 @@ def audit_command(
     everything = _audited(held, events, lives, asked)
     found = everything.filter(pl.col("audit_reason").ne_missing("no_rows"))
     notes = _alone(everything, _WHY | (_WHY_SPLASH if family is Audited.SPLASH else {}))
+    notes += [*_to_load(held, everything), *log_coverage(events)]
     if listed:
         rows, columns = found.filter(pl.col("found_in") != "both"), list(_LISTED)
     else:
         groups = group_columns(by or [])
         rows = event_statistics.audit(found, by=groups)
+        notes += [_EARLY] if (rows["delay_median_s"] < 0).any() else []
         columns = [key_column(groups), *_AUDIT] if groups else list(_AUDIT)
     sizes = _SIZES[family].format(enter_bps, duration(move_s or MOVE_S))
     heading = f"{family.capitalize()} events against {sizes} over {events.window}"
     show(view, Sheet(heading, held.source.label, rows, columns, window=events.window, notes=notes))
-
-
-def study_columns() -> Schema:
-    """Return the columns of studies of prices, spreads and differentials."""
-    found: dict[str, pl.DataType] = {}
-    event = pl.DataFrame({"trajectory": ["a"], "ts": [0]})
-    for column in STUDIED.values():
-        rows = pl.DataFrame({"trajectory": ["a"], "ts": [0], column: [1.0]})
-        found |= event_statistics.study(event, rows, column=column, step_s=60).schema
-    return found
-
-
-def study_command(
-    family: Annotated[EventFamily, typer.Argument(help="Around events of this family.")],
-    on: Annotated[
-        str | None,
-        typer.Option(
-            "--on",
-            metavar="KEY",
-            help="What this trajectory did around the events of its symbol. Default: what that of "
-            "each event did.",
-        ),
-    ] = None,
-    before: Annotated[
-        str | None,
-        typer.Option("--before", help="So long before events. Default: 1h, of funding 1d."),
-    ] = None,
-    after: Annotated[
-        str | None, typer.Option("--after", help="So long after them. Default: as --before.")
-    ] = None,
-    less: Annotated[
-        Less,
-        typer.Option("--less", help="What is taken from each path. past: its trend before."),
-    ] = Less.NONE,
-    start: Start = None,
-    end: End = None,
-    store: StorePath = None,
-    *,
-    view: TableOptions,
-) -> None:
-    """Print what followed events: the mean and median path around their openings, with bands.
-
-    Of a splash it is the price of its leg in the direction of the event, in bps from the price
-    known then. That is of the bar before, so that the first step has a part of the move that made
-    the event: what followed counts from the next price. Of spread events it is the log spread, of
-    funding events the differential (percent per 8 h), less the median before. An event that follows
-    another too soon is left out. With --less controls it is the path beyond that of times without
-    an event.
-
-    Before: rail sync events/spread
-
-    Example: rail events study spread --after 2h
-    """
-    check_times(start, end)
-    key = None if on is None else Trajectory.parse(on)
-    usual = "1d" if (key.family if key else family) == Family.FUNDING.value else "1h"
-    before_s = parse_length(before or usual, parameter="--before")
-    after_s = parse_length(after or before or usual, parameter="--after")
-    held = view.store(store)
-    events = _log(held, family, start, end)
-    margin_s = before_s + after_s + (86_400 * CONTROL_DAYS if less is Less.CONTROLS else 0)
-    found = events.study(
-        rows_around(held, events, margin_s, on=key),
-        on=key,
-        before_s=before_s,
-        after_s=after_s,
-        every_s=-(-max(before_s, after_s) // _PARTS),
-        less=less.value,
-    )
-    what = "their own trajectories" if key is None else key.key
-    heading = f"What {what} did around events of {family.value} over {events.window}"
-    columns, notes = _path(found), _left_out(found)
-    show(view, Sheet(heading, held.source.label, found, columns, window=events.window, notes=notes))
-
-
-def _log(store: Store, family: EventFamily, start: str | None, end: str | None) -> EventSeries:
-    events = read_series(store, EventLog(family), start, end, whole=False)
-    assert isinstance(events, EventSeries)
-    return events
 
 
 def _audited(
@@ -346,39 +250,14 @@ def _alone(found: pl.DataFrame, why: dict[str, str]) -> list[str]:
     ]
 
 
-def _path(found: pl.DataFrame) -> list[TableColumn]:
-    """Return the columns of a study, which are named after what was studied."""
-    column = next(
-        each for each in STUDIED.values() if name_of_change(each, "mean") in found.columns
-    )
-    unit = "bps" if column.endswith("_bps") or column == STUDIED[Family.PRICE] else "plain"
-
-    def figure(heading: str, name: str) -> TableColumn:
-        return TableColumn(heading, name_of_change(column, name), unit)
-
-    return [
-        TableColumn("after the event", "offset_s", "text", _offset),
-        figure("mean", "mean"),
-        figure("95 % from", "mean_lower"),
-        figure("to", "mean_upper"),
-        figure("median", "median"),
-        figure("95 % from", "median_lower"),
-        figure("to", "median_upper"),
-        figure("a quarter below", "q25"),
-        figure("above", "q75"),
-        TableColumn("events", "n", "count"),
-        TableColumn("clusters", "n_clusters", "count"),
-    ]
-
-
-def _offset(row: dict[str, Any]) -> str:
-    seconds = row["offset_s"]
-    return "0" if seconds == 0 else f"{'-' if seconds < 0 else ''}{duration(abs(seconds))}"
-
-
-def _left_out(found: pl.DataFrame) -> list[str]:
-    """Write how many events there are, and how many are left out and why."""
-    row = found.row(0, named=True)
-    soon = f"{row['n_overlapping']:,} that follow another too soon"
-    unknown = f"{row['n_unknown']:,} of which nothing is known then"
-    return [f"{counted(row['n_events'], 'event')}; left out: {soon}, {unknown}"]
+def _to_load(store: Store, found: pl.DataFrame) -> list[str]:
+    """Write what loads the trajectory of most events without rows, if there are any."""
+    held = store.catalogue().filter(pl.col("rows") > 0)["stream"].implode()
+    name = pl.col("trajectory").str.replace(":(pump|dump)$", "")
+    lacking = found.filter(audit_reason="no_rows").group_by(name).len()
+    lacking = lacking.filter(~pl.col("trajectory").is_in(held))
+    keys = lacking.sort("len", "trajectory", descending=[True, False])["trajectory"]
+    if keys.is_empty():
+        return []
+    these = counted(keys.len(), "trajectory", "trajectories")
+    return [f"`{store.command('sync', keys[0])}` loads the first of {these} that are not held"]

@@ -10,7 +10,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from toolkit.cli.event_rows import audit_columns, study_columns
+from toolkit.cli.event_rows import audit_columns
+from toolkit.cli.event_studies import study_columns
 from toolkit.client import Client
 from toolkit.series import EventSeries
 from toolkit.statistics import events as event_statistics
@@ -72,6 +73,12 @@ def test_an_audit_is_that_of_the_statistic_over_pairs_both_ways_round(
     assert f"{counts['no_rows']:,} events of trajectories that are not held" in shown
     assert f"{counts['missed']:,} episodes missed by the log" in shown
     assert "against spreads of 20.0 bps" in shown
+    lacking = listed.filter(audit_reason="no_rows").group_by("trajectory").len()
+    first = lacking.sort("len", "trajectory", descending=[True, False])["trajectory"][0]
+    assert f"`rail sync {first}" in shown
+    assert f"loads the first of {lacking.height:,} trajectories that are not held" in shown
+    share = spreads.coverage()["coverage"].item()
+    assert f"the log is held in {share:.2%} of the window" in shown
 
 
 def test_what_one_side_alone_has_is_listed_with_why(
@@ -138,12 +145,16 @@ def test_a_study_is_that_of_the_series(rail: Rail, opened: Workspace, family: st
     key = PAIR if family == "spread" else PRICE
     rows = opened.around(events, on=key, margin_s=5_400)
     expected = events.study(rows, on=key, before_s=1_800, after_s=3_600, every_s=600)
-    options = ("--on", key, "--before", "30m", "--after", "1h", *TIMES)
-    found = as_rows(rail("events", "study", family, *options, *JSON))
+    named = () if family == "spread" else (family,)
+    options = (*named, "--on", key, "--before", "30m", "--after", "1h", *TIMES)
+    found = as_rows(rail("events", "study", *options, *JSON))
     assert found == expected.to_dicts()
     assert set(expected.columns) <= set(study_columns())
-    shown = rail("events", "study", family, *options, columns=200).stdout
-    assert f"What {key} did around events of {family}" in shown
+    shown = rail("events", "study", *options, columns=200).stdout
+    assert f"What {key} did around {family} events" in shown
+    unit = "the log spread in bps, less its median" if family == "spread" else "the price in bps of"
+    assert unit in shown
+    assert f"the log is held in {events.coverage()['coverage'].item():.2%} of the window" in shown
     assert "30 min" in shown
     assert f"{expected['n_events'][0]} events; left out" in shown
 
