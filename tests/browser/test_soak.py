@@ -134,7 +134,7 @@ def watch_pages(path: Path, server: int, seen: list[Seen]) -> list[int]:
     resident, until = [], time.monotonic() + SECONDS
     while time.monotonic() < until or len(resident) < LEAST_LOOKS:
         for each in seen:
-            each.look(newest_end(Store(path).catalogue()))
+            each.look(newest_end(Store(path, wait_s=60).catalogue()))
         resident.append(resident_kb(server))
         seen[0].page.wait_for_timeout(1000 * EVERY_S)
     return resident
@@ -142,7 +142,7 @@ def watch_pages(path: Path, server: int, seen: list[Seen]) -> list[int]:
 
 def catch_up(path: Path, each: Seen) -> None:
     """Wait until a page shows the newest row, now that nothing is written any more."""
-    newest = newest_end(Store(path).catalogue())
+    newest = newest_end(Store(path, wait_s=60).catalogue())
     assert newest is not None
     until = time.monotonic() + PATIENCE_MS / 1000
     while each.newest() < newest - 2:

@@ -40,7 +40,7 @@ def choose_clock(place: Screen, path: Path) -> str:
     """Draw the clock and how often the page looks for new rows, and return the clock's zone."""
     state = st.session_state
     usual = {"clock": "UTC", "refresh": "5 s" if state.get("follow") else _USUAL_REFRESH}
-    params = _CLOCKS.to_follow(ready="clock" in state)
+    params = _CLOCKS.to_follow("clock", "refresh")
     if params is not None:
         zone, fault = read_zone(params.get("clock"))
         faults = [fault] if fault else []
@@ -120,7 +120,7 @@ def choose_kept(place: Screen, held: Held) -> tuple[frozenset[str], FeeChoice]:
     state = st.session_state
     symbols = held_symbols(held)
     fees = FeeChoice.of(held)
-    params = _KEPT.to_follow(ready="symbols" in state)
+    params = _KEPT.to_follow("symbols", "fees", "style")
     if params is not None:
         faults: list[Markdown] = []
         state["symbols"] = read_choice(params, "symbols", symbols, faults)

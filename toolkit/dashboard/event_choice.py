@@ -46,7 +46,7 @@ class AskedEvents(NamedTuple):
 def follow_link() -> None:
     """Fill the window, the state and the brush from a link that the page did not write itself."""
     state = st.session_state
-    params = _LINK.to_follow(ready="event_window" in state)
+    params = _LINK.to_follow(*(f"event_{name}" for name in _LINK.names if name != "zoom"))
     if params is None:
         return
     faults: list[Markdown] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -131,22 +132,44 @@ def _show_head(shell: PageShell, event_id: str, shown: ShownEvent, alike: pl.Ser
             go_to("symbol", symbol=newest["symbol"])
         _step_button(alike, event_id, -1, Markdown("◀ Previous"), "p")
         _step_button(alike, event_id, 1, Markdown("Next ▶"), "n")
-        if st.button(Markdown("Close"), key="event_close", type="tertiary", shortcut="escape"):
-            del st.query_params["event"]
-            st.rerun()
+        st.button(
+            Markdown("Close"),
+            key="event_close",
+            type="tertiary",
+            shortcut="escape",
+            on_click=_show_instead,
+            args=(lambda _: None,),
+        )
 
 
 def _step_button(alike: pl.Series, event_id: str, way: int, label: Markdown, key: str) -> None:
     """Show a button, also a key, to the event before or after this one."""
-    at = alike.index_of(event_id)
-    beside = -1 if at is None else at + way
-    there = 0 <= beside < alike.len()
-    if (
-        st.button(label, key=f"event_step_{key}", disabled=not there, type="tertiary", shortcut=key)
-        and there
-    ):
-        st.query_params["event"] = alike[beside]
-        st.rerun()
+
+    def beside(of: str | None) -> str | None:
+        at = alike.index_of(of)
+        there = -1 if at is None else at + way
+        return alike[there] if 0 <= there < alike.len() else None
+
+    st.button(
+        label,
+        key=f"event_step_{key}",
+        disabled=beside(event_id) is None,
+        type="tertiary",
+        shortcut=key,
+        on_click=_show_instead,
+        args=(lambda of: beside(of) or of,),
+    )
+
+
+def _show_instead(other: Callable[[str | None], str | None]) -> None:
+    """Put another event in the place of the one in the link, None for none.
+
+    It is done before the page runs. So no press is lost where another run begins meanwhile, and
+    each of several in a row goes on from the last one.
+    """
+    event_id = other(st.query_params.pop("event", None))
+    if event_id is not None:
+        st.query_params["event"] = event_id
 
 
 def _margin(span: Interval) -> Interval:

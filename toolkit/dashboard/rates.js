@@ -109,7 +109,13 @@ export default function (component) {
   const { data, parentElement, setTriggerValue } = component;
   const place = parentElement.querySelector("#rates");
   if (!place.grid) {
-    place.grid = made("span", place, undefined, "grid");
+    const grid = (place.grid = made("span", place, undefined, "grid"));
+    const look = () => {
+      const right = grid.scrollLeft + grid.clientWidth;
+      grid.classList.toggle("goes-on", right < grid.scrollWidth - 1);
+    };
+    grid.onscroll = look;
+    new ResizeObserver(look).observe(grid);
     place.bar = made("span", place, undefined, "bar");
   }
   place.grid.style.maxHeight = data.most_px ? `${data.most_px}px` : "";

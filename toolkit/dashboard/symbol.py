@@ -50,6 +50,11 @@ _LEVELS = {"last": "Last", "mean": "Mean"}
 _EVENTS_SHOWN = 200
 _SIDE_PX = 480
 _LINK = PageLink("symbol", ("symbol", "window", "zoom", "prices", "spreads"))
+_WIDGETS = {
+    "symbol_window": (Markdown("Window, up to the newest row"), SHORT_PRESETS),
+    "symbol_prices": (Markdown("Prices"), _SHOWN),
+    "symbol_level": (Markdown("Spreads"), _LEVELS),
+}
 
 
 class _SymbolChoice(NamedTuple):
@@ -76,10 +81,11 @@ def _body(shell: PageShell) -> None:
     _open_row(asked, mine)
     _draw(shell, asked, mine)
     with st.grid(2, min_column_width=_SIDE_PX):
-        with st.container():
-            _show_spreads(shell, bar, asked)
-        with st.container():
-            _list_events(shell, mine)
+        matrix, lists = st.container(), st.container()
+    with matrix:
+        _show_spreads(shell, bar, asked, lists)
+    with lists:
+        _list_events(shell, mine)
 
 
 def _open_row(asked: _SymbolChoice, lives: pl.DataFrame | None) -> None:
@@ -99,7 +105,7 @@ def _open_row(asked: _SymbolChoice, lives: pl.DataFrame | None) -> None:
 def _follow_link(shell: PageShell, symbols: list[str]) -> None:
     """Fill the widgets from a link that the page did not write itself."""
     state = st.session_state
-    params = _LINK.to_follow(ready=state.get("symbol") in symbols)
+    params = _LINK.to_follow(*_WIDGETS, ready=state.get("symbol") in symbols)
     if params is None:
         return
     faults: list[Markdown] = []
@@ -127,11 +133,7 @@ def _choose(bar: Screen, shell: PageShell, symbols: list[str]) -> _SymbolChoice:
             width=170,
             on_change=_end_zoom,
         )
-        for key, label, words in (
-            ("symbol_window", Markdown("Window, up to the newest row"), SHORT_PRESETS),
-            ("symbol_prices", Markdown("Prices"), _SHOWN),
-            ("symbol_level", Markdown("Spreads"), _LEVELS),
-        ):
+        for key, (label, words) in _WIDGETS.items():
             st.segmented_control(
                 label,
                 list(words),
@@ -206,8 +208,8 @@ _NO_LIVES = pl.DataFrame(
 )
 
 
-def _show_spreads(shell: PageShell, bar: Screen, asked: _SymbolChoice) -> None:
-    """Show the spreads between all exchanges as a matrix, and one by one."""
+def _show_spreads(shell: PageShell, bar: Screen, asked: _SymbolChoice, beside: Screen) -> None:
+    """Show the spreads between all exchanges as a matrix, and one by one beside it."""
     kind = spread_kind(streams_of(shell.held, asked.symbol))
     if kind is None:
         what = Markdown("No spread of {} is held.").format(markdown(asked.symbol))
@@ -238,7 +240,8 @@ def _show_spreads(shell: PageShell, bar: Screen, asked: _SymbolChoice) -> None:
         RowColumn("net (bps)", "number", lines["net_bps"].to_list()),
     ]
     keys = lines["trajectory"].to_list()
-    show_rows(Markdown("Spreads, the widest first"), keys, columns, "symbol_spreads", 12)
+    with beside:
+        show_rows(Markdown("Spreads, the widest first"), keys, columns, "symbol_spreads", 12)
 
 
 _NET = Markdown("The spread less the cost of a round trip at its last observation. {}")

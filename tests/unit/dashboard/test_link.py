@@ -4,6 +4,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from streamlit.testing.v1 import AppTest
 
 from toolkit.dashboard.link import PRESETS, Choice, held_window, preset_window, read_link
 from toolkit.intervals import Interval
@@ -88,3 +89,29 @@ def test_whatever_a_link_says_something_can_be_shown(params):
 def test_unix_seconds_are_times_too():
     choice, wrong = read_link({"start": "1000000020", "end": "1000000080"}, CATALOGUE)
     assert (choice.window, wrong) == ((1000000020, 1000000080), [])
+
+
+PAGE_OF_TWO_WIDGETS = """
+import streamlit as st
+from toolkit.dashboard.page_link import PageLink
+
+link = PageLink("pair", ("first", "second"))
+params = link.to_follow("first", "second")
+if params is not None:
+    st.session_state.update({"first": "a", "second": "b"} | params)
+    link.keep_faults([])
+link.write({name: st.session_state[name] for name in link.names})
+"""
+
+
+def test_a_widget_that_streamlit_forgot_is_filled_from_the_link_again():
+    shown = AppTest.from_string(PAGE_OF_TWO_WIDGETS)
+    shown.query_params["second"] = "of the link"
+    shown.run()
+    shown.session_state["first"] = "chosen"
+    shown.run()
+    assert dict(shown.query_params) == {"first": "chosen", "second": "of the link"}
+    del shown.session_state["second"]
+    shown.run()
+    assert not shown.exception
+    assert shown.session_state["second"] == "of the link"
