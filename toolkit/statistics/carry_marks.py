@@ -9,7 +9,7 @@ import polars as pl
 
 from toolkit.statistics.carry_paths import Moments, Numbers, Path, Times
 from toolkit.statistics.contract import Frame, checked_columns, collected
-from toolkit.statistics.kernel import checked_keys, observed
+from toolkit.statistics.observations import checked_keys, observed
 
 _PREFIX = "funding/"
 _PRICES = ("buy_price", "sell_price")

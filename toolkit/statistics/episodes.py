@@ -15,15 +15,8 @@ from toolkit.statistics.contract import (
     real_number,
     whole_number,
 )
-from toolkit.statistics.definition import holding
-from toolkit.statistics.kernel import (
-    Statistic,
-    asked_columns,
-    measure,
-    observed_chunks,
-    presence,
-    shares,
-)
+from toolkit.statistics.kernel import Statistic, asked_columns, measure, presence, shares
+from toolkit.statistics.observations import observed_chunks
 from toolkit.statistics.windows import window_of
 
 _HOURS_A_SECOND = 1 / 3600
@@ -78,7 +71,7 @@ def time_above(
         max_stale_s,
         (("threshold_bps", limit),),
     )
-    return measure(holding(frame, column), question, _above(limit))
+    return measure(frame, question, _above(limit))
 
 
 def _above(limit: float) -> Statistic:
@@ -210,14 +203,16 @@ def episodes(
         tuple(options.items()),
     )
     size = pl.col("value").abs()
-    found = [
-        part.join(
-            stretches(rows, size, size >= enter, size < leave, merge_gap_s), on="number"
-        ).join(_presence(rows, question), on="number", maintain_order="left")
-        for part, rows in observed_chunks(holding(frame, column), question)
-    ]
-    rows = pl.concat(found).filter(pl.col("duration_s") >= min_duration_s)
-    return rows.sort("trajectory", "start_ts").select(*_columns(question))
+    found = []
+    for part, chunk in observed_chunks(frame, question):
+        rows = collected(chunk).lazy()
+        beyond = stretches(rows, size, size >= enter, size < leave, merge_gap_s)
+        present = _presence(rows, question)
+        found.append(
+            part.join(beyond, on="number").join(present, on="number", maintain_order="left")
+        )
+    lasting = pl.concat(found).filter(pl.col("duration_s") >= min_duration_s)
+    return lasting.sort("trajectory", "start_ts").select(*_columns(question))
 
 
 def _presence(rows: pl.LazyFrame, question: Question) -> pl.DataFrame:
@@ -262,9 +257,13 @@ def stretches(
         .with_columns(state.alias("above"), first.cum_sum().alias("segment"))
         .with_columns((first | (above != above.shift(1))).cum_sum().alias("run"))
     )
+    bridged = above
+    if merge_gap_s:
+        bridges = _bridges(episodes, merge_gap_s)
+        episodes = episodes.join(bridges, on="run", how="left", maintain_order="left")
+        bridged = above | pl.col("bridge")
     return collected(
-        episodes.join(_bridges(episodes, merge_gap_s), on="run", how="left", maintain_order="left")
-        .with_columns((above | pl.col("bridge")).alias("inside"))
+        episodes.with_columns(bridged.alias("inside"))
         .with_columns((inside & (first | ~inside.shift(1))).cum_sum().alias("episode"))
         .filter(inside)
         .group_by("episode", maintain_order=True)

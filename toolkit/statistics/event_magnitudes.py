@@ -8,7 +8,7 @@ import polars as pl
 
 from toolkit.statistics.contract import Reason, checked_types, collected, first_reason
 from toolkit.statistics.event_exposure import Watched
-from toolkit.statistics.kernel import observed
+from toolkit.statistics.observations import observed
 from toolkit.statistics.tail_index import fitted_tails, tail_columns
 
 _QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95, "q99": 0.99}

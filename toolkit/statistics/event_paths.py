@@ -21,7 +21,7 @@ from toolkit.statistics.contract import (
     in_order,
     whole_number,
 )
-from toolkit.statistics.kernel import observed, ordered
+from toolkit.statistics.observations import observed, ordered
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

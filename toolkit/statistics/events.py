@@ -44,7 +44,7 @@ from toolkit.statistics.event_study import study
 from toolkit.statistics.event_survival import log_rank, survival, survival_curve
 from toolkit.statistics.event_timing import clustering, rates_by_hour
 from toolkit.statistics.follow_through import follow_through
-from toolkit.statistics.kernel import observed
+from toolkit.statistics.observations import observed
 from toolkit.statistics.rate_changes import rate_changes
 from toolkit.statistics.windows import documents_extent, window_of
 

@@ -22,10 +22,11 @@ from toolkit.statistics.contract import (
     whole_number,
 )
 from toolkit.statistics.definition import holding
-from toolkit.statistics.kernel import PAIR_HASH, Statistic, measure
+from toolkit.statistics.kernel import Statistic, measure
 from toolkit.statistics.late_legs import APART, LATE, UNKNOWN, late_legs
 from toolkit.statistics.lead_lag import checked_lag, peaks, why
-from toolkit.statistics.stale_legs import LEGS, counted, repeats, stale_legs
+from toolkit.statistics.observations import PAIR_HASH
+from toolkit.statistics.stale_legs import LEGS, counted, repeats, stale_legs, with_repeats
 from toolkit.statistics.windows import window_of
 
 FLAGS = (
@@ -271,19 +272,18 @@ def _statistic(asked: _Thresholds) -> Statistic:
         *_shifts(asked.least_correlation),
         *_unless(_MISSING | UNKNOWN, LATE, "stale_sd"),
     ]
+
+    def fitted(rows: pl.DataFrame) -> pl.DataFrame:
+        found = stale_legs(rows, asked.stale_s, asked.stale_moves)
+        for other in (late_legs(rows), peaks(_logs(rows), asked.max_lag_steps)):
+            found = found.join(other, on="number", how="left", maintain_order="left")
+        return found
+
     return Statistic(
         lambda _column: aggregates,
         lambda _column: results,
-        lambda rows: (
-            stale_legs(rows, asked.stale_s, asked.stale_moves)
-            .join(late_legs(rows), on="number", how="left", maintain_order="left")
-            .join(
-                peaks(_logs(rows), asked.max_lag_steps),
-                on="number",
-                how="left",
-                maintain_order="left",
-            )
-        ),
+        fitted,
+        lambda rows, _part: with_repeats(rows),
         carried=(*_CARRIED, APART),
     )
 

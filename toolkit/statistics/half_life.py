@@ -27,29 +27,32 @@ _HALF_LIFE, _AR1, _ACF = "half_life", "half_life_ar1", "acf"
 _EMPTY = pl.col("n") == 0
 
 
-def _summed(rows: pl.DataFrame) -> tuple[Integers, Pairs, Pairs, Pairs, Decay, Decay]:
-    """Sum over the pairs of the lags `_ACF_LAGS`, and over the triples of both lags."""
+def _summed(rows: pl.DataFrame) -> tuple[Integers, Pairs, Pairs, Pairs, Decay]:
+    """Sum over the pairs of the lags `_ACF_LAGS`, and over the triples of the long lag."""
     held = Observations.of(rows)
     next_one, far = held.later(1), held.later(1 + _LONG)
-    return (
-        held.numbers,
-        held.pairs(next_one),
-        held.pairs(far),
-        held.pairs(held.later(30)),
-        held.decay(next_one, held.later(1 + _SHORT), _SHORT),
-        held.decay(next_one, far, _LONG),
-    )
+    pairs = (held.pairs(next_one), held.pairs(far), held.pairs(held.later(30)))
+    return (held.numbers, *pairs, held.decay(next_one, far, _LONG))
+
+
+def _short(rows: pl.DataFrame) -> Decay:
+    """Sum over the triples of the short lag."""
+    held = Observations.of(rows)
+    return held.decay(held.later(1), held.later(1 + _SHORT), _SHORT)
 
 
 def _measured(rows: pl.DataFrame) -> pl.DataFrame:
     """Fit each trajectory of a chunk: half-lives in steps, 0 for below one, infinite for none."""
-    numbers, *of_pairs, near_triples, far_triples = zip(*map(_summed, parts(rows)), strict=True)
+    found, *of_pairs, triples = zip(*map(_summed, parts(rows)), strict=True)
+    numbers = np.concatenate(found)
     apart = {lag: joined(Pairs, each) for lag, each in zip(_ACF_LAGS, of_pairs, strict=True)}
-    near, short, long = apart[1], joined(Decay, near_triples), joined(Decay, far_triples)
+    near, decay = apart[1], joined(Decay, triples)
+    fast = ~((decay.triples >= MIN_PAIRS) & (decay.a >= _LEFT * decay.b))
+    fast_rows = rows.filter(pl.col("number").is_in(numbers[fast]))
+    for long, short in zip(decay, joined(Decay, map(_short, parts(fast_rows))), strict=True):
+        long[fast] = short
     with np.errstate(all="ignore"):
-        slow = (long.triples >= MIN_PAIRS) & (long.a >= _LEFT * long.b)
         correlation = {lag: pairs.correlation for lag, pairs in apart.items()}
-        decay = Decay(*(np.where(slow, *pair) for pair in zip(long, short, strict=True)))
         share = 1 - correlation[1] / (decay.a / decay.b) ** (1 / decay.lag)
         steps, lower, upper = reversion(decay, share)
         ar1_phi = near.products / near.earlier_squares
@@ -58,7 +61,7 @@ def _measured(rows: pl.DataFrame) -> pl.DataFrame:
     phi = np.exp2(-1 / np.where(steps > 0, steps, np.nan))
     return pl.DataFrame(
         {
-            "number": np.concatenate(numbers),
+            "number": numbers,
             "pairs": near.pairs,
             "triples": decay.triples,
             "lag": decay.lag,

@@ -16,7 +16,6 @@ from toolkit.statistics.contract import (
     first_reason,
     unfolded,
 )
-from toolkit.statistics.definition import holding
 from toolkit.statistics.kernel import Statistic, measure
 from toolkit.statistics.student import two_sided_95
 from toolkit.statistics.windows import window_of
@@ -117,7 +116,7 @@ def hour_of_week(
         "spread.hour_of_week/2", *window_of(frame, start, end), column, step_s, max_stale_s
     )
     lists = Statistic(lambda _column: [], lambda _column: [pl.col(*_CELL)], _cells)
-    measured = measure(holding(frame, column), question, lists)
+    measured = measure(frame, question, lists)
     contract = [name for name in measured.columns if name not in _CELL]
     before = contract.index("window_start")
     return (

@@ -23,6 +23,8 @@ Made = TypeVar("Made")
 
 _LONGEST_LAG = 1_440
 _ROWS_PER_PART = 30_000
+_PLACES_A_ROW = 4
+"""An axis of more places than that for each observation of a part is searched, not looked up."""
 _BLOCK_STEPS = 5
 """A block is this many times as long as the longer lag of its triples, and 10 steps more."""
 
@@ -79,9 +81,12 @@ class Observations:
     since_s: Integers
     """The time since the trajectory's first observation."""
     key: Integers
-    """The time on one axis, on which the trajectories follow each other, far apart."""
-    own_step_s: Integers
-    """The step of each observation's trajectory."""
+    """The time on one axis, on which the trajectories follow each other, far apart: in steps where
+    all observations are whole steps apart, else in seconds."""
+    a_step: Integers | int
+    """How long a step of each observation's trajectory is on that axis."""
+    at: Integers | None
+    """The observation at each place of the axis, -1 for none. None for an axis of too many."""
 
     @classmethod
     def of(cls, rows: pl.DataFrame) -> Self:
@@ -95,14 +100,21 @@ class Observations:
         # a single observation has no step, and no pair either
         step_s = (steps.fill_null(1) if steps.null_count() else steps).to_numpy()
         since_s = ts - np.repeat(ts[first], counts)
-        lengths = since_s[begins[1:] - 1] + _LONGEST_LAG * step_s + 1
-        key = since_s + np.repeat(np.cumsum(lengths) - lengths, counts)
+        own_step_s = np.repeat(step_s, counts)
+        since_steps = since_s / own_step_s
+        a_step: Integers | int = 1
+        key, step = since_steps.astype(np.int64), np.ones(len(counts), np.int64)
+        if (key != since_steps).any():
+            key, a_step, step = since_s, own_step_s, step_s
+        lengths = key[begins[1:] - 1] + _LONGEST_LAG * step + 1
+        key = key + np.repeat(np.cumsum(lengths) - lengths, counts)
         value = value - np.repeat(value[first], counts)
-        return cls(number[first], step_s, begins, value, since_s, key, np.repeat(step_s, counts))
+        at = _places(key, int(lengths.sum()))
+        return cls(number[first], step_s, begins, value, since_s, key, a_step, at)
 
     def some(self, places: Integers, value: Floats) -> Self:
         """Return the observations at these sorted places with values of their own."""
-        counts = self.counts(places)
+        counts, key = self.counts(places), self.key[places]
         held = counts > 0
         return type(self)(
             self.numbers[held],
@@ -110,21 +122,18 @@ class Observations:
             np.append(0, np.cumsum(counts[held])),
             value,
             self.since_s[places],
-            self.key[places],
-            self.own_step_s[places],
+            key,
+            self.a_step if isinstance(self.a_step, int) else self.a_step[places],
+            None if self.at is None else _places(key, len(self.at)),
         )
 
     def later(self, steps: int) -> Integers:
         """Find each observation's partner exactly ``steps`` steps later, -1 where it has none."""
-        count = len(self.key)
-        target = self.key + steps * self.own_step_s
-        found = np.arange(steps, count + steps)
-        elsewhere = np.ones(count, dtype=bool)
-        elsewhere[: max(count - steps, 0)] = self.key[steps:] != target[: max(count - steps, 0)]
-        astray = np.flatnonzero(elsewhere)
-        at = np.minimum(np.searchsorted(self.key, target[astray]), count - 1)
-        found[astray] = np.where(self.key[at] == target[astray], at, -1)
-        return found
+        target = self.key + steps * self.a_step
+        if self.at is not None:
+            return np.asarray(self.at[target])
+        found = np.minimum(np.searchsorted(self.key, target), len(target) - 1)
+        return np.where(self.key[found] == target, found, -1)
 
     def counts(self, some: Integers) -> Integers:
         """Count by trajectory the observations whose sorted places are given."""
@@ -152,7 +161,8 @@ class Observations:
             centred(self.value[rows], counts) for rows in (whole, next_one[whole], far[whole])
         )
         block_steps = _BLOCK_STEPS * lag + 10
-        block = since_s // np.repeat(block_steps * self.step_s, counts)
+        # whole numbers below 2^52: their quotient is never rounded up to the next one
+        block = (since_s / np.repeat(block_steps * self.step_s, counts)).astype(np.int64)
         apart_s = np.diff(since_s, prepend=0)
         begins = (np.cumsum(counts) - counts)[counts > 0]
         new = np.diff(block, prepend=-1) != 0
@@ -172,6 +182,15 @@ class Observations:
             bb=sums(b * b, blocks),
             overlap=np.full(len(counts), lag / (3 * block_steps)),
         )
+
+
+def _places(key: Integers, length: int) -> Integers | None:
+    """List which observation is at each place of an axis of this length, -1 for none."""
+    if length > _PLACES_A_ROW * max(len(key), _ROWS_PER_PART):
+        return None
+    at = np.full(length, -1)
+    at[key] = np.arange(len(key))
+    return at
 
 
 def parts(rows: pl.DataFrame) -> Iterator[pl.DataFrame]:

@@ -23,19 +23,18 @@ _DEVIATIONS = 2
 def late_legs(rows: pl.DataFrame) -> pl.DataFrame:
     """Compute the deviation that a late leg alone gives the spread, and how many lie within it.
 
-    ``rows`` are observations with ``number``, ``ts``, ``step_s``, both prices, ``value`` (the log
-    spread, bps) and `APART`, sorted by number and time. One row per number, with the columns of
-    `toolkit.statistics.flags.flags`.
+    ``rows`` are observations with ``number``, ``step_s``, ``a_step_later`` (than the one before),
+    both prices, ``value`` (the log spread, bps) and `APART`, sorted by number and time. One row per
+    number, with the columns of `toolkit.statistics.flags.flags`.
 
-    >>> rows = {"number": [0] * 2, "ts": [0, 60], "step_s": [60] * 2, "buy_price": [1.0, 1.01],
-    ...         "sell_price": [1.0, 1.01], "apart_s": [15.0] * 2, "value": [0.0, 0.0]}
+    >>> rows = {"number": [0] * 2, "step_s": [60] * 2, "a_step_later": [False, True],
+    ...         "buy_price": [1.0, 1.01], "sell_price": [1.0, 1.01], "apart_s": [15.0] * 2,
+    ...         "value": [0.0, 0.0]}
     >>> late_legs(pl.DataFrame(rows)).select("late_s", pl.col("stale_sd_log_bps").round(3)).row(0)
     (15.0, 50.0)
     """
-    number = pl.col("number")
-    a_step_later = (pl.col("ts").diff() == pl.col("step_s")) & (number == number.shift(1))
     squares = [
-        pl.when(a_step_later).then((price / price.shift(1) - 1).pow(2)).alias(f"{leg}_square")
+        pl.when("a_step_later").then((price / price.shift(1) - 1).pow(2)).alias(f"{leg}_square")
         for leg in LEGS
         for price in [pl.col(f"{leg}_price")]
     ]

@@ -237,13 +237,14 @@ def _returns(rows: pl.DataFrame) -> tuple[Observations, Floats]:
 
 
 def _of_returns(returns: Observations, other: Floats, most: int) -> _Related:
-    own, found = returns.value, {}
-    for lag in range(most + 1):
+    own = returns.value
+    found = {0: _at_lag(own, other, np.diff(returns.begins))}
+    for lag in range(1, most + 1):
         later = returns.later(lag)
         paired = np.flatnonzero(later >= 0)
         at, counts = later[paired], returns.counts(paired)
         found[lag] = _at_lag(own[paired], other[at], counts)
-        found[-lag] = _at_lag(other[paired], own[at], counts) if lag else found[0]
+        found[-lag] = _at_lag(other[paired], own[at], counts)
     in_order = [found[lag] for lag in range(-most, most + 1)]
     return _Related(*(np.array(each) for each in zip(*in_order, strict=True)))
 

@@ -18,7 +18,7 @@ from toolkit.statistics.contract import (
 )
 from toolkit.statistics.definition import holding
 from toolkit.statistics.fee_table import FILLS, NOTIONAL, FeeModel, Style, check_asked
-from toolkit.statistics.kernel import checked_keys, observed
+from toolkit.statistics.observations import checked_keys, observed
 
 MULTIPLES = {"": 1.0, "_at_half_cost": 0.5, "_at_twice_cost": 2.0}
 """How much of the cost is taken off, by what the name of a figure has for it."""

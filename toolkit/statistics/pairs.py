@@ -16,7 +16,7 @@ from toolkit.statistics.contract import (
     whole_number,
 )
 from toolkit.statistics.definition import with_spread
-from toolkit.statistics.kernel import PAIR_HASH, checked_keys
+from toolkit.statistics.observations import PAIR_HASH, checked_keys
 
 
 def pair(

@@ -1,17 +1,20 @@
 """Several statistics of one pass over the rows, some whole trajectories at a time.
 
 A statistic is of one trajectory at a time. So the rows of whole trajectories give what all rows
-would, to the last bit, and a result of some of them is put below that of others.
+would, to the last bit, and a result of some of them is put below that of others. Those that ask
+about one column and window share its observations.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 
 import polars as pl
 
 from toolkit.errors import InputError
 from toolkit.statistics.contract import checked_frame
+from toolkit.statistics.observations import shared
 
 Analysis = Callable[[pl.DataFrame], pl.DataFrame]
 """A statistic of rows with everything else that it takes: rows of trajectories to its own rows."""
@@ -50,8 +53,9 @@ def in_one_pass(groups: Iterable[pl.DataFrame], *analyses: Analysis) -> list[pl.
     found: list[list[pl.DataFrame]] = [[] for _ in analyses]
     for rows in groups:
         checked_frame(rows, "groups")
-        for results, analysis in zip(found, analyses, strict=True):
-            results.append(analysis(rows))
+        with shared(rows) if len(analyses) > 1 else nullcontext():
+            for results, analysis in zip(found, analyses, strict=True):
+                results.append(analysis(rows))
         del rows
     if not all(found):
         raise InputError("groups", "nothing", "one or more frames of whole trajectories")

@@ -13,7 +13,7 @@ from toolkit.statistics.contract import (
     collected,
     first_reason,
 )
-from toolkit.statistics.kernel import checked_keys, observed
+from toolkit.statistics.observations import checked_keys, observed
 from toolkit.statistics.receipts import BPS, inside
 from toolkit.statistics.settlements import LegSettlements, settlements
 from toolkit.statistics.venues import legs

@@ -11,7 +11,7 @@ from toolkit.statistics.contract import (
     collected,
     whole_number,
 )
-from toolkit.statistics.kernel import observed, ordered
+from toolkit.statistics.observations import observed, ordered
 
 MOVE = "move_bps"
 """The column of moves."""

@@ -20,7 +20,8 @@ from toolkit.statistics.contract import (
     whole_number,
 )
 from toolkit.statistics.definition import holding
-from toolkit.statistics.kernel import asked_columns, checked_keys, observed, observed_chunks
+from toolkit.statistics.kernel import asked_columns
+from toolkit.statistics.observations import checked_keys, observed, observed_chunks
 from toolkit.statistics.windows import window_of
 
 
@@ -155,7 +156,7 @@ def rolling_z_summary(
     return (
         pl.concat(
             part.join(_summed_up(scored(rows), question.start, limit), on="number", how="left")
-            for part, rows in observed_chunks(holding(frame, column), read)
+            for part, rows in observed_chunks(frame, read)
         )
         .select(
             "trajectory",

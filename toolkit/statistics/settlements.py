@@ -15,7 +15,7 @@ from toolkit.statistics.contract import (
     collected,
     first_reason,
 )
-from toolkit.statistics.kernel import checked_keys, observed, ordered
+from toolkit.statistics.observations import checked_keys, observed, ordered
 from toolkit.statistics.rates_in_force import (
     HOURS_A_YEAR,
     LEG_KEY,

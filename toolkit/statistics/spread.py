@@ -32,7 +32,7 @@ import polars as pl
 
 from toolkit.market import When
 from toolkit.statistics.contract import Frame, Question
-from toolkit.statistics.definition import holding, turned, with_spread
+from toolkit.statistics.definition import turned, with_spread
 from toolkit.statistics.episodes import episodes, time_above
 from toolkit.statistics.estimators import MOMENTS, QUANTILES, ROBUST
 from toolkit.statistics.half_life import HALF_LIFE
@@ -276,4 +276,4 @@ def summary(
 
 
 def _measured(frame: Frame, question: Question, *statistics: Statistic) -> pl.DataFrame:
-    return measure(holding(frame, question.column or ""), question, *statistics)
+    return measure(frame, question, *statistics)

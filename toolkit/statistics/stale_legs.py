@@ -83,24 +83,47 @@ def counted(name: str, which: pl.Expr) -> list[pl.Expr]:
     ]
 
 
+def with_repeats(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Mark the rows that come one step after another, and the closes of each leg among them.
+
+    The columns are ``a_step_later``, of each leg ``buy_steps`` (both closes are known) and
+    ``repeated_buy`` (they are equal), all Boolean. Of rows with ``number``, ``ts``, ``step_s`` and
+    both prices, sorted by number and time.
+
+    >>> rows = {"number": [0, 0], "ts": [0, 60], "step_s": [60] * 2, "buy_price": [1.0] * 2,
+    ...         "sell_price": [1.0, 2.0]}
+    >>> with_repeats(pl.LazyFrame(rows)).select("repeated_buy", "repeated_sell").collect().rows()
+    [(False, False), (True, False)]
+    """
+    number = pl.col("number")
+    a_step_later = (number == number.shift(1)) & (pl.col("ts").diff() == pl.col("step_s"))
+    rows = rows.with_columns(a_step_later.fill_null(False).alias("a_step_later"))
+    for leg in LEGS:
+        price = pl.col(f"{leg}_price")
+        before = price.shift(1)
+        known = pl.col("a_step_later") & price.is_not_null() & before.is_not_null()
+        repeated = known & (price == before).fill_null(False)
+        rows = rows.with_columns(known.alias(f"{leg}_steps"), repeated.alias(f"repeated_{leg}"))
+    return rows
+
+
 def repeats() -> list[pl.Expr]:
     """Count of each leg the closes one step after another, and those that repeat it.
 
     The columns are ``rows_of_both``, ``buy_steps``, ``repeated_buy_n``, ``repeated_buy_first_ts``,
-    and the last three of the sell leg. Of rows with ``ts``, ``step_s`` and both prices.
+    and the last three of the sell leg. Of rows of `with_repeats`.
 
-    >>> rows = {"ts": [0, 60], "step_s": [60] * 2, "buy_price": [1.0] * 2, "sell_price": [1.0, 2.0]}
-    >>> pl.DataFrame(rows).select(repeats()).select("repeated_buy_n", "repeated_sell_n").row(0)
+    >>> rows = {"number": [0, 0], "ts": [0, 60], "step_s": [60] * 2, "buy_price": [1.0] * 2,
+    ...         "sell_price": [1.0, 2.0]}
+    >>> found = with_repeats(pl.LazyFrame(rows)).select(repeats())
+    >>> found.select("repeated_buy_n", "repeated_sell_n").collect().row(0)
     (1, 0)
     """
     both = pl.col("buy_price").is_not_null() & pl.col("sell_price").is_not_null()
     found = [both.sum().cast(pl.Int64).alias("rows_of_both")]
     for leg in LEGS:
-        price = pl.col(f"{leg}_price")
-        a_step_later = pl.col("ts").diff() == pl.col("step_s")
-        neighbours = a_step_later & price.is_not_null() & price.shift(1).is_not_null()
         found += [
-            neighbours.sum().cast(pl.Int64).alias(f"{leg}_steps"),
-            *counted(f"repeated_{leg}", (neighbours & (price == price.shift(1))).fill_null(False)),
+            pl.col(f"{leg}_steps").sum().cast(pl.Int64),
+            *counted(f"repeated_{leg}", pl.col(f"repeated_{leg}")),
         ]
     return found

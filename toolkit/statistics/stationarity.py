@@ -14,7 +14,6 @@ import polars as pl
 
 from toolkit.market import When
 from toolkit.statistics.contract import Frame, Question, Reason, first_reason, whole_number
-from toolkit.statistics.definition import holding
 from toolkit.statistics.half_life import MIN_PAIRS
 from toolkit.statistics.kernel import Statistic, measure
 from toolkit.statistics.lags import Floats, Integers, Observations, parts
@@ -35,6 +34,7 @@ _CRITICAL = {
 _ROWS_AT_ONCE = 20_000
 _COLLINEAR = 1e-10
 _LEAST_HORIZONS = 5
+_FEW_STEPS = 10
 _NO_PRODUCT = 1e-13
 
 
@@ -122,7 +122,7 @@ def stationarity(
         _results,
         lambda rows: pl.concat(_fitted(part, lags) for part in parts(rows)),
     )
-    return measure(holding(frame, column), question, tests)
+    return measure(frame, question, tests)
 
 
 def _fitted(rows: pl.DataFrame, lags: int | None) -> pl.DataFrame:
@@ -248,11 +248,17 @@ def _unevenness(counts: Integers, steps: int) -> float:
 
 
 def _products(values: Floats, run: Integers, steps: int) -> Floats:
-    """Sum the products of values of one run, 1 to ``steps`` - 1 apart: by Fourier transform."""
+    """Sum the products of values of one run, 1 to ``steps`` - 1 apart.
+
+    Those of many steps come by Fourier transform.
+    """
     spaced = np.arange(len(values)) + run * (steps - 1)  # no product reaches the next run
     size = 1 << int(spaced[-1] + steps).bit_length()
     line = np.zeros(size)
     line[spaced] = values
+    if steps <= _FEW_STEPS:
+        used = line[: spaced[-1] + 1]
+        return np.array([(used[:-lag] * used[lag:]).sum() for lag in range(1, steps)])
     found = np.fft.irfft(np.abs(np.fft.rfft(line)) ** 2, size)
     return np.asarray(found[1:steps])
 

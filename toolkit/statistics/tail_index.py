@@ -7,7 +7,6 @@ import polars as pl
 
 from toolkit.market import When
 from toolkit.statistics.contract import Frame, Question, Reason, collected, column_for, first_reason
-from toolkit.statistics.definition import holding
 from toolkit.statistics.kernel import Statistic, measure
 from toolkit.statistics.student import two_sided_95
 from toolkit.statistics.windows import window_of
@@ -99,7 +98,7 @@ def tail_index(
         "spread.tail_index/3", *window_of(frame, start, end), column, step_s, max_stale_s
     )
     tails = Statistic(lambda _column: [], tail_columns, fitted_tails)
-    return measure(holding(frame, column), question, tails)
+    return measure(frame, question, tails)
 
 
 def fitted_tails(rows: pl.DataFrame) -> pl.DataFrame:

@@ -13,7 +13,6 @@ from toolkit.statistics.contract import (
     first_reason,
     real_number,
 )
-from toolkit.statistics.definition import holding
 from toolkit.statistics.episodes import checked_bps, stretches
 from toolkit.statistics.kernel import Statistic, measure
 from toolkit.statistics.survival import life_quantiles
@@ -98,7 +97,7 @@ def time_to_close(
         return lives_of(stretches(rows.lazy(), size, size >= enter, size <= leave), rows)
 
     closing = Statistic(lambda _column: [], lambda _column: life_columns("close", _COUNTS), lives)
-    return measure(holding(frame, column), question, closing)
+    return measure(frame, question, closing)
 
 
 def lives_of(found: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:

@@ -17,7 +17,7 @@ from toolkit.statistics.contract import (
     first_reason,
     real_number,
 )
-from toolkit.statistics.kernel import observed
+from toolkit.statistics.observations import observed
 from toolkit.statistics.receipts import MIN_COVERAGE
 from toolkit.statistics.windows import settlements_extent, window_of
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import duckdb
+import numpy as np
 import polars as pl
 from polars.io.plugins import register_io_source
 
@@ -159,12 +160,14 @@ class Scan:
             )
         if rows.height != streams["rows"].sum():
             raise self._exchanged()
-        place = pl.col("stream_id").replace_strict(
-            streams["stream_id"], pl.int_range(streams.height, eager=True), return_dtype=pl.UInt32
-        )
-        rows = rows.with_columns(place.alias("stream_id")).sort("stream_id", "ts", "revision")
-        rows = newest_rows(rows, "stream_id", "ts")
-        key = streams["trajectory"].gather(rows["stream_id"]).alias("trajectory")
+        ids = streams["stream_id"].to_numpy()
+        places = np.zeros(ids.max() + 1, np.int64)
+        places[ids] = np.arange(len(ids))
+        rows = rows.with_columns(pl.Series("place", places[rows["stream_id"].to_numpy()]))
+        later, beyond = pl.col("ts").diff() > 0, pl.col("place").diff()
+        if not rows.select(((beyond > 0) | ((beyond == 0) & later)).all()).item():
+            rows = newest_rows(rows.sort("place", "ts", "revision"), "place", "ts")
+        key = streams["trajectory"].gather(rows["place"]).alias("trajectory")
         return rows.select(key, "ts", *self.columns)
 
 
