@@ -147,7 +147,7 @@ def audited(
     """
     family, column = _measured(family)
     window = window_of(rows, start, end)
-    logged = _logged(lives, family)
+    log = _log(lives, family)
     frame = _with_sizes(rows, column, move_s)
     of_funding = family is EventFamily.FUNDING
     known_after = 0 if of_funding and known_after_s is None else known_after_s
@@ -169,8 +169,10 @@ def audited(
     options = (*asked, ("enter_bps", enter_bps), *([] if move_s is None else [("move_s", move_s)]))
     question = Question("events.audit/3", *window, **of_rows, options=options)
     found = found.with_columns(pl.col("trajectory").cast(pl.Categorical))
+    logged = with_categories(log, but=["event"])
     matched = matched_rows(_opened(logged, window), found, known, after, slack)
     del known, found  # of a million events each takes as much memory as what is judged
+    matched = in_order(matched, {"trajectory": False})
     logged = logged.drop("event", "peak")
     of_family = None if held is None else checked_held(held).filter(family=family.value)
     listed = judged(matched, logged, of_family, window, slack)
@@ -198,8 +200,8 @@ def _with_sizes(rows: Frame, column: str, move_s: int | None) -> Frame:
     return rows.with_columns((_BPS_A_PERCENT * pl.col(_SENT)).alias(column))
 
 
-def _logged(lives: Frame, family: EventFamily) -> pl.DataFrame:
-    """Return the events of a family with their trajectory, of which names compare as numbers."""
+def _log(lives: Frame, family: EventFamily) -> pl.LazyFrame:
+    """Return the events of a family with their trajectory, not yet read."""
     of_splash = family is EventFamily.SPLASH
     checked_types(lives, _SPLASHES if of_splash else _LIVES, parameter="lives")
     rows = lives.lazy().filter(family=family.value)
@@ -208,7 +210,7 @@ def _logged(lives: Frame, family: EventFamily) -> pl.DataFrame:
         kind = pl.when(pl.col("direction") < 0).then(pl.lit(DUMP)).otherwise(pl.lit(PUMP))
         of, size = of + kind, size.abs()
     needed = rows.select(of, "event", "t_open", "t_close", size, "known_until")
-    return with_categories(needed.drop_nulls("trajectory"), but=["event"])
+    return needed.drop_nulls("trajectory")
 
 
 def _opened(logged: pl.DataFrame, window: Interval) -> pl.DataFrame:
@@ -232,7 +234,8 @@ def smallest_size_bps(
     >>> smallest_size_bps(lives, (0, 300))
     75.0
     """
-    opened = _opened(_logged(lives, _measured(family)[0]), Interval.of(window))
+    logged = with_categories(_log(lives, _measured(family)[0]), but=["event"])
+    opened = _opened(logged, Interval.of(window))
     least = opened.filter(pl.col("peak") > 0)["peak"].min()
     if not isinstance(least, float):
         allowed = "basis points above 0, as no event has a size to take them from"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TypeVar
 
 import polars as pl
@@ -81,18 +80,24 @@ def identified(events: Rows) -> Rows:
 
 def event_role() -> pl.Expr:
     """Build the expression of a document's role, null where its words are not known."""
-    return pl.coalesce(_role_of_type(), _mapped(pl.col("lifecycle"), LIFECYCLE_ROLES)).alias("role")
+    lifecycle = pl.col("lifecycle").cast(pl.Categorical)
+    of_lifecycle = (
+        pl.when(lifecycle == word).then(_category(role)) for word, role in LIFECYCLE_ROLES.items()
+    )
+    return pl.coalesce(_role_of_type(), *of_lifecycle).cast(pl.String).alias("role")
 
 
 def _role_of_type() -> pl.Expr:
-    """Build the role that the last word of an event type has, null where it has none."""
-    kind = pl.col("event_type")
+    """Build the role that the last word of an event type has, null where it has none.
+
+    Of categories each word is looked at once, and not once a document.
+    """
+    kind = pl.col("event_type").cast(pl.Categorical)
     return pl.coalesce(
-        pl.when((kind == word) | kind.str.ends_with(f".{word}")).then(pl.lit(role.value))
+        pl.when((kind == word) | kind.cat.ends_with(f".{word}")).then(_category(role))
         for word, role in TYPE_ROLES.items()
     )
 
 
-def _mapped(word: pl.Expr, roles: Mapping[str, EventRole]) -> pl.Expr:
-    plain = {name: role.value for name, role in roles.items()}
-    return word.replace_strict(plain, default=None, return_dtype=pl.String)
+def _category(role: EventRole) -> pl.Expr:
+    return pl.lit(role.value, pl.Categorical)

@@ -6,7 +6,6 @@ import numpy as np
 import polars as pl
 
 from toolkit.statistics.conditions import Schema
-from toolkit.statistics.contract import in_order
 from toolkit.statistics.event_paths import Flags, Integers, KnownValues
 from toolkit.statistics.life_curve import numbered
 
@@ -36,7 +35,7 @@ ROWS: Schema = {
 def matched_rows(
     lives: pl.DataFrame, found: pl.DataFrame, known: KnownValues, after_s: int, slack_s: int
 ) -> pl.DataFrame:
-    """Return of each trajectory its events, then its episodes without an event.
+    """Return the events, then the episodes without an event, each by trajectory and time.
 
     ``lives`` are events by trajectory and time of their openings, and ``found`` the episodes, which
     are known ``after_s`` later. Those match that are ``slack_s`` apart at most. An
@@ -132,5 +131,4 @@ def _rows(lives: pl.DataFrame, place: pl.Series, known: pl.DataFrame) -> pl.Data
         pl.when(~pl.col("used")).then(why).alias("audit_reason"),
     )
     parts = [each.select(set(ROWS) & set(each.columns)) for each in (of_log, rest)]
-    found = pl.concat([pl.DataFrame(schema=ROWS), *parts], how="diagonal")
-    return in_order(found, {"trajectory": False})
+    return pl.concat([pl.DataFrame(schema=ROWS), *parts], how="diagonal")

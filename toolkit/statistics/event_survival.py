@@ -18,6 +18,7 @@ from toolkit.statistics.life_curve import (
     life_curve,
     life_interval,
     life_until,
+    some_rows,
     times_of_groups,
 )
 from toolkit.statistics.products import product
@@ -215,23 +216,24 @@ def survival_curve(
         name: pl.when(banded).then((-(fall.log() + sign * reach).exp()).exp()).alias(name)
         for name, sign in (("survival_lower", 1), ("survival_upper", -1))
     }
-    return (
-        watched.groups.join(curve, on="_number", maintain_order="left_right")
-        .join(watched.held_s(), on="family", how="left", maintain_order="left")
-        .select(
-            *watched.names,
-            pl.col("duration_s").alias("life_s"),
-            pl.col("at_risk").alias("n"),
-            "ended",
-            (pl.col("leaving") - pl.col("ended")).alias("censored"),
-            "entering",
-            pl.when(known).then(share).alias("survival"),
-            first_reason({Reason.TOO_FEW: ~known}).alias("survival_reason"),
-            *bounds.values(),
-            first_reason({Reason.TOO_FEW: ~banded}).alias("band_reason"),
-            "coverage",
-            *watched.question("events.survival_curve/1").columns,
-        )
+    figures = [
+        *watched.names,
+        pl.col("duration_s").alias("life_s"),
+        pl.col("at_risk").alias("n"),
+        "ended",
+        (pl.col("leaving") - pl.col("ended")).alias("censored"),
+        "entering",
+        pl.when(known).then(share).alias("survival"),
+        first_reason({Reason.TOO_FEW: ~known}).alias("survival_reason"),
+        *bounds.values(),
+        first_reason({Reason.TOO_FEW: ~banded}).alias("band_reason"),
+        "coverage",
+        *watched.question("events.survival_curve/1").columns,
+    ]
+    groups = watched.groups.join(watched.held_s(), on="family", how="left", maintain_order="left")
+    return pl.concat(
+        groups.join(part, on="_number", maintain_order="left_right").select(figures)
+        for part in some_rows(curve)
     )
 
 
