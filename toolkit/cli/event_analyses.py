@@ -25,7 +25,7 @@ from toolkit.cli.event_open import open_columns, open_command
 from toolkit.cli.event_payoffs import payoff_columns, payoff_command
 from toolkit.cli.event_rows import audit_columns, audit_command
 from toolkit.cli.event_studies import study_columns, study_command
-from toolkit.cli.options import End, Start, StorePath
+from toolkit.cli.options import StoredWindow
 from toolkit.cli.table_options import TableOptions, tabled
 from toolkit.cli.tables import Sheet, TableColumn, show
 from toolkit.statistics import events as event_statistics
@@ -113,10 +113,8 @@ def survival_command(
         typer.Option("--by", help="A row for each of these. May be repeated."),
     ] = None,
     family: OneFamily = None,
-    start: Start = None,
-    end: End = None,
-    store: StorePath = None,
     *,
+    within: StoredWindow,
     view: TableOptions,
 ) -> None:
     """Print how long events last: the times by which parts of them are over, with intervals.
@@ -129,7 +127,7 @@ def survival_command(
 
     Example: rail events survival spread --by symbol
     """
-    held, asked = event_store(view, store, start, end)
+    held, asked = event_store(view, within)
     logs = Logs.read(held, asked, families(family))
     lives, groups = logs.lives(), group_columns(by or [])
     found = event_statistics.survival(lives, groups, held=logs.held)
@@ -147,10 +145,8 @@ def stats_command(
         typer.Option("--by", help="Rank these by how often. May be repeated."),
     ] = None,
     family: OneFamily = None,
-    start: Start = None,
-    end: End = None,
-    store: StorePath = None,
     *,
+    within: StoredWindow,
     view: TableOptions,
 ) -> None:
     """Print how often events open, a day of time in which their log is held, with intervals.
@@ -162,7 +158,7 @@ def stats_command(
 
     Example: rail events stats --by symbol --top 20
     """
-    held, asked = event_store(view, store, start, end)
+    held, asked = event_store(view, within)
     logs = Logs.read(held, asked, families(family))
     lives, groups = logs.lives(), group_columns(by or [])
     columns = [key_column(["family", *groups])]
@@ -184,10 +180,8 @@ def magnitudes_command(
         typer.Option("--by", help="A row for each of these. May be repeated."),
     ] = None,
     family: OneFamily = None,
-    start: Start = None,
-    end: End = None,
-    store: StorePath = None,
     *,
+    within: StoredWindow,
     view: TableOptions,
 ) -> None:
     """Print how large events become, in percent, and how fast large ones become rare.
@@ -198,7 +192,7 @@ def magnitudes_command(
 
     Example: rail events magnitudes splash --by symbol
     """
-    held, asked = event_store(view, store, start, end)
+    held, asked = event_store(view, within)
     groups = group_columns(by or [])
     found = event_statistics.magnitudes(Logs.read(held, asked, families(family)).lives(), groups)
     heading = f"How large events become, over {asked}"

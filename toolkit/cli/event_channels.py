@@ -6,7 +6,7 @@ import polars as pl
 
 from toolkit.cards import counted, duration
 from toolkit.cli.event_logs import OneFamily, event_store, families, key_column
-from toolkit.cli.options import End, Start, StorePath
+from toolkit.cli.options import StoredWindow
 from toolkit.cli.table_options import TableOptions
 from toolkit.cli.tables import Sheet, TableColumn, show
 from toolkit.errors import EmptyWindowError
@@ -51,10 +51,8 @@ def channel_columns() -> Schema:
 
 def channels_command(
     family: OneFamily = None,
-    start: Start = None,
-    end: End = None,
-    store: StorePath = None,
     *,
+    within: StoredWindow,
     view: TableOptions,
 ) -> None:
     """Print what the archive, sockets and webhooks each lost or doubled, and how late they were.
@@ -67,7 +65,7 @@ def channels_command(
 
     Example: rail events channels
     """
-    held, asked = event_store(view, store, start, end)
+    held, asked = event_store(view, within)
     with held.reading():
         came = pl.concat(held.arrivals(one, asked) for one in families(family))
         opened = _opened(held)

@@ -10,7 +10,7 @@ import typer
 
 from toolkit.cards import counted
 from toolkit.cli.event_logs import NO_LIVES, Group, Logs, event_store, group_columns, key_column
-from toolkit.cli.options import End, Start, StorePath
+from toolkit.cli.options import StoredWindow
 from toolkit.cli.table_options import TableOptions
 from toolkit.cli.tables import Sheet, TableColumn, show
 from toolkit.statistics import events as event_statistics
@@ -48,10 +48,8 @@ def together_command(
     within: Annotated[
         str, typer.Option("--within", help="How far apart openings are at most, such as 5m.")
     ] = "5m",
-    start: Start = None,
-    end: End = None,
-    store: StorePath = None,
     *,
+    window: StoredWindow,
     view: TableOptions,
 ) -> None:
     """Print which events open near others in time, more often than their own hours explain.
@@ -64,7 +62,7 @@ def together_command(
     Example: rail events together --same symbol --within 10m
     """
     within_s = length_s(within, "--within")
-    held, asked = event_store(view, store, start, end)
+    held, asked = event_store(view, window)
     logs = Logs.read(held, asked)
     groups, shared = (group_columns(given or []) for given in (by, same))
     found = event_statistics.cooccurrence(

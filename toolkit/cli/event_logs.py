@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any
 
 import polars as pl
 import typer
 
-from toolkit.cli.options import check_times, window
+from toolkit.cli.options import StoredWindow, window
 from toolkit.cli.table_options import TableOptions
 from toolkit.cli.tables import TableColumn
 from toolkit.errors import EmptyWindowError
@@ -126,13 +125,11 @@ def log_coverage(events: EventSeries) -> list[str]:
     return [] if share is None else [f"the log is held in {share:.2%} of the window"]
 
 
-def event_store(
-    view: TableOptions, store: Path | None, start: str | None, end: str | None
-) -> tuple[Store, Interval]:
+def event_store(view: TableOptions, within: StoredWindow) -> tuple[Store, Interval]:
     """Open the store named, and return it with the window asked for. Times are read first."""
-    check_times(start, end)
-    held = view.store(store)
-    return held, event_window(held, start, end)
+    within.check()
+    held = view.store(within.store)
+    return held, event_window(held, within.start, within.end)
 
 
 def event_window(store: Store, start: str | None, end: str | None) -> Interval:

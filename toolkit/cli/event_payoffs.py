@@ -11,19 +11,11 @@ import typer
 
 from toolkit.cards import counted, duration
 from toolkit.cli.event_logs import NO_LIVES, Logs, event_window, key_column
-from toolkit.cli.fees import Costs, chosen_costs
+from toolkit.cli.fees import CostOptions, Costs
 from toolkit.cli.held import Asked
 from toolkit.cli.measured import no_rows
 from toolkit.cli.net import net_notes
-from toolkit.cli.options import (
-    End,
-    FeesFile,
-    Notional,
-    Start,
-    StorePath,
-    StyleName,
-    check_times,
-)
+from toolkit.cli.options import StoredWindow
 from toolkit.cli.table_options import TableOptions
 from toolkit.cli.tables import Sheet, TableColumn, show
 from toolkit.errors import EmptyWindowError, InputError
@@ -142,13 +134,9 @@ def payoff_command(
         list[PairGroup] | None,
         typer.Option("--by", help="Rows for each of these. May be repeated."),
     ] = None,
-    start: Start = None,
-    end: End = None,
-    store: StorePath = None,
-    fees: FeesFile = None,
-    style: StyleName = None,
-    notional: Notional = None,
     *,
+    within: StoredWindow,
+    net_of: CostOptions,
     view: TableOptions,
 ) -> None:
     """Print what spread events would have paid, taken so long after they were detected.
@@ -163,7 +151,7 @@ def payoff_command(
 
     Example: rail events payoff --delay 1m --limit 2h --fees fees.toml
     """
-    check_times(start, end)
+    within.check()
     lengths = [_delay(each, "--delay") for each in delays or []]
     if len(set(lengths)) < len(lengths):
         raise InputError("--delay", ", ".join(delays or []), "each delay once")
@@ -173,11 +161,11 @@ def payoff_command(
         None if exit_bps is None else real_number("--exit-bps", exit_bps, "basis points"),
         _delay(exit_delay or "0", "--exit-delay"),
     )
-    held = view.store(store)
-    costs = chosen_costs(held, fees, style, notional)
+    held = view.store(within.store)
+    costs = net_of.chosen(held)
     if costs is not None:
         check_held_style(costs.style)
-    asked = event_window(held, start, end)
+    asked = event_window(held, within.start, within.end)
     logs = Logs.read(held, asked, [EventFamily.SPREAD])
     show(view, payoff_sheet(held, logs, taken, [each.value for each in by or []], costs))
 

@@ -11,7 +11,7 @@ import typer
 from toolkit.cards import counted, duration
 from toolkit.cli.event_logs import Group, group_columns, key_column, log_coverage, one_log
 from toolkit.cli.held import Asked
-from toolkit.cli.options import End, Start, StorePath, check_times
+from toolkit.cli.options import StoredWindow
 from toolkit.cli.table_options import TableOptions
 from toolkit.cli.tables import Sheet, TableColumn, show
 from toolkit.errors import EmptyWindowError
@@ -121,10 +121,8 @@ def audit_command(
         str | None,
         typer.Option("--within", help="The time over which a splash moves. Default: 5m."),
     ] = None,
-    start: Start = None,
-    end: End = None,
-    store: StorePath = None,
     *,
+    window: StoredWindow,
     view: TableOptions,
 ) -> None:
     """Print how true a log of events is to the spreads, the funding or the prices in the store.
@@ -139,9 +137,9 @@ def audit_command(
 
     Example: rail events audit --by symbol
     """
-    check_times(start, end)
-    held = view.store(store)
-    events = one_log(held, EventFamily(family), start, end)
+    window.check()
+    held = view.store(window.store)
+    events = one_log(held, EventFamily(family), window.start, window.end)
     lives = event_statistics.with_direction(events.lifecycles(), events.rows)
     if enter_bps is None:
         enter_bps = event_statistics.smallest_size_bps(lives, events.window, family)

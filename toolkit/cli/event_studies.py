@@ -10,7 +10,7 @@ import typer
 
 from toolkit.cards import counted, duration
 from toolkit.cli.event_logs import log_coverage, one_log
-from toolkit.cli.options import End, Start, StorePath, check_times
+from toolkit.cli.options import StoredWindow
 from toolkit.cli.table_options import TableOptions
 from toolkit.cli.tables import Sheet, TableColumn, show
 from toolkit.market import EventFamily, Family, Trajectory, parse_length
@@ -72,10 +72,8 @@ def study_command(
         Less,
         typer.Option("--less", help="What is taken from each path. past: its trend before."),
     ] = Less.NONE,
-    start: Start = None,
-    end: End = None,
-    store: StorePath = None,
     *,
+    within: StoredWindow,
     view: TableOptions,
 ) -> None:
     """Print what followed events: the mean and median path around their openings, with bands.
@@ -91,13 +89,13 @@ def study_command(
 
     Example: rail events study spread --after 2h
     """
-    check_times(start, end)
+    within.check()
     key = None if on is None else Trajectory.parse(on)
     usual = "1d" if (key.family if key else family) == Family.FUNDING.value else "1h"
     before_s = parse_length(before or usual, parameter="--before")
     after_s = parse_length(after or before or usual, parameter="--after")
-    held = view.store(store)
-    events = one_log(held, family, start, end)
+    held = view.store(within.store)
+    events = one_log(held, family, within.start, within.end)
     margin_s = before_s + after_s + (86_400 * CONTROL_DAYS if less is Less.CONTROLS else 0)
     found = events.study(
         rows_around(held, events, margin_s, on=key),

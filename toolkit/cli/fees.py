@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any, cast
 
 import polars as pl
@@ -50,6 +50,7 @@ _COLUMNS = (
     TableColumn("to", "valid_to", "time"),
     TableColumn("to withdraw", "withdraw_quote", "text"),
 )
+_EDIT = "`rail fees --example > fees.toml` writes one to edit"
 _Legs = Sequence[Trajectory | SnapshotTrajectory]
 
 
@@ -76,38 +77,44 @@ NO_COSTS = Costs(FeeModel("", ()), 1.0, "taker")
 """Of which nothing but the columns of net figures is used."""
 
 
-def chosen_costs(
-    store: Store, fees: object, style: str | None, notional: float | None
-) -> Costs | None:
-    """Return what ``--fees``, ``--style`` and ``--notional`` ask for, None without a fee table.
+@dataclass(frozen=True, slots=True)
+class CostOptions:
+    """What net figures are asked by, as it was typed."""
 
-    Raises `InputError` for a style or a notional that is none, and for one without a fee table.
-    """
-    found = find_fees(store.path, cast("str | None", fees))
-    if found is None:
-        for option, given in (("--style", style), ("--notional", notional)):
-            if given is not None:
-                advice = "`rail fees --example > fees.toml` writes one to edit"
-                raise InputError(option, given, "only with a fee table: --fees FILE", advice=advice)
-        return None
-    costs = Costs(
-        found, NOTIONAL if notional is None else notional, cast("Style", style or "taker")
-    )
-    check_asked(costs.fees, costs.notional, costs.style)
-    return costs
+    fees: FeesFile = None
+    style: StyleName = None
+    notional: Notional = None
 
+    @property
+    def given(self) -> dict[str, object]:
+        """Those that were typed, by the name of their option."""
+        return {f"--{name}": value for name, value in asdict(self).items() if value is not None}
 
-def needed_costs(store: Store, fees: object, style: str | None, notional: float | None) -> Costs:
-    """Return `chosen_costs`, or raise `InputError` where there is no fee table."""
-    costs = chosen_costs(store, fees, style, notional)
-    if costs is None:
-        raise InputError(
-            "--fees",
-            None,
-            'the file of a fee table, or fees = "fees.toml" in rail.toml',
-            advice="`rail fees --example > fees.toml` writes one to edit",
+    def chosen(self, store: Store) -> Costs | None:
+        """Return what they ask for, None without a fee table.
+
+        Raises `InputError` for a style or a notional that is none, and for one without a fee table.
+        """
+        found = find_fees(store.path, self.fees)
+        if found is None:
+            for option, given in self.given.items():
+                raise InputError(option, given, "only with a fee table: --fees FILE", advice=_EDIT)
+            return None
+        costs = Costs(
+            found,
+            NOTIONAL if self.notional is None else self.notional,
+            cast("Style", self.style or "taker"),
         )
-    return costs
+        check_asked(costs.fees, costs.notional, costs.style)
+        return costs
+
+    def needed(self, store: Store) -> Costs:
+        """Return those `chosen`, or raise `InputError` where there is no fee table."""
+        costs = self.chosen(store)
+        if costs is None:
+            allowed = 'the file of a fee table, or fees = "fees.toml" in rail.toml'
+            raise InputError("--fees", None, allowed, advice=_EDIT)
+        return costs
 
 
 @tabled(lambda: FEES, of_now=True)
@@ -116,11 +123,9 @@ def fees_command(
         bool,
         typer.Option("--example", help="Print a fee table of the store's exchanges, to be edited."),
     ] = False,
-    fees: FeesFile = None,
-    style: StyleName = None,
-    notional: Notional = None,
     store: StorePath = None,
     *,
+    asked: CostOptions,
     view: TableOptions,
 ) -> None:
     """Show the fee table in force, by leg, and what it lacks for the streams of the store.
@@ -141,7 +146,7 @@ def fees_command(
         exchanges = sorted({leg.exchange for stream in streams for leg in stream.legs})
         typer.echo(example_text(exchanges or EXAMPLE_EXCHANGES), nl=False)
         return
-    costs = needed_costs(held, fees, style, notional)
+    costs = asked.needed(held)
     if not streams:
         raise EmptyWindowError(
             f"{held.path} holds no stream that has legs; `{held.command('sync')}` loads some"

@@ -10,6 +10,14 @@ from functools import partial
 import polars as pl
 
 from toolkit.cards import some
+from toolkit.cli.options import (
+    ClusterName,
+    FxLeg,
+    MaxStale,
+    Multiplier,
+    PlainText,
+    StoredWindow,
+)
 from toolkit.cli.show import errors
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval
@@ -101,10 +109,38 @@ def _of_turned(asked: Asked, analysis: Analysis, rows: pl.DataFrame) -> pl.DataF
     return analysis(asked.turned(rows))
 
 
-def joining(fx: str | None, multiplier: float | None, max_stale: str | None) -> Joining:
-    """Return how pairs are joined, as the options say it."""
-    stale = None if max_stale is None else parse_length(max_stale, parameter="--max-stale")
-    return Joining(fx, multiplier, stale)
+@dataclass(frozen=True, slots=True)
+class JoinOptions:
+    """How pairs are joined, as it was typed."""
+
+    fx: FxLeg = None
+    multiplier: Multiplier = None
+    max_stale: MaxStale = None
+
+    def joining(self) -> Joining:
+        """Return how pairs are joined. Raises `InputError` for an age that is none."""
+        stale = self.max_stale
+        stale_s = None if stale is None else parse_length(stale, parameter="--max-stale")
+        return Joining(self.fx, self.multiplier, stale_s)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredWindow(StoredWindow):
+    """A window of stored trajectories, and where they are measured, as it was typed."""
+
+    cluster: ClusterName = None
+    plain_text: PlainText = False
+
+    def of(
+        self,
+        store: Store,
+        family: Family,
+        keys: Sequence[str] | None,
+        joined: Joining = _AS_NAMED,
+    ) -> Asked:
+        """Find what was asked for in a store. See `asked_for`."""
+        asked = asked_for(store, family, keys, self.start, self.end, joined)
+        return asked.on(store, self.cluster, plain_text=self.plain_text)
 
 
 def asked_for(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -135,3 +138,56 @@ def window(
 def check_times(start: str | None, end: str | None) -> None:
     """Raise `InputError` for what is no time and no window, before anything is asked."""
     window(start, end, now=lambda: _ANY_NOON, default=lambda: _ALL_YEARS)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredWindow:
+    """A window of what a store holds, as it was typed."""
+
+    start: Start = None
+    end: End = None
+    store: StorePath = None
+
+    def check(self) -> None:
+        """Raise `InputError` for what is no time and no window, before anything is asked."""
+        check_times(self.start, self.end)
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take its options together: typer sees each field of a dataclass among them.
+
+    >>> def shown(within: StoredWindow) -> None: ...
+    >>> list(inspect.signature(grouped(shown)).parameters)
+    ['start', 'end', 'store']
+    """
+    own = inspect.signature(command, eval_str=True).parameters.values()
+    groups: dict[str, Any] = {
+        each.name: each.annotation for each in own if is_dataclass(each.annotation)
+    }
+    taken: list[inspect.Parameter] = []
+    for each in own:
+        taken += _options_of(each.annotation) if each.name in groups else [each]
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        command(**given)
+
+    return signed(run, taken)
+
+
+def _options_of(group: Any) -> list[inspect.Parameter]:
+    kinds, by_name = get_type_hints(group, include_extras=True), inspect.Parameter.KEYWORD_ONLY
+    return [
+        inspect.Parameter(each.name, by_name, default=each.default, annotation=kinds[each.name])
+        for each in fields(group)
+    ]
+
+
+def signed(command: Callable[..., None], taken: Iterable[inspect.Parameter]) -> Callable[..., None]:
+    """Give a function the parameters that typer makes its options of. All are passed by name."""
+    by_name = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in taken]
+    command.__dict__["__signature__"] = inspect.Signature(by_name)
+    command.__annotations__ = {each.name: each.annotation for each in by_name}
+    return command

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import polars as pl
 import typer
@@ -15,12 +15,11 @@ from toolkit.cli.exit_codes import ExitCode
 from toolkit.cli.held import asked_for
 from toolkit.cli.options import (
     ClusterName,
-    End,
     FeesFile,
     PlainText,
-    Start,
+    StoredWindow,
     StorePath,
-    check_times,
+    grouped,
     window,
 )
 from toolkit.cli.show import console, errors
@@ -56,6 +55,67 @@ _Against = Annotated[
     Path | None,
     typer.Option("--against", metavar="FILE", help="A report before: what changed since is first."),
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class _EventReport(StoredWindow):
+    """Of what a report is, and where it goes. All that can be wrong is found before it is made."""
+
+    as_of: AsOf = None
+    to: _To = None
+    against: _Against = None
+
+    def draft(self, what: str) -> Draft:
+        """Open the store as it is now, or as of the time that was asked for."""
+        return self._draft(what)
+
+    def _draft(self, what: str, fees: Path | None = None, **on: Any) -> Draft:
+        self.check()
+        check_path(self._path(what))
+        held = store_as_of(self.store, self.as_of)
+        workspace = reading_workspace(held, as_of=held.as_of, fees=fees)
+        return Draft(workspace, self.against, **on)
+
+    def _path(self, what: str) -> Path:
+        return self.to or Path(f"report-{what}.html")
+
+    def write(self, what: str, draft: Draft, title: str) -> None:
+        """Write the file, and print where it is and what checks it."""
+        file = draft.write(self._path(what), title)
+        store = draft.workspace.store
+        place = Path(store.published or store.path)
+        again = rail("report", "--verify", str(file), store=place)
+        console.print(f"{file} is written, of {draft.pin.words}; to check it later: {again}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Report(_EventReport):
+    """The same of trajectories, which have costs, and are measured here or on a cluster."""
+
+    cluster: ClusterName = None
+    plain_text: PlainText = False
+    fees: FeesFile = None
+
+    def draft(self, what: str) -> Draft:
+        """Open the store as it is now, or as of the time that was asked for."""
+        return self._draft(what, self.fees, cluster=self.cluster, plain_text=self.plain_text)
+
+
+@dataclass(frozen=True, slots=True)
+class _WatchlistReport(_Report):
+    """The same of a day, which is a file of a folder and compared with the newest one before it."""
+
+    to: Annotated[
+        Path, typer.Option("--to", help="The folder of daily reports, or an HTML file.")
+    ] = Path()
+
+    def of_day(self, last_second: int) -> _WatchlistReport:
+        """Return the same with the file of a day, where they name a folder."""
+        if not self.to.is_dir():
+            return self
+        to = self.to / f"watchlist-{format_ts(last_second)[:10]}.html"
+        before = sorted(file for file in self.to.glob("watchlist-*.html") if file.name < to.name)
+        return replace(self, to=to, against=self.against or next(reversed(before), None))
 
 
 @app.callback()
@@ -102,17 +162,11 @@ def report_command(
 
 
 @app.command("spread")
+@grouped
 def spread_command(
     trajectories: _Keys = None,
-    start: Start = None,
-    end: End = None,
-    store: StorePath = None,
-    as_of: AsOf = None,
-    cluster: ClusterName = None,
-    plain_text: PlainText = False,
-    fees: FeesFile = None,
-    to: _To = None,
-    against: _Against = None,
+    *,
+    report: _Report,
 ) -> None:
     """Write a report on spreads: one with its chart, figures and hours, several ranked in a table.
 
@@ -127,23 +181,16 @@ def spread_command(
 
     Example: rail report spread --against before.html
     """
-    sheet = _ReportOptions("spread", to, against, start, end, as_of)
-    draft = sheet.draft(store, fees, cluster, plain_text=plain_text)
-    sheet.write(draft, _trajectories(draft, Family.SPREAD, trajectories, start, end))
+    draft = report.draft("spread")
+    report.write("spread", draft, _trajectories(draft, Family.SPREAD, trajectories, report))
 
 
 @app.command("funding")
+@grouped
 def funding_command(
     trajectories: _Keys = None,
-    start: Start = None,
-    end: End = None,
-    store: StorePath = None,
-    as_of: AsOf = None,
-    cluster: ClusterName = None,
-    plain_text: PlainText = False,
-    fees: FeesFile = None,
-    to: _To = None,
-    against: _Against = None,
+    *,
+    report: _Report,
 ) -> None:
     """Write a report on funding: one pair with its chart, carry and holdings, several in a table.
 
@@ -153,22 +200,18 @@ def funding_command(
 
     Example: rail report funding BTC_USDT:AURORA.futures:EQUINOX.futures
     """
-    sheet = _ReportOptions("funding", to, against, start, end, as_of)
-    draft = sheet.draft(store, fees, cluster, plain_text=plain_text)
-    sheet.write(draft, _trajectories(draft, Family.FUNDING, trajectories, start, end))
+    draft = report.draft("funding")
+    report.write("funding", draft, _trajectories(draft, Family.FUNDING, trajectories, report))
 
 
 @app.command("events")
+@grouped
 def events_command(
     families: Annotated[
         list[EventFamily] | None, typer.Argument(help="Event logs. Default: all that are held.")
     ] = None,
-    start: Start = None,
-    end: End = None,
-    store: StorePath = None,
-    as_of: AsOf = None,
-    to: _To = None,
-    against: _Against = None,
+    *,
+    report: _EventReport,
 ) -> None:
     """Write a report on event logs: when events opened, how long they last, how often by legs.
 
@@ -176,29 +219,22 @@ def events_command(
 
     Example: rail report events spread --start 1d
     """
-    sheet = _ReportOptions("events", to, against, start, end, as_of)
-    draft = sheet.draft(store)
+    draft = report.draft("events")
     held = draft.workspace.store
-    span = event_window(held, start, end)
+    span = event_window(held, report.start, report.end)
     named = families or [
         family for family in EventFamily if f"events/{family}" in _held(held)["stream"]
     ]
     add_events(draft, named, span)
-    sheet.write(draft, f"Events: {some(named)}")
+    report.write("events", draft, f"Events: {some(named)}")
 
 
 @app.command("symbol")
+@grouped
 def symbol_command(
     symbol: Annotated[str, typer.Argument(help="A symbol, BASE_QUOTE.")],
-    start: Start = None,
-    end: End = None,
-    store: StorePath = None,
-    as_of: AsOf = None,
-    cluster: ClusterName = None,
-    plain_text: PlainText = False,
-    fees: FeesFile = None,
-    to: _To = None,
-    against: _Against = None,
+    *,
+    report: _Report,
 ) -> None:
     """Write a report on a symbol: all its legs on one axis of time, its spreads and its funding.
 
@@ -207,9 +243,8 @@ def symbol_command(
 
     Example: rail report symbol LTC_USDT --start 1d
     """
-    sheet = _ReportOptions("symbol", to, against, start, end, as_of)
     wanted = Symbol.parse(symbol)
-    draft = sheet.draft(store, fees, cluster, plain_text=plain_text)
+    draft = report.draft("symbol")
     held = draft.workspace.store
     rows = _held(held).to_dicts()
     streams = {row["stream"]: Stream.parse(row["stream"]) for row in rows}
@@ -223,13 +258,15 @@ def symbol_command(
         raise EmptyWindowError(f"{held.path} holds nothing of {wanted}; `{loads}` loads it")
     of_mine = [row for row in rows if row["stream"] in mine]
     of_mine = [row for row in of_mine if row["kind"] != Family.FUNDING] or of_mine
-    span = held_window(held, Family.PRICE, of_mine, start, end, names=("--start", "--end"))
+    names = ("--start", "--end")
+    span = held_window(held, Family.PRICE, of_mine, report.start, report.end, names=names)
     logs = [stream for stream in streams.values() if stream.kind == "events"]
     add_symbol(draft, str(wanted), [*mine.values(), *logs], span)
-    sheet.write(draft, f"Symbol: {wanted}")
+    report.write("symbol", draft, f"Symbol: {wanted}")
 
 
 @app.command("watchlist")
+@grouped
 def watchlist_command(
     watchlist: Annotated[
         Path | None,
@@ -237,17 +274,8 @@ def watchlist_command(
             "--watchlist", metavar="FILE", help="Default: rail.toml beside the store or here."
         ),
     ] = None,
-    start: Start = None,
-    end: End = None,
-    store: StorePath = None,
-    as_of: AsOf = None,
-    cluster: ClusterName = None,
-    plain_text: PlainText = False,
-    fees: FeesFile = None,
-    to: Annotated[
-        Path, typer.Option("--to", help="The folder of daily reports, or an HTML file.")
-    ] = Path(),
-    against: _Against = None,
+    *,
+    report: _WatchlistReport,
 ) -> None:
     """Write the report of a day on what is watched: spreads and funding ranked, and events.
 
@@ -258,8 +286,8 @@ def watchlist_command(
 
     Example: rail report watchlist
     """
-    check_times(start, end)
-    held = store_as_of(store, as_of)
+    report.check()
+    held = store_as_of(report.store, report.as_of)
     streams = watched_streams(held, wanted_watchlist(held, None, watchlist))
     if not streams:
         loads = held.command("sync", "--watchlist")
@@ -269,56 +297,13 @@ def watchlist_command(
         now = service_clock(held)
         return Interval(now - 86_400, now)
 
-    asked = window(start, end, now=lambda: service_clock(held), default=day)
-    if to.is_dir():
-        folder, to = to, to / f"watchlist-{format_ts(asked.end - 1)[:10]}.html"
-        before = sorted(file for file in folder.glob("watchlist-*.html") if file.name < to.name)
-        against = against or next(reversed(before), None)
-    sheet = _ReportOptions("watchlist", to, against, start, end, as_of)
-    draft = sheet.draft(store, fees, cluster, plain_text=plain_text)
+    asked = window(report.start, report.end, now=lambda: service_clock(held), default=day)
+    report = report.of_day(asked.end - 1)
+    draft = report.draft("watchlist")
     missing = add_watchlist(draft, streams, asked)
     if missing:
         errors.print(f"nothing in {asked} of {some(missing)}")
-    sheet.write(draft, f"Watchlist, {format_ts(asked.end - 1)[:10]}")
-
-
-@dataclass(frozen=True, slots=True)
-class _ReportOptions:
-    """Where a report of a command goes. All that can be wrong of it is found before it is made."""
-
-    what: str
-    to: Path | None
-    against: Path | None
-    start: str | None
-    end: str | None
-    as_of: str | None = None
-
-    def draft(
-        self,
-        store: Path | None,
-        fees: Path | None = None,
-        cluster: str | None = None,
-        *,
-        plain_text: bool = False,
-    ) -> Draft:
-        """Open the store as it is now, or as of the time that was asked for."""
-        check_times(self.start, self.end)
-        check_path(self._path)
-        held = store_as_of(store, self.as_of)
-        workspace = reading_workspace(held, as_of=held.as_of, fees=fees)
-        return Draft(workspace, self.against, cluster=cluster, plain_text=plain_text)
-
-    @property
-    def _path(self) -> Path:
-        return self.to or Path(f"report-{self.what}.html")
-
-    def write(self, draft: Draft, title: str) -> None:
-        """Write the file, and print where it is and what checks it."""
-        file = draft.write(self._path, title)
-        store = draft.workspace.store
-        place = Path(store.published or store.path)
-        again = rail("report", "--verify", str(file), store=place)
-        console.print(f"{file} is written, of {draft.pin.words}; to check it later: {again}")
+    report.write("watchlist", draft, f"Watchlist, {format_ts(asked.end - 1)[:10]}")
 
 
 def _held(store: Store) -> pl.DataFrame:
@@ -326,11 +311,11 @@ def _held(store: Store) -> pl.DataFrame:
 
 
 def _trajectories(
-    draft: Draft, family: Family, keys: list[str] | None, start: str | None, end: str | None
+    draft: Draft, family: Family, keys: list[str] | None, within: StoredWindow
 ) -> str:
     """Add trajectories as they are held, and return what the report is called."""
     store = draft.workspace.store
-    asked = asked_for(store, family, keys, start, end)
+    asked = asked_for(store, family, keys, within.start, within.end)
     if len(asked.keys) > 1:
         if asked.kind != family:
             one = f"one key of {asked.kind}/, or several of stored trajectories"

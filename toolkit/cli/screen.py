@@ -10,19 +10,9 @@ import polars as pl
 import typer
 
 from toolkit.cards import counted
-from toolkit.cli.fees import Costs, chosen_costs
+from toolkit.cli.fees import CostOptions, Costs
+from toolkit.cli.held import MeasuredWindow
 from toolkit.cli.net import NET_FUNDING_COLUMNS, NET_SPREAD_COLUMNS, net_notes
-from toolkit.cli.options import (
-    ClusterName,
-    End,
-    FeesFile,
-    Notional,
-    PlainText,
-    Start,
-    StorePath,
-    StyleName,
-    check_times,
-)
 from toolkit.cli.table_options import TableOptions, tabled
 from toolkit.cli.tables import Sheet, TableColumn, show
 from toolkit.errors import InputError
@@ -123,8 +113,6 @@ def _columns() -> Schema:
 
 @tabled(_columns)
 def screen_command(
-    start: Start = None,
-    end: End = None,
     family: _FamilyName = Screened.SPREAD,
     symbols: _Symbols = None,
     exchanges: _Exchanges = None,
@@ -132,13 +120,9 @@ def screen_command(
     exclude_symbols: _WithoutSymbols = None,
     pairs: _Pairs = None,
     exclude_flags: _WithoutFlags = None,
-    store: StorePath = None,
-    cluster: ClusterName = None,
-    plain_text: PlainText = False,
-    fees: FeesFile = None,
-    style: StyleName = None,
-    notional: Notional = None,
     *,
+    within: MeasuredWindow,
+    net_of: CostOptions,
     view: TableOptions,
 ) -> None:
     """Rank all spreads of the store by any figure, or all funding pairs, in one pass.
@@ -162,21 +146,21 @@ def screen_command(
 
     Example: rail screen --exclude-flag any --sort -spread_std_log_bps
     """
-    check_times(start, end)
-    held = view.store(store)
+    within.check()
+    held = view.store(within.store)
     asked = Screening(
         family, symbols, exchanges, types=types, exclude_symbols=exclude_symbols, pairs=pairs
     )
-    for option, given in (("--fees", fees), ("--style", style), ("--notional", notional)):
-        if given is not None and not asked.has_costs:
+    for option, given in net_of.given.items():
+        if not asked.has_costs:
             raise InputError(option, str(given), "for settlements, not for rates in force")
-    costs = chosen_costs(held, fees, style, notional) if asked.has_costs else None
+    costs = net_of.chosen(held) if asked.has_costs else None
     if costs is not None:
         asked = replace(asked, **costs.arguments)
     asked.check_costs(view.sort, view.where, ("--sort", "--where"))
     without = _flags(family, exclude_flags)
-    passes = Passes.of(held, cluster, plain_text=plain_text)
-    found = asked.rows(passes, start, end, names=("--start", "--end"))
+    passes = Passes.of(held, within.cluster, plain_text=within.plain_text)
+    found = asked.rows(passes, within.start, within.end, names=("--start", "--end"))
     kept = without_flags(found, without)
     sheet = Sheet(
         _heading(found, family),

@@ -11,24 +11,11 @@ from typing import Annotated, Any
 import polars as pl
 import typer
 
-from toolkit.cli.fees import NO_COSTS, needed_costs
+from toolkit.cli.fees import NO_COSTS, CostOptions
 from toolkit.cli.figures import Figure
-from toolkit.cli.held import asked_for, joining
+from toolkit.cli.held import JoinOptions, MeasuredWindow
 from toolkit.cli.measured import no_rows, series_sheet
-from toolkit.cli.options import (
-    ClusterName,
-    End,
-    FeesFile,
-    FxLeg,
-    MaxStale,
-    Multiplier,
-    Notional,
-    PlainText,
-    Start,
-    StorePath,
-    StyleName,
-    check_times,
-)
+from toolkit.cli.options import signed
 from toolkit.cli.table_options import TableOptions, tabled
 from toolkit.cli.tables import TableColumn, show
 from toolkit.intervals import Interval
@@ -261,9 +248,6 @@ SPREAD_ANALYSES = (
 )
 
 
-_FEES = {"fees": FeesFile, "style": StyleName, "notional": Notional}
-
-
 def add_spread_analyses(app: typer.Typer, keys: Any) -> None:
     """Add the subcommands to `rail stats`. ``keys`` is the type of their argument."""
     for analysis in SPREAD_ANALYSES:
@@ -286,28 +270,20 @@ def _command(analysis: SpreadAnalysis, keys: Any) -> Callable[..., None]:
 
     def run(
         trajectories: list[str] | None,
-        start: str | None,
-        end: str | None,
-        store: Any,
-        fx: str | None,
-        multiplier: float | None,
-        max_stale: str | None,
-        cluster: str | None,
-        *,
-        plain_text: bool,
+        within: MeasuredWindow,
+        pairs: JoinOptions,
         view: TableOptions,
+        net_of: CostOptions | None = None,
         **options: Any,
     ) -> None:
-        check_times(start, end)
-        joined = joining(fx, multiplier, max_stale)
-        given = {name: options.pop(name) for name in _FEES if analysis.net}
-        fees = NO_COSTS.arguments if analysis.net else {}
+        within.check()
+        joined = pairs.joining()
+        fees = NO_COSTS.arguments if net_of else {}
         analysis.statistic(no_rows("spread"), 0, 1, **fees, **options)  # refuses what it must
-        held = view.store(store)
-        costs = needed_costs(held, **given) if analysis.net else None
+        held = view.store(within.store)
+        costs = net_of.needed(held) if net_of else None
         fees = costs.arguments if costs else {}
-        asked = asked_for(held, Family.SPREAD, trajectories, start, end, joined)
-        asked = asked.on(held, cluster, plain_text=plain_text)
+        asked = within.of(held, Family.SPREAD, trajectories, joined)
         measure = partial(_measured, statistic=analysis.statistic, options={**fees, **options})
         columns = [_KEY, *(TableColumn(*each) for each in analysis.shown), _COVERAGE]
         listed = [(label.removesuffix(" bps"), name, unit) for label, name, unit in analysis.shown]
@@ -317,20 +293,15 @@ def _command(analysis: SpreadAnalysis, keys: Any) -> Callable[..., None]:
             heading += f", {costs.heading}"
         show(view, series_sheet(held, asked, measure, heading, shown, order=analysis.order))
 
-    own = inspect.signature(analysis.statistic).parameters
-    every = {name: (kind, own[name].default) for name, kind in analysis.options.items()}
-    shared = {"trajectories": keys, "start": Start, "end": End, "store": StorePath}
-    shared |= {"fx": FxLeg, "multiplier": Multiplier, "max_stale": MaxStale, "cluster": ClusterName}
-    every |= {
-        name: (kind, None) for name, kind in (shared | (_FEES if analysis.net else {})).items()
-    }
-    every["plain_text"] = (PlainText, False)
-    either = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    taken = [
-        inspect.Parameter(name, either, default=default, annotation=kind)
-        for name, (kind, default) in every.items()
+    groups = {"within": MeasuredWindow, "pairs": JoinOptions}
+    groups |= {"net_of": CostOptions} if analysis.net else {}
+    groups |= {"view": TableOptions}
+    by_name, own = inspect.Parameter.KEYWORD_ONLY, inspect.signature(analysis.statistic).parameters
+    taken = [inspect.Parameter("trajectories", by_name, default=None, annotation=keys)]
+    taken += [
+        inspect.Parameter(name, by_name, default=own[name].default, annotation=kind)
+        for name, kind in analysis.options.items()
     ]
-    taken.sort(key=lambda each: each.default is not inspect.Parameter.empty)
-    run.__dict__["__signature__"] = inspect.Signature(taken)
+    taken += [inspect.Parameter(name, by_name, annotation=each) for name, each in groups.items()]
     run.__doc__ = inspect.cleandoc(analysis.words)
-    return run
+    return signed(run, taken)

@@ -8,19 +8,8 @@ from typing import Annotated, Any
 import polars as pl
 import typer
 
-from toolkit.cli.held import asked_for, joining
+from toolkit.cli.held import JoinOptions, MeasuredWindow
 from toolkit.cli.measured import no_rows, nothing_in
-from toolkit.cli.options import (
-    ClusterName,
-    End,
-    FxLeg,
-    MaxStale,
-    Multiplier,
-    PlainText,
-    Start,
-    StorePath,
-    check_times,
-)
 from toolkit.cli.table_options import TableOptions, tabled
 from toolkit.cli.tables import Sheet, TableColumn, show
 from toolkit.errors import InputError
@@ -61,11 +50,6 @@ def episodes_command(
             "prices held: pair/SYMBOL:EXCHANGE.market/SYMBOL:EXCHANGE.market."
         ),
     ] = None,
-    start: Start = None,
-    end: End = None,
-    store: StorePath = None,
-    cluster: ClusterName = None,
-    plain_text: PlainText = False,
     leave_bps: Annotated[
         float | None,
         typer.Option("--leave-bps", help="Below how much it ends. Default: where it begins."),
@@ -76,10 +60,9 @@ def episodes_command(
     min_duration_s: Annotated[
         int, typer.Option("--min-duration-s", help="Leave out those that are shorter.")
     ] = 0,
-    fx: FxLeg = None,
-    multiplier: Multiplier = None,
-    max_stale: MaxStale = None,
     *,
+    within: MeasuredWindow,
+    pairs: JoinOptions,
     view: TableOptions,
 ) -> None:
     """Print each stretch of time in which a spread was far from zero, before costs.
@@ -90,8 +73,8 @@ def episodes_command(
 
     Example: rail stats episodes --enter-bps 20 --leave-bps 5 --sort -duration_s
     """
-    check_times(start, end)
-    joined = joining(fx, multiplier, max_stale)
+    within.check()
+    joined = pairs.joining()
     options: dict[str, Any] = {
         "enter_bps": enter_bps,
         "leave_bps": leave_bps,
@@ -99,9 +82,8 @@ def episodes_command(
         "min_duration_s": min_duration_s,
     }
     episodes(no_rows("spread"), 0, 1, **options)  # refuses what it must
-    held = view.store(store)
-    asked = asked_for(held, Family.SPREAD, trajectories, start, end, joined)
-    asked = asked.on(held, cluster, plain_text=plain_text)
+    held = view.store(within.store)
+    asked = within.of(held, Family.SPREAD, trajectories, joined)
     if asked.polls is not None:
         raise InputError("trajectories", asked.kind, "keys of stored spreads, not of snapshots")
     found, present = asked.in_one_pass(

@@ -8,14 +8,14 @@ import typer
 
 from toolkit.cli.carried import Entered, carry_columns, carry_sheet
 from toolkit.cli.event_logs import event_store
-from toolkit.cli.fees import chosen_costs
+from toolkit.cli.fees import CostOptions
 from toolkit.cli.funding_sheets import (
     dispersion_columns,
     dispersion_sheet,
     persistence_columns,
     persistence_sheet,
 )
-from toolkit.cli.held import asked_for, joining
+from toolkit.cli.held import JoinOptions, MeasuredWindow
 from toolkit.cli.measured import (
     EVENT_COUNTS,
     event_sheet,
@@ -25,20 +25,7 @@ from toolkit.cli.measured import (
     spread_columns,
     spread_sheet,
 )
-from toolkit.cli.options import (
-    ClusterName,
-    End,
-    FeesFile,
-    FxLeg,
-    MaxStale,
-    Multiplier,
-    Notional,
-    PlainText,
-    Start,
-    StorePath,
-    StyleName,
-    check_times,
-)
+from toolkit.cli.options import StoredWindow
 from toolkit.cli.spread_analyses import add_spread_analyses
 from toolkit.cli.spread_episodes import episodes_command
 from toolkit.cli.table_options import TableOptions, tabled
@@ -86,18 +73,10 @@ _MinCoverage = Annotated[
 @tabled(spread_columns)
 def spread_command(
     trajectories: _SpreadKeys = None,
-    start: Start = None,
-    end: End = None,
-    store: StorePath = None,
-    cluster: ClusterName = None,
-    plain_text: PlainText = False,
-    fees: FeesFile = None,
-    style: StyleName = None,
-    notional: Notional = None,
-    fx: FxLeg = None,
-    multiplier: Multiplier = None,
-    max_stale: MaxStale = None,
     *,
+    within: MeasuredWindow,
+    net_of: CostOptions,
+    pairs: JoinOptions,
     view: TableOptions,
 ) -> None:
     """Print the statistics of spreads in the store: level, dispersion, tails, half-life.
@@ -119,13 +98,10 @@ def spread_command(
 
     Example: rail stats spread --where "half_life_s < 3600" --top 20
     """
-    check_times(start, end)
-    held = view.store(store)
-    costs = chosen_costs(held, fees, style, notional)
-    joined = joining(fx, multiplier, max_stale)
-    asked = asked_for(held, Family.SPREAD, trajectories, start, end, joined).on(
-        held, cluster, plain_text=plain_text
-    )
+    within.check()
+    held = view.store(within.store)
+    costs = net_of.chosen(held)
+    asked = within.of(held, Family.SPREAD, trajectories, pairs.joining())
     show(view, spread_sheet(held, asked, costs))
 
 
@@ -133,16 +109,10 @@ def spread_command(
 @tabled(funding_columns)
 def funding_command(
     trajectories: _FundingKeys = None,
-    start: Start = None,
-    end: End = None,
-    store: StorePath = None,
-    cluster: ClusterName = None,
-    plain_text: PlainText = False,
     min_coverage: _MinCoverage = MIN_COVERAGE,
-    fees: FeesFile = None,
-    style: StyleName = None,
-    notional: Notional = None,
     *,
+    within: MeasuredWindow,
+    net_of: CostOptions,
     view: TableOptions,
 ) -> None:
     """Print the carry of funding trajectories in the store, summed settlement by settlement.
@@ -160,17 +130,15 @@ def funding_command(
 
     Example: rail stats funding BTC_USDT:AURORA.futures:EQUINOX.futures
     """
-    check_times(start, end)
-    held = view.store(store)
-    costs = chosen_costs(held, fees, style, notional)
-    asked = asked_for(held, Family.FUNDING, trajectories, start, end).on(
-        held, cluster, plain_text=plain_text
-    )
+    within.check()
+    held = view.store(within.store)
+    costs = net_of.chosen(held)
+    asked = within.of(held, Family.FUNDING, trajectories)
     if asked.polls is None:
         show(view, funding_sheet(held, asked, min_coverage, costs))
         return
-    if fees is not None:
-        raise InputError("--fees", str(fees), "for settlements, not for rates in force")
+    if net_of.fees is not None:
+        raise InputError("--fees", str(net_of.fees), "for settlements, not for rates in force")
     if min_coverage != MIN_COVERAGE:
         raise InputError("--min-coverage", min_coverage, "for settlements, not for rates in force")
     show(view, rate_sheet(held, asked))
@@ -197,21 +165,15 @@ _Compound = Annotated[
 @tabled(carry_columns)
 def carry_command(
     trajectories: _Pairs = None,
-    start: Start = None,
-    end: End = None,
-    store: StorePath = None,
-    cluster: ClusterName = None,
-    plain_text: PlainText = False,
     horizons: _Horizons = None,
     every: _Every = "1h",
     compound: _Compound = False,
     legs: Annotated[
         bool, typer.Option("--legs", help="Of each leg of the pairs alone, held short.")
     ] = False,
-    fees: FeesFile = None,
-    style: StyleName = None,
-    notional: Notional = None,
     *,
+    within: MeasuredWindow,
+    net_of: CostOptions,
     view: TableOptions,
 ) -> None:
     """Print what funding positions kept, over all times at which to enter them.
@@ -225,12 +187,10 @@ def carry_command(
 
     Example: rail stats carry BTC_USDT:* --horizon 1d --fees fees.toml
     """
-    check_times(start, end)
-    held = view.store(store)
-    costs = chosen_costs(held, fees, style, notional)
-    asked = asked_for(held, Family.FUNDING, trajectories, start, end).on(
-        held, cluster, plain_text=plain_text
-    )
+    within.check()
+    held = view.store(within.store)
+    costs = net_of.chosen(held)
+    asked = within.of(held, Family.FUNDING, trajectories)
     if asked.polls is not None:
         raise InputError("trajectories", asked.kind, "keys of settlements, not of rates in force")
     entered = Entered(horizons or list(HORIZONS), every, compound)
@@ -241,11 +201,6 @@ def carry_command(
 @tabled(persistence_columns)
 def persistence_command(
     trajectories: _Pairs = None,
-    start: Start = None,
-    end: End = None,
-    store: StorePath = None,
-    cluster: ClusterName = None,
-    plain_text: PlainText = False,
     band_apr_pct: Annotated[
         float,
         typer.Option(
@@ -253,6 +208,7 @@ def persistence_command(
         ),
     ] = 0.0,
     *,
+    within: MeasuredWindow,
     view: TableOptions,
 ) -> None:
     """Print how long funding keeps its sign, and how much a settlement shows of later ones.
@@ -264,11 +220,9 @@ def persistence_command(
 
     Example: rail stats persistence BTC_USDT:AURORA.futures:EQUINOX.futures
     """
-    check_times(start, end)
-    held = view.store(store)
-    asked = asked_for(held, Family.FUNDING, trajectories, start, end).on(
-        held, cluster, plain_text=plain_text
-    )
+    within.check()
+    held = view.store(within.store)
+    asked = within.of(held, Family.FUNDING, trajectories)
     show(view, persistence_sheet(held, asked, band_apr_pct))
 
 
@@ -276,11 +230,6 @@ def persistence_command(
 @tabled(dispersion_columns)
 def dispersion_command(
     trajectories: _Pairs = None,
-    start: Start = None,
-    end: End = None,
-    store: StorePath = None,
-    cluster: ClusterName = None,
-    plain_text: PlainText = False,
     bucket: Annotated[
         str, typer.Option("--bucket", help="The time that is averaged over: 1h, 8h, 1d.")
     ] = "8h",
@@ -292,6 +241,7 @@ def dispersion_command(
         ),
     ] = MIN_COVERAGE,
     *,
+    within: MeasuredWindow,
     view: TableOptions,
 ) -> None:
     """Print how far the funding rates of a symbol's venues are apart, a row per symbol.
@@ -302,21 +252,17 @@ def dispersion_command(
 
     Example: rail stats dispersion
     """
-    check_times(start, end)
-    held = view.store(store)
-    asked = asked_for(held, Family.FUNDING, trajectories, start, end).on(
-        held, cluster, plain_text=plain_text
-    )
+    within.check()
+    held = view.store(within.store)
+    asked = within.of(held, Family.FUNDING, trajectories)
     show(view, dispersion_sheet(held, asked, bucket, min_coverage))
 
 
 @app.command("events")
 @tabled(lambda: EVENT_COUNTS)
 def events_command(
-    start: Start = None,
-    end: End = None,
-    store: StorePath = None,
     *,
+    within: StoredWindow,
     view: TableOptions,
 ) -> None:
     """Print how the events in the store went: how many opened and closed, and how long they took.
@@ -327,7 +273,7 @@ def events_command(
 
     Example: rail stats events
     """
-    held, asked = event_store(view, store, start, end)
+    held, asked = event_store(view, within)
     show(view, event_sheet(held, asked))
 
 

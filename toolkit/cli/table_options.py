@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import polars as pl
 import typer
 
+from toolkit.cli.options import grouped, signed
 from toolkit.errors import InputError
 from toolkit.market import parse_ts
 from toolkit.statistics.conditions import Schema, column, condition
@@ -99,70 +100,66 @@ def store_as_of(path: Path | None, as_of: str | None) -> Store:
     return held if as_of is None else held.known(as_of, parameter="--as-of")
 
 
+@dataclass(frozen=True, slots=True)
+class _Typed:
+    """The options of a table as they were typed."""
+
+    form: _FormatOption = None
+    sort: _SortOption = None
+    top: _TopOption = None
+    where: _WhereOption = None
+    output: _OutputOption = None
+
+    def checked(self, columns: Schema) -> TableOptions:
+        """Check them before rows are read. ``columns`` are those of the rows.
+
+        Raises `InputError` for a column that is not there, a condition that is none, a file that
+        is there already, Parquet without a file, and an explanation of rows that are no statistics.
+        """
+        output = self.output
+        form = self.form or _BY_ENDING.get(output.suffix if output else "", Format.TABLE)
+        if self.sort is not None:
+            column(self.sort.removeprefix("-"), columns, parameter="--sort")
+        if output is None and form is Format.PARQUET:
+            raise InputError("--format", "parquet", "with --output FILE", advice="it is no text")
+        if form is Format.EXPLAIN and "method" not in columns:
+            raise InputError("--format", "explain", "for statistics, whose rows have a method")
+        if output is not None and (output.exists() or not output.parent.is_dir()):
+            raise InputError("--output", str(output), "a new file in a folder that is there")
+        keep = None if self.where is None else condition(self.where, columns, parameter="--where")
+        return TableOptions(form, self.sort, self.top, keep, output)
+
+
+@dataclass(frozen=True, slots=True)
+class _TypedOfStore(_Typed):
+    """The same of a table that shows what a store holds, which may be as of a time."""
+
+    as_of: AsOf = None
+
+    def checked(self, columns: Schema) -> TableOptions:
+        view = _Typed.checked(self, columns)
+        if self.as_of is not None:
+            parse_ts(self.as_of, parameter="--as-of")
+        return replace(view, as_of=self.as_of)
+
+
 def tabled(
     columns: Callable[[], Schema], *, of_now: bool = False
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options of a table. It takes them, checked, as its ``view``.
 
     ``columns`` returns those of the rows. A table ``of_now`` is not one of a store, or of what it
-    cannot show as of a time. Errors as `checked_view`.
+    cannot show as of a time. Other dataclasses of options are taken as `grouped` has it.
     """
-
-    def options(
-        form: _FormatOption = None,
-        sort: _SortOption = None,
-        top: _TopOption = None,
-        where: _WhereOption = None,
-        output: _OutputOption = None,
-        as_of: AsOf = None,
-    ) -> TableOptions:
-        view = checked_view(form, sort, top, where, output, columns=columns())
-        if as_of is not None:
-            parse_ts(as_of, parameter="--as-of")
-        return replace(view, as_of=as_of)
-
-    asked = dict(inspect.signature(options, eval_str=True).parameters)
-    if of_now:
-        del asked["as_of"]
+    options = _Typed if of_now else _TypedOfStore
 
     def with_options(command: Callable[..., None]) -> Callable[..., None]:
-        own = inspect.signature(command, eval_str=True).parameters.values()
-        taken = [*(each for each in own if each.name != "view"), *asked.values()]
-
         @functools.wraps(command)
-        def run(**given: Any) -> None:
-            view = options(**{name: given.pop(name) for name in asked})
-            command(**given, view=view)
+        def run(typed: _Typed, **given: Any) -> None:
+            command(**given, view=typed.checked(columns()))
 
-        run.__dict__["__signature__"] = inspect.Signature(taken)
-        run.__annotations__ = {each.name: each.annotation for each in taken}
-        return run
+        own = dict(inspect.signature(command, eval_str=True).parameters)
+        own["view"] = own["view"].replace(name="typed", annotation=options)
+        return grouped(signed(run, own.values()))
 
     return with_options
-
-
-def checked_view(
-    form: Format | None,
-    sort: str | None,
-    top: int | None,
-    where: str | None,
-    output: Path | None,
-    *,
-    columns: Schema,
-) -> TableOptions:
-    """Check the options of a table before its rows are read. ``columns`` are those of the rows.
-
-    Raises `InputError` for a column that is not there, a condition that is none, a file that is
-    there already, Parquet without a file, and an explanation of rows that are no statistics.
-    """
-    chosen = form or _BY_ENDING.get(output.suffix if output else "", Format.TABLE)
-    if sort is not None:
-        column(sort.removeprefix("-"), columns, parameter="--sort")
-    if output is None and chosen is Format.PARQUET:
-        raise InputError("--format", "parquet", "with --output FILE", advice="it is no text")
-    if chosen is Format.EXPLAIN and "method" not in columns:
-        raise InputError("--format", "explain", "for statistics, whose rows have a method")
-    if output is not None and (output.exists() or not output.parent.is_dir()):
-        raise InputError("--output", str(output), "a new file in a folder that is there")
-    keep = None if where is None else condition(where, columns, parameter="--where")
-    return TableOptions(chosen, sort, top, keep, output)
