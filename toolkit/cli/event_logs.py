@@ -127,8 +127,7 @@ def log_coverage(events: EventSeries) -> list[str]:
 
 def event_store(view: TableOptions, within: StoredWindow) -> tuple[Store, Interval]:
     """Open the store named, and return it with the window asked for. Times are read first."""
-    within.check()
-    held = view.store(within.store)
+    held = view.opened(within)
     return held, event_window(held, within.start, within.end)
 
 

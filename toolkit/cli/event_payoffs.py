@@ -151,7 +151,6 @@ def payoff_command(
 
     Example: rail events payoff --delay 1m --limit 2h --fees fees.toml
     """
-    within.check()
     lengths = [_delay(each, "--delay") for each in delays or []]
     if len(set(lengths)) < len(lengths):
         raise InputError("--delay", ", ".join(delays or []), "each delay once")
@@ -161,7 +160,7 @@ def payoff_command(
         None if exit_bps is None else real_number("--exit-bps", exit_bps, "basis points"),
         _delay(exit_delay or "0", "--exit-delay"),
     )
-    held = view.store(within.store)
+    held = view.opened(within)
     costs = net_of.chosen(held)
     if costs is not None:
         check_held_style(costs.style)

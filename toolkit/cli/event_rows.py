@@ -137,8 +137,7 @@ def audit_command(
 
     Example: rail events audit --by symbol
     """
-    window.check()
-    held = view.store(window.store)
+    held = view.opened(window)
     events = one_log(held, EventFamily(family), window.start, window.end)
     lives = event_statistics.with_direction(events.lifecycles(), events.rows)
     if enter_bps is None:

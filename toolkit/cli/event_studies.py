@@ -89,12 +89,11 @@ def study_command(
 
     Example: rail events study spread --after 2h
     """
-    within.check()
     key = None if on is None else Trajectory.parse(on)
     usual = "1d" if (key.family if key else family) == Family.FUNDING.value else "1h"
     before_s = parse_length(before or usual, parameter="--before")
     after_s = parse_length(after or before or usual, parameter="--after")
-    held = view.store(within.store)
+    held = view.opened(within)
     events = one_log(held, family, within.start, within.end)
     margin_s = before_s + after_s + (86_400 * CONTROL_DAYS if less is Less.CONTROLS else 0)
     found = events.study(

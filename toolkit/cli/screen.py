@@ -146,8 +146,7 @@ def screen_command(
 
     Example: rail screen --exclude-flag any --sort -spread_std_log_bps
     """
-    within.check()
-    held = view.store(within.store)
+    held = view.opened(within)
     asked = Screening(
         family, symbols, exchanges, types=types, exclude_symbols=exclude_symbols, pairs=pairs
     )

@@ -276,11 +276,10 @@ def _command(analysis: SpreadAnalysis, keys: Any) -> Callable[..., None]:
         net_of: CostOptions | None = None,
         **options: Any,
     ) -> None:
-        within.check()
         joined = pairs.joining()
         fees = NO_COSTS.arguments if net_of else {}
         analysis.statistic(no_rows("spread"), 0, 1, **fees, **options)  # refuses what it must
-        held = view.store(within.store)
+        held = view.opened(within)
         costs = net_of.needed(held) if net_of else None
         fees = costs.arguments if costs else {}
         asked = within.of(held, Family.SPREAD, trajectories, joined)

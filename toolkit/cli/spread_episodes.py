@@ -73,7 +73,6 @@ def episodes_command(
 
     Example: rail stats episodes --enter-bps 20 --leave-bps 5 --sort -duration_s
     """
-    within.check()
     joined = pairs.joining()
     options: dict[str, Any] = {
         "enter_bps": enter_bps,
@@ -82,7 +81,7 @@ def episodes_command(
         "min_duration_s": min_duration_s,
     }
     episodes(no_rows("spread"), 0, 1, **options)  # refuses what it must
-    held = view.store(within.store)
+    held = view.opened(within)
     asked = within.of(held, Family.SPREAD, trajectories, joined)
     if asked.polls is not None:
         raise InputError("trajectories", asked.kind, "keys of stored spreads, not of snapshots")

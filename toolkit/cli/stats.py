@@ -98,8 +98,7 @@ def spread_command(
 
     Example: rail stats spread --where "half_life_s < 3600" --top 20
     """
-    within.check()
-    held = view.store(within.store)
+    held = view.opened(within)
     costs = net_of.chosen(held)
     asked = within.of(held, Family.SPREAD, trajectories, pairs.joining())
     show(view, spread_sheet(held, asked, costs))
@@ -130,8 +129,7 @@ def funding_command(
 
     Example: rail stats funding BTC_USDT:AURORA.futures:EQUINOX.futures
     """
-    within.check()
-    held = view.store(within.store)
+    held = view.opened(within)
     costs = net_of.chosen(held)
     asked = within.of(held, Family.FUNDING, trajectories)
     if asked.polls is None:
@@ -187,8 +185,7 @@ def carry_command(
 
     Example: rail stats carry BTC_USDT:* --horizon 1d --fees fees.toml
     """
-    within.check()
-    held = view.store(within.store)
+    held = view.opened(within)
     costs = net_of.chosen(held)
     asked = within.of(held, Family.FUNDING, trajectories)
     if asked.polls is not None:
@@ -220,8 +217,7 @@ def persistence_command(
 
     Example: rail stats persistence BTC_USDT:AURORA.futures:EQUINOX.futures
     """
-    within.check()
-    held = view.store(within.store)
+    held = view.opened(within)
     asked = within.of(held, Family.FUNDING, trajectories)
     show(view, persistence_sheet(held, asked, band_apr_pct))
 
@@ -252,8 +248,7 @@ def dispersion_command(
 
     Example: rail stats dispersion
     """
-    within.check()
-    held = view.store(within.store)
+    held = view.opened(within)
     asked = within.of(held, Family.FUNDING, trajectories)
     show(view, dispersion_sheet(held, asked, bucket, min_coverage))
 

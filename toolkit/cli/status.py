@@ -10,7 +10,7 @@ import polars as pl
 
 from toolkit.cards import counted, duration, some
 from toolkit.cli.options import StorePath
-from toolkit.cli.table_options import TableOptions, tabled
+from toolkit.cli.table_options import TableOptions, store_as_of, tabled
 from toolkit.cli.tables import Sheet, TableColumn, show
 from toolkit.errors import EmptyWindowError
 from toolkit.market import SnapshotKind, format_ts
@@ -68,7 +68,7 @@ def status_command(
 
     Example: rail status --where "answered_share < 1" --sort -behind_s
     """
-    held = view.store(store)
+    held = store_as_of(store, view.as_of)
     with held.reading():
         catalogue, frame = held.catalogue(), stream_states(held)
         odd = {kind.value: words for kind in SnapshotKind if (words := _odd(held, kind))}

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import polars as pl
 import typer
 
-from toolkit.cli.options import grouped, signed
+from toolkit.cli.options import StoredWindow, grouped, signed
 from toolkit.errors import InputError
 from toolkit.market import parse_ts
 from toolkit.statistics.conditions import Schema, column, condition
@@ -89,9 +89,10 @@ class TableOptions:
     output: Path | None = None
     as_of: str | None = None
 
-    def store(self, path: Path | None) -> Store:
-        """Return the store of a path, as of the time that was asked for. See `store_as_of`."""
-        return store_as_of(path, self.as_of)
+    def opened(self, within: StoredWindow) -> Store:
+        """Check the times of a window, and return its store as of the time that was asked for."""
+        within.check()
+        return store_as_of(within.store, self.as_of)
 
 
 def store_as_of(path: Path | None, as_of: str | None) -> Store:

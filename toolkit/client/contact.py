@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import Self, TypedDict
 
 import polars as pl
 
@@ -58,6 +58,16 @@ from toolkit.wire.user_profile import UserProfile
 
 _log = logging.getLogger(__name__)
 _WARN_FROM_S = 5.0
+
+
+class ContactOptions(TypedDict, total=False):
+    """The options that every client has. `toolkit.client.Client` explains them."""
+
+    profile: UserProfile | None
+    retries: RetryPolicy | None
+    allow_http: bool
+    limits: Limits | None
+    quota_folder: Path | None
 
 
 class Contact(Shown):

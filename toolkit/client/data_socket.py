@@ -9,20 +9,19 @@ import weakref
 from collections import deque
 from collections.abc import Iterator
 from itertools import count
-from pathlib import Path
+from typing import Unpack
 
 from websockets.exceptions import InvalidStatus, WebSocketException
 from websockets.sync.client import ClientConnection
 
+from toolkit.client.contact import ContactOptions
 from toolkit.client.http import Client
 from toolkit.client.stream import discreet_logger, refused_upgrade, socket_to
 from toolkit.client.transport import check_open
 from toolkit.errors import ServiceError
 from toolkit.wire.actions import action_of, answer_of
 from toolkit.wire.body import Body
-from toolkit.wire.exchange import Answer, Failure, Request, RetryPolicy
-from toolkit.wire.limits import Limits
-from toolkit.wire.user_profile import UserProfile
+from toolkit.wire.exchange import Answer, Failure, Request
 
 
 class SocketClient(Client):
@@ -43,26 +42,8 @@ class SocketClient(Client):
     60
     """
 
-    def __init__(
-        self,
-        base_url: str,
-        api_key: str,
-        *,
-        profile: UserProfile | None = None,
-        retries: RetryPolicy | None = None,
-        allow_http: bool = False,
-        limits: Limits | None = None,
-        quota_folder: Path | None = None,
-    ) -> None:
-        super().__init__(
-            base_url,
-            api_key,
-            profile=profile,
-            retries=retries,
-            allow_http=allow_http,
-            limits=limits,
-            quota_folder=quota_folder,
-        )
+    def __init__(self, base_url: str, api_key: str, **options: Unpack[ContactOptions]) -> None:
+        super().__init__(base_url, api_key, **options)
         self._ids = count(1)
         self._logger = discreet_logger(self.without_key)
         self._free = deque[tuple[ClientConnection, contextlib.ExitStack]]()

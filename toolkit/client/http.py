@@ -10,12 +10,12 @@ import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Self, TypeVar, Unpack
 
 import httpx
 import polars as pl
 
-from toolkit.client.contact import ClosingContact, Contact, history_frame
+from toolkit.client.contact import ClosingContact, Contact, ContactOptions, history_frame
 from toolkit.client.transport import (
     FAILURES,
     Connections,
@@ -253,26 +253,13 @@ class AsyncClient(Contact):
         base_url: str,
         api_key: str,
         *,
-        profile: UserProfile | None = None,
-        retries: RetryPolicy | None = None,
-        allow_http: bool = False,
-        limits: Limits | None = None,
-        quota_folder: Path | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        **options: Unpack[ContactOptions],
     ) -> None:
-        super().__init__(
-            base_url,
-            api_key,
-            profile=profile,
-            retries=retries,
-            allow_http=allow_http,
-            limits=limits,
-            quota_folder=quota_folder,
-        )
+        super().__init__(base_url, api_key, **options)
         self._sleep = sleep
         self._discovery = asyncio.Lock()
-        options = options_of(self)
-        self._http = httpx.AsyncClient(**options, transport=async_transport(self.proxy))
+        self._http = httpx.AsyncClient(**options_of(self), transport=async_transport(self.proxy))
 
     async def __aenter__(self) -> Self:
         return self
