@@ -44,7 +44,7 @@ IMPORTED_ONLY_BY = {"service": {"workspace"}}
 
 # Third parties, each with the modules that may import it; "toolkit" is anywhere.
 THIRD_PARTIES = {
-    "apprise": ("toolkit.alerts.chat",),
+    "apprise": ("toolkit.alerts.channels",),
     "authlib": (),  # Streamlit imports it for a login
     "distributed": ("toolkit.cluster.dask",),
     "duckdb": ("toolkit.store",),

@@ -6,10 +6,12 @@ from typing import Annotated
 
 import typer
 
-from toolkit.cli.carried import Entered, carry_columns, carry_sheet
 from toolkit.cli.event_logs import event_store
 from toolkit.cli.fees import CostOptions
 from toolkit.cli.funding_sheets import (
+    Entered,
+    carry_columns,
+    carry_sheet,
     dispersion_columns,
     dispersion_sheet,
     persistence_columns,

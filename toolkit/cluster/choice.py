@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import shutil
 import time
+import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Protocol
 
@@ -13,12 +20,97 @@ import polars as pl
 
 from toolkit.cards import counted
 from toolkit.cluster.dask import dask
-from toolkit.cluster.kept import KeptResults
-from toolkit.cluster.pool import pool
 from toolkit.cluster.task import Software, Task, packed
-from toolkit.errors import ClusterError, InputError
+from toolkit.errors import ClusterError, InputError, StoreError
 from toolkit.statistics.passes import Analysis
 from toolkit.store.publish import PublishedRows
+
+_UNUSED_S = 30 * 86_400
+"""After how long results that nobody asked for again are removed (s)."""
+
+
+class KeptResults:
+    """Results in a folder, each in a folder named by its key, whole or not there."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(
+                f"the folder {folder} for results cannot be made: {error.strerror}",
+                path=str(folder),
+            ) from None
+        self._forget()
+
+    def get(self, key: str) -> list[pl.DataFrame] | None:
+        """Return a result, None where it is not kept."""
+        held = self._folder / key
+        if not held.is_dir():
+            return None
+        os.utime(held)
+        files = sorted(held.glob("*.arrow"), key=lambda path: int(path.stem))
+        return [pl.read_ipc(path) for path in files]
+
+    def put(self, key: str, frames: list[pl.DataFrame]) -> None:
+        """Keep a result. One that is there already stays."""
+        draft = self._folder / f".{uuid.uuid4().hex}"
+        draft.mkdir()
+        try:
+            for number, frame in enumerate(frames):
+                frame.write_ipc(draft / f"{number}.arrow", compression="zstd")
+            draft.rename(self._folder / key)
+        except OSError as error:
+            if not (self._folder / key).is_dir():
+                raise StoreError(
+                    f"a result cannot be kept in {self._folder}: {error.strerror}",
+                    path=str(self._folder),
+                ) from None
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+
+    def _forget(self) -> None:
+        """Remove what was not asked for in a month, and what killed processes left."""
+        for held in self._folder.iterdir():
+            if time.time() - held.stat().st_mtime > _UNUSED_S:
+                shutil.rmtree(held, ignore_errors=True)
+
+
+Ended = Iterator[tuple[int, list[pl.DataFrame]]]
+
+_THREADS = "POLARS_MAX_THREADS"
+
+
+@contextlib.contextmanager
+def pool(processes: int) -> Iterator[_Pool]:
+    """Yield what computes tasks in so many processes, each with one thread of polars."""
+    before = os.environ.get(_THREADS)
+    os.environ[_THREADS] = "1"  # a process reads it at its start; polars of this one is up already
+    executor = ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
+    try:
+        yield _Pool(executor)
+    finally:
+        executor.shutdown(cancel_futures=True)
+        if before is None:
+            del os.environ[_THREADS]
+        else:
+            os.environ[_THREADS] = before
+
+
+class _Pool:
+    def __init__(self, executor: ProcessPoolExecutor) -> None:
+        self._executor = executor
+
+    def __call__(self, tasks: list[Task]) -> Ended:
+        futures = {self._executor.submit(task.run): number for number, task in enumerate(tasks)}
+        for future in as_completed(futures):
+            try:
+                yield futures[future], future.result()
+            except BrokenProcessPool:
+                raise ClusterError(
+                    "a process of the pool was killed, perhaps for want of memory"
+                ) from None
+
 
 Place = str | int | object
 """``local``, an address of a Dask scheduler, a number of processes, or a Dask client."""

@@ -17,7 +17,7 @@ from toolkit.loader.capture import Capture, patiently
 from toolkit.loader.follow_progress import FollowProgress, FollowResult
 from toolkit.loader.followed import Named, Wanted
 from toolkit.loader.following import Following
-from toolkit.loader.pace import Pace
+from toolkit.loader.polls import Pace
 from toolkit.loader.sweep import Since, Sweeper
 from toolkit.loader.sync import bound_source, check_listed, checked_workers, load_origin
 from toolkit.market import EventLog, SnapshotLog, Source, Stream, Trajectory

@@ -24,8 +24,7 @@ from toolkit.errors import (
 from toolkit.loader.capture import Capture
 from toolkit.loader.follow_progress import FollowProgress
 from toolkit.loader.followed import Followed, Named, Wanted
-from toolkit.loader.pace import Pace
-from toolkit.loader.polls import SnapshotPolls
+from toolkit.loader.polls import Pace, SnapshotPolls
 from toolkit.loader.sweep import Sweeper
 from toolkit.market import SnapshotLog, Stream
 from toolkit.wire.profile import Finding

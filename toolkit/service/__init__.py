@@ -7,10 +7,13 @@ it comes in and goes out), `adversary` (how the service misbehaves for tests). `
 """
 
 from toolkit.service.accounts.owners import DEMO_OWNERS, Owner
-from toolkit.service.adversary.file import adversary_of, read_adversary
 from toolkit.service.adversary.rest import Accident, RestSwitches
-from toolkit.service.adversary.settings import Adversary
-from toolkit.service.adversary.webhooks import WebhookSwitches
+from toolkit.service.adversary.settings import (
+    Adversary,
+    WebhookSwitches,
+    adversary_of,
+    read_adversary,
+)
 from toolkit.service.market.clock import Clock, SpedClock
 from toolkit.service.market.replay import Replay
 from toolkit.service.market.simulated import Simulated

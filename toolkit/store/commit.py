@@ -12,8 +12,7 @@ from toolkit.store.batch import Answered, Batch, Snapshot
 from toolkit.store.coverage import record_answers, write_edges
 from toolkit.store.events import insert_documents
 from toolkit.store.gaps import settle_gaps, write_gaps
-from toolkit.store.ingest import Inserted, insert_rows
-from toolkit.store.keys import read_key
+from toolkit.store.ingest import Inserted, insert_rows, read_key
 from toolkit.store.ledger import LATE_S, Edge, final_part
 from toolkit.store.snapshots import insert_snapshots
 from toolkit.store.streams import add_counts, count_rows, number_streams

@@ -8,6 +8,7 @@ brings: a statement costs most of a millisecond.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,10 +21,62 @@ from toolkit.cards import counted
 from toolkit.columns import BROUGHT, Table
 from toolkit.market import Family
 from toolkit.store.frames import frame_of
-from toolkit.store.keys import TIME_ALONE, identity, values_of
 from toolkit.store.streams import add_counts, append, count_rows, note_lateness, stamp
 from toolkit.tables import SERIES, TIE
 from toolkit.wire.findings import Finding
+
+TIME_ALONE = ("ts",)
+"""The key of rows of which no two share a time."""
+
+
+def read_key(connection: duckdb.DuckDBPyConnection, family: Family) -> tuple[str, ...]:
+    """Read the key of a family's rows: ts and columns or fields of ``extra``, () for all values.
+
+    It is a fact of the store, as the service declares it. The key is ts alone unless a fact names
+    more. A row that shares its time with another, and is not the same by the key, is a row of its
+    own and no revision.
+    """
+    found = connection.execute(
+        "SELECT value FROM meta WHERE name = ?", [f"{family}_key"]
+    ).fetchall()
+    return tuple(json.loads(found[0][0])) if found else TIME_ALONE
+
+
+def write_keys(
+    connection: duckdb.DuckDBPyConnection, keys: Mapping[Family, tuple[str, ...]]
+) -> None:
+    """Keep the keys that differ from those the store has."""
+    for family, key in keys.items():
+        if key != read_key(connection, family):
+            name = f"{family}_key"
+            connection.execute("DELETE FROM meta WHERE name = ?", [name])
+            connection.execute("INSERT INTO meta VALUES (?, ?)", [name, json.dumps(key)])
+
+
+def values_of(family: Family) -> pl.Expr:
+    """Build the expression of a row's identity where only all of its values tell it apart."""
+    return pl.struct(column.name for column in SERIES[family].values).struct.json_encode()
+
+
+def identity(family: Family, key: tuple[str, ...]) -> pl.Expr:
+    """Build the expression of what identifies a row among those of its time, as text.
+
+    >>> row = {"price": [1.0], "mark_price": [None], "volume": [None], "extra": ['{"seq":7}']}
+    >>> pl.DataFrame(row).select(identity(Family.PRICE, ("ts", "seq"))).item()
+    '{"seq":"7"}'
+    """
+    if not key:
+        return values_of(family)
+    columns = {column.name for column in SERIES[family].values}
+    parts = [
+        pl.col(name).cast(pl.String)
+        if name in columns
+        else pl.col("extra").str.json_path_match(f"$[{json.dumps(name)}]").alias(name)
+        for name in key
+        if name != "ts"
+    ]
+    return pl.struct(parts).struct.json_encode() if parts else pl.lit("")
+
 
 _KEY = ["stream_id", "ts"]
 _NAMED, _OTHERS = 1_000, "other events"
@@ -111,8 +164,8 @@ def insert_rows(
     held under its key is dropped. One that differs becomes the next revision. Where a batch brings
     several different rows of one key, those not held in any revision follow in order of arrival.
 
-    ``key`` is that of `toolkit.store.keys`. ``tied`` has the stream_id and ts at which one page had
-    several rows. There, and where several are held, their values tell rows apart, as they do where
+    ``key`` is that of `read_key`. ``tied`` has the stream_id and ts at which one page had several
+    rows. There, and where several are held, their values tell rows apart, as they do where
     the key is empty. ``committed_at`` is that of `stamp`.
     """
     if rows.is_empty():

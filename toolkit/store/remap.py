@@ -27,8 +27,7 @@ from toolkit.store.compaction import check_free, rewriting
 from toolkit.store.connection import opened, put_in_place
 from toolkit.store.engine import DATABASE
 from toolkit.store.history import held_rows
-from toolkit.store.ingest import insert_rows
-from toolkit.store.keys import read_key, write_keys
+from toolkit.store.ingest import insert_rows, read_key, write_keys
 from toolkit.store.moment import StoreState
 from toolkit.store.pages import KeptPage, KeptRecord, read_pages
 from toolkit.store.schema import draft_of

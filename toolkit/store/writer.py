@@ -26,8 +26,7 @@ from toolkit.store.coverage import record_asked
 from toolkit.store.engine import refuse_functions
 from toolkit.store.gaps import end_gaps
 from toolkit.store.identity import FileIdentity, check_source
-from toolkit.store.ingest import Inserted
-from toolkit.store.keys import write_keys
+from toolkit.store.ingest import Inserted, write_keys
 from toolkit.store.migration import bring_up_to_date
 from toolkit.store.pages import KEPT_DAYS, KeptRecord, keep_pages, packed_record
 from toolkit.store.schema import create_store

@@ -10,7 +10,6 @@ import dataclasses
 import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -61,10 +60,6 @@ class ProfileDraft:
             return
         rule = {"wire": wire, "unit": unit} | ({"reversed": True} if turned else {})
         self.prove(section, f"fields.{column}", rule, None)
-
-    def proved(self, section: str, name: str) -> Any:
-        """Return the value of a line in force, None where there is none."""
-        return self._proved.get(section, {}).get(name)
 
     def in_force(self) -> str:
         """Write the lines that were proved, as TOML."""

@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from toolkit.intervals import Interval
 from toolkit.market import UNIT_FACTORS, EventFamily, unit_factor
-from toolkit.wire.decimals import converted_text
+from toolkit.wire.conversion import converted_text
 from toolkit.wire.exchange import UNREADABLE, Answer
 from toolkit.wire.limits import LIMITS, Limits
 from toolkit.wire.moments import clock_value, iso_ms

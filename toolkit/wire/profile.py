@@ -28,7 +28,34 @@ from toolkit.wire.listing_shape import BUILT_IN_LISTING, ListingShape
 from toolkit.wire.snapshot_shape import SnapshotShape
 from toolkit.wire.spelling import AS_OURS, Spelling
 from toolkit.wire.stream_names import BUILT_IN_STREAMS, StreamNames
-from toolkit.wire.tools import BUILT_IN_TOOLS, tools_by_route
+
+BUILT_IN_TOOLS: Mapping[str, str] = {
+    "schemas": "data.get_schemas",
+    "symbols": "data.search_symbols",
+    **{f"{family}_history": f"data.get_{family}_history" for family in Family},
+    **{f"{family}_events": f"data.get_{family}_events" for family in EventFamily},
+    "event_activity": "data.get_event_activity",
+    "spread_dashboard": "data.get_spread_dashboard",
+    "funding_overview": "data.get_funding_overview",
+}
+"""The tools of docs/interface.md, by role."""
+
+
+def tools_by_route(
+    names: Mapping[str, str], routes: Mapping[str, str], described: Mapping[str, object]
+) -> dict[str, str]:
+    """Replace each role's name by the one that ``/schemas`` gives for the role's route.
+
+    >>> tools_by_route({"symbols": "a"}, {"symbols": "/s"}, {"b": {"route": "/s"}, "c": None})
+    {'symbols': 'b'}
+    """
+    found: dict[str, str] = {}
+    for name, tool in described.items():
+        route = tool.get("route") if isinstance(tool, dict) else None
+        if isinstance(route, str):
+            found.setdefault(route, name)
+    return {role: found.get(routes.get(role, ""), name) for role, name in names.items()}
+
 
 __all__ = [
     "BUILT_IN",
@@ -81,7 +108,9 @@ class Profile:
 
     @property
     def routes(self) -> dict[str, str]:
-        """The path of each role that a tool may have. See `toolkit.wire.tools`.
+        """The path of each role that a tool may have.
+
+        A role is our own word for what a tool is asked for. Built in: docs/interface.md.
 
         >>> BUILT_IN.routes["price_history"]
         '/api/v1/data/history/price'

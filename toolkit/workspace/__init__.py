@@ -7,13 +7,13 @@ from toolkit.workspace.local import DEFAULT_SEED, Serving, serve_local, simulate
 from toolkit.workspace.opening import Workspace, named_store, open_workspace
 from toolkit.workspace.places import data_folder, demo_store
 from toolkit.workspace.progress import Watch, load_progress
+from toolkit.workspace.selection import front_page, watchlist
 from toolkit.workspace.settings import (
     LOCAL_KEY,
     Settings,
     store_path,
     user_profile,
 )
-from toolkit.workspace.watchlist import front_page, watchlist
 
 __all__ = [
     "DEFAULT_BASE_URL",

@@ -145,7 +145,7 @@ class Loading(Shown):
         ``streams`` are one or more trajectories, event logs and snapshots, or their keys. A key
         with a ``*`` (``BTC_USDT:*``, ``funding/*:AURORA.futures:*``) stands for all that match it
         of what the service lists, ``watchlist`` for the symbols with the most legs, see
-        `toolkit.workspace.watchlist`. ``start`` is a moment, or alone the name of a window: ``7d``,
+        `toolkit.workspace.selection`. ``start`` is a moment, or alone the name of a window: ``7d``,
         ``today``, ``yesterday``, ``2023-03``. ``end`` defaults to now by the service's clock,
         ``start`` to seven days before ``end``. A
         notebook and a terminal show a bar, unless ``progress`` is off or ``on_progress`` is given.
@@ -226,7 +226,7 @@ class Loading(Shown):
 
         ``streams`` as in `sync`. Without them the watchlist is followed: a
         `toolkit.workspace.rules.Watchlist` or its file, else ``rail.toml`` beside the store or in
-        the working directory, else the streams of `toolkit.workspace.watchlist`. What the store
+        the working directory, else the streams of `toolkit.workspace.selection`. What the store
         lacks is brought from ``since`` on, a moment or the name of a window, by default as the
         watchlist has it. ``once`` brings everything up to now and ends. See `toolkit.loader.follow`
         for what is waited for, and ``on_progress`` and ``on_note``. The alerts of the ``rail.toml``

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from toolkit.charts import spread_chart
-from toolkit.charts.distribution import distribution_bars
+from toolkit.charts.series import distribution_bars
 from toolkit.intervals import Interval
 from toolkit.market import Source
 

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from toolkit.loader.inbox import Inbox
+from toolkit.loader.capture import Inbox
 from toolkit.loader.reader import Message
 from toolkit.market import EventFamily, EventLog
 from toolkit.wire.limits import Limits

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.errors import InputError
-from toolkit.wire.profile import BUILT_IN, with_schemas
-from toolkit.wire.tools import BUILT_IN_TOOLS
+from toolkit.wire.profile import BUILT_IN, BUILT_IN_TOOLS, with_schemas
 from toolkit.wire.user_profile import UserProfile
 
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from toolkit.service.adversary.settings import ActiveSwitches
-from toolkit.service.adversary.webhooks import WebhookSwitches
+from toolkit.service.adversary.settings import ActiveSwitches, WebhookSwitches
 from toolkit.service.transports.webhooks.courier import Courier
 from toolkit.service.transports.webhooks.deliveries import WebhookMessage, signed_headers
 
