@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from toolkit.alerts.channels import Channel
+from toolkit.alerts.channels import AlertSender, Channel
 from toolkit.alerts.evaluation import (
     event_marks,
     funding_values,
@@ -25,7 +25,6 @@ from toolkit.alerts.evaluation import (
 )
 from toolkit.alerts.message import Alert
 from toolkit.alerts.rules import AlertKind, AlertRule
-from toolkit.alerts.sending import AlertSender
 from toolkit.errors import RailError, StoreLockedError
 from toolkit.market import EventLog, Family, SnapshotLog, SnapshotTrajectory, Stream
 from toolkit.statistics.fees import FeeModel

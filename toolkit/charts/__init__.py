@@ -15,12 +15,11 @@ from toolkit.charts.event_rates import event_hours_chart, league_chart
 from toolkit.charts.event_study import event_study_chart
 from toolkit.charts.events import activity_chart, event_timeline
 from toolkit.charts.figure import Figure
-from toolkit.charts.funding import funding_chart
+from toolkit.charts.funding import funding_chart, rate_chart
 from toolkit.charts.heatmap import funding_heatmap
 from toolkit.charts.lags import lags_chart
 from toolkit.charts.matrix import FUNDING_UNITS, funding_matrix, in_unit
 from toolkit.charts.payoff import payoff_chart
-from toolkit.charts.rates import rate_chart
 from toolkit.charts.series import price_chart, spread_chart
 from toolkit.charts.spread_hours import spread_hours_chart
 from toolkit.charts.spread_matrix import spread_matrix

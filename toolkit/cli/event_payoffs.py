@@ -11,10 +11,9 @@ import typer
 
 from toolkit.cards import counted, duration
 from toolkit.cli.event_logs import NO_LIVES, Logs, event_window, key_column
-from toolkit.cli.fees import CostOptions, Costs
+from toolkit.cli.fees import CostOptions, Costs, net_notes
 from toolkit.cli.held import Asked
 from toolkit.cli.measured import no_rows
-from toolkit.cli.net import net_notes
 from toolkit.cli.options import StoredWindow
 from toolkit.cli.table_options import TableOptions
 from toolkit.cli.tables import Sheet, TableColumn, show

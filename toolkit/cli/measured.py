@@ -10,16 +10,17 @@ import polars as pl
 
 from toolkit.cards import counted, some
 from toolkit.cli.event_logs import Logs
-from toolkit.cli.fees import NO_COSTS, Costs
-from toolkit.cli.figures import Figure
-from toolkit.cli.held import Asked
-from toolkit.cli.net import (
+from toolkit.cli.fees import (
     NET_FUNDING,
     NET_FUNDING_COLUMNS,
     NET_SPREAD,
     NET_SPREAD_COLUMNS,
+    NO_COSTS,
+    Costs,
     net_notes,
 )
+from toolkit.cli.figures import Figure
+from toolkit.cli.held import Asked
 from toolkit.cli.tables import Sheet, TableColumn
 from toolkit.errors import EmptyWindowError
 from toolkit.intervals import Interval

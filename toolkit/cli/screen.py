@@ -10,9 +10,8 @@ import polars as pl
 import typer
 
 from toolkit.cards import counted
-from toolkit.cli.fees import CostOptions, Costs
+from toolkit.cli.fees import NET_FUNDING_COLUMNS, NET_SPREAD_COLUMNS, CostOptions, Costs, net_notes
 from toolkit.cli.held import MeasuredWindow
-from toolkit.cli.net import NET_FUNDING_COLUMNS, NET_SPREAD_COLUMNS, net_notes
 from toolkit.cli.table_options import TableOptions, tabled
 from toolkit.cli.tables import Sheet, TableColumn, show
 from toolkit.errors import InputError

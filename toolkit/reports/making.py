@@ -14,8 +14,7 @@ from toolkit.reports.answering import MeasuredPart, result_hash
 from toolkit.reports.drafting import Draft, check_path, reading_workspace
 from toolkit.reports.recipe import Option, Part
 from toolkit.series import Series
-from toolkit.series.asked import MethodCall, asked_of
-from toolkit.series.base import Origin
+from toolkit.series.base import MethodCall, Origin, asked_of
 from toolkit.store import Store
 from toolkit.workspace import Workspace
 from toolkit.workspace.passes import Where

@@ -6,8 +6,9 @@ import functools
 import hashlib
 import inspect
 import json
+import weakref
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
@@ -21,12 +22,47 @@ from toolkit.cards import Card, Shown, duration
 from toolkit.errors import InputError, MissingExtraError
 from toolkit.intervals import Interval
 from toolkit.market import Source, Stream, format_ts
-from toolkit.series.asked import MethodCall, remember
 from toolkit.statistics.fees import FeeModel
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]  # it ships no types
     import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class MethodCall:
+    """A method of a series and its options, and of the series all but its rows.
+
+    ``stream``, ``window`` and ``origin`` are those of the `toolkit.series.Series`. Of a screen of
+    many ``stream`` is None.
+    """
+
+    stream: Any
+    window: Any
+    origin: Any
+    method: str
+    options: Mapping[str, object]
+
+
+_asked: dict[int, MethodCall] = {}  # by the identity of the frame
+
+
+def remember(result: pl.DataFrame, asked: MethodCall) -> None:
+    """Keep what a result is of until the result is gone.
+
+    >>> frame = pl.DataFrame({"n": [1]})
+    >>> remember(frame, MethodCall("events/spread", (0, 60), None, "summary", {}))
+    >>> asked_of(frame).method, asked_of(frame.head(1))
+    ('summary', None)
+    """
+    key = id(result)
+    _asked[key] = asked
+    weakref.finalize(result, _asked.pop, key, None).atexit = False
+
+
+def asked_of(result: pl.DataFrame) -> MethodCall | None:
+    """Return what a result is of, None for a frame that no method of a series returned."""
+    return _asked.get(id(result))
 
 
 _Parameters = ParamSpec("_Parameters")
@@ -37,7 +73,7 @@ _ZONES = "UTC or an IANA name such as Europe/London"
 def checked_options(method: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
     """Let a method refuse an option that it does not take, with the nearest that it takes.
 
-    What a frame that it returns was asked is remembered, see `toolkit.series.asked`. The names of
+    What a frame that it returns was asked is remembered, see `remember`. The names of
     the options are its attribute ``options``.
 
     >>> @checked_options

@@ -15,8 +15,7 @@ import polars as pl
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval
 from toolkit.market import Family, Pair, Trajectory, When
-from toolkit.series.asked import MethodCall, remember
-from toolkit.series.base import Origin
+from toolkit.series.base import MethodCall, Origin, remember
 from toolkit.statistics.fee_table import NOTIONAL, FeeModel, Style
 from toolkit.statistics.funding import rows_window
 from toolkit.workspace.fee_choice import find_fees
@@ -32,7 +31,7 @@ Function = Callable[..., pl.DataFrame]
 def _remembered(
     method: Callable[Concatenate[Measuring, _Parameters], pl.DataFrame],
 ) -> Callable[Concatenate[Measuring, _Parameters], pl.DataFrame]:
-    """Let a screen be remembered with what was asked, see `toolkit.series.asked`."""
+    """Let a screen be remembered with what was asked, see `toolkit.series.base`."""
     signature = inspect.signature(method)
 
     @functools.wraps(method)

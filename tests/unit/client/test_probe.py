@@ -6,7 +6,7 @@ import socket
 
 from tests import miniature
 from toolkit.client import Client
-from toolkit.client.probe import upgrade
+from toolkit.client.stream import upgrade
 from toolkit.service import Config, running
 from toolkit.wire.exchange import Answer, Failure
 from toolkit.wire.limits import Limits

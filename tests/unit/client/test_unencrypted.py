@@ -17,8 +17,7 @@ from tests.listening import listening
 from toolkit.client import AsyncClient, Client
 from toolkit.client.contact import Contact
 from toolkit.client.mcp import McpClient
-from toolkit.client.probe import upgrade
-from toolkit.client.stream import stream
+from toolkit.client.stream import stream, upgrade
 from toolkit.errors import InputError, RailError, UnreachableError
 from toolkit.market import EventFamily
 from toolkit.service import Config, running

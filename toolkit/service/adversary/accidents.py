@@ -6,8 +6,9 @@ import asyncio
 from collections import Counter
 from email.utils import formatdate
 
+import msgspec
 from starlette.datastructures import MutableHeaders
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolkit.service.accounts.problems import Problem
@@ -119,3 +120,43 @@ class Accidents:
             part = body[begin : begin + size]
             await send({"type": "http.response.body", "body": part, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
+
+
+_NO_BODY = Response(status_code=204)
+
+
+class EmptyPages:
+    """ASGI middleware: answers an empty page with 204 where the switches want it."""
+
+    def __init__(self, app: ASGIApp, active: ActiveSwitches) -> None:
+        self.app = app
+        self._active = active
+
+    def wanted(self, scope: Scope) -> bool:
+        """Return whether an empty answer to this connection is to be a 204."""
+        return scope["type"] == "http" and self._active.adversary.rest.no_content
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one connection, without a body where the body is an empty page."""
+        if not self.wanted(scope):
+            await self.app(scope, receive, send)
+            return
+        held: list[Message] = []
+
+        async def hold(message: Message) -> None:
+            held.append(message)
+
+        await self.app(scope, receive, hold)
+        if _is_empty_page(b"".join(message.get("body", b"") for message in held)):
+            await _NO_BODY(scope, receive, send)
+            return
+        for message in held:
+            await send(message)
+
+
+def _is_empty_page(body: bytes) -> bool:
+    try:
+        page = msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        return False
+    return isinstance(page, dict) and page.get("items") == []

@@ -14,9 +14,8 @@ from starlette.routing import Route
 
 from toolkit.errors import InputError
 from toolkit.service.accounts.problems import Problem, bad_request
-from toolkit.service.adversary.accidents import Accidents
+from toolkit.service.adversary.accidents import Accidents, EmptyPages
 from toolkit.service.adversary.deliveries import FaultyCourier
-from toolkit.service.adversary.empty_pages import EmptyPages
 from toolkit.service.adversary.settings import ActiveSwitches, Adversary, adversary_of
 from toolkit.service.adversary.streams import FaultyFeed, SocketFaults
 from toolkit.service.adversary.tools import adverse_tools

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from toolkit.cards import duration, some
 from toolkit.client import Client
-from toolkit.client.probe import upgrade
+from toolkit.client.stream import upgrade
 from toolkit.errors import MissingExtraError, ServiceError
 from toolkit.market import Plan, Source, format_ts
 from toolkit.wire.allowance import Allowance
