@@ -59,6 +59,7 @@ def tools_by_route(
 
 __all__ = [
     "BUILT_IN",
+    "BUILT_IN_TOOLS",
     "LARGEST_PAGE",
     "PLAIN_PATH",
     "SNAPSHOTS",
@@ -67,6 +68,7 @@ __all__ = [
     "HistoryRoute",
     "Profile",
     "timed",
+    "tools_by_route",
     "with_schemas",
     "without_schemas",
 ]
