@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -105,6 +106,8 @@ class Courier:
             try:
                 documents = await run_in_threadpool(self._news, owner, self._told, now)
             except Exception:  # noqa: BLE001 - logged, and tried again
+                if not threading.main_thread().is_alive():
+                    return  # the process ends: no thread can be begun
                 _log.exception("new documents at %s could not be read", now)
                 await asyncio.sleep(_AFTER_A_FAILURE_S)
                 continue

@@ -122,7 +122,10 @@ class Post:
 
     async def _connect(self, target: Target) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+        try:
+            found = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+        except RuntimeError as error:  # the process ends: its threads take no more work
+            raise ConnectionError(f"the service ends ({error})") from None
         here = self._settings.loopback
         reachable = [str(at[0]) for *_, at in found if may_reach(str(at[0]), loopback=here)]
         if not reachable:

@@ -8,6 +8,7 @@ import ssl
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -211,3 +212,15 @@ def test_https_is_believed_only_with_a_certificate_for_the_name(
     for reply in (stranger, misnamed):
         assert reply.status is None
         assert "certificate verify failed" in reply.reason.lower()
+
+
+def test_a_process_that_ends_takes_no_more_work_and_that_is_no_fault_of_the_service() -> None:
+    async def make() -> Reply:
+        loop, pool = asyncio.get_running_loop(), ThreadPoolExecutor(1)
+        loop.set_default_executor(pool)
+        pool.shutdown()
+        return await Post(HERE).send(target_of("http://localhost:9/", loopback=True), {}, BODY)
+
+    reply = asyncio.run(make())
+    assert reply.status is None
+    assert "the service ends" in reply.reason
