@@ -19,7 +19,7 @@ from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog
 from toolkit.series import EventSeries, read_series
 from toolkit.statistics import events as event_statistics
-from toolkit.store import Store, event_logs, held_stretches, service_clock
+from toolkit.store import Store, event_logs, held_stretches, service_clock, sync_advice
 
 
 class Group(StrEnum):
@@ -140,7 +140,8 @@ def event_window(store: Store, start: str | None, end: str | None) -> Interval:
     stretches += [Interval(a, b + 1) for a, b in logs.select("first_ts", "last_ts").iter_rows()]
     if not stretches:
         raise EmptyWindowError(
-            f"{store.path} holds no event log yet; `{store.command('sync', 'events/*')}` loads them"
+            f"{store.name} holds no event log yet; "
+            + sync_advice(store, "events/*", does="loads them")
         )
     everything = Interval(min(s.start for s in stretches), max(s.end for s in stretches))
     return window(start, end, now=lambda: service_clock(store), default=lambda: everything)

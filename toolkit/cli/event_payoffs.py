@@ -28,7 +28,7 @@ from toolkit.statistics.event_detections import trajectory_of
 from toolkit.statistics.event_positions import DELAYS_S
 from toolkit.statistics.fee_table import check_held_style
 from toolkit.statistics.passes import in_one_pass
-from toolkit.store import Store, held_key
+from toolkit.store import Store, held_key, sync_advice
 
 _MINUTE_S = 60
 
@@ -206,14 +206,14 @@ def _positions(
     opened = events.filter(pl.col("t_open").is_between(*window, closed="left"))
     keys = opened["trajectory"].drop_nulls().value_counts(sort=True)["trajectory"].to_list()
     if not keys:
-        raise EmptyWindowError(f"{store.path} holds no spread event that opened in {window}")
+        raise EmptyWindowError(f"{store.name} holds no spread event that opened in {window}")
     known = store.catalogue().filter(pl.col("rows") > 0, kind=Family.SPREAD.value)
     streams = set(known["stream"])
     found = {key: at for key in keys if (at := held_key(key, streams))}
     if not found:
         raise EmptyWindowError(
-            f"{store.path} holds none of the {len(keys):,} trajectories in which events opened; "
-            f"`{store.command('sync', keys[0])}` loads the first"
+            f"{store.name} holds none of the {len(keys):,} trajectories in which events opened; "
+            + sync_advice(store, keys[0], does="loads the first")
         )
     steps = known.filter(pl.col("stream").is_in(list(found.values())))["step_s"].drop_nulls()
     step_s = int(steps.mode().sort()[0]) if steps.len() else _MINUTE_S
@@ -254,4 +254,4 @@ def _not_held(store: Store, rows: pl.DataFrame) -> list[str]:
     keys = without["trajectory"].value_counts(sort=True)["trajectory"]
     unheld = counted(keys.len(), "trajectory", "trajectories")
     these = f"{without.height:,} of {counted(one_delay.height, 'event')} are of {unheld}"
-    return [f"{these} without rows; `{store.command('sync', keys[0])}` loads the first"]
+    return [f"{these} without rows; {sync_advice(store, keys[0], does='loads the first')}"]

@@ -22,7 +22,7 @@ from toolkit.statistics.conditions import Schema
 from toolkit.statistics.event_audit import MOVE_S
 from toolkit.statistics.event_detections import trajectory_of
 from toolkit.statistics.passes import in_one_pass
-from toolkit.store import Store, swapped
+from toolkit.store import Store, swapped, sync_advice
 
 _LIVES = pl.DataFrame(
     schema={
@@ -171,8 +171,8 @@ def _audited(
     kind, loaded_by = _ROWS[Audited(family)]
     known = store.catalogue().filter(pl.col("rows") > 0, kind=kind.value)["stream"]
     if known.is_empty():
-        loads = store.command("sync", loaded_by)
-        raise EmptyWindowError(f"{store.path} holds no {kind} yet; `{loads}` loads some")
+        advice = sync_advice(store, loaded_by, does="loads some")
+        raise EmptyWindowError(f"{store.name} holds no {kind} yet; {advice}")
     held = {key: Trajectory.parse(key) for key in known}
     detected = set() if kind is Family.PRICE else set(events.detections()["trajectory"])
     if any(swapped(key) in detected or swapped(key) in held for key in detected):
@@ -257,4 +257,4 @@ def _to_load(store: Store, found: pl.DataFrame) -> list[str]:
     if keys.is_empty():
         return []
     these = counted(keys.len(), "trajectory", "trajectories")
-    return [f"`{store.command('sync', keys[0])}` loads the first of {these} that are not held"]
+    return [sync_advice(store, keys[0], does=f"loads the first of {these} that are not held")]

@@ -20,7 +20,7 @@ from toolkit.market import Leg, SnapshotTrajectory, Stream, Trajectory, format_t
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.fee_example import EXAMPLE_EXCHANGES, example_text
 from toolkit.statistics.fee_table import NOTIONAL, RATES, FeeModel, Style, check_asked
-from toolkit.store import Store, service_clock
+from toolkit.store import Store, service_clock, sync_advice
 from toolkit.workspace import find_fees, named_store
 
 FEES: Schema = {
@@ -152,7 +152,8 @@ def fees_command(
     costs = asked.needed(held)
     if not streams:
         raise EmptyWindowError(
-            f"{held.path} holds no stream that has legs; `{held.command('sync')}` loads some"
+            f"{held.name} holds no stream that has legs; "
+            + sync_advice(held, "--watchlist", does="loads some")
         )
     now = service_clock(held)
     rows = pl.DataFrame(_lines(costs, streams, now), schema=dict(FEES), orient="row")

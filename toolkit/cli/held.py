@@ -25,7 +25,7 @@ from toolkit.market import Family, SnapshotTrajectory, Stream, Trajectory, parse
 from toolkit.statistics.passes import Analysis, in_one_pass
 from toolkit.statistics.polls import PollCount
 from toolkit.statistics.spread import turned
-from toolkit.store import Store, check_known, held_trajectory
+from toolkit.store import Store, check_known, held_trajectory, sync_advice
 from toolkit.workspace.pairs import HeldPairs, Joining
 from toolkit.workspace.passes import Passes
 from toolkit.workspace.screening import held_window, polled_window
@@ -184,8 +184,8 @@ def asked_for(
         for wanted, found in held.items():
             if found.key not in known:
                 raise EmptyWindowError(
-                    f"{store.path} holds no rows of {found.key}; "
-                    f"`{store.command('sync', found.key)}` asks again"
+                    f"{store.name} holds no rows of {found.key}; "
+                    + sync_advice(store, found.key, does="asks again")
                 )
             if found != wanted:
                 errors.print(f"{wanted.key} is held as {found.key}: legs and signs are turned")
@@ -235,7 +235,8 @@ def _parsed(key: str, family: Family) -> _Series:
     if key.startswith(f"snapshot-{family}/"):
         return SnapshotTrajectory.parse(key)
     if key.count(":") != 2:
-        raise InputError("trajectory", key, "two legs: SYMBOL:BUY.market:SELL.market")
+        every = f"'{key}:*' is every one of it" if key and ":" not in key else ""
+        raise InputError("trajectory", key, "two legs: SYMBOL:BUY.market:SELL.market", advice=every)
     return Trajectory.parse(key, family)
 
 
@@ -244,6 +245,7 @@ def _none_held(store: Store, family: Family, kind: str, kinds: pl.Series) -> Emp
     kept = f"snapshot-{family}"
     if kind != kept and kept in kinds:
         shown = store.command("stats", family.value, f"{kept}/*")
-        return EmptyWindowError(f"{store.path} holds no {kind}; `{shown}` shows those of snapshots")
-    loads_some = store.command("sync", "--watchlist" if kind != kept else f"snapshot/{family}")
-    return EmptyWindowError(f"{store.path} holds no {kind} yet; `{loads_some}` loads some")
+        return EmptyWindowError(f"{store.name} holds no {kind}; `{shown}` shows those of snapshots")
+    loaded_by = "--watchlist" if kind != kept else f"snapshot/{family}"
+    advice = sync_advice(store, loaded_by, does="loads some")
+    return EmptyWindowError(f"{store.name} holds no {kind} yet; {advice}")

@@ -37,7 +37,7 @@ from toolkit.reports.plans import (
     add_watchlist,
     watched_streams,
 )
-from toolkit.store import Store, service_clock
+from toolkit.store import Store, service_clock, sync_advice
 from toolkit.workspace.following import wanted_watchlist
 from toolkit.workspace.screening import held_window
 
@@ -254,8 +254,8 @@ def symbol_command(
         if isinstance(stream, Trajectory) and stream.symbol == wanted
     }
     if not mine:
-        loads = held.command("sync", f"{wanted}:*")
-        raise EmptyWindowError(f"{held.path} holds nothing of {wanted}; `{loads}` loads it")
+        advice = sync_advice(held, f"{wanted}:*")
+        raise EmptyWindowError(f"{held.name} holds nothing of {wanted}; {advice}")
     of_mine = [row for row in rows if row["stream"] in mine]
     of_mine = [row for row in of_mine if row["kind"] != Family.FUNDING] or of_mine
     names = ("--start", "--end")
@@ -290,8 +290,8 @@ def watchlist_command(
     held = store_as_of(report.store, report.as_of)
     streams = watched_streams(held, wanted_watchlist(held, None, watchlist))
     if not streams:
-        loads = held.command("sync", "--watchlist")
-        raise EmptyWindowError(f"{held.path} holds nothing of the watchlist; `{loads}` loads it")
+        advice = sync_advice(held, "--watchlist")
+        raise EmptyWindowError(f"{held.name} holds nothing of the watchlist; {advice}")
 
     def day() -> Interval:
         now = service_clock(held)

@@ -20,6 +20,7 @@ from toolkit.store import (
     never_asked,
     profile_words,
     read_deliveries,
+    sync_advice,
 )
 from toolkit.store.compaction import scattered
 from toolkit.tables import GapStatus
@@ -78,8 +79,8 @@ def status_command(
         profiles = profile_words(loads, held.rows_by_load(), remap)
         order = _order(held) if held.as_of is None else ""
     if catalogue.is_empty() and not deliveries:
-        loads_some = held.command("sync", "--watchlist")
-        raise EmptyWindowError(f"{held.path} holds nothing yet; `{loads_some}` loads some")
+        advice = sync_advice(held, "--watchlist", does="loads some")
+        raise EmptyWindowError(f"{held.name} holds nothing yet; {advice}")
     notes = [
         _totals(catalogue, deliveries, int(time.time()) if held.as_of is None else held.as_of),
         f"never asked: {', '.join(never)}" if never else "",

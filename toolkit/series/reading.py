@@ -41,6 +41,7 @@ from toolkit.store import (
     held_stretches,
     held_trajectory,
     service_clock,
+    sync_advice,
 )
 from toolkit.store.history import held_nothing, undated_loads
 
@@ -138,9 +139,11 @@ def _held(store: Store, stream: Stream) -> Stream:
     catalogue = store.catalogue()
     if stream.key not in catalogue["stream"]:
         nearest = catalogue.filter(kind=stream.kind)["stream"].to_list()
-        advice = f"`{store.command('sync', stream.key)}` loads it"
         raise UnknownTrajectoryError(
-            stream.key, nearest, where=f"held by {store.path}", advice=advice
+            stream.key,
+            nearest,
+            where=f"held by {store.name}",
+            advice=sync_advice(store, stream.key),
         )
     return stream
 
@@ -249,8 +252,7 @@ def _nothing(
         held = f"held: {first.removesuffix(' UTC')} to {last}"
     start, end = (format_ts(ts).removesuffix(" UTC").removesuffix(" 00:00") for ts in window)
     times = ("--start", start.replace(" ", "T"), "--end", end.replace(" ", "T"))
-    asks = store.command("sync", stream.key, *times)
     return EmptyWindowError(
-        f"{store.path.name} holds nothing of {stream} in [{start}, {end}) UTC; {held}; "
-        f"`{asks}` asks"
+        f"{store.name} holds nothing of {stream} in [{start}, {end}) UTC; {held}; "
+        + sync_advice(store, stream.key, *times, does="asks")
     )

@@ -14,7 +14,14 @@ from toolkit.store.deliveries import Delivered, Kept, keep_deliveries, read_deli
 from toolkit.store.gaps import Gap
 from toolkit.store.ingest import Inserted
 from toolkit.store.ledger import CLOCK_TOLERANCE_S, Edge, to_ask, unchanged
-from toolkit.store.lookup import check_known, held_key, held_trajectory, service_clock, swapped
+from toolkit.store.lookup import (
+    check_known,
+    held_key,
+    held_trajectory,
+    service_clock,
+    swapped,
+    sync_advice,
+)
 from toolkit.store.store import Store
 from toolkit.store.waiting import waiting_for
 from toolkit.store.writer import StoreWriter
@@ -52,6 +59,7 @@ __all__ = [
     "service_clock",
     "settled_after_s",
     "swapped",
+    "sync_advice",
     "to_ask",
     "unchanged",
     "waiting_for",

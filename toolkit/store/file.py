@@ -62,6 +62,11 @@ class StoreFile(Shown):
         self.published = published or _publication_of(self.path)
         self._up_to_date = False
 
+    @property
+    def name(self) -> str:
+        """What a reader knows the store by: the address of published data, else its path."""
+        return self.published or str(self.path)
+
     @contextlib.contextmanager
     def reading(self, as_of: int | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
         """Yield a cursor on one snapshot for as long as the block lasts. Keep the block short.

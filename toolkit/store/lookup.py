@@ -49,9 +49,44 @@ def _not_held(
     return UnknownTrajectoryError(
         wanted.key,
         [*same_legs, *nearest(wanted.key, keys, 3)][:3],
-        where=f"held by {store.path}",
-        advice=f"`{store.command('sync', wanted.key)}` loads it",
+        where=f"held by {store.name}",
+        advice=_joined_advice(store, wanted, all_keys) or sync_advice(store, wanted.key),
     )
+
+
+def _joined_advice(
+    store: Store, wanted: Trajectory | SnapshotTrajectory, all_keys: Collection[str]
+) -> str:
+    """Say how the prices of a spread that is not held are joined, "" where one is not held."""
+    prices = [f"{wanted.symbol}:{leg}" for leg in wanted.legs] if wanted.kind == "spread" else [""]
+    if not set(prices) <= set(all_keys):
+        return ""
+    joins = store.command("stats", "spread", f"pair/{'/'.join(prices)}")
+    return f"both its prices are: `{joins}`, in Python rail.pair{tuple(prices)}"
+
+
+def sync_advice(store: Store, *words: str, does: str = "loads it") -> str:
+    """Say which `rail sync` brings what is not held, or why none does.
+
+    Nothing is loaded into published data, nor a service's data into a store of own rows.
+
+    >>> import tempfile
+    >>> from toolkit.market import Source
+    >>> from toolkit.store import Store, StoreWriter
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = Store(f"{folder}/s.duckdb")
+    ...     StoreWriter(store).bind(Source("own", "rows"))
+    ...     sync_advice(store, "A_B:X.spot")
+    "it takes no service's data: `rail import` adds rows of your own"
+    """
+    if store.published:
+        return (
+            "published data takes no rows: load it into the store that it is published from, and "
+            "publish again"
+        )
+    if store.source.kind == "own":
+        return "it takes no service's data: `rail import` adds rows of your own"
+    return f"`{store.command('sync', *words)}` {does}"
 
 
 def soonest_losses(ledger: Mapping[Stream, Ledger], within_s: int) -> dict[Stream, int]:

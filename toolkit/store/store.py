@@ -36,7 +36,7 @@ from toolkit.store.file import StoreFile
 from toolkit.store.frames import frame_of
 from toolkit.store.gaps import GAPS
 from toolkit.store.history import COUNTED_STREAM, check_history, seen
-from toolkit.store.lookup import asked_streams, check_known
+from toolkit.store.lookup import asked_streams, check_known, sync_advice
 from toolkit.store.scanning import Asked, scan_of
 from toolkit.store.snapshots import poll_coverage, read_polls, read_snapshots
 from toolkit.store.sql import Parameters, QueryLimits, select
@@ -321,8 +321,8 @@ class Store(StoreFile):
                 found = read_coverage(connection, stream, asked, tolerance_s)
         if found is None:
             raise StoreError(
-                f"{self.path} knows nothing of {stream}; "
-                f"`{self.command('sync', stream.key)}` asks for it",
+                f"{self.name} knows nothing of {stream}; "
+                + sync_advice(self, stream.key, does="asks for it"),
                 path=str(self.path),
             )
         return found
@@ -372,7 +372,7 @@ class Store(StoreFile):
         True
         """
         newest = self.loads()["base_url"].drop_nulls().head(1).to_list()
-        return commands.rail(*words, store=self.path, base_url=newest[0] if newest else None)
+        return commands.rail(*words, store=self.name, base_url=newest[0] if newest else None)
 
     def loads(self, *, as_of: int | None = None) -> pl.DataFrame:
         """Return one row for each load, newest first: the columns of `toolkit.tables.LOAD`.

@@ -10,7 +10,7 @@ from toolkit.market import Family, Trajectory
 from toolkit.series import EventSeries
 from toolkit.statistics.contract import whole_number
 from toolkit.statistics.definition import turned, with_spread
-from toolkit.store import Store, swapped
+from toolkit.store import Store, swapped, sync_advice
 
 
 def rows_around(
@@ -38,10 +38,9 @@ def rows_around(
             raise EmptyWindowError(f"no event of {events.stream} opened in {events.window}")
         what = f"none of the {len(asked)} trajectories in which events opened"
         what = what if on is None else f"no rows of {on}"
-        loads = (
-            f"`{store.command('sync', asked[0].key)}` loads {'the first' if on is None else 'it'}"
-        )
-        raise EmptyWindowError(f"{store.path} holds {what}; {loads}")
+        does = "loads the first" if on is None else "loads it"
+        advice = sync_advice(store, asked[0].key, does=does)
+        raise EmptyWindowError(f"{store.name} holds {what}; {advice}")
     window = Interval(events.window.start - margin_s, events.window.end + margin_s)
     parts = [store.scan(as_held, window, as_of=as_of)] if as_held else []
     if turns:

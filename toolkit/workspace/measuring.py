@@ -18,6 +18,7 @@ from toolkit.market import Family, Pair, Trajectory, When
 from toolkit.series.base import MethodCall, Origin, remember
 from toolkit.statistics.fee_table import NOTIONAL, FeeModel, Style
 from toolkit.statistics.funding import rows_window
+from toolkit.store import sync_advice
 from toolkit.workspace.fee_choice import find_fees
 from toolkit.workspace.loading import Loading
 from toolkit.workspace.passes import Passes, Where
@@ -105,8 +106,8 @@ class Measuring(Loading):
         if missing := sorted(set(named or ()) - set(found["stream"])):
             raise InputError("streams", missing[0], held["stream"])
         if found.is_empty():
-            loads = self.store.command("sync", "--watchlist")
-            raise EmptyWindowError(f"{self.store.path} holds no {family} yet; `{loads}` loads some")
+            advice = sync_advice(self.store, "--watchlist", does="loads some")
+            raise EmptyWindowError(f"{self.store.name} holds no {family} yet; {advice}")
         window = held_window(
             self.store, family, found.to_dicts(), *self._asked(start, end), names=("start", "end")
         )

@@ -14,7 +14,7 @@ from toolkit.intervals import Interval
 from toolkit.market import Pair, Stream, Trajectory, When, asked_window
 from toolkit.series.pairing import joined_notes
 from toolkit.statistics import spread as spread_statistics
-from toolkit.store import Store, held_trajectory, service_clock
+from toolkit.store import Store, held_trajectory, service_clock, sync_advice
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +69,8 @@ class HeldPairs:
         rows = {row["stream"]: row for row in catalogue.filter(kind="price").iter_rows(named=True)}
         for leg in legs:
             if not rows[leg.key]["rows"]:
-                again = store.command("sync", leg.key)
-                raise EmptyWindowError(f"{store.path} holds no rows of {leg}; `{again}` asks again")
+                advice = sync_advice(store, leg.key, does="asks again")
+                raise EmptyWindowError(f"{store.name} holds no rows of {leg}; {advice}")
         return cls(store, pairs, joining, {leg: rows[leg.key] for leg in legs})
 
     def window(

@@ -35,7 +35,7 @@ from toolkit.statistics.screening import (
     rate_figures,
     spread_figures,
 )
-from toolkit.store import Store, service_clock
+from toolkit.store import Store, service_clock, sync_advice
 from toolkit.tables import ROWS
 from toolkit.workspace.pairs import HeldPairs, Joining
 from toolkit.workspace.passes import Passes
@@ -228,12 +228,12 @@ class Screening:
         pairs: dict[_Series, dict[str, Any]] = {parse(row["stream"]): row for row in held}
         if not pairs:
             loaded = self.kind.replace("-", "/") if self.kind.kept else "--watchlist"
-            loads = store.command("sync", loaded)
-            raise EmptyWindowError(f"{store.path} holds no {self.family} yet; `{loads}` loads some")
+            advice = sync_advice(store, loaded, does="loads some")
+            raise EmptyWindowError(f"{store.name} holds no {self.family} yet; {advice}")
         chosen = self.among(pairs)
         if not chosen:
             asked = ", ".join(f"{name} {given}" for name, given in self._asked if given is not None)
-            raise EmptyWindowError(f"{store.path} holds no {self.family} of {asked}")
+            raise EmptyWindowError(f"{store.name} holds no {self.family} of {asked}")
         return {pair: pairs[pair] for pair in chosen}
 
     @property
@@ -340,8 +340,8 @@ def held_window(
     if known_until <= asked.start:
         key = rows[0]["stream"]
         raise EmptyWindowError(
-            f"{store.path} knows nothing of {family} after {format_ts(known_until)}; "
-            f"`{store.command('sync', key)}` asks for more"
+            f"{store.name} knows nothing of {family} after {format_ts(known_until)}; "
+            + sync_advice(store, key, does="asks for more")
         )
     return Interval(asked.start, min(asked.end, known_until))
 

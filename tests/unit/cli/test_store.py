@@ -143,3 +143,16 @@ def test_a_file_of_rows_without_a_key_and_a_map_that_is_none_are_refused(
     assert "ours=theirs" in refused(
         rail("import", "vendor.csv", "--key", "BTC_USD:VENDOR.spot", "--map", "price")
     )
+
+
+def test_a_spread_of_two_prices_of_ones_own_is_asked_for_as_a_pair(
+    rail: Rail, workdir: Path
+) -> None:
+    (workdir / "own.csv").write_text("ts,price\n0,100\n60,101\n")
+    for leg in ("X.spot", "Y.spot"):
+        rail("import", "own.csv", "--key", f"A_B:{leg}", "--store", "own.duckdb")
+    why = refused(rail("stats", "spread", "A_B:X.spot:Y.spot", "--store", "own.duckdb"))
+    assert "`rail stats spread pair/A_B:X.spot/A_B:Y.spot --store own.duckdb`" in why
+    nothing = refused(rail("stats", "funding", "--store", "own.duckdb"))
+    assert "`rail import` adds rows of your own" in nothing
+    assert "rail sync" not in nothing

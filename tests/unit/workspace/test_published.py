@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import toolkit as tk
-from toolkit.errors import StoreError
+from toolkit.errors import StoreError, UnknownTrajectoryError
 from toolkit.intervals import Interval
 from toolkit.market import Source, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
@@ -53,6 +53,17 @@ def test_series_statistics_status_coverage_and_sql_are_those_of_the_store(
         assert states == ["held", "not yet known"]
     count = "SELECT count(*) AS n, sum(spread_bps) AS total FROM spreads"
     assert published.sql(count).equals(rail.sql(count))
+
+
+def test_what_it_does_not_hold_is_to_be_loaded_where_it_is_published_from(
+    rail: tk.Workspace, tmp_path: Path
+) -> None:
+    rail.publish(tmp_path / "archive")
+    published = tk.open(tmp_path / "archive")
+    with pytest.raises(UnknownTrajectoryError, match="published data takes no rows") as refused:
+        published.spread("A_B:X.spot:Z.spot")
+    assert f"held by {tmp_path / 'archive'}" in str(refused.value)
+    assert "rail sync" not in str(refused.value)
 
 
 def test_loading_into_it_is_refused_before_anything_is_asked(
