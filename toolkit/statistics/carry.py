@@ -97,16 +97,19 @@ def holdings(
     coverage                    Float64  fraction  n / n_due
     t_first                     Int64    s         first entry that counts, Unix UTC
     t_last                      Int64    s         last entry that counts, Unix UTC
-    entries_reason              String   none      empty, or as gross_reason
+    entries_reason              String   none      as gross_reason
     funding_mean_bps            Float64  bps       received from settlements, mean
     basis_mean_bps              Float64  bps       gained from prices, mean, 0 without them
     gross_mean_bps              Float64  bps       both
     gross_q05_bps               Float64  bps       5 % quantile, likewise q25, median, q75, q95
     drawdown_median_bps         Float64  bps       median of the largest fall
     drawdown_q95_bps            Float64  bps       its 95 % quantile
-    gross_reason                String   none      empty (no entry is due), missing_leg (a leg has
-                                                   no settlement), dense_rows (some rows are perhaps
-                                                   no settlements), low_coverage (no entry counts)
+    gross_reason                String   none      too_short (no entry is due: the window is shorter
+                                                   than the horizon), missing_leg (a leg has no
+                                                   settlement), dense_rows (some rows are perhaps no
+                                                   settlements), low_coverage (no entry is covered),
+                                                   missing_price (none of those covered has every
+                                                   price that it needs)
     gross_mean_lower_bps        Float64  bps       95 % band of the mean, likewise upper, and median
     gross_band_reason           String   none      as gross_reason, too_few
     cost_mean_bps               Float64  bps       of a round trip, mean over the entries
@@ -306,7 +309,7 @@ def _samples(
             ts=opened.ts,
             cost_bps=paid,
             holding=held(path, opened, closed, paid),
-            why=Reason.LOW_COVERAGE if whole.any() else legs.why,
+            why=Reason.MISSING_PRICE if whole.any() else legs.why,
         )
 
 

@@ -81,7 +81,7 @@ def figures(sample: Sample) -> dict[str, Any]:
     (1, 1.0, 1.0)
     """
     n, held = sample.ts.size, sample.holding
-    why = None if n else (sample.why if sample.n_due else Reason.EMPTY)
+    why = None if n else (sample.why if sample.n_due else Reason.TOO_SHORT)
     unknown = int(np.isnan(sample.cost_bps).sum())
     net_why = why or (Reason.UNKNOWN_FEE if unknown else None)
     found: dict[str, Any] = {

@@ -52,6 +52,7 @@ class Reason(StrEnum):
     BELOW_STEP = "below_step"
     MISSING_LEG = "missing_leg"
     LOW_COVERAGE = "low_coverage"
+    MISSING_PRICE = "missing_price"
     DENSE_ROWS = "dense_rows"
     UNKNOWN_FEE = "unknown_fee"
     NOTHING_LEFT = "nothing_left"
@@ -82,10 +83,12 @@ _WORDS = {
     Reason.TOO_FEW: "too few observations for this statistic",
     Reason.TOO_SHORT: "the window is too short for this statistic",
     Reason.DEGENERATE: "the values do not vary",
-    Reason.NO_REVERSION: "no return to the mean within any finite time",
+    Reason.NO_REVERSION: "none: a spread that never returns to its mean fits these rows too",
     Reason.BELOW_STEP: "shorter than the spacing of the observations can show",
     Reason.MISSING_LEG: "one leg has nothing to compare the other with",
-    Reason.LOW_COVERAGE: "too little of the window is covered on both legs",
+    Reason.LOW_COVERAGE: "too little of the window is covered on both legs: try a longer one",
+    Reason.MISSING_PRICE: "no entry has every price that it needs: ask for a shorter horizon, "
+    "or let prices hold longer",
     Reason.DENSE_ROWS: "rows come more often than settlements, and nothing tells the two apart",
     Reason.UNKNOWN_FEE: "the fee table does not say what this costs",
     Reason.NOTHING_LEFT: "after the cost nothing is left at any time",

@@ -368,8 +368,6 @@ def summary(
     params_hash             String   none      the same where the same was asked of any window
     ======================  =======  ========  ==================================================
 
-    A day at 3 bps per 8 h, against a spot leg.
-
     >>> frame = pl.DataFrame(
     ...     {
     ...         "trajectory": ["BTC_USDT:BINANCE.spot:BINANCE.futures"] * 3,

@@ -230,7 +230,7 @@ def test_stale_prices_leave_entries_out_and_count_them():
     prices = pl.DataFrame({"trajectory": [KEY], "ts": [MIDNIGHT - 60], "spread_log_bps": [5.0]})
     asked = {"end": MIDNIGHT + DAY, "horizons": ["8h"], "prices": prices, "step_s": 60}
     row = one(steady(), **asked)
-    assert (row["n_due"], row["n_unpriced"], row["gross_reason"]) == (17, 17, "low_coverage")
+    assert (row["n_due"], row["n_unpriced"], row["gross_reason"]) == (17, 17, "missing_price")
     assert one(steady(), **asked, max_stale_s=DAY)["n"] == 17
 
 
@@ -269,7 +269,11 @@ def test_a_single_leg_is_held_short():
 def test_what_cannot_be_known_is_null_with_its_reason():
     frame = steady(10)
     row = one(frame, horizons=["30d"])
-    assert (row["n_due"], row["gross_reason"], row["entries_reason"]) == (0, "empty", "empty")
+    assert (row["n_due"], row["gross_reason"], row["entries_reason"]) == (
+        0,
+        "too_short",
+        "too_short",
+    )
     row = one(frame, horizons=["3d"])
     assert (row["gross_band_reason"], row["net_reason"]) == ("too_few", "unknown_fee")
     assert row["drawdown_median_bps"] == 0.0
