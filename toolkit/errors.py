@@ -95,6 +95,8 @@ class InputError(RailError, ValueError):
 
     >>> str(InputError("limit", 0, "a whole number from 1 to 10000"))
     'limit: 0 is not allowed; allowed: a whole number from 1 to 10000'
+    >>> str(InputError("fees", None, "a fee table"))
+    'fees: nothing is given; allowed: a fee table'
     >>> str(InputError("theme", "Drak", ["light", "dark"]))
     "theme: 'Drak' is not allowed; allowed: light, dark; nearest: dark"
     """
@@ -111,8 +113,10 @@ class InputError(RailError, ValueError):
         self.value = value
         self.allowed = allowed
         self.advice = advice
-        found = shown(value)
-        after = f" is not allowed; allowed: {allowed}" + (f"; {advice}" if advice else "")
+        found, verdict = shown(value), " is not allowed"
+        if value is None:
+            found, verdict = "nothing is given", ""
+        after = f"{verdict}; allowed: {allowed}" + (f"; {advice}" if advice else "")
         room = max(_LEAST_VALUE, _LONGEST_LINE - len(parameter) - len(after) - 2)
         if len(found) > room:
             found = f"{found[: room - 1]}…"

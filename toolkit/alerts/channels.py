@@ -170,7 +170,7 @@ def read_channels(environment: Mapping[str, str] = os.environ) -> dict[str, Chan
     {}
     >>> read_channels({"RAIL_ALERT_WEBHOOK": "https://example.org"})
     Traceback (most recent call last):
-    toolkit.errors.InputError: RAIL_ALERT_SECRET: None is not allowed; allowed: whsec_ and the ...
+    toolkit.errors.InputError: RAIL_ALERT_SECRET: nothing is given; allowed: whsec_ and the ...
     """
     found: dict[str, Channel] = {}
     url = _value(environment, "RAIL_ALERT_WEBHOOK")

@@ -127,7 +127,7 @@ class AlertRule:
 
         >>> AlertRule.of({"name": "wide", "kind": "spread"}, "rail.toml alert")
         Traceback (most recent call last):
-        toolkit.errors.InputError: rail.toml alert wide above_bps: None is not allowed; allowed: ...
+        toolkit.errors.InputError: rail.toml alert wide above_bps: nothing is given; allowed: ...
         """
         name = table.get("name")
         if not isinstance(name, str) or not name.strip() or not name.isprintable():

@@ -352,7 +352,11 @@ def carries(rows: pl.DataFrame, asked: Interval, min_coverage: float) -> pl.Data
 
 def nothing_in(store: Store, asked: Asked, stretch: str) -> EmptyWindowError:
     """Return the error that the store has no row of what was asked for in a stretch of time."""
-    return EmptyWindowError(f"{store.path} holds nothing in {stretch} of {some(asked.keys)}")
+    held = {each.key for each in asked.held.values()}
+    known = store.catalogue().filter(pl.col("stream").is_in(held)).drop_nulls("first_ts")
+    times = [*known["first_ts"].to_list(), *known["last_ts"].to_list()]
+    other = f"; held: {format_ts(min(times))} to {format_ts(max(times))}" if times else ""
+    return EmptyWindowError(f"{store.name} holds nothing in {stretch} of {some(asked.keys)}{other}")
 
 
 def event_sheet(store: Store, asked: Interval) -> Sheet:

@@ -114,7 +114,7 @@ def webhook_app(
 
     >>> webhook_app(Store("none.duckdb"), secrets=[])
     Traceback (most recent call last):
-    toolkit.errors.InputError: verifier: None is not allowed; allowed: secrets, or a verifier ...
+    toolkit.errors.InputError: verifier: nothing is given; allowed: secrets, or a verifier ...
     """
     if (verifier is None) == (not secrets):
         raise InputError("verifier", verifier, "secrets, or a verifier with secrets of its own")

@@ -22,7 +22,7 @@ class Pair(Stream):
     ('BTC_USDT:KRAKEN.spot', True)
     >>> Pair.of("BTC_USD:COINBASE.spot", "BTC_USDT:KRAKEN.spot")
     Traceback (most recent call last):
-    toolkit.errors.InputError: fx: None is not allowed; allowed: a price of USDT in USD or of ...
+    toolkit.errors.InputError: fx: nothing is given; allowed: a price of USDT in USD or of ...
     """
 
     buy: Trajectory

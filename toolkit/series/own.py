@@ -52,7 +52,8 @@ def own_series(
 ) -> PriceSeries | SpreadSeries | FundingSeries:
     """Make a series of one's own rows, to be measured and compared like any other.
 
-    ``data`` is a frame of polars or pandas, or a file that ends in .csv or .parquet. ``key`` names
+    ``data`` is a frame of polars or pandas, or a file that ends in .csv or .parquet. The index of a
+    frame of pandas is read where it is of times, as ``ts`` where it has no name. ``key`` names
     what the rows are, with an exchange of one's own choice: ``BTC_USD:VENDOR.spot``, two legs for a
     spread, ``funding/`` before them for settled rates. ``columns`` has the file's name for each of
     ours that it names otherwise: ``{"ts": "time", "price": "close"}``. Ours are ``ts`` and those of
@@ -115,13 +116,15 @@ def _read(
     """Return the rows, their source and where they were. ``name`` is that of a frame."""
     if not isinstance(data, str | Path):
         if type(data).__module__.partition(".")[0] == "pandas":
-            data = pl.from_pandas(data)
+            data = _of_pandas(data)
         checked_frame(data, "data")
         frame = data.lazy().collect()
         return frame, Source("own", name), Path(name)
     path = Path(data)
     if path.suffix not in (".csv", ".parquet"):
-        raise InputError("data", str(data), "a polars frame, or a file .csv or .parquet")
+        raise InputError(
+            "data", str(data), "a frame of polars or pandas, or a file .csv or .parquet"
+        )
     try:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
         frame = pl.read_csv(path) if path.suffix == ".csv" else pl.read_parquet(path)
@@ -129,6 +132,13 @@ def _read(
         why = str(error).splitlines()[0]
         raise InputError("data", str(data), "a file that can be read", advice=why) from None
     return frame, Source("own", f"{path.name} {digest}"), path
+
+
+def _of_pandas(data: pd.DataFrame) -> pl.DataFrame:
+    """Return a frame of pandas with its index of times as a column, ``ts`` where it has no name."""
+    if data.index.dtype.kind == "M":
+        data = data.rename_axis(index=data.index.name or "ts").reset_index()
+    return pl.from_pandas(data)
 
 
 def _renamed(frame: pl.DataFrame, family: Family, columns: Mapping[str, str]) -> pl.DataFrame:
@@ -145,7 +155,7 @@ def _renamed(frame: pl.DataFrame, family: Family, columns: Mapping[str, str]) ->
     held = {name: theirs for name, theirs in found.items() if theirs in frame.columns}
     for name in ("ts", *_NEEDED[family]):
         if name not in held:
-            advice = f'columns={{"{name}": ...}} names it'
+            advice = f'columns={{"{name}": ...}} names it, --map {name}=... on the command line'
             raise InputError("columns", ", ".join(frame.columns), f"one for {name}", advice=advice)
     if frame.is_empty():
         raise InputError("data", "no row", "rows")
@@ -191,7 +201,7 @@ def _localized(times: pl.Series, zone: str) -> pl.Series:
 
 def _zone(timezone: str | None) -> str:
     if timezone is None:
-        advice = 'timezone="UTC" where they are UTC'
+        advice = 'timezone="UTC" where they are UTC, --timezone UTC on the command line'
         raise InputError("timezone", None, "that of times without one", advice=advice)
     try:
         return ZoneInfo(timezone).key

@@ -130,7 +130,7 @@ class BarTrajectorySeries(TrajectorySeries):
             raise InputError(
                 "every",
                 every,
-                f"a length that divides a day and is a multiple of {duration(step_s)}",
+                f"a length that divides a day and is a multiple of {duration(step_s)}, but longer",
             )
         low, high = (
             -(-self.window.start // every_s) * every_s,

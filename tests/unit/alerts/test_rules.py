@@ -31,7 +31,7 @@ def test_every_field_of_the_example_that_is_commented_out_is_allowed() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"above_bps": None}, r"wide above_bps: None .* a number above 0"),
+        ({"above_bps": None}, r"wide above_bps: nothing is given.*a number above 0"),
         ({"above_bps": -1}, r"wide above_bps: -1 .* a number above 0"),
         ({"above_bps": float("nan")}, r"wide above_bps: nan"),
         ({"clear_bps": 51}, r"wide clear_bps: 51 .* at most above_bps \(50\)"),

@@ -27,7 +27,7 @@ def asked(rail: Workspace, name: str, **arguments: Any) -> ToolAnswer:
 @pytest.mark.parametrize(
     ("name", "arguments", "words"),
     [
-        ("summary", {}, "stream: None is not allowed"),
+        ("summary", {}, "stream: nothing is given"),
         ("summary", {"stream": 3}, "a JSON string"),
         ("summary", {"stream": "BTC_USDT:AURORRA.spot"}, "is not held"),
         ("summary", {"stream": "BTC"}, "SYMBOL:EXCHANGE.market"),

@@ -170,13 +170,13 @@ def test_an_fx_leg_is_an_option_or_a_part_of_the_key(rail: Rail, workdir: Path) 
 @pytest.mark.parametrize(
     ("asked", "line"),
     [
-        ((FX,), "fx: None .*in a key after a third /"),
+        ((FX,), "fx: nothing is given.*in a key after a third /"),
         ((FX, "--fx", "ETH_USD:AURORA.spot"), "fx: 'ETH_USD:AURORA.spot'"),
         ((FX, "--fx", "USDT_USD:AURORA.spot"), "BTC_USD:BOREAS.spot is not held by .* loads it"),
         ((JOINED, "--fx", "USDT_USD:AURORA.spot"), "fx: .* legs of one quote"),
         ((JOINED, "--multiplier", "0"), "multiplier: 0.0"),
         ((JOINED, "--max-stale", "5"), "--max-stale: '5' .* such as 90s"),
-        ((f"pair/{BUY}/ETH_USDT:AURORA.spot",), "multiplier: None .* how many BTC"),
+        ((f"pair/{BUY}/ETH_USDT:AURORA.spot",), "multiplier: nothing is given.*how many BTC"),
         ((PAIR.key, "--max-stale", "5m"), "--max-stale: 300 .*with keys of pairs"),
         ((PAIR.key, JOINED), "keys of one kind: .*or all of pair/"),
         (("pair/*",), "by their keys, without a "),
@@ -207,7 +207,7 @@ def test_one_trajectory_is_a_list_and_a_condition_chooses_rows(rail: Rail) -> No
 @pytest.mark.usefixtures("held")
 def test_net_figures_without_a_fee_table_are_refused_with_how_to_have_one(rail: Rail) -> None:
     line = refused(rail("stats", "net-episodes", PAIR.key))
-    assert "--fees: None is not allowed" in line
+    assert "--fees: nothing is given" in line
     assert "`rail fees --example > fees.toml` writes one" in line
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from typing import Any
@@ -45,7 +46,8 @@ def test_a_spread_that_is_never_so_far_from_zero_is_counted_and_no_error(rail: R
 def test_what_makes_no_episode_is_one_clear_line(rail: Rail) -> None:
     assert "enter_bps: -1.0 is not allowed" in refused(rail(*ASKED, "-1"))
     beyond = rail(*ASKED, "1", "--start", "2020-01-01", "--end", "2020-01-02")
-    assert "holds nothing in [2020-01-01" in refused(beyond)
+    assert "holds nothing in [2020-01-01" in (why := refused(beyond))
+    assert re.search(r"; held: 20\d\d-\d\d-\d\d .* to 20\d\d-", why)
 
 
 @pytest.mark.usefixtures("kept")

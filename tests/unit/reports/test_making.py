@@ -134,5 +134,5 @@ def test_net_figures_name_their_fee_table_and_are_verified_by_the_same_one_alone
     assert f"Net figures by the fee table {html(read_recipe(file)[0].fees)}." in page
     assert "# by the fee table EXAMPLE VALUES" in page
     assert verify(file, rail.store, fees=table).equal
-    with pytest.raises(InputError, match="fees: None is not allowed; allowed: the report's table"):
+    with pytest.raises(InputError, match="fees: nothing is given; allowed: the report's table"):
         verify(file, rail.store)

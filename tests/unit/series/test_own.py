@@ -61,6 +61,12 @@ def test_a_frame_of_pandas_is_taken_like_one_of_polars() -> None:
     assert mine.rows.equals(own_series(rows(), KEY).rows)
 
 
+@pytest.mark.parametrize("name", [None, "Date"])
+def test_an_index_of_times_of_a_frame_of_pandas_is_its_times(name: str | None) -> None:
+    frame = rows(times("UTC")).to_pandas().set_index("ts").rename_axis(index=name)
+    assert own_series(frame, KEY, columns={"ts": name or "ts"}).rows["ts"].to_list() == SECONDS
+
+
 def test_rows_may_come_in_any_order_and_under_other_names(tmp_path: Path) -> None:
     shuffled = rows().sample(fraction=1.0, shuffle=True, seed=1)
     path = tmp_path / "vendor.csv"
