@@ -15,6 +15,7 @@ from toolkit.cli.table_options import TableOptions
 from toolkit.cli.tables import Sheet, TableColumn, show
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics.conditions import Schema
+from toolkit.store import sync_advice
 from toolkit.workspace.rules import length_s
 
 _TOGETHER = (
@@ -73,6 +74,9 @@ def together_command(
     columns = [key_column(names), others, *_TOGETHER]
     heading = f"Which events come together within {within}, over {asked}"
     notes = _of_shifts(found)
+    if found.is_empty():
+        loads = sync_advice(held, "events/*", does="loads the others")
+        notes.append(f"the events held are of one log, with nothing to come together with; {loads}")
     show(view, Sheet(heading, held.source.label, found, columns, window=asked, notes=notes))
 
 

@@ -33,6 +33,8 @@ class Format(StrEnum):
 
 
 _BY_ENDING = {
+    "": Format.TABLE,
+    ".txt": Format.TABLE,
     ".json": Format.JSON,
     ".csv": Format.CSV,
     ".parquet": Format.PARQUET,
@@ -118,7 +120,7 @@ class _Typed:
         is there already, Parquet without a file, and an explanation of rows that are no statistics.
         """
         output = self.output
-        form = self.form or _BY_ENDING.get(output.suffix if output else "", Format.TABLE)
+        form = self.form or _form_of(output)
         if self.sort is not None:
             column(self.sort.removeprefix("-"), columns, parameter="--sort")
         if output is None and form is Format.PARQUET:
@@ -126,7 +128,10 @@ class _Typed:
         if form is Format.EXPLAIN and "method" not in columns:
             raise InputError("--format", "explain", "for statistics, whose rows have a method")
         if output is not None and (output.exists() or not output.parent.is_dir()):
-            raise InputError("--output", str(output), "a new file in a folder that is there")
+            there = f"there is no folder {output.parent}"
+            why = "it is there already" if output.exists() else there
+            allowed = "a new file in a folder that is there"
+            raise InputError("--output", str(output), allowed, advice=why)
         keep = None if self.where is None else condition(self.where, columns, parameter="--where")
         return TableOptions(form, self.sort, self.top, keep, output)
 
@@ -164,3 +169,14 @@ def tabled(
         return grouped(signed(run, own.values()))
 
     return with_options
+
+
+def _form_of(output: Path | None) -> Format:
+    """Return the form that a file's ending asks for. Raises `InputError` for one of no form."""
+    ending = "" if output is None else output.suffix.lower()
+    if ending not in _BY_ENDING:
+        endings = ", ".join(filter(None, _BY_ENDING))
+        raise InputError(
+            "--output", str(output), f"a name that ends in {endings}", advice="or give --format"
+        )
+    return _BY_ENDING[ending]

@@ -235,8 +235,11 @@ def _print(page: Terminal, sheet: Sheet, rows: pl.DataFrame, left_out: str) -> N
     elif rows.height:
         cells, notes = _cells(sheet, rows)
         widths = _fitting(sheet, cells, page.width)
+        hidden = len(sheet.columns) - len(widths)
+        if hidden and notes:  # the notes of what is shown alone
+            cells, notes = _cells(replace(sheet, columns=sheet.columns[: len(widths)]), rows)
         page.print(_table(sheet, cells, widths))
-        if hidden := len(sheet.columns) - len(widths):
+        if hidden:
             notes.append(f"{counted(hidden, 'more column')}: a wider terminal, or --format")
     for line in (*notes, left_out, *sheet.notes):
         if line:

@@ -11,6 +11,7 @@ from toolkit.cli.event_cooccurrence import together_columns
 from toolkit.cli.event_logs import Logs, event_window
 from toolkit.statistics import events as event_statistics
 from toolkit.store import Store
+from toolkit.store.connection import opened
 
 from .conftest import refused
 from .test_event_analyses import as_rows
@@ -37,6 +38,16 @@ def test_events_that_come_together_are_those_of_the_statistic_the_surest_first(
     assert sure == sorted(sure)
     assert all(row["p_value"] is None for row in found[len(sure) :])
     assert set(expected.columns) <= set(together_columns())
+
+
+def test_one_log_alone_has_nothing_to_come_together_with_and_that_is_said(
+    rail: Rail, held: Store
+) -> None:
+    with opened(held.path, writable=True, wait_s=10) as connection:
+        connection.execute("DELETE FROM event WHERE family <> 'splash'")
+    done = rail("events", "together", columns=240)
+    assert done.returncode == 0
+    assert "of one log, with nothing to come together with; `rail sync" in done.stdout
 
 
 @pytest.mark.usefixtures("held")

@@ -144,13 +144,14 @@ def test_one_trajectory_alone_has_every_figure(stats: Rail) -> None:
 
 OPTIONS = [
     (("--where", "no_column > 1"), "--where: 'no_column' is not allowed"),
-    (("--output", "here.csv"), "a new file in a folder that is there"),
+    (("--output", "here.csv"), "it is there already"),
 ]
 MORE_OPTIONS = [
     (("--where", "half_life > 1"), "nearest: half_life_s"),
     (("--sort", "-coverag"), "--sort: 'coverag' is not allowed"),
     (("--format", "parquet"), "allowed: with --output FILE"),
-    (("--output", "nowhere/new.csv"), "a new file in a folder that is there"),
+    (("--output", "nowhere/new.csv"), "there is no folder nowhere"),
+    (("--output", "new.xlsx"), "a name that ends in .txt, .json, .csv, .parquet, .md"),
     (("--output", "/dev/tty", "--format", "parquet"), "a new file"),
 ]
 
@@ -243,6 +244,11 @@ def test_a_wider_terminal_shows_more_columns_and_a_narrower_one_says_so(stats: R
         counts[width] = len(re.split(r"\s{2,}", head.strip()))
         assert ("more columns: a wider terminal" in "\n".join(lines)) == (width != 240)
     assert counts[60] < counts[80] < counts[240]
+    for lines in heads.values():  # a letter is explained where a column shows it, and only there
+        text = "\n".join(lines)
+        assert set(re.findall(r"(?:–|1 step) (\([a-z]\))", text)) == set(
+            re.findall(r"^\([a-z]\)", text, re.MULTILINE)
+        )
 
 
 @pytest.mark.slow
