@@ -20,7 +20,18 @@ DEFAULT_STORE = "rail.duckdb"
 """The store of a command that names none."""
 
 _ADDRESS = re.compile(r"https?://[\w.:/\[\]%~-]{1,200}", re.ASCII)
-_TAKES_STORE = {"app", "follow", "import", "report", "stats", "status", "store", "sync", "webhook"}
+_TAKES_STORE = {
+    "app",
+    "follow",
+    "import",
+    "report",
+    "screen",
+    "stats",
+    "status",
+    "store",
+    "sync",
+    "webhook",
+}
 _TAKES_ADDRESS = {"doctor", "follow", "symbols", "sync", "webhook"}
 _PLACE: ContextVar[tuple[Path | str | None, str | None]] = ContextVar("place", default=(None, None))
 

@@ -25,7 +25,7 @@ from toolkit.market import Family, SnapshotTrajectory, Stream, Trajectory, parse
 from toolkit.statistics.passes import Analysis, in_one_pass
 from toolkit.statistics.polls import PollCount
 from toolkit.statistics.spread import turned
-from toolkit.store import Store, check_known, held_trajectory, sync_advice
+from toolkit.store import Store, check_known, held_trajectory, pair_advice, sync_advice
 from toolkit.workspace.pairs import HeldPairs, Joining
 from toolkit.workspace.passes import Passes
 from toolkit.workspace.screening import held_window, polled_window
@@ -247,5 +247,6 @@ def _none_held(store: Store, family: Family, kind: str, kinds: pl.Series) -> Emp
         shown = store.command("stats", family.value, f"{kept}/*")
         return EmptyWindowError(f"{store.name} holds no {kind}; `{shown}` shows those of snapshots")
     loaded_by = "--watchlist" if kind != kept else f"snapshot/{family}"
-    advice = sync_advice(store, loaded_by, does="loads some")
+    joins = pair_advice(store, "stats", kind) if kind == Family.SPREAD else ""
+    advice = joins or sync_advice(store, loaded_by, does="loads some")
     return EmptyWindowError(f"{store.name} holds no {kind} yet; {advice}")

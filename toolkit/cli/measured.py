@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -28,7 +29,7 @@ from toolkit.market import format_ts
 from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics import spread as spread_statistics
 from toolkit.statistics.conditions import Schema
-from toolkit.statistics.contract import beside
+from toolkit.statistics.contract import Reason, beside
 from toolkit.statistics.differentials import service_differential, without_rates
 from toolkit.statistics.event_counts import event_counts
 from toolkit.statistics.polls import PollCount, by_polls
@@ -315,12 +316,12 @@ def funding_sheet(
     if found["differential_n"].gt(0).any():
         figures = [*figures, *_IN_FORCE]
         columns = [*columns[:2], _IN_FORCE_COLUMN, *columns[2:]]
-    notes: list[str] = []
+    notes = _uncovered(found)
     if costs is not None:
         found = _net_carries(found, costs)
         figures = [*figures, *NET_FUNDING]
         columns = [*columns[:3], *NET_FUNDING_COLUMNS, *columns[3:]]
-        notes = net_notes(found, costs)
+        notes += net_notes(found, costs)
     return Sheet(
         f"Funding received over {left_open}",
         store.source.label,
@@ -330,6 +331,15 @@ def funding_sheet(
         figures=figures,
         notes=notes,
     )
+
+
+def _uncovered(found: pl.DataFrame) -> list[str]:
+    """Say which least coverage would give the carry of all that have some."""
+    low = found.filter(pl.col("coverage") > 0, carry_reason=Reason.LOW_COVERAGE.value)["coverage"]
+    if low.is_empty():
+        return []
+    share = math.floor(min(low.to_list()) * 100) / 100
+    return [f"a longer window, or --min-coverage {share:g}, gives the carry of {low.len()} more"]
 
 
 def settled_within(rows: pl.DataFrame, window: Interval) -> pl.DataFrame:

@@ -95,7 +95,10 @@ class _Lazy(TyperGroup):
         module, _, attribute = COMMANDS[name][0].partition(":")
         found = getattr(import_module(f"toolkit.cli.{module}"), attribute)
         if isinstance(found, typer.Typer):
-            return name, typer.main.get_group(found), rest
+            group = typer.main.get_group(found)
+            for command in group.commands.values():  # else cut to what is left of one line
+                command.short_help = (command.help or "").partition("\n\n")[0]
+            return name, group, rest
         single = typer.Typer(add_completion=False, rich_markup_mode=None)
         single.command(name)(found)
         return name, typer.main.get_command(single), rest

@@ -73,7 +73,7 @@ def status_command(
     with held.reading():
         catalogue, frame = held.catalogue(), stream_states(held)
         odd = {kind.value: words for kind in SnapshotKind if (words := _odd(held, kind))}
-        never = never_asked(held.ledger())
+        own, never = held.source.kind == "own", never_asked(held.ledger())
         deliveries, findings = read_deliveries(held).height, _findings(held)
         loads, remap = held.loads(), held.command("store", "remap")
         profiles = profile_words(loads, held.rows_by_load(), remap)
@@ -81,9 +81,10 @@ def status_command(
     if catalogue.is_empty() and not deliveries:
         advice = sync_advice(held, "--watchlist", does="loads some")
         raise EmptyWindowError(f"{held.name} holds nothing yet; {advice}")
+    now = int(time.time()) if held.as_of is None else held.as_of
     notes = [
-        _totals(catalogue, deliveries, int(time.time()) if held.as_of is None else held.as_of),
-        f"never asked: {', '.join(never)}" if never else "",
+        _totals(catalogue, deliveries) + ("" if own else _last_answer(catalogue, now)),
+        f"never asked: {', '.join(never)}" if never and not own else "",
         *(f"snapshot/{kind}: {words}" for kind, words in odd.items()),
         _ties(frame),
         _gaps(frame),
@@ -105,8 +106,8 @@ def status_command(
     show(view, Sheet(str(held.path), held.source.label, frame, columns, notes=notes))
 
 
-def _totals(catalogue: pl.DataFrame, deliveries: int, now: int) -> str:
-    """Return how much there is of each kind, and how long before ``now`` the service answered."""
+def _totals(catalogue: pl.DataFrame, deliveries: int) -> str:
+    """Return how much there is of each kind."""
     of_kind = {kind: catalogue.filter(kind=kind) for kind in ("events", "snapshot")}
     kept = pl.col("kind").str.starts_with("snapshot-")
     series = catalogue.filter(~pl.col("kind").is_in(list(of_kind)) & ~kept)
@@ -127,13 +128,17 @@ def _totals(catalogue: pl.DataFrame, deliveries: int, now: int) -> str:
     ]
     if deliveries:
         held.append(counted(deliveries, "webhook delivery", "webhook deliveries"))
+    return ", ".join(held)
+
+
+def _last_answer(catalogue: pl.DataFrame, now: int) -> str:
+    """Return how long before ``now`` the service answered last."""
     asked = catalogue.drop_nulls("asked_at").sort("asked_at").tail(1).to_dicts()
     if not asked:
-        return f"{', '.join(held)}; the service has answered nothing yet"
+        return "; the service has answered nothing yet"
     ago_s = max(0, now - int(asked[0]["asked_at"]))
     clock = format_ts(int(asked[0]["served_at"]))
-    last = f"last answer {duration(ago_s)} ago, when the service's clock was {clock}"
-    return f"{', '.join(held)}; {last}"
+    return f"; last answer {duration(ago_s)} ago, when the service's clock was {clock}"
 
 
 def _odd(store: Store, kind: SnapshotKind) -> str:

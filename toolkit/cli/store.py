@@ -11,7 +11,7 @@ from toolkit.cards import counted
 from toolkit.cli.options import StorePath
 from toolkit.cli.show import console
 from toolkit.errors import InputError, StoreError
-from toolkit.market import format_ts
+from toolkit.market import format_ts, parse_length
 from toolkit.series import own_series
 from toolkit.series.own import Stamp, Unit
 from toolkit.store import Store
@@ -180,7 +180,7 @@ _Stamped = Annotated[
     str, typer.Option("--stamped", help="Which end of its bar a row's time is: start or end.")
 ]
 _Step = Annotated[
-    int | None, typer.Option("--step", help="Length of a bar (s). Default: the commonest.")
+    str | None, typer.Option("--step", help="Length of a bar: 1m. Default: the commonest.")
 ]
 
 
@@ -196,7 +196,7 @@ def import_command(
     unit: _Unit = "s",
     timezone: _Timezone = None,
     stamped: _Stamped = "start",
-    step_s: _Step = None,
+    step: _Step = None,
     store: StorePath = None,
 ) -> None:
     """Make a store of published data, or keep rows of your own in a store of their own.
@@ -220,7 +220,7 @@ def import_command(
             unit=cast("Unit", unit),
             timezone=timezone,
             stamped=cast("Stamp", stamped),
-            step_s=step_s,
+            step_s=None if step is None else parse_length(step, parameter="--step"),
         )
         done = keep_own(mine, path)
         rows = f"{counted(done.new, 'row')} new, {done.revised:,} revised, {done.repeated:,} known"

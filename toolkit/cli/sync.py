@@ -204,7 +204,8 @@ def _listed(
     """Return what the ``--all-…`` options name, without what ``--symbol`` leaves out."""
     if not lists:
         if symbols:
-            raise InputError("--symbol", ", ".join(symbols), "a filter of --all-…")
+            allowed = "with --all-prices, --all-spreads or --all-funding"
+            raise InputError("--symbol", ", ".join(symbols), allowed)
         return []
     listing = _whole_listing(client)
     listed = [trajectory for of in lists for trajectory in of(listing)]

@@ -197,7 +197,7 @@ class Trajectory(_OfLegs):
         if len(parts) not in (2, 3) or not all(parts) or "/" in "".join(parts):
             raise InputError("trajectory", key, _TRAJECTORIES)
         if of_funding and len(parts) == 2:
-            raise InputError("trajectory", key, "two legs; funding of one leg is not built yet")
+            raise InputError("trajectory", key, _FORMS[Family.FUNDING])
         named = Family.PRICE if len(parts) == 2 else Family.SPREAD
         named = Family.FUNDING if of_funding else named
         if family not in (None, named) and (family, named) != (Family.FUNDING, Family.SPREAD):

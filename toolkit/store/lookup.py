@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
+
+import polars as pl
 
 from toolkit.errors import InputError, UnknownTrajectoryError, nearest
 from toolkit.intervals import clip, difference
@@ -63,6 +66,16 @@ def _joined_advice(
         return ""
     joins = store.command("stats", "spread", f"pair/{'/'.join(prices)}")
     return f"both its prices are: `{joins}`, in Python rail.pair{tuple(prices)}"
+
+
+def pair_advice(store: Store, *words: str) -> str:
+    """Say how ``rail`` with these words joins two prices of one symbol, "" where none are held."""
+    prices = store.catalogue().filter(pl.col("rows") > 0, kind="price")["stream"].sort()
+    for two in pairwise(prices):
+        if two[0].partition(":")[0] == two[1].partition(":")[0]:
+            joins = store.command(*words, f"pair/{'/'.join(two)}")
+            return f"`{joins}` joins two of its prices"
+    return ""
 
 
 def sync_advice(store: Store, *words: str, does: str = "loads it") -> str:

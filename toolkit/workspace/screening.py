@@ -35,7 +35,7 @@ from toolkit.statistics.screening import (
     rate_figures,
     spread_figures,
 )
-from toolkit.store import Store, service_clock, sync_advice
+from toolkit.store import Store, pair_advice, service_clock, sync_advice
 from toolkit.tables import ROWS
 from toolkit.workspace.pairs import HeldPairs, Joining
 from toolkit.workspace.passes import Passes
@@ -228,7 +228,8 @@ class Screening:
         pairs: dict[_Series, dict[str, Any]] = {parse(row["stream"]): row for row in held}
         if not pairs:
             loaded = self.kind.replace("-", "/") if self.kind.kept else "--watchlist"
-            advice = sync_advice(store, loaded, does="loads some")
+            joins = pair_advice(store, "screen", "--pair") if self.kind is Screened.SPREAD else ""
+            advice = joins or sync_advice(store, loaded, does="loads some")
             raise EmptyWindowError(f"{store.name} holds no {self.family} yet; {advice}")
         chosen = self.among(pairs)
         if not chosen:

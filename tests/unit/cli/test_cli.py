@@ -36,6 +36,12 @@ def test_help_names_every_command(rail: Rail) -> None:
     assert all(command.split()[0] in shown for command in COMMANDS)
 
 
+def test_the_help_of_a_group_has_the_whole_line_of_each_of_its_commands(rail: Rail) -> None:
+    shown = rail("stats", "--help", columns=60).stdout
+    assert "..." not in shown.partition("Commands:")[2]
+    assert "summed settlement by settlement." in " ".join(shown.split())
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_with_an_example(rail: Rail, command: str) -> None:
     shown = rail(*command.split(), "--help")

@@ -150,9 +150,18 @@ def test_a_spread_of_two_prices_of_ones_own_is_asked_for_as_a_pair(
 ) -> None:
     (workdir / "own.csv").write_text("ts,price\n0,100\n60,101\n")
     for leg in ("X.spot", "Y.spot"):
-        rail("import", "own.csv", "--key", f"A_B:{leg}", "--store", "own.duckdb")
+        asked = ("--key", f"A_B:{leg}", "--step", "1m", "--store", "own.duckdb")
+        assert rail("import", "own.csv", *asked).returncode == 0
     why = refused(rail("stats", "spread", "A_B:X.spot:Y.spot", "--store", "own.duckdb"))
     assert "`rail stats spread pair/A_B:X.spot/A_B:Y.spot --store own.duckdb`" in why
     nothing = refused(rail("stats", "funding", "--store", "own.duckdb"))
     assert "`rail import` adds rows of your own" in nothing
     assert "rail sync" not in nothing
+    joined = "pair/A_B:X.spot/A_B:Y.spot --store own.duckdb` joins two of its prices"
+    assert f"`rail screen --pair {joined}" in refused(rail("screen", "--store", "own.duckdb"))
+    none = refused(rail("stats", "spread", "--store", "own.duckdb"))
+    assert f"`rail stats spread {joined}" in none
+    status = rail("status", "--store", "own.duckdb").stdout
+    assert "4 rows of 2 trajectories" in status
+    assert "service" not in status
+    assert "never asked" not in status
