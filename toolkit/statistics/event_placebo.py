@@ -115,7 +115,9 @@ def placebo(
     )
     # those of one trajectory together, as neighbours are looked up faster
     kept = without_overlaps(given, horizons[-1]).sort("trajectory", "ts")
-    changes = AbnormalChanges.of(known, kept, given, around, is_price=is_price(column))
+    count = given.height
+    del given  # of a million events it takes 32 MB, and the runs need the table of changes
+    changes = AbnormalChanges.of(known, kept, kept, around, is_price=is_price(column))
     found, counts = _means(_sums(_paths(changes, horizons)))
     drawn, _ = _means(_moved(changes, horizons, runs))
     rows = [
@@ -134,8 +136,8 @@ def placebo(
         .select(
             "horizon_s",
             "n",
-            pl.lit(given.height, pl.Int64).alias("n_events"),
-            pl.lit(given.height - kept.height, pl.Int64).alias("n_overlapping"),
+            pl.lit(count, pl.Int64).alias("n_events"),
+            pl.lit(count - kept.height, pl.Int64).alias("n_overlapping"),
             pl.col("mean").alias(name_of_change(column, "mean")),
             empty.alias("path_reason"),
             *list(_PLACEBO)[3:],

@@ -143,6 +143,7 @@ def study(
         "events.study/1", *documents_extent(given), column, step_s, max_stale_s, options
     )
     kept = without_overlaps(given, after_s)
+    given = given.select("trajectory", "ts")
     changes = AbnormalChanges.of(known, kept, given, around, is_price=is_price(column))
     clusters = clusters_of(kept, cluster, before_s + after_s)
     rows = [
