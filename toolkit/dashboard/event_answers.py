@@ -36,9 +36,10 @@ def show_rates_and_lives(shell: PageShell, lives: pl.DataFrame, chosen: Filter) 
     """Show of one kind of event how long they live, which groups have most, and when they open."""
     held, state = shell.held.log_stretches, st.session_state
     moves = [move for move in MOVES if move in lives["move"]]
-    if state.get("event_rated") not in moves:
-        state["event_rated"] = moves[0]
-    state.setdefault("event_ranked", next(iter(_RANKED)))
+    # Streamlit has None for a choice that it forgot, as where a run ended before it.
+    for key, allowed in (("event_rated", moves), ("event_ranked", list(_RANKED))):
+        if state.get(key) not in allowed:
+            state[key] = allowed[0]
     with st.container(horizontal=True, gap="small"):
         move = st.segmented_control(
             Markdown("Kind"), moves, key="event_rated", required=True, label_visibility="collapsed"

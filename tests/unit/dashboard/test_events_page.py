@@ -134,6 +134,12 @@ def test_it_opens_on_the_last_24_hours_with_kinds_timeline_list_and_lives(page, 
     assert not shown.error
 
 
+def test_a_choice_that_streamlit_forgot_is_made_again(page, store):
+    shown = page(store)
+    shown.session_state["event_rated"] = shown.session_state["event_ranked"] = None
+    assert not shown.run().exception
+
+
 def test_a_row_a_kind_has_rates_lives_and_the_largest(page, store):
     kinds = rows_of(page(store), "kinds")
     assert kinds["kind"] == ["spread", "pump", "funding"]
