@@ -47,10 +47,11 @@ PAINTED = """title => {
 CLICK_AND_WAIT = """() => new Promise(done => {
   const app = document.querySelector("[data-testid=stApp]");
   let ran = false;
-  new MutationObserver(() => {
-    if (app.dataset.testScriptState === "running") ran = true;
-    else if (ran) done();
-  }).observe(app, {attributeFilter: ["data-test-script-state"]});
+  new MutationObserver(changes => {
+    // A run that is over before this is called has left its state as an old value alone.
+    ran ||= changes.some(each => each.oldValue === "running");
+    if (ran && app.dataset.testScriptState !== "running") done();
+  }).observe(app, {attributeFilter: ["data-test-script-state"], attributeOldValue: true});
   document.querySelector("[data-testid=stButton] button").click();
 })"""
 
