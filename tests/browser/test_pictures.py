@@ -41,6 +41,8 @@ def opened(page: Page, dashboard: str, name: str) -> str:
     heading(page, title)
     page.wait_for_timeout(1_500)
     said = page.locator("[data-testid=stMain]").inner_text()
+    heads = page.locator("th").all_inner_texts()  # of tables, whose text is not part of the page's
+    said += "\nColumns: " + ", ".join(heads).replace("\u00ad", "")
     said = re.sub(r"\d[\w ]* old", "# old", said)
     said = re.sub(r"(?<=\t)\d+ (s|min|h|d)(?=\s)", "# long", said)  # ages of streams in their rows
     said = re.sub(r"rail sync .* loads", "rail sync # loads", said)  # it names the store's place
