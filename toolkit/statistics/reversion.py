@@ -46,7 +46,7 @@ CRITICAL = np.array(
 From 60,000 stationary paths of 4,000 steps each: the t-statistic of a regression with an intercept.
 """
 
-_NORMAL = (-1.959964, 0.0, 1.959964)
+_NORMAL = np.array([[-1.959964], [0.0], [1.959964]])
 _LEAST_FREEDOM = 4.0
 _NOISE_SHARE = 0.05
 _GRID = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 120)])
@@ -104,38 +104,44 @@ def _accepted_from(decay: Decay, freedom: Floats, *own: Floats) -> Floats:
     The result has a row for each quantile. The largest c asked about is that of a half-life of one
     step. ``own`` are the shares of the spread's own error: for the lowest, and for the others.
     """
+    shares = np.stack([own[min(quantile, 1)] for quantile in range(len(_NORMAL))])
+    # Fisher's expansion of Student's 97.5 % point, over the normal's
+    student = 1 + 1.2104 / freedom + 1.44 / freedom**2
 
     def excess(c: Floats) -> Floats:
-        critical = np.stack([_critical(c[k], k, own[min(k, 1)]) for k in range(len(_NORMAL))])
-        found = _statistic(decay, freedom, c) - critical
+        critical = _critical(c, shares)
+        found = _statistic(decay, student, c) - critical
         return np.where(np.isnan(found), -critical, found)
 
     grid = decay.span * math.log(2) * _GRID[:, None]
-    reached = excess(np.stack([grid] * len(_NORMAL))) >= 0
-    at = reached.argmax(axis=1)
+    reached = excess(np.stack([grid] * len(_NORMAL), axis=1)) >= 0
+    at = reached.argmax(axis=0)
     rows = np.arange(len(decay.span))
     below, above = grid[np.maximum(at - 1, 0), rows], grid[at, rows]
     for _ in range(_HALVINGS):
         middle = (below + above) / 2
         inside = excess(middle) >= 0
         below, above = np.where(inside, below, middle), np.where(inside, middle, above)
-    return np.where(at > 0, above, np.where(reached[:, 0], 0.0, np.nan))
+    return np.where(at > 0, above, np.where(reached[0], 0.0, np.nan))
 
 
-def _statistic(decay: Decay, freedom: Floats, c: Floats) -> Floats:
+def _statistic(decay: Decay, student: Floats, c: Floats) -> Floats:
     """Compute the sum over its standard error, brought from Student's scale to the normal's."""
     left = np.exp(-decay.lag * c / decay.span)
     variance = decay.aa - 2 * left * decay.ab + left * left * decay.bb
     error = np.sqrt(np.maximum(variance, 0) / (1 - decay.overlap))
-    # Fisher's expansion of Student's 97.5 % point, over the normal's
-    student = 1 + 1.2104 / freedom + 1.44 / freedom**2
     return (decay.a - left * decay.b) / (error * student)
 
 
-def _critical(c: Floats, quantile: int, own: Floats) -> Floats:
-    """Interpolate the table between roots of c, and beyond its end towards the normal."""
-    of_c, points, normal = CRITICAL[:, 0], CRITICAL[:, 1 + quantile], _NORMAL[quantile]
-    near = np.interp(np.sqrt(c), np.sqrt(of_c), points)
-    far = normal + (points[-1] - normal) * np.sqrt(of_c[-1] / np.maximum(c, of_c[-1]))
+def _critical(c: Floats, own: Floats) -> Floats:
+    """Interpolate the table between roots of c, and beyond its end towards the normal.
+
+    The last axes of ``c`` are the quantiles and the trajectories, as those of the result.
+    """
+    of_c, ends = CRITICAL[:, 0], CRITICAL[-1, 1:, None]
+    roots, of_roots, near = np.sqrt(c), np.sqrt(of_c), np.empty_like(c)
+    for quantile, points in enumerate(CRITICAL.T[1:]):
+        near[..., quantile, :] = np.interp(roots[..., quantile, :], of_roots, points)
+    far = _NORMAL + (ends - _NORMAL) * np.sqrt(of_c[-1] / np.maximum(c, of_c[-1]))
     found = np.where(c <= of_c[-1], near, far)
-    return np.asarray(own * found + (1 - own) * normal)
+    return np.asarray(own * found + (1 - own) * _NORMAL)

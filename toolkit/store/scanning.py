@@ -32,7 +32,7 @@ from toolkit.tables import ROWS
 if TYPE_CHECKING:
     from toolkit.store.store import Store
 
-GROUP_ROWS: dict[str, int] = dict.fromkeys(ROWS, 200_000) | {Family.FUNDING.value: 150_000}
+GROUP_ROWS: dict[str, int] = dict.fromkeys(ROWS, 300_000) | {Family.FUNDING.value: 150_000}
 """Rows of a group, or one trajectory where that has more. Of funding they need the most memory."""
 
 Asked = Family | str | Stream | Iterable[Stream | str]

@@ -207,7 +207,7 @@ class Store(StoreFile):
     ) -> Iterator[pl.DataFrame]:
         """Yield the rows of `scan`, some whole trajectories at a time, so that memory stays flat.
 
-        A frame has about ``rows`` rows, or one trajectory where that has more. None is 200,000,
+        A frame has about ``rows`` rows, or one trajectory where that has more. None is 300,000,
         of funding 150,000. There is always a first one. The file is open while one is read,
         and closed between two. All are of the state that the store is in now, whatever is
         written meanwhile. `toolkit.statistics.passes` applies statistics to them.
