@@ -18,7 +18,7 @@ from toolkit.market import When, parse_length
 from toolkit.statistics.accruals import accruals
 from toolkit.statistics.carry_figures import SCHEMA, Sample, figures
 from toolkit.statistics.carry_marks import NONE_KNOWN, FundedPosition, marks_of, plain
-from toolkit.statistics.carry_paths import Numbers, Times, covered, held, known, merged, sliced
+from toolkit.statistics.carry_paths import Numbers, Times, covered, gross_bps, held, merged, sliced
 from toolkit.statistics.contract import Frame, Question, Reason, checked_frame
 from toolkit.statistics.fee_table import check_asked, check_held_style
 from toolkit.statistics.fees import NOTIONAL, FeeModel, Style
@@ -247,30 +247,35 @@ def _trajectories(found: LegSettlements, question: Question) -> Iterator[_Legs]:
     )
     paid_since = np.searchsorted(paid["row"].to_numpy(), since)
     begins, ends = (paid[f"accrues_{name}"].to_numpy() for name in ("from", "until"))
+    ts, rate = rows["ts"].to_numpy(), rows["rate"].to_numpy()
+    dense = rows["interval_reason"].eq_missing(Reason.DENSE_ROWS.value).to_numpy()
     for number, (key, *spot) in enumerate(found.trajectories.iter_rows()):
         legs, segments = [], []
         for leg, is_spot in enumerate(spot, len(LEGS) * number):
-            legs.append(rows[since[leg] : since[leg + 1]])
+            places = slice(since[leg], since[leg + 1])
+            legs.append((ts[places], rate[places]))
             if not is_spot:
                 covers = slice(paid_since[leg], paid_since[leg + 1])
                 segments.append(merged(begins[covers], ends[covers]))
-        dense = [(leg["interval_reason"] == Reason.DENSE_ROWS.value).any() for leg in legs]
+        both = slice(since[len(LEGS) * number], since[len(LEGS) * (number + 1)])
         cases = {
-            Reason.MISSING_LEG: sum(not leg.is_empty() for leg in legs) < len(segments),
-            Reason.DENSE_ROWS: any(dense),
+            Reason.MISSING_LEG: sum(settled.size > 0 for settled, _ in legs) < len(segments),
+            Reason.DENSE_ROWS: dense[both].any(),
         }
         why = next((reason for reason, holds in cases.items() if holds), Reason.LOW_COVERAGE)
         yield _Legs(key, *_received(legs, question), segments, why)
 
 
-def _received(legs: list[pl.DataFrame], question: Question) -> tuple[Times, Numbers, Numbers]:
+def _received(
+    legs: list[tuple[Times, Numbers]], question: Question
+) -> tuple[Times, Numbers, Numbers]:
     """Return when either leg settled in the window, and the rate of each then, 0 for none."""
-    times = [leg["ts"].to_numpy() for leg in legs]
+    times = [settled for settled, _ in legs]
     both = np.sort(np.concatenate(times))
     ts = both[np.append(True, both[1:] > both[:-1])[: both.size]]
     rates = np.zeros((len(LEGS), ts.size))
-    for leg, at, of_leg in zip(legs, times, rates, strict=True):
-        of_leg[np.searchsorted(ts, at)] = leg["rate"].to_numpy()
+    for (at, rate), of_leg in zip(legs, rates, strict=True):
+        of_leg[slice(None) if at.size == ts.size else np.searchsorted(ts, at)] = rate
     first, last = np.searchsorted(ts, (question.start, question.end), side="right")
     buy, sell = rates[:, first:last]
     return ts[first:last], buy, sell
@@ -299,7 +304,8 @@ def _samples(
         steps, late_s = divmod(horizon_s, every_s)
         opened, closed = moments[0][:n_due], moments[late_s][steps : steps + n_due]
         whole = covered(legs.segments, opened.ts, horizon_s)
-        counts = sliced(whole & known(opened, closed))
+        gross = gross_bps(opened, closed)
+        counts = sliced(whole & ~np.isnan(gross))
         opened, closed, paid = opened[counts], closed[counts], cost[:n_due][counts]
         yield Sample(
             horizon_s=horizon_s,
@@ -308,7 +314,7 @@ def _samples(
             n_uncovered=n_due - int(np.count_nonzero(whole)),
             ts=opened.ts,
             cost_bps=paid,
-            holding=held(path, opened, closed, paid),
+            holding=held(path, opened, closed, gross[counts], paid),
             why=Reason.MISSING_PRICE if whole.any() else legs.why,
         )
 

@@ -121,10 +121,11 @@ class FundedPosition:
         if self.compound:
             grown = np.maximum(1 + self.sell_rate - self.buy_rate, 0.0)
             level = np.append(1.0, np.cumprod(grown))
-            return Path(self.ts, level, level[1:] * self._gain(prices))
+            return Path(self.ts, level, level[1:] * self._gain(prices), self.rows is not None)
         buy, sell = prices if len(prices) == 2 else (1.0, 1.0)
         paid = np.nan_to_num(self.sell_rate * sell - self.buy_rate * buy)
-        return Path(self.ts, np.append(0.0, np.cumsum(paid)), self._gain(prices))
+        level = np.append(0.0, np.cumsum(paid))
+        return Path(self.ts, level, self._gain(prices), self.rows is not None)
 
     def moments(self, ts: Times, path: Path) -> Moments:
         """Return where the path is at some times, and what a unit of it is to an entry then."""

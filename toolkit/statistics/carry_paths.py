@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
+from operator import attrgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -28,12 +29,13 @@ class Path:
     ``ts`` are the times of settlement of either leg, rising. ``level`` is what a position that is
     always held has received since its beginning, in the unit of ``scale``. It has one element more
     than ``ts``, the first before all settlements. ``mark`` is what closing at each settlement adds
-    to the level, NaN where no price is known.
+    to the level, NaN where no price is known, and nothing anywhere if the path is not ``priced``.
     """
 
     ts: Times
     level: Numbers
     mark: Numbers
+    priced: bool = True
 
     @cached_property
     def closed(self) -> Stretches:
@@ -66,7 +68,10 @@ class Moments:
 
     def __getitem__(self, which: Flags | slice) -> Moments:
         """Return some of them."""
-        return Moments(*(getattr(self, each.name)[which] for each in fields(self)))
+        return Moments(*(column[which] for column in _columns(self)))
+
+
+_columns = attrgetter(*(each.name for each in fields(Moments)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,32 +132,35 @@ def sliced(which: Flags) -> Flags | slice:
     return slice(first, first + count) if which[first : first + count].all() else which
 
 
-def known(opened: Moments, closed: Moments) -> Flags:
-    """Mark the holdings whose prices are all known: at entry, settlements and exit."""
-    kept = opened.scale * (closed.worth - opened.worth)
-    found: Flags = (opened.unpriced == closed.unpriced) & ~np.isnan(kept)
-    return found
+def gross_bps(opened: Moments, closed: Moments) -> Numbers:
+    """Compute what each entry came to, NaN where a price is unknown: at entry, settlement, exit."""
+    gross = opened.scale * (closed.worth - opened.worth)
+    gross[opened.unpriced != closed.unpriced] = np.nan
+    return gross
 
 
-def held(path: Path, opened: Moments, closed: Moments, cost_bps: Numbers) -> Holding:
+def held(
+    path: Path, opened: Moments, closed: Moments, gross: Numbers, cost_bps: Numbers
+) -> Holding:
     """Compute what each entry came to, from the moment it is opened to the one it is closed.
 
-    A settlement at the entry is not received, one at the exit is. Each is `known`. The drawdown is
-    the largest fall of the level from a maximum before it, over the entry, the settlements and the
-    exit. The cost is paid at the entry and is itself no fall.
+    A settlement at the entry is not received, one at the exit is. ``gross`` is `gross_bps`, all of
+    it known. The drawdown is the largest fall of the level from a maximum before it, over the
+    entry, the settlements and the exit. The cost is paid at the entry and is itself no fall.
 
     >>> path = Path(np.array([60, 120]), np.array([0.0, 2.0, 1.0]), np.zeros(2))
     >>> at, one = np.array([0, 1, 2]), np.ones(3)
     >>> moments = Moments(60 * at, at, path.level, path.level, 0 * at, one, one)
-    >>> found = held(path, moments[:-1], moments[1:], np.array([1.0, 1.0]))
+    >>> gross = gross_bps(moments[:-1], moments[1:])
+    >>> found = held(path, moments[:-1], moments[1:], gross, np.array([1.0, 1.0]))
     >>> found.gross_bps.tolist(), found.drawdown_bps.tolist()
     ([2.0, -1.0], [0.0, 1.0])
     """
     first, last = opened.place, closed.place
     low, high, fall = path.closed.extremes(first, last)
     # the entry comes before all settlements, the exit after them
-    fall = np.maximum(fall, opened.worth - low)
-    fall = np.maximum(fall, np.maximum(high, opened.worth) - closed.worth)
+    np.maximum(fall, opened.worth - low, out=fall)
+    np.maximum(fall, np.maximum(high, opened.worth) - closed.worth, out=fall)
     hours = np.full(cost_bps.size, np.nan)
     if not np.isnan(cost_bps).any():
         reached = path.closed.first_at_least(
@@ -160,9 +168,12 @@ def held(path: Path, opened: Moments, closed: Moments, cost_bps: Numbers) -> Hol
         )
         at = np.append(path.ts, 0)[reached]
         hours = np.where(reached < last, (at - opened.ts) / 3600, np.inf)
+    funding = gross
+    if path.priced:
+        funding = opened.funding_scale * (closed.level - opened.level)
     return Holding(
-        gross_bps=opened.scale * (closed.worth - opened.worth),
-        funding_bps=opened.funding_scale * (closed.level - opened.level),
+        gross_bps=gross,
+        funding_bps=funding,
         drawdown_bps=opened.scale * np.maximum(fall, 0.0),
         breakeven_h=hours,
     )
@@ -193,21 +204,24 @@ class Stretches:
         >>> [each.tolist() for each in values.extremes(np.array([0, 2]), np.array([3, 2]))]
         [[1.0, inf], [3.0, -inf], [1.0, -inf]]
         """
-        length = last - first
+        length, count = last - first, None
         if length.size and np.all(length == length[0]):
             length = length[:1]
+            if np.all(first[1:] - first[:-1] == 1):
+                first, last, count = first[:1], last[:1], first.size
         row, size = self._longest_within(length)
         head_row, head_size = self._longest_within(length - size)
         second = last - size
-        here, there = row * self._width + first, row * self._width + second
-        head = head_row * self._width + first, head_row * self._width + second - head_size
-        before = np.maximum(self._highs.take(head[0]), self._highs.take(head[1]))
-        low_there = self._lows.take(there)
-        fall = np.maximum(self._falls.take(here), self._falls.take(there))
+        here, there = self._places(row, first, count), self._places(row, second, count)
+        heads = [self._places(head_row, at, count) for at in (first, second - head_size)]
+        lows, highs, falls = (each.ravel() for each in (self._lows, self._highs, self._falls))
+        before = np.maximum(highs[heads[0]], highs[heads[1]])
+        low_there = lows[there]
+        fall = np.maximum(falls[here], falls[there])
         return (
-            np.minimum(self._lows.take(here), low_there),
-            np.maximum(self._highs.take(here), self._highs.take(there)),
-            np.maximum(fall, before - low_there),
+            np.minimum(lows[here], low_there),
+            np.maximum(highs[here], highs[there]),
+            np.maximum(fall, before - low_there, out=fall),
         )
 
     def first_at_least(self, first: Times, last: Times, least: Numbers) -> Times:
@@ -225,6 +239,11 @@ class Stretches:
             # a NaN for least is never reached
             at[fits[~(self._highs[row].take(at[fits]) >= least[fits])]] += size
         return at
+
+    def _places(self, row: Times, begin: Times, count: int | None) -> Times | slice:
+        """Return where some kept stretches are, or so many that follow on, row by row."""
+        at = row * self._width + begin
+        return at if count is None else slice(int(at[0]), int(at[0]) + count)
 
     def _longest_within(self, length: Times) -> tuple[Times, Times]:
         """Return the row of the longest kept stretch within each length, and how long that is."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toolkit.statistics.carry_paths import Moments, Path, Stretches, held, known, merged
+from toolkit.statistics.carry_paths import Moments, Path, Stretches, gross_bps, held, merged
 
 
 def moments(path: Path, at: np.ndarray, mark: np.ndarray, scale: float = 1.0) -> Moments:
@@ -15,11 +15,11 @@ def moments(path: Path, at: np.ndarray, mark: np.ndarray, scale: float = 1.0) ->
     return Moments(at, place, level, level + mark, path.unpriced[place], scales, scales)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_stretches_have_the_extremes_of_a_loop(seed: int) -> None:
+@pytest.mark.parametrize(("seed", "apart"), [*((seed, None) for seed in range(20)), (20, 3)])
+def test_stretches_have_the_extremes_of_a_loop(seed: int, apart: int | None) -> None:
     rng = np.random.default_rng(seed)
-    size = int(rng.integers(0, 70))
-    ts = np.cumsum(rng.integers(1, 5, size))
+    size = int(rng.integers(0, 70)) if apart is None else 90
+    ts = np.cumsum(rng.integers(1, 5, size) if apart is None else np.full(size, apart))
     level = np.append(0.0, np.cumsum(rng.normal(0, 1, size).round(1)))
     mark = rng.normal(0, 0.3, size).round(1)
     path = Path(ts, level, mark)
@@ -27,7 +27,7 @@ def test_stretches_have_the_extremes_of_a_loop(seed: int) -> None:
     opened = moments(path, at, rng.normal(0, 0.3, at.size), scale=2.0)
     closed = moments(path, at + horizon, rng.normal(0, 0.3, at.size))
     cost = rng.uniform(0, 6, at.size)
-    found = held(path, opened, closed, cost)
+    found = held(path, opened, closed, gross_bps(opened, closed), cost)
     for k, entry in enumerate(at):
         inside = [i for i in range(size) if entry < ts[i] <= entry + horizon]
         at_settlements = (level[i + 1] + mark[i] for i in inside)
@@ -44,15 +44,15 @@ def test_a_price_that_is_missing_within_the_horizon_makes_the_holding_unknown() 
     path = Path(np.array([10, 20]), np.zeros(3), np.array([0.0, np.nan]))
     at = np.array([0, 5, 20])
     opened, closed = moments(path, at, np.zeros(3)), moments(path, at + 15, np.zeros(3))
-    assert known(opened, closed).tolist() == [True, False, True]
+    assert np.isnan(gross_bps(opened, closed)).tolist() == [False, True, False]
     unpriced = moments(path, at, np.array([np.nan, 0.0, 0.0]))
-    assert known(unpriced, closed).tolist() == [False, False, True]
+    assert np.isnan(gross_bps(unpriced, closed)).tolist() == [True, True, False]
 
 
 def test_a_cost_that_is_not_known_is_never_earned_and_the_rest_is_known() -> None:
     path = Path(np.array([10]), np.array([0.0, 5.0]), np.zeros(1))
     opened, closed = (moments(path, np.array([at]), np.zeros(1)) for at in (0, 15))
-    found = held(path, opened, closed, np.array([np.nan]))
+    found = held(path, opened, closed, gross_bps(opened, closed), np.array([np.nan]))
     assert (found.gross_bps[0], found.drawdown_bps[0]) == (5.0, 0.0)
     assert np.isnan(found.breakeven_h[0])
 
