@@ -54,9 +54,11 @@ def test_a_row_opens_by_key_and_keys_step_to_its_neighbours(
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("event="))
     settled(page)
-    first = page.url
+    first, visited = page.url, page.evaluate("history.length")
     page.keyboard.press("p")
     expect(page).not_to_have_url(first)
+    expect(page).to_have_url(re.compile("event="))
+    assert page.evaluate("history.length") == visited + 1  # Back leads to the event before
     page.keyboard.press("n")  # the page is still being drawn
     expect(page).to_have_url(first)
     page.keyboard.press("Escape")

@@ -167,9 +167,11 @@ def _show_instead(other: Callable[[str | None], str | None]) -> None:
     It is done before the page runs. So no press is lost where another run begins meanwhile, and
     each of several in a row goes on from the last one.
     """
-    event_id = other(st.query_params.pop("event", None))
+    event_id = other(st.query_params.get("event"))
     if event_id is not None:
         st.query_params["event"] = event_id
+    elif "event" in st.query_params:
+        del st.query_params["event"]
 
 
 def _margin(span: Interval) -> Interval:
