@@ -78,8 +78,8 @@ class Holding(NamedTuple):
     days: int
     held_d: int
 
-    def process(self, mean: tuple[float, float] | None = None) -> Process:
-        """Return the process, with the shares of the band of the mean where it is not right."""
+    def process(self) -> Process:
+        """Return the process of such holdings."""
         what = {
             "averages": "rates that are averages over {:g} d",
             "regimes": "rates that are high for {:g} d now and then",
@@ -88,7 +88,6 @@ class Holding(NamedTuple):
         return Process(
             f"{of_rates}: {self.days} days, held {self.held_d} d",
             partial(kept, self),
-            {"funding.holdings gross_mean_lower_bps": mean} if mean else {},
         )
 
 
@@ -114,7 +113,7 @@ PROCESSES = [
     Holding("averages", 30, 365, 7).process(),
     Holding("regimes", 3, 90, 1).process(),
     Holding("regimes", 3, 365, 1).process(),
-    Holding("regimes", 9, 365, 1).process((0.89, 0.96)),
+    Holding("regimes", 9, 365, 1).process(),
     Holding("regimes", 9, 365, 7).process(),
-    Holding("regimes", 30, 365, 7).process((0.88, 0.95)),
+    Holding("regimes", 30, 365, 7).process(),
 ]

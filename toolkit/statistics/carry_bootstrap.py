@@ -12,7 +12,10 @@ circular block variance is distributed where blocks stay a fixed part of the tim
 Where most is earned in a few times of high rates, the mean of the entries is mostly below the true
 one, and the less certain the higher it is. So the ends of its band are moved by the skewness of the
 sums over blocks (Hall 1992, On the removal of skewness by transformation, Journal of the Royal
-Statistical Society B 54).
+Statistical Society B 54). Few cells of the time make up most of the variance then, and it is known
+with as few degrees of freedom (Satterthwaite 1946, An approximate distribution of estimates of
+variance components, Biometrics Bulletin 2): so the band of the mean reaches further, by Student's
+quantile over the normal one.
 
 The share of entries that kept at most the median is a mean too. The ends of the median's band are
 the quantiles at the ends of that share's band (Woodruff 1952, Confidence intervals for medians and
@@ -27,6 +30,8 @@ from functools import cache
 
 import numpy as np
 import numpy.typing as npt
+
+from toolkit.statistics.student import freedom_of, two_sided_95_between
 
 FEWEST_HORIZONS = 12
 """The fewest horizons, one after the other, that the entries must span for a band."""
@@ -121,13 +126,35 @@ def band(ts: Times, kept: Ranked, horizon_s: int, every_s: int) -> Band | None:
     apart = np.zeros((2, ts.size + 1))
     apart[0, :-1], apart[1, :-1] = kept.values - mean, at_most - at_most.mean()
     (error, share_error), (skewness, _) = moments_of_sums(apart, begins, cells)
+    far = quantile * _few_cells(cell_sums(apart[:1], begins)[0])
     error, reach = error / ts.size, min(quantile * share_error / ts.size, 0.5)
     return Band(
         mean=(
-            mean - error * _unskewed(quantile, skewness),
-            mean - error * _unskewed(-quantile, skewness),
+            mean - error * _unskewed(far, skewness),
+            mean - error * _unskewed(-far, skewness),
         ),
         median=(kept.quantile(0.5 - reach), kept.quantile(0.5 + reach)),
+    )
+
+
+def cell_sums(values: Numbers, begins: Times) -> Numbers:
+    """Sum each row over each cell. ``begins`` are as in `moments_of_sums`.
+
+    >>> cell_sums(np.array([[1.0, 2.0, 4.0, 0.0]]), np.array([0, 2])).tolist()
+    [[3.0, 4.0]]
+    """
+    sums: Numbers = np.add.reduceat(values, begins, axis=1)
+    sums[:, np.append(begins[1:], values.shape[1] - 1) == begins] = 0.0
+    return sums
+
+
+def _few_cells(sums: Numbers) -> float:
+    """Return how much further a band reaches where few cells make up most of the variance."""
+    freedom = freedom_of(np.square(sums))
+    return (
+        1.0
+        if math.isinf(freedom)
+        else float(two_sided_95_between(np.array([freedom]))[0]) / _NORMAL
     )
 
 
@@ -142,8 +169,7 @@ def moments_of_sums(values: Numbers, begins: Times, cells: int) -> tuple[list[fl
     ([2.0], [0.0])
     """
     count = begins.size
-    of_cells = np.add.reduceat(values, begins, axis=1)
-    of_cells[:, np.append(begins[1:], values.shape[1] - 1) == begins] = 0.0
+    of_cells = cell_sums(values, begins)
     around = np.concatenate([0 * of_cells[:, :1], of_cells, of_cells[:, :cells]], axis=1)
     since = np.cumsum(around, axis=1)
     lengths = (cells, (count - 1) % cells + 1)

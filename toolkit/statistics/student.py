@@ -5,9 +5,14 @@ from __future__ import annotations
 import math
 from functools import cache
 
+import numpy as np
+import numpy.typing as npt
+
 from toolkit.statistics.contract import whole_number
 
 _HALVINGS = 100
+
+Numbers = npt.NDArray[np.float64]
 
 
 @cache
@@ -26,6 +31,30 @@ def two_sided_95(freedom: int) -> float:
         else:
             above = middle
     return math.sqrt(freedom) * math.tan(below)
+
+
+def two_sided_95_between(freedom: Numbers) -> Numbers:
+    """Return these points for degrees of freedom that need not be whole, NaN for NaN.
+
+    >>> two_sided_95_between(np.array([3.0, 3.5])).round(3).tolist()
+    [3.182, 2.95]
+    """
+    known = np.maximum(freedom[~np.isnan(freedom)], 1).astype(np.int64)
+    if not known.size:
+        return np.full(freedom.shape, np.nan)
+    whole = np.unique(np.concatenate([known, known + 1]))
+    points = [two_sided_95(each) for each in whole.tolist()]
+    return np.interp(-1 / freedom, -1 / whole, points)
+
+
+def freedom_of(squares: Numbers) -> float:
+    """Return the degrees of freedom of a variance that is a sum of squares (Satterthwaite 1946).
+
+    >>> freedom_of(np.array([1.0, 1.0, 1.0])), freedom_of(np.array([1.0, 0.0, 0.0]))
+    (3.0, 1.0)
+    """
+    most = float(np.square(squares).sum())
+    return float(squares.sum()) ** 2 / most if most else math.inf
 
 
 def _inside(angle: float, freedom: int) -> float:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
+import math
+
 import polars as pl
 
 from toolkit.market import When
 from toolkit.statistics.contract import Frame, Question, Reason, collected, column_for, first_reason
 from toolkit.statistics.kernel import Statistic, measure
-from toolkit.statistics.student import two_sided_95
+from toolkit.statistics.student import two_sided_95_between
 from toolkit.statistics.windows import window_of
 
 MIN_TAIL = 50
@@ -203,13 +204,7 @@ def _student(freedom: pl.Expr) -> pl.Expr:
     """Return the 97.5 % points of Student's t, for degrees of freedom that need not be whole."""
 
     def points(values: pl.Series) -> pl.Series:
-        known = values.fill_nan(None).drop_nulls().clip(1)
-        whole = np.unique(known.to_numpy().astype(np.int64))
-        whole = np.unique(np.append(whole, whole + 1))
-        quantiles = [two_sided_95(each) for each in whole.tolist()]
-        if not quantiles:
-            return pl.Series([None] * len(values), dtype=pl.Float64)
-        found = np.interp(-1 / values.fill_null(np.nan).to_numpy(), -1 / whole, quantiles)
-        return pl.Series(found).fill_nan(None)
+        known = values.fill_null(math.nan).to_numpy()
+        return pl.Series(two_sided_95_between(known)).fill_nan(None)
 
     return freedom.map_batches(points, return_dtype=pl.Float64)
