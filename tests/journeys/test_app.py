@@ -16,7 +16,7 @@ from tests.listening import free_port
 from toolkit.dashboard.navigation import PAGES
 
 from .conftest import RAIL, serving
-from .dashboard_process import app_over, faults, properties
+from .dashboard_process import App, app_over, faults, properties
 
 STORE = Path("rail.duckdb")
 TABLES_ALONE = ("spreads", "funding", "alerts", "health")
@@ -41,7 +41,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_page_is_served_from_any_folder_and_says_whose_data_it_shows(folder: Path) -> None:
+def assert_ends(app: App, how: signal.Signals, code: int, *, as_terminal: bool = False) -> None:
+    """A signal ends a dashboard that has shown a page, all its processes and its open port."""
+    assert app.end(how, as_terminal=as_terminal) == code
+    assert not app.has_left_a_process()
+    with pytest.raises(OSError, match="refused"):
+        app.get("/_stcore/health")
+    assert "Traceback" not in app.output.read_text()
+
+
+def test_every_page_says_whose_data_it_shows_from_any_folder_until_a_signal(folder: Path) -> None:
     with app_over(STORE, folder) as app:
         assert b"<title>" in app.get("/")
         assert app.get("/_stcore/health") == b"ok"
@@ -54,13 +63,13 @@ def test_every_page_is_served_from_any_folder_and_says_whose_data_it_shows(folde
             chart = properties(shown, "plotly_chart")
             assert "rail_rows" in ours or chart or name == "alerts", name
             assert chart or name in TABLES_ALONE, name
+        assert_ends(app, signal.SIGTERM, 143)
         said = app.output.read_text()
     assert "(SIMULATED market, seed-7" in said
     assert f"at {app.address}" in said
-    assert "Traceback" not in said
 
 
-def test_pages_are_served_from_a_publication(folder: Path, tmp_path: Path) -> None:
+def test_pages_are_served_from_a_publication_until_a_ctrl_c(folder: Path, tmp_path: Path) -> None:
     published = [RAIL, "store", "publish", "archive", "--store", STORE]
     subprocess.run(published, cwd=folder, check=True)
     with app_over(Path("archive"), folder, XDG_CACHE_HOME=str(tmp_path)) as app:
@@ -70,6 +79,7 @@ def test_pages_are_served_from_a_publication(folder: Path, tmp_path: Path) -> No
             ours = {each["component_name"] for each in properties(shown, "components.v2.component")}
             assert "rail_rows" in ours or properties(shown, "plotly_chart"), name
         assert "archive/manifests/" in app.output.read_text()
+        assert_ends(app, signal.SIGINT, 0, as_terminal=True)
 
 
 def test_open_shows_a_page_in_the_dashboard_that_runs_and_else_starts_one(
@@ -85,7 +95,8 @@ def test_open_shows_a_page_in_the_dashboard_that_runs_and_else_starts_one(
             [*open_page, "--no-browser"], cwd=folder, capture_output=True, text=True, check=True
         )
         assert done.stdout == f"{app.address}/{page}\n"
-        app.end(signal.SIGINT)
+        app.page("overview")
+        assert_ends(app, signal.SIGINT, 0)
     port = free_port()
     environment = os.environ | {"BROWSER": f"{stub} %s"}
     started = subprocess.Popen([*open_page, "--port", str(port)], cwd=folder, env=environment)
@@ -123,19 +134,3 @@ def test_a_command_that_is_killed_takes_its_dashboard_along(folder: Path) -> Non
         while app.has_left_a_dashboard():
             assert time.monotonic() < until, "it goes on by itself"
             time.sleep(0.1)
-
-
-@pytest.mark.parametrize(
-    ("how", "as_terminal", "code"),
-    [(signal.SIGTERM, False, 143), (signal.SIGINT, True, 0), (signal.SIGINT, False, 0)],
-)
-def test_a_signal_ends_it_and_leaves_no_process_and_no_open_port(
-    folder: Path, how: signal.Signals, as_terminal: bool, code: int
-) -> None:
-    with app_over(STORE, folder) as app:
-        app.page("overview")
-        assert app.end(how, as_terminal=as_terminal) == code
-        assert not app.has_left_a_process()
-        with pytest.raises(OSError, match="refused"):
-            app.get("/_stcore/health")
-    assert "Traceback" not in app.output.read_text()

@@ -30,7 +30,10 @@ LASTING = {
     "serve": "listening at",
     "webhook": "listening at",
 }
-READING = ("alerts", "events", "fees", "screen", "stats", "status", "store", "symbols")
+READING = (
+    *("alerts", "doctor", "events", "fees", "import", "notebook", "report", "screen"),
+    *("stats", "status", "store", "symbols"),
+)
 """Commands that read and end. Their lines run in this process: to start one takes a second."""
 SHOWN = [*(name for name in COMMANDS if name not in ("events", "stats", "store", "demo")), "demo"]
 SHOWN += [f"stats {each.name}" for each in stats.registered_commands]
