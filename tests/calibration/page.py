@@ -24,11 +24,13 @@ measured on processes whose true values are known, over {runs:,} runs with fixed
 chance such a share is off by up to 0.01, so that one process, whose first 2,000 gave 0.927, has
 10,000. `make calibration` draws them again and writes this page, in about half an hour.
 
-No interval was tuned on these processes, but for the critical values of `half_life`. These are of
-an AR(1) with normal shocks. Processes with bursts have shocks of Student's t with 5 degrees of
-freedom, and hours that are louder than others. A share outside {least} to {most} is in bold, and
-the docstring of the statistic says so. Given is the share of runs that had an interval: the others
-had a reason in its place.
+No constant of an interval was tuned on these processes, but for the critical values of
+`half_life`, which are of an AR(1) with normal shocks. That the band of the mean of `holdings` takes
+quantiles of Student's t was decided after other runs of the same kinds of process were seen.
+Processes with bursts have shocks of Student's t with 5 degrees of freedom, and hours that are
+louder than others. A share outside {least} to {most} is in bold, and the docstring of the
+statistic says so. Given is the share of runs that had an interval: the others had a reason in its
+place.
 
 An error is taken 1.96 times to each side. A null band has to hold what is found where there is no
 relation. The share of an hour or a weekday is that over all of them and all runs. The upper bound
