@@ -81,7 +81,7 @@ def test_a_test_is_sent_and_marked(rail: Rail, receiver: Receiver) -> None:
     ("words", "says"),
     [
         (["alerts", "test", "wid"], "nearest: wide"),
-        (["alerts", "test"], "rule: None"),
+        (["alerts", "test"], "rule: nothing is given; allowed: wide"),
         (["alerts", "histry"], "nearest: history"),
         (["alerts", "check", "wide"], "rule: 'wide'"),
     ],

@@ -79,7 +79,7 @@ MISTAKES: list[Row] = [
     ("charts.price_chart(frame, source=source)", InputError, ("a price trajectory",)),
     ("charts.funding_chart(frame, source=source)", InputError, ("a funding trajectory",)),
     ("charts.spread_chart(frame.drop('trajectory'), source=source)",
-     InputError, ("trajectory: None",)),
+     InputError, ("trajectory: nothing is given",)),
     # what is no frame of polars
     ("spread.summary(pair)", InputError, ("SpreadSeries", ".df")),
     ("tk.statistics.prices.summary(price)", InputError, ("PriceSeries", ".df")),

@@ -66,7 +66,7 @@ MISTAKES: list[Row] = [
      InputError, ("nearest: spread",)),
     # what is no key
     ("rail.prices([PRICE])", InputError, ("one key", "list")),
-    ("rail.prices(None)", InputError, ("one key", "None")),
+    ("rail.prices(None)", InputError, ("one key", "nothing is given")),
     ("rail.prices(7)", InputError, ("one key",)),
     ("rail.prices(PRICE.encode())", InputError, ("one key",)),
     ("rail.spread(pair)", InputError, ("one key", "SpreadSeries")),

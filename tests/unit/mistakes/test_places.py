@@ -47,7 +47,7 @@ MISTAKES: list[Row] = [
     ("tk.open('a\\0b').prices(PRICE)", InputError, ("store", "a path")),
     ("tk.open(5)", InputError, ("store: 5", "a path")),
     ("tk.open(['rail.duckdb'])", InputError, ("store", "a path")),
-    ("tk.Store(None)", InputError, ("store: None", "a path")),
+    ("tk.Store(None)", InputError, ("store: nothing is given", "a path")),
     ("tk.open(rail)", InputError, ("store", "a path")),
     ("tk.open('replay.duckdb').sync(PRICE, '1h')", InputError, ("base_url", "replay.duckdb")),
     ("tk.open('replay.duckdb', base_url=service).sync(PRICE, '1h')", StoreSourceError,

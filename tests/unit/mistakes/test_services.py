@@ -23,7 +23,7 @@ from .judged import Row, fault, fault_of
 
 MISTAKES: list[Row] = [
     ("Client('', 'k')", InputError, ("base_url: ''", "http://HOST")),
-    ("Client(None, 'k')", InputError, ("base_url: None", "http://HOST")),
+    ("Client(None, 'k')", InputError, ("base_url: nothing is given", "http://HOST")),
     ("Client(8700, 'k')", InputError, ("base_url: 8700", "http://HOST")),
     ("Client('127.0.0.1:8700', 'k')", InputError, ("'127.0.0.1:8700'", "http://HOST")),
     ("Client('rail.example', 'k')", InputError, ("'rail.example'", "https://HOST")),

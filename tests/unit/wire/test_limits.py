@@ -32,7 +32,8 @@ def test_a_limit_is_above_nothing_and_whole_where_it_counts(name: str, value: ob
     if name.endswith("_s") and value == 1.5:
         assert getattr(Limits.named({name: value}), name) == 1.5
         return
-    with pytest.raises(InputError, match=rf"^limits\.{name}: .* is not allowed; allowed: "):
+    verdict = "nothing is given" if value is None else ".* is not allowed"
+    with pytest.raises(InputError, match=rf"^limits\.{name}: {verdict}; allowed: "):
         Limits.named({name: value})
 
 
