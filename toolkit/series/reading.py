@@ -252,7 +252,8 @@ def _nothing(
         held = f"held: {first.removesuffix(' UTC')} to {last}"
     start, end = (format_ts(ts).removesuffix(" UTC").removesuffix(" 00:00") for ts in window)
     times = ("--start", start.replace(" ", "T"), "--end", end.replace(" ", "T"))
+    name = store.published or store.path.name  # a line that loads has the whole path
     return EmptyWindowError(
-        f"{store.name} holds nothing of {stream} in [{start}, {end}) UTC; {held}; "
+        f"{name} holds nothing of {stream} in [{start}, {end}) UTC; {held}; "
         + sync_advice(store, stream.key, *times, does="asks")
     )
