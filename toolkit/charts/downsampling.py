@@ -75,7 +75,7 @@ def downsample(
     require_columns(frame, ["ts", *names])
     points = whole_number("points", points, 2 + 3 * len(names))
     if frame["ts"].null_count():
-        raise InputError("ts", None, "a column without nulls")
+        raise InputError("ts", "a null", "a column without nulls")
     ordered = frame if frame["ts"].is_sorted() else frame.sort("ts", maintain_order=True)
     if ordered.height <= points:
         return ordered

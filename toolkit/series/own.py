@@ -53,9 +53,10 @@ def own_series(
     """Make a series of one's own rows, to be measured and compared like any other.
 
     ``data`` is a frame of polars or pandas, or a file that ends in .csv or .parquet. The index of a
-    frame of pandas is read where it is of times, as ``ts`` where it has no name. ``key`` names
-    what the rows are, with an exchange of one's own choice: ``BTC_USD:VENDOR.spot``, two legs for a
-    spread, ``funding/`` before them for settled rates. ``columns`` has the file's name for each of
+    frame of pandas is read where it is of times, as ``ts`` where it has no name. A column of its
+    name goes before it. ``key`` names what the rows are, with an exchange of one's own choice:
+    ``BTC_USD:VENDOR.spot``, two legs for a spread, ``funding/`` before them for settled rates.
+    ``columns`` has the file's name for each of
     ours that it names otherwise: ``{"ts": "time", "price": "close"}``. Ours are ``ts`` and those of
     the table in docs/store.md: price, mark_price and volume; buy_price, sell_price and spread_pct;
     buy_rate, sell_rate, buy_interval_hours and sell_interval_hours, rates as fractions.
@@ -136,8 +137,9 @@ def _read(
 
 def _of_pandas(data: pd.DataFrame) -> pl.DataFrame:
     """Return a frame of pandas with its index of times as a column, ``ts`` where it has no name."""
-    if data.index.dtype.kind == "M":
-        data = data.rename_axis(index=data.index.name or "ts").reset_index()
+    name = data.index.name or "ts"
+    if data.index.dtype.kind == "M" and name not in data.columns:
+        data = data.rename_axis(index=name).reset_index()
     return pl.from_pandas(data)
 
 

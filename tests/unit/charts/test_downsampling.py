@@ -118,3 +118,9 @@ def test_a_null_stretch_of_two_buckets_leaves_a_null_row():
 def test_what_cannot_be_downsampled_is_refused(frame, columns, points):
     with pytest.raises(InputError):
         downsample(frame, columns, points=points)
+
+
+def test_a_time_that_is_null_is_refused_by_what_it_is():
+    frame = pl.DataFrame({"ts": [0, None], "price": [1.0, 2.0]})
+    with pytest.raises(InputError, match="ts: 'a null' is not allowed; allowed: a column without"):
+        downsample(frame, "price")

@@ -67,6 +67,12 @@ def test_an_index_of_times_of_a_frame_of_pandas_is_its_times(name: str | None) -
     assert own_series(frame, KEY, columns={"ts": name or "ts"}).rows["ts"].to_list() == SECONDS
 
 
+def test_a_column_of_times_goes_before_an_index_of_its_name() -> None:
+    frame = rows(times("UTC")).to_pandas()
+    frame.index = frame["ts"].rename(None) + dt.timedelta(days=1)
+    assert own_series(frame, KEY).df.equals(own_series(rows(times("UTC")), KEY).df)
+
+
 def test_rows_may_come_in_any_order_and_under_other_names(tmp_path: Path) -> None:
     shuffled = rows().sample(fraction=1.0, shuffle=True, seed=1)
     path = tmp_path / "vendor.csv"
