@@ -17,6 +17,7 @@ import uvicorn
 
 from toolkit.errors import InputError, UnavailableError
 
+_LET_IN = 5  # rounds of the loop, more than an accepted socket takes to become a connection
 _DRAIN_S = 3  # for answers under way, before connections are closed
 _IDLE_S = 75  # longer than a client keeps an idle connection, or it would send into a closed one
 
@@ -170,6 +171,10 @@ class _Uvicorn(uvicorn.Server):
         return await super().on_tick(counter) or not threading.main_thread().is_alive()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        for _ in range(_LET_IN):  # a connection that is made later would never be closed
+            await asyncio.sleep(0)
         requests = self._requests
         if requests is not None:
             requests.closing = True

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import gc
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from contextlib import closing
+import time
+from contextlib import closing, suppress
 from pathlib import Path
 
 import httpx
@@ -59,6 +61,32 @@ def test_a_port_is_free_again_after_the_block(replay: Replay) -> None:
         port = int(service.base_url.rpartition(":")[2])
     with running(Config(replay, port=port)) as service:
         assert service.base_url == f"http://127.0.0.1:{port}"
+
+
+def test_connections_that_come_while_it_stops_are_closed_and_not_waited_for(
+    replay: Replay, caplog: pytest.LogCaptureFixture
+) -> None:
+    came: list[socket.socket] = []
+
+    def knock(port: int) -> None:
+        with suppress(OSError):
+            while True:
+                came.append(socket.create_connection(("127.0.0.1", port), timeout=5))
+                time.sleep(0.0002)
+
+    for _ in range(5):
+        with running(Config(replay, port=0)) as service:
+            port = int(service.base_url.rpartition(":")[2])
+            knocking = threading.Thread(target=knock, args=(port,))
+            knocking.start()
+            while len(came) < 20:
+                time.sleep(0.001)
+        knocking.join()
+        while came:
+            with came.pop() as left, suppress(ConnectionError):
+                assert left.recv(1) == b""
+    gc.collect()  # one left open is an unclosed socket: a warning, which is an error here
+    assert "timeout graceful shutdown exceeded" not in caplog.text
 
 
 def test_a_service_is_stopped_where_the_block_raises(replay: Replay) -> None:
