@@ -206,9 +206,8 @@ def store(service: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three days of two symbols, of what the first page lists, of the event logs and snapshots."""
     path = tmp_path_factory.mktemp("browser") / "rail.duckdb"
     with Workspace(Client(service, "demo-pro"), Store(path)) as workspace:
-        wanted = watchlist(workspace.client.symbols(), symbols=2)
-        wanted = (*wanted, *front_page(workspace.client))
-        workspace.sync(dict.fromkeys(wanted), *WINDOW)
+        workspace.sync(watchlist(workspace.client.symbols(), symbols=2), *WINDOW)
+        workspace.sync(front_page(workspace.store), *WINDOW)
     return path
 
 

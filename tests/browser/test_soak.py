@@ -91,10 +91,9 @@ def test_pages_left_open_beside_a_follow_keep_up_without_a_fault(
     with ExitStack() as closing:
         local = closing.enter_context(running(Config(Simulated(7), port=0, quota=1_000_000)))
         with Workspace(Client(local.base_url, "demo-pro"), Store(path)) as workspace:
-            wanted = (*watchlist(workspace.client.symbols(), symbols=1),)
-            wanted = dict.fromkeys((*wanted, *front_page(workspace.client)))
             now = workspace.client.served_at()
-            workspace.sync(wanted, now - DAY_S, now)
+            workspace.sync(watchlist(workspace.client.symbols(), symbols=1), now - DAY_S, now)
+            workspace.sync(front_page(workspace.store), now - DAY_S, now)
         follow = subprocess.Popen(
             [RAIL, "follow", "--store", path, "--base-url", local.base_url],
             cwd=tmp_path,

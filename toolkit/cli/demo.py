@@ -147,10 +147,10 @@ def _load(workspace: Workspace) -> list[Trajectory]:
     """Load what the demo shows and print how much came. Returns the trajectories."""
     watched = watchlist(workspace.client.symbols(), symbols=_SYMBOLS)
     trajectories = [each for each in watched if isinstance(each, Trajectory)]
-    wanted = list(dict.fromkeys([*trajectories, *front_page(workspace.client)]))
     now = workspace.client.served_at()
-    rows = _loaded(workspace, f"{len(wanted)} trajectories", wanted, DEFAULT_WINDOW_S, now)
     logs = _loaded(workspace, "events of two days", _OF_THE_MARKET, _LOGGED_S, now)
+    wanted = list(dict.fromkeys([*trajectories, *front_page(workspace.store)]))
+    rows = _loaded(workspace, f"{len(wanted)} trajectories", wanted, DEFAULT_WINDOW_S, now)
     new = f"{rows.rows.new:,} rows of {len(wanted)} trajectories, {logs.rows.new:,} documents"
     took_s = rows.elapsed_s + logs.elapsed_s
     _line("loaded", f"{new} new, in {took_s:.0f} s")

@@ -6,7 +6,6 @@ import difflib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 
-from toolkit.client import Client
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.market import (
     EventFamily,
@@ -21,6 +20,7 @@ from toolkit.market import (
     Symbol,
     Trajectory,
 )
+from toolkit.store import Store
 from toolkit.wire.listing import (
     Listing,
     funding_trajectories,
@@ -70,16 +70,24 @@ def _trajectories(symbol: Symbol, listed: tuple[Leg, ...]) -> Iterator[Trajector
     yield from (Trajectory(Family.FUNDING, symbol, (futures[0], leg)) for leg in futures[1:])
 
 
-def front_page(client: Client) -> tuple[Trajectory, ...]:
-    """Return the trajectories that the service's dashboards show now: what Overview would list.
+def front_page(store: Store) -> tuple[Trajectory, ...]:
+    """Return the trajectories that Overview lists over a store, by its newest snapshots.
 
     These are the open spreads, the widest first, and of each symbol the two legs whose funding
-    rates are furthest apart. Items that are not understood are left out.
+    rates are furthest apart. Items that are not understood are left out. Raises `EmptyWindowError`
+    where the store holds no snapshot of spreads or none of funding.
     """
-    spreads, rates = (client.snapshot(kind).decode() for kind in ("spread", "funding"))
+    spreads, rates = (_newest(store, kind) for kind in (SnapshotKind.SPREAD, SnapshotKind.FUNDING))
     opened = open_spreads(spreads).drop_nulls("opened_at")["key"]
     apart = widest_differentials(funding_rates(rates))["key"]
     return tuple(Trajectory.parse(key) for key in (*opened, *apart))
+
+
+def _newest(store: Store, kind: SnapshotKind) -> str:
+    documents = store.snapshots(kind, newest=True)["document"].to_list()
+    if not documents:
+        raise EmptyWindowError(f"{store.path} holds no snapshot/{kind}")
+    return str(documents[0])
 
 
 WATCHLIST = "watchlist"

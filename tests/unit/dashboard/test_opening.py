@@ -77,8 +77,8 @@ def test_a_row_that_is_not_held_is_loaded_and_opened(page, tmp_path):
     store = Store(tmp_path / "rail.duckdb")
     with running(Config(Simulated(7), port=0, clock=Clock(fixed_at=NOW))) as local:
         with Workspace(Client(local.base_url, "demo-pro"), store) as workspace:
-            key = next(t.key for t in front_page(workspace.client) if t.kind == "funding")
             workspace.sync(["snapshot/spread", "snapshot/funding"])
+            key = next(t.key for t in front_page(store) if t.kind == "funding")
         shown = page(store.path, "overview")
         shown.session_state["apart_opened"] = key
         shown.run()

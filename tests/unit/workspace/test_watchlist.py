@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 from toolkit.client import Client
+from toolkit.errors import EmptyWindowError
 from toolkit.market import Family, Leg, Symbol, Trajectory
 from toolkit.service import Clock, Config, Simulated, running
+from toolkit.store import Store
 from toolkit.wire.listing import Listing
-from toolkit.workspace import front_page, watchlist
+from toolkit.workspace import Workspace, front_page, watchlist
 
 NOW = 1_793_750_400
 
@@ -20,11 +26,17 @@ def test_the_funding_of_each_futures_leg_is_taken_over_the_first_and_no_other_pa
     ]
 
 
-def test_the_first_page_lists_open_spreads_and_one_funding_pair_of_each_symbol() -> None:
+def test_the_first_page_lists_open_spreads_and_one_funding_pair_of_each_symbol(
+    tmp_path: Path,
+) -> None:
     config = Config(Simulated(7), port=0, clock=Clock(fixed_at=NOW))
-    with running(config) as service, Client(service.base_url, "demo-pro") as client:
-        found = front_page(client)
-        listing = client.symbols()
+    store = Store(tmp_path / "rail.duckdb")
+    with running(config) as service, Workspace(Client(service.base_url, "demo-pro"), store) as rail:
+        rail.sync("snapshot/spread", progress=False)
+        with pytest.raises(EmptyWindowError, match="holds no snapshot/funding"):
+            front_page(store)
+        rail.sync("snapshot/funding", progress=False)
+        found, listing = front_page(store), rail.symbols()
     assert all(isinstance(each, Trajectory) and listing.lists(each) for each in found)
     pairs = [each.symbol for each in found if each.family is Family.FUNDING]
     assert len(set(pairs)) == len(pairs) > 5
