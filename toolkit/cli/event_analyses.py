@@ -74,6 +74,7 @@ _MAGNITUDES = (
     TableColumn("99 %", "size_q99_pct", "%"),
     TableColumn("largest", "size_largest_pct", "%"),
     TableColumn("events", "n", "count"),
+    TableColumn("coverage", "coverage", "share"),
     TableColumn("tail index", "tail_10pct_index", "number"),
     TableColumn("lower 95 %", "tail_10pct_lower", "number"),
     TableColumn("upper 95 %", "tail_10pct_upper", "number"),
@@ -194,7 +195,8 @@ def magnitudes_command(
     """
     held, asked = event_store(view, within)
     groups = group_columns(by or [])
-    found = event_statistics.magnitudes(Logs.read(held, asked, families(family)).lives(), groups)
+    logs = Logs.read(held, asked, families(family))
+    found = event_statistics.magnitudes(logs.lives(), groups, held=logs.held)
     heading = f"How large events become, over {asked}"
     columns = [key_column(["family", *groups]), *_MAGNITUDES]
     show(view, Sheet(heading, held.source.label, found, columns, window=asked))

@@ -14,14 +14,17 @@ from toolkit.statistics.tail_index import fitted_tails, tail_columns
 _QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95, "q99": 0.99}
 
 
-def magnitudes(lives: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
+def magnitudes(
+    lives: pl.DataFrame, by: Sequence[str] = (), *, held: pl.DataFrame | None = None
+) -> pl.DataFrame:
     """Compute how large events become, by family and group, and how fast large ones become rare.
 
     ``lives`` are rows of `event_lifecycles`, of one window. The size of an event is the ``peak`` of
     its lifecycle without its sign. It is known in full only after the close, so that it is no
     condition for what follows an event. Events that opened before the window are left out: the
     longer an event lasts, the more of them touch a window, and long ones are larger. The size of an
-    event that is still open is that so far.
+    event that is still open is that so far. ``held`` is that of `survival`: it says in which part
+    of the window the log is held.
 
     The tail index of sizes is that of `toolkit.statistics.spread.tail_index`: with an index of 3,
     sizes twice as large are 8 times as rare. At p percent it needs 50 events in the tail.
@@ -37,6 +40,7 @@ def magnitudes(lives: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
     n_opened_before              Int64    count    events that opened before, or whose opening was
                                                    not seen
     n_open                       Int64    count    of n, those whose close was not seen
+    coverage                     Float64  none     part of the window that is held, fraction
     size_mean_pct                Float64  percent  mean size, of funding percent per 8 h
     size_q05_pct                 Float64  percent  5 % quantile
     size_q25_pct                 Float64  percent  25 % quantile
@@ -80,7 +84,7 @@ def magnitudes(lives: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
     (3, 1, 0.6, 'too_few')
     """
     checked_types(lives, {"peak": "Float64"}, parameter="lives")
-    watched, size = Watched.of(lives, by, None), pl.col("value")
+    watched, size = Watched.of(lives, by, held), pl.col("value")
     groups = watched.groups.rename({"_number": "number"})
     inside = pl.col("t_open").is_between(*watched.window, closed="left").fill_null(value=False)
     sizes = collected(lives.lazy().select(observed("peak").abs().alias("value")))
@@ -98,7 +102,7 @@ def magnitudes(lives: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
         size.max().alias("size_largest_pct"),
     )
     tails = fitted_tails(sized.select("number", ts="t_open", value="value"))
-    found = groups
+    found = groups.join(watched.held_s(), on="family", how="left", maintain_order="left")
     for part in (counts, figures, tails):
         found = found.join(part, on="number", how="left", maintain_order="left")
     return found.select(
@@ -107,6 +111,7 @@ def magnitudes(lives: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
         "n_without",
         "n_opened_before",
         pl.col("n_open").fill_null(0),
+        "coverage",
         "size_mean_pct",
         *(f"size_{name}_pct" for name in _QUANTILES),
         "size_largest_pct",

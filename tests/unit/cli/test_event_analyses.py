@@ -44,8 +44,8 @@ def test_lives_are_those_of_the_statistic_by_any_group(
 def test_magnitudes_are_those_of_the_statistic_by_any_group(
     rail: Rail, held: Store, by: list[str]
 ) -> None:
-    lives = Logs.read(held, event_window(held, None, None)).lives()
-    expected = event_statistics.magnitudes(lives, by)
+    read = Logs.read(held, event_window(held, None, None))
+    expected = event_statistics.magnitudes(read.lives(), by, held=read.held)
     options = [part for name in by for part in ("--by", name)]
     found = as_rows(rail("events", "magnitudes", *options, "--format", "json"))
     assert found == expected.to_dicts()

@@ -78,6 +78,14 @@ def test_few_events_have_no_tail_and_none_no_size():
     assert (empty.height, empty.schema) == (0, magnitudes(early).schema)
 
 
+def test_the_coverage_is_the_part_of_the_window_in_which_the_log_of_the_family_is_held():
+    middle = START + (END - START) // 4
+    held = pl.DataFrame({"family": ["spread"], "start_ts": [middle], "end_ts": [END + 100]})
+    frame = sized(np.ones(5)).with_columns(known_until=pl.lit(END, pl.Int64))
+    assert magnitudes(frame, held=held)["coverage"].item() == 0.75
+    assert magnitudes(frame)["coverage"].item() == 1.0
+
+
 def test_lifecycles_without_a_size_are_refused():
     with pytest.raises(InputError, match="peak"):
         magnitudes(sized(np.ones(3)).drop("peak"))
