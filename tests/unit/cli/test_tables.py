@@ -67,6 +67,14 @@ def keys_of(done: subprocess.CompletedProcess[str]) -> list[str]:
     return re.findall(r"[A-E]_USD:X\.spot:Y\.spot", done.stdout)
 
 
+def test_a_key_of_every_row_is_a_line_above_the_table_and_no_column(rail: Rail, kept: Path) -> None:
+    done = rail("stats", "hour-of-week", KEYS[0], store=str(kept))
+    heading, key, columns, *_ = done.stdout.splitlines()
+    assert heading.startswith("Spreads, hour-of-week, over [")
+    assert (key, columns.split()[:2]) == (KEYS[0], ["weekday", "hour"])
+    assert keys_of(done) == KEYS[:1]
+
+
 def test_each_trajectory_is_a_row_the_widest_first(stats: Rail) -> None:
     done = stats()
     lines = done.stdout.splitlines()
