@@ -62,7 +62,7 @@ def choose_rule(rule: AlertRule | None) -> None:
 def follow_link(rules: Sequence[AlertRule]) -> None:
     """Put the rule or the kind that a link names into the controls."""
     state = st.session_state
-    params = _LINK.to_follow(ready="alert_kind" in state)
+    params = _LINK.to_follow("alert_kind")
     if params is None:
         return
     faults: list[Markdown] = []

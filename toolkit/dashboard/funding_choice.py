@@ -115,7 +115,7 @@ def _follow_link(keys: Sequence[str]) -> None:
     """Fill the widgets from a link that the page did not write itself."""
     state = st.session_state
     kept = state.pop(_KEPT, {})
-    params = _LINK.to_follow("funding_view", "funding_unit")
+    params = _LINK.to_follow(*(f"funding_{name}" for name in ("view", *_USUAL, "size")))
     if params is None:
         return
     params = kept | params

@@ -18,12 +18,12 @@ class PageLink:
     def to_follow(self, *widgets: str, ready: bool = True) -> dict[str, str] | None:
         """Return the parameters that the widgets must take over, None where there is nothing new.
 
-        ``widgets`` are the keys of those that the page always draws. Streamlit forgets the value of
-        one where a run ended before it, as with a locked store: it is then taken over again.
-        ``ready`` is whether the values are still allowed. A page that is opened again without
-        parameters follows the link that it had before.
+        ``widgets`` are the keys of those that always have a value. Where a run ended before one, as
+        with a locked store, Streamlit forgets its value or has None for it: it is then taken over
+        again. ``ready`` is whether the values are still allowed. A page that is opened again
+        without parameters follows the link that it had before.
         """
-        ready = ready and all(key in st.session_state for key in widgets)
+        ready = ready and all(st.session_state.get(key) is not None for key in widgets)
         params = {name: st.query_params[name] for name in self.names if name in st.query_params}
         written = st.session_state.get(f"{self.page}_written")
         if ready and params == written:

@@ -36,6 +36,8 @@ _PLOTLY = {
 }
 
 _AGAIN_S = 2.0
+_LOCKED_RUNS = 4
+"""How often a page that is shown runs again before it says that the store is locked."""
 
 _UNHEADED_PX = 30
 """Above a chart without a heading: the mark of its source."""
@@ -103,13 +105,43 @@ def page(title: Markdown, body: Callable[[PageShell], None]) -> None:
             st.caption(Markdown("Another process has the store: these are the last values."))
             _try_again()
         body(PageShell(held, timezone, symbols, fees))
+        st.session_state["shown_page"], st.session_state["locked_runs"] = title, 0
     except StoreLockedError as error:
+        _keep_shown(title)
         st.info(
             Markdown("{}. The page tries again by itself.").format(markdown(str(error), LONGEST))
         )
         _try_again()
     except RailError as error:
         st.error(markdown(str(error), LONGEST))
+
+
+def _keep_shown(title: Markdown) -> None:
+    """Run the page again at once, some times, where it is in sight: what it shows stays."""
+    state = st.session_state
+    if state.get("shown_page") != title:
+        return
+    state["locked_runs"] += 1
+    if state["locked_runs"] <= _LOCKED_RUNS:
+        st.rerun()
+    state["shown_page"] = None
+
+
+def show_alone(body: Callable[[], None]) -> None:
+    """Show a part that runs alone where one of its widgets is used. Its error is the page's."""
+    whole = True
+
+    @st.fragment()
+    def part() -> None:
+        try:
+            body()
+        except RailError:
+            if whole:
+                raise
+            st.rerun(scope="app")
+
+    part()
+    whole = False
 
 
 def _try_again() -> None:

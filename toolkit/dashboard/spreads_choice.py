@@ -28,9 +28,8 @@ _LABELS = (
     ("exclude", Markdown("Symbols left out"), "none"),
 )
 _USUAL = {"window": _DEFAULT_WINDOW, "rows": _HISTORY, "sort": SPREAD_ORDER, "matrix": None}
-_LINK = PageLink(
-    "spreads", ("rows", *_KINDS, "min", "above", "window", "columns", "sort", "matrix")
-)
+_VALUED = ("rows", *_KINDS, "min", "above", "window", "columns", "sort")
+_LINK = PageLink("spreads", (*_VALUED, "matrix"))
 
 
 class Chosen(NamedTuple):
@@ -47,7 +46,7 @@ def chosen_kind(streams: pl.DataFrame) -> str:
     """Return which rows are chosen: what was loaded, or what is kept from snapshots."""
     kinds = _kinds(streams)
     state = st.session_state
-    params = _LINK.to_follow(*_LINK.names)
+    params = _LINK.to_follow(*_VALUED)
     if params is not None or "rows" not in state:
         state["rows"] = read_option(params or {}, "rows", kinds, next(iter(kinds), _HISTORY), [])
     return _ROWS[state["rows"]]
@@ -157,7 +156,7 @@ def _choose_columns(sorts: list[str]) -> None:
 def _follow_link(allowed: Mapping[str, list[str]], sorts: list[str]) -> None:
     """Fill the widgets from a link that the page did not write itself."""
     state = st.session_state
-    params = _LINK.to_follow(*_LINK.names)
+    params = _LINK.to_follow(*_VALUED)
     if params is None:
         for name, values in allowed.items():  # rows of another kind may have others
             state[name] = [value for value in state[name] if value in values]

@@ -15,8 +15,7 @@ from toolkit.dashboard.explorer_figures import measure_explored, show_figures, s
 from toolkit.dashboard.held_pairs import with_pair
 from toolkit.dashboard.loads import WATCHLIST, offer
 from toolkit.dashboard.opening import offer_absent
-from toolkit.dashboard.screen import st
-from toolkit.dashboard.shell import PageShell, page
+from toolkit.dashboard.shell import PageShell, page, show_alone
 from toolkit.dashboard.trajectory_choice import asked_key, choose_trajectory, chosen_part
 from toolkit.foreign import Markdown, markdown
 from toolkit.market import Family
@@ -37,12 +36,10 @@ def _body(shell: PageShell) -> None:
     offer_absent(shell)
     key = choice.trajectory
     step_s = catalogue.row(by_predicate=pl.col("stream") == key, named=True)["step_s"]
-
-    @st.fragment()  # a zoom runs this alone
-    def look() -> None:
-        _show(Explored(shell, subject_of(key), chosen_part(choice), step_s))
-
-    look()
+    subject = subject_of(key)
+    show_alone(
+        lambda: _show(Explored(shell, subject, chosen_part(choice), step_s))
+    )  # as a zoom does
 
 
 def _show(explored: Explored) -> None:

@@ -108,6 +108,7 @@ def choose_trajectory(shell: PageShell, catalogue: pl.DataFrame, *, logged: bool
             key="preset",
             format_func=SHORT_PRESETS.__getitem__,
             label_visibility="collapsed",
+            required=True,
             width="content",
             on_change=end_zoom,
         )
@@ -228,7 +229,11 @@ def _choose_marks(*, logged: bool) -> None:
 def _follow_link(catalogue: pl.DataFrame) -> None:
     """Fill the widgets from a link that the page did not write itself."""
     state = st.session_state
-    params = _LINK.to_follow(ready=state.get("trajectory") in catalogue["stream"])
+    timed = state.get("preset") or state.get("trajectory_window")
+    params = _LINK.to_follow(
+        *("legs", "marks", "notional"),
+        ready=state.get("trajectory") in catalogue["stream"] and timed is not None,
+    )
     if params is None:
         return
     choice, faults = read_link(params, catalogue)
@@ -236,7 +241,7 @@ def _follow_link(catalogue: pl.DataFrame) -> None:
     state["trajectory_absent"] = None if asked == choice.trajectory else asked
     state["trajectory"] = choice.trajectory
     state["preset"] = choice.preset
-    state["trajectory_window"] = tuple(choice.window)
+    state["trajectory_window"] = None if choice.preset else tuple(choice.window)
     state["trajectory_zoom"] = read_zoom(params, faults)
     state["legs"] = read_option(params, "legs", LEGS, "none", faults)
     state["threshold"] = read_number(params, "threshold", 0.0, (0.0, _MOST_BPS), faults) or None
@@ -249,7 +254,8 @@ def _chosen_window(held: Interval) -> Interval:
     """Return the window of the preset, or the one set. An empty one is explained."""
     state = st.session_state
     if state["preset"] is not None:
-        state["trajectory_window"] = tuple(preset_window(held, state["preset"]))
+        state["trajectory_window"] = None
+        return preset_window(held, state["preset"])
     start, end = state["trajectory_window"]
     if start < end:
         return Interval(start, end)

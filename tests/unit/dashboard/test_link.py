@@ -104,7 +104,8 @@ link.write({name: st.session_state[name] for name in link.names})
 """
 
 
-def test_a_widget_that_streamlit_forgot_is_filled_from_the_link_again():
+@pytest.mark.parametrize("has_none", [False, True])
+def test_a_widget_that_streamlit_forgot_is_filled_from_the_link_again(has_none):
     shown = AppTest.from_string(PAGE_OF_TWO_WIDGETS)
     shown.query_params["second"] = "of the link"
     shown.run()
@@ -112,6 +113,8 @@ def test_a_widget_that_streamlit_forgot_is_filled_from_the_link_again():
     shown.run()
     assert dict(shown.query_params) == {"first": "chosen", "second": "of the link"}
     del shown.session_state["second"]
+    if has_none:
+        shown.session_state["second"] = None
     shown.run()
     assert not shown.exception
     assert shown.session_state["second"] == "of the link"

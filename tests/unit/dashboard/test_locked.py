@@ -4,17 +4,21 @@ import subprocess
 import sys
 from contextlib import contextmanager
 
+import pytest
+import streamlit
+
 from toolkit.dashboard.reading import read_newest
 
 from .shown import figures, texts
 
-OPENS = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print('open', flush=True); input()"
+OPENS = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print('open', flush=True); "
+UNTIL_TOLD, FOR_SECONDS = "input()", "import time; time.sleep(9)"
 
 
 @contextmanager
-def kept_open(path):
+def kept_open(path, how=UNTIL_TOLD):
     with subprocess.Popen(
-        [sys.executable, "-c", OPENS, str(path)],
+        [sys.executable, "-c", OPENS + how, str(path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -52,3 +56,34 @@ def test_a_page_that_is_open_keeps_its_last_values_and_says_so(page, held):
     shown.run()
     assert "Another process has the store" not in " ".join(texts(shown.caption))
     assert not read_newest(held.path)[1]
+
+
+def test_a_page_in_sight_stays_as_it_is_while_another_process_has_the_store_for_seconds(page, held):
+    shown = page(held.path)
+    before = [metric.value for metric in shown.metric]
+    streamlit.cache_data.clear()  # as a commit makes what was read too old
+    with kept_open(held.path, FOR_SECONDS):
+        shown.run()
+    assert not shown.info
+    assert [metric.value for metric in shown.metric] == before
+
+
+@pytest.mark.parametrize(
+    ("name", "choice", "value"),
+    [
+        ("trajectory", "preset", "24 hours"),
+        ("spreads", "window", "24 hours"),
+        ("symbol", "symbol_prices", "from_median"),
+        ("events", "event_state", "open"),
+    ],
+)
+def test_a_choice_for_which_streamlit_has_none_after_a_run_cut_short_is_made_again(
+    page, full, name, choice, value
+):
+    parameter = {"preset": "window"}.get(choice, choice.split("_")[-1])
+    shown = page(full.path, name, **{parameter: value})
+    assert shown.session_state[choice] == value
+    shown.session_state[choice] = None
+    shown.run()
+    assert not shown.exception
+    assert shown.session_state[choice] == value
