@@ -171,10 +171,6 @@ class _Uvicorn(uvicorn.Server):
         return await super().on_tick(counter) or not threading.main_thread().is_alive()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        for server in self.servers:
-            server.close()
-        for _ in range(_LET_IN):  # a connection that is made later would never be closed
-            await asyncio.sleep(0)
         requests = self._requests
         if requests is not None:
             requests.closing = True
@@ -184,6 +180,10 @@ class _Uvicorn(uvicorn.Server):
                 await asyncio.sleep(0.1)  # for requests on their way
             while requests.under_way and not self.force_exit and clock() < began + _DRAIN_S:
                 await asyncio.sleep(0.02)
+        for server in self.servers:
+            server.close()
+        for _ in range(_LET_IN):  # a connection that is made later would never be closed
+            await asyncio.sleep(0)
         await super().shutdown(sockets)
 
     @contextmanager

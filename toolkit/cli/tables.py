@@ -227,7 +227,7 @@ def _markdown(sheet: Sheet, rows: pl.DataFrame) -> str:
 def _print(page: Terminal, sheet: Sheet, rows: pl.DataFrame, left_out: str) -> None:
     """Print the rows for a reader: a line for each, or the figures of the only one.
 
-    A key that all rows have is a line above them and no column.
+    A key that all rows have is a line above them, with its heading, and no column.
     """
     page.print(Text(plain(f"{sheet.heading} · {sheet.label}")), soft_wrap=False)
     notes: list[str] = []
@@ -237,9 +237,10 @@ def _print(page: Terminal, sheet: Sheet, rows: pl.DataFrame, left_out: str) -> N
         sheet.printed(page, rows)
     elif rows.height:
         cells, notes = _cells(sheet, rows)
-        if len(cells) > 1 and len({key for key, *_ in cells}) == 1:
-            page.print(Text(cells[0][0]), soft_wrap=False)
-            sheet = replace(sheet, columns=sheet.columns[1:])
+        key, *others = sheet.columns
+        if len(cells) > 1 and key.unit in _TEXTS and len({row[0] for row in cells}) == 1:
+            page.print(Text(f"{key.heading}: {cells[0][0]}"), soft_wrap=False)
+            sheet = replace(sheet, columns=others)
             cells = [row[1:] for row in cells]
         widths = _fitting(sheet, cells, page.width)
         hidden = len(sheet.columns) - len(widths)

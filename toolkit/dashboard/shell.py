@@ -128,7 +128,10 @@ def _keep_shown(title: Markdown) -> None:
 
 
 def show_alone(body: Callable[[], None]) -> None:
-    """Show a part that runs alone where one of its widgets is used. Its error is the page's."""
+    """Show a part that runs alone where one of its widgets is used, as by a zoom.
+
+    Its error is the page's.
+    """
     whole = True
 
     @st.fragment()

@@ -37,9 +37,7 @@ def _body(shell: PageShell) -> None:
     key = choice.trajectory
     step_s = catalogue.row(by_predicate=pl.col("stream") == key, named=True)["step_s"]
     subject = subject_of(key)
-    show_alone(
-        lambda: _show(Explored(shell, subject, chosen_part(choice), step_s))
-    )  # as a zoom does
+    show_alone(lambda: _show(Explored(shell, subject, chosen_part(choice), step_s)))
 
 
 def _show(explored: Explored) -> None:

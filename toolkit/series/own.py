@@ -56,10 +56,10 @@ def own_series(
     frame of pandas is read where it is of times, as ``ts`` where it has no name. A column of its
     name goes before it. ``key`` names what the rows are, with an exchange of one's own choice:
     ``BTC_USD:VENDOR.spot``, two legs for a spread, ``funding/`` before them for settled rates.
-    ``columns`` has the file's name for each of
-    ours that it names otherwise: ``{"ts": "time", "price": "close"}``. Ours are ``ts`` and those of
-    the table in docs/store.md: price, mark_price and volume; buy_price, sell_price and spread_pct;
-    buy_rate, sell_rate, buy_interval_hours and sell_interval_hours, rates as fractions.
+    ``columns`` has the file's name for each of ours that it names otherwise:
+    ``{"ts": "time", "price": "close"}``. Ours are ``ts`` and those of the table in docs/store.md:
+    price, mark_price and volume; buy_price, sell_price and spread_pct; buy_rate, sell_rate,
+    buy_interval_hours and sell_interval_hours, rates as fractions.
 
     A time is a number in ``unit`` since 1970, a Datetime, or text such as 2023-03-10 12:00:00. One
     without a zone needs ``timezone``. ``stamped`` is which end of its bar a row's time is: ``end``

@@ -12,11 +12,11 @@ from toolkit.dashboard.reading import read_newest
 from .shown import figures, texts
 
 OPENS = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print('open', flush=True); "
-UNTIL_TOLD, FOR_SECONDS = "input()", "import time; time.sleep(9)"
+UNTIL_CLOSED, FOR_SECONDS = "input()", "import time; time.sleep(9)"
 
 
 @contextmanager
-def kept_open(path, how=UNTIL_TOLD):
+def kept_open(path, how=UNTIL_CLOSED):
     with subprocess.Popen(
         [sys.executable, "-c", OPENS + how, str(path)],
         stdin=subprocess.PIPE,
