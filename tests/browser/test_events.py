@@ -54,6 +54,11 @@ def test_a_row_opens_by_key_and_keys_step_to_its_neighbours(
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("event="))
     settled(page)
+    newest = page.url
+    page.keyboard.press("p")  # to one that has events of its kind on both sides
+    expect(page).not_to_have_url(newest)
+    settled(page)
+    expect(page.get_by_role("button", name=re.compile("^Next"))).to_be_enabled()
     first, visited = page.url, page.evaluate("history.length")
     page.keyboard.press("p")
     expect(page).not_to_have_url(first)

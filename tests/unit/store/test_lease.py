@@ -43,16 +43,20 @@ def test_one_of_many_that_try_at_once_holds_it(where: str) -> None:
 
 
 def test_it_is_free_after_a_release_and_after_its_length(where: str) -> None:
-    one, two, three = (Lease(where, length_s=0.3, holder=name) for name in "abc")
+    one, two = Lease(where, holder="a"), Lease(where, holder="b")
+    three = Lease(where, length_s=5.0, holder="c")  # it waits for a tenth of it after the other's
     assert one.take() is None
     one.release()
     assert two.take() is None
     one.release()  # it is not its own any more
     assert three.take() == "b"
-    time.sleep(0.4)
-    assert not two.lasts
+    two.release()
+    short = Lease(where, length_s=0.3, holder="d")
+    assert short.take() is None
+    time.sleep(0.9)
+    assert not short.lasts
     assert three.take() is None
-    assert two.take() == "c"
+    assert short.take() == "c"
 
 
 def test_the_next_goes_on_where_the_holder_ends(where: str) -> None:
