@@ -363,4 +363,5 @@ def test_serve_prints_a_code_that_signs_in_and_delivers_to_this_machine_where_to
         assert process.wait(120) == 0
     assert signed.json() == {"owner": "demo-pro", "plan": "pro"}
     assert tried == {"delivered": True, "status": 204, "reason": None}
-    assert json.loads(read_deliveries(store)["document"][0])["type"] == "webhook.test"
+    documents = read_deliveries(store)["document"].drop_nulls()  # an event's own is in its log
+    assert [json.loads(each)["type"] for each in documents] == ["webhook.test"]
