@@ -41,8 +41,8 @@ def door_faults(root: Path) -> list[str]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             match node:
                 case ast.Attribute(attr=used) | ast.keyword(arg=str(used)) | ast.alias(name=used):
-                    another = ast.unparse(node) in ("re.escape", "glob.escape")
-                    if used in DOORS and module != DOORS[used] and not another:
+                    strays = used in DOORS and module != DOORS[used]
+                    if strays and ast.unparse(node) not in ("re.escape", "glob.escape"):
                         place = DOORS[used] or "none"
                         found.append(f"{name}:{node.lineno}: {used} belongs in {place}")
                 case ast.JoinedStr(

@@ -23,12 +23,16 @@ def modules(root: Path) -> list[Path]:
     """Return the modules that define something, relative to toolkit/."""
     found = []
     for path in sorted((root / "toolkit").rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        defines = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-        defined = [node.name for node in ast.walk(tree) if isinstance(node, defines)]
-        if not path.name.startswith("__") or set(defined) - {"__dir__"}:
+        if not path.name.startswith("__") or defines(path):
             found.append(path.relative_to(root / "toolkit"))
     return found
+
+
+def defines(path: Path) -> bool:
+    """Return whether a file has a function or a class, but for what completion asks."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    return bool({node.name for node in nodes if isinstance(node, kinds)} - {"__dir__"})
 
 
 def stem(module: Path) -> str:
@@ -71,11 +75,11 @@ def holders(root: Path, module: Path, named: dict[tuple[str, str], list[str]]) -
 
 def faults(root: Path) -> list[str]:
     """List the modules without a test file, and the rows that name what is not there."""
-    named = table(root)
-    known = {(package(module), stem(module)): module for module in modules(root)}
+    named, every = table(root), modules(root)
+    known = {(package(module), stem(module)) for module in every}
     found = [
         f"toolkit/{module}: no test file of its name and no row in the table"
-        for module in modules(root)
+        for module in every
         if not holders(root, module, named)
     ]
     for (own, module), tests in named.items():

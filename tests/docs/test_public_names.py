@@ -27,6 +27,13 @@ CUT = "from toolkit.rows import cut\n"
 Documented = ast.Module | ast.ClassDef | Function
 
 
+def trees(root: Path, word: str) -> Iterator[tuple[Path, ast.Module]]:
+    """Read the modules in which a word is; to read all of them takes a second."""
+    for path in sorted((root / "toolkit").rglob("*.py")):
+        if word in (text := path.read_text(encoding="utf-8")):
+            yield path, ast.parse(text)
+
+
 def defined(tree: ast.Module) -> set[str]:
     """Public names that a module binds itself, not those it imports."""
     names = set()
@@ -80,9 +87,9 @@ def in_order(name: str) -> tuple[int, str]:
 def name_faults(root: Path) -> list[str]:
     """Modules whose ``__all__`` is unsorted, of no use, or lacks something public."""
     found = []
-    for path in sorted((root / "toolkit").rglob("*.py")):
-        tree, name = ast.parse(path.read_text(encoding="utf-8")), path.relative_to(root)
-        names, own, others = listed(tree), defined(tree), handed_on(tree)
+    for path, tree in trees(root, "__all__"):
+        name, names = path.relative_to(root), listed(tree)
+        own, others = defined(tree), handed_on(tree)
         if names is None:
             continue
         if names != sorted(set(names), key=in_order):
@@ -153,8 +160,8 @@ def reached(module: ModuleType) -> Iterator[ModuleType]:
 def test_a_module_that_completion_does_not_lead_to_offers_nothing() -> None:
     offering = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-        for path in (ROOT / "toolkit").rglob("*.py")
-        if offers(ast.parse(path.read_text(encoding="utf-8")))
+        for path, tree in trees(ROOT, "__dir__")
+        if offers(tree)
     }
     assert offering == {module.__name__ for module in reached(toolkit)}
 
