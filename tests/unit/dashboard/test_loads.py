@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from tests import miniature
 from tests.empty_store import empty_store
 from toolkit.client import Client
 from toolkit.dashboard.following import TAKES_NO_ROWS
@@ -31,13 +32,21 @@ def service():
 
 
 @pytest.fixture
+def small():
+    """The address of a service whose watchlist is three days of a few trajectories."""
+    clock = Clock(fixed_at=miniature.END)
+    with running(Config(miniature.source(), port=0, clock=clock)) as local:
+        yield local.base_url
+
+
+@pytest.fixture
 def loader(tmp_path):
     return PageLoader(tmp_path / "rail.duckdb")
 
 
-def test_a_button_brings_what_a_page_lacks_and_the_page_says_what_came(page, tmp_path, service):
+def test_a_button_brings_what_a_page_lacks_and_the_page_says_what_came(page, tmp_path, small):
     path = tmp_path / "rail.duckdb"
-    with Workspace(Client(service, "demo-pro"), Store(path)) as workspace:
+    with Workspace(Client(small, "demo-pro"), Store(path)) as workspace:
         workspace.sync("snapshot/symbols")
     shown = page(path, "spreads")
     assert not shown.code

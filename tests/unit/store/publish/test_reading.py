@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,13 +16,22 @@ from toolkit.store.publish import import_store, open_published, publish
 from ..conftest import FEBRUARY, FIRST, ORIGIN, minutes, same
 
 
-@pytest.fixture(params=["a folder", "obstore"])
-def where(request: pytest.FixtureRequest, full: Store, tmp_path: Path) -> str:
+@pytest.fixture(scope="module", params=["a folder", "obstore"])
+def published(
+    request: pytest.FixtureRequest, full_file: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, str]:
     """The full store, published to a folder, and the same by the code for object stores."""
-    folder = tmp_path / "published"
-    where = str(folder) if request.param == "a folder" else folder.as_uri()
-    publish(full, where)
-    return where
+    folder = tmp_path_factory.mktemp("published")
+    publish(Store(full_file), str(folder) if request.param == "a folder" else folder.as_uri())
+    return folder, request.param
+
+
+@pytest.fixture
+def where(published: tuple[Path, str], tmp_path: Path) -> str:
+    """A copy of `published`, named as that was."""
+    made, by = published
+    folder = shutil.copytree(made, tmp_path / "published")
+    return str(folder) if by == "a folder" else folder.as_uri()
 
 
 def test_an_imported_store_is_equal_and_publishes_the_same_files(
