@@ -21,11 +21,11 @@ EVERYWHERE = ("tests/docs/test_public_names.py", "tests/docs/test_repository.py"
 
 def modules(root: Path) -> list[Path]:
     """Return the modules that define something, relative to toolkit/."""
-    found = []
-    for path in sorted((root / "toolkit").rglob("*.py")):
-        if not path.name.startswith("__") or defines(path):
-            found.append(path.relative_to(root / "toolkit"))
-    return found
+    return [
+        path.relative_to(root / "toolkit")
+        for path in sorted((root / "toolkit").rglob("*.py"))
+        if not path.name.startswith("__") or defines(path)
+    ]
 
 
 def defines(path: Path) -> bool:
